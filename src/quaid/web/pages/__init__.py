@@ -1,7 +1,7 @@
 """The pages of the dashboard.
 
-Pages call operations only through `base.call_operation`. Text of the memory becomes HTML only in `markdown`; the
-templates escape every other value. Errors of an operation are left to the app, which shows `error_page`.
+Pages call operations only through `base.call_operation`. Text of the memory becomes HTML only in `markdown`;
+the templates escape every other value. Errors of an operation propagate to the app, which shows `error_page`.
 """
 
 from starlette.routing import Route

@@ -1,6 +1,4 @@
-"""Helpers for all pages: call operations, read forms, render templates, redirect with a message, serve static
-files.
-"""
+"""Helpers for all pages: operations, forms, templates, flash messages, redirects and static files."""
 
 import asyncio
 import gzip
@@ -32,7 +30,7 @@ OPERATION_CACHE_SECONDS = 5.0
 
 
 class OperationFailure(NamedTuple):
-    """Why a part of a page cannot be shown. It is false where a record is true."""
+    """The error of an operation whose result is one part of a page. It is falsy, unlike a record."""
 
     told: str
     code: str
@@ -42,7 +40,7 @@ class OperationFailure(NamedTuple):
 
 
 def request_scope(request: Request) -> Scope:
-    """What whoever looks may do; the guard has judged it."""
+    """Return the caller's scope, which the auth middleware has set."""
     return cast(Scope, getattr(request.state, "scope", "read"))
 
 
@@ -51,13 +49,15 @@ def may_write(request: Request) -> bool:
 
 
 async def call_operation(request: Request, command: str, /, **arguments: Any) -> Any:
-    """The record of an operation. Arguments that are None are left out; from_ stands for from."""
+    """Run an operation and return its record. Arguments that are None are omitted; `from_` is passed as
+    `from`."""
     given = {key.rstrip("_"): value for key, value in arguments.items() if value is not None}
     return await request.app.state.crew.call(command, given, request_scope(request))
 
 
 async def try_operation(request: Request, command: str, /, **arguments: Any) -> Any:
-    """The same for a part of a page: what goes wrong there does not take the page with it."""
+    """Run an operation for one part of a page. Return an OperationFailure if it fails, so that the rest is
+    shown."""
     try:
         return await call_operation(request, command, **arguments)
     except QuaidError as error:
@@ -65,7 +65,10 @@ async def try_operation(request: Request, command: str, /, **arguments: Any) -> 
 
 
 async def cached_operation(request: Request, command: str, /, **arguments: Any) -> Any:
-    """The same for figures of the whole memory, which cost some: a few seconds old, unless a form came in since."""
+    """Like `try_operation`, with results cached for OPERATION_CACHE_SECONDS or until a form is submitted.
+
+    For figures about the whole memory, which are expensive to compute.
+    """
     kept: dict[tuple[str, str], tuple[float, Any]] = _operation_cache(request)
     key = (f"{command} {arguments}", request_scope(request))
     at, record = kept.get(key, (0.0, None))
@@ -84,17 +87,17 @@ def _operation_cache(request: Request) -> dict[tuple[str, str], tuple[float, Any
 
 
 def clear_operation_cache(request: Request) -> None:
-    """From here on figures are asked anew."""
+    """Discard cached results of operations."""
     _operation_cache(request).clear()
 
 
 async def gather_all(*asked: Coroutine[Any, Any, Any]) -> list[Any]:
-    """Several questions at once."""
+    """Await several coroutines concurrently and return their results."""
     return list(await asyncio.gather(*asked))
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """The fields of a form. Line ends are those of a file: browsers send CR LF."""
+    """Return the fields of a submitted form, with CR LF converted to LF. Clears the operation cache."""
     clear_operation_cache(request)
     body = (await request.body()).decode("utf-8", "replace")
     fields = parse_qsl(body, keep_blank_values=True, max_num_fields=MAX_FIELDS)
@@ -102,7 +105,7 @@ async def read_form(request: Request) -> dict[str, str]:
 
 
 def read_days(request: Request, *names: str) -> tuple[dict[str, str], dict[str, str]]:
-    """The days that an address names, and what is to be said at the fields of those that are none."""
+    """Return the dates in these query parameters, and an error message for each parameter that is not a date."""
     given = {name: request.query_params.get(name, "").strip()[:100] for name in names}
     wrong = {name: text for name, text in given.items() if text and not dates.is_date(text)}
     told = {
@@ -113,7 +116,7 @@ def read_days(request: Request, *names: str) -> tuple[dict[str, str], dict[str, 
 
 
 def parse_number(text: str, otherwise: int = 0) -> int:
-    """A whole number that somebody sent, or another one."""
+    """Return the whole number in `text`, or `otherwise` if it is not one."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else otherwise
 
 
@@ -150,7 +153,7 @@ def static_assets() -> dict[str, StaticAsset]:
 
 
 def asset_url(name: str) -> str:
-    """Where a file is found; another content has another address."""
+    """Return the URL of a static file. It contains a digest of the content, so that it can be cached forever."""
     return f"/static/{name}?v={static_assets()[name].digest}"
 
 
@@ -196,7 +199,7 @@ DONE_MESSAGES = {
     "logged": "Added to today's log.",
     "off": "Semantic search is off. The vectors stay.",
 }
-"""What was done, where there is no more to say of it."""
+"""Flash messages of `redirect`, by name."""
 
 ERROR_HEADINGS: dict[str | int, str] = {
     "version_conflict": "Somebody was faster",
@@ -208,25 +211,25 @@ ERROR_HEADINGS: dict[str | int, str] = {
     409: "That cannot be done here",
     413: "That is too long",
 }
-"""What an error page says first, by code, else by status."""
+"""Headings of error pages, by error code or HTTP status."""
 
 BROWSER_REMEDIES = {
     "folder_not_empty": "Choose a new folder.",
     "only_here": "Export it first.",
     "too_large": "Nothing was saved. Go back with the browser's own button: the form may still hold what you typed.",
 }
-"""What helps in a browser, where the message says what helps on a command line."""
+"""Remedies for the browser, by error code, in place of sentences that name a command."""
 
 MAX_FLASHES = 100
-"""Messages that wait for the next page of a browser."""
+"""Maximum number of flash messages kept, one for each browser session."""
 
 
 class FlashMessage(NamedTuple):
-    """What a form did, for the page that comes next: in our words, with what a person may do about it."""
+    """The result of a form, shown on the next page, with links to follow-up actions."""
 
     text: str
     steps: tuple[tuple[str, str], ...] = ()
-    """Addresses, each with what it is called."""
+    """Links: URL and label."""
     went_well: bool = True
 
 
@@ -266,12 +269,12 @@ def template_environment() -> Environment:
 
 
 def render_template(template: str, **values: Any) -> str:
-    """A template with its values, as text: for a piece of a page."""
+    """Render a template to a string, for a part of a page."""
     return template_environment().get_template(template).render(**values)
 
 
 def render_page(request: Request, template: str, *, http: int = 200, **values: Any) -> Response:
-    """A whole page."""
+    """Render a whole page, with the pending flash message if there is one."""
     path = request.url.path
     told: FlashMessage | None = values.pop("told", None) or _pop_flash(request)
     here = max((link for link, _, _ in NAVIGATION if path == link or path.startswith(f"{link}/")), default="")
@@ -289,7 +292,8 @@ def render_page(request: Request, template: str, *, http: int = 200, **values: A
 
 
 def flash(request: Request, text: str, *steps: tuple[str, str], went_well: bool = True) -> None:
-    """Keep what a form did until this browser asks for its next page. It is never in an address."""
+    """Keep a message for the next page of this browser session. Kept on the server, so it never appears in a
+    URL."""
     state = request.app.state
     if not hasattr(state, "told"):
         state.told = {}
@@ -306,24 +310,24 @@ def _pop_flash(request: Request) -> FlashMessage | None:
 
 
 def error_flash(error: QuaidError) -> FlashMessage:
-    """Why a form did nothing, for the page that shows it again."""
+    """Return the message that is shown above a form whose submission failed."""
     return FlashMessage(browser_message(error), went_well=False)
 
 
 def render_fragment(template: str, **values: Any) -> Response:
-    """A piece of a page, for a script to put in its place."""
+    """Return a part of a page as a response, for a script to insert."""
     return HTMLResponse(render_template(template, **values), headers={"Cache-Control": "no-store"})
 
 
 def redirect(request: Request, address: str, done: str = "") -> Response:
-    """Lead on after a form, so that loading again sends nothing twice. What was done is told there, once."""
+    """Redirect after a form, so that reloading does not submit it again. `done` names a flash message."""
     if done:
         flash(request, DONE_MESSAGES[done])
     return RedirectResponse(address, 303)
 
 
 def error_page(request: Request, error: Exception) -> Response:
-    """What went wrong, and what helps."""
+    """Return the HTML page for an error, with its message and remedy."""
     status, code, told, missing = 500, "internal", "Something went wrong in here; nothing was changed.", ""
     if isinstance(error, QuaidError):
         status, code, told = error.http_status, error.code, browser_message(error)
@@ -334,7 +338,7 @@ def error_page(request: Request, error: Exception) -> Response:
         "code": code,
         "status_code": status,
     }
-    if not getattr(request.state, "scope", ""):  # nobody who might go anywhere else from here
+    if not getattr(request.state, "scope", ""):  # not logged in: show a page without navigation
         return HTMLResponse(
             render_template("login.html", **values), status, headers={"Cache-Control": "no-store"}
         )
@@ -342,7 +346,10 @@ def error_page(request: Request, error: Exception) -> Response:
 
 
 def back_link(request: Request) -> tuple[str, str] | None:
-    """Where a form stands that failed, or the whole of what an address asked for a part of; and what it is called."""
+    """Return URL and label of a link that leads back from an error page, or None.
+
+    That is the page of the form that failed, or the section without the query that failed.
+    """
     path, is_form = request.url.path, request.method not in ("GET", "HEAD")
     if is_form and path.startswith("/page/") and path.endswith("/edit"):
         return path, "Open the text as it is kept"
@@ -357,7 +364,7 @@ _COMMAND = re.compile(r"`quaid |(?:^|\s)--[a-z]")
 
 
 def browser_message(error: QuaidError) -> str:
-    """What went wrong, without what helps on a command line only. Where nothing else helps, that stays."""
+    """Return an error's message without the sentences that name a command, unless nothing else is left."""
     text = str(error)
     if error.http_status >= 500 or error.http_status == 401:
         return text
@@ -366,7 +373,7 @@ def browser_message(error: QuaidError) -> str:
 
 
 def format_commands(text: str) -> Markup:
-    """A sentence whose `commands` stand out as what one types."""
+    """Return a sentence as HTML, with `commands` in backticks as <code>."""
     parts = [
         Markup("<code>{}</code>").format(each) if at % 2 else escape(each)
         for at, each in enumerate(text.split("`"))
@@ -375,7 +382,7 @@ def format_commands(text: str) -> Markup:
 
 
 def format_day(text: str | None) -> str:
-    """2026-04-25 as people say it; what is no day stays as it is."""
+    """Return an ISO date as "25 April 2026"; return text that is not a date unchanged."""
     if not text:
         return ""
     try:
@@ -386,7 +393,7 @@ def format_day(text: str | None) -> str:
 
 
 def format_ago(text: str | None, now: float | None = None) -> str:
-    """How long ago a moment was, roughly."""
+    """Return roughly how long ago a timestamp was, such as "3 hours ago"; after 30 days, the date."""
     if not text:
         return "never"
     try:
@@ -414,7 +421,7 @@ def format_size(number: int) -> str:
 
 
 def humanize(name: str) -> str:
-    """works_at as words."""
+    """Replace underscores and hyphens by spaces: "works_at" becomes "works at"."""
     return name.replace("_", " ").replace("-", " ")
 
 
@@ -423,7 +430,7 @@ _NAME = re.compile(r"(?<![\w/])[a-z]+(?:_[a-z]+)+(?![\w/])")
 
 
 def humanize_sentence(text: str, titles: Mapping[str, str] | None = None) -> str:
-    """A sentence of ours as people read it: slugs by the titles of their pages, works_at as words."""
+    """Replace slugs by page titles, and names such as "works_at" by words, in a generated sentence."""
     known = titles or {}
 
     def name(found: re.Match[str]) -> str:
@@ -433,6 +440,6 @@ def humanize_sentence(text: str, titles: Mapping[str, str] | None = None) -> str
 
 
 def title_from_address(address: str) -> str:
-    """What a page may be called, by its address alone."""
+    """Return a title derived from a page's address, for a page whose title is not known."""
     last = address.rpartition("/")[2].rpartition("::")[2].replace("-", " ").replace("_", " ")
     return last[:1].upper() + last[1:]

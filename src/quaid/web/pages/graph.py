@@ -28,22 +28,22 @@ from quaid.web.pages.base import (
 MAX_NODES = 2_000
 MAX_DEPTH = 4
 MAX_SUGGESTIONS = 12
-"""Pages that are offered to look around from."""
+"""Number of pages suggested as a centre."""
 MAX_LISTED = 200
-"""Links that the list below the drawing shows."""
+"""Number of links in the list below the drawing."""
 
 COLOURS = (
     *("person", "company", "project", "concept", "source", "journal", "decision"),
     *("commitment", "action_item", "media", "original", "deal"),
 )
-"""Types that have a colour of their own, which another type gets where they are missing."""
+"""Page types with a fixed colour. Colours of types that do not occur are given to other types."""
 MAX_QUERY = 200
-"""Characters of what a page is looked for by."""
+"""Maximum length of the text that searches for a page, in characters."""
 SHAPES = ("circle", "square", "diamond", "triangle")
 
 
 class NodeStyle(NamedTuple):
-    """How the pages of a type are drawn."""
+    """How pages of one type are drawn, and how many there are."""
 
     type: str
     colour: str
@@ -53,21 +53,21 @@ class NodeStyle(NamedTuple):
 
 class GraphView(NamedTuple):
     centre: str
-    """The page in the middle; "" for a wing."""
+    """Address of the page in the centre; empty for a wing."""
     wing: str
     depth: int
     nodes: list[tuple[str, str, str, int]]
-    """Address, title, type, and how far from the centre."""
+    """Address, title, type and distance from the centre."""
     links: list[Any]
     complete: bool
 
     @property
     def source(self) -> str:
-        """Where a script finds the same."""
+        """Return the URL of the same graph as JSON."""
         return urls.with_query("/ui/graph", {"slug": self.centre, "wing": self.wing, "depth": self.depth})
 
     def on(self, day: str) -> list[Any]:
-        """The links that there were on a day."""
+        """Return the links that were valid on a day."""
         return [
             each
             for each in self.links
@@ -76,7 +76,10 @@ class GraphView(NamedTuple):
 
 
 def node_styles(types: Iterable[str]) -> list[NodeStyle]:
-    """A look for each type, the most frequent first: no two of twelve share a colour, after that none shares both."""
+    """Return a style for each type, the most frequent first.
+
+    The first twelve types have distinct colours; further ones reuse a colour with another shape.
+    """
     counted = Counter(types).most_common()
     free = [each for each in COLOURS if each not in {name for name, _ in counted}]
     found, more = [], 0
@@ -93,7 +96,7 @@ def node_styles(types: Iterable[str]) -> list[NodeStyle]:
 
 
 async def load_graph(request: Request) -> GraphView | None:
-    """The nodes and links that the address asks for; None: it names neither a page nor a wing."""
+    """Return the nodes and links that the query asks for, or None if it names neither a page nor a wing."""
     slug, wing = request.query_params.get("slug", ""), request.query_params.get("wing", "")
     depth = min(max(parse_number(request.query_params.get("depth", ""), 2), 1), MAX_DEPTH)
     if slug:
@@ -113,13 +116,13 @@ async def load_graph(request: Request) -> GraphView | None:
 
 
 def _links_between(nodes: list[tuple[str, str, str, int]], links: Iterable[Any]) -> list[Any]:
-    """The links whose two ends are shown."""
+    """Return the links whose two ends are both shown."""
     there = {address for address, *_ in nodes}
     return [each for each in links if each.from_slug in there and each.to_slug in there]
 
 
 async def suggest_pages(request: Request, wanted: str) -> list[Any]:
-    """Pages to look around from: those that somebody looks for, else those that changed last."""
+    """Return pages to choose as a centre: those that match `wanted`, or the most recently changed ones."""
     if wanted:
         record = await try_operation(request, "glance", text=wanted, limit=MAX_SUGGESTIONS)
         return list(record.answer.results) if record else []
@@ -154,7 +157,7 @@ async def show_graph(request: Request) -> Response:
 
 
 async def graph_data(request: Request) -> Response:
-    """The same for a script: nodes as rows, links by the numbers of their nodes."""
+    """Return the graph as JSON. Links refer to nodes by their index."""
     found = await load_graph(request)
     if found is None:
         return JSONResponse({"nodes": [], "links": []})

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from quaid.operations.pages import PageRecord
 
 UNQUOTED_CHARACTERS = "/:@!$'()*,~"
-"""Signs that stay as they are in a path: `notes::people/alice` reads well."""
+"""Characters that are not percent-encoded in a path, so that `notes::people/alice` stays readable."""
 
 
 def page_url(address: str, part: str = "", line: int | None = None) -> str:
-    """The page of a slug; with a line, that place in it."""
+    """Return the URL of a page, or of a line in it. `part` "timeline" counts lines within the timeline."""
     path = f"/page/{quote(address, safe=UNQUOTED_CHARACTERS)}"
     view = {"view": "1"} if address.endswith("/edit") else {}
     if not line:
@@ -33,18 +33,19 @@ def edit_url(address: str) -> str:
 
 
 def file_url(path: str, line: int | None = None) -> str:
-    """A file of the notebook."""
+    """Return the URL of a notebook file, or of a line in it."""
     there = f"/notebook/{quote(path, safe=UNQUOTED_CHARACTERS)}"
     return f"{there}?at=L{line}#L{line}" if line else there
 
 
 def node_url(id: str) -> str:
-    """A node of the knowledge base."""
+    """Return the URL of a node of the knowledge base."""
     return f"/kb/{quote(id, safe='')}"
 
 
 def search_url(text: str) -> str:
-    """Where a tag, or a link that leads nowhere, leads to. Whoever follows it has asked nothing: it says so."""
+    """Return the URL of a search for a tag or an unresolved link. `link=1` keeps it from being recorded as a
+    gap."""
     return "/search?" + urlencode({"q": text, "link": 1})
 
 
@@ -53,41 +54,43 @@ def graph_url(address: str) -> str:
 
 
 def with_query(path: str, values: dict[str, str | int]) -> str:
-    """A path with a query, without the values that are empty."""
+    """Return a path with a query string; empty and zero values are omitted."""
     given = {name: value for name, value in values.items() if value not in ("", 0)}
     return path + (f"?{urlencode(given)}" if given else "")
 
 
 class LinkTarget(NamedTuple):
-    """Where a link leads."""
+    """The target of a link."""
 
     href: str
     title: str = ""
-    """How the page there is called, if that is known."""
+    """Title of the target page; empty if not known."""
 
 
 LinkResolver = Callable[[str], LinkTarget | None]
-"""What a link names → where that is in the dashboard; None: nobody knows."""
+"""Maps the name in a link to its target, or to None if it cannot be resolved."""
 
 
 def slug_words(name: str) -> str:
-    """What a name says where no page is behind it: people/alice-berg is alice berg; words stay as they are."""
+    """Return the words in a name that has no page: `people/alice-berg` becomes "alice berg". Names with
+    spaces are kept."""
     last = name.strip().rstrip("/").rpartition("/")[2]
     return last if " " in name.strip() else last.replace("-", " ").replace("_", " ").strip() or name
 
 
 FILE_PREFIX = "file:"
-"""What stands before a path, which leads from where the page is."""
+"""Prefix of a path that is relative to the page's folder."""
 
 
 def resolve_nothing(_: str) -> None:
-    """For a text whose links nobody has looked up."""
+    """Resolve no links."""
 
 
 def resolver_of_page(
     record: "PageRecord", found: Iterable[Any], titles: Mapping[str, str] = {}
 ) -> LinkResolver:
-    """Where the links of this page lead, by the links that the memory has of it."""
+    """Return a resolver for the links in this page's text, based on the links that the memory has stored for
+    it."""
     known = _known_targets(found, titles)
     slug = record.slug
 
@@ -104,7 +107,7 @@ def resolver_of_page(
 
 
 def _known_targets(links: Iterable[Any], titles: Mapping[str, str]) -> dict[str, LinkTarget]:
-    """Return the place of every page that the text links to, by the folded name that the text uses."""
+    """Return the targets of resolved links by the name that the text uses, folded with `target_key`."""
     known: dict[str, LinkTarget] = {}
     for link in links:
         if link.resolved:

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 MAX_MARKDOWN = 200_000
-"""Characters that are read as markdown; a longer text is shown as it is written."""
+"""Maximum length of a text that is parsed as Markdown, in characters. A longer text is shown as plain text."""
 
 MAX_MARKS = 40_000
-"""Signs of markup in a text that is read as markdown; a text with more of them is a flood, and shown as written."""
+"""Maximum number of markup characters in a text that is parsed; with more of them, parsing gets too slow."""
 
 _MARKS = "[*_`<&"
 _WIKI_LINK = re.compile(
@@ -65,9 +65,11 @@ def render_markdown(
     title: str = "",
     summary: str = "",
 ) -> Markup:
-    """The text as safe HTML. Blocks are marked with their line, L12, and so is the line that is looked for.
+    """Return Markdown as safe HTML. Each block gets its first line as an id (L12); the block with line `at`
+    is highlighted.
 
-    A first heading that says the title again, and a quote below it that says the summary, are left out."""
+    A first heading that repeats the title, and a quote below it that repeats the summary, are omitted.
+    """
     if _is_too_large(text):
         return Markup('<pre class="plain">{}</pre>').format(text)
     parser = _markdown_parser()
@@ -86,7 +88,7 @@ def _is_too_large(text: str) -> bool:
 
 
 def render_line(text: str, lead: LinkResolver = resolve_nothing) -> Markup:
-    """One line, as in a summary: emphasis, code and links, no blocks."""
+    """Render one line of Markdown, such as a summary: emphasis, code and links, but no blocks."""
     parser = _markdown_parser()
     env: dict[str, Any] = {"lead": lead}
     tokens = parser.parseInline(text[:MAX_MARKDOWN], env)
@@ -96,7 +98,7 @@ def render_line(text: str, lead: LinkResolver = resolve_nothing) -> Markup:
 
 
 def render_org(text: str, lead: LinkResolver = resolve_nothing) -> Markup:
-    """An org file the same way: headings, code and links; everything else as it is written. Nothing is evaluated."""
+    """Render an org file as safe HTML: headings, code and links; other markup is shown as written."""
     if _is_too_large(text):
         return Markup('<pre class="plain">{}</pre>').format(text)
     document = org_page.read_pages(text)
@@ -126,11 +128,11 @@ def _sanitize(html: str) -> Markup:
         url_schemes={"http", "https", "mailto", "data"},
         link_rel="noopener noreferrer nofollow",
     )
-    return Markup(cleaned)  # noqa: S704 (this is the one place where it is made safe)
+    return Markup(cleaned)  # noqa: S704 (nh3 has just sanitized it)
 
 
 def _allowed_value(tag: str, attribute: str, value: str) -> str | None:
-    """The value, if this attribute may have it."""
+    """Return the attribute's value, or None if it is not allowed."""
     if attribute == "href":
         return value if _EXTERNAL_URL.fullmatch(value) or _INTERNAL_URL.fullmatch(value) else None
     if attribute == "src":
@@ -146,7 +148,7 @@ def _allowed_value(tag: str, attribute: str, value: str) -> str | None:
 
 
 def _wiki_rule(state: "StateInline", silent: bool) -> bool:
-    """`[[people/alice]]`, `[[people/alice|Alice]]`, and org's `[[id:…][Alice]]`."""
+    """Parse `[[people/alice]]`, `[[people/alice|Alice]]` and org's `[[id:…][Alice]]`."""
     if not state.src.startswith("[[", state.pos):
         return False
     match = _WIKI_LINK.match(state.src, state.pos)
@@ -171,7 +173,7 @@ def _wiki_rule(state: "StateInline", silent: bool) -> bool:
 
 
 def _resolve_links(children: list["Token"], lead: LinkResolver) -> None:
-    """Links that name the file of a page lead to the page; other files cannot be shown."""
+    """Point links to the file of a page at the page, and remove the target of links to other files."""
     for token in children:
         if token.type != "link_open" or "class" in token.attrs:
             continue
@@ -213,7 +215,8 @@ def _strip_marks(text: str) -> str:
 
 
 def _add_line_ids(tokens: list["Token"], mark: str, at: int) -> None:
-    """Each block gets the number of its first line; the innermost around the line that is looked for, that."""
+    """Give each block an id with its first line. The innermost block around line `at` gets that line and a
+    highlight."""
     blocks = [
         each
         for each in tokens
@@ -249,7 +252,7 @@ def _render_checkboxes(tokens: list["Token"]) -> None:
 
 
 MAX_NAMES = 400
-"""Names that one view asks about."""
+"""Maximum number of names that are looked up for one view."""
 
 _WIKI_NAME = re.compile(
     r"\[\[([^\[\]|#^\n]+)(?:[#^][^\[\]|\n]*)?(?:\\?\|([^\[\]\n]*))?\](?:\[([^\[\]\n]*)\])?\]"
@@ -263,22 +266,22 @@ _NOT_NAMES = re.compile(
 
 
 class PageNames(NamedTuple):
-    """The pages behind the names of some texts."""
+    """The pages that some texts refer to, by the name used there."""
 
     known: Mapping[str, LinkTarget]
     here: str = ""
-    """Where the reader is: what leads there is said in words."""
+    """URL of the current page. Links to it are shown as bold text."""
 
     def lead(self, named: str) -> LinkTarget | None:
         return self.known.get(named)
 
     def title(self, name: str) -> str:
-        """How the page is called, or what its name says."""
+        """Return the title of the page, or the words in the name if it has none."""
         found = self.known.get(name)
         return found.title if found else slug_words(name)
 
     def worded(self, text: str) -> str:
-        """The text with titles for names: for where no link can be."""
+        """Replace names in a text by page titles, for places that cannot contain links."""
         text = _WIKI_NAME.sub(self._said, text)
         return _BARE_SLUG.sub(
             lambda name: self.known[name[0]].title if name[0] in self.known else name[0], text
@@ -288,12 +291,15 @@ class PageNames(NamedTuple):
         return (link[2] or link[3] or "").strip() or self.title(link[1].rstrip("\\").strip())
 
     def linked(self, text: str) -> Markup:
-        """One line of markdown with titles that lead to their pages."""
+        """Render one line of Markdown, with names replaced by links to their pages."""
         return link_names(text, self.lead, self.here)
 
 
 def link_names(text: str, lead: LinkResolver, here: str = "") -> Markup:
-    """The same, by whoever knows where names lead: a summary has lost the brackets that stand in its page."""
+    """Render one line of Markdown, with bare slugs replaced by links, as far as `lead` resolves them.
+
+    Summaries need this: they are stored without the brackets of the links in the page.
+    """
 
     def put(name: re.Match[str]) -> str:
         found = lead(name[0])
@@ -309,7 +315,7 @@ def link_names(text: str, lead: LinkResolver, here: str = "") -> Markup:
 
 
 def names_in(texts: Iterable[str]) -> list[str]:
-    """What these texts seem to call pages, each once."""
+    """Return what may be page names in these texts: wiki links and bare slugs, without duplicates."""
     found: dict[str, None] = {}
     for text in texts:
         if "[[" in text:
@@ -320,7 +326,7 @@ def names_in(texts: Iterable[str]) -> list[str]:
 
 
 async def look_up_names(request: Request, texts: Iterable[str], here: str = "") -> PageNames:
-    """The pages that these texts name."""
+    """Look up the pages that these texts refer to."""
     wanted = names_in(texts)
     record = await try_operation(request, "titles", names=wanted) if wanted else None
     titles = record.titles if record else ()
@@ -329,12 +335,13 @@ async def look_up_names(request: Request, texts: Iterable[str], here: str = "") 
 
 MAX_SNIPPET = 260
 CONTEXT_BEFORE = 70
-"""Characters that stand before the first word that was found."""
+"""Characters of a snippet before the first match."""
 MAX_QUERY_WORDS = 12
 SENTENCE_ENDS = ".!?…:)\"'”’»。"
-"""Signs after which nothing is missing."""
+"""Characters that end a sentence: no ellipsis is added after them."""
 SHORT_LINE = 60
-"""Characters of a line that is whole, most likely: an item of a list, a heading."""
+"""A line shorter than this many characters is probably complete (a list item or heading) and gets no
+ellipsis."""
 
 _WORD = re.compile(r"\w+", re.UNICODE)
 _LINE_MARKS = re.compile(r"^[ \t]*(?:#{1,6}|>|[-*+](?:[ \t]+\[[ xX]\])?)[ \t]+", re.MULTILINE)
@@ -352,14 +359,15 @@ STOP_WORDS = frozenset(
 
 
 def query_words(question: str) -> list[str]:
-    """The words worth marking: those that carry the question, or all if none does."""
+    """Return the words of a question to highlight: without stop words, unless there are only stop words."""
     found = list(dict.fromkeys(word.casefold() for word in _WORD.findall(question)))
     carrying = [word for word in found if word not in STOP_WORDS and (len(word) > 1 or not word.isascii())]
     return (carrying or found)[:MAX_QUERY_WORDS]
 
 
 def query_pattern(question: str) -> re.Pattern[str] | None:
-    """Where the words of a question stand in a text, or the beginnings of longer words; None: it has no words."""
+    """Return a pattern that matches the question's words and words with the same stem, or None if it has no
+    words."""
     words = query_words(question)
     if not words:
         return None
@@ -369,7 +377,7 @@ def query_pattern(question: str) -> re.Pattern[str] | None:
 
 
 def _stem(word: str) -> str:
-    """Enough of a word that `charging` marks `charged`."""
+    """Return the word without a common English ending, so that `charging` also matches `charged`."""
     for ending in ("ingly", "ings", "ing", "ies", "ed", "es", "s", "e"):
         if word.endswith(ending) and len(word) - len(ending) >= 4:
             return word[: -len(ending)]
@@ -377,7 +385,7 @@ def _stem(word: str) -> str:
 
 
 def plain_text(text: str) -> str:
-    """A passage without its marks, on one line. What a cut has left of a mark goes with it."""
+    """Return a passage without markup, on one line. Removes markup that was cut in two."""
     text = _TABLE_RULE.sub("", _LINE_MARKS.sub("", _LIST_ITEM.sub(" · ", text)))
     text = _TABLE_ROW.sub(
         lambda row: " · ".join(filter(None, map(str.strip, _TABLE_CELL.split(row[0])))), text
@@ -389,7 +397,7 @@ def plain_text(text: str) -> str:
 
 
 def _repair_cut_links(text: str) -> str:
-    """The text without what is left of a link that was cut in two: its words stay, its address goes."""
+    """Replace a link that was cut in two by its words."""
     closing = text.find("]]")
     if 0 <= closing < MAX_SNIPPET and "[[" not in text[:closing]:
         text = text[:closing].rpartition("|")[2].rpartition("/")[2] + text[closing + 2 :]
@@ -402,7 +410,7 @@ def _repair_cut_links(text: str) -> str:
 
 
 def shorten_markdown(text: str, longest: int) -> str:
-    """As much of a line of markdown as fits: whole words, no half of a link, no mark without its other half."""
+    """Shorten a line of Markdown at a word, without leaving half a link or an unclosed mark."""
     short = markdown_text.shorten(text, longest)
     if short == text:
         return text
@@ -416,7 +424,7 @@ def shorten_markdown(text: str, longest: int) -> str:
 
 
 def readable_line(text: str) -> str:
-    """A line out of a text, as something to read: without loose marks, and with dots where a sentence goes on."""
+    """Return a line of a text without markup, with an ellipsis where the sentence was cut."""
     shown = plain_text(text).strip()
     if not shown:
         return ""
@@ -428,7 +436,7 @@ def readable_line(text: str) -> str:
 
 
 def make_snippet(text: str, question: str, longest: int = MAX_SNIPPET) -> Markup:
-    """The text around the first place that answers, on one line."""
+    """Return the text around the first match of the question, on one line, with matches highlighted."""
     shown = plain_text(text)
     looked = query_pattern(question)
     first = looked.search(shown) if looked else None

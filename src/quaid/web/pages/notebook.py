@@ -34,23 +34,23 @@ from quaid.web.pages.page import DiffLine, diff_lines, load_page_links, requeste
 MAX_CHANGES = 8
 DUE_DAYS = 30
 MAX_FILES_NAMED = 3
-"""Files that the card names of each folder."""
+"""Number of files named for each folder on the home page."""
 NOTEBOOK_FOLDERS = ("lists", "reference", "knowledge", "daily")
 
 
 class FolderCard(NamedTuple):
-    """A line of the notebook's card."""
+    """One folder of the notebook, on the home page."""
 
     name: str
     files: int
     told: str
-    """Some of its files, or for the log its latest day."""
+    """Titles of some of its files; for the daily log, the latest day."""
     latest: str
-    """The path of the file that is opened."""
+    """Path of the file to open."""
 
 
 def folder_cards(files: Any, today: str) -> list[FolderCard]:
-    """The folders of the notebook, the four that every notebook has first."""
+    """Return the notebook's folders: first the four that every notebook has, then the others."""
     found: dict[str, list[str]] = {name: [] for name in NOTEBOOK_FOLDERS}
     for each in files:
         folder, slash, _ = each.path.partition("/")
@@ -79,7 +79,7 @@ UNDATED = re.compile(r"([\d,]+) open commitments? names? no day")
 
 
 def undated_commitments(notes: Iterable[str]) -> str:
-    """How many promises name no day, as the briefing counts them: they are open, though never due."""
+    """Return the briefing's count of open commitments without a due date as a sentence, or an empty string."""
     for each in notes:
         if found := UNDATED.match(each):
             one = found[1] == "1"
@@ -115,7 +115,7 @@ async def show_home(
 
 
 async def save_jotting(request: Request) -> Response:
-    """Remember a line, or add it to today's log."""
+    """Save a line typed on the home page: remember it, or add it to today's log."""
     given = await read_form(request)
     text = given.get("text", "").strip()
     if not text:
@@ -138,7 +138,8 @@ NOTEBOOK_COLLECTION = "notebook"
 
 
 def file_tree(files: Any) -> list[tuple[str, list[Any]]]:
-    """The files by folder: the four of every notebook, then the others; the log from its latest day on."""
+    """Return the files by folder: first the four of every notebook, then the others. The daily log is newest
+    first."""
     found: dict[str, list[Any]] = {name: [] for name in NOTEBOOK_FOLDERS}
     for each in files:
         folder = each.path.rpartition("/")[0]
@@ -187,12 +188,12 @@ async def show_file(request: Request) -> Response:
 
 
 async def _stored_page(request: Request, path: str) -> Any:
-    """Return the page of a file, if the memory has it."""
+    """Return the page of a file, or None if the memory does not have it."""
     return await try_operation(request, "get", slug=f"{NOTEBOOK_COLLECTION}::{slugs.from_path(path)}") or None
 
 
 async def preview_file(request: Request) -> Response:
-    """What a file will look like, while it is written."""
+    """Render a file while it is being edited."""
     given = await read_form(request)
     text = given.get("text", "")
     lead = await resolver_of_text(request, await _stored_page(request, given.get("path", "")), text)
@@ -202,7 +203,7 @@ async def preview_file(request: Request) -> Response:
 
 
 def _blank_front_matter(text: str) -> str:
-    """The text with its front matter made blank, so that lines keep their numbers."""
+    """Replace the front matter by blank lines, so that line numbers stay the same."""
     if not text.startswith("---\n"):
         return text
     end = text.find("\n---\n", 3)
@@ -251,7 +252,7 @@ async def save_file(request: Request) -> Response:
 
 
 async def create_file(request: Request) -> Response:
-    """A new file, with a heading to begin with."""
+    """Create a file with a heading and open it in the editor."""
     given = await read_form(request)
     path = given.get("path", "").strip()
     path = path if path.endswith(".md") else f"{path}.md"

@@ -39,10 +39,10 @@ from quaid.web.pages.markdown import PageNames, link_names, look_up_names, reada
 
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 MAX_NEIGHBOURS = 300
-"""Pages around this one whose titles are shown."""
+"""Number of neighbouring pages whose titles are loaded."""
 MAX_LINKS = 200
 MAX_CONTRADICTIONS = 500
-"""Open contradictions among which those of this page are looked for."""
+"""Number of open contradictions that are searched for those of this page."""
 MAX_PROPERTY_VALUE = 200
 PROPERTIES_SHOWN_ELSEWHERE = ("title", "type", "tags", "summary", "links", "slug", "id")
 
@@ -66,7 +66,7 @@ class LinkView(NamedTuple):
 
 
 class LinkedPage(NamedTuple):
-    """Another page, and all the links to it or from it."""
+    """Another page, with all links to it or from it."""
 
     address: str
     title: str
@@ -76,7 +76,7 @@ class LinkedPage(NamedTuple):
 
 
 class FactView(NamedTuple):
-    """Something that is known of a page, who says so and where."""
+    """A fact about a page, with its source."""
 
     predicate: str
     object: Markup
@@ -88,19 +88,17 @@ class FactView(NamedTuple):
     is_over: bool
     superseded: bool
     clash: int
-    """The open contradiction in which it is one side; 0: none is known."""
+    """Id of the open contradiction that the fact is part of, or 0."""
 
 
 class DiffLine(NamedTuple):
-    """A line of a diff."""
-
     kind: str
-    """added, removed, place or same."""
+    """One of "added", "removed", "place" (a hunk header) and "same"."""
     text: str
 
 
 def requested_line(request: Request) -> tuple[str, int]:
-    """The line that is looked for: its part and its number."""
+    """Return the part ("L" text, "T" timeline) and line number in the query, or ("", 0)."""
     at = request.query_params.get("at", "")
     return at[:1], parse_number(at[1:])
 
@@ -169,7 +167,7 @@ async def view_page(
 
 
 class PageLinks(NamedTuple):
-    """The links of a page, the pages around it, and where the links in its text lead."""
+    """The links of a page, its neighbours by address, and the resolver for links in its text."""
 
     links: Any
     around: dict[str, Any]
@@ -200,13 +198,13 @@ def diff_lines(diff: str) -> list[DiffLine]:
 
 
 def _format_hunk(line: str) -> str:
-    """`@@ -2,4 +2,4 @@` as somebody would say it; any other line as it is."""
+    """Return a hunk header such as `@@ -2,4 +2,4 @@` as "… line 2 …", and any other line unchanged."""
     found = _HUNK.fullmatch(line)
     return f"… line {found[1]} …" if found else line
 
 
 def timeline_entries(text: str, lead: LinkResolver, at: int = 0) -> list[EntryView]:
-    """The dated entries of a timeline, the newest first."""
+    """Return the dated entries of a timeline, newest first."""
     found = sorted(timeline.parse(text), key=lambda each: each.date, reverse=True)
     ends = {each.line: each.line + 1 + each.detail.count("\n") + bool(each.detail) for each in found}
     return [
@@ -221,7 +219,7 @@ def timeline_entries(text: str, lead: LinkResolver, at: int = 0) -> list[EntryVi
 
 
 def timeline_leftover(text: str, lead: LinkResolver) -> Markup:
-    """What stands in a timeline without being an entry: shown as it is, so that no text is hidden."""
+    """Render the text in a timeline that is not part of an entry, so that no text is hidden."""
     lines = text.split("\n")
     for each in timeline.parse(text):
         length = 1 + (each.detail.count("\n") + 1 if each.detail else 0)
@@ -241,7 +239,7 @@ def _link_records(record: Any) -> Any:
 
 
 def _linked_pages(record: Any, titles: dict[str, Any], names: PageNames, end: str) -> list[LinkedPage]:
-    """The pages at the other ends of these links, each once."""
+    """Return the pages at the other ends of these links, without duplicates."""
     found: dict[str, LinkedPage] = {}
     for each in _link_records(record):
         slug, collection = getattr(each, f"{end}_slug"), getattr(each, f"{end}_collection")
@@ -258,14 +256,15 @@ _FACT_SOURCE = re.compile(r"fact (\d+)(?:,|$)")
 
 
 def _contradicted_facts(clashes: Any) -> dict[int, int]:
-    """Facts that contradict something, each with the contradiction that waits for a person."""
+    """Return the ids of facts in open contradictions, with the id of the contradiction."""
     found = clashes.contradictions if clashes else ()
     sides = ((each.id, _FACT_SOURCE.match(quote.source)) for each in found for quote in each.quotes)
     return {int(fact[1]): id for id, fact in sides if fact}
 
 
 def lede_of(summary: str, front: dict[str, Any], truth: str) -> str:
-    """What stands below the title: not the summary that is only the first paragraph, which comes next anyhow."""
+    """Return the text below the title, or "" if the summary is only the page's first paragraph, which follows
+    anyway."""
     text = markdown_text.text_head(markdown_text.visible_text(truth))
     said = markdown_text.one_line(front.get("summary")) or markdown_text.top_quote(text)
     return summary if said or not markdown_text.first_paragraph(text) else ""
@@ -282,7 +281,7 @@ def _fact_view(each: Any, names: PageNames, doubted: dict[int, int]) -> FactView
 
 
 def page_properties(front: dict[str, Any], names: PageNames) -> list[tuple[str, Markup]]:
-    """What the front matter says beside what the page shows anyhow."""
+    """Return the front matter values that the page does not show elsewhere."""
     return [
         (key, names.linked(shorten_markdown(_format_value(value), MAX_PROPERTY_VALUE)))
         for key, value in front.items()
@@ -291,7 +290,7 @@ def page_properties(front: dict[str, Any], names: PageNames) -> list[tuple[str, 
 
 
 def _format_value(value: Any) -> str:
-    """A value of the front matter in words."""
+    """Return a front matter value as text."""
     if isinstance(value, dict):
         return ", ".join(f"{humanize(str(key))}: {_format_value(each)}" for key, each in value.items())
     return "; ".join(map(_format_value, value)) if isinstance(value, list) else str(value)
@@ -321,7 +320,7 @@ def routes() -> list[Route]:
 
 
 MAX_LINK_TEXT = 200_000
-"""Characters of a text whose links are looked up."""
+"""Maximum length of the text that is searched for links, in characters."""
 MAX_TITLE = 200
 PAGE_REMOVED = (
     "This page was removed while you were writing. Your text is still here: saving makes the page anew."
@@ -331,7 +330,7 @@ TIMELINE_KEPT = (
     " “Remove timeline entries”. Kept:"
 )
 _PLAIN_TITLE = re.compile(r"[^\W\d_](?:[\w '’.-]*[\w.])?")
-"""A title that YAML takes for a text as it is."""
+"""Titles that YAML parses as a string without quotes."""
 
 NEW_PAGE = """---
 title: {said}
@@ -358,7 +357,7 @@ async def edit_page(request: Request) -> Response:
     try:
         record = await call_operation(request, "get", slug=asked)
     except PageNotFound:
-        return await view_page(request, f"{asked}/edit")  # perhaps a page of that name
+        return await view_page(request, f"{asked}/edit")  # a page whose slug ends in /edit
     return await _edit_form(
         request, slugs.address(record.collection, record.slug), _page_text(record), record
     )
@@ -379,7 +378,8 @@ async def _edit_form(
     problem: str = "",
     version: int | None = None,
 ) -> Response:
-    """The text of a page, to be changed: the record is what the memory has of it now."""
+    """Render the edit form. `record` is the stored page, if any; `theirs` is the current text after a
+    conflict."""
     lines: list[DiffLine] = []
     if theirs:
         told = unified_diff(theirs.splitlines(), text.splitlines(), "theirs", "yours", lineterm="", n=2)
@@ -406,7 +406,7 @@ async def _edit_form(
 
 
 async def resolver_of_text(request: Request, record: Any, text: str) -> LinkResolver:
-    """Where the links of a text lead: those that the page had by what the memory found, new ones by their names."""
+    """Return a resolver for a text being edited: stored links of the page first, then a lookup by name."""
     known, names = await gather_all(
         _resolver_of_record(request, record), look_up_names(request, [text[:MAX_LINK_TEXT]])
     )
@@ -448,12 +448,12 @@ async def save_page(request: Request) -> Response:
 async def _save_failed(
     request: Request, address: str, text: str, version: int, error: QuaidError
 ) -> Response:
-    """The form again, with what was typed: beside what the page says now, if somebody else was faster."""
+    """Show the form again with the submitted text; after a conflict, with the current text beside it."""
     now, status = await try_operation(request, "get", slug=address), error.http_status
     if not now and version and now.code == PageNotFound.code:
         return await _edit_form(request, address, text, status=409, problem=PAGE_REMOVED)
     if now and isinstance(error, (VersionConflict, FileChanged)):
-        # Also for a new page that somebody else began meanwhile, and for one that has another address by now.
+        # Also if another writer created the page meanwhile, or if it has moved to another address.
         there = slugs.address(now.collection, now.slug)
         return await _edit_form(
             *(request, there, text, now),
@@ -467,7 +467,7 @@ async def _save_failed(
 
 
 def _conflict_message(error: QuaidError, title: str) -> str:
-    """Who was faster."""
+    """Return a sentence that describes the conflict."""
     if isinstance(error, FileChanged):
         return f"The file {error.facts['path']} was changed outside while you were writing."
     if isinstance(error, PageMoved):
@@ -478,7 +478,7 @@ def _conflict_message(error: QuaidError, title: str) -> str:
 
 
 async def new_page(request: Request) -> Response:
-    """A page that is not there yet."""
+    """Show the form for a new page."""
     typed = request.query_params.get("slug", "").strip()
     asked = typed.lower()
     if not asked:
@@ -499,7 +499,8 @@ async def new_page(request: Request) -> Response:
 
 
 def _suggest_slug(request: Request, typed: str, error: QuaidError) -> Response:
-    """The address that is nearest to what was typed, and the title that it had: Bob Smith is at bob-smith."""
+    """Suggest the valid address nearest to the input, with the input as its title: Bob Smith becomes
+    bob-smith."""
     collection, mark, name = typed.rpartition("::")
     parts = [each for each in name.split("/") if slugs.segment(each) != "x" or each.lower() == "x"]
     offer = f"{collection.lower()}{mark}{slugs.from_path('/'.join(parts))}" if parts else ""
@@ -529,7 +530,7 @@ async def preview_page(request: Request) -> Response:
 def page_preview(
     address: str, text: str, lead: LinkResolver = resolve_nothing, known: str = ""
 ) -> dict[str, Any]:
-    """What the page will look like. A text that says no title keeps the one by which the page is known."""
+    """Return what the preview shows. A text without a title keeps `known`, the page's current title."""
     document = markdown.parse(text)
     slug = address.rpartition("::")[2] or "page"
     parts = (document.frontmatter, document.truth, document.timeline)

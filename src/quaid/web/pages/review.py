@@ -50,11 +50,11 @@ FOLDER_MERGE_NOTE = (
     "Their files are the truth: merge the two files in their folder, and the memory follows. If they are about two"
     " things, keep both."
 )
-"""Why pages of an attached folder are not merged from here."""
+"""Shown in place of the merge form for pages of an attached folder."""
 
 
 class FailedForm(NamedTuple):
-    """A form about a gap that did not go through: what was typed, and why not."""
+    """A form that failed, or found a gap: the submitted fields and the error message."""
 
     id: int
     given: dict[str, str]
@@ -68,12 +68,12 @@ NO_FAILED_FORM = FailedForm(0, {})
 
 
 class SideView(NamedTuple):
-    """One side of a contradiction, as it is shown."""
+    """One side of a contradiction."""
 
     keep: str
-    """left or right."""
+    """Value of the form field: left or right."""
     label: str
-    """Of the button that keeps it."""
+    """Label of the button that keeps this side."""
     says: str
     since: str | None
     until: str | None
@@ -85,14 +85,14 @@ class SideView(NamedTuple):
 
 
 class ContradictionView(NamedTuple):
-    """A contradiction, as it is shown."""
+    """A contradiction with its two sides."""
 
     id: int
     type: str
     description: str
     sides: list[SideView]
     edit: str
-    """For a truth older than its evidence: where it is written anew."""
+    """URL of the page's editor if its truth is older than its evidence; otherwise empty."""
 
 
 def contradiction_views(found: Any) -> list[ContradictionView]:
@@ -110,7 +110,7 @@ def _contradiction_view(each: Any) -> ContradictionView:
 
 
 def _headline(description: str, quotes: Any) -> str:
-    """Two values as a question; anything else as it was found."""
+    """Return two contradicting values as a question; return any other description unchanged."""
     says = [humanize(quote.says) for quote in quotes]
     subject, said, _ = description.partition(" is said to be both ")
     if said and len(says) == 2 and all(says):
@@ -119,7 +119,7 @@ def _headline(description: str, quotes: Any) -> str:
 
 
 def _drop_shared_end(subject: str, says: str) -> str:
-    """Mira Dahlquist lives in, without what is said of her."""
+    """Remove the end of the subject that is repeated at the start of the value."""
     whole, last = subject.split(" "), says.split(" ")
     for shared in range(min(len(whole) - 1, len(last)), 0, -1):
         if whole[-shared:] == last[:shared]:
@@ -189,7 +189,7 @@ async def _show_tab(
 
 
 async def _duplicate_pairs(request: Request, found: Any) -> list[tuple[Any, str]]:
-    """Pages that are alike, each pair with why they cannot be merged from here; "" if they can."""
+    """Return similar pairs of pages, each with the reason why they cannot be merged here, or ""."""
     folders = await cached_operation(request, "collection list")
     of_folder = {each.name for each in folders.collections if each.root} if folders else set()
     return [(each, _merge_obstacle(each, of_folder)) for each in found.pairs]
@@ -205,7 +205,7 @@ def _merge_obstacle(pair: Any, of_folder: set[str]) -> str:
 
 
 def _last_approver(gaps: Any) -> str:
-    """Whoever allowed something before is probably the one who does so now."""
+    """Return the name of the last approver, as the default of the form."""
     return next((str(each.approved_by) for each in gaps if each.approved_by), "")
 
 
@@ -222,7 +222,7 @@ async def check_again(request: Request) -> Response:
 
 
 async def resolve_contradiction(request: Request) -> Response:
-    """Keep one side of a contradiction, or both, and say what that changed."""
+    """Resolve a contradiction by keeping one side or both, and show what changed."""
     given = await read_form(request)
     side = given.get("keep", "") or None
     try:
@@ -258,7 +258,8 @@ def _fact_outcome(each: Any) -> str:
 
 
 def _stale_text_links(record: Any) -> list[tuple[str, str]]:
-    """Where a page still says what was not kept: only a person changes a text."""
+    """Return links to edit pages whose text still states the side that was not kept. Texts are never changed
+    here."""
     return [
         (
             urls.edit_url(each.slug),
@@ -273,7 +274,7 @@ def _shorten_quote(text: str) -> str:
 
 
 async def update_gap(request: Request) -> Response:
-    """Find the gap of a question, approve that its words are kept, close it, or close all that have no words."""
+    """Find the gap of a question, approve storing its words, close it, or close all gaps without words."""
     given = await read_form(request)
     act, id = given.get("act", ""), parse_number(given.get("id", ""))
     try:
@@ -288,7 +289,7 @@ async def update_gap(request: Request) -> Response:
 
 
 async def _apply_gap_action(request: Request, act: str, id: int, given: dict[str, str]) -> str:
-    """What was done, in words."""
+    """Apply one action and return a message about it."""
     if act == "clear":
         record = await call_operation(request, "gaps clear")
         return f"Closed {count_noun(record.closed, 'question')} whose words nobody keeps."
@@ -313,7 +314,7 @@ async def _apply_gap_action(request: Request, act: str, id: int, given: dict[str
 
 
 async def _find_gap(request: Request, given: dict[str, str]) -> FailedForm:
-    """The open gap that a question left. Its words are compared by their hash, and kept nowhere."""
+    """Find the open gap of a question by its hash. The question itself is not stored."""
     text = given.get("query_text", "").strip()
     wanted = question_hash(text)
     record = await call_operation(request, "gaps", limit=MAX_GAPS)
@@ -324,7 +325,7 @@ async def _find_gap(request: Request, given: dict[str, str]) -> FailedForm:
 
 
 async def update_quarantine(request: Request) -> Response:
-    """Bring a page and its file back, write it out, or let it go for good."""
+    """Restore a quarantined page with its file, export it, or discard it."""
     given = await read_form(request)
     try:
         await _apply_quarantine_action(request, given)
@@ -354,14 +355,17 @@ async def _apply_quarantine_action(request: Request, given: dict[str, str]) -> N
 
 
 async def _quarantined_title(request: Request, address: str) -> str:
-    """The title of a page in quarantine, which no other question finds."""
+    """Return the title of a page in quarantine, which `get` does not find."""
     record = await try_operation(request, "collection quarantine list")
     titles = {f"{each.collection}::{each.slug}": each.title for each in record.pages} if record else {}
     return titles.get(address) or humanize_sentence(address.rpartition("::")[2])
 
 
 async def merge_pages(request: Request) -> Response:
-    """What a merge would do; sent again with the versions that were shown, the merge; or that both pages stay."""
+    """Show what a merge would do; merge if the form confirms it; or record that the two pages are distinct.
+
+    The merge is sent with the versions that were shown, so a page changed in between is a conflict.
+    """
     given = await read_form(request)
     slug, other, into = (given.get(name, "") for name in ("slug", "other", "into"))
     if given.get("act") == "distinct":

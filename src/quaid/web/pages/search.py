@@ -44,15 +44,16 @@ from quaid.web.pages.notebook import NOTEBOOK_COLLECTION, NOTEBOOK_COLLECTION as
 
 MAX_RESULTS = 12
 MAX_BRIEF_RESULTS = 4
-"""Of each group, in the list below the field that every page has."""
+"""Number of results of each group in the drop-down list of the search field."""
 GOOD_RECALL = 0.5
-"""What the notebook scores as a good answer (notebook.recalling)."""
+"""Score from which a notebook result counts as a good answer (see quaid.notebook.recall)."""
 GOOD_SHARE, NEAR_SHARE = 0.6, 0.3
-"""How much of a question's words a node holds that answers, or comes near (as search.strength, by words alone)."""
+"""Share of the question's words in a node from which it is a strong or a weak match (compare
+quaid.search.strength)."""
 KB_COLLECTION = "kb"
 MAX_QUERY = 2_000
 MAX_NAME_WORDS = 5
-"""Words of what may be meant as a name."""
+"""A question with at most this many words may be a name."""
 SEARCH_FILTERS, DATE_FILTERS = ("collection", "type", "wing"), ("since", "until")
 _LINK_ADDRESS = re.compile(r"\[\[[^\[\]|\n]+[|\]]|\]\([^()\n]*\)")
 LANE_NAMES = {
@@ -75,9 +76,9 @@ class ResultView(NamedTuple):
     reason: str
     type: str
     strength: str
-    """strong, weak or none, by itself."""
+    """strong, weak or none, judged for this result alone."""
     fit: int = 0
-    """How its name fits what was asked for (core.names.fit)."""
+    """How well its name matches the question (see quaid.model.names.match_strength)."""
 
     @property
     def is_good(self) -> bool:
@@ -94,14 +95,14 @@ class ResultGroup(NamedTuple):
 
     @property
     def halves(self) -> list[tuple[str, list[ResultView]]]:
-        """The findings that answer, then those that only come near."""
+        """Return the good results, then the weaker ones, each with a heading."""
         good = [each for each in self.findings if each.is_good]
         rest = [each for each in self.findings if not each.is_good]
         return [("", good), ("Weaker" if good else "", rest)]
 
     @property
     def worth(self) -> tuple[int, bool, int]:
-        """By what groups are put in order: how a name fits, a page's before a node's or a file's, then strength."""
+        """Return the sort key of a group: best name match, pages before nodes and files, then best strength."""
         fit = max((each.fit for each in self.findings), default=0)
         best = max((STRENGTHS.index(each.strength) for each in self.findings), default=-1)
         return fit, bool(fit) and self.name == "Pages", best
@@ -110,7 +111,7 @@ class ResultGroup(NamedTuple):
 class SearchView(NamedTuple):
     groups: list[ResultGroup]
     is_answered: bool
-    """Whether some part of the memory knows."""
+    """True if some part of the memory has a good answer."""
     notes: tuple[str, ...]
     total: int
     ms: int
@@ -131,7 +132,7 @@ class SearchView(NamedTuple):
         return sum(each.strength == strength for group in self.groups for each in group.findings)
 
     def brief(self) -> list[ResultGroup]:
-        """A few of each group, for a list that drops down."""
+        """Return a few results of each group, for the drop-down list."""
         return [
             group._replace(findings=group.findings[:MAX_BRIEF_RESULTS])
             for group in self.groups
@@ -140,7 +141,7 @@ class SearchView(NamedTuple):
 
 
 def search_filters(request: Request) -> tuple[dict[str, str], dict[str, str]]:
-    """The filters of the address, and what is to be said of days that are none."""
+    """Return the filters in the query, and an error message for each invalid date."""
     days, wrong = read_days(request, *DATE_FILTERS)
     return {
         **{name: request.query_params.get(name, "").strip()[:100] for name in SEARCH_FILTERS},
@@ -149,7 +150,7 @@ def search_filters(request: Request) -> tuple[dict[str, str], dict[str, str]]:
 
 
 async def search_memory(request: Request, question: str, filters: dict[str, str]) -> SearchView:
-    """What every part of the memory says to a question."""
+    """Search pages, notebook and knowledge base for a question."""
     began = time.perf_counter()
     given = {name: value for name, value in filters.items() if value}
     asked = [try_operation(request, "glance", text=question, limit=MAX_RESULTS, **given)]
@@ -188,12 +189,12 @@ async def search_memory(request: Request, question: str, filters: dict[str, str]
 
 
 def _sort_results(findings: list[ResultView]) -> list[ResultView]:
-    """What is called so, what answers, what comes near, the rest; each as it came."""
+    """Sort by name match, then by strength; the order is otherwise kept."""
     return sorted(findings, key=lambda each: (-each.fit, -STRENGTHS.index(each.strength)))
 
 
 def name_fit(result: Any) -> int:
-    """How a page's name fits what was asked for."""
+    """Return how well a page's name matches the question."""
     if result.lane == "exact":
         return names.EXACT_MATCH
     return (
@@ -206,14 +207,15 @@ def name_fit(result: Any) -> int:
 
 
 def _group_name(result: Any) -> str:
-    """Where a page belongs: files of the notebook and nodes of the knowledge base have their own groups."""
+    """Return the group of a result: notebook files, daily logs and knowledge base nodes are separate from
+    pages."""
     if result.collection == NOTEBOOK:
         return "Daily" if result.slug.startswith("daily/") else "Notebook"
     return "Knowledge base" if result.collection == KB_COLLECTION else "Pages"
 
 
 def _result_texts(results: Any, recalled: Any, nodes: Any) -> Iterator[str]:
-    """Everything that a finding may say in words."""
+    """Yield all texts of results that may contain page names."""
     for each in results:
         yield from (each.content, each.summary)
     for each in (*recalled.notebook, *recalled.daily) if recalled else ():
@@ -223,7 +225,7 @@ def _result_texts(results: Any, recalled: Any, nodes: Any) -> Iterator[str]:
 
 
 class _ResultFormatter:
-    """Puts findings into words."""
+    """Converts results of the different searches to ResultView."""
 
     def __init__(self, question: str, names: PageNames) -> None:
         self._question, self._names = question, names
@@ -242,7 +244,7 @@ class _ResultFormatter:
             LANE_NAMES[hit.lane],
             "",
             "note",
-            # What only means something like it may mean something else.
+            # A match by meaning alone may be about something else.
             "strong" if hit.score >= GOOD_RECALL and hit.lane != "meaning" else "weak",
         )
 
@@ -268,13 +270,14 @@ class _ResultFormatter:
         )
 
     def _line(self, result: Any) -> int | None:
-        """The line of a passage that holds what was asked for; None: the page's beginning is near enough."""
+        """Return the line of the first match in a passage, or None if the link should lead to the top of the
+        page."""
         found = self._looked.search(_without_links(result.content)) if self._looked else None
         line: int = result.start_line + (result.content.count("\n", 0, found.start()) if found else 0)
         return line if result.part == "timeline" or line > 1 else None
 
     def _heading(self, result: Any) -> str:
-        """The headings above a passage, but for the page's own title."""
+        """Return the headings above a passage, without the page's title."""
         names = [
             plain_text(self._names.worded(each)).lstrip("# ") for each in result.heading_path.split(" > ")
         ]
@@ -295,7 +298,8 @@ class _ResultFormatter:
         )
 
     def _fit(self, title: str) -> int:
-        """How a node's title fits; a whole question, or words that are in every text, ask for none by its name."""
+        """Return how well a node's title matches. Full questions and stop words only count if they match
+        exactly."""
         typed = names.fold_name(self._question)
         words = typed.split()
         is_name = len(words) <= MAX_NAME_WORDS and not STOP_WORDS.issuperset(words)
@@ -304,7 +308,8 @@ class _ResultFormatter:
 
 
 def _node_strength(match: Any) -> str:
-    """How well a node answers: by how much of the question it holds, and whether that is what it is about."""
+    """Return the strength of a node: by its share of the question's words, and whether its title or summary
+    has them."""
     is_about_it = match.held == 1 or not {"title", "summary"}.isdisjoint(match.match)
     if match.held >= GOOD_SHARE and is_about_it:
         return "strong"
@@ -323,12 +328,12 @@ def _wing_path(result: Any) -> str:
 
 
 def _without_links(text: str) -> str:
-    """The text with the addresses of its links made blank, each sign in its place: nobody reads them."""
+    """Replace the targets of links by spaces, so that they are not matched and offsets stay the same."""
     return _LINK_ADDRESS.sub(lambda link: " " * len(link[0]), text)
 
 
 def _without_heading(text: str) -> str:
-    """A passage without the heading that it begins with: it stands above."""
+    """Return a passage without its first heading, which is shown above it."""
     first, _, rest = text.lstrip().partition("\n")
     return rest if first.startswith("#") and rest.strip() else text
 
@@ -355,7 +360,7 @@ async def show_search(request: Request) -> Response:
 
 
 async def search_as_typed(request: Request) -> Response:
-    """The results alone, for a script to put in their place."""
+    """Return only the results, for a script to insert."""
     question = request.query_params.get("q", "").strip()[:MAX_QUERY]
     filters, wrong = search_filters(request)
     found = await search_memory(request, question, filters) if question else None
@@ -369,7 +374,7 @@ def routes() -> list[Route]:
 
 ITEMS_PER_PAGE = 80
 MAX_LOG_TEXT = 400
-"""Characters of an entry of the log that are shown."""
+"""Maximum length of a log entry, in characters."""
 ITEM_KINDS = (
     ("", "Everything"),
     ("entry", "Entries"),
@@ -407,7 +412,7 @@ def group_by_day(dated: Any, names: PageNames) -> list[TimelineDay]:
 
 
 def _weekday(day: str) -> str:
-    """Monday, as it was; "" for a month."""
+    """Return the name of the weekday; empty for a month."""
     try:
         return f"{date.fromisoformat(day):%A}"
     except ValueError:
@@ -429,7 +434,7 @@ def _timeline_item(each: Any, names: PageNames) -> TimelineItem:
 
 
 def _log_item(each: Any, names: PageNames) -> TimelineItem:
-    """What the daily log says: its heading leads to its line in the notebook."""
+    """Return an entry of the daily log. Its title links to the line in the notebook."""
     heading, _, body = each.text.partition("\n")
     title = names.worded(plain_text(heading)) or each.title
     collection, _, path = each.slug.rpartition("::")
@@ -441,7 +446,7 @@ def _log_item(each: Any, names: PageNames) -> TimelineItem:
 
 
 def timeline_filters(request: Request) -> tuple[dict[str, str], dict[str, str]]:
-    """The filters of the address, and what is to be said of days that are none."""
+    """Return the filters in the query, and an error message for each invalid date."""
     given = {name: request.query_params.get(name, "").strip()[:100] for name in TIMELINE_FILTERS}
     if given["kind"] not in {name for name, _ in ITEM_KINDS}:
         given["kind"] = ""

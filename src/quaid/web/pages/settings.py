@@ -41,25 +41,23 @@ STATE_NOTES = {
 
 
 class ConnectedProgram(NamedTuple):
-    """A program that speaks MCP with this server now."""
+    """An MCP client with an open session."""
 
     name: str
     scope: str
     since: str
     calls: int
     silent: int
-    """Seconds since it last asked."""
+    """Seconds since its last request."""
 
 
 class LogLine(NamedTuple):
-    """A line of the log, in words."""
-
     at: str
     told: str
 
 
 class CollectionHealth(NamedTuple):
-    """How a collection is, and why."""
+    """The state of a collection, and the reason for it."""
 
     good: bool
     word: str
@@ -112,15 +110,17 @@ def connected_programs(sessions: Iterable[McpSession]) -> list[ConnectedProgram]
 
 
 def log_lines(recent: Iterable[tuple[float, str, dict[str, Any]]]) -> list[LogLine]:
-    """What was done lately, the last first. Facts are counts, names of folders and of operations.
+    """Return the recent events as sentences, newest first. They contain only counts and names of folders and
+    operations.
 
-    settings.js has the same words, for what happens while somebody looks."""
+    settings.js has the same wording for events that arrive while the page is open.
+    """
     said = [LogLine(_format_moment(at), describe_event(kind, facts)) for at, kind, facts in recent]
     return [each for each in reversed(said) if each.told]
 
 
 def describe_event(kind: str, facts: dict[str, Any]) -> str:
-    """An event as a person would say it; "" for what only moves a bar."""
+    """Return an event as a sentence; empty for events that only update a progress bar."""
     if kind == "finished":
         name, seconds = humanize(str(facts.get("operation", "")).capitalize()), facts.get("seconds", 0)
         return f"{name} {'took' if facts.get('succeeded') else 'failed after'} {seconds:g} s"
@@ -149,7 +149,7 @@ def _describe_folder_event(facts: dict[str, Any]) -> str:
 
 
 def name_buttons(step: str) -> str:
-    """What is to be done next, by the names that it has on this page."""
+    """Replace commands in a suggestion by the names of the buttons on this page."""
     for command, button in BUTTON_NAMES.items():
         step = step.replace(command, button)
     return step
@@ -160,12 +160,12 @@ def _format_moment(at: float) -> str:
 
 
 def check_collections(folders: Iterable[Any]) -> list[tuple[Any, CollectionHealth]]:
-    """How each collection is. On a thread: a folder far away may not answer at once."""
+    """Return the state of each collection. Call it on a thread: a network folder may block."""
     return [(each, check_collection(each)) for each in folders]
 
 
 def check_collection(folder: Any) -> CollectionHealth:
-    """The worst that there is to say of a collection, and what helps."""
+    """Return the most serious problem of a collection, with its remedy."""
     if folder.halted:
         return CollectionHealth(False, "waits for you", folder.halted)
     if folder.root and not os.path.isdir(folder.root):
@@ -190,7 +190,7 @@ def check_collection(folder: Any) -> CollectionHealth:
 
 
 async def revoke_token(request: Request) -> Response:
-    """End a token that was given away."""
+    """Revoke a token."""
     given = await read_form(request)
     try:
         record = await call_operation(request, "token revoke", name=given.get("name", ""))
@@ -201,21 +201,22 @@ async def revoke_token(request: Request) -> Response:
 
 
 async def rebuild_index(request: Request) -> Response:
-    """Make everything derived again, read every folder, make the vectors that are missing.
+    """Rebuild everything derived from the pages, sync all folders and compute missing vectors.
 
-    Its progress comes over /api/events."""
+    Progress is sent over /api/events.
+    """
     clear_operation_cache(request)
     try:
         record = await call_operation(request, "rebuild")
     except QuaidError as error:
         return await show_settings(request, error)
-    clear_operation_cache(request)  # who looked meanwhile saw the old figures
+    clear_operation_cache(request)  # pages loaded during the rebuild have cached the old figures
     flash(request, _rebuild_message(record), went_well=record.exit_status == 0)
     return redirect(request, "/settings")
 
 
 def _rebuild_message(record: Any) -> str:
-    """What a rebuild made, and what it could not."""
+    """Return a summary of the rebuild, including what failed."""
     told = [f"The index of {count_noun(record.pages, 'page')} is made again."]
     told += [
         _sync_message(each)
@@ -264,7 +265,7 @@ def _sync_message(each: Any) -> str:
 
 
 async def show_collection(request: Request) -> Response:
-    """Files of a collection that something is wrong with."""
+    """Show a collection with its problematic files."""
     record = await call_operation(request, "collection info", name=request.path_params["name"])
     return render_page(request, "collection.html", record=record, here="/settings")
 
