@@ -10,14 +10,14 @@ from quaid.model.markdown_text import code_spans
 
 LONGEST = 100
 MOST_IN_TEXT = 500
-"""Tags that one page's text can give it."""
+"""Maximum tags taken from the text of one page."""
 
 MOST_LOOKED_AT = 100_000
-"""Signs in one text that are looked at: behind them none begins a tag."""
+"""Maximum "#" matches examined in one text; the rest of the text is skipped."""
 
 _MARK = re.compile(r"\A[#\s]+")
-# Begins with a sign that can be searched for as it is. What may stand in a tag: anything but blanks, marks of
-# punctuation and quotation; '-', '_' and '/' may.
+# Starts with a literal that the regex engine can search for. A tag may contain anything except whitespace,
+# punctuation and quotation marks; "-", "_" and "/" are allowed.
 _IN_TEXT = re.compile(r"#([^\s\x00-,.:-@\[-^`{-\xbf\u2000-\u206f\u3000-\u303f\uff00-\uff0f]+)")
 _BEFORE = (" ", "\t", "\n", "(")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]")
@@ -27,7 +27,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def check(tag: str) -> str:
-    """The tag as it is stored, or InvalidArgument."""
+    """Return the tag in its stored form, or raise InvalidArgument."""
     spelled = _spell(tag)
     if not spelled:
         raise InvalidArgument(name="tag", problem="it is empty")
@@ -41,14 +41,14 @@ def check(tag: str) -> str:
 
 
 def of_frontmatter(front: dict[str, Any]) -> tuple[str, ...]:
-    """The tags that front matter gives a page, under either of the keys for them."""
+    """Return the tags in front matter, under the key `tags` or `tag`."""
     return parse(front.get("tags", front.get("tag")))
 
 
 def parse(value: Any) -> tuple[str, ...]:
-    """The tags of a front matter value: a list, or text separated by commas, else by blanks.
+    """Return the tags in a front-matter value: a list, or text separated by commas or, without commas, by whitespace.
 
-    What cannot be a tag is left out here and stays in the front matter.
+    Invalid tags are skipped; they remain in the front matter.
     """
     found: dict[str, None] = {}
     for item in value if isinstance(value, (list, tuple)) else _pieces(value):
@@ -60,13 +60,13 @@ def parse(value: Any) -> tuple[str, ...]:
 
 
 def in_text(text: str) -> tuple[str, ...]:
-    """The tags that stand in running text, as in `#idea`; the text comes without fenced code.
+    """Return the tags in running text, such as `#idea`. The caller removes fenced code first.
 
-    Headings, inline code, addresses, anchors, numbers and colours hold none.
+    Headings, inline code, URLs, anchors, numbers and colour codes are not tags.
     """
     found: dict[str, None] = {}
     code: list[tuple[int, int]] | None = None
-    passed = hidden = 0  # stretches of code that begin before this place, and where the last of them ends
+    passed = hidden = 0  # code spans that start before this tag, and the largest end of one
     line = _Line(text)
     for match in islice(_IN_TEXT.finditer(text), MOST_LOOKED_AT):
         start = match.start()
@@ -90,21 +90,21 @@ def in_text(text: str) -> tuple[str, ...]:
 def _is_tag(spelled: str) -> bool:
     if len(spelled) > LONGEST or not any(each.isalpha() or each > "\u20ff" for each in spelled):
         return False
-    if _COLOUR.match(spelled):  # a word like "face" has no digit, and no letter throughout
+    if _COLOUR.match(spelled):  # without a digit it may be a word, such as "face"
         return not (any(map(str.isdigit, spelled)) or len(set(spelled)) == 1 or spelled in ("abc", "abcdef"))
     return True
 
 
 class _Line:
-    """The line around a sign; asked about in order, so that a line as long as its text is read once."""
+    """The line that contains a "#". Queried in text order, so that each line is scanned once, however long it is."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.begin = self.passed = 0
-        self.ink = -1  # where the first word of the line stands
+        self.ink = -1  # offset of the first non-blank character of the line
 
     def says_something_else(self, start: int) -> bool:
-        """Whether the sign stands in a heading, begins a line of indented code, or is the target of a link."""
+        """Return True if the "#" is in a heading, starts a line of indented code, or is the target of a link."""
         text = self.text
         end_before = text.rfind("\n", self.passed, start)
         if end_before >= 0:
