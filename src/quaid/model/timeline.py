@@ -29,11 +29,11 @@ _BULLET = re.compile(r" {0,3}[-*+](?:[ \t]|\Z)")
 
 
 MOST_ENTRIES = 30_000
-"""Entries of one timeline; what comes behind them is text."""
+"""Maximum entries of one timeline; the rest is treated as text."""
 
 
 class TimelineEntry(NamedTuple):
-    """One dated thing that happened, with the line of the timeline on which it stands."""
+    """A dated entry, with its line number in the timeline."""
 
     date: str
     source: str
@@ -43,10 +43,10 @@ class TimelineEntry(NamedTuple):
 
 
 def parse(text: str, most: int = MOST_ENTRIES) -> tuple[TimelineEntry, ...]:
-    """Every entry, in the order of the text; what is no entry is passed over."""
+    """Return all entries in text order; other text is skipped."""
     entries: list[TimelineEntry] = []
     line, counted = 1, 0
-    before: re.Match[str] | None = None  # the mark of an entry whose end is looked for
+    before: re.Match[str] | None = None  # the start of the entry whose end is being searched
     for mark in _MARK.finditer(text):
         dated = mark["date"] and is_date(mark["date"])
         if not dated and not mark["hashes"] and not mark["heading"]:
@@ -75,7 +75,8 @@ def _parse_entry(mark: re.Match[str], below: str, line: int) -> TimelineEntry:
 
 
 def _source_and_summary(mark: re.Match[str]) -> tuple[str, str]:
-    """What follows the date on its line. The source ends at the first em dash, else at a lesser sign."""
+    """Return source and summary from the line of the date. The source ends at the first em dash, else at "–", "-"
+    or ":"."""
     rest: str = mark["rest"]
     if mark["bold"]:
         before, _, after = rest.partition(mark["bold"])
@@ -97,7 +98,7 @@ def _source_and_summary(mark: re.Match[str]) -> tuple[str, str]:
 
 
 def _indented(below: str, indent: int) -> str:
-    """The lines that belong to a list item: those that stand further in than its bullet."""
+    """Return the lines that belong to a list item: those indented deeper than its bullet."""
     kept: list[str] = []
     for line in below.split("\n"):
         stripped = line.lstrip(" \t")
@@ -108,7 +109,7 @@ def _indented(below: str, indent: int) -> str:
 
 
 def _tidy(detail: str) -> str:
-    """Detail without common indentation, trailing blanks, and empty lines at both ends."""
+    """Remove common indentation, trailing whitespace, and blank lines at both ends."""
     lines = [line.rstrip() for line in detail.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
     indents = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line]
     low, high = min(indents, default=""), max(indents, default="")
@@ -117,9 +118,9 @@ def _tidy(detail: str) -> str:
 
 
 def add_entry(text: str, date: str, summary: str, source: str = "", detail: str = "") -> str:
-    """The timeline with one more entry; every other character stays as it is.
+    """Return the timeline with an added entry; the rest of the text is unchanged.
 
-    A timeline is kept newest first. One that a person keeps oldest first, or in no order, grows at its end.
+    If entries are ordered newest first, the entry is inserted by date. Otherwise it is appended.
     """
     entry = _render_entry(
         check_date(date, "date"), _check_line(summary, "summary"), _check_line(source, "source"), detail
@@ -149,7 +150,7 @@ def _render_entry(date: str, summary: str, source: str, detail: str) -> str:
     head = f"- **{date}** | {source} — {summary}" if source else f"- **{date}** — {summary}"
     lines = _tidy(detail).split("\n") if detail.strip() else []
     below = _indent(lines, "  ")
-    if _MARK.search(below):  # a detail that looks like an entry must not become one
+    if _MARK.search(below):  # a detail line that looks like an entry must not be parsed as one
         below = _indent(lines, "    ")
     return f"{head}\n{below}" if lines else head
 
@@ -188,14 +189,14 @@ def _ends_in_list(text: str) -> bool:
 
 
 def summary_hash(summary: str) -> str:
-    """SHA-256 of a summary as it is stored: with page and date, what makes an entry the same entry."""
+    """Return the SHA-256 of a summary. Page, date and this hash identify an entry."""
     return hashlib.sha256(summary.strip().encode("utf-8", "surrogatepass")).hexdigest()
 
 
 EntryKey = tuple[str, str]
 
 MOST_LISTED_ENTRIES = 20
-"""Entries that an answer names one by one."""
+"""Maximum entries that an answer lists."""
 _LONGEST_LISTED = 100
 _HEADING = re.compile(r"#{1,6}(?=[ \t]|\Z)")
 _INDENTED_BULLET = re.compile(r"( *)[-*+][ \t]")
@@ -203,19 +204,20 @@ _BLANKS = re.compile(r"[ \t]+")
 
 
 class EntryText(NamedTuple):
-    """An entry with its lines as they are written."""
+    """An entry with its original lines."""
 
     entry: TimelineEntry
     text: str
 
 
 def entry_keys(text: str) -> set[EntryKey]:
-    """What makes each entry of a timeline the entry that it is."""
+    """Return date and summary hash of each entry, which identify it."""
     return {(entry.date, summary_hash(entry.summary)) for entry in parse(text)}
 
 
 def append_text(text: str, more: str) -> str:
-    """A timeline with a piece of text behind it, unless it holds that already."""
+    """Append text to a timeline, unless it is already contained. If both share entries, only missing entries are
+    added."""
     if not more.strip() or more.strip() in text:
         return text
     if entry_keys(text) & entry_keys(more):
@@ -224,14 +226,14 @@ def append_text(text: str, more: str) -> str:
 
 
 def merge_timelines(old: str, new: str) -> str:
-    """A new timeline in place of an old one, with every entry of the old one that it leaves out."""
+    """Replace a timeline, keeping every entry of the old one that the new one lacks."""
     if not new.strip():
         return old
     return insert_entries(new, missing_entries(old, new), old)
 
 
 def missing_entries(old: str, new: str) -> list[EntryText]:
-    """The entries of one timeline that another does not hold, each once."""
+    """Return the entries of `old` that `new` lacks, without duplicates."""
     if old == new:
         return []
     held: dict[EntryKey, list[TimelineEntry]] = {}
@@ -247,24 +249,24 @@ def missing_entries(old: str, new: str) -> list[EntryText]:
 
 
 def describe_entries(lost: Iterable[EntryText]) -> tuple[str, ...]:
-    """Entries in a line each, for an answer; of many only the first, and how many more there are."""
+    """Return one line for each entry; if there are too many, the first ones and the number of the others."""
     lines = [_truncate(f"{each.entry.date} {each.entry.summary}".strip(), _LONGEST_LISTED) for each in lost]
     more = len(lines) - MOST_LISTED_ENTRIES
     return tuple(lines) if more <= 1 else (*lines[:MOST_LISTED_ENTRIES], f"and {more:,} more")
 
 
 def add_entry_once(text: str, date: str, summary: str, source: str = "", detail: str = "") -> str:
-    """A timeline with one more entry, unless it has that one."""
+    """Add an entry, unless the timeline has one with the same date and summary."""
     if (date, summary_hash(summary)) in entry_keys(text):
         return text
     return add_entry(text, date, summary, source, detail)
 
 
 def insert_entries(text: str, more: list[EntryText], like: str = "") -> str:
-    """A timeline with more entries, each where its date belongs.
+    """Insert entries by date.
 
-    Where the text has too few entries to tell their order, it takes that of `like`, else the newest comes first. In
-    a text without order they come last.
+    If the text has too few entries to determine their order, the order of `like` is used, else newest first. In a
+    text without order they are added after the last entry.
     """
     if not more:
         return text
@@ -277,12 +279,12 @@ def insert_entries(text: str, more: list[EntryText], like: str = "") -> str:
         if order is None and len(set(others)) < 2:
             order = True
     rows = text.split("\n")
-    places: dict[int, list[str]] = {}  # before which line
+    places: dict[int, list[str]] = {}  # line index before which to insert
     last = _end_line(there[-1]) if there else len(rows)
     following = next((row for row in rows[last:] if row.strip()), None)
     is_text = following is not None and not _HEADING.match(following)
     if is_text and any(_HEADING.match(piece.text) for piece in more):
-        last = len(rows)  # the free text there would become part of an entry below a heading
+        last = len(rows)  # otherwise the free text would become part of an entry that is a heading
     for piece in more:
         after = len(there) if order is None else _insert_position(days, piece.entry.date, order)
         place = last if after == len(there) else there[after].entry.line - 1
@@ -299,7 +301,7 @@ def insert_entries(text: str, more: list[EntryText], like: str = "") -> str:
 
 
 def split_entries(text: str) -> tuple[list[EntryText], list[str]]:
-    """Each entry with its lines, and the text between the entries."""
+    """Return the entries with their lines, and the text between the entries."""
     rows = text.split("\n")
     entries = parse(text)
     starts = [each.line - 1 for each in entries]
@@ -326,7 +328,7 @@ def _truncate(text: str, longest: int) -> str:
 
 
 def _entry_length(rows: list[str]) -> int:
-    """How many of these lines belong to the entry that begins with the first."""
+    """Return how many of the lines belong to the entry on the first line."""
     bullet = _INDENTED_BULLET.match(rows[0])
     for place, row in enumerate(rows[1:], 1):
         if bullet is None:
@@ -340,14 +342,14 @@ def _entry_length(rows: list[str]) -> int:
 
 
 def _date_order(days: list[str]) -> bool | None:
-    """True: the newest comes first. False: the oldest does. None: neither, or nothing to tell it by."""
+    """Return True for newest first, False for oldest first, None if there is no order or too few dates."""
     if len(set(days)) < 2:
         return None
     return True if days == sorted(days, reverse=True) else False if days == sorted(days) else None
 
 
 def _insert_position(days: list[str], day: str, newest_first: bool) -> int:
-    """How many of the days come before this one."""
+    """Return the number of dates that precede this one."""
     return len(days) - bisect_left(days[::-1], day) if newest_first else bisect_right(days, day)
 
 
@@ -356,7 +358,7 @@ def _end_line(piece: EntryText) -> int:
 
 
 def _append_block(rows: list[str], block: str) -> None:
-    """Put an entry below what is there: close to another item of a list, apart from everything else."""
+    """Append an entry: directly below another list item, else after a blank line."""
     if rows and rows[-1].strip():
         above = next((row for row in reversed(rows) if row[:1] not in (" ", "\t", "")), "")
         if block.startswith("#") or not _INDENTED_BULLET.match(above.lstrip(" ")):
@@ -367,5 +369,5 @@ def _append_block(rows: list[str], block: str) -> None:
 
 
 def _needs_blank_line(row: str, block: str) -> bool:
-    """Whether a blank line belongs between an entry and the line below it."""
+    """Return True if a blank line is needed between an entry and the line below it."""
     return block.startswith("#") or _INDENTED_BULLET.match(row) is None
