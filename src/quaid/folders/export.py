@@ -1,6 +1,5 @@
-"""Export pages to a folder, with a file for the links and facts that no text holds, and compare an export with its
-original.
-"""
+"""Export pages to a folder, with a file for links and facts that are not in any page's text, and compare an export
+with the original folder."""
 
 import hashlib
 import json
@@ -42,10 +41,10 @@ DATA_FOLDER = ".quaid"
 LINKS_AND_FACTS_PATH = f"{DATA_FOLDER}/links-and-facts.json"
 LINKS_AND_FACTS_FORMAT = 1
 MAX_LINKS_AND_FACTS_BYTES = 32 * 1024 * 1024
-"""Bytes: some hundred thousand of them, which is more than a page may have."""
+"""Maximum size in bytes; enough for some hundred thousand links and facts."""
 
 MAX_JOINED_LENGTH = 100_000
-"""Characters of the sources, or of the words, of all witnesses of a fact together."""
+"""Maximum length, in characters, of the joined sources or the joined evidence of a fact."""
 
 SHOWN_PROBLEMS = 20
 MAX_PROBLEM_LENGTH = 300
@@ -57,16 +56,16 @@ _FACT_FIELDS = (
 
 
 class GatheredLinksAndFacts(NamedTuple):
-    """What a memory has for the file."""
+    """Links and facts to be exported."""
 
     links: list[AddedLink]
     facts: list[tuple[str, str, FactRow]]
     lost: int
-    """Rows that cannot be read, in a damaged memory."""
+    """Number of rows that cannot be read, in a damaged database."""
 
 
 def gather_links_and_facts(db: Database, collection: str | None) -> GatheredLinksAndFacts:
-    """The links and facts of all shown pages, or of those of one collection."""
+    """Return the added links and the facts of all visible pages, or of one collection."""
     found, lost_links = checks.read_by_id_range(db, "links", partial(links.added_links, db))
     facts, lost_facts = checks.read_by_id_range(db, "assertions", partial(assertions.facts_in_range, db))
     return GatheredLinksAndFacts(
@@ -77,7 +76,7 @@ def gather_links_and_facts(db: Database, collection: str | None) -> GatheredLink
 
 
 def render_links_and_facts(gathered: GatheredLinksAndFacts, places: dict[str, str]) -> bytes:
-    """The file. `places` has the path of each page's file by its address."""
+    """Render the links-and-facts file. `places` maps page addresses to file paths."""
     told_links = [
         {
             "from": slug.address(each.from_collection, each.from_slug),
@@ -111,7 +110,7 @@ def render_links_and_facts(gathered: GatheredLinksAndFacts, places: dict[str, st
 
 
 def _json_lines(records: list[dict[str, Any]]) -> str:
-    """A list with a line for each of its members."""
+    """Render a JSON list with one line per record."""
     if not records:
         return "[]"
     return "[\n" + ",\n".join(json.dumps(each, ensure_ascii=False) for each in records) + "\n]"
@@ -132,21 +131,22 @@ class ImportedFact(NamedTuple):
     given: FactInput
     created_at: str | None
     supersedes: int | None
-    """Its place in the list."""
+    """Index of the superseded fact in the list."""
 
 
 class LinksAndFacts(NamedTuple):
-    """What a file says. What cannot be understood is None in its list, and one of the problems."""
+    """The parsed links-and-facts file. Records that cannot be parsed are None, with an entry in `problems`."""
 
     links: list[ImportedLink | None]
     facts: list[ImportedFact | None]
     files: dict[str, str]
-    """Paths of pages, by address, where the address does not say so."""
+    """File paths of pages by address, where they differ from the address."""
     problems: list[str]
 
 
 def parse_links_and_facts(data: bytes) -> LinksAndFacts:
-    """Understand a file, whoever wrote it. ValueError, with the reason, when nothing of it can be."""
+    """Parse an untrusted links-and-facts file. Raise ValueError with the reason if the file as a whole is
+    invalid."""
     value = indexer.parse_json(data)
     if not isinstance(value, dict) or "format" not in value:
         raise ValueError('it is no object with a "format"')
@@ -249,7 +249,7 @@ def _date_field(record: dict[str, Any], name: str, where: str) -> str | None:
 
 
 def _timestamp_field(record: dict[str, Any]) -> str | None:
-    """When it was written down, if that can be understood."""
+    """Return the creation time, or None if it is missing or invalid."""
     value = record.get("created_at")
     if isinstance(value, str) and _TIMESTAMP.fullmatch(value) and dates.is_date(value[:10]):
         return value
@@ -257,7 +257,7 @@ def _timestamp_field(record: dict[str, Any]) -> str | None:
 
 
 def _address_field(record: dict[str, Any], name: str, where: str) -> str:
-    """The address of a page, as `slug.address` writes it."""
+    """Return the address of a page, in the form that `slug.address` writes."""
     value = _text_field(record, name, where, 2 * slug.LONGEST + 2)
     if not value:
         raise InvalidArgument(name=f"{where}.{name}", problem="is missing")
@@ -269,7 +269,7 @@ def _address_field(record: dict[str, Any], name: str, where: str) -> str:
 
 
 class ImportedPageRef(NamedTuple):
-    """The page that an address means here."""
+    """The local page that an address in the file resolves to."""
 
     id: int
     collection: str
@@ -277,7 +277,7 @@ class ImportedPageRef(NamedTuple):
 
 
 class LinksAndFactsImport:
-    """Bring what a file says back, in a transaction: what is there already, or is wrong, is passed by."""
+    """Restore the links and facts of a file within a transaction; existing and invalid records are skipped."""
 
     def __init__(
         self, db: Database, tx: Any, find: Callable[[str], ImportedPageRef | None], now: str
@@ -289,17 +289,17 @@ class LinksAndFactsImport:
         self.pages: dict[str, ImportedPageRef | None] = {}
         self.links = self.facts = 0
         self.ours: set[int] = set()
-        """Links that came back just now."""
+        """Ids of links restored by this import."""
         self.changed: dict[int, ImportedPageRef] = {}
-        """Pages that have more now than before."""
+        """Pages that got new links or facts, by id."""
         self.problems: list[str] = []
         self.missing: dict[str, int] = {}
-        """Pages that are not there, and how many links and facts name them."""
+        """Addresses without a page, and the number of links and facts that refer to them."""
         self.untold: dict[tuple[int, str, str], bool] = {}
-        """Of which subjects and predicates a page said nothing before."""
+        """Whether a page had no facts before this import, by page id, subject and predicate."""
 
     def run(self, contents: LinksAndFacts, only: set[str] | None) -> None:
-        """Bring everything back, or only what hangs on pages of the default collection with these slugs."""
+        """Restore all records, or only those of pages in the default collection with the slugs in `only`."""
         self.problems += contents.problems
         for number, link in enumerate(contents.links):
             if link:
@@ -317,7 +317,7 @@ class LinksAndFactsImport:
             self.problems.append(f"there is no page {address}; {what}")
 
     def _alone(self, where: str, write: Callable[[], None]) -> None:
-        """Write one of them such that whatever is wrong with it costs no other."""
+        """Write one record in a savepoint, so that an error affects only this record."""
         if failure := write_alone(self.tx, write):
             self.problems.append(_problem_text(failure, where))
 
@@ -342,7 +342,7 @@ class LinksAndFactsImport:
             for there in links.between(self.db, start.id, end.id, link.relationship)
             if there.source_kind != links.FROM_TEXT and there.valid_from == link.valid_from
         ):
-            return  # it came back before, and may have been closed since
+            return  # it was restored before, and may have been closed since
         try:
             new = links.add(
                 self.tx,
@@ -372,7 +372,8 @@ class LinksAndFactsImport:
             self.changed[page.id] = page
 
     def _kept(self, page_id: int, given: FactInput, created: str) -> FactChange:
-        """A fact of which the page said nothing comes back as it was. Else it joins what is there, as if said now."""
+        """Restore a fact unchanged if the page had none for its subject and predicate; otherwise add it as a new
+        fact."""
         group = (page_id, fold_name(given.subject), canonical_predicate(given.predicate))
         there = assertions.facts_like(self.tx, page_id, given)
         if self.untold.setdefault(group, not there):
@@ -380,7 +381,7 @@ class LinksAndFactsImport:
         for row in there:
             same_row = (row.valid_from, row.created_at) == (given.valid_from, created)
             if same_row and object_key(row.object) == object_key(given.object):
-                return FactChange(row.id, False, (), False)  # it came back before, and may have changed since
+                return FactChange(row.id, False, (), False)  # restored before; may have changed since
         return assertions.add_fact(self.tx, page_id, given, self.now)
 
     def _follow(self, number: int, new: int, old: int | None) -> None:
@@ -392,7 +393,7 @@ class LinksAndFactsImport:
 
 
 class Returned(NamedTuple):
-    """What came back with the folder of a collection."""
+    """The links and facts restored from the folder of a collection."""
 
     links: int
     facts: int
@@ -400,7 +401,7 @@ class Returned(NamedTuple):
 
 
 def of_folder(db: Database, collection: Collection, now: str) -> Returned:
-    """Bring back what the folder of a collection holds beside its files, onto pages of that collection only."""
+    """Restore the links-and-facts file in a collection's folder, for pages of that collection only."""
     try:
         with Folder(collection.root or "", scanner.page_endings(collection.kind)) as folder:
             data = folder.read(LINKS_AND_FACTS_PATH, MAX_LINKS_AND_FACTS_BYTES)
@@ -435,14 +436,14 @@ def _is_selected(page: ImportedPageRef, only: set[str] | None) -> bool:
 
 
 def shorten_problems(problems: list[str]) -> list[str]:
-    """The first problems, and how many there are more."""
+    """Return the first problems, and a line with the number of the others."""
     more = len(problems) - SHOWN_PROBLEMS
     return [*problems[:SHOWN_PROBLEMS], f"and {more:,} more problems"] if more > 1 else problems
 
 
 Progress = Callable[[int, int, str], None]
 
-MAX_EXPORT_NAME = 240  # file systems allow 255 bytes, the ending included
+MAX_EXPORT_NAME = 240  # file systems allow 255 bytes, including the ending
 NO_TITLE = "\0"
 SHOWN_IMPORTS = 3
 
@@ -453,28 +454,28 @@ PagesByType = dict[str, list[tuple[str, str]]]
 class ExportedCollection(NamedTuple):
     name: str
     folder: str
-    """Within the export; empty: the export itself."""
+    """Folder within the export; "" for its root."""
     pages: int
 
 
 class ExportReport(NamedTuple):
-    """What is on the disk after an export."""
+    """The files written by an export."""
 
     folder: str
-    import_id: str | None  # of a raw export
+    import_id: str | None  # set for a raw export
     pages: int
     sidecars: int
     files: int
     bytes: int
-    unread: tuple[str, ...] = ()  # pages that cannot be read, in a damaged memory
+    unread: tuple[str, ...] = ()  # pages that cannot be read, in a damaged database
     collections: tuple[ExportedCollection, ...] = ()
     quarantined: int = 0
-    """Pages in quarantine, which are not written."""
+    """Number of quarantined pages, which are not exported."""
     links: int = 0
-    """Links that no text holds, in a file of their own with the facts."""
+    """Number of exported links that are not in any page's text."""
     facts: int = 0
     trouble: str = ""
-    """Why links and facts are missing in it."""
+    """Why links or facts are missing from the export, or ""."""
 
     @property
     def exit_status(self) -> int:
@@ -484,9 +485,9 @@ class ExportReport(NamedTuple):
 def export_pages(
     db: Database, target: str, *, force: bool, progress: Progress, collection: str | None = None
 ) -> ExportReport:
-    """Write every page as it is now, or those of one collection, with their raw data and an index.
+    """Export all pages, or those of one collection, with their raw data and an index.
 
-    A damaged page is named and left out, so that the others of a damaged memory can be saved.
+    A page that cannot be read is reported and skipped, so that the rest of a damaged database can be saved.
     """
     if collection is not None:
         collections.require(db, collection)
@@ -504,7 +505,7 @@ def export_pages(
             except DamagedDatabase:
                 unread.append(slug.address(name, address))
                 continue
-            if stored is None:  # deleted meanwhile
+            if stored is None:  # deleted in the meantime
                 continue
             inside = export_path(address)
             path = folders[name] + inside
@@ -512,7 +513,7 @@ def export_pages(
             with_data += _write_page_sidecar(writer, data, path)
             written[name].setdefault(kind, []).append((stored.title, path))
             places[slug.address(name, address)] = path
-        if DEFAULT_COLLECTION in folders:  # an attached folder would take them for pages
+        if DEFAULT_COLLECTION in folders:  # in an attached folder they would become pages
             writer.write("index.md", _render_index(written).encode())
             schema = collections.get_setting(db, "original_schema")
             if schema is not None:
@@ -527,7 +528,7 @@ def export_pages(
 def _write_links_and_facts(
     db: Database, writer: FolderWriter, collection: str | None, places: dict[str, str]
 ) -> tuple[int, int, str]:
-    """Write what no text holds into a file of its own. How many links and facts, and what is wrong, if anything."""
+    """Write the links-and-facts file. Return the number of links, the number of facts, and a problem or ""."""
     path = LINKS_AND_FACTS_PATH
     try:
         found = gather_links_and_facts(db, collection)
@@ -548,7 +549,7 @@ def _lost_note(rows: int) -> str:
 
 
 def _list_pages(db: Database, collection: str | None) -> tuple[list[tuple[str, str, str]], list[str]]:
-    """Collection, type and slug of the pages to write; in a damaged memory of those that can still be read."""
+    """Return collection, type and slug of the pages to export, and the ids of pages that cannot be read."""
     unread: list[str] = []
     try:
         addresses = pages.page_addresses(db)
@@ -559,7 +560,7 @@ def _list_pages(db: Database, collection: str | None) -> tuple[list[tuple[str, s
 
 
 def _collection_folders(addresses: list[tuple[str, str, str]]) -> dict[str, str]:
-    """The folder of each collection, as a prefix of paths; never one that pages of the default collection use."""
+    """Return the path prefix of each collection, distinct from the top-level folders of the default collection."""
     taken = {
         address.partition("/")[0]
         for name, _, address in addresses
@@ -580,7 +581,7 @@ def _collection_folders(addresses: list[tuple[str, str, str]]) -> dict[str, str]
 def _count_written(
     writer: FolderWriter, written: dict[str, PagesByType], folders: dict[str, str], with_data: list[str]
 ) -> ExportReport:
-    """Count what is on the disk. Paths that the file system takes for one file are one file."""
+    """Count the files on disk. Paths that the file system maps to the same file count once."""
     there: dict[str, tuple[int, int, int]] = {}
     for path in writer.written:
         facts = os.stat(os.path.join(writer.root, path), follow_symlinks=False)
@@ -614,7 +615,7 @@ def _count_quarantined(db: Database, collection: str | None) -> int:
 def export_raw(
     db: Database, import_id: str | None, target: str, *, force: bool, progress: Progress
 ) -> ExportReport:
-    """Write the files of one import, byte for byte."""
+    """Export the files of one import, byte for byte."""
     batches = history.list_imports(db)
     if import_id is None:
         raise RawNeedsImport(hint=_import_hint(batches))
@@ -634,7 +635,7 @@ def export_raw(
 
 
 def export_path(address: str) -> str:
-    """The path of a page's file: its slug, unless an import would pass by a file of that name."""
+    """Return the path of a page's file: its slug, changed where an import would skip a file of that name."""
     *folders, name = address.split("/")
     folders = [f"{each}_" if each in scanner.SKIPPED_FOLDERS else each for each in folders]
     if len(name) > MAX_EXPORT_NAME:
@@ -644,7 +645,7 @@ def export_path(address: str) -> str:
 
 
 def render_page(stored: PageRow, path: str) -> str:
-    """A page as markdown that brings slug and title back when it is imported from this path."""
+    """Render a page as markdown that yields the same slug and title when imported from this path."""
     front: dict[str, Any] = dict(stored.frontmatter)
     claimed = indexer.claimed_slug(front)
     if (claimed or slug.from_path(path)) != stored.slug:
@@ -661,7 +662,7 @@ def _has_own_title(front: dict[str, Any], truth: str) -> bool:
 
 
 def _write_page_sidecar(writer: FolderWriter, data: list[pages.RawData], path: str) -> list[str]:
-    """Write the raw data of a page beside it. Return the path, if there was anything to write."""
+    """Write the raw data of a page to its sidecar. Return the path, or nothing if the page has no raw data."""
     sources = {each.source: each.data for each in data}
     if not sources:
         return []
@@ -702,11 +703,11 @@ UNIMPORTED_REASONS = (
     scanner.NOT_A_FILE,
     scanner.GONE,
 )
-"""Why a file that looks like a page is left out by an import."""
+"""Reasons why an import skips a file that looks like a page."""
 
 
 class ComparedPage(NamedTuple):
-    """The page of a file; long texts only by their hash, so that folders of any size can be compared."""
+    """A parsed page with its texts reduced to hashes, so that folders of any size can be compared."""
 
     path: str
     front: dict[str, Any]
@@ -714,7 +715,7 @@ class ComparedPage(NamedTuple):
     timeline: str
     entries: int
     why: str = ""
-    """Why an import would leave it out; then the truth is the hash of the whole file."""
+    """Why an import would skip the file; then `truth` is the hash of the whole file."""
 
     @property
     def id(self) -> str:
@@ -723,16 +724,14 @@ class ComparedPage(NamedTuple):
 
 class FolderContents(NamedTuple):
     pages: dict[str, ComparedPage]  # by slug
-    special: dict[str, ComparedPage]  # index, schema and README of the root: pages only in an attached folder
-    raw: dict[str, tuple[str, str | None]]  # path and hash of a slug's sidecar; no hash: it cannot be read
-    contested: set[
-        str
-    ]  # slugs of pages that asked for the same slug as another: a sync and an import may differ
+    special: dict[str, ComparedPage]  # index, schema and README at the root: pages only in an attached folder
+    raw: dict[str, tuple[str, str | None]]  # path and hash of a slug's sidecar; no hash if it is invalid
+    contested: set[str]  # slugs requested by several pages: a sync and an import may assign them differently
     troubles: list[tuple[str, str]]
 
 
 def compare_folders(original: str, exported: str, progress: CompareProgress) -> list[tuple[str, str]]:
-    """Return where the two folders differ and how; nothing when every page of one is in the other."""
+    """Return the differences between two folders as pairs of path and problem; empty if all pages match."""
     before, after = _read_folder(original, progress), _read_folder(exported, progress)
     _take_special(before, after)
     _take_special(after, before)
@@ -755,7 +754,7 @@ def compare_folders(original: str, exported: str, progress: CompareProgress) -> 
 
 
 def _missing_links_and_facts(original: str, exported: str) -> list[tuple[str, str]]:
-    """Links and facts that no text holds, where the original is an export and the other folder lacks some of them."""
+    """Return differences for links and facts of the original's links-and-facts file that the export lacks."""
     path = LINKS_AND_FACTS_PATH
     try:
         before, after = _read_links_and_facts(original), _read_links_and_facts(exported)
@@ -770,7 +769,7 @@ def _missing_links_and_facts(original: str, exported: str) -> list[tuple[str, st
 
 
 def _read_links_and_facts(root: str) -> LinksAndFacts:
-    """What a folder has of them; a place in a list says nothing in another list, so it is left out."""
+    """Parse the links-and-facts file of a folder. `supersedes` is dropped, because list positions may differ."""
     with Folder(os.path.realpath(root)) as folder:
         try:
             contents = parse_links_and_facts(folder.read(LINKS_AND_FACTS_PATH, MAX_LINKS_AND_FACTS_BYTES))
@@ -780,14 +779,14 @@ def _read_links_and_facts(root: str) -> LinksAndFacts:
 
 
 def _take_special(here: FolderContents, there: FolderContents) -> None:
-    """Compare a README of the root as a page if the other folder has a page of this slug."""
+    """Compare a special file at the root as a page if the other folder has a page with its slug."""
     for address, one in here.special.items():
         if address in there.pages:
             here.pages.setdefault(address, one)
 
 
 def _match_by_id(before: dict[str, ComparedPage], after: dict[str, ComparedPage]) -> None:
-    """Give pages of the export the slug of the original page with the same id."""
+    """Move pages of the export to the slug of the original page with the same id."""
     ids = {one.id: address for address, one in before.items() if one.id and address not in after}
     for address, one in list(after.items()):
         if address not in before and one.id in ids:
@@ -795,7 +794,7 @@ def _match_by_id(before: dict[str, ComparedPage], after: dict[str, ComparedPage]
 
 
 def _match_by_content(before: FolderContents, after: dict[str, ComparedPage]) -> None:
-    """Find pages with contested slugs under whichever slug they have in the export."""
+    """Match pages with contested slugs by content, whatever slug they have in the export."""
     here = {address: before.pages[address] for address in before.contested}
     differing = {
         address
@@ -909,7 +908,7 @@ def _oversized_page(folder: Folder, found: FoundFile) -> tuple[indexer.SlugClaim
 
 
 def _pages_of_file(path: str, data: bytes) -> list[tuple[indexer.SlugClaim, ComparedPage]]:
-    """The page of a file, and those of its headings that are pages of their own."""
+    """Return the page of a file and the pages of its headings."""
     read = indexer.parse_file(path, data)
     found = [(indexer.SlugClaim(path, read.page.slug), _compared_page(path, read.page))]
     for number, node in enumerate(read.nodes):
@@ -918,7 +917,7 @@ def _pages_of_file(path: str, data: bytes) -> list[tuple[indexer.SlugClaim, Comp
 
 
 def _compared_page(path: str, made: Page) -> ComparedPage:
-    # The slug is how the two are matched. A title that had to be written down for the export is no difference.
+    # Pages are matched by slug, so it is not compared. A title added for the export does not count as a difference.
     front = {key: value for key, value in made.frontmatter.items() if key != "slug"}
     front["title"] = made.title
     hashes = indexer.digest(made.truth.encode()), indexer.digest(made.timeline.encode())

@@ -1,6 +1,5 @@
-"""Write stored files back to a folder: a whole collection, or quarantined pages; and audit folder, index and
-stored bytes.
-"""
+"""Write stored files back to a folder, as a whole collection or as quarantined pages, and audit a folder against the
+index and the stored bytes."""
 
 import hashlib
 import json
@@ -41,14 +40,14 @@ class RestoreReport(NamedTuple):
     files: int
     bytes: int
     without_bytes: tuple[str, ...]
-    """Pages of which no bytes are kept."""
+    """Slugs of pages whose bytes are not stored."""
 
 
 def restore_collection(
     db: Database, collection: Collection, target: str, *, now: str, token: str, progress: Progress
 ) -> RestoreReport:
-    """Write the pages of a collection into a new or empty folder, which becomes its own."""
-    # A restore that was killed leaves "restoring" behind: the folder that it may have made is looked for first.
+    """Write the files of a collection to a new or empty folder, which becomes the folder of the collection."""
+    # A killed restore leaves the state "restoring"; the folder that it wrote may be complete already.
     before: CollectionState = "detached" if collection.state == "restoring" else collection.state
     wanted = collections.page_files(db, collection.id)
     there = [each for each in wanted if each.raw_id is not None]
@@ -78,7 +77,8 @@ def _refuse_occupied(target: str) -> None:
 def _write_staged(
     db: Database, wanted: list[PageFile], rules: bytes, target: str, token: str, progress: Progress
 ) -> None:
-    """Write beside the target, check, and rename: the target is empty or whole."""
+    """Write to a folder beside the target, verify it and rename it, so that the target is either empty or
+    complete."""
     above, name = os.path.split(target)
     staged = os.path.join(above, f".{name[:100]}.quaid-{token}")
     with translate_os_errors(target):
@@ -94,14 +94,14 @@ def _write_staged(
             if not _folder_matches(staged, wanted, rules):
                 raise FileTrouble(path=staged, problem="does not read as it was written; check the disk")
             progress(len(wanted), len(wanted), "Writing")
-            os.rename(staged, target)  # over an empty folder, and no other
+            os.rename(staged, target)  # fails if the target is a folder that is not empty
             durable_files.sync_folder(above)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
 
 
 def _folder_matches(folder: str, wanted: list[PageFile], rules: bytes) -> bool:
-    """Whether a folder holds these files and ignore rules, byte for byte, and nothing else."""
+    """Return True if a folder holds exactly these files and ignore rules, byte for byte."""
     if not os.path.isdir(folder):
         return False
     files = sum(len(names) for _, _, names in os.walk(folder))
@@ -119,7 +119,7 @@ def _folder_matches(folder: str, wanted: list[PageFile], rules: bytes) -> bool:
 def _attach_folder(
     db: Database, collection: Collection, wanted: list[PageFile], target: str, now: str
 ) -> int:
-    """The collection lives in its new folder from now on."""
+    """Set the folder of the collection, record its files, and return their total size in bytes."""
     with Folder(target, scanner.page_endings(collection.kind)) as folder:
         looked = [(each, folder.look(str(each.raw_path))) for each in wanted]
         identity = str(folder.identity)
@@ -128,7 +128,7 @@ def _attach_folder(
         size = 0
         collections.forget_all_files(tx, collection.id)
         for each, found in looked:
-            if isinstance(found, FoundFile):  # what vanished meanwhile is the next sync's business
+            if isinstance(found, FoundFile):  # the next sync handles files that were removed meanwhile
                 stat = FileSignature(found.size, found.mtime_ns, found.ctime_ns, found.inode)
                 file = ScannedFile(found.path, found.key.casefold(), stat)
                 collections.record_file(tx, collection.id, file, str(each.raw_hash), each.page_id, now)
@@ -149,7 +149,7 @@ class RestoredPage(NamedTuple):
 
 
 def restore_quarantined_page(db: Database, each: QuarantinedPage, token: str, now: str) -> RestoredPage:
-    """Put a page's file back where it was, and let the page be seen again."""
+    """Write the file of a quarantined page back to its path, and restore the page."""
     collection = collections.require(db, each.collection)
     if collection.root is None or not collection.writable or collection.state != "active":
         why = "is read-only" if collection.root and collection.state == "active" else f"is {collection.state}"
@@ -212,7 +212,7 @@ def _unhide_page(
 def _displace_page(
     tx: Any, collection: Collection, each: QuarantinedPage, file: ScannedFile, now: str
 ) -> None:
-    """A page that is known at this path has lost its file, or ours could not have been made: it is put away."""
+    """Quarantine another page recorded at this path: its file is gone, since ours could be created there."""
     other = collections.page_of_file(tx, collection.id, file.path)
     if other is not None and other != each.id:
         collections.forget_file(tx, collection.id, file.path)
@@ -221,7 +221,7 @@ def _displace_page(
 
 
 def _free_slug(tx: Any, collection: Collection, each: QuarantinedPage, asked: str, path: str) -> str:
-    """The slug of a page that comes back: its own, unless it left that to another one, which may be gone by now."""
+    """Return the slug for a restored page: its old one, else the requested one, with a suffix if that is in use."""
     if not page_edits.is_vacated_slug(each.slug, each.id):
         return each.slug
     holder = pages.slug_holder(tx, collection.id, asked)
@@ -241,7 +241,8 @@ class QuarantineExport(NamedTuple):
 def export_quarantined(
     db: Database, chosen: list[QuarantinedPage], target: str, force: bool, now: str
 ) -> QuarantineExport:
-    """Write pages into a folder: each as its file was, and a sidecar with all that is only here. Durably."""
+    """Write quarantined pages to a folder, each with a sidecar of the data that is in no file, and sync them to
+    disk."""
     paths: list[str] = []
     with FolderWriter(target, force=force) as writer:
         for each in chosen:
@@ -262,12 +263,12 @@ def export_quarantined(
 
 
 def _place(each: QuarantinedPage) -> str:
-    """Where an export has the file of a page."""
+    """Return the path of a page's file within the export."""
     return f"{each.collection}/{each.path or each.slug + '.md'}"
 
 
 def _links_and_facts(db: Database, chosen: list[QuarantinedPage]) -> bytes | None:
-    """The links and facts of all these pages, in the file that an import and an attached folder bring back."""
+    """Return the file with the links and facts of these pages, or None. Import and attach read it back."""
     found: dict[int, AddedLink] = {}
     facts: list[tuple[str, str, FactRow]] = []
     for each in chosen:
@@ -295,7 +296,7 @@ def _links_and_facts(db: Database, chosen: list[QuarantinedPage]) -> bytes | Non
 
 
 def _quarantine_sidecar(db: Database, each: QuarantinedPage) -> bytes:
-    """What hangs on a page, in the shape that an import reads: raw data under `sources`, the rest beside it."""
+    """Render a sidecar that an import can read: raw data under `sources`, other data of the page beside it."""
     value = {
         "sources": {data.source: data.data for data in pages.read_raw_data(db, each.id)},
         "quaid_id": each.uuid,
@@ -326,7 +327,7 @@ class AuditReport(NamedTuple):
 
 
 def audit_collection(db: Database, collection: Collection, progress: AuditProgress) -> AuditReport:
-    """Compare them all."""
+    """Compare the files of a collection with the index and with the stored bytes."""
     work = AuditRun(db, collection, progress)
     kept = collections.page_files(db, collection.id)
     try:
@@ -354,7 +355,7 @@ class AuditRun:
         self.differences.append(AuditDifference(kind, where, problem))
 
     def read(self, folder: Folder) -> None:
-        """Every file of the folder that would make a page."""
+        """Read all page files of the folder."""
         ignored = ignore.ignore_matcher(self.collection.ignore_patterns, self.collection.kind)
         files: list[FoundFile] = []
         for each in folder.walk(ignored):
@@ -382,7 +383,7 @@ class AuditRun:
                 self.ids[path] = named
 
     def compare(self, kept: list[PageFile]) -> None:
-        """Files and pages against each other."""
+        """Compare the files with the pages in the index."""
         troubles = {
             each.path: each.problem for each in collections.file_problems(self.db, self.collection.id)
         }
@@ -409,7 +410,7 @@ class AuditRun:
                 self.say("id", path, f"it names the id {named}, its page has {known[path].uuid}")
 
     def look_at_bytes(self, kept: list[PageFile]) -> None:
-        """Whether what would be restored is what was last read."""
+        """Check that the stored bytes of each page are intact and are those last read from its file."""
         for done, each in enumerate(kept):
             self.progress(done, len(kept), "Comparing")
             where = each.path or each.slug

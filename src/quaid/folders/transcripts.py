@@ -1,4 +1,4 @@
-"""Read conversation transcripts and exported archives, from where the last reading stopped, with secrets masked."""
+"""Read conversation transcripts and exported archives from where the last run stopped, and mask secrets in them."""
 
 import codecs
 import hashlib
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
     from zipfile import ZipInfo
 
 MAX_EXPORT_BYTES = 4 * 1024**3
-"""Bytes of a conversations.json."""
+"""Maximum size of the conversations.json files in an archive, in bytes."""
 
 MAX_COMPRESSION_RATIO = 100
-"""How many times larger than packed it may be, when it is large at all: text makes 4 to 10."""
+"""Maximum compression ratio of a large archive; text reaches 4 to 10."""
 
 RATIO_CHECK_BYTES = 20 * 1024 * 1024
 MAX_ZIP_DIRECTORY_BYTES = 4 * 1024 * 1024
-"""Of the list of files in an archive: some 30,000 of them, with names of their own."""
+"""Maximum size of a zip archive's central directory in bytes: about 30,000 entries."""
 ARCHIVE_READ_SIZE = 1 << 20
 
 _EXPORT_NAME = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
 
 
 def is_export(name: str) -> bool:
-    """Whether a file of this name holds exported conversations."""
+    """Return True if a file of this name holds exported conversations."""
     return _EXPORT_NAME.fullmatch(name.lower()) is not None
 
 
 def exported_conversations(file: BinaryIO, is_archive: bool) -> Iterator[Any]:
-    """Each conversation as an object; Broken when the file is not what it should be."""
+    """Yield each conversation as a JSON object. Raise BrokenTranscript if the file is not a valid export."""
     file.seek(0)
     if is_archive:
         yield from _read_archive(file)
@@ -67,12 +67,12 @@ def _read_archive(file: BinaryIO) -> Iterator[Any]:
                     yield from iter_json_list(_decode_pieces(packed))
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise BrokenTranscript(f"is a damaged archive ({error})") from None
-    except (RuntimeError, NotImplementedError) as error:  # a password, or an unusual packing
+    except (RuntimeError, NotImplementedError) as error:  # password or unknown compression
         raise BrokenTranscript(f"cannot be unpacked ({error})") from None
 
 
 def _zip_directory_size(file: BinaryIO) -> int:
-    """How long the list at the end of the archive says that it is: read before any of it is believed."""
+    """Return the size of the central directory according to the end record, to be checked before it is parsed."""
     file.seek(0, 2)
     file.seek(max(0, file.tell() - 65_557))
     tail = file.read()
@@ -100,13 +100,14 @@ def _decode_pieces(file: Any) -> Iterator[str]:
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 EMPTY_LINES_BEFORE_SKIP = 100
-"""After so many empty lines the next ones are passed over together."""
+"""Number of empty lines after which the following empty lines are skipped in bulk."""
 
 LINE_READ_SIZE = 1 << 20
 
 
 def read_lines(file: BinaryIO, start: int) -> Iterator[tuple[int, bytes | None]]:
-    """Where each line ends, and the line; None for one that is too long. A last one that is not whole is left."""
+    """Yield the end offset and content of each line; None for a line that is too long. Skip an incomplete last
+    line."""
     file.seek(start)
     end = start
     empty = 0
@@ -124,7 +125,7 @@ def read_lines(file: BinaryIO, start: int) -> Iterator[tuple[int, bytes | None]]
             size = len(line)
             while (more := file.readline(LINE_READ_SIZE)) and not more.endswith(b"\n"):
                 size += len(more)
-            if not more:  # its end is not written yet
+            if not more:  # the end of the line is not written yet
                 return
             end += size + len(more)
             yield end, None
@@ -133,7 +134,7 @@ def read_lines(file: BinaryIO, start: int) -> Iterator[tuple[int, bytes | None]]
 
 
 def _skip_empty_lines(file: BinaryIO, end: int) -> int:
-    """Go to the first line from here on that is not empty."""
+    """Seek to the next line that is not empty, and return its offset."""
     while piece := file.read(LINE_READ_SIZE):
         kept = len(piece.lstrip(b"\n"))
         end += len(piece) - kept
@@ -154,7 +155,7 @@ def _is_complete(line: bytes) -> bool:
 TURNS_PER_TRANSACTION = 1_000
 CHARACTERS_PER_TRANSACTION = 4_000_000
 LINES_TO_DETECT_CLIENT = 50
-"""After so many lines the client is known, or the file is no transcript."""
+"""Number of lines after which a file without a known client is not considered a transcript."""
 
 MARK_BYTES = 4096
 SKIPPED_TRANSCRIPT_FOLDERS = frozenset((".git", "node_modules", "__pycache__"))
@@ -171,21 +172,21 @@ class TranscriptReport(NamedTuple):
     files: int
     unchanged: int
     other: int
-    """Files that are no transcripts."""
+    """Number of files that are not transcripts."""
     conversations: int
-    """New ones."""
+    """Number of new conversations."""
     grown: int
-    """Conversations that were known and have new turns."""
+    """Number of known conversations with new turns."""
     turns: int
     masked: int
-    """Secrets that were taken out of the new turns."""
+    """Number of secrets masked in the new turns."""
     broken: int
-    """Lines that could not be read."""
+    """Number of lines that could not be parsed."""
     removed: int
-    """Conversations that a person removed, and that stay out."""
+    """Number of conversations that the user removed; they are not added again."""
     problems: tuple[TranscriptProblem, ...]
     gone: int = 0
-    """Transcripts that were read and are not there any more; what was said in them stays."""
+    """Number of known transcript files that no longer exist; their conversations are kept."""
 
     @property
     def exit_status(self) -> int:
@@ -208,7 +209,7 @@ class _TranscriptTally:
 
 
 def find_transcripts(path: str) -> list[str]:
-    """The transcripts that a path may mean: the file itself, or those in a folder and below."""
+    """Return the file itself, or the possible transcripts in a folder and its subfolders."""
     real = os.path.realpath(path)
     if not os.path.isdir(real):
         if not os.path.exists(real):
@@ -222,7 +223,7 @@ def find_transcripts(path: str) -> list[str]:
 
 
 def may_be_transcript(name: str) -> bool:
-    """Whether a file of this name in a folder is worth a look."""
+    """Return True if a file of this name may be a transcript."""
     lower = name.lower()
     return lower.endswith((".jsonl", ".zip")) or is_export(lower)
 
@@ -230,7 +231,7 @@ def may_be_transcript(name: str) -> bool:
 def read_transcripts(
     db: Database, paths: list[str], *, named: set[str], now: str, progress: Progress, again: bool = False
 ) -> TranscriptReport:
-    """Read what is new in these files. Of those that a person named it is told when they are no transcripts."""
+    """Read new content of these files. Files in `named` that are not transcripts are reported as problems."""
     tally = _TranscriptTally()
     done = 0
     try:
@@ -243,7 +244,7 @@ def read_transcripts(
 
 
 class _TranscriptReader:
-    """One file while it is read."""
+    """Reads one transcript file."""
 
     def __init__(
         self, db: Database, path: str, now: str, tally: _TranscriptTally, again: bool, is_named: bool
@@ -252,7 +253,7 @@ class _TranscriptReader:
         self._again, self._is_named = again, is_named
         self._moved_from = ""
         self._anew = True
-        self._title = ""  # of the session that the file will name
+        self._title = ""  # title that precedes the session id in the file
         self._seen: conversations.SeenTurns = {}
         self._waiting: dict[tuple[str, str], _PendingConversation] = {}
         self._turns = self._characters = 0
@@ -299,7 +300,7 @@ class _TranscriptReader:
             self._tally.other += 1
 
     def _known(self, file: BinaryIO, facts: os.stat_result) -> TranscriptState | None:
-        """What was read of this file, perhaps under another name."""
+        """Return the stored state of this file, which may have been renamed."""
         known = conversations.find_transcript(self._db, self._path)
         if known is None:
             for other in conversations.transcripts_with_inode(self._db, facts.st_ino):
@@ -344,7 +345,7 @@ class _TranscriptReader:
             self._state = self._state._replace(broken=self._state.broken + 1)
             return
         session = self._state.session
-        if said.session and not (client == "codex" and session):  # a fork repeats the beginning of another
+        if said.session and not (client == "codex" and session):  # forks repeat another session
             session = said.session
         if not session and not said.turn:
             self._title = said.title or self._title
@@ -357,7 +358,7 @@ class _TranscriptReader:
             self._gather(client, session, said.turn, title, said.project)
 
     def _own_session(self, client: str) -> str:
-        """A name for a conversation that its lines do not name."""
+        """Return a session id derived from the file name, for transcripts without one."""
         stem = transcripts.clean_text(os.path.basename(self._path).partition(".")[0])
         if client != "plain":
             return stem
@@ -390,7 +391,7 @@ class _TranscriptReader:
         elif not clients:
             self._tally.other += 1
 
-    # Towards the store
+    # Writing
 
     def _gather(
         self, client: str, session: str, turn: TranscriptTurn | None, title: str, project: str
@@ -411,11 +412,11 @@ class _TranscriptReader:
     def _end(
         self, file: BinaryIO, read_to: int, *, problem: str | None = None, unfinished: bool = False
     ) -> None:
-        """Write what was gathered, and how far the file was read with it."""
+        """Write the pending turns, and the offset up to which the file was read."""
         at = file.tell()
         state = self._state._replace(read_to=read_to, mark=_file_mark(file, read_to) or b"", problem=problem)
         file.seek(at)
-        # Nothing has this time: whoever comes after a crash sees that there is more to read.
+        # No file has this mtime, so after a crash the next run sees that there is more to read.
         self._flush(state._replace(mtime_ns=-1) if unfinished else state)
 
     def _flush(self, state: TranscriptState | None) -> None:
@@ -450,7 +451,7 @@ class _TranscriptReader:
 
 
 class _PendingConversation:
-    """What waits to be written of one conversation."""
+    """Turns and metadata of a conversation that are waiting to be written."""
 
     def __init__(self) -> None:
         self.turns: list[NewTurn] = []
@@ -459,7 +460,7 @@ class _PendingConversation:
 
 
 def _detect_client(file: BinaryIO) -> str:
-    """Who writes such lines, seen from the first of them; "" when nobody that we know."""
+    """Return the client that wrote the transcript, judged by its first lines, or "" if it is unknown."""
     for number, (_, line) in enumerate(read_lines(file, 0)):
         try:
             client = transcripts.detect_client(transcripts.parse_line(line)) if line else None
@@ -473,14 +474,15 @@ def _detect_client(file: BinaryIO) -> str:
 
 
 def is_same_transcript(file: BinaryIO, facts: os.stat_result, known: TranscriptState) -> bool:
-    """Whether a file with the number of one that was read is that one, and not a new one in its place."""
+    """Return True if a file with the inode of a known transcript is that transcript, not a new file reusing the
+    inode."""
     if known.read_to:
         return _file_mark(file, known.read_to) == known.mark
-    return (facts.st_size, facts.st_mtime_ns) == (known.size, known.mtime_ns)  # an export: read as a whole
+    return (facts.st_size, facts.st_mtime_ns) == (known.size, known.mtime_ns)  # exports are read whole
 
 
 def _file_mark(file: BinaryIO, read_to: int) -> bytes | None:
-    """A hash of the first and last bytes up to there; None when the file is shorter."""
+    """Return a hash of the first and last bytes before `read_to`, or None if the file is shorter."""
     file.seek(0)
     first = file.read(min(MARK_BYTES, read_to))
     file.seek(max(0, read_to - MARK_BYTES))
@@ -499,7 +501,7 @@ def _is_utf8(path: str) -> bool:
 
 
 def add_known_transcripts(db: Database, listed: Iterable[str]) -> list[str]:
-    """The files that were listed and all that were read before; one that was renamed stands there once."""
+    """Return the listed files and all known transcripts. A renamed transcript is listed under its new path only."""
     found = set(listed)
     lost: dict[int, TranscriptState] = {}
     for known in conversations.list_transcripts(db):
