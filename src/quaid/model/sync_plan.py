@@ -8,15 +8,16 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 RACY_NS = 2_000_000_000
-"""A file that changed so shortly before it was read may have changed again within the same tick of its clock."""
+"""Nanoseconds. A file that changed this shortly before it was read may have changed again without a new mtime,
+because timestamps are coarse."""
 
 FEW_REMOVALS = 10
 SHARE_OF_REMOVALS = 0.1
-"""More removals in one pass than the larger of these wait for a person."""
+"""More removals in one sync than the larger of FEW_REMOVALS and this share of the files need confirmation."""
 
 
 class FileSignature(NamedTuple):
-    """What tells that a file is unchanged without reading it."""
+    """Stat fields that identify an unchanged file without reading it."""
 
     size: int
     mtime_ns: int
@@ -46,20 +47,20 @@ class LastSeenFile(NamedTuple):
 
 
 class FileToRead(NamedTuple):
-    """A file that must be read, and what the index knows at its place."""
+    """A file that must be read, and the index entry for its path."""
 
     file: ScannedFile
     old: LastSeenFile | None
 
 
 class ReadFile(NamedTuple):
-    """A file that was read now."""
+    """A file with the hash and id of its current content."""
 
     file: ScannedFile
     old: LastSeenFile | None
     content_hash: str
     page_uuid: str | None
-    """The id that its front matter names, if any."""
+    """The page id in its front matter, if any."""
 
 
 class SortedFiles(NamedTuple):
@@ -79,13 +80,13 @@ class ChangedFile(NamedTuple):
 
 
 class SyncPlan(NamedTuple):
-    """What becomes of the files that were read, and of those that are missing."""
+    """What to do with the files that were read and those that are missing."""
 
     touched: list[ChangedFile]
-    """The same bytes under other dates."""
+    """Same content, different stat fields."""
     changed: list[ChangedFile]
     moved: list[MovedFile]
-    """The page stays; its file has another name, and perhaps other words."""
+    """The page is kept; its file has a new path and possibly new content."""
     new: list[ReadFile]
     gone: list[LastSeenFile]
 
@@ -95,10 +96,11 @@ class SyncPlan(NamedTuple):
 
 
 def classify_files(files: Iterable[ScannedFile], known: Iterable[LastSeenFile]) -> SortedFiles:
-    """Which files are as they were, which must be read, and which are not there.
+    """Sort files into unchanged ones, ones to read, and missing ones.
 
-    A file stands at its path. One that differs from a known path only in case or composition of accents stands
-    there too, unless that path has a file of its own."""
+    Files are matched by path. A file whose path differs from a known one only in case or Unicode normalization is
+    matched with it, unless a file with exactly the known path exists.
+    """
     there = list(files)
     paths = {file.path for file in there}
     left = {each.path: each for each in known}
@@ -131,7 +133,7 @@ _FileKey = tuple[str, int | None]
 def plan_sync(
     read: Iterable[ReadFile], known: Iterable[LastSeenFile], missing: Iterable[LastSeenFile]
 ) -> SyncPlan:
-    """What to do. A page follows its id first, then content that only one missing file had."""
+    """Decide what to do. A page is matched by its id first, then by content that only one missing file had."""
     reads = list(read)
     lost = {_file_key(each): each for each in missing}
     moved = _follow_ids(reads, known, lost)
@@ -144,7 +146,7 @@ def plan_sync(
         old = each.old
         if each.file.path in carried:
             if old is not None and _file_key(old) not in taken:
-                lost[_file_key(old)] = old  # another page moved to this path, over the one that was here
+                lost[_file_key(old)] = old  # another page moved here and replaced the old one
         elif old is None or _file_key(old) in taken:
             fresh.append(each)
         else:
@@ -157,14 +159,15 @@ def plan_sync(
 
 
 def _file_key(known: LastSeenFile) -> _FileKey:
-    """A page in quarantine may have had the path that another page has now."""
+    """Return path and page id. The path alone is ambiguous: a quarantined page may have had the path of another
+    page."""
     return known.path, known.page_id
 
 
 def _follow_ids(
     reads: list[ReadFile], known: Iterable[LastSeenFile], lost: Mapping[_FileKey, LastSeenFile]
 ) -> list[MovedFile]:
-    """Files that name the id of a page whose own file is missing, or names another id by now."""
+    """Return files with the id of a page whose own file is missing or now contains another id."""
     named = Counter(each.page_uuid for each in reads if each.page_uuid)
     names_now = {_file_key(each.old): each.page_uuid for each in reads if each.old}
     by_uuid = {each.page_uuid: each for each in known if each.page_uuid}
@@ -184,7 +187,8 @@ def _follow_ids(
 def _follow_content(
     fresh: list[ReadFile], lost: dict[_FileKey, LastSeenFile], moved: list[MovedFile]
 ) -> list[ReadFile]:
-    """Find new files that are missing ones under another name: they go to `moved` and leave `lost`."""
+    """Match new files with missing ones by content: append matches to `moved`, remove them from `lost`, return the
+    rest."""
     old_hashes = Counter(each.content_hash for each in lost.values())
     new_hashes = Counter(each.content_hash for each in fresh)
     by_hash = {each.content_hash: each for each in lost.values() if old_hashes[each.content_hash] == 1}
@@ -199,14 +203,15 @@ def _follow_content(
 
 
 class RemovalVerdict(NamedTuple):
-    """Whether pages whose files are missing may go."""
+    """Whether pages without files may be removed, and if not, why."""
 
     allowed: bool
     reason: str
 
 
 def may_remove(gone: int, known: int, files: int, *, complete: bool, confirmed: bool) -> RemovalVerdict:
-    """Only positive absence removes a page: a scan that saw everything, of a folder that is still itself."""
+    """Decide whether pages may be removed. The scan must be complete, and the folder not empty or unexpectedly
+    small."""
     if not gone:
         return RemovalVerdict(True, "")
     if not complete:
@@ -219,7 +224,8 @@ def may_remove(gone: int, known: int, files: int, *, complete: bool, confirmed: 
 
 
 def may_hide(hidden: int, known: int, *, confirmed: bool) -> RemovalVerdict:
-    """Files that are there, and that the ignore rules leave out now: a slip in the rules must not hide a memory."""
+    """Decide whether newly ignored files may be hidden. A mistake in the ignore rules must not hide most of the
+    memory."""
     too_many = hidden == known or hidden > max(FEW_REMOVALS, SHARE_OF_REMOVALS * known)
     if hidden and too_many and not confirmed:
         return RemovalVerdict(False, f"the ignore rules would hide {hidden} of {known} files at once")
