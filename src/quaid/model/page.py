@@ -32,7 +32,7 @@ PAGE_TYPES: dict[str, str] = {
     "action_item": "actions",
     "journal": "journal",
 }
-"""Each page type with the wing that it falls into by default."""
+"""Page types and the default wing of each."""
 
 DATE_FIELDS: dict[str, tuple[str, ...]] = {
     "deal": ("expected_close",),
@@ -41,7 +41,7 @@ DATE_FIELDS: dict[str, tuple[str, ...]] = {
     "action_item": ("due",),
     "journal": ("date",),
 }
-"""Front-matter keys whose value is a day, by page type."""
+"""Front-matter keys whose values are dates, by page type."""
 
 _TYPE_FOLDERS: dict[str, str] = {
     **{name: name for name in PAGE_TYPES},
@@ -61,7 +61,7 @@ _WORD_SEPARATORS = re.compile(r"[\s_-]+")
 
 
 def check_type(value: str) -> str:
-    """The type as it is stored ("Action Item" is action_item), or InvalidType with the nearest name."""
+    """Return the type in its stored form ("Action Item" becomes action_item), or raise InvalidType with a hint."""
     name = known_type(value)
     if name:
         return name
@@ -73,7 +73,7 @@ def check_type(value: str) -> str:
 
 
 def known_type(value: Any) -> str | None:
-    """The type that a front matter value names, if it names one."""
+    """Return the page type named by a front matter value, or None if it does not name one."""
     if not isinstance(value, str):
         return None
     name = _WORD_SEPARATORS.sub("_", value.strip().lower())
@@ -81,7 +81,7 @@ def known_type(value: Any) -> str | None:
 
 
 def type_from_folders(slug: str) -> str:
-    """The type that the outermost telling folder of a slug stands for, else concept."""
+    """Return the type implied by the outermost folder that maps to one, or "concept"."""
     for folder in slug.split("/")[:-1]:
         name = _TYPE_FOLDERS.get(strip_order_number(folder).replace("-", "_"))
         if name:
@@ -90,14 +90,14 @@ def type_from_folders(slug: str) -> str:
 
 
 def strip_order_number(folder: str) -> str:
-    """A folder without the number that only keeps it in order: 1-projects is projects, 2024-03 stays."""
+    """Remove a number that only sorts the folder: 1-projects becomes projects; 2024-03 is unchanged."""
     return _ORDER_NUMBER.sub("", folder, count=1) if folder[:1].isdigit() else folder
 
 
 def invalid_dates(slug: str, kind: str, frontmatter: dict[str, Any]) -> dict[str, Any]:
-    """Keys that ought to hold a day and do not, with what they hold.
+    """Return the keys that should hold a date but do not, with their values.
 
-    A page that says it is a journal needs a day: in `date`, or at the end of its slug.
+    A page with `type: journal` needs a date, either in `date` or at the end of its slug.
     """
     wrong = {
         key: value
@@ -111,7 +111,7 @@ def invalid_dates(slug: str, kind: str, frontmatter: dict[str, Any]) -> dict[str
 
 
 def _begins_with_day(value: Any) -> bool:
-    """Whether a value is a day, or a day with a time."""
+    """Return True if a value is a date, optionally followed by a time."""
     return isinstance(value, str) and is_date(value[:10]) and value[10:11] in ("", "T", " ")
 
 
@@ -121,7 +121,7 @@ _DATE_NAME = re.compile(r"[0-9]{4}-[0-9]{2}(?:-[0-9]{2})?")
 
 
 def page_title(slug: str, frontmatter: dict[str, Any], text: str, fallback: str | None) -> str:
-    """The one that is given, else the first H1, else the fallback, else the slug's last name in words."""
+    """Return the title: from the front matter, else the first H1, the fallback, or the last slug segment as words."""
     given = (
         markdown_text.one_line(frontmatter.get("title")) or markdown_text.first_heading(text, 1) or fallback
     )
@@ -135,12 +135,12 @@ def page_title(slug: str, frontmatter: dict[str, Any], text: str, fallback: str 
 
 
 def page_summary(frontmatter: dict[str, Any], text: str) -> str:
-    """Return the summary: as given, else the quotation below the title, the first paragraph, the description."""
+    """Return the summary: as given, else the quotation below the title, the first paragraph, or the description."""
     given = markdown_text.one_line(frontmatter.get("summary"))
     if given and len(given) <= SUMMARY_LENGTH:
         return given
     return markdown_text.shorten(
-        markdown_text.strip_markdown(given)  # a cut must not go through its markup
+        markdown_text.strip_markdown(given)  # strip markup first, so that truncation cannot cut through it
         or markdown_text.top_quote(text)
         or markdown_text.first_paragraph(text)
         or markdown_text.strip_markdown(markdown_text.one_line(frontmatter.get("description"))),
@@ -149,7 +149,7 @@ def page_summary(frontmatter: dict[str, Any], text: str) -> str:
 
 
 def page_wing(address: str, page_type: str, frontmatter: dict[str, Any]) -> str:
-    """The front matter's wing, else the first folder, else the wing of the type."""
+    """Return the wing: from the front matter, else the first folder, else the default wing of the type."""
     named = markdown_text.one_line(frontmatter.get("wing"))
     if named:
         return slugs.segment(named)
@@ -157,11 +157,11 @@ def page_wing(address: str, page_type: str, frontmatter: dict[str, Any]) -> str:
     if not mark:
         return PAGE_TYPES[page_type]
     folder = strip_order_number(folder)
-    return PAGE_TYPES.get(folder.replace("-", "_"), folder)  # project/x and projects/x are of one wing
+    return PAGE_TYPES.get(folder.replace("-", "_"), folder)  # project/x and projects/x share a wing
 
 
 def page_room(address: str, frontmatter: dict[str, Any], text: str) -> str:
-    """The front matter's room, else the second of two folders or more, else the first H2 of the text."""
+    """Return the room: from the front matter, else the second folder of a nested slug, else the first H2."""
     named = markdown_text.one_line(frontmatter.get("room"))
     if named:
         return slugs.segment(named)
@@ -173,7 +173,7 @@ def page_room(address: str, frontmatter: dict[str, Any], text: str) -> str:
 
 
 class Page(NamedTuple):
-    """Compiled truth and timeline with everything that is derived from them."""
+    """A page: its compiled truth and timeline, and the fields derived from them."""
 
     slug: str
     type: str
@@ -191,7 +191,7 @@ class Page(NamedTuple):
 def build_page(
     slug: str, frontmatter: dict[str, Any], truth: str, timeline: str, *, fallback_title: str | None = None
 ) -> Page:
-    """The page that these parts make; the front matter overrides whatever would be inferred."""
+    """Build a page from its parts. Front matter takes precedence over inferred values."""
 
     text = markdown_text.visible_text(truth)
     head = markdown_text.text_head(text)
@@ -224,16 +224,16 @@ encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class DerivedData(NamedTuple):
-    """What a page brings along that nobody has linked, renamed or merged yet."""
+    """Index data computed from a single page, before links are resolved."""
 
     frontmatter: str
     names: list[tuple[str, str]]
-    """Each name, folded, with its kind; sorted."""
+    """Folded names with their kinds, sorted."""
     references: list[LinkReference]
     hashes: list[str]
-    """Of the summaries of its entries, in their order."""
+    """Summary hashes of the timeline entries, in order."""
     is_unspaced: bool
-    """Whether it holds scripts that put no space between words."""
+    """True if the page contains a script written without spaces between words."""
 
 
 def derive_data(page: "Page") -> DerivedData:
@@ -254,7 +254,7 @@ LINK_KEYS = ("to", "relationship", "context", "valid_from", "valid_until", "targ
 ENTRY_KEYS = ("date", "summary", "source", "detail")
 
 MOST_CHANGES = 500
-"""In one ingest."""
+"""Maximum number of pages in one ingest."""
 
 
 class LinkInput(NamedTuple):
@@ -274,14 +274,14 @@ class EntryInput(NamedTuple):
 
 
 class PageChange(NamedTuple):
-    """One page of an ingest. Facts are checked later: they may leave their subject to the page's title."""
+    """One page of an ingest. Assertions are validated later: their subject may default to the page's title."""
 
     where: str
     slug: str
     collection: str | None
-    """None: whichever collection has the page, or takes new ones."""
+    """None: the collection that contains the page, or the one that receives new pages."""
     expected_version: int = 0
-    """What its author had read; 0: there is none yet."""
+    """The version the author had read; 0 for a new page."""
     content: str | None = None
     compiled_truth: str | None = None
     timeline_append: str | None = None
@@ -291,7 +291,7 @@ class PageChange(NamedTuple):
     entries: tuple[EntryInput, ...] = ()
     tags: tuple[str, ...] = ()
     title: str | None = None
-    """What a page is called that does not name itself."""
+    """The title to use if the page does not set one."""
 
     @property
     def address(self) -> str:
@@ -299,7 +299,7 @@ class PageChange(NamedTuple):
 
 
 def parse_changes(pages: list[dict[str, Any]]) -> list[PageChange]:
-    """The changes that an ingest is given, each page once."""
+    """Parse the pages of an ingest. Raise InvalidArgument if a page occurs twice."""
     if len(pages) > MOST_CHANGES:
         problem = f"holds {len(pages):,} pages and {MOST_CHANGES} are allowed; ingest it in parts"
         raise InvalidArgument(name="pages", problem=problem)
@@ -382,7 +382,7 @@ def _parse_entry(values: dict[str, Any], where: str) -> EntryInput:
 def _object_list(
     given: dict[str, Any], name: str, where: str, short: str = ""
 ) -> list[tuple[dict[str, Any], str]]:
-    """A list of objects with the place of each; where there is a short form, plain text stands for one."""
+    """Return the objects of a list, each with its path for error messages. With `short`, text is {short: text}."""
     found = []
     for place, each in enumerate(_list_value(given, name, where), 1):
         here = f"{where}.{name}[{place}]"
