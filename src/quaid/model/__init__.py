@@ -1,1 +1,1 @@
-"""What the memory is made of, as plain values and functions: no files, no clock, no database."""
+"""The domain model as plain values and functions, without access to files, clock or database."""
