@@ -280,7 +280,7 @@ def remove(tx: "apsw.Connection", links: list[LinkRow]) -> None:
 
 
 def require_added(db: "Database", link_id: int) -> LinkRow:
-    """A link that somebody added; one that a text makes can only be changed there."""
+    """Return an explicitly added link; raise LinkFromText for a link derived from a text."""
     found = _select_links(db, "l.id = ?", (link_id,), "all", "")
     if not found:
         raise NotFound(what="link", name=link_id, hint=" `quaid links SLUG` shows the ids.")
