@@ -1,8 +1,9 @@
 """Write pages: save, add in bulk, rename and merge them.
 
-A save compares the version that the author had read. Rows that follow from a page (tags, timeline entries, names,
-links, words, chunks) are written in the same transaction. Many new pages are inserted by one statement, because FTS5
-writes its words out before every statement that may be rolled back, and would do so for each page.
+A save compares the version that the author had read. Rows derived from a page (tags, timeline entries, names, links,
+full-text entries, chunks) are written in the same transaction. Bulk inserts use one statement for many pages,
+because FTS5 flushes its pending terms before every statement that may be rolled back, which would otherwise happen
+for each page.
 """
 
 import json
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
     from quaid.storage.pages import PageRow
 
 BULK_ROWS = 128
-"""Pages in one statement: more of them save little."""
+"""Pages per INSERT statement; larger batches save little."""
 
 BULK_BYTES = 2 * 1024 * 1024
-"""Of texts that wait for their statement."""
+"""Maximum bytes of text waiting for a bulk insert."""
 
 _BULK_COLUMNS = (
     "id, collection_id, slug, uuid, type, title, summary, wing, room, created_at, updated_at,"
@@ -43,11 +44,11 @@ class NewPage(NamedTuple):
     page: "Page"
     uuid: str
     derived: DerivedData | None = None
-    """What follows from the page, where somebody has worked it out already."""
+    """Data derived from the page, if already computed."""
 
 
 def taken_slugs(tx: "apsw.Connection", collection_id: int, slugs: "Iterable[str]") -> set[str]:
-    """Those of the slugs that a page has, hidden or not, or had before."""
+    """Return those of the slugs that are in use by a page, hidden or not, or by a redirect."""
     found = tx.execute(
         "SELECT p.slug FROM json_each(?1) AS wanted CROSS JOIN pages AS p"
         " ON p.collection_id = ?2 AND p.slug = wanted.value UNION ALL"
@@ -61,7 +62,7 @@ def taken_slugs(tx: "apsw.Connection", collection_id: int, slugs: "Iterable[str]
 def add_pages(
     tx: "apsw.Connection", new: list[NewPage], *, now: str, collection_id: int, collection: str
 ) -> list[int]:
-    """Write pages whose slugs are free, each with version 1, and leave them uncut. Returns their ids."""
+    """Insert pages with unused slugs at version 1, without cutting them into chunks. Return their ids."""
     first = next_row_id(tx, "pages")
     numbered = [
         (page_id, each.page, each.derived or derive_data(each.page))
@@ -101,7 +102,7 @@ def add_pages(
 
 
 class SaveResult(NamedTuple):
-    """What a save did."""
+    """The result of saving a page."""
 
     id: int
     version: int
@@ -110,7 +111,7 @@ class SaveResult(NamedTuple):
 
 
 class _ExistingPage(NamedTuple):
-    """What a save must know about the row that is there."""
+    """The columns of an existing page row that a save needs."""
 
     id: int
     version: int
@@ -137,10 +138,11 @@ def save(
     collection: str = "default",
     cut: bool = True,
 ) -> SaveResult:
-    """Write a page unless it is there already, word for word.
+    """Save a page unless the stored one is identical.
 
-    `expected_version` is what the author had read: 0 for "there is none yet", None for "whatever is there".
-    Who writes many pages leaves them uncut; `vaults.embedding.cut_up` makes their chunks afterwards.
+    `expected_version` is the version the author had read: 0 if the page must not exist yet, None to skip the check.
+    With `cut=False` the page is left without chunks, which is faster for many pages; `embedding.backfill.cut_pages`
+    makes the chunks afterwards.
     """
     collection_id = require_collection_id(tx, collection)
     present = _find_existing(tx, page.slug, collection_id)
@@ -166,7 +168,7 @@ def save(
 def derive(
     tx: "apsw.Connection", page_id: int, page: "Page", quarantined: bool = False, *, cut: bool = True
 ) -> None:
-    """Make the rows again that follow from a page."""
+    """Rebuild the rows derived from a page."""
     tx.execute("DELETE FROM tags WHERE page_id = ?", (page_id,))
     tx.executemany("INSERT INTO tags (page_id, tag) VALUES (?, ?)", [(page_id, tag) for tag in page.tags])
     tx.execute("DELETE FROM timeline_entries WHERE page_id = ?", (page_id,))
@@ -191,7 +193,7 @@ def derive(
 
 
 def _resolve_links_to(tx: "apsw.Connection", page_id: int) -> None:
-    """A page that was hidden is there again: links that name it lead to it."""
+    """Resolve links to a page that was hidden and is visible again."""
 
     rows = tx.execute("SELECT name FROM page_names WHERE page_id = ?", (page_id,))
     links.resolve_again(tx, [str(name) for (name,) in rows])
@@ -200,7 +202,7 @@ def _resolve_links_to(tx: "apsw.Connection", page_id: int) -> None:
 def touch(
     tx: "apsw.Connection", slug: str, *, expected_version: int | None, now: str, collection: str = "default"
 ) -> tuple[int, int]:
-    """Raise a page's version because something that hangs on it changes. Returns its id and new version."""
+    """Increment a page's version because related rows change. Return its id and new version."""
     present = _find_existing(tx, slug, require_collection_id(tx, collection))
     if present is None or present.quarantined_at is not None:
         raise PageNotFound(slug=slug, hint="")
@@ -221,7 +223,7 @@ def _find_existing(tx: "apsw.Connection", slug: str, collection_id: int) -> _Exi
 
 
 def _refuse_moved(tx: "apsw.Connection", slug: str, collection_id: int, expected: int | None) -> None:
-    """A slug that a page had before stays its own; that of a hidden page is free."""
+    """Raise PageMoved if the slug redirects to a visible page; drop a redirect to a hidden one."""
     for target, version, hidden in tx.execute(
         "SELECT p.slug, p.version, p.quarantined_at IS NOT NULL FROM redirects AS r"
         " JOIN pages AS p ON p.id = r.page_id WHERE r.collection_id = ? AND r.slug = ?",
@@ -273,7 +275,7 @@ def _update(tx: "apsw.Connection", present: _ExistingPage, page: "Page", frontma
 
 
 def free_slug(tx: "apsw.Connection", collection_id: int, slug: str) -> None:
-    """Let a slug lead nowhere else, as a page is about to have it: one that had it before is no longer called so."""
+    """Remove redirects from a slug that is about to be used by a page, and the names they gave their targets."""
     rows: list[tuple[Any, ...]] = tx.execute(
         "DELETE FROM redirects WHERE collection_id = ? AND slug = ? RETURNING page_id", (collection_id, slug)
     ).fetchall()
@@ -291,52 +293,58 @@ def change_slug(
     *,
     redirect: bool = True,
 ) -> None:
-    """Give a page a slug that is free; the old one leads to it. Its text and names are saved afterwards."""
+    """Change the slug of a page to an unused one and add a redirect.
+
+    The caller saves the page's text and names afterwards.
+    """
     free_slug(tx, collection_id, new)
     tx.execute("UPDATE pages SET slug = ? WHERE id = ?", (new, page_id))
     tx.execute("UPDATE knowledge_gaps SET resolved_by_slug = ? WHERE resolved_by_slug = ?", (new, old))
 
     if redirect and not is_vacated_slug(old, page_id):
         links.add_redirect(tx, collection_id, old, page_id, now)
-    # A name without a folder means the page that is nearest, whichever end of the link has moved.
+    # A link without a folder resolves to the nearest page, which may differ after either end has moved.
     near = "SELECT name FROM page_names WHERE page_id = ?1 UNION SELECT target_key FROM links WHERE from_page_id = ?1"
     links.resolve_again(tx, [name for (name,) in tx.execute(near, (page_id,)) if name is not None])
 
 
 def vacate_slug(tx: "apsw.Connection", page_id: int) -> None:
-    """Let a page leave its slug to another one. It gets a new one soon, or is hidden and gets it when it returns."""
+    """Give a page a temporary slug so that another page can take its slug.
+
+    It gets a new slug soon, or, if hidden, when it becomes visible again.
+    """
     tx.execute("UPDATE pages SET slug = 'moving-' || id || '-' || version WHERE id = ?", (page_id,))
 
 
 def is_vacated_slug(slug: str, page_id: int) -> bool:
-    """Whether this is no name of a page, but what it is called while another one has its own."""
+    """Return True if a slug is a temporary one set by `vacate_slug`."""
     return slug.startswith(f"moving-{page_id}-")
 
 
 class MergedRows(NamedTuple):
-    """What a merge did to everything but the texts."""
+    """Numbers of rows moved or changed by a merge."""
 
     links: int
-    """Added ones that lead from or to the kept page now."""
+    """Explicitly added links that now start or end at the kept page."""
     links_joined: int
-    """Of these, those whose time overlapped with another of the same relationship: one link each time."""
+    """Of these, links removed because they overlapped in time with another one of the same relationship."""
     links_between: int
-    """Added ones between the two pages: they are gone."""
+    """Explicitly added links between the two pages, which were deleted."""
     links_in_texts: int
-    """Of other pages, to the page that went."""
+    """Links in the texts of other pages to the removed page."""
     assertions: int
     assertions_same: int
-    """That the kept page had already."""
+    """Facts that the kept page already had."""
     raw_data: int
     raw_data_renamed: tuple[str, ...]
-    """New names of sources that said something else about the kept page."""
+    """New names of sources that had different data for the kept page."""
     imports: int
     contradictions: int
     gaps: int
 
 
 def rename_page(tx: "apsw.Connection", old: "PageRow", page: "Page", now: str, *, redirect: bool) -> int:
-    """Give a page another slug; the old one leads to it. Returns the new version."""
+    """Rename a page, optionally with a redirect from its old slug. Return the new version."""
     collection_id = _collection_id_of_page(tx, old.id)
     check_slug_free(tx, collection_id, page.slug, old.id)
     change_slug(tx, collection_id, old.id, old.slug, page.slug, now, redirect=redirect)
@@ -344,7 +352,7 @@ def rename_page(tx: "apsw.Connection", old: "PageRow", page: "Page", now: str, *
 
 
 def check_slug_free(tx: "apsw.Connection", collection_id: int, slug: str, page_id: int) -> None:
-    """Refuse a slug that another page has, or had."""
+    """Raise AlreadyExists or PageMoved if another page has or had the slug."""
     for hidden in _first_column(
         tx,
         "SELECT quarantined_at IS NOT NULL FROM pages WHERE collection_id = ? AND slug = ?",
@@ -363,7 +371,10 @@ def check_slug_free(tx: "apsw.Connection", collection_id: int, slug: str, page_i
 def merge_pages(
     tx: "apsw.Connection", kept: "PageRow", gone: "PageRow", page: "Page", now: str
 ) -> tuple[int, MergedRows]:
-    """Make one page of two. `page` is what the kept one says then. Returns its version and what moved."""
+    """Merge the page `gone` into `kept`.
+
+    `page` is the merged content. Return the new version and what was moved.
+    """
     in_texts = _first_column(
         tx,
         "SELECT id FROM links WHERE to_page_id = ? AND source_kind = 'wiki_link' AND from_page_id NOT IN (?, ?)",
@@ -394,7 +405,7 @@ def merge_pages(
 
 
 def _save_and_touch(tx: "apsw.Connection", page: "Page", collection: str, now: str) -> int:
-    """Save a page and raise its version even if its text is the same: what hangs on it has changed."""
+    """Save a page and increment its version even if its text is unchanged, because related rows have changed."""
     saved: SaveResult = save(tx, page, uuid="", now=now, expected_version=None, collection=collection)
     if saved.changed:
         return saved.version
@@ -403,7 +414,10 @@ def _save_and_touch(tx: "apsw.Connection", page: "Page", collection: str, now: s
 
 
 def _move_links(tx: "apsw.Connection", kept: int, gone: int) -> tuple[int, int, int]:
-    """Added links only: those of texts follow the texts."""
+    """Move explicitly added links to the kept page; derived links follow the texts.
+
+    Return the numbers of deleted, moved and joined links.
+    """
     both = (kept, gone)
     between = _count_changes(
         tx,
@@ -454,7 +468,7 @@ def _move_facts(tx: "apsw.Connection", kept: int, gone: int) -> tuple[int, int]:
 
 
 def _merge_fact(tx: "apsw.Connection", first: int, other: int) -> None:
-    """Of the same fact twice keep one, with the words and sources of both, and its place in a succession."""
+    """Merge a duplicate fact into the first one, joining evidence, sources and supersession."""
     tx.execute(
         "UPDATE assertions AS a SET"
         " evidence_text = iif(instr(a.evidence_text, o.evidence_text), a.evidence_text,"
@@ -474,7 +488,7 @@ def _merge_fact(tx: "apsw.Connection", first: int, other: int) -> None:
 
 
 def _move_raw_data(tx: "apsw.Connection", kept: int, gone: "PageRow") -> tuple[int, tuple[str, ...]]:
-    """What a source said about both pages differently is kept twice, the second time under another name."""
+    """Move raw data to the kept page. Data that differs from the kept page's is stored under a new source name."""
     ours = dict(tx.execute("SELECT source, data FROM raw_data WHERE page_id = ?", (kept,)))
     theirs = tx.execute(
         "SELECT id, source, data FROM raw_data WHERE page_id = ? ORDER BY id", (gone.id,)
@@ -483,7 +497,7 @@ def _move_raw_data(tx: "apsw.Connection", kept: int, gone: "PageRow") -> tuple[i
     moved = 0
     for row, source, data in theirs:
         if ours.get(source) == data:
-            continue  # it goes with its page
+            continue  # identical: deleted with its page
         name = str(source)
         if name in ours:
             name, number = f"{source} ({gone.slug})", 1
@@ -498,7 +512,10 @@ def _move_raw_data(tx: "apsw.Connection", kept: int, gone: "PageRow") -> tuple[i
 
 
 def _move_imports(tx: "apsw.Connection", kept: int, gone: int) -> int:
-    """The bytes stay as history: without a version, because the kept page never said just what they say."""
+    """Move stored bytes to the kept page as history.
+
+    They have no page version, because the kept page never had exactly this text.
+    """
     is_active = "is_active AND NOT EXISTS (SELECT 1 FROM raw_imports WHERE page_id = ?1 AND is_active = 1)"
     moved = _count_changes(
         tx,
@@ -534,12 +551,12 @@ def _first_column(tx: "apsw.Connection", sql: str, values: tuple[Any, ...]) -> l
 
 
 def index_names(tx: "apsw.Connection", page_id: int, page: "Page") -> set[str]:
-    """Make the table hold what this page is called now. Returns the names that it gained or lost."""
+    """Update the name rows of a page. Return the names that were added or removed."""
     return _write_names(tx, page_id, page.title, page.slug, page.frontmatter)
 
 
 def drop_redirect_names(tx: "apsw.Connection", page_id: int) -> set[str]:
-    """Take away what a page was called by a slug that leads to it no more. Returns the names that it lost."""
+    """Update the name rows of a page after a redirect to it was removed. Return the names that changed."""
     for title, slug, frontmatter in tx.execute(
         "SELECT title, slug, frontmatter FROM pages WHERE id = ?", (page_id,)
     ).fetchall():

@@ -1,6 +1,4 @@
-"""Read pages: by slug, name or filter, with their texts, timeline, names, redirects and raw data; and possible
-duplicates.
-"""
+"""Read pages by slug, name or filter, with their timeline, names and raw data; find possible duplicates."""
 
 import json
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -30,7 +28,7 @@ PAGE_ORDER: dict[PageSort, str] = {
 
 
 class PageRow(NamedTuple):
-    """A page as it is in the database."""
+    """A page as stored in the database."""
 
     id: int
     uuid: str
@@ -80,7 +78,7 @@ _MOVED_PAGE_SQL = _PAGE_SQL + "p.id = (SELECT page_id FROM redirects WHERE colle
 
 
 def find(db: "Database", slug: str, collection: str = "default") -> PageRow | None:
-    """The page with this slug, else the one that had it before it was renamed or merged, if there is one."""
+    """Return the page with this slug, or the page it redirects to, or None."""
 
     key = (collection, slug)
     row = db.one(_PAGE_SQL + "p.slug = ?", key) or db.one(_MOVED_PAGE_SQL, key)
@@ -92,10 +90,10 @@ def find(db: "Database", slug: str, collection: str = "default") -> PageRow | No
 
 
 def require(db: "Database", slug: str, collection: str = "default") -> PageRow:
-    """The page with this slug; PageNotFound, with slugs that look like it, when there is none."""
+    """Return the page with this slug; raise PageNotFound with suggestions if it does not exist."""
     page = find(db, slug, collection)
     if page is None:
-        require_collection_id(db.connection, collection)  # an unknown collection is the better answer
+        require_collection_id(db.connection, collection)  # reports an unknown collection first
         raise PageNotFound(slug=slug, hint=_did_you_mean(db, slug))
     return page
 
@@ -111,7 +109,7 @@ def listing(
     limit: int = 50,
     offset: int = 0,
 ) -> list[PageListItem]:
-    """Pages without their texts; the newest first, or by title."""
+    """Return pages without their texts: newest first, or by title."""
     where, params = _page_filters(type, tag, wing, collection)
     sql = (
         "SELECT id, slug, (SELECT name FROM collections WHERE id = collection_id), type, title, summary,"
@@ -133,14 +131,14 @@ def count(
     wing: str | None = None,
     collection: str | None = None,
 ) -> int:
-    """How many pages a listing with these filters has."""
+    """Count the visible pages that match these filters."""
     where, params = _page_filters(type, tag, wing, collection)
     row = db.one(f"SELECT count(*) FROM pages WHERE {where}", params)  # noqa: S608 (fixed parts)
     return int(row[0]) if row else 0
 
 
 def timeline_entries(db: "Database", page_id: int, limit: int | None = None) -> "list[TimelineEntry]":
-    """A page's timeline, the newest first; within one day as the page has them."""
+    """Return a page's timeline entries, newest first; entries of one day in page order."""
     found = db.rows(
         "SELECT date, source, summary, detail, line FROM timeline_entries WHERE page_id = ?"
         " ORDER BY date DESC, line LIMIT ?",
@@ -150,7 +148,7 @@ def timeline_entries(db: "Database", page_id: int, limit: int | None = None) -> 
 
 
 def page_addresses(db: "Database") -> list[tuple[str, str, str]]:
-    """Collection, type and slug of every visible page, the default collection first."""
+    """Return collection, type and slug of every visible page, the default collection first."""
     return db.rows(
         "SELECT c.name, p.type, p.slug FROM pages AS p JOIN collections AS c ON c.id = p.collection_id"
         " WHERE p.quarantined_at IS NULL ORDER BY c.id, p.type, p.slug"
@@ -181,14 +179,14 @@ def _tags_of_pages(db: "Database", page_ids: list[int]) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     for page_id, tag in db.rows(
         "SELECT page_id, tag FROM tags WHERE page_id IN (SELECT value FROM json_each(?)) ORDER BY id",
-        (f"[{','.join(map(str, page_ids))}]",),  # JSON, and no need to load what writes it
+        (f"[{','.join(map(str, page_ids))}]",),  # JSON, built by hand to avoid importing json
     ):
         found.setdefault(page_id, []).append(tag)
     return found
 
 
 def _did_you_mean(db: "Database", slug: str) -> str:
-    """Up to three pages that a wrong slug may mean: the same name elsewhere, a title, else similar slugs."""
+    """Suggest up to three pages for an unknown slug: the same name in another folder, a title, or a similar slug."""
     import difflib
 
     name = slug.rpartition("/")[2]
@@ -196,8 +194,8 @@ def _did_you_mean(db: "Database", slug: str) -> str:
     near = _matching_slugs(db, elsewhere, (name, "/" + name, "/" + name))
     if not near and (called := namesake_hint(db, slug)):
         return called
-    # Comparing is slow. First those that begin alike, as their neighbours in the alphabet do; then those of
-    # about this length whose first letters, or the first letters of whose name, are the same.
+    # difflib is slow, so compare few candidates: first the neighbours in sort order, then slugs of similar length
+    # that begin with the same two letters or have a segment that does.
     for among, values in (
         ("slug < ? ORDER BY slug DESC LIMIT 20", (slug,)),
         ("slug > ? ORDER BY slug LIMIT 20", (slug,)),
@@ -217,18 +215,18 @@ def _matching_slugs(db: "Database", among: str, values: tuple[str, ...]) -> list
 
 
 PageTexts = dict[int, tuple[str, str]]
-"""The truth and the timeline of pages, by their ids."""
+"""Truth and timeline of pages, by page id."""
 
 
 def check_against_chunks(db: "Database", texts: PageTexts) -> None:
-    """DamagedDatabase when a chunk is not a stretch of its page's texts, or a text is none."""
+    """Raise DamagedDatabase if a chunk is not a substring of its page's text, or a text is not a string."""
     for page_id, pair in texts.items():
         if not (isinstance(pair[0], str) and isinstance(pair[1], str)):
             raise DamagedDatabase(path=db.path, problem=f"the text of page {page_id} is none")
     torn = _first_mismatch(db, texts)
     if torn is None:
         return
-    with db.reading():  # somebody may have written between the two looks: both once more, of one state
+    with db.reading():  # the page may have changed in between: repeat both reads in one snapshot
         rows = db.rows("SELECT slug, compiled_truth, timeline FROM pages WHERE id = ?", (torn,))
         for slug, truth, timeline in rows:
             if _first_mismatch(db, {torn: (truth, timeline)}) is not None:
@@ -237,7 +235,7 @@ def check_against_chunks(db: "Database", texts: PageTexts) -> None:
 
 
 def _first_mismatch(db: "Database", texts: PageTexts) -> int | None:
-    """The first page whose chunks are not stretches of its texts, in their order."""
+    """Return the first page whose chunks are not substrings of its text in order."""
     rows = db.rows(
         "SELECT page_id, chunk_type, chunk_text FROM json_each(?) AS wanted"
         " CROSS JOIN chunks AS c INDEXED BY chunks_by_page ON c.page_id = wanted.value"
@@ -246,7 +244,7 @@ def _first_mismatch(db: "Database", texts: PageTexts) -> int | None:
     )
     at: dict[tuple[int, str], int] = {}
     for page_id, kind, text in rows:
-        # Each chunk may begin with the end of the one before.
+        # Chunks may overlap, so the search continues from the start of the previous one.
         page = texts[page_id][kind != "truth_section"]
         start = page.find(text, at.get((page_id, kind), 0)) if isinstance(text, str) else -1
         if start < 0:
@@ -256,7 +254,7 @@ def _first_mismatch(db: "Database", texts: PageTexts) -> int | None:
 
 
 class PageName(NamedTuple):
-    """A page that has a name."""
+    """A name and a page that has it."""
 
     name: str
     page_id: int
@@ -264,7 +262,7 @@ class PageName(NamedTuple):
 
 
 def pages_called(db: "Database", names: list[str]) -> list[PageName]:
-    """The pages that have one of these folded names; the most certain kind of name first."""
+    """Return the visible pages that have one of these folded names, the most reliable kind of name first."""
     rows = db.rows(
         "SELECT n.name, n.page_id, n.kind FROM json_each(?) AS wanted CROSS JOIN page_names AS n"
         " ON n.name = wanted.value JOIN pages AS p ON p.id = n.page_id AND p.quarantined_at IS NULL",
@@ -275,7 +273,7 @@ def pages_called(db: "Database", names: list[str]) -> list[PageName]:
 
 
 def namesake_hint(db: "Database", name: str, collection: str | None = None) -> str:
-    """A sentence that says which pages have this title or alias, up to three of them; nothing when none has."""
+    """Return a sentence listing up to three pages with this title or alias, or "" if there are none."""
     rows = db.rows(
         "SELECT c.name, p.slug, p.title FROM page_names n CROSS JOIN pages p ON p.id = n.page_id"
         " JOIN collections c ON c.id = p.collection_id WHERE n.name = ?1 AND n.kind IN ('title', 'alias')"
@@ -290,7 +288,7 @@ def namesake_hint(db: "Database", name: str, collection: str | None = None) -> s
 
 
 def pages_beginning(db: "Database", start: str, limit: int) -> list[PageName]:
-    """Some of the pages with a folded name that begins so, by the alphabet."""
+    """Return up to `limit` visible pages with a folded name that begins with `start`, ordered by name."""
     rows = db.rows(
         "SELECT n.name, n.page_id, n.kind FROM page_names AS n CROSS JOIN pages AS p ON p.id = n.page_id"
         " WHERE n.name >= ? AND n.name < ? AND p.quarantined_at IS NULL ORDER BY n.name LIMIT ?",
@@ -300,7 +298,7 @@ def pages_beginning(db: "Database", start: str, limit: int) -> list[PageName]:
 
 
 def wings_called(db: "Database", names: list[str]) -> list[str]:
-    """Those of the names that are wings."""
+    """Return those of the names that are wings."""
     rows = db.rows(
         "SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM pages INDEXED BY pages_by_wing"
         " WHERE wing = value AND quarantined_at IS NULL)",
@@ -310,15 +308,15 @@ def wings_called(db: "Database", names: list[str]) -> list[str]:
 
 
 class SlugHolder(NamedTuple):
-    """The page that has a slug."""
+    """The page that has a slug, and whether it is hidden."""
 
     page_id: int
     is_hidden: bool
 
 
 def collections_with(db: "Database", slug: str) -> list[str]:
-    """The collections that show a page of this slug; if none does, those where it was renamed or merged."""
-    # CROSS JOIN: the few collections first, then one look by their unique key; else every page would be scanned.
+    """Return the collections with a visible page of this slug, or else those with a redirect from it."""
+    # CROSS JOIN: loop over the few collections and look up the unique key; otherwise SQLite would scan all pages.
     there = db.rows(
         "SELECT c.name FROM collections c CROSS JOIN pages p ON p.collection_id = c.id AND p.slug = ?"
         " WHERE p.quarantined_at IS NULL ORDER BY c.id",
@@ -332,7 +330,7 @@ def collections_with(db: "Database", slug: str) -> list[str]:
 
 
 def single_collection_with(db: "Database", slug: str) -> str | None:
-    """The one collection that has a page of this slug, or None; AmbiguousSlug when several have."""
+    """Return the only collection with a page of this slug, or None; raise AmbiguousSlug if there are several."""
     found = collections_with(db, slug)
     if len(found) > 1:
         raise AmbiguousSlug(slug=slug, candidates=", ".join(f"{name}::{slug}" for name in found))
@@ -355,7 +353,7 @@ def slug_of(tx: "apsw.Connection", page_id: int) -> str | None:
 
 
 def slugs_beginning(tx: "apsw.Connection", collection_id: int, start: str) -> set[str]:
-    """The slugs of a collection that begin so."""
+    """Return the slugs of a collection that begin with `start`."""
     rows = tx.execute(
         "SELECT slug FROM pages WHERE collection_id = ? AND slug >= ? AND slug < ?",
         (collection_id, start, start + "~"),
@@ -364,10 +362,10 @@ def slugs_beginning(tx: "apsw.Connection", collection_id: int, start: str) -> se
 
 
 def visible_slugs(db: "Database", start: str, most: int, collection: str | None = None) -> list[str]:
-    """The first slugs of visible pages that begin so, in order: those of one collection, or of all."""
+    """Return the first slugs of visible pages that begin with `start`, in one collection or all."""
     found: set[str] = set()
     for (number,) in db.rows("SELECT id FROM collections WHERE ?1 IS NULL OR name = ?1", (collection,)):
-        rows = db.rows(  # a range of their unique key, and no further than needed
+        rows = db.rows(  # a range scan of the unique key, limited to `most` rows
             "SELECT slug FROM pages WHERE collection_id = ?1 AND slug >= ?2 AND slug < ?2 || '~'"
             " AND quarantined_at IS NULL ORDER BY slug LIMIT ?3",
             (number, start, most),
@@ -377,7 +375,7 @@ def visible_slugs(db: "Database", start: str, most: int, collection: str | None 
 
 
 def slugs_by_folder(db: "Database", start: str, most: int, collection: str | None = None) -> list[str]:
-    """The same, but a folder stands there once, as in people/, and not with all that is in it."""
+    """Like `visible_slugs`, but return a folder such as `people/` once instead of the pages in it."""
     found: set[str] = set()
     for (number,) in db.rows("SELECT id FROM collections WHERE ?1 IS NULL OR name = ?1", (collection,)):
         found.update(_slugs_by_folder_in(db, number, start, most))
@@ -386,7 +384,7 @@ def slugs_by_folder(db: "Database", start: str, most: int, collection: str | Non
 
 def _slugs_by_folder_in(db: "Database", collection_id: int, start: str, most: int) -> list[str]:
     found: list[str] = []
-    at, wanted = start, 1  # after a page there are probably more; after a folder what follows is within it
+    at, wanted = start, 1  # read more rows after a page; after a folder, skip its contents with a new query
     while len(found) < most:
         rows = db.rows(
             "SELECT slug FROM pages WHERE collection_id = ?1 AND slug >= ?2 AND slug < ?3 || '~'"
@@ -397,7 +395,7 @@ def _slugs_by_folder_in(db: "Database", collection_id: int, start: str, most: in
         for (slug,) in rows:
             name, mark, _ = slug[len(start) :].partition("/")
             found.append(f"{start}{name}{mark}")
-            at = f"{start}{name}0" if mark else f"{slug} "  # the first that sorts after it
+            at = f"{start}{name}0" if mark else f"{slug} "  # the smallest string that sorts after it
             if mark:
                 wanted = 1
                 break
@@ -410,11 +408,11 @@ def has_uuid(tx: "apsw.Connection", uuid: str) -> bool:
     return tx.execute("SELECT 1 FROM pages WHERE uuid = ?", (uuid,)).fetchone() is not None
 
 
-LAST_CHARACTER = "\U0010ffff"  # after every other character
+LAST_CHARACTER = "\U0010ffff"  # sorts after every other character
 
 
 def wings_beginning(db: "Database", start: str, most: int) -> list[str]:
-    """The wings of visible pages that begin so, in order."""
+    """Return the wings of visible pages that begin with `start`, in order."""
     return _distinct_values(
         db,
         "SELECT wing FROM pages INDEXED BY pages_by_wing WHERE quarantined_at IS NULL",
@@ -426,7 +424,7 @@ def wings_beginning(db: "Database", start: str, most: int) -> list[str]:
 
 
 def tags_beginning(db: "Database", start: str, most: int) -> list[str]:
-    """The tags of visible pages that begin so, in order."""
+    """Return the tags of visible pages that begin with `start`, in order."""
     visible = (
         "EXISTS (SELECT 1 FROM tags AS t JOIN pages AS p ON p.id = t.page_id"
         " WHERE t.tag = name AND p.quarantined_at IS NULL)"
@@ -435,7 +433,7 @@ def tags_beginning(db: "Database", start: str, most: int) -> list[str]:
 
 
 def file_paths_beginning(db: "Database", collection_id: int, start: str, most: int) -> list[str]:
-    """The files of a folder whose paths begin so, as they were when it was last looked at."""
+    """Return the file paths of a collection that begin with `start`, as of its last sync."""
     rows = db.rows(
         "SELECT relative_path FROM file_state WHERE collection_id = ?1"
         " AND relative_path >= ?2 AND relative_path < ?2 || ?3 ORDER BY 1 LIMIT ?4",
@@ -447,7 +445,7 @@ def file_paths_beginning(db: "Database", collection_id: int, start: str, most: i
 def _distinct_values(
     db: "Database", among: str, column: str, condition: str, start: str, most: int
 ) -> list[str]:
-    """Each name once: the first one, the first after it, and so on, which is one look into the index each."""
+    """Return distinct values in order, with one index lookup per value instead of a scan."""
     first, later = (f"{among} AND {column} {sign} {{}} ORDER BY {column} LIMIT 1" for sign in (">=", ">"))
     rows = db.rows(
         f"WITH RECURSIVE names (name) AS (SELECT ({first.format('?1')}) UNION ALL"  # noqa: S608 - our own words
@@ -459,7 +457,7 @@ def _distinct_values(
 
 
 class RawData(NamedTuple):
-    """One answer of one source."""
+    """The stored data of one source about a page."""
 
     source: str
     data: Any
@@ -467,7 +465,7 @@ class RawData(NamedTuple):
 
 
 def read_raw_data(db: "Database", page_id: int, source: str | None = None) -> list[RawData]:
-    """What is known about a page from one source, or from all."""
+    """Return the raw data of a page from one source, or from all."""
     found = db.rows(
         "SELECT source, data, fetched_at FROM raw_data WHERE page_id = ? AND (? IS NULL OR source = ?)"
         " ORDER BY source",
@@ -477,7 +475,7 @@ def read_raw_data(db: "Database", page_id: int, source: str | None = None) -> li
 
 
 def write_raw_data(tx: "apsw.Connection", page_id: int, source: str, data: Any, now: str) -> None:
-    """Keep a source's newest answer in place of its last one."""
+    """Insert or replace the raw data of a source."""
     from quaid.storage.sqlite.connection import as_json
 
     tx.execute(
@@ -488,7 +486,7 @@ def write_raw_data(tx: "apsw.Connection", page_id: int, source: str, data: Any, 
 
 
 def remove_raw_data(tx: "apsw.Connection", page_id: int, source: str) -> bool:
-    """Forget what a source said. Returns whether there was anything."""
+    """Delete the raw data of a source. Return True if there was any."""
     tx.execute("DELETE FROM raw_data WHERE page_id = ? AND source = ?", (page_id, source))
     return tx.changes() > 0
 
@@ -497,35 +495,35 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 TRUTHS_PER_QUERY = 500
-"""Texts that are read together."""
+"""Pages read per query by `page_truths`."""
 
 DISTINCT_KEY = "distinct "
-"""Under which keys it is kept that two pages are not the same: their ids that stay, in order."""
+"""Prefix of the configuration keys that mark two pages as distinct, followed by their UUIDs in order."""
 
 MOST_NAMESAKES = 3
-"""A name that more pages have says nothing: every folder has its Overview."""
+"""Names shared by more pages are ignored: every folder may have an Overview."""
 
 
 class PageDigest(NamedTuple):
-    """What is shown of a page that is like another."""
+    """The details shown for a possible duplicate."""
 
     slug: str
-    """With its collection, unless that is the default one."""
+    """Prefixed with the collection unless it is the default one."""
     title: str
     type: str
     length: int
-    """Of its truth."""
+    """Length of the truth, in characters."""
 
 
 def visible_page_ids(db: "Database") -> list[int]:
-    """Every page that can be seen."""
+    """Return the ids of all visible pages."""
     return [
         page_id for (page_id,) in db.rows("SELECT id FROM pages WHERE quarantined_at IS NULL ORDER BY id")
     ]
 
 
 def page_truths(db: "Database", ids: list[int]) -> "Iterator[tuple[int, str]]":
-    """What these pages say now, some hundred at a time."""
+    """Yield id and truth of these pages if visible, read in batches."""
     for start in range(0, len(ids), TRUTHS_PER_QUERY):
         yield from db.rows(
             "SELECT p.id, p.compiled_truth FROM json_each(?) AS wanted CROSS JOIN pages AS p ON p.id = wanted.value"
@@ -535,7 +533,7 @@ def page_truths(db: "Database", ids: list[int]) -> "Iterator[tuple[int, str]]":
 
 
 def namesake_pairs(db: "Database") -> list[tuple[int, int, str]]:
-    """Pairs of pages of one type and collection that have a title or alias in common."""
+    """Return pairs of pages of the same type and collection that share a title or alias."""
     rows = db.rows(
         "WITH called AS (SELECT n.name, n.page_id, p.type, p.collection_id FROM page_names AS n"
         " JOIN pages AS p ON p.id = n.page_id AND p.quarantined_at IS NULL WHERE n.kind IN ('title', 'alias')),"
@@ -548,7 +546,7 @@ def namesake_pairs(db: "Database") -> list[tuple[int, int, str]]:
 
 
 def mark_distinct(tx: "apsw.Connection", one: int, other: int, now: str) -> bool:
-    """Keep that a person said of two pages that they are not the same. False: somebody had said so."""
+    """Record that a user declared two pages distinct. Return False if this was already recorded."""
     tx.execute(
         "INSERT INTO quaid_config (key, value) SELECT ? || min(a.uuid, b.uuid) || ' ' || max(a.uuid, b.uuid), ?"
         " FROM pages AS a, pages AS b WHERE a.id = ? AND b.id = ? ON CONFLICT DO NOTHING",
@@ -558,7 +556,7 @@ def mark_distinct(tx: "apsw.Connection", one: int, other: int, now: str) -> bool
 
 
 def distinct_pairs(db: "Database") -> set[tuple[int, int]]:
-    """Pairs of pages of which somebody said that they are not the same, the lower id first."""
+    """Return the pairs of pages marked as distinct, lower id first."""
     rows = db.rows(
         "SELECT min(a.id, b.id), max(a.id, b.id) FROM quaid_config AS q"
         " JOIN pages AS a ON a.uuid = substr(q.key, ?1, 36) JOIN pages AS b ON b.uuid = substr(q.key, ?1 + 37)"
@@ -569,7 +567,7 @@ def distinct_pairs(db: "Database") -> set[tuple[int, int]]:
 
 
 def page_digests(db: "Database", ids: set[int]) -> dict[int, PageDigest]:
-    """What is shown of these pages."""
+    """Return the details shown for these pages."""
     rows = db.rows(
         "SELECT p.id, iif(c.name = 'default', p.slug, c.name || '::' || p.slug), p.title, p.type,"
         " length(p.compiled_truth) FROM pages AS p JOIN collections AS c ON c.id = p.collection_id"
@@ -580,7 +578,7 @@ def page_digests(db: "Database", ids: set[int]) -> dict[int, PageDigest]:
 
 
 def mean_vectors(db: "Database", model: "EmbeddingModel", ids: set[int]) -> "dict[int, Array]":
-    """The direction in which the vectors of each of these pages point together; pages without any are left out."""
+    """Return the normalized sum of the chunk vectors of each page, omitting pages without vectors."""
     import numpy as np
 
     found: dict[int, list[Array]] = {}
@@ -595,7 +593,7 @@ def mean_vectors(db: "Database", model: "EmbeddingModel", ids: set[int]) -> "dic
 
 
 class PageHead(NamedTuple):
-    """What a search shows of a page."""
+    """The page columns shown in search results."""
 
     id: int
     slug: str
@@ -607,11 +605,8 @@ class PageHead(NamedTuple):
     summary: str
 
 
-# Showing
-
-
 def page_heads(db: "Database", page_ids: list[int]) -> dict[int, PageHead]:
-    """What a search shows of these pages."""
+    """Return the columns shown in search results for these pages, if visible."""
     rows = db.rows(
         "SELECT p.id, p.slug, c.name, p.title, p.type, p.wing, p.room, p.summary"
         " FROM pages AS p JOIN collections AS c ON c.id = p.collection_id"
@@ -622,7 +617,7 @@ def page_heads(db: "Database", page_ids: list[int]) -> dict[int, PageHead]:
 
 
 def page_texts(db: "Database", page_ids: list[int]) -> dict[int, tuple[str, str]]:
-    """The compiled truth and the timeline of these pages."""
+    """Return truth and timeline of these pages; raise DamagedDatabase if they do not match their chunks."""
 
     rows = db.rows(
         "SELECT id, compiled_truth, timeline FROM pages WHERE id IN (SELECT value FROM json_each(?))",

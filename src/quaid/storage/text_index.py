@@ -1,8 +1,9 @@
 """The full-text indexes of pages.
 
-page_fts holds every page and is maintained by triggers. page_fts_unspaced holds the pages with scripts that put no
-spaces between words: runs of such scripts are stored as overlapping pairs of characters, each run closed by its last
-character alone, so that a word of two characters is one entry, a longer one a phrase and a single character a prefix.
+page_fts holds every page and is maintained by triggers. page_fts_unspaced holds the pages with scripts written
+without spaces between words. Runs of such characters are stored as overlapping bigrams followed by the last
+character alone, so that a word of two characters is one token, a longer word a phrase and a single character a
+prefix.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,28 +24,28 @@ BM25 = {
     UNSPACED: "bm25(page_fts_unspaced, 10.0, 1.0)",  # title and slug, body
 }
 NAME_COLUMNS = {SPACED: "{title slug}", UNSPACED: "{title}"}
-"""The columns that name a page."""
+"""The columns that contain names of a page."""
 
 COUNT_WINDOWS, COUNT_WINDOW = 4, 256
-"""How many places of an index a count looks at, and how many pages wide each is."""
+"""Number of rowid windows that `count` samples, and their width in pages."""
 
 MOST_COUNTED = 2_000
-"""Up to this number everything that holds a word is counted."""
+"""Number of matches up to which `document_counts` is exact."""
 
 
 class SearchFilters(NamedTuple):
-    """Which pages a search may find. None: any."""
+    """Restricts a search to some pages. None means no restriction."""
 
     type: str | None = None
     wing: str | None = None
     tag: str | None = None
     collection: str | None = None
     since: str | None = None
-    """The first day: of what happened, where a chunk is dated, else of the page (see store.days)."""
+    """First day: of the chunk if it is dated, else of its page (see chunks.PAGE_DAY)."""
     until: str | None = None
 
 
-# Each form looks up one page in a narrow index: reading the page's own row costs six times as much.
+# Each condition looks up one page in a narrow index: reading the page row itself takes six times as long.
 _PAGE_CONDITION = (
     "EXISTS (SELECT 1 FROM pages AS p INDEXED BY pages_by_filter"
     " WHERE p.id = {page} AND p.quarantined_at IS NULL AND p."
@@ -60,18 +61,18 @@ _FILTER_CONDITIONS = {
 }
 
 
-# Feeding
+# Indexing
 
 
 def index_page(tx: "apsw.Connection", page_id: int, title: str, slug: str, truth: str, timeline: str) -> None:
-    """Make the second index hold this page as it is now. The first one is kept by triggers."""
+    """Update the entry of a page in page_fts_unspaced. page_fts is maintained by triggers."""
     remove_page(tx, page_id)
     if has_cjk(title) or has_cjk(truth) or has_cjk(timeline):
         add_page(tx, page_id, title, slug, truth, timeline)
 
 
 def add_page(tx: "apsw.Connection", page_id: int, title: str, slug: str, truth: str, timeline: str) -> None:
-    """Put a page with such scripts into the second index, which does not hold it yet."""
+    """Insert a page into page_fts_unspaced, which must not contain it yet."""
     tx.execute(
         "INSERT INTO page_fts_unspaced (rowid, title, body) VALUES (?, ?, ?)",
         (page_id, cut_cjk(f"{title}\n{slug}"), cut_cjk(f"{truth}\n{timeline}")),
@@ -79,8 +80,8 @@ def add_page(tx: "apsw.Connection", page_id: int, title: str, slug: str, truth: 
 
 
 def remove_page(tx: "apsw.Connection", page_id: int) -> None:
-    """Take a page out of the second index, if it is there."""
-    # Looking costs a third of a delete that finds nothing.
+    """Remove a page from page_fts_unspaced, if present."""
+    # The lookup takes a third of the time of a delete without effect.
     if tx.execute("SELECT 1 FROM page_fts_unspaced_docsize WHERE id = ?", (page_id,)).fetchone():
         tx.execute("DELETE FROM page_fts_unspaced WHERE rowid = ?", (page_id,))
 
@@ -89,7 +90,7 @@ def remove_page(tx: "apsw.Connection", page_id: int) -> None:
 
 
 def highest_id(db: "Database", index: str) -> int:
-    """The id of the newest page in an index, which is at least the number of pages; 0 when it is empty."""
+    """Return the highest page id in an index, an upper bound of the number of pages; 0 if it is empty."""
     table = "pages" if index == SPACED else "page_fts_unspaced_docsize"
     row = db.one(f"SELECT max(id) FROM {table}")  # noqa: S608
     return row[0] or 0 if row else 0
@@ -98,7 +99,7 @@ def highest_id(db: "Database", index: str) -> int:
 def matching_pages(
     db: "Database", index: str, expression: str, filters: SearchFilters, limit: int
 ) -> list[int]:
-    """Some pages that match, the newest first. Far cheaper than ranking them, and it stops at the limit."""
+    """Return up to `limit` matching pages, newest first. Far cheaper than ranking all matches."""
     allowed, values = _filter_sql(index, filters)
     rows = db.rows(
         f"SELECT rowid FROM {index} WHERE {index} MATCH ?{allowed} ORDER BY rowid DESC LIMIT ?",  # noqa: S608
@@ -117,15 +118,15 @@ def match(
     first: list[int] | None = None,
     above: int = 0,
 ) -> list[tuple[int, float]]:
-    """The best matches with their scores, higher is better: those of `first`, then by score.
+    """Return the best matches and their scores, higher is better; pages in `first` come before all others.
 
-    With `above`, only pages with a higher id are looked at.
+    Only pages with an id greater than `above` are considered.
     """
     allowed, values = _filter_sql(index, filters)
     order = "score DESC, rowid DESC"
     if first:
         order = f"{index}.rowid IN (SELECT value FROM json_each(?)) DESC, {order}"  # noqa: S608
-    # Ordering by the function keeps a heap of `limit` rows; ordering by FTS5's own rank sorts all of them.
+    # Ordering by bm25() keeps a heap of `limit` rows; ordering by the rank column of FTS5 sorts all of them.
     return db.rows(
         f"SELECT rowid, -{BM25[index]} AS score FROM {index}"  # noqa: S608
         f" WHERE {index} MATCH ? AND rowid > ?{allowed} ORDER BY {order} LIMIT ?",
@@ -134,7 +135,7 @@ def match(
 
 
 def match_raw(db: "Database", query: str, filters: SearchFilters, limit: int) -> list[tuple[int, float]]:
-    """The best matches of an expression that a user wrote in FTS5's syntax; InvalidSearch when it is none."""
+    """Return the best matches of an FTS5 expression written by a user; raise InvalidSearch if it is invalid."""
     try:
         return match(db, SPACED, query, filters, limit)
     except (apsw.SQLError, InvalidArgument) as failure:
@@ -142,9 +143,9 @@ def match_raw(db: "Database", query: str, filters: SearchFilters, limit: int) ->
 
 
 def count(db: "Database", index: str, expression: str, filters: SearchFilters, highest: int) -> int:
-    """About how many pages match, seen from a few windows spread over the ids up to `highest`.
+    """Estimate the number of matching pages from a few windows of ids up to `highest`.
 
-    A full count follows the number of matches; this costs a third of a millisecond for any word.
+    The time of an exact count grows with the number of matches; this takes a third of a millisecond for any word.
     """
     if highest <= COUNT_WINDOWS * COUNT_WINDOW:
         starts = [0]
@@ -182,7 +183,7 @@ def document_counts(db: "Database", index: str, terms: list[str], highest: int) 
 def pages_titled(
     db: "Database", index: str, phrase: str, names: list[str], filters: SearchFilters
 ) -> list[int]:
-    """The pages whose title is one of the names, ASCII letters in either case; `phrase` is their words."""
+    """Return the pages whose title equals one of the names, ignoring ASCII case; `phrase` is their words."""
     allowed, values = _filter_sql(index, filters)
     places = ", ".join("?" * len(names))
     rows = db.rows(
@@ -195,7 +196,7 @@ def pages_titled(
 
 
 def pages_with_slug(db: "Database", slug: str, filters: SearchFilters) -> list[int]:
-    """The pages with this slug, in any collection."""
+    """Return the visible pages with this slug in any collection."""
     allowed, values = _filter_sql("page", filters)
     rows = db.rows(
         "SELECT page.rowid FROM pages AS page WHERE page.collection_id IN (SELECT id FROM collections)"  # noqa: S608
@@ -213,11 +214,11 @@ def _filter_sql(index: str, filters: SearchFilters) -> tuple[str, tuple[str, ...
 
 
 class Stemmer:
-    """The words of a text as page_fts stores them, and where they stand."""
+    """Splits text into stemmed words as page_fts does."""
 
     def __init__(self, db: "Database") -> None:
         self._tokenize = db.connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
 
     def words(self, text: bytes) -> list[tuple[int, int, str]]:
-        """Begin and end, in bytes, and the stem of each word."""
+        """Return start, end (in bytes) and stem of each word."""
         return self._tokenize(text, apsw.FTS5_TOKENIZE_DOCUMENT, None)  # type: ignore[return-value]

@@ -1,8 +1,8 @@
-"""Find the chunks, pages and turns nearest to a vector, in memory.
+"""In-memory search for the chunks, pages and turns nearest to a vector.
 
-An index serves one process. Its first query reads the codes, and only those vectors that the codes leave over. From
-the second query on vectors are cached in memory as far as they fit. Rows written since are read before the next
-query; rows deleted since are dropped when the matches are looked up, in the same snapshot.
+An index belongs to one process. The first query reads all codes, and only the vectors on the shortlist. From the
+second query on, vectors are cached in memory if they fit. Rows written since are read before the next query; deleted
+rows are dropped when the matches are looked up, in the same snapshot.
 """
 
 import re
@@ -30,22 +30,22 @@ if TYPE_CHECKING:
     from quaid.storage.vectors import Array, EmbeddingModel
 
 GROWTH_DIVISOR = 8
-"""One part of so many is left free."""
+"""Spare capacity after growing, as a fraction (1/n) of the size."""
 
 LEAST_GROWTH = 1_024
 
 
 class GrowingArray:
-    """An array that grows along one of its axes."""
+    """An array with spare capacity that can be appended to along one axis."""
 
     def __init__(self, now: "Array", axis: int = -1) -> None:
         self.now = now
-        """As it is; not to be kept beyond the next addition."""
+        """The current content, a view that is valid until the next `add`."""
         self._axis = axis % now.ndim
         self._all = now
 
     def add(self, more: "Array") -> None:
-        """Put some behind what is there."""
+        """Append along the axis."""
         import numpy as np
 
         count = self.now.shape[self._axis]
@@ -63,14 +63,14 @@ class GrowingArray:
 
 
 FEW_VECTORS = 2_000
-"""So many vectors are compared without codes."""
+"""Up to this many vectors are compared exactly, without codes."""
 
 SPARE_RESULTS = 32
-"""Vectors that are looked at beyond the number asked for, because their texts may be gone."""
+"""Extra vectors fetched beyond the requested number, because their texts may have been deleted."""
 
 
 class VectorSource(NamedTuple):
-    """Where a model's vectors are, and what their codes were made with."""
+    """The tables of a model's vectors, and the version and mean of their codes."""
 
     name: str
     dimensions: int
@@ -81,7 +81,7 @@ class VectorSource(NamedTuple):
 
 
 class CoverageCache:
-    """How many vectors there are of how many, for each model; counted again only after a write."""
+    """Caches the numbers of embedded and of all contents per model until the next write."""
 
     def __init__(self, db: "Database") -> None:
         self._db = db
@@ -91,7 +91,7 @@ class CoverageCache:
         with self._db.reading():
             self._db.one(
                 "SELECT 1 FROM embedding_models"
-            )  # only reading takes the snapshot that has a version
+            )  # data_version needs an open snapshot, which only a read starts
             version = self._db.connection.data_version()
             seen, found = self._known.get(model, (None, (0, 0)))
             if seen != version:
@@ -101,7 +101,7 @@ class CoverageCache:
 
 
 class VectorView:
-    """One model's vectors: ids in ascending order, their codes, and, once it is worth it, themselves."""
+    """In-memory view of one model's vectors: ascending ids, codes and, from the second query on, the vectors."""
 
     def __init__(self, db: "Database", model: VectorSource, resident_bytes: int, questions: int) -> None:
         import numpy as np
@@ -126,7 +126,7 @@ class VectorView:
 
     @property
     def _codes(self) -> "Array | None":
-        """A row for each word and a column for each vector; None: there are too few for codes."""
+        """A row per 64-bit word and a column per vector; None if there are too few vectors for codes."""
         return self._kept_codes.now if self._kept_codes else None
 
     @property
@@ -134,7 +134,7 @@ class VectorView:
         return self._kept_vectors.now if self._kept_vectors else None
 
     def mean(self) -> "Array":
-        """Of all vectors, or of those that were there when it was last taken."""
+        """Return the stored mean, or else the mean of all vectors."""
         import numpy as np
 
         if self._mean is None:
@@ -147,7 +147,10 @@ class VectorView:
         return self._mean
 
     def refresh(self) -> int | None:
-        """Take in what was written since the last look. The last vector that was known before; None: nothing new."""
+        """Read the vectors added since the last call.
+
+        Return the highest id known before, or None if nothing was written.
+        """
         import numpy as np
 
         version = self._db.connection.data_version()
@@ -167,7 +170,7 @@ class VectorView:
         return last
 
     def warm_up(self) -> None:
-        """Count a question, and keep in memory what makes the next ones fast."""
+        """Count a query and, from the second one on, cache the vectors if they fit."""
         self.questions += 1
         if self.questions == 1:
             return
@@ -176,7 +179,7 @@ class VectorView:
             self._kept_vectors = GrowingArray(found, axis=0)
 
     def best(self, query: "Array", count: int, slots: "Array | None") -> list[tuple[int, float]]:
-        """The nearest vectors by id, with their cosines."""
+        """Return ids and cosines of the nearest vectors, best first."""
         import numpy as np
 
         if not count:
@@ -224,17 +227,17 @@ class VectorView:
         if len(ids) > FEW_VECTORS:
             words = np.frombuffer(b"".join([block[1] for block in blocks]), "<u8").reshape(len(ids), -1)
             self._kept_ids, self._kept_codes = GrowingArray(ids), GrowingArray(np.ascontiguousarray(words.T))
-        else:  # all of them are read as they are, by the first refresh
+        else:  # the first refresh reads all vectors
             self._kept_vectors = GrowingArray(np.empty((0, self.model.dimensions), np.float32), axis=0)
 
     def _read(self, where: str, values: tuple[Any, ...]) -> "tuple[Array, Array]":
-        """Ids and vectors."""
+        """Return ids and vectors of the matching rows."""
         return self._vectors_in(
             self._db.rows(f"SELECT id, vector FROM {self.model.table} WHERE {where}", values)  # noqa: S608
         )
 
     def _rows_at(self, places: "Array") -> "tuple[Array, Array]":
-        """The places of vectors that are there, and the vectors, read from the file."""
+        """Read the vectors at these positions. Return the positions that still exist, and the vectors."""
         import numpy as np
 
         ids, vectors = self._read(
@@ -244,7 +247,7 @@ class VectorView:
         return np.searchsorted(self._ids, ids), vectors
 
     def _vectors_in(self, rows: "list[tuple[Any, ...]]") -> "tuple[Array, Array]":
-        """Rows of an id and a vector as two arrays."""
+        """Convert rows of id and vector into two arrays."""
         import numpy as np
 
         ids = np.array([row[0] for row in rows], np.int64)
@@ -252,7 +255,7 @@ class VectorView:
         return ids, vectors.reshape(len(rows), self.model.dimensions).astype(np.float32)
 
     def _aligned(self, ids: "Array", vectors: "Array") -> "Array":
-        """The vectors in the places of their ids; a code whose vector is gone has zeros."""
+        """Return the vectors aligned with the ids of the view; zeros where a vector was deleted."""
         import numpy as np
 
         if len(ids) == len(self._ids):
@@ -266,14 +269,17 @@ _DAY_PATTERN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class ChunkDays:
-    """The days of chunks, as long as nobody writes."""
+    """Caches the day of each chunk until the next write."""
 
     def __init__(self) -> None:
         self._version: int | None = None
         self._first: Array | None = None
 
     def within(self, db: "Database", rows: "Array", since: str | None, until: str | None) -> "Array | None":
-        """Which of these chunks (first row) of these pages (second) are of the days; None: no such days are meant."""
+        """Return a mask of the chunks within the days, or None if `since` or `until` is not a full date.
+
+        `rows` has chunk ids in its first row and page ids in its second.
+        """
         import numpy as np
 
         if not all(_DAY_PATTERN.fullmatch(day) for day in (since, until) if day is not None):
@@ -283,7 +289,7 @@ class ChunkDays:
             self._first, self._version = _day_numbers(db, rows), version
         first = self._first
         wanted = np.ones(len(first), bool)
-        if since is not None:  # a month reaches to its end
+        if since is not None:  # a month, stored as day 0, extends to its end
             wanted &= np.where(first % 100 == 0, first + 31, first) >= int(since.replace("-", ""))
         if until is not None:
             wanted &= first <= int(until.replace("-", ""))
@@ -291,7 +297,7 @@ class ChunkDays:
 
 
 def _day_numbers(db: "Database", rows: "Array") -> "Array":
-    """The day of each chunk: its own, else that of its page; of a month the day 0."""
+    """Return the day of each chunk, or of its page, as the number YYYYMMDD; months have day 00."""
     import numpy as np
 
     chunks, pages = rows[0], rows[1]
@@ -314,12 +320,12 @@ def _day_numbers(db: "Database", rows: "Array") -> "Array":
 
 
 def _day_number_sql(day: str) -> str:
-    """A day or month as a number, in SQL."""
+    """Return an SQL expression that converts a day or month into a number."""
     return f"CAST(substr(replace({day}, '-', '') || '00', 1, 8) AS INTEGER)"
 
 
 def _read_pairs(db: "Database", sql: str) -> "tuple[Array, Array]":
-    """Pairs of an id and a number that come as one text: far cheaper than as many rows."""
+    """Read pairs of ids and numbers as one concatenated string, which is far cheaper than as many rows."""
     import numpy as np
 
     row = db.one(sql)
@@ -329,14 +335,14 @@ def _read_pairs(db: "Database", sql: str) -> "tuple[Array, Array]":
 
 
 CHUNK_RESIDENT_BYTES = 256 * 1024 * 1024
-"""The vectors of a model are kept in memory up to this size; beyond, the shortlist is read from the file."""
+"""Maximum size of a model's vectors in memory; beyond it the shortlist is read from the database."""
 
 MOST_DELETED = 1_000
-"""Chunks that are gone may stay in memory, a quarter of all and so many."""
+"""Deleted chunks tolerated in memory, in addition to a quarter of all."""
 
 
 class ChunkIndex:
-    """The vectors of a memory, searched."""
+    """Nearest-neighbour search over the vectors of chunks."""
 
     def __init__(self, db: "Database", resident_bytes: int = CHUNK_RESIDENT_BYTES) -> None:
         self._db = db
@@ -345,14 +351,14 @@ class ChunkIndex:
         self._made = CoverageCache(db)
 
     def made(self, model: "EmbeddingModel") -> tuple[int, int]:
-        """How many chunks have a vector, and how many there are, as `filling` tells; kept until a write."""
+        """Return the numbers of embedded chunks and of all chunks, cached until the next write."""
 
         return self._made.of(model.name, lambda: embedding_queue.estimate_coverage(self._db, model))
 
     def nearest(
         self, model: str, query: "np.ndarray[Any, Any]", k: int, allowed: "SearchFilters | None" = None
     ) -> list[tuple[int, float]]:
-        """The nearest chunks with their cosines, best first; only those that the filters allow."""
+        """Return the nearest chunks that pass the filters with their cosines, best first."""
         import numpy as np
 
         query = np.ascontiguousarray(query, np.float32)
@@ -369,7 +375,7 @@ class ChunkIndex:
                 wanted *= 4
 
     def cosines(self, model: str, query: "np.ndarray[Any, Any]", chunk_ids: list[int]) -> dict[int, float]:
-        """The cosine of each of these chunks that has a vector."""
+        """Return the cosine of each of these chunks that has a vector."""
         import numpy as np
 
         found, vectors = self.vectors_of(model, chunk_ids)
@@ -377,15 +383,15 @@ class ChunkIndex:
         return dict(zip(found.tolist(), scores.tolist(), strict=True))
 
     def vectors_of(self, model: str, chunk_ids: list[int]) -> "tuple[Array, Array]":
-        """Those of these chunks that have a vector, in their order, and the vectors.
+        """Return those of these chunks that have a vector, in order, and the vectors.
 
-        Whoever asks knows that the chunks are there, in the same snapshot.
+        The caller must have read the chunk ids in the same snapshot.
         """
         with self._db.reading():
             return self._view(model).of_chunks(chunk_ids)
 
     def baseline(self, model: str, query: "np.ndarray[Any, Any]") -> float:
-        """The cosine of a chunk that has nothing to do with the question: that of the mean of all."""
+        """Return the cosine expected for an unrelated chunk: that of the mean of all vectors."""
         import numpy as np
 
         with self._db.reading():
@@ -395,7 +401,7 @@ class ChunkIndex:
     def _chunks(
         self, view: "_ChunkView", found: list[tuple[int, float]], allowed: "SearchFilters | None"
     ) -> list[tuple[int, float]]:
-        """The chunks of these vectors that are there now."""
+        """Return the existing chunks that have these vectors and pass the filters."""
         conditions, values = page_conditions(allowed) if allowed is not None else ("", ())
         where = ""
         if allowed is not None and conditions:
@@ -413,7 +419,7 @@ class ChunkIndex:
         return [(chunk_id, score) for vector_id, score in found for chunk_id in chunks.get(vector_id, ())]
 
     def _view(self, name: str) -> "_ChunkView":
-        """What is known of a model, as of this snapshot."""
+        """Return the view of a model, refreshed to the current snapshot."""
         row = self._db.one(
             "SELECT name, dimensions, vec_table, encoding, mean FROM embedding_models WHERE name = ?", (name,)
         )
@@ -429,28 +435,28 @@ class ChunkIndex:
 
 
 class _ChunkView(VectorView):
-    """The vectors of chunks, and, once it is worth it, which chunk has which."""
+    """In-memory view of chunk vectors and, from the second query on, the mapping of chunks to vectors."""
 
     def __init__(self, db: "Database", model: VectorSource, resident_bytes: int, questions: int) -> None:
         self._chunks: _ChunkTable | None = None
         super().__init__(db, model, resident_bytes, questions)
 
     def refresh(self) -> int | None:
-        """Take in what was written since the last look."""
+        """Read the vectors and chunks added since the last call."""
         last = super().refresh()
         if last is not None and self._chunks is not None:
             self._chunks.refresh(self._db, self.model, last, self._ids)
         return last
 
     def warm_up(self) -> None:
-        """Count a question, and keep in memory what makes the next ones fast."""
+        """Count a query and, from the second one on, cache what makes the next ones fast."""
         super().warm_up()
         if self.questions > 1 and self._chunks is None:
             self._chunks = _ChunkTable()
             self._chunks.refresh(self._db, self.model, 0, self._ids)
 
     def allowed(self, filters: "SearchFilters") -> "Array":
-        """The places of the vectors whose chunks the filters allow."""
+        """Return the positions of the vectors whose chunks pass the filters."""
         import numpy as np
 
         if self._chunks is not None:
@@ -466,14 +472,14 @@ class _ChunkView(VectorView):
         return np.flatnonzero(np.isin(self._ids, ids))
 
     def of_chunks(self, chunk_ids: list[int]) -> "tuple[Array, Array]":
-        """Those of these chunks that have a vector, and the vectors: from memory, or else from the file."""
+        """Return those of these chunks that have a vector, and the vectors, from memory or the database."""
         import numpy as np
 
         if self._chunks is not None:
             found, places = self._chunks.with_vectors(np.array(chunk_ids, np.int64))
             if self._vectors is not None:
                 return found, self._vectors[places]
-            # By their ids: half the price of finding them by the content of their chunks.
+            # Reading by id takes half the time of a lookup by content hash.
             there, vectors = self._rows_at(np.unique(places))
             at = np.searchsorted(there, places)
             known = at < len(there)
@@ -490,7 +496,7 @@ class _ChunkView(VectorView):
 
 
 class _ChunkTable:
-    """Which chunk of which page has which vector; some of them may be gone."""
+    """Maps chunks to pages and vector positions; may contain deleted chunks."""
 
     def __init__(self) -> None:
         self._days = ChunkDays()
@@ -504,14 +510,14 @@ class _ChunkTable:
 
     @property
     def _rows(self) -> "Array":
-        """Chunk in ascending order, page, place of the vector."""
+        """Three rows: chunk id (ascending), page id, vector position."""
         return self._kept.now
 
     def refresh(self, db: "Database", model: VectorSource, last_vector: int, ids: "Array") -> None:
-        """Take in chunks and vectors that came since the last look."""
+        """Read the chunks and vectors added since the last call."""
         import numpy as np
 
-        if self._rows.shape[1] > self._looked_at + MOST_DELETED:  # to count all is dear: only after so many
+        if self._rows.shape[1] > self._looked_at + MOST_DELETED:  # counting is expensive, so do it rarely
             self._looked_at = self._rows.shape[1]
             if self._looked_at > 1.25 * count(db) + MOST_DELETED:
                 self._forget()
@@ -528,7 +534,7 @@ class _ChunkTable:
         self._last = max(self._last, highest_id(db))
 
     def _all(self, db: "Database", model: VectorSource) -> "Array":
-        """Chunk, page and vector of every chunk that has one: out of two indexes, without a look at the rows."""
+        """Return chunk, page and vector id of every embedded chunk, from two covering indexes."""
         found = _read_ids(
             db,
             "SELECT group_concat(c.id || ',' || c.page_id || ',' || v.id)"  # noqa: S608 (the registry's name)
@@ -539,7 +545,7 @@ class _ChunkTable:
         return found.reshape(-1, 3).T.copy()
 
     def _new(self, db: "Database", model: VectorSource, last_vector: int) -> "Array":
-        """The same of what came since: vectors, and chunks whose vector was there before them."""
+        """Return the same for new vectors, and for new chunks whose vector already existed."""
         import numpy as np
 
         columns = "SELECT c.id, c.page_id, v.id FROM "
@@ -556,7 +562,7 @@ class _ChunkTable:
         return np.array(new, np.int64).reshape(-1, 3).T.copy()
 
     def with_vectors(self, chunk_ids: "Array") -> "tuple[Array, Array]":
-        """Those of these chunks that have a vector, and its place; of two, the one that came last."""
+        """Return those of these chunks that have a vector, and its position; the latest if there are several."""
         import numpy as np
 
         at = np.searchsorted(self._rows[0], chunk_ids, side="right") - 1
@@ -565,7 +571,7 @@ class _ChunkTable:
         return chunk_ids[known], self._rows[2][at[known]]
 
     def places(self, db: "Database", filters: "SearchFilters", size: int) -> "Array":
-        """The places of the vectors whose chunks the filters allow."""
+        """Return the positions of the vectors whose chunks pass the filters."""
         import numpy as np
 
         if filters.since or filters.until:
@@ -597,9 +603,9 @@ class _ChunkTable:
 
 
 def _filtered_pages(filters: "SearchFilters") -> tuple[str, str, tuple[str, ...]]:
-    """What makes the pages that conditions speak of, the conditions, and their values.
+    """Return WITH clause, WHERE conditions and parameters for the filters.
 
-    Where the day counts, it is found once for each page, and not again for each of its chunks.
+    With date filters, the day is computed once per page instead of once per chunk.
     """
     if not (filters.since or filters.until):
         return "", *page_conditions(filters)
@@ -608,7 +614,7 @@ def _filtered_pages(filters: "SearchFilters") -> tuple[str, str, tuple[str, ...]
 
 
 def _read_ids(db: "Database", sql: str, values: tuple[str, ...]) -> "Array":
-    """Ids that come as one text: far cheaper than as many rows."""
+    """Read ids as one concatenated string, which is far cheaper than as many rows."""
     import numpy as np
 
     row = db.one(sql, values)
@@ -616,11 +622,14 @@ def _read_ids(db: "Database", sql: str, values: tuple[str, ...]) -> "Array":
 
 
 TURN_RESIDENT_BYTES = 64 * 1024 * 1024
-"""Of 42,000 parts the vectors are kept in memory; of more, only codes. Conversations are asked less than pages."""
+"""Maximum size of turn vectors in memory, enough for 42,000 parts; beyond it only codes are cached.
+
+It is lower than for chunks, because conversations are searched less often than pages.
+"""
 
 
 class TurnIndex:
-    """The vectors of turns, searched. It serves one process, as `nearest.Index` does for pages."""
+    """Nearest-neighbour search over the vectors of turns, for one process like `ChunkIndex`."""
 
     def __init__(self, db: "Database", resident_bytes: int = TURN_RESIDENT_BYTES) -> None:
         self._db = db
@@ -629,11 +638,11 @@ class TurnIndex:
         self._made = CoverageCache(db)
 
     def made(self, model: "EmbeddingModel") -> tuple[int, int]:
-        """How many contents have a vector, and how many there are; kept until a write."""
+        """Return the numbers of embedded contents and of all contents, cached until the next write."""
         return self._made.of(model.name, lambda: embedding_queue.turn_coverage(self._db, model.name))
 
     def nearest(self, model: str, query: "np.ndarray[Any, Any]", k: int) -> list[tuple[int, float]]:
-        """The nearest turns with the cosines of their best parts, best first."""
+        """Return the nearest turns with the cosines of their best parts, best first."""
         import numpy as np
 
         query = np.ascontiguousarray(query, np.float32)
@@ -648,13 +657,13 @@ class TurnIndex:
                 wanted *= 4
 
     def cosines(self, model: str, query: "np.ndarray[Any, Any]", turn_ids: list[int]) -> dict[int, float]:
-        """The cosine of the best part of each of these turns that has a vector."""
+        """Return the cosine of the best part of each of these turns that has a vector."""
         return {turn: score for turn, (score, _) in self.best_parts(model, query, turn_ids).items()}
 
     def best_parts(
         self, model: str, query: "np.ndarray[Any, Any]", turn_ids: list[int]
     ) -> dict[int, tuple[float, int]]:
-        """The same, with where that part begins."""
+        """Return cosine and start offset of the best part of each of these turns that has a vector."""
         import numpy as np
 
         rows = self._db.rows(
@@ -674,7 +683,7 @@ class TurnIndex:
         return best
 
     def baseline(self, model: str, query: "np.ndarray[Any, Any]") -> float:
-        """The cosine of a turn that has nothing to do with the question: that of the mean of all."""
+        """Return the cosine expected for an unrelated turn: that of the mean of all vectors."""
         import numpy as np
 
         with self._db.reading():
@@ -682,7 +691,7 @@ class TurnIndex:
         return float(mean @ np.asarray(query, np.float32))
 
     def _turns(self, found: list[tuple[int, float]]) -> list[tuple[int, float]]:
-        """The turns of these vectors that are there now, each once."""
+        """Return the existing turns that have these vectors, without duplicates."""
         rows = self._db.rows(
             "SELECT v.id, p.turn_id FROM json_each(?) AS wanted CROSS JOIN turn_vectors AS v ON v.id = wanted.value"
             " CROSS JOIN turn_parts AS p ON p.content_hash = v.content_hash ORDER BY p.id DESC",
@@ -698,7 +707,7 @@ class TurnIndex:
         return list(best.items())
 
     def _view(self, name: str) -> VectorView:
-        """What is known of a model, as of this snapshot."""
+        """Return the view of a model, refreshed to the current snapshot."""
         row = self._db.one(
             "SELECT m.name, m.dimensions, 'turn_vectors', coalesce(e.encoding, 0), e.mean, 'turn_codes'"
             " FROM embedding_models AS m LEFT JOIN turn_encodings AS e ON e.model = m.name WHERE m.name = ?",
@@ -716,13 +725,13 @@ class TurnIndex:
 
 
 MOST_PAGE_VECTORS = 1_500
-"""That are added up for one question. What comes behind them is left out, the last page in part."""
+"""Maximum number of vectors summed per query. The last page may be included in part."""
 
 
 def page_cosines(
     db: "Database", index: "ChunkIndex", model: str, query: "np.ndarray[Any, Any]", page_ids: list[int]
 ) -> dict[int, float]:
-    """The cosine of each page that has vectors."""
+    """Return the cosine of the summed chunk vectors of each page that has any."""
     import numpy as np
 
     with db.reading():

@@ -25,26 +25,32 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 SHORTLIST, SHORTLIST_AT = 2_048, 50_000
-"""How many vectors are compared exactly, at so many vectors; the number follows the third root."""
+"""Number of candidates compared exactly, and the index size it applies to; scales with the cube root."""
 
 LEAST_SHORTLIST, SHORTLIST_PER_RESULT = 1_024, 16
-"""How many at least, and for each one that is wanted: 0.988 of the 100 nearest among 50,000, 0.997 among 12,000."""
+"""Minimum number of candidates, in total and per requested result.
+
+Recall is 0.988 of the 100 nearest among 50,000 vectors, and 0.997 among 12,000.
+"""
 
 REFINED_PER_RESULT = 8
-"""Where vectors have to be read one by one: how many of them for each one that is wanted. The question itself, not
-its bits, chooses them among the shortlist: 0.9995 of the 10 nearest among 200,000 with 1,024 of 8,192."""
+"""Vectors read per requested result when vectors are not in memory.
+
+They are chosen from the shortlist by the unquantized query instead of its bits. Recall is 0.9995 of the 10 nearest
+among 200,000 when reading 1,024 of 8,192.
+"""
 
 CODES_PER_STRIDE = 32_768
-"""Codes that are compared at once: what is in between stays in the cache of the processor."""
+"""Codes compared at once, so that intermediate arrays stay in the processor cache."""
 
 
 def code_width(dimensions: int) -> int:
-    """Words of 64 bits for a code."""
+    """Return the number of 64-bit words per code."""
     return -(-dimensions // 64)
 
 
 def encode_vectors(vectors: "Array", mean: "Array") -> "Array":
-    """Codes of 32-bit vectors, a row each, padded to whole words."""
+    """Return the one-bit codes of float32 vectors, one row each, padded to whole words."""
     import numpy as np
 
     bits = np.packbits(vectors > mean, axis=1)
@@ -54,7 +60,7 @@ def encode_vectors(vectors: "Array", mean: "Array") -> "Array":
 
 
 def code_distances(codes: "Array", code: "Array") -> "Array":
-    """In how many bits each code differs. `codes` has a row for each word and a column for each vector."""
+    """Return the Hamming distance of each code. `codes` has a row per word and a column per vector."""
     import numpy as np
 
     count = codes.shape[1]
@@ -69,13 +75,13 @@ def code_distances(codes: "Array", code: "Array") -> "Array":
 
 
 def shortlist_size(count: int, wanted: int) -> int:
-    """How many vectors to compare exactly, of so many."""
+    """Return how many of `count` vectors to compare exactly."""
     size = int(SHORTLIST * (count / SHORTLIST_AT) ** (1 / 3))
     return max(LEAST_SHORTLIST, size, SHORTLIST_PER_RESULT * wanted)
 
 
 def nearest_codes(codes: "Array", code: "Array", size: int, allowed: "Array | None") -> "Array":
-    """The places of at least `size` codes that differ least, if there are so many."""
+    """Return the positions of the `size` nearest codes, or more in case of ties."""
     import numpy as np
 
     if allowed is not None:
@@ -91,14 +97,14 @@ def nearest_codes(codes: "Array", code: "Array", size: int, allowed: "Array | No
 
 
 def refine_codes(codes: "Array", places: "Array", query: "Array", size: int) -> "Array":
-    """Of these places the `size` whose bits agree best with a question as it is: how far each bit matters counts."""
+    """Return the `size` positions whose code bits agree best with the query, weighted by its components."""
     import numpy as np
 
     if len(places) <= size:
         return places
     padded = np.zeros(len(codes) * 64, np.float32)
     padded[: len(query)] = query
-    # What each of the 256 bytes would add, at every place of a code: then a code is a sum of as many numbers.
+    # Precompute the contribution of each byte value at each position, so that a score is a sum of table lookups.
     signs = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32) * 2 - 1
     worth = padded.reshape(-1, 8) @ signs.T
     given = np.ascontiguousarray(codes[:, places].T).view(np.uint8)
@@ -107,7 +113,7 @@ def refine_codes(codes: "Array", places: "Array", query: "Array", size: int) -> 
 
 
 def highest_scores(scores: "Array", count: int) -> "Array":
-    """The places of the highest scores, best first; of equals the first."""
+    """Return the positions of the highest scores, best first; ties in order of position."""
     import numpy as np
 
     if count >= len(scores):
@@ -117,27 +123,27 @@ def highest_scores(scores: "Array", count: int) -> "Array":
 
 
 CODES_PER_BLOCK = 1_024
-"""Codes in one row."""
+"""Codes per row of a code table."""
 
 FIRST_MEAN, LAST_MEAN = 256, 65_536
-"""With so many vectors the mean is taken first, and after the last of these never again by itself."""
+"""The mean is first computed at this many vectors; once taken of the second number it is no longer updated."""
 
 
 class VectorTables(NamedTuple):
-    """Where one model's vectors of one kind stand. Names of tables are never a caller's text."""
+    """The tables with one model's vectors of one kind. Table names never come from user input."""
 
     model: str
     dimensions: int
     vectors: str
     codes: str
     means: str
-    """The table with encoding, mean_of and mean."""
+    """The table with the columns encoding, mean_of and mean."""
     key: str
-    """Its column that names the model."""
+    """The column of `means` with the model name."""
 
 
 def is_usable_vector(raw: bytes, dimensions: int) -> bool:
-    """Whether this is a vector of 32-bit floats of this width that points anywhere."""
+    """Return True if `raw` is a finite, nonzero float32 vector with this number of dimensions."""
     import numpy as np
 
     if len(raw) != 4 * dimensions:
@@ -149,7 +155,7 @@ def is_usable_vector(raw: bytes, dimensions: int) -> bool:
 def insert_vectors(
     tx: "apsw.Connection", shelf: VectorTables, found: list[tuple[bytes, bytes]], now: str
 ) -> int:
-    """Keep vectors, each with the hash of its content: f32, little endian. Returns how many were new."""
+    """Store vectors as (content hash, little-endian float32 bytes). Return the number of new rows."""
     import numpy as np
 
     inserted: list[int] = []
@@ -158,7 +164,7 @@ def insert_vectors(
         if not is_usable_vector(raw, shelf.dimensions):
             problem = f"of {shelf.model} is not of {shelf.dimensions} finite numbers"
             raise InvalidArgument(name="vector", problem=problem)
-        vector = np.frombuffer(raw, "<f4").astype(np.float64)  # the squares of some floats are none
+        vector = np.frombuffer(raw, "<f4").astype(np.float64)  # squares of float32 values may underflow
         vector = (vector / np.linalg.norm(vector)).astype("<f2")
         row = tx.execute(
             f"INSERT OR IGNORE INTO {shelf.vectors} (model, content_hash, embedded_at, vector)"  # noqa: S608 (fixed)
@@ -178,7 +184,7 @@ def _first_row(tx: "apsw.Connection", sql: str, model: str) -> tuple[Any, ...] |
 
 
 def _read_mean(tx: "apsw.Connection", shelf: VectorTables) -> tuple[bytes | None, int]:
-    """The mean of the codes, and of how many vectors it was taken."""
+    """Return the mean used for the codes, and the number of vectors it was computed from."""
     row = _first_row(tx, f"SELECT mean, mean_of FROM {shelf.means} WHERE {shelf.key} = ?", shelf.model)  # noqa: S608
     return (row[0], row[1]) if row else (None, 0)
 
@@ -187,7 +193,7 @@ def _read_mean(tx: "apsw.Connection", shelf: VectorTables) -> tuple[bytes | None
 
 
 def _add_codes(tx: "apsw.Connection", shelf: VectorTables, ids: list[int], added: "Array") -> None:
-    """Encode new vectors; all of them anew when there are twice as many as the mean was taken of."""
+    """Encode new vectors, or all of them when their number has doubled since the mean was computed."""
     import numpy as np
 
     mean, mean_of = _read_mean(tx, shelf)
@@ -210,7 +216,7 @@ def _add_codes(tx: "apsw.Connection", shelf: VectorTables, ids: list[int], added
 
 
 def encode_tables(tx: "apsw.Connection", shelf: VectorTables) -> None:
-    """Take the mean of all vectors of a shelf, and make all of its codes anew."""
+    """Recompute the mean and all codes of one set of tables."""
     import numpy as np
 
     rows = f"SELECT id, vector FROM {shelf.vectors} WHERE model = ? ORDER BY id"  # noqa: S608 (fixed)
@@ -231,7 +237,7 @@ def encode_tables(tx: "apsw.Connection", shelf: VectorTables) -> None:
 
 
 def _vector_batches(tx: "apsw.Connection", sql: str, shelf: VectorTables) -> "Iterator[tuple[Array, Array]]":
-    """Ids and vectors, a block at a time."""
+    """Yield ids and vectors, one block at a time."""
     import numpy as np
 
     cursor = tx.execute(sql, (shelf.model,))
@@ -261,7 +267,7 @@ def _write_code_blocks(
 
 
 def drop_codes(tx: "apsw.Connection", shelf: VectorTables, gone: set[int]) -> None:
-    """Take single codes out of their blocks; a block may become short, or empty and go."""
+    """Remove codes from their blocks. A block may become shorter; empty blocks are deleted."""
     import numpy as np
 
     unwanted = np.array(sorted(gone), "<i8")
@@ -289,7 +295,7 @@ _VECTOR_TABLE = re.compile(r"page_embeddings_vec_[0-9]+")
 
 
 class EmbeddingModel(NamedTuple):
-    """A model that the memory knows."""
+    """A registered embedding model."""
 
     name: str
     dimensions: int
@@ -298,7 +304,7 @@ class EmbeddingModel(NamedTuple):
 
 
 class VectorSample(NamedTuple):
-    """A text that was embedded, and its vector as it is kept."""
+    """An embedded text and its stored vector."""
 
     text: str
     vector: bytes
@@ -308,18 +314,18 @@ _MODEL_SQL = "SELECT name, dimensions, vec_table, active FROM embedding_models"
 
 
 def list_models(db: "Database") -> list[EmbeddingModel]:
-    """Every model that was ever registered."""
+    """Return all registered models."""
     return [_model_of_row(row) for row in db.rows(_MODEL_SQL + " ORDER BY created_at, name")]
 
 
 def active_model(db: "Database") -> EmbeddingModel | None:
-    """The model that is searched with."""
+    """Return the model used for search, or None."""
     row = db.one(_MODEL_SQL + " WHERE active = 1")
     return None if row is None else _model_of_row(row)
 
 
 def find_model(db: "Database", name: str) -> EmbeddingModel | None:
-    """The model of this name, if it is registered."""
+    """Return the model with this name, or None."""
     row = db.one(_MODEL_SQL + " WHERE name = ?", (name,))
     return None if row is None else _model_of_row(row)
 
@@ -329,7 +335,7 @@ def _model_of_row(row: tuple[Any, ...]) -> EmbeddingModel:
 
 
 def register_model(tx: "apsw.Connection", name: str, dimensions: int, now: str) -> None:
-    """Make a model known. It is not active by that; a second time changes nothing."""
+    """Register a model without activating it. Registering it again has no effect."""
     if not 0 < dimensions <= 65_536:
         raise InvalidArgument(name="dimensions", problem=f"{dimensions} is no width of a vector")
     known = tx.execute("SELECT dimensions FROM embedding_models WHERE name = ?", (name,)).fetchone()
@@ -345,7 +351,7 @@ def register_model(tx: "apsw.Connection", name: str, dimensions: int, now: str) 
 
 
 def activate_model(tx: "apsw.Connection", name: str) -> None:
-    """Search with this model from now on."""
+    """Use this model for searching."""
     if not tx.execute("SELECT 1 FROM embedding_models WHERE name = ?", (name,)).fetchone():
         raise NotFound(what="model", name=name, hint=" `quaid model list` shows them all.")
     tx.execute("UPDATE embedding_models SET active = 0 WHERE active = 1 AND name <> ?", (name,))
@@ -353,12 +359,12 @@ def activate_model(tx: "apsw.Connection", name: str) -> None:
 
 
 def vector_table(dimensions: int) -> str:
-    """The name of the table for vectors of a width."""
+    """Return the name of the table for vectors of this size."""
     return f"page_embeddings_vec_{int(dimensions)}"
 
 
 def add_vector_table(tx: "apsw.Connection", dimensions: int) -> None:
-    """Make the table for a width like the one that every memory has, and show it in page_embeddings."""
+    """Create the vector table for a size, modelled on the 384-dimensional one, and add it to page_embeddings."""
     table, pattern = vector_table(dimensions), vector_table(384)
     if tx.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (table,)).fetchone():
         return
@@ -373,13 +379,13 @@ def add_vector_table(tx: "apsw.Connection", dimensions: int) -> None:
 
 
 def vector_tables(tx: "apsw.Connection") -> list[str]:
-    """Every table of vectors."""
+    """Return the names of all vector tables."""
     names = tx.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
     return [str(name) for (name,) in names if _VECTOR_TABLE.fullmatch(str(name))]
 
 
 def sample_vector(db: "Database", model: str) -> VectorSample | None:
-    """Some text of a chunk with its vector of this model."""
+    """Return the text and vector of some chunk embedded by this model."""
     known = require_model(db, model)
     row = db.one(
         f"SELECT p.title, c.heading_path, c.chunk_text, v.vector FROM {known.vec_table} AS v"  # noqa: S608 (checked)
@@ -391,7 +397,7 @@ def sample_vector(db: "Database", model: str) -> VectorSample | None:
 
 
 def cosine_to_stored(raw: bytes, kept: bytes) -> float:
-    """How near a vector as a model gives it is to one as it is kept."""
+    """Return the cosine between a float32 vector from a model and a stored float16 vector."""
     import numpy as np
 
     given, there = np.frombuffer(raw, "<f4"), np.frombuffer(kept, "<f2").astype(np.float32)
@@ -407,17 +413,17 @@ def require_model(db: "Database", name: str) -> EmbeddingModel:
 
 
 def keep_chunk_vectors(tx: "apsw.Connection", model: str, found: list[tuple[bytes, bytes]], now: str) -> int:
-    """Keep vectors, each with the hash of its content: f32, little endian. Returns how many were new."""
+    """Store chunk vectors as (content hash, little-endian float32 bytes). Return the number of new rows."""
     return insert_vectors(tx, chunk_tables(tx, model), found, now)
 
 
 def encode_chunk_vectors(tx: "apsw.Connection", model: str) -> None:
-    """Take the mean of all vectors of a model, and make all of its codes anew."""
+    """Recompute the mean and all codes of a model's chunk vectors."""
     encode_tables(tx, chunk_tables(tx, model))
 
 
 def dimensions_of(tx: "apsw.Connection", model: str) -> int:
-    """How wide the vectors of a model are."""
+    """Return the number of dimensions of a model's vectors."""
     return chunk_tables(tx, model).dimensions
 
 
@@ -429,19 +435,19 @@ def chunk_tables(tx: "apsw.Connection", model: str) -> VectorTables:
     return VectorTables(model, int(row[1]), str(row[0]), "vector_codes", "embedding_models", "name")
 
 
-# Forgetting
+# Deletion
 
 FEW_UNUSED = 1_000
-"""So many vectors of texts that are gone are kept at least: a text may come back."""
+"""Number of unused vectors that are always kept, because a text may come back."""
 
 
 def purge_chunk_vectors(tx: "apsw.Connection") -> int:
-    """Drop the vectors of contents that no chunk has any more, of every model. Returns how many."""
+    """Delete the vectors of all models whose content no chunk has. Return their number."""
     return _drop_vectors(tx, f"NOT EXISTS {_CHUNK_EXISTS}", ())
 
 
 def unused_contents(db: "Database", few: int = FEW_UNUSED) -> list[bytes]:
-    """Contents that only vectors of the active model still have, once they are more than the others and not few."""
+    """Return content hashes of unused vectors, if vectors exceed twice the number of chunks plus `few`."""
     model = active_model(db)
     if model is None:
         return []
@@ -458,9 +464,9 @@ def unused_contents(db: "Database", few: int = FEW_UNUSED) -> list[bytes]:
 
 
 def drop_unused_vectors(tx: "apsw.Connection", hashes: "Iterable[bytes]") -> int:
-    """Drop the vectors of these contents now, of every model, except where a chunk still has the content.
+    """Delete the vectors of these contents for all models, unless a chunk has the content. Return their number.
 
-    Returns how many. Whoever holds vectors in memory reads them anew before the next answer.
+    In-memory indexes are reloaded before the next query.
     """
     wanted = json.dumps([each.hex() for each in hashes])
     among = "v.content_hash IN (SELECT unhex(value) FROM json_each(?))"
@@ -484,17 +490,17 @@ def _drop_vectors(tx: "apsw.Connection", which: str, values: tuple[str, ...]) ->
     return sum(len(ids) for ids in gone.values())
 
 
-# Keeping and dropping
+# Vectors of turns
 
 
 def turn_tables(tx: "apsw.Connection", model: str) -> VectorTables:
-    """Where the vectors of turns stand."""
+    """Return the tables of a model's turn vectors."""
     dimensions = dimensions_of(tx, model)
     return VectorTables(model, dimensions, "turn_vectors", "turn_codes", "turn_encodings", "model")
 
 
 def keep_turn_vectors(tx: "apsw.Connection", model: str, found: list[tuple[bytes, bytes]], now: str) -> int:
-    """Keep vectors, each with the hash of its content; those that nobody says any more are not. How many were new."""
+    """Store vectors of contents that some turn still has. Return the number of new rows."""
     tx.execute("INSERT OR IGNORE INTO turn_encodings (model) VALUES (?)", (model,))
     there = {
         content_hash
@@ -507,13 +513,13 @@ def keep_turn_vectors(tx: "apsw.Connection", model: str, found: list[tuple[bytes
 
 
 def encode_turn_vectors(tx: "apsw.Connection") -> None:
-    """Make the codes of all models anew."""
+    """Recompute the mean and the codes of turn vectors for all models."""
     for (model,) in tx.execute("SELECT model FROM turn_encodings").fetchall():
         encode_tables(tx, turn_tables(tx, str(model)))
 
 
 def purge_turn_vectors(tx: "apsw.Connection") -> int:
-    """Drop the vectors of contents that no turn has any more, of every model. Returns how many."""
+    """Delete the vectors of all models whose content no turn has. Return their number."""
     gone: dict[str, set[int]] = {}
     rows: list[tuple[Any, ...]] = tx.execute(
         "DELETE FROM turn_vectors AS v WHERE NOT EXISTS"
