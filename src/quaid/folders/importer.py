@@ -1,6 +1,6 @@
-"""Import a folder: read every file first, then write all pages in one transaction, or none.
+"""Import a folder: read all files first, then write all pages in one transaction, or none.
 
-Nothing in the folder changes, and neither does a page that was edited here since its last import.
+Nothing in the folder changes, and a page that was edited in the database since its last import is kept.
 """
 
 import errno
@@ -27,16 +27,16 @@ from quaid.storage.sqlite.connection import Database
 from quaid.storage.sqlite.errors import write_alone
 
 ImportOutcome = Literal[
-    "new",  # a page was made
-    "changed",  # the file changed since it was last read, and the page with it
-    "unchanged",  # the page says what the file says
-    "edited",  # the file is as it was; the page was edited here since, and left alone
-    "conflict",  # both changed, or the page was not made from this file: the page was left as it is
+    "new",  # a page was created
+    "changed",  # the file has changed since the last import, and the page was updated
+    "unchanged",  # the page has the content of the file
+    "edited",  # the file is unchanged, but the page was edited in the database; it is kept
+    "conflict",  # both changed, or the page is not from this file: the page is kept
     "too_large",
-    "failed",  # Quaid failed on it; a page that was made from it before stays as it is
-    "special",  # index.md, schema.md and README.md of the root: kept, but no page
+    "failed",  # Quaid failed on it; an existing page is kept
+    "special",  # index.md, schema.md and README.md at the root: stored, but not as pages
     "sidecar",
-    "links_and_facts",  # the file of an export with what no text holds
+    "links_and_facts",  # the links-and-facts file of an export
     "left_out",
 ]
 NOTED_REASONS = (
@@ -52,29 +52,29 @@ NOTED_REASONS = (
 class ImportConflict(NamedTuple):
     path: str
     slug: str
-    remedy: str  # the command that takes the file's text
+    remedy: str  # the command that applies the text of the file
 
 
 class ImportReport(NamedTuple):
     folder: str
-    import_id: str | None  # none: nothing changed, nothing was written
+    import_id: str | None  # None if nothing changed and nothing was written
     files_seen: int
     outcomes: dict[ImportOutcome, int]
     left_out: dict[str, int]  # by reason
-    types: dict[str, int]  # of the pages that were made or changed
+    types: dict[str, int]  # of the pages that were created or changed
     tags: int
     timeline_entries: int
     raw_data: int
     notes: tuple[FileNote, ...]
     conflicts: tuple[ImportConflict, ...]
-    gone: tuple[str, ...]  # files of this folder's last import that are not there now; their pages stay
-    links: int = 0  # that no text holds
+    gone: tuple[str, ...]  # files of this folder's last import that no longer exist; their pages are kept
+    links: int = 0  # links that are not in any page's text
     facts: int = 0
-    links_extracted: int = 0  # that the texts of the pages make which were made or changed
+    links_extracted: int = 0  # links in the texts of the pages that were created or changed
 
 
 class ImportTally:
-    """The report while it grows."""
+    """Collects the figures and notes of an import report."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -130,14 +130,14 @@ class ImportTally:
 
 
 class ConcurrentImport(Exception):
-    """Another process imported something while we were reading: what we know is no longer so."""
+    """Another process imported something while we were reading, so the plan is outdated."""
 
 
 class ImportHistory:
-    """What the memory knows about the files of a folder.
+    """The files that earlier imports brought from a folder.
 
-    A folder that was imported before is known by its last import. Any other may still be the same folder at
-    a new place: it is, if most of the pages that it shares with the memory by path are the same by byte.
+    A folder is recognized by the path of its last import. Any other folder may be a known one that was moved: it is
+    considered the same if most of the page files with a known path have the known content.
     """
 
     def __init__(self, db: Database, root: str) -> None:
@@ -160,11 +160,11 @@ class ImportHistory:
         return known
 
     def judge(self, same: int, different: int) -> None:
-        """Decide whether a folder that was never imported from this place is known from another one."""
+        """Decide whether a folder not imported from this path is a known folder that was moved."""
         self.same_folder = self.same_folder or same > different
 
     def of_page(self, page_id: int) -> tuple[str, ImportedFile] | None:
-        """The path and file that this folder brought a page from, if it did."""
+        """Return the path and file of this folder that a page was imported from, or None."""
         if not self.same_folder:
             return None
         if self._pages is None:
@@ -176,39 +176,39 @@ class ImportHistory:
 
 
 class LinksAndFactsFile(NamedTuple):
-    """The file with links and facts that no text holds, if there is anything to do with it."""
+    """The links-and-facts file of an export, if it has to be imported."""
 
     data: bytes
     content_hash: str
     known: bool
-    """It was taken in before: only what hangs on new pages is looked at."""
+    """It was imported before, so only records of new pages are restored."""
 
 
 class ImportPlan(NamedTuple):
-    """What reading found. Only names: the bytes wait in the spool."""
+    """The result of reading a folder. It holds paths only; the contents are in the spool."""
 
     past: ImportHistory
-    claims: list[indexer.SlugClaim]  # the pages that wait, in the order of their paths
-    carried: dict[str, ImportedFile]  # files whose bytes are known
-    paths: set[str]  # of everything that an import takes in
+    claims: list[indexer.SlugClaim]  # the spooled pages, sorted by path
+    carried: dict[str, ImportedFile]  # files with unchanged content
+    paths: set[str]  # paths of all files to be imported
     beside: "LinksAndFactsFile | None" = None
 
     def known(self, path: str) -> ImportedFile | None:
-        """The page file as it was last read, if this folder brought it."""
+        """Return the page file as last imported from this folder, or None."""
         known = self.past.find(path) if self.past.same_folder else None
         return known if known and known.page_id is not None else None
 
 
 def matches_bytes(stored: PageRow, path: str, data: bytes) -> bool:
-    """Whether a page in the memory is what the bytes of a file say; not, if they cannot be understood."""
+    """Return True if a stored page has the content of a file; False if the file cannot be parsed."""
     try:
         return has_same_content(stored, indexer.parse_file(path, data).page)
-    except Exception:  # whoever takes the file in names it
+    except Exception:  # the importer reports the error when it reads the file
         return False
 
 
 def has_same_content(stored: PageRow, made: Page) -> bool:
-    """Whether a page in the memory is what a file says."""
+    """Return True if a stored page has the content of a parsed page."""
     said = (stored.truth, stored.timeline, stored.frontmatter)
     return said == (made.truth, made.timeline, made.frontmatter)
 
@@ -216,7 +216,7 @@ def has_same_content(stored: PageRow, made: Page) -> bool:
 Progress = Callable[[int, int, str], None]
 
 IMPORT_COLLECTION, IMPORT_COLLECTION_ID = "default", 1
-"""Where the pages of imports go."""
+"""The collection that imported pages are added to."""
 
 SPECIAL_FILE_SETTINGS = {"index.md": "original_index", "schema.md": "original_schema"}
 
@@ -244,12 +244,12 @@ class ImportWriter:
         self.now = now
         self.new_uuid = new_uuid
         self.progress = progress
-        self.slugs: dict[str, str] = {}  # the slug of each page file, by path without ending
+        self.slugs: dict[str, str] = {}  # slug of each page file, by path without ending
         self.page_files = 0
-        self.waiting: list[tuple[SpooledFile, Page]] = []  # pages that may be new, to be written together
+        self.waiting: list[tuple[SpooledFile, Page]] = []  # pages to be written together
         self.bytes_waiting = 0
-        self.written: set[str] = set()  # slugs whose version has risen already
-        self.new: set[str] = set()  # slugs of pages that were not there
+        self.written: set[str] = set()  # slugs whose version was already incremented
+        self.new: set[str] = set()  # slugs of pages that did not exist
 
     def run(self, tx: Any) -> None:
         if history.newest_import(self.db) != self.plan.past.newest:
@@ -283,7 +283,7 @@ class ImportWriter:
         self.progress(self.spool.count, self.spool.count, "Writing")
 
     def _assign(self) -> dict[str, str]:
-        """A slug for every page that this folder did not bring before."""
+        """Assign a slug to each page that was not imported from this folder before."""
         known = {claim.path: self.plan.known(claim.path) for claim in self.plan.claims}
         ours = [*known.values(), *self.plan.carried.values()]
         self.taken = {each.slug for each in ours if each and each.slug}
@@ -308,7 +308,7 @@ class ImportWriter:
             self._write_waiting()
 
     def _write_waiting(self) -> None:
-        """Write the pages that wait, in their order: those whose slugs are free together, the others one by one."""
+        """Write the waiting pages in order: those with free slugs together, the others one by one."""
         if not self.waiting:
             return
         waiting, self.waiting, self.bytes_waiting = self.waiting, [], 0
@@ -324,12 +324,12 @@ class ImportWriter:
         self._write_new(free)
 
     def _alone(self, item: SpooledFile, write: Callable[[], None]) -> None:
-        """Write one page such that whatever is wrong with it costs no other file."""
+        """Write one page in a savepoint, so that an error affects only this file."""
         if failure := write_alone(self.tx, write):
             self.tally.fail(item.path, indexer.failure_note(failure))
 
     def _write_new(self, free: list[tuple[SpooledFile, Page]]) -> None:
-        """Write these together; if that fails, one by one."""
+        """Write these pages together; if that fails, one by one."""
         if write_alone(self.tx, partial(self._add, free)):
             for item, made in free:
                 self._alone(item, partial(self._add, [(item, made)]))
@@ -356,7 +356,7 @@ class ImportWriter:
             )
         except VersionConflict:
             stored = pages.require(self.db, made.slug)
-            self._meets(item, indexer.with_slug(made, stored.slug), stored)  # it may have another slug by now
+            self._meets(item, indexer.with_slug(made, stored.slug), stored)  # the slug may be a redirect
             return
         self._keep(item, made.slug, saved.id, saved.version)
         self.written.add(made.slug)
@@ -364,7 +364,7 @@ class ImportWriter:
         self.tally.wrote("new", saved.id, made)
 
     def _meets(self, item: SpooledFile, made: Page, stored: PageRow) -> None:
-        """The slug of a new file has a page already."""
+        """Handle a new file whose slug already has a page."""
         if has_same_content(stored, made):
             self._keep(item, stored.slug, stored.id, stored.version)
             self.tally.outcomes["unchanged"] += 1
@@ -384,7 +384,7 @@ class ImportWriter:
             self._conflict(item, stored)
 
     def _brought_before(self, stored: PageRow, path: str) -> ImportedFile | None:
-        """The file that this folder once brought a page from: the same one, or one that is gone by now."""
+        """Return the file of this folder that a page came from, if it is the same file or no longer exists."""
         before = self.plan.past.of_page(stored.id)
         if before is None and (origin := history.origin_of_page(self.db, stored.id)):
             folder, old_path, known = origin
@@ -421,18 +421,19 @@ class ImportWriter:
         self.tally.wrote("changed", saved.id, made)
 
     def _is_derived_anew(self, stored: PageRow, made: Page) -> bool:
-        """Whether the same text gives another title, summary or place than before: a forced import takes that too."""
+        """Return True if a forced import would change the title, summary, type or place derived from the same
+        text."""
         old = (stored.type, stored.title, stored.summary, stored.wing, stored.room)
         return self.force and old != (made.type, made.title, made.summary, made.wing, made.room)
 
     def _edited_here(self, stored: PageRow, path: str, known: ImportedFile) -> bool:
         if stored.version == known.page_version_at_import:
             return False
-        # The version also rises with raw data: what counts is whether the text is still that of the file.
+        # Raw data also increments the version, so the text is compared with that of the file.
         return not matches_bytes(stored, path, history.imported_bytes(self.db, known.raw_id))
 
     def _conflict(self, item: SpooledFile, stored: PageRow) -> None:
-        self._keep(item, stored.slug, stored.id, None)  # no version: the page never said what these bytes say
+        self._keep(item, stored.slug, stored.id, None)  # no version: the page never had this content
         self.tally.conflict(item.path, stored.slug)
 
     def _keep(self, item: SpooledFile, address: str, page_id: int, version: int | None) -> None:
@@ -481,7 +482,8 @@ class ImportWriter:
             self.written.add(stored.slug)
 
     def _links_and_facts(self, beside: LinksAndFactsFile) -> None:
-        """Bring back what no text holds. The bytes are not kept: a page that is forgotten must not stay in them."""
+        """Restore links and facts that are in no text. The file is not stored, so that forgotten pages do not stay
+        in it."""
         path = exporter.LINKS_AND_FACTS_PATH
         try:
             contents = exporter.parse_links_and_facts(beside.data)
@@ -503,7 +505,7 @@ class ImportWriter:
         history.log_ingest(self.tx, self.import_id, path, beside.content_hash, page_ids, self.now)
 
     def _place(self, address: str, files: dict[str, str]) -> exporter.ImportedPageRef | None:
-        """The page of an address in the exported memory: the one that its file became, else one of that name."""
+        """Return the page for an address in the export: the one made from its file, else one with that slug."""
         collection, name = slugs.split_address(address)
         own = self.slugs.get(indexer.page_stem(files.get(address, address.replace("::", "/", 1))))
         inside = name if collection is None else slugs.from_path(f"{collection}/{name}.md")
@@ -524,9 +526,9 @@ def import_folder(
     progress: Progress,
     force: bool = False,
 ) -> ImportReport:
-    """Take a folder in. Whatever stops it leaves the memory as it was.
+    """Import a folder. If it fails, the database is unchanged.
 
-    `force` takes files in again whose bytes are known, and writes over pages that were edited here.
+    With `force`, unchanged files are imported again, and pages that were edited in the database are overwritten.
     """
     root = os.path.realpath(root)
     with Folder(root) as folder:
@@ -547,7 +549,7 @@ def import_folder(
 
 
 class ImportReader:
-    """Every file once: known bytes are passed by, the others parsed and spooled."""
+    """Reads each file once: files with known content are skipped, the others are parsed and spooled."""
 
     def __init__(
         self, db: Database, folder: Folder, spool: Spool, progress: Progress, *, force: bool = False
@@ -559,8 +561,8 @@ class ImportReader:
         self.progress = progress
         self.tally = ImportTally(scanner.printable(folder.root))
         self.plan = ImportPlan(ImportHistory(db, self.tally.folder), [], {}, set())
-        self.fresh: set[str] = set()  # pages that no import knows, by path without ending
-        self.different: set[str] = set()  # pages that are known with other bytes
+        self.fresh: set[str] = set()  # pages new to all imports, by path without ending
+        self.different: set[str] = set()  # known pages with changed content
         self.done = self.left = self.same = 0
 
     def run(self) -> tuple[ImportPlan, ImportTally]:
@@ -569,7 +571,7 @@ class ImportReader:
             if each.kind != "sidecar":
                 self._file(each, len(found))
         self.plan.past.judge(self.same, len(self.different))
-        # A sidecar needs a second look when its page has only come now, so all pages are read before it.
+        # Sidecars come last, because an unchanged one has to be applied again if its page is new.
         for each in found:
             if each.kind == "sidecar":
                 self._file(each, len(found))
@@ -591,7 +593,7 @@ class ImportReader:
         return found
 
     def _beside(self) -> bool:
-        """Read the links and facts of an export. False: there are none."""
+        """Read the links-and-facts file of an export. Return False if there is none."""
         path, largest = exporter.LINKS_AND_FACTS_PATH, exporter.MAX_LINKS_AND_FACTS_BYTES
         try:
             data = self.folder.read(path, largest)
@@ -613,7 +615,7 @@ class ImportReader:
         return True
 
     def _look_beside(self) -> None:
-        """Pass by links and facts that were taken in before, unless pages of theirs come only now."""
+        """Skip a links-and-facts file that was imported before, unless there are new pages."""
         beside = self.plan.beside
         if beside and beside.known and not self.fresh:
             self.plan = self.plan._replace(beside=None)
@@ -682,7 +684,7 @@ class ImportReader:
         self.spool.add(SpooledFile(path, content_hash, data, made))
 
     def _unchanged(self, path: str, data: bytes, known: ImportedFile) -> None:
-        """The bytes are known: what became of their page since?"""
+        """Count a file with known content: its page may have been edited since."""
         outcome: ImportOutcome = "unchanged"
         if known.page_version_now != known.page_version_at_import:
             stored = pages.find(self.db, known.slug or "")
