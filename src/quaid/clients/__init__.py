@@ -1,1 +1,1 @@
-"""Programs that use Quaid, and their settings."""
+"""Client programs that use Quaid, and their configuration files."""

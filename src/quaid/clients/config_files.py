@@ -1,7 +1,8 @@
-"""Edit the configuration files of clients: add and remove our server, hooks and instructions, with a backup of
-each file.
+"""Edit the configuration files of clients: add and remove our server, hooks and instructions, with a backup of each
+file.
 
-Whatever is not ours keeps its bytes. A file that cannot be parsed, or that changed meanwhile, is left alone.
+All other content keeps its bytes. A file that cannot be parsed, or that another program changes at the same time, is
+left unchanged.
 """
 
 import os
@@ -23,26 +24,26 @@ HOOK_EVENTS = {
     "PreCompact": "pre-compact",
     "Stop": "stop",
 }
-"""Events of Claude Code, and what `quaid hook` calls them."""
-HOOK_TIMEOUT = 5  # a hook that takes longer is ended by the client
+"""Event names of Claude Code, and the names that `quaid hook` uses for them."""
+HOOK_TIMEOUT = 5  # seconds, after which the client kills the hook
 INSTRUCTIONS_BEGIN, INSTRUCTIONS_END = "<!-- quaid:begin -->", "<!-- quaid:end -->"
 
 
 class UnreadableConfig(ValueError):
-    """The text is not what it should be; the message says why."""
+    """The text cannot be parsed or edited; the message says why."""
 
 
 class LaunchCommand(NamedTuple):
-    """How a client starts Quaid."""
+    """The command with which a client starts Quaid."""
 
     command: str
-    args: tuple[str, ...]  # before the verb, as in -m quaid
+    args: tuple[str, ...]  # arguments before the subcommand, as in -m quaid
     db: str
-    tools: str = ""  # which of them are listed, where not the usual ones
+    tools: str = ""  # value of --tools; "" for the default
 
 
 def add_server(client: Client, text: str, launch: LaunchCommand) -> str:
-    """The text with our server among the others; keys that a person added to our entry stay."""
+    """Return the text with our server added or updated. Keys that the user added to our entry are kept."""
     tools = ("--tools", launch.tools) if launch.tools else ()
     args = [*launch.args, "serve", *tools, "--db", launch.db]
     path = (*client.keys, SERVER_NAME)
@@ -58,7 +59,7 @@ def add_server(client: Client, text: str, launch: LaunchCommand) -> str:
 
 
 def remove_server(client: Client, text: str, before: str = "") -> str:
-    """The text without our server. An object that it leaves empty stays if it was there `before` ours came."""
+    """Return the text without our server. An object left empty is kept only if the text `before` had it."""
     path = (*client.keys, SERVER_NAME)
     try:
         if client.format == "toml":
@@ -70,7 +71,7 @@ def remove_server(client: Client, text: str, before: str = "") -> str:
 
 
 def find_server(client: Client, text: str) -> Any:
-    """Our entry as it stands in a text, or None."""
+    """Return our entry in the text, or None."""
     try:
         if client.format == "toml":
             found: Any = config_text.parse_toml(text)
@@ -87,7 +88,7 @@ def find_server(client: Client, text: str) -> Any:
 
 
 def hook_commands(launch: LaunchCommand, quoted: "ShellQuote", client: str) -> dict[str, str]:
-    """The command line for each event of a client."""
+    """Return the shell command for each event of a client."""
     start = [launch.command, *launch.args]
     return {
         event: " ".join(map(quoted, [*start, "hook", name, "--client", client, "--db", launch.db]))
@@ -96,7 +97,7 @@ def hook_commands(launch: LaunchCommand, quoted: "ShellQuote", client: str) -> d
 
 
 class ShellQuote:
-    """A word of a command line, for the shell of a system."""
+    """Quotes a word for the shell of a platform."""
 
     def __init__(self, platform: str) -> None:
         self._windows = platform == "win32"
@@ -108,7 +109,7 @@ class ShellQuote:
 
 
 def add_hooks(text: str, commands: Mapping[str, str]) -> str:
-    """The text of Claude Code's settings with our hooks; those of others stay where they are."""
+    """Return the text of Claude Code's settings with our hooks added. Other hooks are kept."""
     text = text if text.strip() else "{}\n"
     try:
         for event, command in commands.items():
@@ -122,7 +123,7 @@ def add_hooks(text: str, commands: Mapping[str, str]) -> str:
 
 
 def remove_hooks(text: str, before: str = "") -> str:
-    """The text without our hooks. What they leave empty stays if it was there `before` ours came."""
+    """Return the text without our hooks. Containers left empty are kept only if the text `before` had them."""
     try:
         keep = _existing_paths(before, [("hooks",), *(("hooks", event) for event in HOOK_EVENTS)])
         for event in HOOK_EVENTS if text.strip() else ():
@@ -133,7 +134,7 @@ def remove_hooks(text: str, before: str = "") -> str:
 
 
 def installed_hooks(text: str) -> list[str]:
-    """The events that our hooks stand at."""
+    """Return the events that have one of our hooks."""
     try:
         return [
             event
@@ -145,7 +146,7 @@ def installed_hooks(text: str) -> list[str]:
 
 
 def _existing_paths(before: str, paths: Sequence[tuple[str | int, ...]]) -> list[tuple[str | int, ...]]:
-    """Those of the paths that a text has; one that cannot be read has none."""
+    """Return the paths that exist in a JSON text; none if it cannot be parsed."""
     try:
         return [path for path in paths if before.strip() and config_text.has_json(before, path)]
     except config_text.NotJson:
@@ -155,7 +156,7 @@ def _existing_paths(before: str, paths: Sequence[tuple[str | int, ...]]) -> list
 def _remove_event_hooks(text: str, event: str, keep: config_text.JsonPaths = ()) -> str:
     path = ("hooks", event)
     text = config_text.remove_json_items(text, path, lambda group: _is_our_group(group, event), keep)
-    for at in range(len(_hook_groups(text, event))):  # a group that somebody put other hooks into
+    for at in range(len(_hook_groups(text, event))):  # groups that also have other hooks
         text = config_text.remove_json_items(
             text, (*path, at, "hooks"), lambda each: _is_our_hook(_command_of_hook(each), event)
         )
@@ -196,7 +197,7 @@ def _is_our_group(group: Any, event: str) -> bool:
 
 
 def add_instructions(text: str, body: str) -> str:
-    """The text with our part between its marks: where it stood, or at the end."""
+    """Return the text with our instructions between their markers, replaced in place or appended at the end."""
     newline = "\r\n" if "\r\n" in text else "\n"
     part = newline.join([INSTRUCTIONS_BEGIN, *body.strip().splitlines(), INSTRUCTIONS_END])
     start, end = _instructions_span(text)
@@ -207,7 +208,7 @@ def add_instructions(text: str, body: str) -> str:
 
 
 def remove_instructions(text: str) -> str:
-    """The same text without our part."""
+    """Return the text without our instructions."""
     start, end = _instructions_span(text)
     if start < 0:
         return text
@@ -215,7 +216,7 @@ def remove_instructions(text: str) -> str:
     for newline in ("\r\n", "\n"):
         if after.startswith(newline):
             after = after[len(newline) :]
-            if before.endswith(newline * 2):  # the blank line that stood before our part
+            if before.endswith(newline * 2):  # the blank line that add_instructions inserted
                 before = before[: -len(newline)]
             break
     return before + after
@@ -286,7 +287,7 @@ session, pass it on.
 
 
 def kb_instructions(store: str, home: str) -> str:
-    """Return what an agent is told of the knowledge base in this folder."""
+    """Return the agent instructions for the knowledge base in this folder, with the home folder shortened to ~."""
     if store.startswith(home.rstrip("/") + "/"):
         store = "~" + store[len(home.rstrip("/")) :]
     return KB_INSTRUCTIONS.replace("{store}", store)
@@ -297,10 +298,10 @@ BACKUP_SUFFIX = ".quaid-backup"
 
 
 class ConfigChange(NamedTuple):
-    """A file as it is and as it should be."""
+    """The current and the new text of a file."""
 
     path: str
-    before: str | None  # None: there is no file
+    before: str | None  # None if the file does not exist
     after: str
 
     @property
@@ -309,10 +310,10 @@ class ConfigChange(NamedTuple):
 
 
 def read_config(path: str) -> str | None:
-    """The text of a file with its line ends as they are, or None when there is none."""
+    """Return the text of a file with its line endings unchanged, or None if it does not exist."""
     with translate_os_errors(path):
         try:
-            # Opening a named pipe that nobody writes to would wait for ever.
+            # Without O_NONBLOCK, opening a named pipe that has no writer would block forever.
             handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         except FileNotFoundError:
             return None
@@ -332,7 +333,7 @@ def read_config(path: str) -> str | None:
 
 
 def write_config(change: ConfigChange, moment: str) -> str | None:
-    """Make a change durable; the backup's path, if there was a file to back up."""
+    """Write a change atomically and durably. Return the path of the backup, or None for a new file."""
     path = os.path.realpath(change.path)
     with translate_os_errors(change.path):
         durable_files.make_folders(os.path.dirname(path))
@@ -351,12 +352,12 @@ def write_config(change: ConfigChange, moment: str) -> str | None:
 
 
 def newest_backup(path: str) -> str | None:
-    """The last copy of a file that was made before a change of ours, if there is one."""
+    """Return the path of the newest backup of a file, or None."""
     return next(iter(list_backups(path)), None)
 
 
 def list_backups(path: str) -> list[str]:
-    """The copies of a file that were made before changes of ours, newest first."""
+    """Return the paths of all backups of a file, newest first."""
     folder, name = os.path.split(os.path.realpath(path))
     try:
         found = [
@@ -375,14 +376,14 @@ def list_backups(path: str) -> list[str]:
 
 
 def text_before_install(path: str, ours: Callable[[str], bool]) -> str:
-    """The text of the newest backup that had nothing of ours in it; "" when there is none."""
+    """Return the text of the newest backup without our entries (`ours` returns False), or ""."""
     for each in list_backups(path):
         try:
             text = read_config(each) or ""
             if not ours(text):
                 return text
         except (QuaidError, ValueError):
-            continue  # a backup that cannot be read says nothing
+            continue  # skip backups that cannot be read
     return ""
 
 

@@ -1,4 +1,4 @@
-"""The client programs that Quaid can be connected to, and where each keeps its servers, hooks and instructions."""
+"""The client programs that Quaid can be connected to, and the paths of their configuration and instruction files."""
 
 import os
 from collections.abc import Mapping
@@ -8,15 +8,15 @@ from quaid.errors import NotFound
 
 
 class ClientPaths(NamedTuple):
-    """What the patterns are filled in with."""
+    """The values that path patterns such as HOME/.cursor are resolved with."""
 
-    home: str  # of the person
+    home: str  # the home folder of the user
     project: str
-    platform: str  # as sys.platform says
+    platform: str  # as in sys.platform
     environ: Mapping[str, str]
 
     def path(self, pattern: str) -> str:
-        """A pattern as a path of this machine."""
+        """Resolve a pattern to a path on this machine."""
         name, _, rest = pattern.partition("/")
         root = {
             "HOME": lambda: self.home,
@@ -48,27 +48,27 @@ class ClientPaths(NamedTuple):
 
 
 DEFAULT_CONTEXT = 32_000
-"""Characters that a session's start may put before the model, where a client has no lower limit."""
+"""Default limit, in characters, of the context added at the start of a session."""
 
 
 class Client(NamedTuple):
     name: str
     title: str
-    marks: tuple[str, ...]  # one of these is there when the client is installed
-    servers: str  # the file for all projects
+    marks: tuple[str, ...]  # the client is installed if one of these exists
+    servers: str  # the file with the MCP servers for all projects
     project_servers: str = ""
-    keys: tuple[str, ...] = ("mcpServers",)  # where in the file its servers stand
+    keys: tuple[str, ...] = ("mcpServers",)  # the path of the server list within the file
     format: Literal["json", "toml"] = "json"
-    typed: bool = False  # an entry says that it speaks over stdio
+    typed: bool = False  # entries need "type": "stdio"
     hooks: str = ""
     project_hooks: str = ""
     instructions: str = ""
     project_instructions: str = ""
-    rules: str = ""  # a file of rules of its own, for the knowledge base
+    rules: str = ""  # a separate rules file, used for the knowledge base
     project_rules: str = ""
     context: int = DEFAULT_CONTEXT
-    """Most characters it takes from a hook; of a longer text the model sees only a preview."""
-    hook_variable: str = ""  # an environment variable that it sets for hooks
+    """Maximum number of characters taken from a hook; of a longer text the model sees only a preview."""
+    hook_variable: str = ""  # an environment variable that the client sets for hooks
 
 
 CLIENTS = {
@@ -82,7 +82,7 @@ CLIENTS = {
             "PROJECT/.mcp.json",
             typed=True,
             hooks="CLAUDE/settings.json",
-            project_hooks="PROJECT/.claude/settings.local.json",  # not shared: it names this machine's paths
+            project_hooks="PROJECT/.claude/settings.local.json",  # not shared: it has paths of this machine
             instructions="CLAUDE/CLAUDE.md",
             project_instructions="PROJECT/CLAUDE.md",
             rules="CLAUDE/rules/ai-kb.md",
@@ -155,7 +155,7 @@ CLIENTS = {
 
 
 def context_limit(name: str | None, environ: Mapping[str, str]) -> int:
-    """The characters that a client takes at the start of a session; without a name, of the one that runs the hook."""
+    """Return the context limit of a client in characters; without a name, of the client that runs this hook."""
     if name is not None:
         return find_client(name).context
     running = [each for each in CLIENTS.values() if each.hook_variable and environ.get(each.hook_variable)]
@@ -163,7 +163,7 @@ def context_limit(name: str | None, environ: Mapping[str, str]) -> int:
 
 
 def find_client(name: str) -> Client:
-    """The client of that name."""
+    """Return the client with this name. Raise NotFound if it is unknown."""
     if name not in CLIENTS:
         raise NotFound(what="client", name=name, hint=f" Quaid knows {', '.join(CLIENTS)}.")
     return CLIENTS[name]
