@@ -1,6 +1,4 @@
-"""Edits of notebook files that need no routing: whole files and sections, the daily log, and older folders to
-migrate.
-"""
+"""Edits of notebook files that need no routing: files and sections, the daily log, and migration of old folders."""
 
 import os
 import re
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 def update_file_text(
     old: str | None, content: str, section: str | None, replace: bool, expected: int | None
 ) -> SectionEdit:
-    """The file's new text, and the line where the content begins."""
+    """Return the file's new text and the line where the content starts."""
     if section is not None and not sections.heading_title(section):
         raise InvalidArgument(name="section", problem="is empty; name a heading, as in To Do")
     content = content.replace("\r\n", "\n")
@@ -49,18 +47,18 @@ class LogUpdate(NamedTuple):
 
 
 class DailyEntry(NamedTuple):
-    """An entry of the log, as it is read back."""
+    """A parsed entry of the daily log."""
 
     time: str
-    """As in 09:10; "" where none is written."""
+    """Time such as 09:10, or "" if the entry has none."""
     heading: str
     body: str
     line: int
-    """Where it begins in the text, from 1."""
+    """Line number in the file, starting at 1."""
 
 
 def render_entry(local: str, text: str) -> str:
-    """What is written: the time with the first line as heading, then the text, unless the heading says it all."""
+    """Render an entry: time and first line as heading, then the text that the heading does not contain."""
 
     text = sections.sanitize(text)
     if not text:
@@ -70,13 +68,13 @@ def render_entry(local: str, text: str) -> str:
     plain = plain.removeprefix("- ").strip() or first.strip()
     heading = plain if len(plain) <= MAX_HEADING_LENGTH else _shorten_heading(plain)
     body = rest.strip("\n") if heading == plain else text
-    if plain.startswith(("```", "~~~")):  # code whose first line is no sentence
+    if plain.startswith(("```", "~~~")):  # the first line of a code block is not a heading
         heading, body = "Note", text
     return f"## {local[11:16]} — {heading}\n{body}".rstrip("\n")
 
 
 def add_log_entry(old: str | None, local: str, text: str) -> LogUpdate:
-    """A day's file with one more entry at its end."""
+    """Append an entry to a day's file."""
 
     before = old if old and old.strip() else f"# {local[:10]}\n"
     block = render_entry(local, text)
@@ -85,7 +83,7 @@ def add_log_entry(old: str | None, local: str, text: str) -> LogUpdate:
 
 
 def parse_daily_file(text: str) -> tuple[DailyEntry, ...]:
-    """The entries of a day's file in their order. What stands before the first one is an entry without a time."""
+    """Return the entries of a day's file in order. Text before the first heading becomes an entry without a time."""
 
     places = sections.find_sections(text)
     found = []
@@ -112,11 +110,11 @@ def _shorten_heading(text: str) -> str:
 
 LEGACY_FOLDERS = ("runtime", "brain/memory/core")
 UNMIGRATED_FILES = ("identity.md",)
-"""Who the agent is belongs to the agent, not to the notebook."""
+"""The agent's identity belongs to the agent, not to the notebook."""
 
 
 def plan_migration(root: str, notebook: "Collection") -> list[tuple[MigratedFile, str]]:
-    """What becomes of each old file, with its text."""
+    """Return the planned outcome for each file of the legacy folders, with its text."""
     if not os.path.isdir(root):
         raise FileTrouble(path=root, problem="is not a folder; name the one that holds runtime/ or brain/")
     moves: list[tuple[MigratedFile, str]] = []
@@ -139,7 +137,7 @@ def plan_migration(root: str, notebook: "Collection") -> list[tuple[MigratedFile
 
 
 def _skipped_files(root: str, folder: str) -> list[MigratedFile]:
-    """What is not brought over on purpose."""
+    """Return the files that are deliberately not migrated: UNMIGRATED_FILES and symlinks."""
     try:
         with Folder(os.path.join(root, folder)) as opened:
             found = list(opened.walk())

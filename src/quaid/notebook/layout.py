@@ -1,4 +1,4 @@
-"""Where a notebook is and how its folders and daily files are named, with the records that its commands return."""
+"""Location of the notebook, the names of its folders and daily files, and the records its commands return."""
 
 import os
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -17,7 +17,7 @@ LISTS, REFERENCE, KNOWLEDGE, DAILY = NOTEBOOK_FOLDERS = ("lists", "reference", "
 
 
 def find_notebook(db: "Database") -> "Collection | None":
-    """The notebook of a memory: the one of that name, else the first of that kind."""
+    """Return the active notebook: the collection named "notebook", else the first one of that kind, else None."""
     named = collections.find(db, NOTEBOOK_NAME)
     if named is not None and named.kind == NOTEBOOK_KIND and named.state == "active":
         return named
@@ -28,7 +28,7 @@ def find_notebook(db: "Database") -> "Collection | None":
 
 
 def require_notebook(db: "Database") -> "Collection":
-    """The notebook with its folder, or an error that says what is missing."""
+    """Return the notebook, or raise NoNotebook or NotebookGone if it or its folder is missing."""
     found = find_notebook(db)
     if found is None:
         raise NoNotebook(what="notebook", name="", hint="")
@@ -38,22 +38,22 @@ def require_notebook(db: "Database") -> "Collection":
 
 
 def folder_exists(notebook: "Collection") -> bool:
-    """Whether its folder is: somebody may have moved it away, or a disk is not mounted."""
+    """Return True if its folder exists. It may have been moved, or its disk may not be mounted."""
     return os.path.isdir(notebook.root or "")
 
 
 def folder_missing(notebook: "Collection") -> "NotebookGone":
-    """What is said of a notebook whose folder is not there, whoever asks for it."""
+    """Return the error for a notebook whose folder is missing."""
     return NotebookGone(path=notebook.root or "", name=notebook.name)
 
 
 def default_notebook_root(database_path: str) -> str:
-    """Beside the database."""
+    """Return the default location, next to the database."""
     return os.path.join(os.path.dirname(os.path.realpath(database_path)), NOTEBOOK_NAME)
 
 
 def create_folders(root: str) -> tuple[str, ...]:
-    """Make the folders that are missing. Which were they?"""
+    """Create missing folders and return their names."""
     made = []
     for name in NOTEBOOK_FOLDERS:
         path = os.path.join(root, name)
@@ -66,7 +66,7 @@ def create_folders(root: str) -> tuple[str, ...]:
 
 
 def list_files(root: str) -> list[str]:
-    """The markdown files that stand directly in lists, reference and knowledge, whether they were indexed or not."""
+    """Return the Markdown files directly in lists, reference and knowledge, indexed or not."""
     found = []
     for folder in (LISTS, REFERENCE, KNOWLEDGE):
         try:
@@ -79,17 +79,17 @@ def list_files(root: str) -> list[str]:
 
 
 class RememberedLine(NamedTuple):
-    """A line that is remembered, and where it stands."""
+    """A remembered line and its location."""
 
     text: str
     path: str
     line: int
     written: bool
-    """False: it was there."""
+    """False if the line already existed."""
 
 
 class RecallHit(NamedTuple):
-    """A stretch of a file that answers."""
+    """A range of lines in a file that matches a query."""
 
     path: str
     start_line: int
@@ -97,31 +97,31 @@ class RecallHit(NamedTuple):
     heading: str
     snippet: str
     score: float
-    """From 0 to 1, comparable from question to question."""
+    """From 0 to 1, comparable across queries."""
     lane: Literal["words", "meaning", "both"] = "words"
-    """What found it."""
+    """Which kind of search found it."""
 
 
 class RecallResult(NamedTuple):
     query: str
     notebook: tuple[RecallHit, ...]
-    """From lists, reference and knowledge."""
+    """Hits in lists, reference and knowledge."""
     daily: tuple[RecallHit, ...]
     semantic: bool
-    """Whether meaning was looked at, too; false: by words only."""
+    """True if semantic search was used, False for full-text search only."""
     note: str
-    """Why it was not."""
+    """Why semantic search was not used, else empty."""
     missing: str = ""
-    """What is wrong when the files could not be looked at, and the index answered alone."""
+    """Error message if the folder is missing and the result comes from the index alone, else empty."""
 
 
 class PromptPart(NamedTuple):
-    """A file in the prompt."""
+    """A file included in the prompt."""
 
     path: str
     characters: int
     left_out: int
-    """Characters that the limits cut off."""
+    """Number of characters truncated by the limits."""
 
 
 class SessionPrompt(NamedTuple):
@@ -131,19 +131,19 @@ class SessionPrompt(NamedTuple):
 
 
 class MigratedFile(NamedTuple):
-    """A file of the older layout and where it goes."""
+    """A file of the legacy layout and its destination."""
 
     source: str
     path: str
-    """Nothing: it stays where it is."""
+    """Destination path; empty if the file is not migrated."""
     outcome: Literal["copied", "same", "differs", "unreadable", "stays", "link"]
 
 
 def daily_path(day: str) -> str:
-    """The file of a day, as in daily/2026-04-25.md."""
+    """Return the path of a day's log, such as daily/2026-04-25.md."""
     return f"{DAILY}/{day}.md"
 
 
 def recent_days(local: str, days: int = 2) -> tuple[str, ...]:
-    """Today and yesterday, or more days, or fewer."""
+    """Return the most recent days, today first."""
     return tuple(dates.shift_date(local[:10], -ago) for ago in range(days))

@@ -1,8 +1,7 @@
-"""Assemble the prompt for the start of a session: reference files, then the log of today and yesterday, within
-limits.
+"""Assemble the session-start prompt: reference files, then the logs of today and yesterday, within size limits.
 
-Reads the files themselves and needs no database. The same files give the same text to the last character: prompt
-caches depend on it.
+Reads the files directly and needs no database. The output is deterministic to the byte, because prompt caches
+depend on it.
 """
 
 import os
@@ -17,11 +16,11 @@ from quaid.notebook import layout
 from quaid.notebook.layout import REFERENCE, PromptPart, SessionPrompt
 
 LEGACY_FOLDER = "runtime"
-"""Where standing orders were kept before there was a notebook: beside it."""
+"""Folder next to the notebook that held standing orders before notebooks existed."""
 
 
 class PromptLimits(NamedTuple):
-    """How much of what is told. Characters, but for the days."""
+    """Limits of the prompt: `days` counts daily logs, `file` and `reference` are in characters."""
 
     reference_dir: str = REFERENCE
     days: int = 2
@@ -33,7 +32,7 @@ DEFAULT_LIMITS = PromptLimits()
 
 
 _FILE_MARKER = re.compile(r"(?i)<(?=!--[^\n]{0,300}?(?:\.(?:md|markdown|org)|\bproject)\s{0,99}-->)")
-"""A line like the one that a file begins with, standing in the text of another."""
+"""Matches text in a file that imitates the comment line which starts each file in the prompt."""
 
 
 class _PromptFile(NamedTuple):
@@ -42,7 +41,7 @@ class _PromptFile(NamedTuple):
 
 
 class _PromptBudget(NamedTuple):
-    """How much a prompt may take at most, in tokens, in characters or in both."""
+    """Maximum size of a prompt, in tokens, characters or both."""
 
     tokens: int | None
     characters: int | None
@@ -53,11 +52,11 @@ class _PromptBudget(NamedTuple):
 
     @property
     def reserve(self) -> int:
-        """What the note takes that says what was left out."""
+        """Size of the note about omitted content."""
         return NOTE_TOKENS if self.tokens else NOTE_TOKENS * 4
 
     def size(self, text: str) -> int:
-        """What a text takes of the amount: the larger share counts."""
+        """Return the size of a text in units of `amount`. If both limits are set, the tighter one counts."""
         if self.tokens is None:
             return len(text)
         used = count_tokens(text)
@@ -75,9 +74,9 @@ def assemble_prompt(
     project: str = "",
     characters: int | None = None,
 ) -> SessionPrompt:
-    """The prompt of a notebook at a local time, in at most so many tokens or characters; `project` goes behind it.
+    """Assemble the prompt of a notebook for a local time, within the given budget; `project` is appended.
 
-    Where not everything fits, every file gets its share: the small ones whole, the large ones as much as is left.
+    If not everything fits, the space is shared: small files are included whole, large ones are truncated.
     """
     reference = _reference_files(root, limits.reference_dir)
     sizes = [min(len(file.text), limits.file) for file in reference]
@@ -85,7 +84,7 @@ def assemble_prompt(
     blocks = [_render_block(file, limit) for file, limit in files]
     missing: list[str] = []
     section = _PromptBudget(None, limits.reference)
-    if not section.holds(_join_blocks(blocks)):  # the lines with their names count, too
+    if not section.holds(_join_blocks(blocks)):  # the comment lines with file names count too
         blocks, missing = _fit_blocks(files, blocks, section)
     others = [
         file
@@ -100,7 +99,7 @@ def assemble_prompt(
     if not room.holds(_join_blocks(blocks)):
         blocks, missing = _fit_blocks(files, blocks, room, len(others))
     text = _join_blocks(blocks)
-    for names in (8, 2, 0) if missing else ():  # as many of them as there is room for
+    for names in (8, 2, 0) if missing else ():  # name as many as fit
         told = _join_blocks([*blocks, _PromptBlock(_missing_note(missing, names), PromptPart("", 0, 0))])
         if room.holds(told):
             text = told
@@ -109,7 +108,7 @@ def assemble_prompt(
 
 
 def fair_shares(wants: list[int], total: int) -> list[int]:
-    """What each gets of a total: the modest all they want, the others the same."""
+    """Divide a total: small requests are granted in full, the others get equal shares."""
     given = [0] * len(wants)
     left, waiting = max(total, 0), sorted(range(len(wants)), key=lambda each: wants[each])
     for place, each in enumerate(waiting):
@@ -128,7 +127,7 @@ def _join_blocks(blocks: list[_PromptBlock]) -> str:
 
 
 def _render_block(file: _PromptFile, limit: int) -> _PromptBlock:
-    """A file, or as much of it as the limit allows, with a note of what was left out."""
+    """Render a file, truncated to the limit, with a note about the omitted characters."""
     shown = _cut_at_line(file.text, limit)
     left_out = len(file.text) - len(shown)
     end = "" if shown.endswith(NEW_LINE) or not shown else NEW_LINE
@@ -138,15 +137,15 @@ def _render_block(file: _PromptFile, limit: int) -> _PromptBlock:
 
 
 def _escape_markers(text: str) -> str:
-    """Text that cannot pass for the beginning of another file."""
+    """Escape text that could be mistaken for the start of another file."""
     return _FILE_MARKER.sub("&lt;", text) if "<!--" in text else text
 
 
 def _fit_blocks(
     files: list[tuple[_PromptFile, int]], blocks: list[_PromptBlock], room: _PromptBudget, last: int = 0
 ) -> tuple[list[_PromptBlock], list[str]]:
-    """The blocks cut to the room that there is, and the files that there is none for; the `last` ones go first."""
-    usable = room.amount - min(room.reserve * 2, room.amount // 4)  # for the line that names what is missing
+    """Truncate the blocks to fit; return them and the omitted files. The `last` files at the end take precedence."""
+    usable = room.amount - min(room.reserve * 2, room.amount // 4)  # keeps space for the note
     wants = _fitting([room.size(block.text) + 1 for block in blocks], usable, 2 * room.reserve, last)
     kept: list[_PromptBlock] = []
     missing = []
@@ -165,9 +164,11 @@ def _fit_blocks(
 
 
 def _fitting(wants: list[int], usable: int, least: int, last: int) -> list[int]:
-    """Return the wants, 0 for those that are left out; the others get at least `least`, or all they want.
+    """Return the sizes to include, 0 for omitted files. Included files get at least `least`, or their full size.
 
-    With equal shares for very many files, none would hold more than its name. Small files come before large ones."""
+    With equal shares for very many files, each would have space for little more than its name. Small files take
+    precedence over large ones.
+    """
     fitting = [0] * len(wants)
     first = range(len(wants) - last)
     for place in (*range(len(first), len(wants)), *sorted(first, key=wants.__getitem__)):
@@ -185,14 +186,14 @@ def _missing_note(paths: list[str], names: int) -> str:
 
 
 NOTE_TOKENS = 30
-"""Tokens of the note that says what was left out."""
+"""Size of the note about omitted content, in tokens."""
 NEW_LINE = "\n"
 PROJECT_PART = "project"
-"""The name of the part that is about the project at hand."""
+"""Name of the prompt part about the current project."""
 
 
 def _cut_at_line(text: str, limit: int) -> str:
-    """The text up to the last line that ends shortly before the limit; a long line is cut at the limit itself."""
+    """Truncate at the last line end shortly before the limit, or at the limit within a long line."""
     if len(text) <= limit:
         return text
     limit = max(limit, 0)
@@ -200,7 +201,7 @@ def _cut_at_line(text: str, limit: int) -> str:
 
 
 def _reference_files(root: str, folder: str) -> list[_PromptFile]:
-    """The files of reference, by name; those that only the older layout has, from there."""
+    """Return the reference files by name, and those of the legacy folder that are missing there."""
     files = _read_files(root, _page_paths(root, folder))
     names = {file.path.rpartition("/")[2] for file in files}
     above = os.path.dirname(os.path.abspath(root))
@@ -209,7 +210,7 @@ def _reference_files(root: str, folder: str) -> list[_PromptFile]:
 
 
 def _page_paths(root: str, folder: str) -> list[str]:
-    """The pages of a folder and those below it, in the order of their paths."""
+    """Return the pages in a folder and its subfolders, sorted by path."""
     try:
         with Folder(os.path.join(root, folder)) as opened:
             found = [
@@ -230,7 +231,7 @@ def _read_files(root: str, paths: "tuple[str, ...] | list[str]") -> list[_Prompt
                 except OSError:
                     continue
                 if b"\0" in data[:8192] and data[:2] not in (b"\xff\xfe", b"\xfe\xff"):
-                    continue  # no text, whatever its name says
+                    continue  # binary data, despite its extension
                 text = markdown.decode(data).text
                 text = text.removeprefix("\ufeff").replace("\r\n", "\n")
                 if text.strip():

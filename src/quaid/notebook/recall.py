@@ -1,7 +1,7 @@
-"""Search the notebook for a question, or the memory for what it knows of a project.
+"""Search the notebook, or summarize what the memory contains about a project.
 
-A score is half the share of the question's words that a chunk holds, rare words counting more, and half how far its
-similarity stands out above an unrelated chunk; without an embedder, the share of words alone.
+Half of a chunk's score is the share of the query's words that it contains, weighted by rarity; the other half is
+how far its similarity exceeds that of an unrelated chunk. Without an embedder, only the words count.
 """
 
 import os
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MAX_RESULTS, MIN_SCORE = 15, 0.25
 CANDIDATES_PER_RESULT = 4
-"""How many chunks each lane brings for every one that is wanted."""
+"""Candidates fetched per kind of search, for each result requested."""
 
 
 def search_notebook(
@@ -45,7 +45,7 @@ def search_notebook(
     vectors: "Callable[[], ChunkIndex] | None" = None,
     no_model: str = "",
 ) -> RecallResult:
-    """Look through the notebook."""
+    """Search the notebook and return hits with at least `min_score`, best first."""
     looked = answers.rank_question(
         db,
         embedder,
@@ -80,7 +80,7 @@ class _ChunkScore(NamedTuple):
 
 
 def _score_chunks(db: "Database", looked: "RankedQuestion", judged: int) -> dict[int, _ChunkScore]:
-    """What each chunk that a lane brought is worth."""
+    """Return the scores of the candidate chunks."""
     found, meaning = looked.found, looked.meaning
     evidence = found.evidence
     ways = (evidence.words, evidence.cosines)
@@ -108,7 +108,7 @@ def _score_chunks(db: "Database", looked: "RankedQuestion", judged: int) -> dict
 
 
 def _exact_matches(db: "Database", part: str, matched: list[int]) -> list[int]:
-    """Those of the chunks that hold a part of the question and not only a little word with the same stem."""
+    """Drop chunks that only contain a stop word with the same stem as the query part."""
     stemmer = text_index.Stemmer(db)
     if not matched or not text_search.is_mistakable(stemmer, part):
         return matched
@@ -121,7 +121,7 @@ def _exact_matches(db: "Database", part: str, matched: list[int]) -> list[int]:
 
 
 def _without_overlaps(rows: "list[ChunkRow]") -> "list[ChunkRow]":
-    """The rows, best first, without those that share a line with a better one: windows of a file overlap."""
+    """Drop rows that share a line with a better one, since chunks of a file overlap. Rows are sorted best first."""
     kept: list[ChunkRow] = []
     for row in rows:
         if not any(
@@ -157,7 +157,7 @@ def _build_hits(
 
 
 class _LineFinder:
-    """Where chunks stand in their files: a page does not know how many lines its front matter has."""
+    """Finds the line of a chunk in its file, because line numbers in the index do not include the front matter."""
 
     def __init__(self, notebook: "Collection") -> None:
         self._root = notebook.root or ""
@@ -193,11 +193,11 @@ MAX_PROJECT_PAGES = 5
 GENERIC_FOLDER_NAMES = frozenset(
     {"home", "src", "work", "main", "code", "projects", "documents", "desktop", "tmp", "root"}
 )
-"""Names of folders that say nothing of what is in them."""
+"""Folder names that do not identify a project."""
 
 
 def project_name(folder: str, home: str) -> str:
-    """The name of the project that a folder belongs to, in words; nothing where there is none to be seen."""
+    """Return the project name of a folder as words, or "" if there is no meaningful one."""
     folder, home = os.path.realpath(folder), os.path.realpath(home)
     above = folder
     while above != os.path.dirname(above) and above != home:
@@ -210,7 +210,7 @@ def project_name(folder: str, home: str) -> str:
 
 
 def project_summary(db: "Database", name: str, notebook: "Collection | None") -> str:
-    """The pages that hold all words of the name, best first, each with what it says there."""
+    """Return a Markdown list of the pages that contain all words of the name, best first, with snippets."""
     hits = [hit for hit in text_search.search_pages(db, name, limit=4 * MAX_PROJECT_PAGES) if hit.all_words]
     paths = collections.paths_of_pages(db, {hit.id for hit in hits})
     lines = []

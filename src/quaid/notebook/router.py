@@ -1,6 +1,6 @@
-"""Decide where a thing to remember belongs (kind, file, section) and add the lines that the file lacks.
+"""Choose where a thing to remember belongs (kind, file, section) and add the lines that the file lacks.
 
-The rules are data: each names a kind, its points and a pattern; the kind with most points wins, and the default is a
+The rules are data: each has a kind, points and a pattern. The kind with the most points wins; the default is a
 fact. `python -m bench notebook` measures them on labelled sentences.
 """
 
@@ -14,7 +14,7 @@ from quaid.model import similarity, slug as slugs
 from quaid.notebook.layout import DAILY, LISTS, NOTEBOOK_FOLDERS, RememberedLine
 
 MAX_LIST_SENTENCE = 2_000
-"""Characters of a sentence that is searched for the name of a list."""
+"""Maximum length of a sentence that is searched for a list name, in characters."""
 
 _WHOSE = r"(?:my|the|our|a|an|his|her|their|this|that|your|[\w-]+[’']s)"
 _PHRASE = r"(?:[\w’'&-]+ ){0,4}?[\w-]*list(?: (?:of|for) [\w’'& -]{1,40})?"
@@ -70,23 +70,23 @@ KNOWN_LISTS = {
     "contact": "contacts",
     "contacts": "contacts",
 }
-"""Names of lists that are kinds with a place of their own."""
+"""List names that map to a note kind."""
 
 
 class NamedList(NamedTuple):
-    """The list that a sentence names and what goes on it; the name is "" for "the list"."""
+    """The list that a sentence names and the items to add; the name is "" for "the list"."""
 
     name: str
     items: str
 
     @property
     def kind(self) -> str:
-        """The kind that this list is known as, or ""."""
+        """The note kind this list maps to, or "" if there is none."""
         return KNOWN_LISTS.get(self.name.lower(), "")
 
 
 def find_named_list(text: str) -> NamedList | None:
-    """The list that a sentence puts something on, or None."""
+    """Return the list that a sentence adds something to, or None."""
     text = text.strip().rstrip(".!")
     if len(text) > MAX_LIST_SENTENCE or "list" not in text.lower():
         return None
@@ -101,7 +101,7 @@ def find_named_list(text: str) -> NamedList | None:
 
 
 def list_path(name: str, there: tuple[str, ...]) -> str:
-    """The file of a list: one that is there under this name or nearly so, else a new one."""
+    """Return the file of a list: an existing one with a matching name, else a new path."""
     wanted = _list_key(name)
     for path in there:
         if path.startswith(f"{LISTS}/") and _list_key(path[len(LISTS) + 1 :].removesuffix(".md")) == wanted:
@@ -110,7 +110,7 @@ def list_path(name: str, there: tuple[str, ...]) -> str:
 
 
 def quoted_titles(items: str) -> list[str]:
-    """The titles of a text that is made of nothing but titles in quotation marks; [] for any other."""
+    """Return the titles if a text consists only of quoted titles, else []."""
     rest = _QUOTED.sub("\0", items)
     if not all(not each or _BETWEEN_QUOTED.fullmatch(each) for each in rest.split("\0")) or "\0" not in rest:
         return []
@@ -126,14 +126,14 @@ def _list_name(phrase: str) -> str | None:
 
 
 def _list_key(name: str) -> str:
-    """What two spellings of a list's name have in common: "Reading List", "reading-list" and "reading"."""
+    """Return a key that is equal for spelling variants: "Reading List", "reading-list" and "reading"."""
     words = slugs.segment(name).replace("_", "-").split("-")
     kept = [each for each in words if each != "list"] or words
     return _PLURAL.sub("", " ".join(kept))
 
 
 class NoteKind(NamedTuple):
-    """A kind of thing with its file, the section it goes to, and whether it is something to be done."""
+    """A kind of note: its file, its section, and whether its lines are checkboxes."""
 
     name: str
     path: str
@@ -197,7 +197,7 @@ _IMPERATIVE = (
     r" (?:is|are|was|were|has|have|runs|takes|starts|ends|costs|needs|uses|moved|changed|expired)\b)"
 )
 
-# What a bare list of things to buy is made of: words in small letters, and none that makes a sentence.
+# A bare shopping list: lowercase words, none of which would form a sentence.
 _SHOPPING_ITEM = rf"[0-9{_LOWERCASE}][\w-]*(?: [0-9{_LOWERCASE}][\w-]*){{0,2}}"
 _FIRST_SHOPPING_ITEM = rf"[\w-]+(?: [0-9{_LOWERCASE}][\w-]*){{0,2}}"
 _NOT_SHOPPING = (
@@ -218,7 +218,7 @@ _GROCERY = (
 )
 
 RULES: tuple[tuple[str, float, str, int], ...] = (
-    # People and how to reach them
+    # People and contact details
     ("contacts", 3, r"(?<![\w.+-])[\w.+-]+@[\w-]+\.[a-z]{2,}", re.IGNORECASE),
     ("contacts", 3, r"(?<![\w-])(?:\+|\(|0)\d[\d ()/.-]{5,}\d|(?<![\w-])\d{3}-\d{3,4}(?:-\d{3,4})?(?![\w-])|(?<![\w-])\d{3}[ .]\d{3,4}[ .]\d{3,4}(?![\w-])", re.IGNORECASE),
     ("contacts", 2, r"\b(?:phone|mobile|cell|tel|telephone|fax)(?: number)?\b(?! calls?)|\bext(?:ension)?\.? ?\d|\bhandle\b|\blinkedin\b|(?<![\w@])@[\w-]{2,}", re.IGNORECASE),
@@ -233,7 +233,7 @@ RULES: tuple[tuple[str, float, str, int], ...] = (
     ("contacts", 1, r"\b(?:Dr|Mr|Mrs|Ms|Prof|Frau|Herr)\b", 0),
     ("contacts", 1, rf"\b{_PERSON_NAME} from (?:the )?\w+ (?:team|department)\b", 0),
     ("contacts", 2, r"^(?:emergency )?contact\b", re.IGNORECASE),
-    # What somebody likes
+    # Likes and dislikes
     ("preferences", 3, r"\b(?:prefer(?:s|red|ence)?|favou?rite|allergic|allergy|intolerant|coeliac|celiac|vegetarian|pescatarian|vegan|halal|kosher|dislikes?|hates?|detests?|loathes?|loves?|adores?|enjoys?)\b", re.IGNORECASE),
     ("preferences", 3, r"\b(?:can[’']?t|cannot|can not) (?:stand|bear|eat|drink|tolerate)\b|\bnot (?:a|much of a) (?:big )?fan\b|\b(?:d|would) rather\b|\b(?:don[’']t|do not|doesn[’']t|does not) (?:really |much )?(?:eat|drink|enjoy|care for|care much)\b", re.IGNORECASE),
     ("preferences", 3, r"\b(?:not |very |quite |really |so )?(?:keen on|fond of|crazy about|fan of|into \w+ing|sick of)\b|\b\w+ person$|\bgo-to\b|\bfavou?rs\b|\bnight owl\b|\bearly bird\b|^i find .+ (?:\w+ing|too \w+)$|\b\w+ over \w+ (?:any day|every time|anytime)\b|\bgiven the choice\b|\bsweet tooth\b", re.IGNORECASE),
@@ -243,7 +243,7 @@ RULES: tuple[tuple[str, float, str, int], ...] = (
     ("preferences", 3, r"^(?:i|we|he|she|my \w+|our \w+|[a-z]+) only (?:eats?|drinks?|wears?|reads?|listens?|uses?)\b", re.IGNORECASE),
     ("preferences", 2, r"^[\w’' -]{2,40} > [\w’' -]{2,40}$|\btakes? (?:my|his|her|their) (?:tea|coffee)\b", re.IGNORECASE),
     ("preferences", 3.5, r"\bplease,? when(?:ever)?\b|\b(?:shoe|shirt|dress|ring) size\b|\bsize (?:\d|x*[sml]\b)", re.IGNORECASE),
-    # What shall be done every time
+    # Standing instructions
     ("standing-orders", 4, r"^(?:always|never|only)\b", re.IGNORECASE),
     ("standing-orders", 4, r"^(?:don[’']t|do not) (?!(?:really )?(?:forget|like|eat|drink|enjoy|let me forget)\b)", re.IGNORECASE),
     ("standing-orders", 4, r"\b(?:from now on|going forward|from today|as a rule|by default|in future|on my behalf|without asking|you must|make sure (?:you|to) (?:always|never))\b", re.IGNORECASE),
@@ -262,7 +262,7 @@ RULES: tuple[tuple[str, float, str, int], ...] = (
     ("standing-orders", 3.5, rf"{_IMPERATIVE}(?=.*\b(?:every|each|always|never|ever|any|anything|anyone|everything|everyone|all (?:my|our|the|of)|at all times|instead of|unless)\b)", re.IGNORECASE),
     ("standing-orders", 3, r"\byour (?:answers?|replies|reply|responses?|messages?|tone|output|summar(?:y|ies)|code|commits?)\b", re.IGNORECASE),
     ("standing-orders", 4, r"^no [\w -]{2,40}?(?:,? ever$| (?:before|after|during|without|at|on|in|from|unless)\b)", re.IGNORECASE),
-    # What is to be done once
+    # One-time tasks
     ("todos", 5, r"^(?:[-*+] )?\[ ?\]|^to[ -]?do\b", re.IGNORECASE),
     ("todos", 5.8, r"\b(?:remind me to|remember to|don[’']t forget|do not forget|let me forget)\b", re.IGNORECASE),
     ("todos", 3.5, r"\b(?:needs? to|have to|has to|had better|must|should|ought to|gotta|got to|needs? (?:\w+ )?\w{2,}ing|needs? to be)\b", re.IGNORECASE),
@@ -271,7 +271,7 @@ RULES: tuple[tuple[str, float, str, int], ...] = (
     ("todos", 3.5, r"^(?:get|have) (?:the|my|our) .+(?:ed|done|cut|fixed|seen to|looked at)\b", re.IGNORECASE),
     ("todos", 1.5, r"^(?:e-?mail|call|phone|text|message|ask|tell|write)\b.{0,80}\b(?:about|whether|to)\b", re.IGNORECASE),
     ("todos", 1, rf"\b(?:by|until|before|on|this|next) (?:tomorrow|tonight|today|{_DAY}|week|weekend|month|winter|summer|the \d|end of|{_MONTH}|\d)\b|\b(?:tomorrow|tonight|at the weekend)\b", re.IGNORECASE),
-    # What is to be bought
+    # Things to buy
     ("shopping", 6, r"\b(?:buy|purchase)\b|\bshopping list\b|\bgrocer(?:y|ies)\b|^shopping\s*:", re.IGNORECASE),
     ("shopping", 5, r"\b(?:out of|low on|no more) (?!office|town|reach|date|scope|stock|order|ten|five|\d)|\bno [\w -]{2,30} left\b|\bcould do with (?:some |more |a )", re.IGNORECASE),
     ("shopping", 5, r"^(?:we |i )?need(?: more| some| new)?:? (?!to\b|help|\w+ing\b)(?!.{0,80}\bfor \w+ing\b)", re.IGNORECASE),
@@ -285,7 +285,7 @@ RULES: tuple[tuple[str, float, str, int], ...] = (
     ("shopping", 4, r"^pick up (?:(?:some|more|a|an|\d+) |\w+(?:,| and ))", re.IGNORECASE),
     ("shopping", 5, rf"^(?!.*\b(?i:{_NOT_SHOPPING})\b){_FIRST_SHOPPING_ITEM}(?:(?:, ?|,? and ){_SHOPPING_ITEM}){{2,}}$", 0),
     ("shopping", 5, rf"^(?!.*\b(?i:{_NOT_SHOPPING})\b)[\w-]+, ?[{_LOWERCASE}-]+$", 0),
-    # What tends to happen
+    # Habits and patterns
     ("patterns", 4, r"\b(?:usually|typically|mostly|often|rarely|seldom|generally|normally|frequently|habitually|regularly|sometimes|occasionally|hardly ever|tends? to|every time|most (?:weekends|days|nights|mornings|evenings|weeks))\b", re.IGNORECASE),
     ("patterns", 4, r"^(?!please\b)[\w’']+(?: \w+){0,2} (?:always|never)\b", re.IGNORECASE),
     ("patterns", 3.5, rf"^(?:when(?:ever)?|every|each)\b[^,]*,? {_SUBJECT}\b", re.IGNORECASE),
@@ -295,7 +295,7 @@ RULES: tuple[tuple[str, float, str, int], ...] = (
     ("patterns", 3.5, r"\b(?:gets?|becomes?|goes|feels?|turns?|am|is|are) \w+ (?:if|when|whenever)\b|\btimes out of (?:ten|\d+)\b", re.IGNORECASE),
     ("patterns", 2, r"\b(?:sleeps?|works?|feels?|writes?|thinks?) (?:\w+ly|best|worst|better|worse)\b|^(?:i|he|she|we|they)\b.* (?:after|before|around) (?:breakfast|lunch|dinner|work|midnight|noon)$", re.IGNORECASE),
     ("patterns", 2, r"^in (?:the )?(?:spring|summer|autumn|winter|mornings?|evenings?|afternoons?),? ", re.IGNORECASE),
-    # What is so
+    # Facts
     ("facts", 2.2, r"^(?:the|our|my|this|that)\b(?!.*\b(?:favou?rite|prefer|go-to))[^,]*\b(?:is|are|was|were|has|have|uses|runs|takes|costs|ends|expires|starts|leaves|closes|opens|stands)\b", re.IGNORECASE),
     ("facts", 1.5, r"\b(?:password|code|version|deadline|budget|warranty|invoice|we decided|passport expires)\b|^(?:decision|decided)\b", re.IGNORECASE),
     ("facts", 1, r"", re.IGNORECASE),
@@ -372,14 +372,14 @@ _NORMALIZATIONS = (
 
 
 MAX_SHOPPING_LENGTH = 2_000
-"""Characters of a sentence that is taken apart into what is to be bought."""
+"""Maximum length of a sentence that is split into shopping items, in characters."""
 
 MAX_ROUTED_LENGTH = 400
-"""Characters of a text by which its kind is told: what is longer says it at its beginning, and costs no more."""
+"""Number of leading characters used to classify a text. Longer texts show their kind early; bounds the cost."""
 
 
 def route_kind(content: str, among: tuple[str, ...] = ()) -> NoteKind:
-    """The kind of a thing, of all or of these."""
+    """Return the best matching kind, of all kinds or of those in `among`."""
     text = _normalize_sentence(
         strip_lead_in(content[: 2 * MAX_ROUTED_LENGTH]).split("\n", 1)[0][:MAX_ROUTED_LENGTH]
     )
@@ -391,14 +391,14 @@ def route_kind(content: str, among: tuple[str, ...] = ()) -> NoteKind:
 
 
 def _normalize_sentence(text: str) -> str:
-    """A sentence as its author would say it: without courtesies, and in the first person if it is about "the user"."""
+    """Remove courtesies, and change "the user …" to the first person."""
     for looked_for, said in _NORMALIZATIONS:
         text = looked_for.sub(said, text, count=1).strip() or text
     return text
 
 
 def strip_lead_in(content: str) -> str:
-    """A text without the words that only ask to remember it."""
+    """Remove a lead-in such as "please remember that"."""
     text = content.strip()
     found = LEAD_INS.match(text)
     rest = text[found.end() :].strip() if found else ""
@@ -406,7 +406,7 @@ def strip_lead_in(content: str) -> str:
 
 
 def lines_to_write(content: str, kind: NoteKind | None) -> list[str]:
-    """What is written of a text: one line, or, of a list, its items."""
+    """Return the lines to write: the items of a list, or the text as one line."""
     text = strip_lead_in(content)
     listed = [line for line in text.splitlines() if line.strip()]
     if len(listed) > 1 and all(_LIST_MARK.match(line) for line in listed):
@@ -425,14 +425,14 @@ def lines_to_write(content: str, kind: NoteKind | None) -> list[str]:
 
 
 def is_task(text: str) -> bool:
-    """Whether a text says what to do, and not what to buy."""
+    """Return True if a text is a task, as opposed to something to buy."""
     return bool(_TASK.search(_normalize_sentence(strip_lead_in(text[:MAX_ROUTED_LENGTH]))))
 
 
 def _list_entries(text: str) -> list[str]:
-    """The entries for a list of the user's own: titles in quotation marks, or plain things between commas.
+    """Return the entries for a custom list: quoted titles, or plain items separated by commas.
 
-    A title may hold commas and "and", so that a text with capital letters stays one entry.
+    A title may contain commas and "and", so a text with capitalized parts stays one entry.
     """
     titles = quoted_titles(text)
     if titles:
@@ -453,7 +453,7 @@ def _shopping_items(text: str) -> list[str]:
     rest = _SHOPPING_TAIL.sub("", rest)
     goods = [_LIST_MARK.sub("", each.strip()).strip() for each in _ITEM_SEPARATOR.split(_protect_pairs(rest))]
     if any(each.lower().split()[-1:] in _PRONOUNS for each in goods):
-        return [_capitalize(rest)]  # something to be done with what is bought: no item of its own
+        return [_capitalize(rest)]  # a pronoun means a task about the purchase, not another item
     return [_capitalize(each.replace(_PAIR_MARK, " and ")) for each in goods if each] or [text]
 
 
@@ -462,12 +462,12 @@ _PRONOUNS = (["it"], ["them"], ["him"], ["her"])
 
 
 def _protect_pairs(text: str) -> str:
-    """The text with pairs that are one thing kept from being cut in two."""
+    """Protect fixed pairs such as "fish and chips" from being split."""
     return _FIXED_PAIRS.sub(lambda found: found[0].replace(" and ", _PAIR_MARK), text)
 
 
 def find_person(content: str) -> str:
-    """The person that a text is about: the first that it names, or nothing."""
+    """Return the first person named in a text, or ""."""
     for found in _PERSON.finditer(strip_lead_in(content[: 2 * MAX_ROUTED_LENGTH])[:MAX_ROUTED_LENGTH]):
         words: list[str] = []
         for word in found[0].split():
@@ -487,26 +487,26 @@ def _capitalize(text: str) -> str:
 
 MAX_SECTION_LENGTH = 100
 OTHER_ENDINGS = (".markdown", ".org", ".txt", ".html", ".json", ".yaml")
-"""Endings of files that are not files of a notebook."""
+"""File extensions that notebook files cannot have."""
 
 
 class NoteTarget(NamedTuple):
-    """Where something goes, and as what."""
+    """Destination of a note: file, section, and the lines to add."""
 
     path: str
     section: str
     lines: list[str]
     box: bool
     within: bool
-    """Only a like line of the same section counts as the same: under another heading it says something else."""
+    """Look for duplicates only in this section, because the same line under another heading means something else."""
     person: bool = False
-    """The section is the name of a person."""
+    """True if the section title is a person's name."""
 
 
 def choose_target(
     content: str, category: str | None, file: str | None, section: str | None, there: tuple[str, ...] = ()
 ) -> NoteTarget:
-    """The place of a thing. `there` are the notebook's files, among which a bare name or a list is looked for."""
+    """Return the destination of a note. `there` are the notebook's files, searched for a bare name or a list."""
     if not content.strip():
         raise InvalidArgument(name="content", problem="is empty; say what to remember")
     on = find_named_list(strip_lead_in(content))
@@ -528,7 +528,7 @@ def choose_target(
 
 
 def needs_file_list(content: str, file: str | None) -> bool:
-    """Whether `target` needs to know which files there are."""
+    """Return True if `choose_target` needs the list of existing files."""
     return "/" not in file if file else "list" in content[:MAX_LIST_SENTENCE].lower()
 
 
@@ -539,7 +539,7 @@ class UpdatedNote(NamedTuple):
 
 
 def add_lines(text: str | None, goal: NoteTarget) -> UpdatedNote:
-    """The file's text with the lines in it that it lacks, and where each of them stands."""
+    """Add the lines that the file lacks, and return the new text with the location of each line."""
     text = text or ""
     if goal.person:
         goal = goal._replace(section=_person_section(text, goal.section))
@@ -554,7 +554,7 @@ def add_lines(text: str | None, goal: NoteTarget) -> UpdatedNote:
     if new:
         place = sections.find_section(text, goal.section)
         if place is None and not goal.within:
-            # A file of somebody's own: its list goes on, rather than a second one under a heading of ours.
+            # A user's own file without our heading: continue its list instead of starting a second one.
             place = sections.find_opening_list(text)
             goal = goal._replace(section="") if place else goal
         block = sections.format_items(new, text[place.body : place.end] if place else "", goal.box)
@@ -571,7 +571,7 @@ def add_lines(text: str | None, goal: NoteTarget) -> UpdatedNote:
 
 
 def _find_existing_line(text: str, goal: NoteTarget, line: str) -> "sections.ListItem | None":
-    """Where this is said already, in which words. What is done or bought may be wanted again."""
+    """Return the list item that already contains this line. Ticked items are ignored: they may be wanted again."""
     place = sections.find_section(text, goal.section) if goal.within else None
     if goal.within and place is None:
         return None
@@ -588,7 +588,7 @@ def _find_existing_line(text: str, goal: NoteTarget, line: str) -> "sections.Lis
 
 
 def _person_section(text: str, name: str) -> str:
-    """The section of a person: that of the name, else the only one of somebody who has it as first or last name."""
+    """Return the person's section: the one with this name, else the only one with it as first or last name."""
     if sections.find_section(text, name):
         return name
     wanted = name.casefold()
@@ -597,7 +597,7 @@ def _person_section(text: str, name: str) -> str:
 
 
 def _list_kind(on: "NamedList", there: tuple[str, ...]) -> NoteKind:
-    """The kind of the list that a sentence names: one with a place of its own, or a file in lists/."""
+    """Return the kind of a named list: a predefined one, or a file in lists/."""
     if on.kind:
         return NOTE_KINDS[on.kind]
     if on.name:
@@ -617,7 +617,7 @@ def _choose_kind(content: str, category: str | None, listed: NoteKind | None) ->
 
 
 def _choose_path(file: str, category: str | None, kind: NoteKind, there: tuple[str, ...]) -> str:
-    """The file that is meant by a path, or by a bare name as in reading. A category's file stays in its folder."""
+    """Resolve a path or a bare name to a notebook file. With a category, the file must be in its folder."""
     name = file.strip()
     name = name[:-3] if name.lower().endswith(".md") else name
     if name.lower().endswith(OTHER_ENDINGS):
@@ -652,7 +652,7 @@ def _choose_section(content: str, kind: NoteKind) -> str:
 
 
 def _title_from_path(path: str) -> str:
-    """A heading for a file of the user's own: reading.md has "Reading"."""
+    """Return the heading for a custom file: reading.md becomes "Reading"."""
     return _heading(slugs.from_path(path).rpartition("/")[2])
 
 
