@@ -229,8 +229,7 @@ def chunk_embedding_text(title: str, chunk: Chunk) -> str:
 
 
 def embedding_text(title: str, heading_path: str, text: str) -> str:
-    """Return the text to embed, given the parts of a chunk. A leading heading that title or path contain is
-    dropped."""
+    """Return the text to embed, given the parts of a chunk. A leading heading already in title or path is dropped."""
     names = [part.lstrip("# ") for part in heading_path.split(" > ")] if heading_path else []
     said = {title, *names}
     heading = _LEADING_HEADINGS.match(text) if text[:1] in "# " else None
@@ -246,8 +245,7 @@ def embedding_text(title: str, heading_path: str, text: str) -> str:
 def _split_sections(text: str, headings: list[MarkdownHeading], *, bare: bool = False) -> Iterator[_Segment]:
     """Split at headings of level 1 and 2. A heading with no text below it is joined with the next section.
 
-    With `bare`, it is joined only if the next heading has a lower rank: of two headings of equal level, each is a
-    section.
+    With `bare`, it is joined only if the next heading is deeper: of two headings of equal level, each is a section.
     """
     start = looked = 0
     above = 0  # level of the previous heading

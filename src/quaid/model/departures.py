@@ -142,7 +142,7 @@ class TextBlock(NamedTuple):
 
 
 def block_at(text: str, position: int) -> TextBlock:
-    """Return the paragraph, list item or heading that contains an offset. The text must have its code blanked out."""
+    """Return the paragraph, list item or heading that contains an offset."""
     low, high = max(0, position - READ_WINDOW), min(len(text), position + READ_WINDOW)
     start = max((match.end() for match in _BLOCK.finditer(text, low, position)), default=low)
     following = _BLOCK.search(text, position, high)
@@ -160,7 +160,7 @@ def sentence_at(
 ) -> tuple[Sentence, int] | None:
     """Return the sentence at an offset, and the offset within it; None in an open task, a table or a quotation.
 
-    The text must have its code blanked out. `block` is the block at the offset, if the caller already has it.
+    `block` is the block at the offset, if the caller already has it.
     """
     block = block or block_at(text, position)
     place = position - block.start
@@ -475,7 +475,7 @@ REPORTED = re.compile(
     r"|joke[sd]?|fear(?:s|ed))\b",
     re.IGNORECASE,
 )
-"""Before the match: reported speech. It counts only if the person speaks of themselves, with a verb of
+"""Before the match: reported speech. It is skipped unless the page's own person reports it with a verb of
 TRUSTED_REPORT."""
 TRUSTED_REPORT = re.compile(
     r"(?:said|says|told|mention(?:s|ed)|writes|wrote|announce[sd]|confirm(?:s|ed))\Z", re.IGNORECASE

@@ -425,7 +425,7 @@ class PageInfo(NamedTuple):
 
 
 class StoredFact(NamedTuple):
-    """A row of the facts table. The first columns are in the order of the table."""
+    """A row of the assertions table, in the order of the query, and whether a later fact supersedes it."""
 
     id: int
     page_id: int

@@ -38,8 +38,7 @@ MOST_PLACES = 100_000
 """Maximum links of one syntax in a text, including repeated targets."""
 
 MOST_CONTEXTS = 1_000
-"""Maximum lines of one text that are stored as link context. A page with more is a list, or made to exhaust
-memory."""
+"""Maximum lines of one text that are stored as link context. A page with more is a list, or hostile input."""
 
 # Two patterns, each with a literal prefix that the regex engine can search for: three times as fast as one pattern.
 _WIKI = re.compile(

@@ -210,8 +210,7 @@ class RemovalVerdict(NamedTuple):
 
 
 def may_remove(gone: int, known: int, files: int, *, complete: bool, confirmed: bool) -> RemovalVerdict:
-    """Decide whether pages may be removed. The scan must be complete, and the folder not empty or unexpectedly
-    small."""
+    """Decide whether pages may be removed: never after a partial scan, and many at once only if confirmed."""
     if not gone:
         return RemovalVerdict(True, "")
     if not complete:
