@@ -1,4 +1,4 @@
-"""`python -m quaid` is `quaid`."""
+"""Run the command line interface with `python -m quaid`."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""The composition root: settings, clock, randomness, progress and the open store.
+"""The composition root: settings, clock, randomness, progress reporting and the open database.
 
-A Brain opens its store on first use, so that commands without one (help, skills) never touch a database.
+A Brain opens its database on first use, so that commands without one (help, skills) never touch it.
 """
 
 import os
@@ -26,33 +26,33 @@ Progress = Callable[[int, int, str], None]
 
 
 def sqlite_version() -> str:
-    """The SQLite that does the work, as in 3.54.1."""
+    """Return the version of the SQLite library in use, as in 3.54.1."""
     from quaid.storage.sqlite import connection
 
     return connection.sqlite_version()
 
 
 def schema_version_of(path: str) -> int:
-    """Return the schema version in the header of a memory. Nothing is opened for writing or brought forward."""
+    """Return the schema version in the header of a database file, without opening it for writing or migrating it."""
     from quaid.storage.sqlite import connection
 
     return connection.read_header(path).version
 
 
 def shared_models() -> "ModelCache":
-    """What several brains of one process give each other: a model that is in memory once."""
+    """Return a cache with which several Brains of one process share a loaded model."""
     from quaid.embedding.cache import ModelCache
 
     return ModelCache()
 
 
 def local_offset(seconds: float) -> int:
-    """How many seconds this machine's zone is ahead of UTC at a moment."""
+    """Return the offset of the local time zone from UTC in seconds, at the given time."""
     return time.localtime(seconds).tm_gmtoff
 
 
 def no_progress(done: int, total: int, what: str) -> None:
-    """Report nothing. A reporter may raise Cancelled to stop the work between two steps."""
+    """Report nothing. A progress callback may raise Cancelled to stop the work between two steps."""
 
 
 class Brain:
@@ -73,16 +73,16 @@ class Brain:
         self._clock = clock
         self._random = random
         self._offset = offset
-        self.notice = notice  # told what was done to the memory beside the command
-        self._unwanted = unwanted  # asked during long statements; true stops them
+        self.notice = notice  # called with a message after a migration
+        self._unwanted = unwanted  # called during long statements; returning True interrupts them
         self._db: Database | None = None
         self._embedder: Embedder | None = None
-        self._models = models  # of several brains in one process
+        self._models = models  # shared by several Brains of one process
         self._vectors: ChunkIndex | None = None
         self._turn_vectors: TurnIndex | None = None
         self._seen: FileStatCache | None = None
-        self.agent = ""  # the program that calls, as it names itself; nothing: a person
-        self.leaves_marks = True  # whether a question may note a gap: not that of one who may only read
+        self.agent = ""  # name of the calling program; "" for a person
+        self.leaves_marks = True  # False for read-only callers: no gaps are logged, nothing is rebuilt
 
     @property
     def db(self) -> "Database":
@@ -99,14 +99,14 @@ class Brain:
 
     @property
     def embedder(self) -> "Embedder":
-        """The active model, loaded when it is first asked; it stays for the next question."""
+        """The active model, loaded on first use and kept for later queries."""
         from quaid.embedding import registry as embedders
         from quaid.embedding.registry import EmbedderEnvironment
 
         name = self.model_name
         if not name:
             raise EmbeddingsOff(remedy=self.way_to_meaning)
-        # numpy's threads go on spinning after each small product: twice the CPU of a whole question.
+        # numpy's threads keep spinning after each small product, which doubles the CPU time of a query.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         if self._embedder is None or self._embedder.name != name:
             added = embedders.parse_models(collections.get_setting(self.db, embedders.MODELS_SETTING))
@@ -120,7 +120,7 @@ class Brain:
 
     @property
     def model_name(self) -> str:
-        """The model that was chosen, or nothing when semantic search is off."""
+        """The name of the selected model, or "" if semantic search is off."""
         from quaid.embedding import registry as embedders
 
         chosen = str(self.settings.said("embedding.plugin")[0] or "")
@@ -134,7 +134,7 @@ class Brain:
 
     @property
     def way_to_meaning(self) -> str:
-        """What turns semantic search on again, wherever it was turned off."""
+        """How to turn semantic search on again, depending on where it was turned off."""
         from quaid.embedding import registry as embedders
 
         value, source = self.settings.said("embedding.plugin")
@@ -144,7 +144,7 @@ class Brain:
         return f"`quaid embeddings use {name}` turns it on"
 
     def option(self, name: str) -> Any:
-        """An option as it holds here: the environment, the config file, the database, the default."""
+        """Return an option from the environment, the config file, the database or its default, in this order."""
         value, _ = self.settings.said(name)
         if value is None:
             stored = OPTIONS[name].stored
@@ -154,7 +154,7 @@ class Brain:
 
     @property
     def vectors(self) -> "ChunkIndex":
-        """The vectors of this memory, ready to be searched; a resident process keeps them."""
+        """The vector index of page chunks; a long-running process keeps it in memory."""
         from quaid.storage.vector_index import ChunkIndex
 
         if self._vectors is None:
@@ -163,7 +163,7 @@ class Brain:
 
     @property
     def turn_vectors(self) -> "TurnIndex":
-        """Those of conversations, the same way."""
+        """The vector index of conversation turns; a long-running process keeps it in memory."""
         from quaid.storage.vector_index import TurnIndex
 
         if self._turn_vectors is None:
@@ -172,7 +172,7 @@ class Brain:
 
     @property
     def seen(self) -> "FileStatCache":
-        """What is known of files; a resident process keeps it from one question to the next."""
+        """The stat data of indexed files; a long-running process keeps it between queries."""
         from quaid.folders.staleness import FileStatCache
 
         if self._seen is None:
@@ -180,25 +180,25 @@ class Brain:
         return self._seen
 
     def create(self, path: str, memory_id: str = "") -> "Database":
-        """Make a new memory at `path`, with a new id unless one is given, and keep it open as this brain's store."""
+        """Create a database at `path`, with a new id unless one is given, and keep it open."""
         from quaid.storage.sqlite.connection import Database
 
         self._db = Database.create(path, self.now(), memory_id or self.new_uuid())
         return self._db
 
     def beside(self, path: str) -> "Brain":
-        """A brain for the memory at another path, with the same settings, clock and randomness."""
+        """Return a Brain for the database at another path, with the same settings, clock and randomness."""
         settings = self.settings._replace(db_path=path)
         return Brain(
             settings, clock=self._clock, random=self._random, progress=self.progress, offset=self._offset
         )
 
     def now(self, shift: float = 0) -> str:
-        """The time, or one some seconds away from it."""
+        """Return the current time in UTC, shifted by some seconds."""
         return dates.timestamp(self._clock() + shift)
 
     def local(self) -> str:
-        """The time as the clock on the wall shows it: 2026-04-25T14:00:00."""
+        """Return the local time without a time zone, as in 2026-04-25T14:00:00."""
         seconds = self._clock()
         return dates.timestamp(seconds + self._offset(seconds)).rstrip("Z")
 
@@ -206,7 +206,7 @@ class Brain:
         return slugs.uuid7(int(self._clock() * 1000), self._random(10))
 
     def random_uuid(self) -> str:
-        """For what people name by the first digits: those of new_uuid() are the same for a minute."""
+        """Return a UUID to be abbreviated to its first digits; those of new_uuid() stay the same for a minute."""
         return slugs.uuid4(self._random(16))
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Settings from flags, the environment and config.yaml, in this order, and the options a config file may hold.
 
-No other module below the interfaces reads the environment. Option names may be written in camelCase or snake_case,
-with or without the prefix `memory.`.
+No other module below the user interfaces reads the environment. Option names may be written in camelCase or
+snake_case, with or without the prefix `memory.`.
 """
 
 import os
@@ -17,36 +17,37 @@ from quaid.formats import front_matter
 DATABASE_NAME = "memory.db"
 CONFIG_NAME = "config.yaml"
 FOLDER_LIST = f"folders-of-{DATABASE_NAME}.json"
-"""What store.folder_list leaves where a memory with attached folders is or was."""
+"""Name of the list of attached folders that storage.collections writes beside a database, and that outlives it."""
 MAX_CONFIG_BYTES = 64 * 1024
 EMPTY: Mapping[str, Any] = {}
 
 
 class Settings(NamedTuple):
     db_path: str
-    home: str  # the folder of everything that is the user's but not in the database
+    home: str  # the folder of user data outside the database, ~/.quaid
     cwd: str
-    environ: Mapping[str, str] = EMPTY  # where the keys of services are looked up
-    config_path: str = ""  # the file that `given` was read from, if there is one
+    environ: Mapping[str, str] = EMPTY  # environment variables, including API keys
+    config_path: str = ""  # the file that `given` was read from, or ""
     given: Mapping[str, Any] = EMPTY  # options of that file, by name
-    warnings: tuple[str, ...] = ()  # what is odd in that file
+    warnings: tuple[str, ...] = ()  # problems in that file that do not prevent its use
     platform: str = sys.platform
     unread: tuple[str, str] = ("", "")
-    """A config file that cannot be used, and why; only for who goes on without it."""
+    """Path and problem of a config file that cannot be used; only set if read_settings was `forgiving`."""
 
     def path(self, name: str) -> str:
-        """A path as a person typed it, made whole."""
+        """Return a path typed by the user as a normalized path, absolute if `cwd` is."""
         return os.path.normpath(os.path.join(self.cwd, os.path.expanduser(name)))
 
     def option(self, name: str) -> Any:
-        """An option out of the environment or the config file, else its default."""
+        """Return an option from the environment or the config file, else its default."""
         value, _ = self.said(name)
         if value is None:
             return OPTIONS[name].default
         return value
 
     def said(self, name: str) -> tuple[Any, str]:
-        """What the environment or the config file says of an option and which of them does, or (None, "")."""
+        """Return an option's value and its source, the environment variable or config file; (None, "") if it is not
+        set."""
         variable = "QUAID_" + name.replace(".", "_").upper()
         if self.environ.get(variable):
             try:
@@ -58,24 +59,24 @@ class Settings(NamedTuple):
         return None, ""
 
     def beside_config(self, name: str) -> str:
-        """A path that stands in the config file: it counts from the folder of that file."""
+        """Resolve a path from the config file relative to the folder of that file."""
         folder = os.path.dirname(self.config_path) if self.config_path else self.cwd
         return os.path.normpath(os.path.join(folder, os.path.expanduser(name)))
 
     @property
     def user_home(self) -> str:
-        """The home of the person, where other programs keep their settings."""
+        """The home folder of the user, where other programs keep their settings."""
         return os.path.dirname(self.home)
 
     @property
     def models_folder(self) -> str:
-        """Where copies of models are kept that open fast; can be deleted at any time."""
+        """The folder with optimised copies of models, which can be deleted at any time."""
         chosen, _ = self.said("embedding.models_dir")
         return self.beside_config(chosen) if chosen else os.path.join(self.home, "models")
 
     @property
     def skill_folders(self) -> tuple[str, ...]:
-        """Folders whose skills shadow the embedded ones; the later wins."""
+        """Folders whose skills override the built-in ones; later folders take precedence."""
         return (os.path.join(self.home, "skills"), os.path.join(self.cwd, "skills"))
 
 
@@ -87,10 +88,11 @@ def read_settings(
     *,
     forgiving: bool = False,
 ) -> Settings:
-    """Find the memory: --db, QUAID_DB, what a named config file says, ./memory.db, ~/.quaid/memory.db.
+    """Locate the database and read the config file.
 
-    The config file is the one named by --config or QUAID_CONFIG, else config.yaml beside the memory. Whoever is
-    `forgiving` goes on without one that cannot be used, and is told so in the settings.
+    The database is the first of: --db, QUAID_DB, the option in a config file that was named, ./memory.db,
+    ~/.quaid/memory.db. The config file is the one named by --config or QUAID_CONFIG, else config.yaml beside the
+    database. If `forgiving`, a config file that cannot be used is skipped and recorded in `unread`.
     """
     with_file = _with_file_if_usable if forgiving else _with_file
     home = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".quaid")
@@ -104,7 +106,7 @@ def read_settings(
         path = os.path.join(cwd, os.path.expanduser(chosen))
     elif "memory.database" in settings.given:
         path = settings.beside_config(str(settings.given["memory.database"]))
-    elif os.path.exists(here) or os.path.exists(os.path.join(cwd, FOLDER_LIST)):  # one that was deleted
+    elif os.path.exists(here) or os.path.exists(os.path.join(cwd, FOLDER_LIST)):  # deleted, to be rebuilt
         path = here
     else:
         path = os.path.join(home, DATABASE_NAME)
@@ -116,7 +118,7 @@ def read_settings(
 
 
 def _without_database_option(settings: Settings) -> Settings:
-    """Settings of the file beside a memory, which cannot say where the memory is: it was found through it."""
+    """Drop memory.database from a file that was found beside the database, because it cannot apply there."""
     named = str(settings.given.get("memory.database", settings.db_path))
     if os.path.realpath(settings.beside_config(named)) == os.path.realpath(settings.db_path):
         return settings
@@ -136,9 +138,9 @@ def _with_file_if_usable(settings: Settings, path: str, *, must_exist: bool) -> 
 
 
 def _with_file(settings: Settings, path: str, *, must_exist: bool) -> Settings:
-    """Settings with what a config file says, if there is one."""
+    """Return the settings with the options of a config file added, if the file exists."""
     try:
-        # Opening a named pipe that nobody writes to would wait for ever.
+        # Without O_NONBLOCK, opening a named pipe that has no writer would block forever.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         with os.fdopen(handle, "rb") as file:
             if stat.S_ISFIFO(os.fstat(handle).st_mode):
@@ -176,7 +178,7 @@ class Option(NamedTuple):
     choices: tuple[str, ...] = ()
     minimum: float = 0
     maximum: float = 10**9
-    stored: str = ""  # the setting of the database that it goes before
+    stored: str = ""  # the database setting that this option overrides
 
 
 ON_OFF = ("on", "off")
@@ -214,18 +216,18 @@ OPTIONS: dict[str, Option] = {
 
 
 MIN_NAME_SIMILARITY = 0.75
-"""How alike a name and an option must be, for it to be a slip of the pen."""
+"""Minimum similarity of an unknown name and an option for a suggestion, from 0 to 1."""
 
 
 class ParsedOptions(NamedTuple):
-    """What a file says, and what is odd about it."""
+    """The options of a config file, and the warnings about it."""
 
     values: dict[str, OptionValue]
     warnings: tuple[str, ...]
 
 
 def parse_options(tree: Mapping[str, Any]) -> ParsedOptions:
-    """The options in a file's tree. What is unknown or wrong is told and left out."""
+    """Return the options in a parsed config file. Unknown and invalid ones are skipped with a warning."""
     values: dict[str, OptionValue] = {}
     warnings: list[str] = []
     for written, value in _flatten(tree, ""):
@@ -249,19 +251,19 @@ def parse_options(tree: Mapping[str, Any]) -> ParsedOptions:
 
 
 def is_valid_overlap(limit: int, overlap: int) -> bool:
-    """Whether a window of a notebook is mostly new text, and not mostly what the one before it had."""
+    """Return True if the overlap is at most half of a window, so that most of each window is new text."""
     return overlap * 2 <= limit
 
 
 def canonical_name(name: str) -> str:
-    """An option's name as it is listed, however it was written."""
+    """Return the canonical name of an option for any accepted spelling."""
     name = sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower().replace("-", "_")
     short = name.removeprefix("memory.")
     return next((each for each in (name, short, f"memory.{short}") if each in OPTIONS), short)
 
 
 def check_option(name: str, value: Any) -> OptionValue:
-    """A value as its option wants it, or ValueError with what is wrong."""
+    """Convert a value to the type of its option. Raise ValueError with the problem if it is invalid."""
     option = OPTIONS[name]
     if option.kind is bool or option.choices == ON_OFF:
         word = str(value).lower()
@@ -271,7 +273,7 @@ def check_option(name: str, value: Any) -> OptionValue:
         return ("on" if truth else "off") if option.choices else truth
     if option.kind is str:
         if isinstance(value, bool) and ((name == "embedding.plugin" and not value) or "on" in option.choices):
-            value = "on" if value else "off"  # YAML 1.1 writers mean these words
+            value = "on" if value else "off"  # YAML 1.1 reads on and off as booleans
         if isinstance(value, list) and name == "conversation_folders":
             value = ";".join(map(str, value))
         if not isinstance(value, str) or not value.strip():
@@ -298,7 +300,7 @@ def _check_number(option: Option, value: Any) -> OptionValue:
 
 
 def environment_variable(name: str) -> str:
-    """The environment variable that goes before the file, as in QUAID_SEARCH_MAX_RESULTS."""
+    """Return the environment variable that overrides the config file, as in QUAID_SEARCH_MAX_RESULTS."""
     return "QUAID_" + name.replace(".", "_").upper()
 
 
@@ -319,7 +321,7 @@ def _similar_option(name: str) -> str:
     def alike(one: str, other: str) -> float:
         return SequenceMatcher(None, one, other).ratio()
 
-    def near(option: str) -> float:  # the whole name, or its last part under another heading
+    def near(option: str) -> float:  # compares the whole name and its last part
         return max(alike(name, option), alike(name.rpartition(".")[2], option.rpartition(".")[2]))
 
     best = max(OPTIONS, key=near)

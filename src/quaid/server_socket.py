@@ -1,6 +1,6 @@
-"""The Unix socket on which a running server takes commands: its path, its messages, and how to connect.
+"""The Unix socket on which a running server accepts commands: its path, its messages, and how to connect.
 
-Imports nothing but the standard library: a command looks for a server before it loads anything else.
+Imports only the standard library, because a command looks for a server before it loads anything else.
 """
 
 import os
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 SOCKET_FOLDER = "run"
 MAX_SOCKET_PATH = 100  # bytes; systems allow 104 to 108
 MAX_MESSAGE_BYTES = 24 * 1024 * 1024
-MAX_INPUT_BYTES = 4 * 1024 * 1024 + 1  # bytes of standard input: one more than any text may have
+MAX_INPUT_BYTES = 4 * 1024 * 1024 + 1  # of standard input: one more than the maximum size of a text
 
 REQUEST, INPUT, PROCEED = b"Q", b"T", b"G"
-"""What a command sends: itself; its standard input; that it still waits."""
+"""Messages from a command: the request, its standard input, and the confirmation that it is still waiting."""
 
 NOT_HERE, WANTS_INPUT, READS, WRITES, DONE = b"N", b"I", b"r", b"w", b"D"
-"""What a resident answers: do it yourself, nothing was done; send your input; ready to read, or to write; done."""
+"""Messages from a server: refused and nothing done; send standard input; ready to read; ready to write; done."""
 
 SHARED_VARIABLES = ("HOME", "TZ")
-"""Variables, beside all of ours, that may not differ between a command and the process that does it."""
+"""Variables, besides those with the prefix QUAID_, that must be equal in the command and the server."""
 
 IGNORED_VARIABLES = ("QUAID_DB", "QUAID_CONFIG", "QUAID_HANDOVER", "QUAID_TRACE")
-"""Variables of ours that are compared by what they lead to."""
+"""QUAID_ variables that may differ: the database and settings that they lead to are compared instead."""
 
 
 def is_handover_off(environ: "Mapping[str, str]") -> bool:
@@ -38,13 +38,14 @@ def socket_folder(home: str) -> str:
 
 
 def socket_name(db_path: str) -> str:
-    """The socket's name for a memory: whatever path leads to the file, and another one after it was replaced."""
+    """Return the socket name for a database, from its device and inode: independent of the path, new after a
+    replacement."""
     found = os.stat(db_path)
     return f"{found.st_dev:x}-{found.st_ino:x}"
 
 
 def is_listening(home: str, db_path: str) -> bool:
-    """Whether some process answers for this memory."""
+    """Return True if a server is listening for this database."""
     there = connect(home, db_path)
     if there is None:
         return False
@@ -53,13 +54,13 @@ def is_listening(home: str, db_path: str) -> bool:
 
 
 def connect(home: str, db_path: str) -> "socket | None":
-    """A connection to the resident process of a memory, if there is one and it is ours."""
+    """Connect to the server of a database. Return None if there is none or another user runs it."""
     try:
         name = socket_name(db_path)
         path = os.path.join(socket_folder(home), name)
         if not os.path.exists(path) or os.stat(path).st_uid != os.getuid():
             return None
-        import _socket  # the module over it costs six milliseconds
+        import _socket  # importing socket takes six milliseconds more
 
         there: socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)  # type: ignore[assignment]
         try:
@@ -70,12 +71,12 @@ def connect(home: str, db_path: str) -> "socket | None":
             pass
         there.close()
     except (OSError, ImportError, AttributeError):
-        pass  # no memory, no socket, or a system without them
+        pass  # no database, no socket, or no support for Unix sockets
     return None
 
 
 def use_socket_path(path: str, use: "object") -> None:
-    """Use a socket by its path, or through the handle of its folder where the path is too long for the system."""
+    """Call `use` with a socket path, shortened through a handle of its folder if it exceeds the system's limit."""
     assert callable(use)
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
         use(path)
@@ -89,7 +90,7 @@ def use_socket_path(path: str, use: "object") -> None:
 
 
 def peer_uid(there: "socket") -> int | None:
-    """The user at the other end, as the system tells; None where it does not."""
+    """Return the user id of the peer, or None if the system does not provide it."""
     import _socket
 
     if hasattr(_socket, "SO_PEERCRED"):
@@ -101,17 +102,17 @@ def peer_uid(there: "socket") -> int | None:
     return int.from_bytes(told[4:8], sys.byteorder)
 
 
-# Frames
+# Messages
 
 
 def encode_message(letter: bytes, *parts: bytes) -> bytes:
-    """A message of several parts."""
+    """Encode a message of several parts."""
     body = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
     return letter + len(body).to_bytes(4, "big") + body
 
 
 def decode_parts(body: bytes) -> list[bytes]:
-    """The parts of a message. ValueError when they do not add up."""
+    """Decode the parts of a message. Raise ValueError if a part is truncated."""
     parts = []
     at = 0
     while at < len(body):
@@ -124,7 +125,7 @@ def decode_parts(body: bytes) -> list[bytes]:
 
 
 def join_words(words: "list[str]") -> bytes:
-    """Words as one part: no word of a command line or of the environment holds a NUL."""
+    """Encode words, separated by NUL, which no argument or environment variable can contain."""
     return b"".join(os.fsencode(word) + b"\0" for word in words)
 
 
@@ -133,7 +134,7 @@ def split_words(part: bytes) -> list[str]:
 
 
 def shared_environment(environ: "Mapping[str, str]") -> dict[str, str]:
-    """The part of an environment that has to be the same on both sides."""
+    """Return the environment variables that must be equal in the command and the server."""
     return {
         name: value
         for name, value in environ.items()
