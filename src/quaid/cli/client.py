@@ -1,8 +1,9 @@
-"""Have a running server of the same memory execute a command, and print its output.
+"""Client that delegates a command to a running server of the same memory and prints its output.
 
-The command line is sent as typed, with working directory and environment. The command runs locally if no server
-answers, or if it has another version or other settings. A server starts a write only after the client has confirmed
-that it still waits, so a write never happens twice; if the answer is lost after that, the client reports an error.
+The command line is sent as typed, with working directory and environment. The command runs locally if no
+server answers, or if the server has another version or other settings. A server starts a write only after the
+client has confirmed that it is still waiting, so a write never happens twice; if the answer is lost after
+that, the client reports an error.
 """
 
 import os
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from socket import socket
 
 ACCEPT_TIMEOUT = 1.0
-"""Until the other side has looked at the command. A process that was stopped does not hold us up."""
+"""Seconds for the server to accept the command. Short, so that a suspended server process does not block the
+client."""
 
 READ_TIMEOUT, WRITE_TIMEOUT = 60.0, 300.0
 
@@ -52,11 +54,12 @@ LOCAL_COMMANDS = frozenset(
         ),
     }
 )
-"""First words with which it is not worth asking: the other side would refuse."""
+"""First words of commands that are never delegated, because the server would refuse them."""
 
 
 def delegate(words: list[str]) -> int | None:
-    """Have a resident process do a command and print what it said; None when we have to do it ourselves."""
+    """Run a command on a running server, print its output and return its status. Return None if it has to run
+    locally."""
     if (
         not words
         or words[0] in LOCAL_COMMANDS
@@ -77,7 +80,8 @@ def delegate(words: list[str]) -> int | None:
 
 
 def _probable_db_path(words: list[str], home: str) -> str:
-    """Where the memory probably is; the other side finds out for itself, and refuses when it is another one."""
+    """Return the probable path of the memory, or "" if unknown. The server resolves it exactly and refuses a
+    mismatch."""
     chosen = os.environ.get("QUAID_DB", "")
     config = os.environ.get("QUAID_CONFIG", "")
     for at, word in enumerate(words):
@@ -93,7 +97,7 @@ def _probable_db_path(words: list[str], home: str) -> str:
     if chosen:
         return os.path.expanduser(chosen)
     if config:
-        return ""  # it may say where the memory is, and reading it takes longer than it is worth
+        return ""  # the config file may set the path, but reading it costs more than delegating saves
     return "memory.db" if os.path.exists("memory.db") else os.path.join(home, "memory.db")
 
 
@@ -134,7 +138,7 @@ def _request(there: "socket", words: list[str]) -> int | None:
     except (OSError, ValueError):
         if begun == WRITES:
             raise _unanswered_error(words) from None
-        return None  # nothing was begun, or nothing that would change anything
+        return None  # nothing was started, or only a read: safe to run locally
     for stream, said in ((sys.stderr, before), (sys.stdout, out), (sys.stderr, after)):
         stream.write(said.decode("utf-8", "replace"))
         stream.flush()
@@ -160,13 +164,13 @@ def _receive_exactly(there: "socket", size: int) -> bytes:
 
 
 def _read_stdin() -> bytes | None:
-    """Our standard input; None if a person is to type it, for which we have to tell them so."""
+    """Return standard input, or None if it is a terminal: the local command then prompts the user."""
     if sys.stdin.isatty():
         return None
     data = sys.stdin.buffer.read(server_socket.MAX_INPUT_BYTES)
     import io
 
-    sys.stdin = io.TextIOWrapper(io.BytesIO(data))  # should we have to do it ourselves after all
+    sys.stdin = io.TextIOWrapper(io.BytesIO(data))  # so that a local run can read it again
     return data
 
 

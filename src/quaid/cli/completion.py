@@ -1,7 +1,8 @@
-"""Generate shell completion scripts and manual pages from the registry.
+"""Shell completion scripts and manual pages, generated from the registry.
 
-A completion script holds the table of commands and options; it starts `quaid completion KIND START` only for names
-from the memory, such as slugs and tags. The code of each shell is in completion_*.txt beside this module.
+A completion script contains the table of commands and options; it runs `quaid completion KIND START` only for
+names from the memory, such as slugs and tags. The code of each shell is in completion_*.txt beside this
+module.
 """
 
 import os
@@ -29,7 +30,7 @@ COMMON_ENTRIES = (
     ("--json", "", "print JSON instead of text"),
     ("--help", "", "help on a command"),
 )
-# What the value of an argument is, by what the argument is called.
+# Kinds of values (see CompletionEntry.kind) by the name of the argument.
 KINDS_BY_NAME = {
     **dict.fromkeys(("slug", "new_slug", "from", "to", "into", "other", "page", "subject"), "@slugs"),
     "collection": "@collections",
@@ -37,7 +38,7 @@ KINDS_BY_NAME = {
     "tag": "@tags",
     "type": "|".join(PAGE_TYPES),
 }
-# The same by command and argument, where the name alone says nothing or something else.
+# Kinds by command and argument, where the name is not enough or means something else.
 KINDS_BY_ARGUMENT = {
     ("init", "path"): DATABASE_FILES,
     ("serve", "tools"): "lean|core|kb|all",
@@ -50,7 +51,7 @@ KINDS_BY_ARGUMENT = {
     ("completion", "shell"): "|".join(SHELLS),
     ("completion", "start"): "@any",
     ("demo", "folder"): "@folders",
-    ("revert", "to"): "@any",  # these four are versions
+    ("revert", "to"): "@any",  # these three are version numbers, not slugs
     ("diff", "from"): "@any",
     ("diff", "to"): "@any",
     ("upgrade", "from"): "@files",
@@ -89,17 +90,18 @@ KINDS_BY_ARGUMENT = {
 
 
 class CompletionEntry(NamedTuple):
-    """One thing that may stand on a command line."""
+    """One completion: a command, an option or a positional argument."""
 
-    word: str  # an option, a command, or the place of a plain word: 1, 2, and * for the last and all after it
+    word: str  # an option, a command, or a position: 1, 2, and * for the last one and all after it
     kind: str
-    """What its value is: nothing, @any, a|b|c, @files, some files as in @files:yaml,yml, @folders, a name out of
-    the memory as in @slugs; or @command: the word is a command."""
+    """Kind of its value: empty for none, @any, a|b|c, @files, files with some extensions as in
+    @files:yaml,yml, @folders, a name from the memory as in @slugs; or @command if the word is a command."""
     help: str
 
 
 def run_completion(shell: str, start: str, settings: "Callable[[], Settings]") -> int:
-    """Print a script, or the names that one asks for. Whatever is wrong, a Tab only finds nothing."""
+    """Print a completion script, or the names that a script asks for. Errors while completing names print
+    nothing."""
     from quaid.operations.search import COMPLETION_KINDS as NAMES, complete_names
 
     if shell in SHELLS:
@@ -109,7 +111,9 @@ def run_completion(shell: str, start: str, settings: "Callable[[], Settings]") -
         raise InvalidArgument(name="shell", problem=f"must be one of {', '.join(SHELLS)}, not {shell!r}")
     said = sys.stderr
     try:
-        with open(os.devnull, "w") as sys.stderr:  # what is odd in a config file is told to those who ask
+        with open(
+            os.devnull, "w"
+        ) as sys.stderr:  # warnings about the config file would garble the command line
             found = complete_names(settings(), shell, start)
     except Exception:
         if "QUAID_TRACE" in os.environ:
@@ -122,7 +126,7 @@ def run_completion(shell: str, start: str, settings: "Callable[[], Settings]") -
 
 
 def completion_script(shell: str) -> str:
-    """The script of a shell."""
+    """Return the completion script of a shell."""
     here = os.path.dirname(os.path.abspath(__file__))
     with open(os.path.join(here, f"completion_{shell}.txt"), encoding="utf-8") as file:
         code = file.read()
@@ -138,7 +142,7 @@ def completion_script(shell: str) -> str:
 
 
 def completion_table() -> dict[str, list[CompletionEntry]]:
-    """What may follow each command; the empty one is `quaid` itself."""
+    """Return the completions after each command. The empty key is `quaid` itself."""
 
     found: dict[str, list[CompletionEntry]] = {
         "": [CompletionEntry("help", "@command", "Help on a command.")]
@@ -171,7 +175,7 @@ def completion_table() -> dict[str, list[CompletionEntry]]:
 
 
 def _add_command(found: dict[str, list[CompletionEntry]], name: str) -> None:
-    """Make a command known to those above it: `collection ignore add` to `collection ignore`, and so on."""
+    """Add a command to the entries of its parents, as `collection ignore add` to `collection ignore`."""
     while name:
         above, _, word = name.rpartition(" ")
         entries = found.setdefault(above, [])
@@ -224,7 +228,7 @@ def _value_kind(command: str, param: Param) -> str:
 
 
 def _setting_entries(entries: list[CompletionEntry]) -> Iterator[CompletionEntry]:
-    """What may follow `config set`: a setting with known values stands there as a command of its own."""
+    """Yield the completions after `config set`. A setting with fixed values is listed as a subcommand."""
     from quaid.operations.maintenance import SETTINGS
 
     free = "|".join(name for name, allowed in SETTINGS.items() if not isinstance(allowed, tuple))
@@ -236,7 +240,7 @@ def _setting_entries(entries: list[CompletionEntry]) -> Iterator[CompletionEntry
 
 
 def _setting_values() -> Iterator[tuple[str, list[CompletionEntry]]]:
-    """The values of those settings."""
+    """Yield the completions of settings with fixed values."""
     from quaid.operations.maintenance import SETTINGS
 
     for name, allowed in SETTINGS.items():
@@ -245,7 +249,7 @@ def _setting_values() -> Iterator[tuple[str, list[CompletionEntry]]]:
 
 
 def _first_sentence(text: str) -> str:
-    """The first sentence on one line, without what the tables use as marks."""
+    """Return the first sentence on one line, without the tabs and line ends that separate the table's fields."""
     return " ".join(text.split()).partition(". ")[0].rstrip(".")
 
 
@@ -257,7 +261,7 @@ def _quote_fish(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-MAN_DATE = "2026-11-16"  # of the release; a page that carried today's would be new every day
+MAN_DATE = "2026-11-16"  # release date; the current date would change the page on every build
 MAN_ABOUT = """\
 Quaid keeps what one person and their AI agents know as pages in one SQLite file and in folders of notes, on this \
 machine, without a network and without keys. A page is current truth above a line and an append-only timeline below \
@@ -292,12 +296,12 @@ EXIT_STATUSES = (
 
 
 def man_page() -> str:
-    """The whole page in the language of man(7)."""
+    """Return the manual page of `quaid` in man(7) format."""
     return "\n".join(_man_lines()) + "\n"
 
 
 def kb_man_page() -> str:
-    """The page of `ai-kb`."""
+    """Return the manual page of `ai-kb` in man(7) format."""
     return "\n".join(_kb_man_lines()) + "\n"
 
 
@@ -405,14 +409,14 @@ def _man_item(name: str, told: str) -> Iterator[str]:
 
 
 def _roff_text(text: str, *, within: bool = False) -> str:
-    """Plain text for roff: nothing in it is a request, and a hyphen stays one that can be copied."""
+    """Escape text for roff, so that it contains no requests and hyphens can be copied."""
     text = text if within else " ".join(text.split())
     text = text.replace("\\", r"\e").replace("-", r"\-").replace("`", r"\(ga").replace("'", r"\(aq")
     text = text.replace('"', r"\(dq").replace("^", r"\(ha").replace("~", r"\(ti")
     text = re.sub(r"[^\x00-\x7f]", lambda found: rf"\[u{ord(found[0]):04X}]", text)
     if within:
         return text
-    # A line of the source is short, for those who read it; roff fills the lines of the page by itself.
+    # Fold the source lines to keep them readable; roff fills the lines of the page itself.
     return "\n".join(r"\&" + line if line.startswith(".") else line for line in _fold_words(text.split(" ")))
 
 

@@ -21,7 +21,7 @@ class DemoQuestion(NamedTuple):
     seen: str
 
 
-# What no page says: facts with their days and sources, one after the other or against each other.
+# Facts that the sample pages do not contain: some follow each other in time, some contradict each other.
 FACTS = (
     (
         *(
@@ -121,7 +121,8 @@ Your own: quaid init, then quaid import YOUR-NOTES or quaid put, and quaid conne
 
 
 def run_demo(settings: Settings, folder: str | None, whole: bool, as_json: bool) -> int:
-    """Make the memory and walk through it; a folder that nobody named is gone afterwards."""
+    """Build the sample memory and run the example commands. Without a folder, a temporary one is used and
+    removed."""
     if as_json:
         raise InvalidArgument(name="--json", problem="is for programs; this is a walk for people")
     if folder is not None:
@@ -149,7 +150,9 @@ def _run_questions(place: str, whole: bool) -> int:
     print("Making a sample memory in a folder of its own; nothing of yours is read or changed …", flush=True)
     begun = time.monotonic()
     pages = _build_memory(place)
-    without_meaning = _run_silently("embed") != 0  # it says why, and what to do
+    without_meaning = (
+        _run_silently("embed") != 0
+    )  # the command prints the reason and the remedy on standard error
     seconds, size = time.monotonic() - begun, os.path.getsize(os.path.join(place, "memory.db")) / 1e6
     print(f"{pages} pages: people, companies, meetings over two years, with facts, links and a notebook.")
     print(f"It took {seconds:.0f} s and {size:.1f} MB on this machine: no account, no key, no network.")
@@ -163,14 +166,14 @@ def _run_questions(place: str, whole: bool) -> int:
         shown = " ".join(f'"{word}"' if " " in word else word for word in each.words)
         print(f"\n{number}. {each.asks}\n\n$ quaid {shown}", flush=True)
         status = _run_command(*each.words)
-        if status > 1:  # 1: something was found that waits for somebody
+        if status > 1:  # 1: a check found something
             return status
         print(f"\n   {each.seen}", flush=True)
     return 0
 
 
 def _continues() -> bool:
-    """Whether the person goes on; Ctrl-D says no."""
+    """Wait for Enter. Return False on end of input (Ctrl-D)."""
     try:
         input("\nEnter for the next one ")
     except EOFError:
@@ -180,14 +183,14 @@ def _continues() -> bool:
 
 
 def _remove_model_copy(place: str) -> None:
-    """Take away the copy of the model that opens fast: whoever goes on has another home, with its own copy."""
+    """Remove the demo's copy of the model: later commands run with the user's home, which has another copy."""
     from shutil import rmtree
 
     rmtree(os.path.join(place, ".quaid"), ignore_errors=True)
 
 
 def _isolate_environment(place: str) -> None:
-    """From here on, this process knows no other home and no other memory."""
+    """Point this process at the demo's home and memory, and remove all Quaid variables except QUAID_TRACE."""
     for name in [name for name in os.environ if name.startswith(("QUAID_", "AI_KB_"))]:
         if name != "QUAID_TRACE":
             del os.environ[name]
@@ -195,7 +198,7 @@ def _isolate_environment(place: str) -> None:
 
 
 def _build_memory(place: str) -> int:
-    """The sample: pages, facts and a notebook."""
+    """Create pages, facts and a notebook. Return the number of pages."""
     notes = os.path.join(place, "notes")
     pages = _sample_pages()
     for slug, text in pages:
@@ -228,7 +231,7 @@ def _run_command(*words: str) -> int:
 
 
 def _run_silently(*words: str) -> int:
-    """A command whose words nobody wants to read; what it complains of is still told."""
+    """Run a command without showing its standard output. Errors are still shown."""
     from io import StringIO
 
     with redirect_stdout(StringIO()):

@@ -1,8 +1,8 @@
-"""Answer hook events of a client's session (`quaid hook`): JSON in, JSON out.
+"""Responses to hook events of a client's session (`quaid hook`): JSON in, JSON out.
 
-A hook must not disturb the session: it answers within 0.3 s of CPU time or not at all, always exits with status 0,
-and never runs a model. Errors are one line on standard error. A marker file per session and message keeps a message
-from being repeated.
+A hook must not disturb the session: it responds within 0.3 s of CPU time or returns what it has by then,
+always exits with status 0, and never runs a model. Errors are one line on standard error. A marker file per
+session and message keeps a message from being repeated.
 """
 
 import json
@@ -22,8 +22,8 @@ WALL_SECONDS = 2.0
 MAX_EVENT_BYTES = 4 * 1024 * 1024
 TRANSCRIPT_TAIL_BYTES = 512 * 1024
 MAX_SCAN_BYTES = 32 * 1024 * 1024
-NUDGE_ROOM = 500  # characters that the notebook leaves for the line of the knowledge base
-SHORT_SESSION = 50_000  # bytes of a transcript that is not worth a reminder
+NUDGE_ROOM = 500  # characters reserved for the line of the knowledge base
+SHORT_SESSION = 50_000  # bytes; a shorter transcript gets no reminder
 SESSIONS_KEPT = 200
 
 FLUSH_PROMPT = (
@@ -46,14 +46,14 @@ STOP_PROMPT = (
 
 
 def run_hook(event: str, settings: Callable[[], Settings], client: str | None = None) -> int:
-    """Answer one event of a client, or get out of the way."""
+    """Respond to one event of a client. Stop at the time limit with the response so far."""
     said: list[dict[str, Any]] = [{}]
 
     def work() -> None:
         try:
             for each in _answers(event, settings(), client):
                 said.append(each)
-        except Exception as error:  # whatever it is, the session goes on
+        except Exception as error:  # a failing hook must not stop the session
             _log(_describe_error(error))
 
     began = time.monotonic()
@@ -64,13 +64,13 @@ def run_hook(event: str, settings: Callable[[], Settings], client: str | None = 
         if time.process_time() > CPU_SECONDS or time.monotonic() - began > WALL_SECONDS:
             _log(f"{event} took too long; {'the rest' if len(said) > 1 else 'it'} was left out")
             print(json.dumps(said[-1], ensure_ascii=False), flush=True)
-            os._exit(0)  # the worker may hang in a call that cannot be stopped
+            os._exit(0)  # the worker may hang in a call that cannot be interrupted
     print(json.dumps(said[-1], ensure_ascii=False), flush=True)
     return 0
 
 
 def _describe_error(error: Exception) -> str:
-    """What is said about a failure. A client logs it: of one that nobody foresaw, nothing of what it says."""
+    """Return a description of an error. Clients log it, so the message of an unexpected error is omitted."""
     from quaid.errors import QuaidError
 
     if isinstance(error, json.JSONDecodeError):
@@ -84,7 +84,7 @@ def _log(problem: str) -> None:
 
 
 def _answers(name: str, settings: Settings, client: str | None) -> Iterator[dict[str, Any]]:
-    """The answer, perhaps a better one after it: the last that came in time counts."""
+    """Yield a response, then perhaps a more complete one. The last one within the time limit is used."""
     if name not in HANDLERS:
         raise ValueError(f"there is no event {name!r}; write one of {', '.join(HANDLERS)}")
     if sys.stdin.isatty():
@@ -113,7 +113,7 @@ def _session_start(event: HookEvent, settings: Settings, client: str | None) -> 
 
 
 def _pre_compact(event: HookEvent, settings: Settings, _: str | None) -> Iterator[dict[str, Any]]:
-    _clear_mark(settings, event, "compacted")  # the start after it may say so again
+    _clear_mark(settings, event, "compacted")  # so that the next session start can show it again
     yield hook_events.message_response(PRE_COMPACT_MESSAGE)
 
 
@@ -146,7 +146,7 @@ HANDLERS: dict[str, Callable[[HookEvent, Settings, str | None], Iterator[dict[st
 
 
 def _notebook_context(event: HookEvent, settings: Settings, room: int) -> str:
-    """What `quaid prompt` says in so many characters, if there is a memory and a notebook."""
+    """Return the text of `quaid prompt`, limited to `room` characters; empty without a memory or a notebook."""
     from quaid.app import Brain
     from quaid.errors import QuaidError
     from quaid.operations import dispatch
@@ -158,21 +158,21 @@ def _notebook_context(event: HookEvent, settings: Settings, room: int) -> str:
         with Brain(settings._replace(cwd=here)) as brain:
             record = dispatch.call(brain, operation, given, "owner")
     except QuaidError as error:
-        if error.code != "not_found":  # there is no notebook, and that is fine
+        if error.code != "not_found":  # having no notebook is not an error
             _log(str(error))
         return ""
     return str(getattr(record, "text", "")).strip()
 
 
 def _kb_nudge(settings: Settings) -> str:
-    """The one line that a knowledge base has for whoever begins a session."""
+    """Return the knowledge base's line for the start of a session."""
     from quaid.errors import QuaidError
     from quaid.operations import kb
 
     try:
         return kb.session_nudge(settings)
     except QuaidError as error:
-        if error.code not in ("store_missing", "git_missing"):  # there is none, and that is fine
+        if error.code not in ("store_missing", "git_missing"):  # having no knowledge base is not an error
             _log(str(error))
         return ""
 
@@ -184,11 +184,11 @@ def _transcript_tokens(transcript: str) -> int:
             file.seek(max(0, size - TRANSCRIPT_TAIL_BYTES))
             return hook_events.tokens_in_use(file.read(TRANSCRIPT_TAIL_BYTES), size)
     except OSError:
-        return 0  # a new session has none yet
+        return 0  # a new session has no transcript yet
 
 
 def _needs_no_reminder(transcript: str) -> bool:
-    """Whether the session is short, or wrote something: both need no reminder."""
+    """Return True if the session is short or has already written to the memory."""
     try:
         if os.path.getsize(transcript) < SHORT_SESSION:
             return True
@@ -198,7 +198,7 @@ def _needs_no_reminder(transcript: str) -> bool:
         return True
 
 
-# What was said in a session
+# Markers of messages already shown in a session
 
 
 def _marker_path(settings: Settings, event: HookEvent, what: str) -> str:
@@ -209,7 +209,7 @@ def _marker_path(settings: Settings, event: HookEvent, what: str) -> str:
 
 
 def _mark_once(settings: Settings, event: HookEvent, what: str) -> bool:
-    """Whether something was not said in this session yet; it counts as said from now on."""
+    """Return True if the message was not shown in this session yet, and mark it as shown."""
     path = _marker_path(settings, event, what)
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
@@ -218,7 +218,7 @@ def _mark_once(settings: Settings, event: HookEvent, what: str) -> bool:
         return False
     except OSError as error:
         _log(f"{path}: {error.strerror}")
-        return False  # better not at all than at every prompt
+        return False  # on failure, skip the message: it would be repeated at every prompt
     _prune_marks(os.path.dirname(path))
     return True
 
@@ -231,7 +231,7 @@ def _clear_mark(settings: Settings, event: HookEvent, what: str) -> None:
 
 
 def _prune_marks(folder: str) -> None:
-    """Old sessions are not asked about again."""
+    """Remove the oldest markers if there are too many."""
     marks = [each for each in os.scandir(folder) if each.is_file()]
     if len(marks) > SESSIONS_KEPT:
         for each in sorted(marks, key=lambda each: each.stat().st_mtime)[: len(marks) - SESSIONS_KEPT // 2]:

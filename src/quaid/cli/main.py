@@ -1,7 +1,7 @@
 """Entry points of `quaid` and `ai-kb`: run one command line, report errors, return the exit status.
 
-Modules are imported only when a command needs them: a command that a running server executes (docs/decisions/018)
-costs little more than the start of Python.
+Modules are imported only when a command needs them: a command that a running server executes
+(docs/decisions/018) costs little more than the start of Python.
 """
 
 import atexit
@@ -20,24 +20,25 @@ if TYPE_CHECKING:
     from quaid.cli.parser import CommandLine
 
 GC_THRESHOLD = 50_000
-"""Python looks for cycles after so many new objects: a cold command makes fewer, and has nothing to find."""
+"""Allocations between garbage collections. A short command makes fewer objects than this and skips
+collection."""
 
 COMMANDS_WITHOUT_OUTPUT = ("serve", "web", "watch", "hook")
-"""Commands whose output is not what they are for: they work on where nobody reads it."""
+"""Commands that keep running if standard output is closed, because their output is incidental."""
 
-_program = "quaid"  # or ai-kb: what was typed, for the pages of help
+_program = "quaid"  # or "ai-kb", as typed; used in help pages
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command line and return its exit status; without words, that of this process, to its end."""
+    """Run a command line and return its exit status. Without `argv`, run this process's own and exit."""
     if argv is None:
         return _run_process(sys.argv[1:])
     status = _run_guarded(argv)
-    return 0 if argv[:1] == ["hook"] else status  # a client stops its session on another status
+    return 0 if argv[:1] == ["hook"] else status  # clients stop their session on a non-zero status
 
 
 def ai_kb_main() -> int:
-    """`ai-kb` is `quaid kb`; what stands before the verb holds for both."""
+    """Run `ai-kb`, which is the same as `quaid kb`."""
     global _program
     _program = "ai-kb"
     words = sys.argv[1:]
@@ -49,7 +50,7 @@ def ai_kb_main() -> int:
 
 
 def _run_process(words: list[str]) -> int:
-    """A command in a process of its own: nobody waits until what it has loaded is tidied up."""
+    """Run a command and exit without the interpreter's cleanup, which would only cost time."""
     gc.set_threshold(GC_THRESHOLD)
     status = main(words)
     if words[:1] != ["hook"] and _has_pending_work():
@@ -58,12 +59,12 @@ def _run_process(words: list[str]) -> int:
         try:
             stream.flush()
         except OSError:
-            pass  # whoever read it went away
+            pass  # the reader closed the pipe
     os._exit(status)
 
 
 def _has_pending_work() -> bool:
-    """Whether something wants to be done at the end of the process, or a thread still works."""
+    """Return True if there are atexit callbacks or other running threads."""
     threading = sys.modules.get("threading")
     return atexit._ncallbacks() > 0 or (threading is not None and threading.active_count() > 1)
 
@@ -72,7 +73,7 @@ def _run_guarded(words: list[str]) -> int:
     as_json = "--json" in words
     _replace_closed_streams(words)
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a console's code page must not stop a page from showing
+        if hasattr(stream, "reconfigure"):  # avoids encoding errors on consoles with a legacy code page
             stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
     try:
         status = _dispatch(words)
@@ -82,7 +83,8 @@ def _run_guarded(words: list[str]) -> int:
         print("\nquaid: stopped; nothing half-done is left behind", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader went away (`quaid list | head`). Point stdout elsewhere so that exit stays quiet.
+        # The reader closed the pipe (`quaid list | head`). Redirect stdout so that the flush at exit does not
+        # fail.
         _discard_output()
         return 0
     except Exception as error:
@@ -90,7 +92,7 @@ def _run_guarded(words: list[str]) -> int:
 
 
 def _report_error(error: Exception, as_json: bool) -> int:
-    """Say what went wrong, in one line with a remedy."""
+    """Print an error with its remedy on one line, and return the exit status."""
     told = error
     if isinstance(error, OSError):
         _discard_output()
@@ -107,17 +109,17 @@ def _report_error(error: Exception, as_json: bool) -> int:
 
 
 def _reword_for_ai_kb(said: str) -> str:
-    """A complaint in the words of somebody who typed `ai-kb`."""
+    """Rewrite a message for users of `ai-kb`."""
     for ours, theirs in (("`quaid kb ", "`ai-kb "), ("`quaid --help`", "`ai-kb --help`"), ("'kb ", "'")):
         said = said.replace(ours, theirs)
     return f"ai-kb: {said.removeprefix('quaid: ')}" if said.startswith("quaid: ") else said
 
 
 def _replace_closed_streams(words: list[str]) -> None:
-    """Put something in the place of a stream that the caller closed.
+    """Replace standard streams that the caller has closed.
 
-    Standard input reads as empty, and standard error swallows what is written. Standard output cannot be written:
-    a command whose answer nobody can read has failed, as it has on a full disk.
+    Standard input reads as empty, and standard error discards its output. Writing to standard output fails: a
+    command whose output cannot be read has failed, as it has on a full disk.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -131,7 +133,7 @@ def _discard_output() -> None:
 
 
 def _print_overview() -> bool:
-    """Print the first page of help as it was generated; false where the file is not part of a build."""
+    """Print the generated overview of commands. Return False if the file is not part of this build."""
     try:
         with open(os.path.join(os.path.dirname(__file__), "overview.txt"), encoding="utf-8") as file:
             sys.stdout.write(file.read())
@@ -159,7 +161,7 @@ def _dispatch(words: list[str]) -> int:
 
 
 def _is_command_group(line: "CommandLine") -> bool:
-    """Whether only the first word of a family of commands was typed, as in `quaid kb`: its page lists them."""
+    """Return True if only the first word of a group was given, as in `quaid kb`. Its help page is shown."""
     known = line.command in index.COMMANDS or line.rest
     return not known and any(each.startswith(line.command + " ") for each in index.COMMANDS)
 

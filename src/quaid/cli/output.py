@@ -13,7 +13,7 @@ from quaid.operations.dispatch import json_value
 
 
 def format_record(record: Any, as_json: bool, terminal: bool) -> str:
-    """A record, for standard output."""
+    """Return a record as text or JSON, for standard output."""
     if as_json:
         return json.dumps(json_value(record), ensure_ascii=False, indent=2) + "\n"
     from quaid.cli.render import render
@@ -25,10 +25,10 @@ def format_record(record: Any, as_json: bool, terminal: bool) -> str:
 
 
 def format_side_notes(asked: Any, record: Any, as_json: bool, terminal: bool) -> str:
-    """Lines for standard error beside a record: its warning, the slug and version of the page that is read.
+    """Return lines for standard error: a record's warning, or that the page has moved, and its version.
 
-    The version is for a person at a terminal; programs read it with --json. Standard output is the page alone, and
-    can be put back as it is.
+    The version is only shown at a terminal; programs read it with --json. Standard output contains only the
+    page, so that it can be written back unchanged.
     """
     warning = getattr(record, "warning", "")
     if warning and not as_json:
@@ -49,13 +49,13 @@ def _format_moved(asked: Any, record: Any, as_json: bool) -> str:
 
 
 def print_notice(text: str) -> None:
-    """Tell on standard error what happened beside the command itself."""
+    """Print a notice on standard error."""
     sys.stderr.write(f"quaid: {strip_control_characters(text)}.\n")
     sys.stderr.flush()
 
 
 def format_error(error: QuaidError, as_json: bool, terminal: bool) -> str:
-    """An error, for standard error."""
+    """Return an error as text or JSON, for standard error."""
     if as_json:
         body = {"code": error.code, "message": str(error), **error.facts}
         return json.dumps({"error": body}, ensure_ascii=False, default=str) + "\n"
@@ -64,7 +64,7 @@ def format_error(error: QuaidError, as_json: bool, terminal: bool) -> str:
 
 
 def strip_control_characters(text: str) -> str:
-    """Text for a terminal: control characters in a page must not move the cursor or rename the window."""
+    """Replace control characters: a page must not be able to move the cursor or rename the terminal's window."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() or each in "\n\t" else "\ufffd" for each in text)
@@ -74,7 +74,7 @@ TEXT_WIDTH = 78
 
 
 def format_table(rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as their widest cell; the last one runs free."""
+    """Return rows as text, each column as wide as its widest cell; the last column is not padded."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
     return "\n".join(
         "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
@@ -94,7 +94,7 @@ def wrap_text(text: str) -> Iterable[str]:
 
 
 def format_page_counts(report: Any) -> list[str]:
-    """What an import or a sync found in the pages that it wrote."""
+    """Return lines with the counts of an import or a sync."""
     kinds = ", ".join(f"{number:,} {name}" for name, number in report.types.items())
     found = (
         ("tags", report.tags),
@@ -106,7 +106,7 @@ def format_page_counts(report: Any) -> list[str]:
 
 
 def lost_front(record: Any) -> str:
-    """A line that names the front matter and the tags which a page has lost, if any."""
+    """Return a line that names the front matter keys and tags that a page has lost, or an empty string."""
     lost = [
         f"{noun} {', '.join(names)}"
         for noun, names in (("keys", record.keys_removed), ("tags", record.tags_removed))
@@ -119,7 +119,7 @@ def lost_front(record: Any) -> str:
 
 
 def words_only_note(why: str) -> str:
-    """Return the line that says that meaning was not looked at, and why; only a setting turns the search off."""
+    """Return the line that says that only words were searched, and why."""
     if why.lower().startswith("semantic search is off"):
         return f"By words only. {why.rstrip('.')}."
     return f"By words only: {why.rstrip('.')}."
@@ -139,16 +139,16 @@ def format_size(number: int) -> str:
 
 
 def page_address(page: Any) -> str:
-    """How a page is named so that it cannot be mistaken: with its collection, unless that is the default one."""
+    """Return a page's slug, with its collection unless that is the default one."""
     return slugs.address(page.collection, page.slug)
 
 
-PROGRESS_DELAY = 0.5  # work that is over by then shows nothing
+PROGRESS_DELAY = 0.5  # seconds; shorter work shows no progress
 PROGRESS_INTERVAL = 0.1
 
 
 def progress_reporter(quiet: bool) -> Progress:
-    """A reporter that draws on standard error, or none where nobody would see it."""
+    """Return a callback that draws a progress bar on standard error, or a no-op if that is not a terminal."""
     if quiet or not sys.stderr.isatty():
         return no_progress
     started = drawn = time.monotonic()
@@ -173,7 +173,7 @@ def progress_reporter(quiet: bool) -> Progress:
 
 
 def confirm(record: Any, show: Callable[[Any], None], as_json: bool) -> dict[str, Any]:
-    """What to call the operation with again, after a person has agreed; nothing when there is no question."""
+    """Ask for confirmation. Return the arguments to call the operation with again, or {} if none is needed."""
     more: dict[str, Any] = getattr(record, "if_agreed", {})
     if not more:
         return {}

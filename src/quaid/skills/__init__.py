@@ -1,8 +1,8 @@
-"""Skills: workflows for agents, written as markdown. This room knows where they lie and which one wins.
+"""Skills: workflows for agents, written in Markdown. This module finds, resolves and extracts them.
 
 A skill is <folder>/<name>/SKILL.md. Those beside this module are embedded; each further folder is a layer
 above them, and a skill of a later layer shadows those of the same name below it. A file that cannot be read
-is reported and shadows nothing. What a skill says, and whether its commands exist, is not known here.
+is reported and shadows nothing. This module does not check a skill's text or whether its commands exist.
 """
 
 import hashlib
@@ -13,16 +13,16 @@ from typing import Literal, NamedTuple
 
 FILE_NAME = "SKILL.md"
 EMBEDDED = "embedded"
-MAX_BYTES = 1024 * 1024  # a skill is read into an agent's context: one of this size is a mistake
+MAX_BYTES = 1024 * 1024  # a skill is read into an agent's context, so a larger one is a mistake
 
 
 class Skill(NamedTuple):
-    name: str  # of its folder: that is what shadows and what `show` takes
+    name: str  # name of its folder, used for shadowing and by `skills show`
     description: str
     origin: str  # "embedded", or the folder of its layer
     path: str
     sha256: str
-    shadows: tuple[str, ...]  # files of the same name in lower layers, nearest first
+    shadows: tuple[str, ...]  # paths of shadowed skills in lower layers, nearest first
 
 
 class Problem(NamedTuple):
@@ -45,7 +45,7 @@ class Extracted(NamedTuple):
 
 
 def layers(folders: Iterable[str]) -> list[Layer]:
-    """Every layer in order, the embedded one first; a folder that is named twice counts once."""
+    """Return all layers in order, the embedded one first. A folder that is given twice counts once."""
     found = [_layer(EMBEDDED, os.path.dirname(os.path.abspath(__file__)))]
     seen = {os.path.realpath(found[0].path)}
     for folder in folders:
@@ -56,7 +56,7 @@ def layers(folders: Iterable[str]) -> list[Layer]:
 
 
 def resolved(order: Iterable[Layer]) -> list[Skill]:
-    """The skill that wins for each name, with what it shadows, by name."""
+    """Return the effective skill for each name, with the paths that it shadows, sorted by name."""
     winners: dict[str, Skill] = {}
     for layer in order:
         for skill in layer.skills:
@@ -66,7 +66,7 @@ def resolved(order: Iterable[Layer]) -> list[Skill]:
 
 
 def found(folders: Iterable[str]) -> list[Skill]:
-    """The skills in force, by name."""
+    """Return the effective skills, sorted by name."""
     return resolved(layers(folders))
 
 
@@ -76,7 +76,7 @@ def text_of(skill: Skill) -> str:
 
 
 def extract(target: str, force: bool = False) -> list[Extracted]:
-    """Write the embedded skills into a folder. A file that differs is the user's and stays, unless forced."""
+    """Write the embedded skills into a folder. A file that differs is kept, unless `force` is set."""
     planned = []
     for skill in found(()):
         path = os.path.join(target, skill.name, FILE_NAME)
@@ -103,7 +103,7 @@ def _layer(origin: str, folder: str) -> Layer:
     for name in names:
         path = os.path.join(folder, name, FILE_NAME)
         if not os.path.lexists(path):
-            continue  # a folder of something else
+            continue  # not a skill
         data = _read(path)
         if isinstance(data, Problem):
             problems.append(data)
@@ -116,7 +116,7 @@ def _layer(origin: str, folder: str) -> Layer:
 
 
 def _read(path: str) -> bytes | Problem:
-    """The bytes of a text, or why there are none."""
+    """Return the content of a file, or the problem that keeps it from being used."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return Problem(path, "is not a plain file, so it is left out")
@@ -149,7 +149,7 @@ def _faults(name: str, facts: dict[str, str]) -> list[str]:
 
 
 def _front_matter(text: str) -> dict[str, str]:
-    """The plain `key: value` pairs at the top, nothing deeper; {} where there is no closed block."""
+    """Return the top-level `key: value` pairs of the front matter, or {} if there is no closed block."""
     lines = text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}").splitlines()
     if not lines or lines[0].rstrip() != "---":
         return {}
@@ -158,7 +158,7 @@ def _front_matter(text: str) -> dict[str, str]:
     for line in lines[1:]:
         if line.rstrip() == "---":
             return {name: _unquoted(value) for name, value in facts.items()}
-        if line[:1].isspace():  # the rest of a value that spans lines
+        if line[:1].isspace():  # continuation of a value that spans lines
             if key:
                 facts[key] = f"{facts[key]} {line.strip()}".strip()
             continue
@@ -187,7 +187,7 @@ def _outcome(path: str, content: bytes, force: bool) -> Literal["written", "repl
 
 
 def _write(path: str, content: bytes) -> None:
-    """The whole file or none of it, readable by its owner only."""
+    """Write a file atomically, readable only by its owner."""
     folder = os.path.dirname(path)
     _make_folder(folder)
     draft = os.path.join(folder, f".{FILE_NAME}.{os.getpid()}.new")
@@ -200,7 +200,7 @@ def _write(path: str, content: bytes) -> None:
         os.replace(draft, path)
     except OSError as error:
         os.unlink(draft)
-        error.filename = path  # a write that fails does not say where
+        error.filename = path  # a failed write does not set the file name
         raise
 
 

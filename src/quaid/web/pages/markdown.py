@@ -30,7 +30,8 @@ MAX_MARKDOWN = 200_000
 """Maximum length of a text that is parsed as Markdown, in characters. A longer text is shown as plain text."""
 
 MAX_MARKS = 40_000
-"""Maximum number of markup characters in a text that is parsed; with more of them, parsing gets too slow."""
+"""Maximum number of markup characters in a text that is parsed. A text with more of them is shown as plain
+text."""
 
 _MARKS = "[*_`<&"
 _WIKI_LINK = re.compile(
