@@ -663,8 +663,7 @@ def _end_relation(
     lost: ResolvedFact | None,
     tie: SnapshotLink | None,
 ) -> list[ResolutionChange]:
-    """End all current facts and links of this kind between the two entities, because a text says the relation
-    ended."""
+    """Return the changes that end all current facts and links of this kind between the two entities."""
     if lost is not None:
         ends = (lost.subject, lost.object, lost.predicate)
     elif tie is not None:
