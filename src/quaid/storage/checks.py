@@ -1,4 +1,4 @@
-"""Check a database for damage and inconsistencies, rebuild derived rows, read what a damaged file still holds."""
+"""Check a database for damage and inconsistencies, rebuild derived rows, and read intact rows of a damaged file."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -18,24 +18,25 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database, Row
 
 TEXT_INDEXES = ("page_fts", "page_fts_unspaced", "chunk_fts", "turn_fts")
-"""The indexes of words. SQLite keeps each in tables of its own, named after it."""
+"""The full-text indexes. SQLite stores each in shadow tables named after it."""
 
 LONGEST_REASON = 200
-"""Characters of an exception that a check shows."""
+"""Maximum number of characters of an exception message that a check shows."""
 
 PAGES_PER_PROGRESS = 50
-"""After so many pages it is told how far things are."""
+"""Number of pages between two progress reports."""
 
 
 def rebuild_derived_rows(
     tx: apsw.Connection, told: Callable[[int, int], None] = lambda _done, _total: None
 ) -> None:
-    """Make every row again that follows from the pages, and tell how many of them are done."""
+    """Rebuild all rows derived from pages. Call `told(done, total)` to report progress."""
     total: int = tx.execute("SELECT count(*) FROM pages").get
     empty_text_indexes(tx)
     tx.execute("DELETE FROM tags")
     tx.execute("DELETE FROM timeline_entries")
-    # Chunks that say what the pages say keep their ids, which questions break ties by and guess their number from.
+    # Chunks whose content is unchanged keep their ids: searches break ties by id and estimate the number of chunks
+    # from it.
     tx.execute("DELETE FROM chunks WHERE page_id IN (SELECT id FROM pages WHERE quarantined_at IS NOT NULL)")
     for done, (page_id, page, quarantined) in enumerate(parsed_pages(tx)):
         if done % PAGES_PER_PROGRESS == 0:
@@ -52,7 +53,7 @@ def rebuild_derived_rows(
 
 
 def empty_text_indexes(tx: apsw.Connection) -> None:
-    """Take all words out of the indexes; one that cannot even be emptied is made anew."""
+    """Empty the full-text indexes. Recreate an index that cannot be emptied."""
     there = {str(name) for (name,) in tx.execute("SELECT name FROM sqlite_schema")}
     for index in TEXT_INDEXES:
         try:
@@ -72,10 +73,10 @@ def _recreate_index(tx: apsw.Connection, index: str) -> None:
 
     config = f"{index}_config"
     guarded = tx.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, -1)
-    # The tables of an index are SQLite's own, and guarded from us.
+    # The shadow tables of an index are write-protected in defensive mode.
     tx.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
     try:
-        # SQLite drops an index only after it has opened it, and for that it reads the version in this table.
+        # SQLite has to open an index to drop it, and reads the version from this table to do so.
         tx.execute(f"CREATE TABLE IF NOT EXISTS {config} (k PRIMARY KEY, v) WITHOUT ROWID")
         tx.execute(f"INSERT OR REPLACE INTO {config} (k, v) VALUES ('version', 4)")  # noqa: S608 (our own names)
         for each in _index_tables(index):
@@ -86,28 +87,28 @@ def _recreate_index(tx: apsw.Connection, index: str) -> None:
 
 
 def recut_pages(tx: apsw.Connection) -> None:
-    """Cut every page anew, as the settings say now. What is cut as before keeps its rows."""
+    """Chunk every page again with the current settings. Unchanged chunks keep their rows."""
     for page_id, page, quarantined in parsed_pages(tx):
         if not quarantined:
             chunks.write(tx, page_id, page.title, page.truth, page.timeline)
 
 
 def parsed_pages(tx: apsw.Connection) -> Iterator[tuple[int, Page, bool]]:
-    """Each page with its id, as its texts make it, and whether it is quarantined. Skip those of `unbuilt_pages`."""
+    """Yield id, parsed page and whether it is quarantined. Skip the pages that unbuilt_pages() yields."""
     for page_id, _, page, quarantined in _built(tx):
         if isinstance(page, Page):
             yield page_id, page, quarantined
 
 
 def unbuilt_pages(tx: apsw.Connection) -> Iterator[tuple[str, str]]:
-    """Return the slug of each page whose rows cannot be derived from its texts, and why."""
+    """Yield the slug of each page whose rows cannot be derived from its text, and the reason."""
     for _, slug, problem, _ in _built(tx):
         if isinstance(problem, str):
             yield slug, problem
 
 
 def _built(tx: apsw.Connection) -> Iterator[tuple[int, str, Page | str, bool]]:
-    """Return id, slug, the page or what is wrong with it, and whether it is quarantined."""
+    """Yield id, slug, the page or a description of the problem, and whether it is quarantined."""
     for page_id, slug, title, frontmatter, truth, timeline, quarantined in tx.execute(
         "SELECT id, slug, title, frontmatter, compiled_truth, timeline, quarantined_at IS NOT NULL FROM pages"
     ):
@@ -120,13 +121,13 @@ def _built(tx: apsw.Connection) -> Iterator[tuple[int, str, Page | str, bool]]:
                 made = "its front matter is not a JSON object"
         except json.JSONDecodeError:
             made = "its front matter is not JSON"
-        except Exception as error:  # it keeps its text, and must not cost the other pages their rows
+        except Exception as error:  # its text is kept, and the other pages must still be processed
             made = failed_on(error)
         yield int(page_id), str(slug), made, bool(quarantined)
 
 
 def failed_on(error: Exception) -> str:
-    """Say in one line that Quaid failed on the text of a page."""
+    """Return a one-line message for an exception raised while processing the text of a page."""
     reason = " ".join(f"{type(error).__name__}: {error}".split())
     return f"Quaid fails on its text ({reason[:LONGEST_REASON]}). That is a bug: please report it"
 
@@ -135,7 +136,7 @@ CHECK_NAMES = ("links", "assertions", "embeddings", "fts", "integrity")
 
 
 class Violation(NamedTuple):
-    """One thing that is wrong."""
+    """A problem that a check found."""
 
     check: str
     where: str
@@ -143,7 +144,7 @@ class Violation(NamedTuple):
 
 
 def validate(db: "Database", which: Iterable[str] = CHECK_NAMES) -> list[Violation]:
-    """Everything that the named checks find wrong."""
+    """Run the named checks and return the problems found."""
 
     with translate_sqlite_errors(db.path):
         return run_checks(db, tuple(which))
@@ -158,7 +159,7 @@ Findings = Iterator[tuple[str, str]]
 
 
 def run_checks(db: "Database", names: tuple[str, ...]) -> list[Violation]:
-    """Run these checks over one state of the memory."""
+    """Run these checks on one snapshot of the database."""
     found: list[Violation] = []
 
     def look(connection: apsw.Connection) -> None:
@@ -166,18 +167,18 @@ def run_checks(db: "Database", names: tuple[str, ...]) -> list[Violation]:
             try:
                 found.extend(Violation(name, *finding) for finding in CHECKS[name](connection))
             except (apsw.CorruptError, apsw.NotADBError, apsw.FullError) as damage:
-                # A pointer beyond the end of the file looks to SQLite like a full disk.
+                # SQLite reports a pointer beyond the end of the file as a full disk.
                 found.append(Violation(name, "database", str(damage)))
             except apsw.SQLError as damage:
                 if not is_text_index_damage(str(damage)):
                     raise
                 found.append(Violation(name, "database", str(damage)))
             except (AttributeError, TypeError, ValueError) as damage:
-                # A column that may not be empty is, a number is a text: a flipped byte in the head of a row.
+                # NULL in a NOT NULL column, or text instead of a number: a flipped byte in the row header.
                 problem = f"a row holds what cannot be in it ({type(damage).__name__})"
                 found.append(Violation(name, "database", problem))
 
-    # FTS5 checks itself by a statement that SQLite takes for a write.
+    # FTS5's integrity check is an INSERT statement, which needs a writable connection.
     if db.writable:
         db.try_out(look)
     else:
@@ -190,12 +191,12 @@ def run_checks(db: "Database", names: tuple[str, ...]) -> list[Violation]:
 
 
 def check_links(connection: apsw.Connection) -> Findings:
-    """Intervals that run backwards or overlap, and links to pages that are not there."""
+    """Find links that end before they begin, overlap, have no page, or differ from the page text."""
     for link, since, until in connection.execute(
         "SELECT id, valid_from, valid_until FROM links WHERE valid_until < valid_from"
     ):
         yield f"link {link}", f"it ends on {until}, before it begins on {since}"
-    # A link with an unknown beginning counts from its last day; one without any date from the end of time.
+    # A link without a start counts from its last day; one without any date from the maximum date.
     for link, other in connection.execute(
         "WITH spans AS (SELECT *, coalesce(valid_from, valid_until, '9999-12-31') AS first,"
         " coalesce(valid_until, '~') AS last FROM links)"
@@ -219,7 +220,7 @@ def check_links(connection: apsw.Connection) -> Findings:
 
 
 def check_facts(connection: apsw.Connection) -> Findings:
-    """Facts that are there twice, and chains of supersession that do not hold."""
+    """Find duplicate facts and broken supersession chains."""
     for first, times, subject, predicate, value in connection.execute(
         "SELECT min(id), count(*), subject, predicate, object FROM assertions"
         " GROUP BY page_id, subject, predicate, object, valid_from, valid_until HAVING count(*) > 1"
@@ -243,7 +244,7 @@ def check_facts(connection: apsw.Connection) -> Findings:
 
 
 def find_cycles(older: dict[int, int]) -> list[int]:
-    """The smallest member of each circle in a map from newer to older."""
+    """Return the smallest member of each cycle in a mapping from newer to older ids."""
     starts: list[int] = []
     done: set[int] = set()
     for start in sorted(older):
@@ -260,7 +261,7 @@ def find_cycles(older: dict[int, int]) -> list[int]:
 
 
 def check_embeddings(connection: apsw.Connection) -> Findings:
-    """Models, vectors and codes that do not fit together."""
+    """Find inconsistent embedding models, vectors and codes."""
     models: list[Row] = connection.execute(
         "SELECT name, dimensions, vec_table, active, mean FROM embedding_models"
     ).fetchall()
@@ -291,7 +292,7 @@ def _check_vector_sizes(connection: apsw.Connection, model: str, dimensions: int
 
 
 def _check_turn_vectors(connection: apsw.Connection) -> Findings:
-    """The same of conversations; and parts that are not those of their turns."""
+    """Check the vectors and codes of conversations, and that turn parts match their turns."""
     rows: list[Row] = connection.execute(
         "SELECT m.name, m.dimensions, e.mean FROM turn_encodings e JOIN embedding_models m ON m.name = e.model"
     ).fetchall()
@@ -305,7 +306,7 @@ def _check_turn_vectors(connection: apsw.Connection) -> Findings:
 def _check_codes(
     connection: apsw.Connection, model: str, dimensions: int, table: str, codes: str, mean: bytes | None
 ) -> Findings:
-    """The ids in the blocks must be those of the vectors, in their order, with a code for each."""
+    """Check that the code blocks contain the ids of the vectors, in order, with a code for each."""
     coded: list[int] = []
     blocks: Iterable[Row] = connection.execute(
         f"SELECT vec_rowids, length(codes) FROM {codes} WHERE model = ? ORDER BY block",  # noqa: S608 (fixed)
@@ -325,7 +326,7 @@ def _check_codes(
 
 
 def check_text_indexes(connection: apsw.Connection) -> Findings:
-    """Words that do not fit the pages and chunks."""
+    """Find full-text index entries that do not match the pages, chunks and turns."""
     for table in TEXT_INDEXES:
         try:
             connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)")  # noqa: S608
@@ -338,7 +339,7 @@ def check_text_indexes(connection: apsw.Connection) -> Findings:
 
 
 def _check_chunk_words(connection: apsw.Connection) -> Findings:
-    """Index the words of every chunk once more, aside, and compare how many there are."""
+    """Index all chunks again in an in-memory database and compare the word counts."""
     sql = "SELECT c.id, p.title, c.heading_path, c.chunk_text FROM chunks c JOIN pages p ON p.id = c.page_id"
     wanted, there = _word_counts(
         connection, "chunk_fts", sql, lambda aside, row: chunks.index_words(aside, [row])
@@ -355,7 +356,7 @@ def _check_chunk_words(connection: apsw.Connection) -> Findings:
 def _word_counts(
     connection: apsw.Connection, table: str, sql: str, add: Callable[[apsw.Connection, Any], object]
 ) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """How many words each row of a full-text table should have, indexed once more aside, and how many it has."""
+    """Return the expected word counts by row id, from a new in-memory index, and those in the full-text table."""
     aside = apsw.Connection(":memory:")
     for (made_by,) in connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)):
         aside.execute(str(made_by))
@@ -368,7 +369,7 @@ def _word_counts(
 
 
 def _check_unspaced_words(connection: apsw.Connection) -> Findings:
-    """Index every page once more, aside, and compare."""
+    """Index all pages again in an in-memory database and compare the word counts."""
     sql = "SELECT id, title, slug, compiled_truth, timeline FROM searchable_pages"
     wanted, there = _word_counts(
         connection, "page_fts_unspaced", sql, lambda aside, page: text_index.index_page(aside, *page)
@@ -383,7 +384,7 @@ def _check_unspaced_words(connection: apsw.Connection) -> Findings:
 
 
 def check_integrity(connection: apsw.Connection) -> Findings:
-    """Damage in the file, rows that point nowhere, versions that disagree, derived rows that are wrong."""
+    """Find file damage, broken foreign keys, mismatched versions and wrong derived rows."""
     yield from _check_file(connection)
     for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
         yield f"{table} {row}", f"it points to a row of {parent} that is not there"
@@ -402,7 +403,7 @@ def check_integrity(connection: apsw.Connection) -> Findings:
 
 
 def _check_file(connection: apsw.Connection) -> Findings:
-    """What SQLite says of the file. An index of words that cannot be opened must not hide what else is hurt."""
+    """Run SQLite's integrity check. If a full-text index is broken, check the other tables one by one."""
     try:
         for (message,) in connection.execute("PRAGMA integrity_check"):
             if message != "ok":
@@ -420,12 +421,12 @@ def _check_file(connection: apsw.Connection) -> Findings:
 
 
 def is_text_index_damage(problem: str) -> bool:
-    """Whether what SQLite complains of is an index of words, which can be made again from the pages."""
+    """Return True if an SQLite error is about a full-text index, which can be rebuilt from the pages."""
     return "fts5" in problem.lower() or any(each in problem for each in TEXT_INDEXES)
 
 
 def _check_derived_rows(connection: apsw.Connection) -> Findings:
-    """Tags, timeline entries and chunks against the texts that they come from."""
+    """Compare tags, timeline entries and chunks with the text they are derived from."""
     tags = "SELECT tag FROM tags WHERE page_id = ? ORDER BY id"
     entries = (
         "SELECT date, summary_hash, source, summary, detail, line FROM timeline_entries"
@@ -439,12 +440,12 @@ def _check_derived_rows(connection: apsw.Connection) -> Findings:
         strategy = chunks.strategy(connection, page_id)
         made = () if quarantined else chunk_page(page.truth, page.timeline, strategy)
         there = connection.execute(_CHUNK_ROWS_SQL, (page_id,)).fetchall()
-        if there and there != _expected_chunk_rows(page, made):  # none: it is not cut yet
+        if there and there != _expected_chunk_rows(page, made):  # no rows: not chunked yet
             yield f"page {page.slug}", "its chunks are not those of its text"
         if there:
             try:
                 chunk_by_structure(page.truth, page.timeline, strategy)
-            except Exception as error:  # `cut` went by length alone
+            except Exception as error:  # chunk_page() fell back to chunking by length
                 yield f"page {page.slug}", f"it is cut by its length alone: {failed_on(error)}"
     for slug, problem in unbuilt_pages(connection):
         yield f"page {slug}", problem
@@ -481,9 +482,9 @@ T = TypeVar("T")
 
 class ReadablePages(NamedTuple):
     addresses: list[tuple[str, str, str]]
-    """Collection, type and slug of each page."""
+    """Collection name, type and slug of each page."""
     lost: list[int]
-    """Ids that cannot be read; some may be of pages that were deleted before."""
+    """Ids that cannot be read. Some may belong to deleted pages."""
 
 
 def readable_addresses(db: "Database") -> ReadablePages:
@@ -508,7 +509,10 @@ def readable_addresses(db: "Database") -> ReadablePages:
 def read_by_id_range(
     db: "Database", table: str, read: "Callable[[int, int], list[T]]"
 ) -> "tuple[list[T], list[int]]":
-    """What `read` gives for the ids of a table, by their order, and the ids for which it cannot be read."""
+    """Return the results of `read` for all ids of a table, and the ids that cannot be read.
+
+    Halves a range that contains damage until only the unreadable ids are left.
+    """
     found: list[T] = []
     lost: list[int] = []
     last = _last_id(db, table)
@@ -527,7 +531,7 @@ def read_by_id_range(
 
 
 def _readable_collection_names(db: "Database") -> dict[int, str]:
-    """The names of the collections, as far as they can be read."""
+    """Return collection names by id, or only the default one if they cannot be read."""
     try:
         return dict(db.rows("SELECT id, name FROM collections"))
     except DamagedDatabase:
@@ -535,7 +539,7 @@ def _readable_collection_names(db: "Database") -> dict[int, str]:
 
 
 def _last_id(db: "Database", table: str) -> int:
-    """The last id of a table; 0: it never had a row."""
+    """Return the highest id of a table, or 0 if it has had no rows."""
     read = False
     for sql in (
         f"SELECT seq FROM sqlite_sequence WHERE name = '{table}'",  # noqa: S608 (fixed)
