@@ -1,8 +1,8 @@
 """Chunks of pages: write, match, read and date them.
 
-A row stands for its content: title, headings and text, known by their hash. Content that is still there after a
-change keeps its row, so that neither words nor vectors are made again. A page is dated by its front matter, else by
-its slug, else by its last change; days are 2024-03-05, or 2024-03 for a month.
+A row represents content: title, headings and text, identified by their hash. Content that is unchanged keeps its
+row, so that it is not indexed or embedded again. A page is dated by its front matter, else by its slug, else by its
+last change; dates are 2024-03-05, or 2024-03 for a month.
 """
 
 import hashlib
@@ -21,11 +21,11 @@ _PLACES = str(list(range(1, 257)))
 
 
 def _first_day(text: str) -> str:
-    """The first day or month in a text, an expression; NULL when there is none."""
+    """Return an SQL expression for the first day or month in `text`, or NULL."""
     padded = f"(' ' || {text} || ' ')"
     month = f"substr({padded}, place.value + 1, 7)"
     return (
-        # Most texts begin with it. Looking further costs ten times as much.
+        # Fast path: most texts are just a date. The search below costs ten times as much.
         f"CASE WHEN {text} GLOB '[12][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]' THEN {text}"  # noqa: S608
         f" WHEN {text} GLOB '*[0-9][0-9][0-9][0-9]-[01][0-9]*' THEN (SELECT substr({padded}, place.value + 1,"
         f" CASE WHEN substr({padded}, place.value + 8, 4) GLOB '-[0-3][0-9][^0-9]' THEN 10 ELSE 7 END)"
@@ -35,22 +35,24 @@ def _first_day(text: str) -> str:
 
 
 def _frontmatter_day(key: str) -> str:
-    """What the front matter says under a key, looked for only where the key is."""
+    """Return an SQL expression for the day in a front-matter key, evaluated only if the key occurs in the front
+    matter.
+    """
     value = f"p.frontmatter ->> '$.{key}'"
     return f"""CASE WHEN instr(p.frontmatter, '"{key}"') THEN {_first_day(f"({value})")} END"""
 
 
 def _whole_day(day: str) -> str:
-    """A day, or the first one of a month."""
+    """Return an SQL expression for `day`, with a month replaced by its first day."""
     return f"substr(({day}) || '-01', 1, 10)"
 
 
 OWN_DAY = f"coalesce({_frontmatter_day('date')}, {_first_day('p.slug')})"
-"""The day that a page p is about; NULL when it does not say."""
+"""SQL expression: the day that page p is about, from its `date` or its slug; NULL if there is none."""
 
 _OTHER_DAYS = f"{_frontmatter_day('updated')}, {_frontmatter_day('created')}, substr(p.updated_at, 1, 10)"
 PAGE_DAY = f"coalesce({OWN_DAY}, {_OTHER_DAYS})"
-"""The day that a page p is of."""
+"""SQL expression: the day of page p, falling back to `updated`, `created` and the time of its last change."""
 
 _FIRST_ENTRY = "(SELECT min(date) FROM timeline_entries WHERE page_id = p.id)"
 
@@ -60,25 +62,26 @@ FIRST_STATED_DAY = "nullif(min({}), '~')".format(
         for each in (_whole_day(OWN_DAY), _whole_day(_frontmatter_day("created")), _FIRST_ENTRY)
     )
 )
-"""The first day that a page p gives as its own: which it is about, on which it was made, or of its first entry."""
+"""SQL expression: the earliest of the day page p is about, its `created` and its first timeline entry; NULL if none.
+"""
 
 WEIGHTS = (2.0, 2.0, 1.0)
-"""Of title, heading path and text, in the ranking by words."""
+"""bm25 weights of title, heading path and text."""
 
 HASH_BYTES = 16
 
 INDEX = "chunk_fts"
 
 NOTEBOOK_WINDOW = "notebook_window"
-"""The setting that holds how notebooks are cut, where somebody wants it otherwise."""
+"""Config key that overrides how pages of notebooks are chunked."""
 
 
 UNCUT_COUNTER = "pages_left_uncut"
-"""How often a page was: whoever knows the number knows whether he has to look at all pages again."""
+"""Config key of a counter of pages left unchunked. If it has changed, all pages have to be checked again."""
 
 
 class ChunkRow(NamedTuple):
-    """A chunk as it is in the database."""
+    """A row of the chunks table."""
 
     id: int
     page_id: int
@@ -93,7 +96,7 @@ class ChunkRow(NamedTuple):
 
 
 class ChunkPlace(NamedTuple):
-    """Where a chunk stands."""
+    """The page of a chunk and its position there."""
 
     page: int
     position: int
@@ -105,7 +108,7 @@ _CHUNK_COLUMNS = (
 
 
 def content_hash(title: str, cut: "Chunk") -> bytes:
-    """The name of what a model reads of a chunk."""
+    """Return the hash of the text that is embedded for a chunk."""
     text = chunker.chunk_embedding_text(title, cut)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:HASH_BYTES]
 
@@ -114,25 +117,25 @@ def content_hash(title: str, cut: "Chunk") -> bytes:
 
 
 class _UncutPages(NamedTuple):
-    """Which pages are uncut, and in which state of the memory that was found out."""
+    """Cached list of pages without chunks, and the database state it was computed from."""
 
     pages: list[int]
     last: int
-    """The newest page."""
+    """Highest page id so far."""
     left: str
-    """How often a page was left uncut."""
+    """Value of UNCUT_COUNTER."""
 
 
 def uncut_pages(db: "Database") -> list[int]:
-    """Pages with a text but without chunks, those that changed last first."""
-    # Every question asks. To look at every page takes long in a large memory, and is needed once.
+    """Return pages with text but without chunks, most recently changed first."""
+    # Called for every search. Checking every page is slow in a large memory, so it is done once and then updated.
     return db.known("uncut pages", lambda: _find_uncut(db), lambda seen: _update_uncut(db, seen)).pages
 
 
 def _find_uncut(db: "Database", above: int = 0, among: str = "[]") -> _UncutPages:
-    """The uncut ones above an id, and among some others."""
+    """Return the unchunked pages with ids above `above`, or in the JSON list `among`."""
     rows = db.rows(
-        # Which have none is asked of a narrow index; only of those is the text looked at.
+        # Find pages without chunks through a narrow index, and read the text of those only.
         "SELECT pages.id FROM (SELECT id AS bare FROM pages INDEXED BY pages_by_filter"
         " WHERE id > ?1 AND quarantined_at IS NULL AND NOT EXISTS"
         " (SELECT 1 FROM chunks WHERE page_id = pages.id) UNION SELECT value FROM json_each(?2)"
@@ -155,14 +158,14 @@ def _uncut_state(db: "Database") -> tuple[int, str]:
 
 
 def _update_uncut(db: "Database", seen: _UncutPages) -> _UncutPages:
-    """The same after a write: only new pages, and whoever leaves one uncut says so, can have come to it."""
+    """Update the list after a write. Only new pages can have joined it, unless UNCUT_COUNTER has changed."""
     if _uncut_state(db)[1] != seen.left:
         return _find_uncut(db)
     return _find_uncut(db, seen.last, str(seen.pages))
 
 
 def write_pages(tx: "apsw.Connection", page_ids: list[int]) -> None:
-    """Make the chunks of pages from what they say now."""
+    """Chunk these pages from their current text."""
     for page_id in page_ids:
         for title, truth, timeline in tx.execute(
             "SELECT title, compiled_truth, timeline FROM pages WHERE id = ? AND quarantined_at IS NULL",
@@ -172,7 +175,7 @@ def write_pages(tx: "apsw.Connection", page_ids: list[int]) -> None:
 
 
 def leave_uncut(tx: "apsw.Connection", page_id: int) -> None:
-    """Leave a page uncut: what its chunks said is no longer so."""
+    """Delete the chunks of a page, which are out of date, and count it in UNCUT_COUNTER."""
     tx.execute("DELETE FROM chunks WHERE page_id = ?", (page_id,))
     tx.execute(
         "INSERT INTO quaid_config (key, value) VALUES (?, '1')"
@@ -182,7 +185,7 @@ def leave_uncut(tx: "apsw.Connection", page_id: int) -> None:
 
 
 def write(tx: "apsw.Connection", page_id: int, title: str, truth: str, timeline: str) -> None:
-    """Make the rows of a page those of its texts."""
+    """Write the chunks of a page, keeping the rows of unchanged ones."""
     present: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
     for chunk_id, index, start_line, end_line, *content in tx.execute(
         "SELECT id, chunk_index, start_line, end_line, content_hash, chunk_type, heading_path, chunk_text,"
@@ -194,7 +197,7 @@ def write(tx: "apsw.Connection", page_id: int, title: str, truth: str, timeline:
     new: list[tuple[int, bytes, Chunk]] = []
     for index, cut in enumerate(chunker.chunk_page(truth, timeline, strategy(tx, page_id))):
         hash_ = content_hash(title, cut)
-        # The hash is of what a model reads, which leaves some headings out.
+        # The hash alone is not enough: the embedded text leaves out some headings.
         rows = present.get((hash_, cut.kind, cut.heading_path, cut.text, cut.tokens, cut.date))
         if rows:
             chunk_id, *place = rows.pop()
@@ -214,7 +217,7 @@ def write(tx: "apsw.Connection", page_id: int, title: str, truth: str, timeline:
 def _insert_chunks(
     tx: "apsw.Connection", page_id: int, title: str, new: "list[tuple[int, bytes, Chunk]]"
 ) -> None:
-    # Ids are never used twice, so the next ones are known before the rows are there.
+    # Ids are never reused, so the next ones are known before the insert.
     last = tx.execute("SELECT seq FROM sqlite_sequence WHERE name = 'chunks'").fetchone()
     first = 1 + (int(last[0]) if last else 0)
     tx.executemany(
@@ -234,7 +237,7 @@ def _insert_chunks(
 
 
 def index_words(tx: "apsw.Connection", rows: list[tuple[int, str, str, str]]) -> None:
-    """Put the words of chunks into the index: of each its id, title, heading path and text."""
+    """Add chunks, given as (id, title, heading path, text), to the full-text index."""
     tx.executemany(
         "INSERT INTO chunk_fts (rowid, title, heading_path, chunk_text) VALUES (?, ?, ?, ?)",
         [(chunk_id, *[_cut_words(text) for text in texts]) for chunk_id, *texts in rows],
@@ -242,7 +245,7 @@ def index_words(tx: "apsw.Connection", rows: list[tuple[int, str, str, str]]) ->
 
 
 def index_all_words(tx: "apsw.Connection") -> None:
-    """Make the index of words anew from the chunks that are there."""
+    """Rebuild the full-text index from the chunks."""
     tx.execute("INSERT INTO chunk_fts (chunk_fts) VALUES ('delete-all')")
     last: Any = 0
     while some := tx.execute(
@@ -259,7 +262,7 @@ def _cut_words(text: str) -> str:
 
 
 def strategy(tx: "apsw.Connection", page_id: int) -> str:
-    """How a page is cut: those of a notebook by window, the others as the setting says."""
+    """Return the chunking strategy of a page: as configured; in notebooks, by window unless configured otherwise."""
     found = tx.execute(
         "SELECT coalesce((SELECT coalesce((SELECT value FROM config WHERE key = ?2), 'window')"
         " FROM pages p JOIN collections c ON c.id = p.collection_id WHERE p.id = ?1 AND c.kind = 'notebook'),"
@@ -280,12 +283,12 @@ def match(
     limit: int,
     weights: tuple[float, float, float] = WEIGHTS,
 ) -> list[tuple[int, int, float]]:
-    """The best matches: chunk, page and score, higher is better.
+    """Return the best matches as (chunk id, page id, score); higher is better.
 
-    The expression holds words and pairs of characters as store.words stores them, each quoted.
+    `expression` is an FTS5 query of quoted words and character pairs.
     """
     allowed, values = chunk_filter(filters)
-    # Ordering by the function keeps a heap of `limit` rows; ordering by FTS5's own rank sorts all of them.
+    # Ordering by the function keeps a heap of `limit` rows; ordering by FTS5's rank column sorts all rows.
     found = db.rows(
         f"SELECT rowid, -bm25(chunk_fts, ?, ?, ?) AS score FROM chunk_fts WHERE chunk_fts MATCH ?{allowed}"  # noqa: S608
         " ORDER BY score DESC, rowid DESC LIMIT ?",
@@ -298,8 +301,8 @@ def match(
 def scores_of(
     db: "Database", expression: str, chunk_ids: list[int], weights: tuple[float, float, float] = WEIGHTS
 ) -> dict[int, float]:
-    """How well these chunks match; those that do not are left out."""
-    # Without the plus FTS5 would begin a new search for every id.
+    """Return the scores of those chunks that match."""
+    # The unary plus prevents FTS5 from starting a new search for every id.
     return dict(
         db.rows(
             "SELECT rowid, -bm25(chunk_fts, ?, ?, ?) FROM chunk_fts WHERE chunk_fts MATCH ?"
@@ -310,7 +313,7 @@ def scores_of(
 
 
 def chunk_filter(filters: "SearchFilters", chunk_id: str = "chunk_fts.rowid") -> tuple[str, tuple[str, ...]]:
-    """What stands behind a WHERE so that only chunks of the wanted pages and days are found."""
+    """Return an SQL condition, starting with AND, that selects the chunks the filters allow, and its parameters."""
     conditions, values = page_conditions(filters)
     if not conditions:
         return "", ()
@@ -322,14 +325,14 @@ def chunk_filter(filters: "SearchFilters", chunk_id: str = "chunk_fts.rowid") ->
 
 
 def page_index_hint(filters: "SearchFilters") -> str:
-    """How pages p are looked up: in an index that has all that is asked, unless the day of the page is asked."""
+    """Return an index hint for pages p. The index covers all filters except those by day."""
     return "" if filters.since or filters.until else " INDEXED BY pages_by_filter"
 
 
 def page_conditions(filters: "SearchFilters", day: str = PAGE_DAY) -> tuple[str, tuple[str, ...]]:
-    """The filters as conditions on a chunk c and its page p; "" when there are none.
+    """Return the filters as SQL conditions on a chunk c and its page p, and their parameters; "" without filters.
 
-    `day` is how the day of the page is found.
+    `day` is the SQL expression for the day of the page.
     """
     given = {name: value for name, value in filters._asdict().items() if value is not None}
     return " AND ".join([_FILTER_CONDITIONS[name].replace("{day}", day) for name in given]), tuple(
@@ -342,7 +345,8 @@ _FILTER_CONDITIONS = {
     "wing": "p.wing = ?",
     "tag": "p.id IN (SELECT page_id FROM tags WHERE tag = ?)",
     "collection": "p.collection_id = (SELECT id FROM collections WHERE name = ?)",
-    # A month reaches to its end, and what comes behind a day does not matter.
+    # For `since`, a month counts until its end: "2024-03-31" compares like a day, and a suffix after a day has no
+    # effect.
     "since": "coalesce(c.date, {day}) || '-31' >= ?",
     "until": "coalesce(c.date, {day}) <= ?",
 }
@@ -352,7 +356,7 @@ _FILTER_CONDITIONS = {
 
 
 def load(db: "Database", chunk_ids: list[int]) -> list[ChunkRow]:
-    """These chunks, in the order in which they are asked for; those that are gone are left out."""
+    """Return these chunks in the given order. Missing ones are skipped."""
     rows = db.rows(
         f"SELECT {_CHUNK_COLUMNS} FROM chunks WHERE id IN (SELECT value FROM json_each(?))",  # noqa: S608
         (str(chunk_ids),),
@@ -362,13 +366,13 @@ def load(db: "Database", chunk_ids: list[int]) -> list[ChunkRow]:
 
 
 def of_page(db: "Database", page_id: int) -> list[ChunkRow]:
-    """All chunks of a page, in their order."""
+    """Return all chunks of a page in order."""
     rows = db.rows(f"SELECT {_CHUNK_COLUMNS} FROM chunks WHERE page_id = ? ORDER BY chunk_index", (page_id,))  # noqa: S608
     return [ChunkRow(*row) for row in rows]
 
 
 def chunks_of_pages(db: "Database", page_ids: list[int], limit: int) -> dict[int, int]:
-    """The chunks of these pages, page by page in their order, each with its page."""
+    """Return chunk id to page id for the chunks of these pages, in page order."""
     rows = db.rows(
         "SELECT c.id, c.page_id FROM json_each(?) AS wanted"
         " CROSS JOIN chunks AS c INDEXED BY chunks_by_page ON c.page_id = wanted.value LIMIT ?",
@@ -378,7 +382,7 @@ def chunks_of_pages(db: "Database", page_ids: list[int], limit: int) -> dict[int
 
 
 def places(db: "Database", chunk_ids: list[int]) -> dict[int, ChunkPlace]:
-    """The page of each chunk and its place there."""
+    """Return the page and position of each chunk."""
     rows = db.rows(
         "SELECT id, page_id, chunk_index FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
         (str(chunk_ids),),
@@ -387,7 +391,7 @@ def places(db: "Database", chunk_ids: list[int]) -> dict[int, ChunkPlace]:
 
 
 def neighbours(db: "Database", chunk_ids: list[int], reach: int = 2) -> dict[int, tuple[int, int]]:
-    """The page and place of these chunks, and of those at most `reach` places away on the same page."""
+    """Return page and position of these chunks, and of those at most `reach` positions away on the same page."""
     rows = db.rows(
         "SELECT near.id, near.page_id, near.chunk_index FROM json_each(?) AS wanted"
         " CROSS JOIN chunks AS c ON c.id = wanted.value"
@@ -395,17 +399,17 @@ def neighbours(db: "Database", chunk_ids: list[int], reach: int = 2) -> dict[int
         " AND near.chunk_index BETWEEN c.chunk_index - ? AND c.chunk_index + ?",
         (str(chunk_ids), reach, reach),
     )
-    return {row[0]: row[1:] for row in rows}  # a thousand of them: plain tuples
+    return {row[0]: row[1:] for row in rows}  # plain tuples, because there can be a thousand of them
 
 
 def count(db: "Database") -> int:
-    """How many chunks there are."""
+    """Return the number of chunks."""
     row = db.one("SELECT count(*) FROM chunks")
     return int(row[0]) if row else 0
 
 
 def tokens(db: "Database", chunk_ids: list[int] | None = None) -> int:
-    """How long these chunks are together, or all of them."""
+    """Return the total token count of these chunks, or of all chunks."""
     among = "" if chunk_ids is None else " WHERE id IN (SELECT value FROM json_each(?))"
     values = () if chunk_ids is None else (str(chunk_ids),)
     row = db.one(f"SELECT sum(token_count) FROM chunks{among}", values)  # noqa: S608
@@ -413,13 +417,13 @@ def tokens(db: "Database", chunk_ids: list[int] | None = None) -> int:
 
 
 def highest_id(db: "Database") -> int:
-    """The id of the newest chunk, which is at least their number; 0 when there is none."""
+    """Return the highest chunk id, an upper bound for the number of chunks, or 0."""
     row = db.one("SELECT max(id) FROM chunks")
     return row[0] or 0 if row else 0
 
 
 def chunks_in_period(db: "Database", start: str, end: str, filters: "SearchFilters", limit: int) -> list[int]:
-    """Chunks of the timeline whose date falls between two days, the newest first."""
+    """Return timeline chunks dated between two days, newest first."""
     allowed, values = chunk_filter(filters, "dated.id")
     rows = db.rows(
         "SELECT dated.id FROM chunks AS dated WHERE dated.date BETWEEN ? AND ?"  # noqa: S608
@@ -432,10 +436,7 @@ def chunks_in_period(db: "Database", start: str, end: str, filters: "SearchFilte
 def first_chunks_in_period(
     db: "Database", start: str, end: str, filters: "SearchFilters", limit: int
 ) -> list[int]:
-    """The first chunk of each page that is about a day between the two, or a month that reaches there.
-
-    The newest come first.
-    """
+    """Return the first chunk of each page about a day in the period, or a month overlapping it, newest first."""
     allowed, values = chunk_filter(filters, "first.id")
     rows = db.rows(
         f"SELECT first.id, {OWN_DAY} AS day FROM pages AS p CROSS JOIN chunks AS first"  # noqa: S608
@@ -449,7 +450,7 @@ def first_chunks_in_period(
 
 
 def chunk_dates(db: "Database", chunk_ids: list[int]) -> dict[int, str]:
-    """The dates of those chunks that have one."""
+    """Return the dates of those chunks that have one."""
     rows = db.rows(
         "SELECT id, date FROM chunks WHERE date IS NOT NULL AND id IN (SELECT value FROM json_each(?))",
         (str(chunk_ids),),
@@ -458,7 +459,7 @@ def chunk_dates(db: "Database", chunk_ids: list[int]) -> dict[int, str]:
 
 
 def page_dates(db: "Database", page_ids: list[int]) -> dict[int, str]:
-    """The date of each page that has one: its front matter's, else the one in its slug; a day or a month."""
+    """Return the date of each page that has one, from its front matter or else its slug; a day or a month."""
     rows = db.rows(
         f"SELECT p.id, {OWN_DAY} AS day FROM json_each(?) AS wanted CROSS JOIN pages AS p ON p.id = wanted.value",  # noqa: S608
         (str(page_ids),),
@@ -467,7 +468,7 @@ def page_dates(db: "Database", page_ids: list[int]) -> dict[int, str]:
 
 
 def first_chunks_of_pages(db: "Database", page_ids: list[int], filters: "SearchFilters") -> dict[int, int]:
-    """The first chunk of each of these pages that the filters allow; pages without one are left out."""
+    """Return the first chunk of each of these pages that passes the filters. Pages without one are left out."""
     conditions, values = page_conditions(filters)
     rows = db.rows(
         "SELECT c.page_id, c.id, min(c.chunk_index) FROM json_each(?) AS wanted"  # noqa: S608
