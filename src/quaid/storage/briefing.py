@@ -85,8 +85,7 @@ class BriefingSection(NamedTuple):
 
 
 def superseded_facts(db: "Database", since: str, first: str, limit: int) -> BriefingSection:
-    """Return facts superseded since `since`, if they were known before it or their successor is valid from `first` or
-    later.
+    """Return facts superseded since `since` that were known before or whose successor starts on `first` or later.
 
     A history recorded all at once, such as a career, is not a change and is left out.
     """
