@@ -52,7 +52,7 @@ class _ErrorTranslation:
         pass
 
 
-class translate_sqlite_errors(_ErrorTranslation):  # noqa: N801 - it is read behind `with`
+class translate_sqlite_errors(_ErrorTranslation):  # noqa: N801 - used in `with` statements
     """Translate SQLite errors about the database at `path` into errors of quaid.errors."""
 
     def __exit__(
