@@ -1,4 +1,4 @@
-"""Contradictions: store them with their evidence, and load the snapshot in which they are searched."""
+"""Contradictions: store them with their evidence, and load the snapshot that is searched for them."""
 
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class EvidenceQuote(NamedTuple):
-    """One side of a contradiction. What is behind the source is missing in findings of earlier releases."""
+    """One side of a contradiction. Findings of earlier releases lack the fields after `source`."""
 
     slug: str
     part: str
@@ -30,15 +30,15 @@ class EvidenceQuote(NamedTuple):
     quote: str
     source: str
     title: str = ""
-    """Of the page."""
+    """Title of the page."""
     says: str = ""
-    """What a fact or a link says, as in lives_in Oslo; a text says it in its own words."""
+    """The statement of a fact or link, such as "lives_in Oslo"; empty for text, which is quoted instead."""
     since: str | None = None
     until: str | None = None
 
     @property
     def is_written(self) -> bool:
-        """Whether the words stand in the text of the page."""
+        """Return True if the quote is from the text of the page."""
         return self.part in ("truth", "timeline", "frontmatter")
 
 
@@ -48,10 +48,10 @@ class _QuotedPage(NamedTuple):
     truth: str
     timeline: str
     changed_at: tuple[str, str]
-    """When the truth and the timeline last changed."""
+    """Times of the last change of truth and timeline."""
 
     def as_of(self, time: str) -> tuple[str, str]:
-        """The halves that have not changed since a time; "" in the place of one that has."""
+        """Return truth and timeline, with "" for each that has changed since `time`."""
         truth_changed, timeline_changed = (bool(time) and changed > time for changed in self.changed_at)
         return "" if truth_changed else self.truth, "" if timeline_changed else self.timeline
 
@@ -59,10 +59,10 @@ class _QuotedPage(NamedTuple):
 def quote_evidence(
     db: "Database", cites: "Sequence[Citation]", *, today: bool = False
 ) -> list[EvidenceQuote]:
-    """Where each of these stands, with its words.
+    """Return the location and the quote of each citation.
 
-    A fact without evidence is quoted from a text that is as it was when the fact was written down, or, with `today`,
-    from whatever mentions its object now.
+    A fact without evidence is quoted from text that has not changed since the fact was recorded, or, with `today`,
+    from any current text that mentions its object.
     """
     pages = sorted({each.page_id for each in cites})
     texts = {
@@ -86,7 +86,7 @@ def _as_of_today(cite: "Citation") -> "Citation":
 def _quote_side(cite: "Citation", page: _QuotedPage) -> EvidenceQuote:
     more = (page.title, cite.says, cite.since, cite.until)
     if cite.part in ("truth", "timeline") and not cite.quote:
-        # A stale page: what its halves begin or end with.
+        # A stale page: quote its first line of truth, or its newest timeline entry.
         lines = (page.truth if cite.part == "truth" else page.timeline).split("\n")
         line, quote = _first_telling_line(lines, cite.part)
         return EvidenceQuote(page.address, cite.part, line, quote, cite.source, *more)
@@ -97,13 +97,13 @@ def _quote_side(cite: "Citation", page: _QuotedPage) -> EvidenceQuote:
     place = facts.find_quote(*page.as_of(cite.recorded_at), cite.needles)
     if place and not (
         cite.recorded_at and departures.may_mention_departure(place.quote)
-    ):  # "left Brex" does not say "is at Brex"
+    ):  # "left Brex" is not evidence for "is at Brex"
         return EvidenceQuote(page.address, place.part, place.line, place.quote, cite.source, *more)
     return EvidenceQuote(page.address, "facts", None, cite.quote, cite.source, *more)
 
 
 def _first_telling_line(lines: list[str], part: str) -> tuple[int | None, str]:
-    """The first line that says something beyond a heading; of a timeline the newest entry."""
+    """Return the first non-empty line that is not a heading, or the newest entry of a timeline."""
     if part == "timeline":
         entries = timeline.parse("\n".join(lines))
         if entries:
@@ -122,17 +122,17 @@ _QUOTED_PAGES = (
 )
 
 MOST_NAMING = 200
-"""Texts that are read because they name a page."""
+"""Maximum number of pages read because their text contains the title of a page."""
 
 LAST_CHECK_KEY = "checked_at"
-"""Under which key it is kept when the whole memory was looked at."""
+"""Key in quaid_config of the time of the last check of the whole memory."""
 
 PAGES_PER_BATCH = 500
-"""Pages whose texts are held at once."""
+"""Number of pages whose text is held in memory at once."""
 
 
 class Contradiction(NamedTuple):
-    """A contradiction as it is kept."""
+    """A stored contradiction."""
 
     id: int
     type: str
@@ -146,7 +146,7 @@ class Contradiction(NamedTuple):
 
 
 def full_snapshot(db: "Database", today: str) -> Snapshot:
-    """Everything."""
+    """Return a snapshot of the whole memory."""
     links = "l.to_page_id IS NOT NULL AND l.relationship <> 'mentions'"
     return Snapshot(
         pages={row[0]: PageInfo(*row[1:]) for row in db.rows(_PAGES)},
@@ -161,11 +161,13 @@ def full_snapshot(db: "Database", today: str) -> Snapshot:
 
 
 def snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> Snapshot:
-    """What belongs to some pages: facts on them and about their subjects, links, texts that speak of them."""
+    """Return a snapshot of some pages: their facts and those about their subjects, links, and texts that mention
+    them.
+    """
     roots = sorted(set(page_ids))
     texts = list(_select_texts(db, sorted(_related_pages(db, roots))))
     keys = {key for (key,) in db.rows(_SUBJECTS, (str(roots),))}
-    for text in texts:  # whoever a text names may be the one who left
+    for text in texts:  # a person named in such a text may be the one who left
         for half in (text.truth, text.timeline):
             if may_mention_departure(half):
                 keys |= candidate_names(half)
@@ -196,7 +198,7 @@ def snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> Sn
 
 
 def _related_pages(db: "Database", roots: list[int]) -> set[int]:
-    """The pages, and those that link to them, name them, or were found to speak of them before."""
+    """Return these pages and those that link to them, contain their titles, or are cited in their contradictions."""
     found = set(roots) | {each for (each,) in db.rows(_READERS, (str(roots),))}
     for (title,) in db.rows(
         "SELECT p.title FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value", (str(roots),)
@@ -208,7 +210,7 @@ def _related_pages(db: "Database", roots: list[int]) -> set[int]:
 
 
 def affected_pages(db: "Database", page_id: int) -> list[int]:
-    """A page, and the pages whose open contradictions cite it."""
+    """Return a page and the pages whose open contradictions cite it."""
     rows = db.rows(
         "SELECT page_id FROM contradictions WHERE other_page_id = ? AND resolved_at IS NULL", (page_id,)
     )
@@ -216,7 +218,10 @@ def affected_pages(db: "Database", page_id: int) -> list[int]:
 
 
 def evidence_json(db: "Database", findings: list[ContradictionFinding]) -> dict[str, str]:
-    """Both sides of each finding as JSON, with the lines in which the words stand, by fingerprint."""
+    """Return both sides of each finding as JSON with quotes and lines, by fingerprint.
+
+    Resolved findings are skipped.
+    """
     settled = {
         key for (key,) in db.rows("SELECT fingerprint FROM contradictions WHERE resolved_at IS NOT NULL")
     }
@@ -232,7 +237,7 @@ def evidence_json(db: "Database", findings: list[ContradictionFinding]) -> dict[
 
 
 def known_findings(db: "Database") -> dict[str, tuple[int, str, str | None]]:
-    """The id of each finding by its fingerprint, when it was found, and when it was settled."""
+    """Return id, detection time and resolution time of each finding by fingerprint."""
     rows = db.rows(
         "SELECT fingerprint, id, detected_at, resolved_at FROM contradictions WHERE fingerprint IS NOT NULL"
     )
@@ -240,7 +245,7 @@ def known_findings(db: "Database") -> dict[str, tuple[int, str, str | None]]:
 
 
 def last_check(db: "Database") -> str | None:
-    """When the whole memory was looked at last."""
+    """Return the time of the last check of the whole memory, or None."""
     row = db.one("SELECT value FROM quaid_config WHERE key = ?", (LAST_CHECK_KEY,))
     return str(row[0]) if row else None
 
@@ -253,9 +258,10 @@ def record(
     type: str | None,
     now: str,
 ) -> None:
-    """Keep what was found, each once; drop open ones that were not found again. Resolved ones stay as they are.
+    """Insert or update findings, and delete open ones that were not found again. Resolved ones are not changed.
 
-    `told` is their evidence. `page_ids` and `type` say what was looked at: nothing else is dropped.
+    `told` maps fingerprints to evidence as JSON. `page_ids` and `type` are the scope of the check; contradictions
+    outside of it are not deleted.
     """
     there = {
         row[0]: row[1:]
@@ -293,7 +299,7 @@ def record(
 
 
 def listing(db: "Database", page_id: int | None, type: str | None, limit: int) -> list[Contradiction]:
-    """Open contradictions, the newest first."""
+    """Return open contradictions, newest first."""
     where = (
         "x.resolved_at IS NULL AND (?1 IS NULL OR ?1 IN (x.page_id, x.other_page_id))"
         " AND (?2 IS NULL OR x.type = ?2)"
@@ -302,7 +308,7 @@ def listing(db: "Database", page_id: int | None, type: str | None, limit: int) -
 
 
 def count(db: "Database", page_id: int | None, type: str | None) -> int:
-    """How many open contradictions there are."""
+    """Return the number of open contradictions."""
     row = db.one(
         "SELECT count(*) FROM contradictions AS x JOIN pages AS p ON p.id = x.page_id AND p.quarantined_at IS NULL"
         " WHERE x.resolved_at IS NULL AND (?1 IS NULL OR ?1 IN (x.page_id, x.other_page_id))"
@@ -313,7 +319,7 @@ def count(db: "Database", page_id: int | None, type: str | None) -> int:
 
 
 def cause(db: "Database", contradiction_id: int) -> tuple[str | None, list[int]]:
-    """By what a contradiction is known again, and the pages where its cause is to be looked for."""
+    """Return the fingerprint of a contradiction and the pages to check for its cause."""
     row = db.one(
         "SELECT fingerprint, page_id, other_page_id, evidence FROM contradictions WHERE id = ?",
         (contradiction_id,),
@@ -330,7 +336,7 @@ def cause(db: "Database", contradiction_id: int) -> tuple[str | None, list[int]]
 
 
 def require(db: "Database", contradiction_id: int) -> Contradiction:
-    """A contradiction by its id."""
+    """Return a contradiction by id, or raise NotFound."""
     found = _select_contradictions(db, "x.id = ?", (contradiction_id,), 1)
     if not found:
         raise NotFound(what="contradiction", name=contradiction_id, hint=" `quaid check` shows the ids.")
@@ -338,7 +344,7 @@ def require(db: "Database", contradiction_id: int) -> Contradiction:
 
 
 def resolve(tx: "apsw.Connection", contradiction_id: int, note: str, now: str) -> None:
-    """Say that a contradiction is settled, and how. An earlier note stays unless there is a new one."""
+    """Mark a contradiction as resolved. An existing note is kept if `note` is empty."""
     tx.execute(
         "UPDATE contradictions SET resolved_at = coalesce(resolved_at, ?),"
         " resolution = coalesce(nullif(?, ''), resolution) WHERE id = ?",
@@ -373,7 +379,7 @@ def _select_facts(db: "Database", where: str, values: tuple[Any, ...]) -> list[S
     superseded = {
         each
         for (each,) in db.rows(
-            # One of which somebody says that it went on beside its successor is still to be looked at.
+            # A fact that was recorded as valid beyond the start of its successor is not treated as superseded.
             "SELECT o.id FROM assertions AS n JOIN assertions AS o ON o.id = n.supersedes_id"
             " WHERE o.valid_until IS NULL OR n.valid_from IS NULL"
             " OR o.valid_until <= max(n.valid_from, coalesce(o.valid_from, ''))"
@@ -383,7 +389,7 @@ def _select_facts(db: "Database", where: str, values: tuple[Any, ...]) -> list[S
 
 
 def _select_texts(db: "Database", page_ids: list[int] | None) -> "Iterator[SnapshotText]":
-    """Texts in batches, so that a large memory is never held whole."""
+    """Yield texts in batches, to limit memory use."""
     wanted = page_ids
     if wanted is None:
         wanted = [
@@ -399,7 +405,7 @@ def _select_texts(db: "Database", page_ids: list[int] | None) -> "Iterator[Snaps
 
 
 def _select_ages(db: "Database", page_ids: list[int] | None) -> list[PageAge]:
-    """Pages with evidence newer than their truth, and when a person last settled that."""
+    """Return pages whose timeline is newer than their truth, and when a stale finding on each was last resolved."""
     rows = db.rows(
         "SELECT p.id, p.truth_updated_at, p.timeline_updated_at, (SELECT max(x.resolved_at) FROM contradictions AS x"
         " WHERE x.page_id = p.id AND x.type = 'stale') FROM pages AS p WHERE p.quarantined_at IS NULL"
@@ -428,7 +434,7 @@ _NAMES = (
     " WHERE p.quarantined_at IS NULL"
 )
 _NAMES_NEAR = (
-    # Whoever shares a name with one of these pages must be seen too: a name of two pages means neither.
+    # Include other pages that share a name with one of these: a name shared by two pages is ambiguous.
     "SELECT DISTINCT m.name, m.page_id, m.kind FROM json_each(?) AS w CROSS JOIN page_names AS n"
     " ON n.page_id = w.value CROSS JOIN page_names AS m ON m.name = n.name JOIN pages AS p ON p.id = m.page_id"
     " AND p.quarantined_at IS NULL"
