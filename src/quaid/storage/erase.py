@@ -1,7 +1,7 @@
-"""Remove pages: quarantine, discard, or erase every trace and search for remnants.
+"""Remove pages: quarantine, discard, or erase all traces and search for remnants.
 
-Deleted rows leave free space in the file, words stay in the segments of an index until these are merged, and the WAL
-keeps what it held until it is emptied.
+Deleted rows leave their content in free space of the file, words stay in the segments of an index until these are
+merged, and the WAL keeps its content until it is truncated.
 """
 
 import json
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database
 
 QUARANTINE_DAYS = 30
-"""How long a page waits before it is discarded."""
+"""Days after which a quarantined page is discarded."""
 
 _QUARANTINED_SQL = (
     "SELECT p.id, p.uuid, p.slug, p.title, c.name, r.file_path, p.quarantined_at,"
@@ -34,7 +34,7 @@ _QUARANTINED_SQL = (
 
 
 class QuarantinedPage(NamedTuple):
-    """A quarantined page, with what no file can give back."""
+    """A quarantined page, with the number of its rows that cannot be restored from a file."""
 
     id: int
     uuid: str
@@ -42,7 +42,7 @@ class QuarantinedPage(NamedTuple):
     title: str
     collection: str
     path: str | None
-    """Where its file was."""
+    """Path of its former file."""
     quarantined_at: str
     links: int
     assertions: int
@@ -55,12 +55,12 @@ class QuarantinedPage(NamedTuple):
 
     @property
     def is_safe(self) -> bool:
-        """Whether nothing is lost when it goes: all of it was in its file, or it was written out."""
+        """Return True if discarding it loses nothing: all of it was in its file, or it was exported."""
         return self.exported_to is not None or not self.is_only_here
 
 
 class QuarantinedLink(NamedTuple):
-    """A link that somebody added, with both its ends."""
+    """A link added by hand, with both of its pages."""
 
     id: int
     from_page: str
@@ -73,7 +73,7 @@ class QuarantinedLink(NamedTuple):
 
 
 def quarantine_page(tx: "apsw.Connection", page_id: int, now: str) -> None:
-    """Hide a page. Links of other texts look for another page of its name."""
+    """Hide a page. Links in other texts are resolved again, to other pages with its names."""
     tx.execute(
         "UPDATE pages SET quarantined_at = ?1, updated_at = ?1, version = version + 1 WHERE id = ?2",
         (now, page_id),
@@ -82,7 +82,7 @@ def quarantine_page(tx: "apsw.Connection", page_id: int, now: str) -> None:
 
 
 def quarantined_pages(db: "Database", collection_id: int | None = None) -> list[QuarantinedPage]:
-    """The quarantined pages, the newest first."""
+    """Return the quarantined pages, newest first."""
     rows = db.rows(
         f"{_QUARANTINED_SQL} (?1 IS NULL OR c.id = ?1) ORDER BY p.quarantined_at DESC, p.slug, c.id",
         (collection_id,),
@@ -91,7 +91,7 @@ def quarantined_pages(db: "Database", collection_id: int | None = None) -> list[
 
 
 def find_quarantined(db: "Database", slug: str, collection: str | None) -> list[QuarantinedPage]:
-    """The quarantined pages of this slug, in one collection or in all."""
+    """Return the quarantined pages with this slug, in one collection or in all."""
     rows = db.rows(
         f"{_QUARANTINED_SQL} p.slug = ?1 AND (?2 IS NULL OR c.name = ?2) ORDER BY c.id", (slug, collection)
     )
@@ -99,7 +99,7 @@ def find_quarantined(db: "Database", slug: str, collection: str | None) -> list[
 
 
 def quarantined_bytes(db: "Database", page_id: int) -> bytes | None:
-    """What the page's file said when it was last read."""
+    """Return the content of the page's file when it was last read, or None."""
     row = db.one(
         "SELECT raw_bytes FROM raw_imports WHERE page_id = ? ORDER BY is_active DESC, id DESC LIMIT 1",
         (page_id,),
@@ -108,7 +108,7 @@ def quarantined_bytes(db: "Database", page_id: int) -> bytes | None:
 
 
 def added_links_of(db: "Database", page_id: int) -> list[QuarantinedLink]:
-    """The links from and to a page that no text makes."""
+    """Return the links from and to a page that were added by hand, not derived from text."""
     rows = db.rows(
         "SELECT l.id, ca.name || '::' || a.slug, cb.name || '::' || b.slug, l.relationship, l.valid_from,"
         " l.valid_until, l.context, l.created_at FROM links l JOIN pages a ON a.id = l.from_page_id"
@@ -121,7 +121,7 @@ def added_links_of(db: "Database", page_id: int) -> list[QuarantinedLink]:
 
 
 def mark_exported(tx: "apsw.Connection", chosen: list[QuarantinedPage], path: str, now: str) -> None:
-    """Remember that pages were written out, and where to."""
+    """Record that pages were exported to `path`."""
     tx.executemany(
         "INSERT OR REPLACE INTO quarantine_exports (page_id, collection_id, slug, quarantined_at, exported_at, path)"
         " SELECT id, collection_id, slug, quarantined_at, ?, ? FROM pages WHERE id = ? AND quarantined_at = ?",
@@ -130,7 +130,7 @@ def mark_exported(tx: "apsw.Connection", chosen: list[QuarantinedPage], path: st
 
 
 def discard_page(tx: "apsw.Connection", page_id: int) -> None:
-    """Let a page go for good, and its history with it, but for the bytes that an import stands for."""
+    """Delete a page with its history, except for raw bytes that an import still refers to."""
     names = links.detach_page(tx, page_id)
     tx.execute(
         "UPDATE raw_imports SET page_id = NULL, is_active = 0 WHERE page_id = ?"
@@ -142,7 +142,10 @@ def discard_page(tx: "apsw.Connection", page_id: int) -> None:
 
 
 def clear_collection(tx: "apsw.Connection", db: "Database", collection_id: int, now: str) -> tuple[int, int]:
-    """Let all pages of a collection go, but those with something that is only here. How many went and stayed."""
+    """Discard all pages of a collection, except those with data that is in no file, which are quarantined.
+
+    Return the numbers of discarded and kept pages.
+    """
     shown = [
         int(row[0]) for row in tx.execute("SELECT id FROM pages WHERE collection_id = ?", (collection_id,))
     ]
@@ -161,7 +164,7 @@ def clear_collection(tx: "apsw.Connection", db: "Database", collection_id: int, 
 
 
 def expired_pages(tx: "apsw.Connection", collection_id: int, before: str) -> list[QuarantinedPage]:
-    """Pages whose time in quarantine is over."""
+    """Return pages that have been in quarantine since before `before`."""
     rows = tx.execute(
         f"{_QUARANTINED_SQL} p.collection_id = ? AND p.quarantined_at < ?", (collection_id, before)
     )
@@ -175,14 +178,14 @@ def _names_of(tx: "apsw.Connection", page_id: int) -> set[str]:
 PAGE_INDEXES = ("page_fts", "page_fts_unspaced", "chunk_fts")
 READERS_WAIT_MS = 2_000
 VACUUM_IN_MEMORY_BYTES = 512 * 1024 * 1024
-"""A larger file is written anew by way of a temporary file."""
+"""Databases larger than this use a temporary file, not memory, for VACUUM."""
 
 MOST_PLACES = 50
-"""Where else a piece of a page may be named."""
+"""Maximum number of other places reported that contain a probe text."""
 
 
 class EraseTarget(NamedTuple):
-    """A page that is to be forgotten, whatever its state."""
+    """A page to erase, quarantined or not."""
 
     id: int
     collection: str
@@ -195,23 +198,23 @@ class EraseTarget(NamedTuple):
     truth: str
     timeline: str
     former: tuple[str, ...]
-    """Slugs that lead to it."""
+    """Slugs that redirect to it."""
     files: tuple[str, ...]
-    """Paths that it was imported from."""
+    """Paths it was imported from."""
 
 
 class CleanupResult(NamedTuple):
-    """What became of the bytes that deleted rows had."""
+    """Result of removing the content of deleted rows from the file."""
 
     rewritten: bool
-    """Whether the file was written anew."""
+    """Whether VACUUM has rewritten the file."""
     emptied: bool
-    """Whether the log is empty."""
+    """Whether the WAL is empty."""
     problem: str
 
 
 def find_target(db: "Database", slug: str, collection: str) -> EraseTarget | None:
-    """The page with this very slug, quarantined or not."""
+    """Return the page with exactly this slug, quarantined or not."""
     row = db.one(
         "SELECT p.id, c.name, p.slug, p.uuid, p.title, p.version, p.quarantined_at IS NOT NULL, p.frontmatter,"
         " p.compiled_truth, p.timeline, (SELECT json_group_array(slug) FROM redirects WHERE page_id = p.id),"
@@ -226,7 +229,8 @@ def find_target(db: "Database", slug: str, collection: str) -> EraseTarget | Non
     return EraseTarget._make((*row[:6], bool(row[6]), *row[7:10], former, files))
 
 
-# What there is of a page: the layer's name, where it is, and for which of its rows ?1 id, ?2 its slugs, ?3 files.
+# Layers of a page: name, and table with condition. Parameters: ?1 page id, ?2 its slugs, ?3 file paths, as JSON
+# lists.
 _LAYERS: tuple[tuple[str, str], ...] = (
     ("page", "pages WHERE id = ?1"),
     ("redirects", "redirects WHERE page_id = ?1"),
@@ -242,7 +246,7 @@ _LAYERS: tuple[tuple[str, str], ...] = (
      "(iif(json_valid(evidence), evidence, '[]')) WHERE atom IN (SELECT value FROM json_each(?2)))"),
     ("gaps that it answered", "knowledge_gaps WHERE resolved_by_slug IN (SELECT value FROM json_each(?2))"),
     ("raw data", "raw_data WHERE page_id = ?1"),
-    # Its files, its sidecars, and sources that changed this page and no other.
+    # Its files, its sidecars, and sources that changed only this page.
     ("imported files", "raw_imports AS r WHERE page_id = ?1 OR (page_id IS NULL AND (file_path IN"
      " (SELECT value FROM json_each(?3)) OR EXISTS (SELECT 1 FROM ingest_log AS l WHERE l.import_id = r.import_id"
      " AND l.content_hash = r.content_hash AND l.pages_updated = json_array(?1))))"),
@@ -256,7 +260,7 @@ _LAYERS: tuple[tuple[str, str], ...] = (
 def count_layers(
     db: "Database", target: EraseTarget, sidecars: list[str], hashes: list[bytes]
 ) -> list[tuple[str, int]]:
-    """How many rows each layer has of a page."""
+    """Return the number of rows in each layer of a page."""
     values = _layer_values(target, sidecars)
     found = [(name, _count(db, f"SELECT count(*) FROM {where}", values)) for name, where in _LAYERS]  # noqa: S608
     place = [name for name, _ in found].index("chunks") + 1
@@ -264,7 +268,7 @@ def count_layers(
 
 
 def own_content_hashes(db: "Database", page_id: int) -> list[bytes]:
-    """The contents of a page that no other page has."""
+    """Return the content hashes of a page that no other page has."""
     rows = db.rows(
         "SELECT DISTINCT c.content_hash FROM chunks AS c WHERE c.page_id = ?1 AND NOT EXISTS"
         " (SELECT 1 FROM chunks AS o WHERE o.content_hash = c.content_hash AND o.page_id <> ?1)",
@@ -290,7 +294,7 @@ def _layer_values(target: EraseTarget, sidecars: list[str]) -> tuple[Any, ...]:
 
 
 def erase_page(tx: apsw.Connection, target: EraseTarget, sidecars: list[str]) -> None:
-    """Take a page out of every layer. Links of other texts to it lead nowhere afterwards."""
+    """Delete a page from every layer. Links to it in other texts become unresolved."""
     values = _layer_values(target, sidecars)
     layers = dict(_LAYERS)
     hashes = [
@@ -307,10 +311,11 @@ def erase_page(tx: apsw.Connection, target: EraseTarget, sidecars: list[str]) ->
     tx.execute("DELETE FROM pages WHERE id = ?", (target.id,))
     vectors.drop_unused_vectors(tx, hashes)
     links.resolve_again(tx, names)
-    for index in PAGE_INDEXES:  # or deleted words stay in its segments
+    for index in PAGE_INDEXES:  # otherwise deleted words stay in its segments
         tx.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")  # noqa: S608
     if tx.execute("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat4'").fetchone():
-        tx.execute("DELETE FROM sqlite_stat4")  # samples of slugs and names; `quaid compact` takes new ones
+        # contains samples of slugs and names; `quaid compact` collects new ones
+        tx.execute("DELETE FROM sqlite_stat4")
 
 
 _LAYERS_WITHOUT_CASCADE = (
@@ -342,13 +347,13 @@ def _execute_layer(tx: apsw.Connection, sql: str, values: tuple[Any, ...]) -> No
 
 
 def enable_secure_delete(db: "Database") -> None:
-    """From now on, what this connection deletes is overwritten."""
+    """Make this connection overwrite deleted content from now on."""
     with db.lock.turn, translate_sqlite_errors(db.path):
         db.connection.pragma("secure_delete", "ON")
 
 
 def vacuum_and_checkpoint(db: "Database") -> CleanupResult:
-    """Write the file anew without its free space, and empty the log. Whoever reads an older state hinders that."""
+    """Rewrite the file without free space and truncate the WAL. Readers of an older snapshot can prevent this."""
     problem = ""
     rewritten = emptied = False
     connection = db.connection
@@ -379,11 +384,11 @@ def _vacuum(connection: apsw.Connection) -> bool:
     return True
 
 
-# Looking for what is left
+# Searching for remnants
 
 
 def own_words(db: "Database", target: EraseTarget) -> list[str]:
-    """The words, as the index spells them, that no other page has."""
+    """Return the words of a page, as tokenized by the index, that no other page has."""
     aside = apsw.Connection(":memory:")
     for (sql,) in db.rows("SELECT sql FROM sqlite_schema WHERE name = 'page_fts'"):
         aside.execute(str(sql).replace("content = 'searchable_pages', content_rowid = 'id',", ""))
@@ -404,12 +409,12 @@ def own_words(db: "Database", target: EraseTarget) -> list[str]:
 
 
 def count_words_left(db: "Database", words: list[str]) -> int:
-    """How many of these words an index still holds."""
+    """Return how many of these words are still in an index."""
     return sum(any(_index_holds(db, index, word, "[]") for index in PAGE_INDEXES) for word in words)
 
 
 def _index_holds(db: "Database", index: str, word: str, but: str) -> bool:
-    """Return whether a row of an index holds a word; `but` is a JSON list of rows that do not count."""
+    """Return True if an index has a word in a row that is not in the JSON list `but`."""
     sql = "SELECT 1 FROM {} WHERE term = ? AND doc NOT IN (SELECT value FROM json_each(?)) LIMIT 1"
     return bool(_query_vocabulary(db, index, "instance", sql, (word, but)))
 
@@ -417,7 +422,7 @@ def _index_holds(db: "Database", index: str, word: str, but: str) -> bool:
 def _query_vocabulary(
     db: "Database", index: str, shape: str, sql: str, values: tuple[str, ...]
 ) -> list[tuple[Any, ...]]:
-    """Ask the terms of an index; `{}` in the statement stands for them."""
+    """Query the vocabulary of an index; `{}` in `sql` is replaced by its table name."""
     table = f"temp.{shape}s_of_{index}"
     with db.lock.turn, translate_sqlite_errors(db.path):
         db.connection.execute(
@@ -427,15 +432,18 @@ def _query_vocabulary(
 
 
 def places_with_text(db: "Database", piece: str) -> list[str]:
-    """Which rows of any table or terms of any index hold a text, named as a person would: pages by their slugs."""
+    """Return the rows or index terms that contain a text, under readable names, such as slugs for pages."""
     return _rows_with_text(db, piece) or _pages_with_term(db, piece)
 
 
 def _pages_with_term(db: "Database", piece: str) -> list[str]:
-    """The pages whose words an index spells so, in lower case and without endings: it is theirs in the index."""
+    """Return the pages and conversations with an indexed term that contains a text.
+
+    Terms are lower-cased and stemmed.
+    """
     found: dict[str, None] = {}
     for index, named in _INDEX_OWNERS.items():
-        # A term that no row has any more is a remnant: only rows count.
+        # A term without rows is a remnant of an erased page, so only terms with rows count.
         rows = _query_vocabulary(
             db,
             index,
@@ -460,7 +468,7 @@ _INDEX_OWNERS = {
 
 
 def is_in_schema(db: "Database", piece: str) -> bool:
-    """Return whether the definitions of the tables, which are in every memory, hold a text."""
+    """Return True if a table definition contains a text; these are the same in every memory."""
     row = db.one("SELECT 1 FROM sqlite_schema WHERE instr(name, ?1) OR instr(sql, ?1) LIMIT 1", (piece,))
     return row is not None
 
@@ -505,7 +513,7 @@ _ROW_NAMES = {
 
 
 def _text_columns(db: "Database") -> dict[str, list[str]]:
-    """Every table with its columns of text or bytes, but for those inside of an index of words."""
+    """Return the text and blob columns of each table, except the tables of full-text indexes."""
     found: dict[str, list[str]] = {}
     for table, column in db.rows(
         "SELECT s.name, c.name FROM sqlite_schema AS s, pragma_table_info(s.name) AS c WHERE s.type = 'table'"
@@ -522,25 +530,25 @@ def _count(db: "Database", sql: str, values: tuple[Any, ...]) -> int:
 
 
 def _parameter_count(sql: str) -> int:
-    """How many values a statement takes: the highest of its numbers."""
+    """Return the number of parameters of a statement, which is the highest one in it."""
     return max((number for number in (1, 2, 3) if f"?{number}" in sql), default=1)
 
 
 PROBE_LENGTH = 40
-"""Characters of a piece."""
+"""Maximum number of characters of a probe."""
 
 SHORTEST_PROBE = 12
-"""A shorter one may be anybody's."""
+"""Minimum number of characters of a probe; shorter ones may occur in other pages by chance."""
 
 MOST_PROBES = 24
 
 _PROBE_WORD = re.compile(r"[^\W_]{12,40}")
-# JSON writes these in another way.
+# JSON escapes these characters, so a probe must not contain them.
 _PROBE_BREAK = re.compile(r'[\\"\x00-\x1f]+')
 
 
 def erasure_probes(slug: str, title: str, uuid: str, names: list[str], texts: list[str]) -> list[str]:
-    """Slug, names and identity of a page, then pieces of what it says, taken from all over it."""
+    """Return texts to search for after an erasure: names of the page, and samples from all over its text."""
     called = [each.strip() for each in (uuid, slug, title, *names)]
     found = dict.fromkeys(each for each in called if len(each) >= 5 and not _PROBE_BREAK.search(each))
     pieces = _probe_pieces(texts)
@@ -566,7 +574,7 @@ def _probe_pieces(texts: list[str]) -> list[str]:
 
 
 def json_strings(value: Any) -> list[str]:
-    """Every text in a JSON value."""
+    """Return all strings in a JSON value."""
     if isinstance(value, str):
         return [value]
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
@@ -576,7 +584,7 @@ def json_strings(value: Any) -> list[str]:
 def quarantine_headings(
     tx: "apsw.Connection", file_page_id: int, now: str, but: "frozenset[int] | set[int]" = frozenset()
 ) -> None:
-    """Hide the pages of a file's headings, but for those that are still there."""
+    """Quarantine the pages of a file's headings, except those in `but`, which still exist."""
     rows = tx.execute(
         "SELECT n.page_id FROM file_nodes n JOIN pages p ON p.id = n.page_id"
         " WHERE n.file_page_id = ? AND p.quarantined_at IS NULL",
