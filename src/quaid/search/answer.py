@@ -1,4 +1,4 @@
-"""Answer a question: rank the candidates, judge and explain each result, cut all of it to a token budget."""
+"""Answer a question: rank the candidates, assess and explain each result, and fit them into a token budget."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,31 +26,31 @@ if TYPE_CHECKING:
 DEPTHS = ("auto", "summary", "section", "full")
 
 SECTION_ABOVE = 500
-"""Tokens that must be left for `auto` to serve the best chunk."""
+"""Tokens that must be left for `auto` to return the best chunk."""
 
 FULL_ABOVE = 1_500
 FULL_PLACES = 3
-"""Tokens that must be left for `auto` to serve a whole page, and how many of the first results may have one."""
+"""Tokens that must be left for `auto` to return a whole page, and how many of the first results may have one."""
 
 CHARACTERS_PER_TOKEN = 16
-"""More than this much text for a token is not looked at when a text is cut: it would be blanks."""
+"""Upper limit of characters per token when text is truncated; text beyond it is not counted."""
 
 CUT_MARK = "…"
 
 
 class ServableTexts(NamedTuple):
-    """What could be served of a result."""
+    """The texts of a result that may be returned."""
 
     title: str
     summary: str
     section: str
     """The best chunk."""
     full: str
-    """The compiled truth, and the best chunk if that is not in it."""
+    """The truth, followed by the best chunk if that is from the timeline."""
 
 
 class Serving(NamedTuple):
-    """What is served of it."""
+    """The texts of a result that fit into the budget."""
 
     depth: str
     title: str
@@ -58,11 +58,11 @@ class Serving(NamedTuple):
     content: str
     tokens: int
     is_cut: bool
-    """Something did not fit and ends with …"""
+    """True if a text was truncated and ends with CUT_MARK."""
 
 
 def spend_budget(results: Sequence[ServableTexts], budget: int, depth: str = "auto") -> list[Serving]:
-    """Serve the results in their order until the budget is spent; those that nothing is left for are not there."""
+    """Return the texts of the results in order until the budget is used up. Results that do not fit are omitted."""
     served: list[Serving] = []
     left = budget
     for place, texts in enumerate(results):
@@ -90,7 +90,7 @@ def _serve(texts: ServableTexts, left: int, depth: str, place: int) -> Serving |
         serving = _with_content(head, texts.section, left, "section")
     if left - serving.tokens > FULL_ABOVE and place < FULL_PLACES:
         whole = _with_content(head, texts.full, left, "full")
-        # A page that does not fit shows its best chunk rather than its beginning.
+        # If the page does not fit, the best chunk is more useful than the beginning of the page.
         if not whole.is_cut or not serving.content:
             serving = whole
     return serving
@@ -106,7 +106,7 @@ def _with_content(head: Serving, text: str, left: int, depth: str) -> Serving:
 
 
 def fit_text(text: str, tokens: int) -> tuple[str, bool]:
-    """As much of a text as the tokens allow, and whether it was cut. A cut text ends with a mark."""
+    """Truncate a text to a number of tokens. Return it, and whether it was truncated; if so it ends with CUT_MARK."""
     if tokens <= 0:
         return "", bool(text)
     if len(text) <= tokens * CHARACTERS_PER_TOKEN and count_tokens(text) <= tokens:
@@ -121,22 +121,22 @@ def fit_text(text: str, tokens: int) -> tuple[str, bool]:
             high = middle - 1
     gap = max(text.rfind(" ", 0, low), text.rfind("\n", 0, low))
     cut = text[: gap if gap > low // 2 else low].rstrip()
-    # Where a word ends may cost a token more than within it.
+    # Cutting at the end of a word may cost one more token than cutting within it.
     while cut and count_tokens(cut + CUT_MARK) > tokens:
         cut = cut[:-1]
     return (cut + CUT_MARK, True) if cut else ("", True)
 
 
 RESULTS_JUDGED = 3
-"""How many of the first results the strength of an answer is judged by."""
+"""Number of first results that determine the strength of an answer."""
 
 MOST_WORDS_NAMED = 6
 LONGEST_ECHO = 500
-"""Characters of the question that the answer repeats."""
+"""Characters of the question that are repeated in the answer."""
 
 
 class SearchResult(NamedTuple):
-    """A page, by the chunk of it that answers best."""
+    """A page, represented by its best chunk."""
 
     slug: str
     collection: str
@@ -145,33 +145,33 @@ class SearchResult(NamedTuple):
     wing: str
     room: str
     depth: str
-    """What `content` is: the best chunk (section), the compiled truth (full), or nothing (summary)."""
+    """The kind of `content`: the best chunk (section), the whole truth (full) or nothing (summary)."""
     summary: str
     content: str
     score: float
-    """How well it is founded by itself, from 0 to 1 (search.strength); comparable between questions."""
+    """Strength of the evidence from 0 to 1 (see search.strength), comparable between questions."""
     tokens_used: int
     lane: str
-    """What found it: exact, words, meaning, both or date; in a glance its name, too (search.by_name)."""
+    """What found it: exact, words, meaning, both, date, or name (see search.by_name)."""
     reason: str
     heading_path: str
     part: str
-    """Where the chunk stands: truth or timeline; its lines are counted there, from 1."""
+    """truth or timeline; line numbers count from 1 within this part."""
     start_line: int
     end_line: int
     strength: Strength
-    """How well this result is founded by itself, whatever stands beside it."""
+    """Strength of the evidence for this result alone."""
     rank_score: float
-    """By what the results are ordered; it means nothing beside that of another question."""
+    """The score used for ordering; not comparable between questions."""
 
 
 class LaneTrace(NamedTuple):
-    """What the lanes said about the chunk of a result."""
+    """The scores of a result's chunk in each lane."""
 
     slug: str
     start_line: int
     words: float
-    """BM25 of the chunk, and its place in the lane of words; 0: not among the first."""
+    """BM25 of the chunk. `words_place` is its rank in the word lane, 0 if it was not among the candidates."""
     words_place: int
     page_words: float
     cosine: float | None
@@ -180,7 +180,7 @@ class LaneTrace(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What the memory says to a question."""
+    """The results for a question."""
 
     question: str
     strength: Strength
@@ -192,7 +192,7 @@ class Answer(NamedTuple):
 
 
 class RankedQuestion(NamedTuple):
-    """A question with everything that was found for it, in order."""
+    """A question with all its candidates and their ranking."""
 
     question: str
     meaning: MeaningLane | NoMeaningLane
@@ -201,7 +201,7 @@ class RankedQuestion(NamedTuple):
 
     @property
     def pages(self) -> list[int]:
-        """The pages: those that are asked for by name, then by score."""
+        """The ids of the result pages: exact name matches first, then by score."""
         scores = self.ranking.pages
         ranked = sorted(scores, key=lambda page: -scores[page])
         return list(dict.fromkeys([*self.found.named.exact, *ranked]))
@@ -216,7 +216,7 @@ class _ShownPage(NamedTuple):
 def build_answer(
     db: "Database", looked: RankedQuestion, *, limit: int, depth: str, token_budget: int, explain: bool
 ) -> Answer:
-    """The answer, as deep as the budget allows."""
+    """Build the answer within the token budget."""
     shown = _shown_pages(db, looked, limit)
     told = _AnswerBuilder(db, looked)
     servings = spend_budget([_servable_texts(each) for each in shown], token_budget, depth)
@@ -235,7 +235,7 @@ def build_answer(
 
 def _shown_pages(db: "Database", looked: RankedQuestion, limit: int) -> list[_ShownPage]:
     page_ids = looked.pages[:limit]
-    # Who asks for a page by its name wants its beginning, not the place that repeats the name.
+    # A user who asks for a page by name wants its beginning, not the chunk that repeats the name.
     best = {
         **looked.ranking.best,
         **{
@@ -264,7 +264,7 @@ class _ResultStrength(NamedTuple):
 
 
 class _AnswerBuilder:
-    """Says why something was found."""
+    """Assesses and explains the results of one question."""
 
     def __init__(self, db: "Database", looked: RankedQuestion) -> None:
         self._looked = looked
@@ -300,7 +300,7 @@ class _AnswerBuilder:
         )
 
     def _own(self, shown: _ShownPage) -> _ResultStrength:
-        """How well one result is founded, by what it holds and how near it is itself."""
+        """Return strength and score of one result, from the words it contains and its cosine."""
         found, meaning = self._looked.found, None
         exact = shown.head.id in found.named.exact
         if exact or (found.only_time and self._is_of_time(shown)):
@@ -322,7 +322,7 @@ class _AnswerBuilder:
         return strength.word_share(self._held(shown), self._weights)
 
     def strength(self, shown: list[_ShownPage]) -> Strength:
-        """How well the first results are founded, by what they hold and how near they are."""
+        """Return the strength of the answer, judged by its first results."""
         if not shown:
             return "none"
         found = self._looked.found
@@ -335,12 +335,12 @@ class _AnswerBuilder:
             nearest = max(self._evidence.cosines.values())
             meaning = strength.standing_out(nearest, self._evidence.baseline, self._looked.meaning.embedded)
         judged = strength.judge_strength(words, meaning, exact=bool(found.named.exact))
-        # What is of another time than the question asks about may be the wrong answer.
+        # A result from another period than the question asks about may be wrong.
         outside = bool(found.periods) and not of_time and not found.named.exact
         return "weak" if judged == "strong" and outside else judged
 
     def _is_of_time(self, shown: _ShownPage) -> bool:
-        """Whether a result is of the time that the question names, or speaks of it."""
+        """Return True if a result is dated within a period of the question, or contains its text."""
         if shown.chunk is None:
             return False
         text = f"{shown.head.title}\n{shown.chunk.heading_path}\n{shown.chunk.text}".casefold()
@@ -392,7 +392,7 @@ class _AnswerBuilder:
         return "; ".join(reasons) or "stands beside what was found"
 
     def _held(self, shown: _ShownPage) -> list[str]:
-        """The words of the question that a result's chunk or title holds."""
+        """Return the words of the question that a result's chunk or title contains."""
         known = self._holding.get(shown.head.id)
         if known is not None:
             return known
@@ -438,7 +438,7 @@ DEFAULT_TOKEN_BUDGET = 4_000
 NO_FILTERS = SearchFilters()
 
 WHOLE_PAGES = 25
-"""How many of the first pages are compared as wholes."""
+"""Number of first pages that are also compared as a whole."""
 
 
 def answer_question(
@@ -457,7 +457,10 @@ def answer_question(
     vectors: "Callable[[], ChunkIndex] | None" = None,
     no_model: str = "no model is set up",
 ) -> Answer:
-    """Answer a question out of the memory. A resident process hands in how to get at its vectors."""
+    """Answer a question from the database.
+
+    A long-running process passes `vectors` to share its in-memory index.
+    """
     if not question.strip():
         raise InvalidArgument(name="question", problem="is empty; ask something")
     for name, value in (("limit", limit), ("token_budget", token_budget)):
@@ -493,8 +496,8 @@ def rank_question(
     vectors: "Callable[[], ChunkIndex] | None" = None,
     no_model: str = "no model is set up",
 ) -> RankedQuestion:
-    """Everything up to the order of the results."""
-    # The model is asked outside of any transaction: it may take its time.
+    """Gather and rank the candidates of a question."""
+    # The model may be slow, so it is called outside of any transaction.
     meaning = open_meaning_lane(db, embedder, question, vectors) if embedder else NoMeaningLane(no_model)
     with db.reading():
         found = gather_candidates(db, question, meaning, filters, now)

@@ -1,7 +1,8 @@
-"""Put pages first whose name is what somebody types.
+"""Put pages first whose name matches the typed text.
 
-The order is: the name itself, a name with these words, a name with words that begin so; then names that begin with
-the typed text, then shorter names. More than a few words, or only stop words, are not taken for a name.
+Exact names come first, then names that contain the words, then names with words that begin with them; within these,
+names that begin with the typed text, then shorter names. Text with more than a few words, or only stop words, is not
+treated as a name.
 """
 
 from typing import TYPE_CHECKING
@@ -17,17 +18,17 @@ if TYPE_CHECKING:
     from quaid.storage.text_index import SearchFilters
 
 MOST_NAMED = 6
-"""Pages that a name may lead to; what is in the texts wants to be seen, too."""
+"""Maximum number of pages found by name, so that other matches remain visible."""
 MOST_WORDS = 5
 NAMES_COMPARED = 60
-"""Pages of which the names are compared."""
+"""Maximum number of pages whose names are compared."""
 REASONS = {EXACT_MATCH: "it is called so", PREFIX_MATCH: "its name begins so"}
 
 
 def put_named_first(
     db: "Database", answer: Answer, typed: str, filters: "SearchFilters", limit: int
 ) -> Answer:
-    """The answer with the pages before all others that are called what is typed."""
+    """Return the answer with pages whose name matches the typed text moved to the front."""
     found = _find_named(db, fold_name(typed), filters) if len(typed) <= LONGEST_NAME else []
     if not found:
         return answer
@@ -48,7 +49,7 @@ def put_named_first(
 
 
 def _find_named(db: "Database", typed: str, filters: "SearchFilters") -> "list[tuple[PageHead, int]]":
-    """The pages and how their names fit, the best first."""
+    """Return matching pages and the strength of the match, best first."""
     wanted = typed.split()
     if len(wanted) > MOST_WORDS or all(each in STOP_WORDS for each in wanted):
         return []
@@ -73,7 +74,7 @@ def _find_named(db: "Database", typed: str, filters: "SearchFilters") -> "list[t
 
 
 def _named_result(head: "PageHead", how: int, known: SearchResult | None) -> SearchResult:
-    """The page as a result that leads to its beginning."""
+    """Return a result that points to the beginning of the page."""
     reason = REASONS.get(how, "its name has these words")
     is_whole = how != PREFIX_MATCH
     return SearchResult(

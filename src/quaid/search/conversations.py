@@ -1,8 +1,8 @@
 """Search the turns of conversations by words and by meaning.
 
-By words alone: turns with all words, then with all telling words, then with any. With vectors the turns are fused as
-chunks are, a conversation taking the place of a page. A turn is shown if it holds a word of the question or stands
-out in meaning, so the result may be empty.
+By words alone: turns with all words, then with all words that are not stop words, then with any. With vectors, turns
+are fused like chunks, with conversations in place of pages. A turn is returned only if it contains a word of the
+question or is close enough in meaning, so the result may be empty.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,20 +23,22 @@ if TYPE_CHECKING:
     from quaid.storage.vector_index import TurnIndex
 
 CANDIDATES = 100
-"""Turns that each lane brings; their neighbours come along."""
+"""Turns per lane; their neighbours are added."""
 
 REACH = 2
-"""How far a neighbour may be."""
+"""Maximum distance of a neighbour, in turns."""
 
 STANDING_OUT = 0.25
-"""A turn without any word of the question is shown from here on: of ten turns for LoCoMo's questions 1.2 are such,
-and 0.5 for questions about somebody else."""
+"""Minimum `standing_out` of a turn that contains no word of the question.
+
+Of ten turns per LoCoMo question, 1.2 are above it, but only 0.5 if the question is about another person.
+"""
 
 WORDS, MEANING = "words", "meaning"
 
 
 class TurnHit(NamedTuple):
-    """A turn that was found."""
+    """A turn that matches."""
 
     client: str
     session: str
@@ -46,22 +48,22 @@ class TurnHit(NamedTuple):
     role: str
     turn: int
     snippet: str
-    """A few words around those that were asked for, which stand between ** and **."""
+    """An excerpt with the matching words between ** and **."""
     rank_score: float
-    """By what the hits are ordered: above 0, and it means nothing beside that of another search."""
+    """The score used for ordering: greater than 0, not comparable between searches."""
     all_words: bool
     lanes: tuple[str, ...] = (WORDS,)
-    """What found it: words, meaning, or both."""
+    """What found it: words, meaning or both."""
 
 
 class TurnSearchResult(NamedTuple):
-    """What was found, and how it was looked for."""
+    """The matching turns, and whether meaning was searched."""
 
     hits: tuple[TurnHit, ...]
     semantic: bool
-    """Whether meaning was looked at, too."""
+    """True if meaning was searched in addition to words."""
     note: str
-    """Why it was not, or for how much only."""
+    """Why meaning was not searched, or how many texts have vectors."""
 
 
 class _ScoredTurn(NamedTuple):
@@ -69,11 +71,11 @@ class _ScoredTurn(NamedTuple):
     all_words: bool
     lanes: tuple[str, ...] = (WORDS,)
     start: int = 0
-    """Where the part begins that stands for a turn without words."""
+    """Start offset of the excerpt for a turn that contains no word of the question."""
 
 
 def search_turns_by_words(db: "Database", query: str, limit: int = 10) -> list[TurnHit]:
-    """Find turns by their words. Any text will do."""
+    """Find turns by words. Accepts any text as a query."""
     wanted = plan_query(query)
     if not wanted.words or limit < 1:
         return []
@@ -92,11 +94,11 @@ def search_turns(
     vectors: "TurnIndex",
     no_model: str = "no model is set up",
 ) -> TurnSearchResult:
-    """Find turns by words and by meaning, or by words alone and why."""
+    """Find turns by words and by meaning; by words alone, with a note, if the model is not available."""
     wanted = plan_query(query)
     if not wanted.words or limit < 1 or not conversations.highest_id(db):
         return TurnSearchResult((), True, "")
-    # The model is asked outside of any transaction: it may take its time.
+    # The model may be slow, so it is called outside of any transaction.
     asked = embed_question(db, embedder, query, vectors) if embedder else NoMeaningLane(no_model)
     if isinstance(asked, NoMeaningLane):
         return TurnSearchResult(tuple(search_turns_by_words(db, query, limit)), False, asked.reason)
@@ -111,7 +113,7 @@ def search_turns(
 def _fuse_turns(
     db: "Database", wanted: QueryPlan, asked: QueryVector, vectors: "TurnIndex", limit: int
 ) -> dict[int, _ScoredTurn]:
-    """The best turns of both lanes."""
+    """Return the best turns of both lanes."""
     most = max(CANDIDATES, limit)
     expression = " OR ".join(_terms_to_rank(db, wanted, conversations.highest_id(db), WORD_BUDGET))
     words = dict(conversations.match(db, expression, most)) if expression else {}
@@ -149,7 +151,7 @@ def _fuse_turns(
 
 
 def _best_words(places: "Mapping[int, ChunkPosition]", words: dict[int, float]) -> dict[int, float]:
-    """What the words of each conversation's best turn are worth: they speak for the others, too."""
+    """Return the highest word score within each conversation, used as the score of the whole conversation."""
     best: dict[int, float] = {}
     for turn, (conversation, _) in places.items():
         best[conversation] = max(best.get(conversation, 0.0), words.get(turn, 0.0))
@@ -159,7 +161,7 @@ def _best_words(places: "Mapping[int, ChunkPosition]", words: dict[int, float]) 
 def _lanes_of(
     turn: int, words: dict[int, float], cosines: dict[int, float], asked: QueryVector
 ) -> tuple[str, ...]:
-    """What speaks for a turn by itself."""
+    """Return the lanes in which a turn qualifies by itself."""
     cosine = cosines.get(turn)
     far = 0.0 if cosine is None else strength.standing_out(cosine, asked.baseline, asked.embedded) or 0.0
     return (WORDS,) * (turn in words) + (MEANING,) * (far >= STANDING_OUT)
@@ -168,7 +170,7 @@ def _lanes_of(
 def _match_turns(
     db: "Database", wanted: QueryPlan, limit: int, highest: int
 ) -> dict[int, tuple[float, bool]]:
-    """Turns with their scores, best first, and whether each holds all words."""
+    """Return turns with their scores, best first, and whether each contains all words."""
     found: dict[int, tuple[float, bool]] = {}
     for terms in dict.fromkeys((wanted.words, wanted.telling)):
         expression = " AND ".join(term.quoted for term in terms)
@@ -183,7 +185,7 @@ def _match_turns(
 
 
 def _terms_to_rank(db: "Database", wanted: QueryPlan, highest: int, budget: int) -> list[str]:
-    """The words that any of which is looked for."""
+    """Return the terms for an OR query, without those that are too common to rank within the budget."""
     quoted = [part.quoted for part in wanted.parts]
     if highest * len(quoted) > budget:
         counts = text_index.document_counts(db, conversations.INDEX, quoted, highest)
@@ -195,7 +197,7 @@ def _terms_to_rank(db: "Database", wanted: QueryPlan, highest: int, budget: int)
 def _rank_matches(
     db: "Database", expression: str, terms: int, limit: int, highest: int
 ) -> list[tuple[int, float]]:
-    """The best of all matches, or, when they are too many to rank, of the newest."""
+    """Return the best matches, or, if there are too many to rank, the best of the newest."""
     above = 0
     if highest * terms > ROW_BUDGET:
         cost = terms * text_index.count(db, conversations.INDEX, expression, SearchFilters(), highest)

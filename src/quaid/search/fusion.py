@@ -1,29 +1,29 @@
 """Fuse the scores of all lanes into one ranking of chunks and pages.
 
-`sum` adds a chunk's own score (its words as a share of the best, and its meaning as a share of the way from an
-unrelated chunk to the best), a part of its neighbours' scores, and the score of its page. A page has its best chunk's
-score without the neighbours, else the longer of two pages would win; the best pages are also compared as wholes.
-`set-union` keeps the order of meaning and appends what only words found. `rrf` adds 1 / (60 + place) over both
-orders. docs/decisions/008-fusing.md holds the figures behind each number.
+`sum` adds a chunk's own score (its word score relative to the best, and its cosine on a scale from an unrelated
+chunk to the best), a part of its neighbours' scores, and the score of its page. A page gets the score of its best
+chunk without the neighbours, otherwise longer pages would win; the best pages are also compared as a whole.
+`set-union` keeps the order of the meaning lane and appends what only words found. `rrf` adds 1 / (60 + rank) over
+both lanes. docs/decisions/008-fusing.md has the measurements behind each number.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 MEANING_SHARE = 0.55
-"""The share of meaning in a score; words have the rest."""
+"""Weight of meaning in a score; words have the rest."""
 
 NEIGHBOUR_SHARES = (0.3, 0.15)
-"""What a chunk gains of the chunks right beside it, and of those two away."""
+"""Weights of the chunks directly before and after a chunk, and of those two away."""
 
 PAGE_SHARE = 1.0
-"""What a chunk gains of its page's score."""
+"""Weight of the page's score in the score of a chunk."""
 
 WHOLE_PAGE_SHARE = 0.35
-"""The share of the whole page's meaning in that of a page; its best chunk has the rest."""
+"""Weight of the whole page in its meaning score; its best chunk has the rest."""
 
 HIGHEST_SCORE = 1.0 + PAGE_SHARE
-"""What the best chunk in words and meaning has, of the best page."""
+"""The score of a chunk that is best in words and meaning on the best page."""
 
 RRF_K = 60
 
@@ -33,40 +33,43 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 ChunkPosition = tuple[int, int]
-"""Where a chunk stands: its page, and its place there. Plain tuples: a question has a thousand of them."""
+"""Page id and position within the page. A plain tuple, because a question has about a thousand of them."""
 
 
 class Evidence(NamedTuple):
-    """What the lanes say about each candidate."""
+    """The scores of all candidates in each lane."""
 
     places: Mapping[int, ChunkPosition]
     words: Mapping[int, float]
-    """BM25 of the chunks that hold words of the question: above 0, higher is better."""
+    """BM25 of the chunks that contain words of the question: greater than 0, higher is better."""
     page_words: Mapping[int, float]
-    """The same for whole pages."""
+    """BM25 of whole pages."""
     cosines: Mapping[int, float]
-    """Of the chunks that have a vector."""
+    """Cosines of the chunks that have a vector."""
     baseline: float
-    """The cosine of a chunk that has nothing to do with the question."""
+    """The cosine of an unrelated chunk."""
     lanes: Sequence[Sequence[int]] = ()
-    """The chunks that each lane found, best first: meaning, then words. The others are only their neighbours."""
+    """The chunks that each lane found, best first: meaning, then words.
+
+    All other candidates are neighbours of these.
+    """
     favours: Mapping[int, float] = {}
-    """What a chunk gains for other reasons, as its date or the name of its page."""
+    """Additional scores, such as for a matching date or a mentioned page."""
 
 
 class Ranking(NamedTuple):
-    """Scores of chunks and of pages; higher is better, and those of two questions cannot be compared."""
+    """Scores of chunks and pages; higher is better, not comparable between questions."""
 
     chunks: dict[int, float]
     pages: dict[int, float]
     best: dict[int, int]
-    """The chunk that speaks for each page."""
+    """The best chunk of each page."""
     nearest: Mapping[int, float | None] = {}
-    """The meaning of each page's best chunk, from 0 to 1; None where no chunk has a vector."""
+    """The meaning score of each page's best chunk, from 0 to 1; None if no chunk has a vector."""
 
 
 def fuse(evidence: Evidence, strategy: str = "sum", k: int = RRF_K) -> Ranking:
-    """One ranking out of all evidence; `k` is the constant of rrf."""
+    """Fuse all evidence into one ranking; `k` is the constant of rrf."""
     if strategy == "sum":
         return _fuse_by_sum(evidence)
 
@@ -79,7 +82,7 @@ def fuse(evidence: Evidence, strategy: str = "sum", k: int = RRF_K) -> Ranking:
 
 
 def _fuse_by_sum(evidence: Evidence) -> Ranking:
-    """The sum of a chunk's own score, its neighbours', its page's and its favours."""
+    """Rank by the sum of a chunk's own score, its neighbours', its page's and its additional score."""
     meaning = _scaled_meaning(evidence)
     nearest = _nearest_of_pages(evidence, meaning)
     own, of_page = _chunk_scores(evidence, meaning), _page_scores(evidence, nearest)
@@ -106,9 +109,9 @@ def _fuse_by_sum(evidence: Evidence) -> Ranking:
 
 
 def add_whole_pages(evidence: Evidence, ranking: Ranking, cosines: Mapping[int, float]) -> Ranking:
-    """The same ranking by sum, with what some pages mean as a whole: the mean of their vectors.
+    """Add the similarity of whole pages (the mean of their vectors) to a ranking by sum.
 
-    The mean of these pages stands for an unrelated one; pages that are not among them count as such.
+    The mean over these pages serves as the baseline; pages without a cosine get the baseline.
     """
     low = sum(cosines.values()) / max(1, len(cosines))
     width = max(cosines.values(), default=low) - low
@@ -136,13 +139,13 @@ def _chunk_scores(evidence: Evidence, meaning: Mapping[int, float]) -> dict[int,
 
 
 def _scaled_words(evidence: Evidence) -> dict[int, float]:
-    """The words of each chunk on a scale from 0 to 1."""
+    """Scale the word scores of chunks to the range from 0 to 1."""
     most = max(evidence.words.values(), default=0.0)
     return {chunk: score / most for chunk, score in evidence.words.items()} if most > 0 else {}
 
 
 def _scaled_meaning(evidence: Evidence) -> dict[int, float]:
-    """The meaning of each chunk on a scale from 0 to 1."""
+    """Scale the cosines of chunks to the range from 0 to 1."""
     low = evidence.baseline
     width = max(evidence.cosines.values(), default=low) - low
     if width <= 0:
@@ -153,7 +156,7 @@ def _scaled_meaning(evidence: Evidence) -> dict[int, float]:
 
 
 def _mix(words: float, meaning: float | None) -> float:
-    # A chunk whose vector is not made yet is judged by its words alone; it is not to lose by that.
+    # A chunk that is not embedded yet is scored by words alone, so that it is not penalized.
     return words if meaning is None else (1 - MEANING_SHARE) * words + MEANING_SHARE * meaning
 
 
@@ -165,7 +168,7 @@ def _page_scores(evidence: Evidence, nearest: Mapping[int, float | None]) -> dic
 
 
 def _nearest_of_pages(evidence: Evidence, meaning: Mapping[int, float]) -> dict[int, float | None]:
-    """The meaning of each page's best chunk; None where no chunk has a vector."""
+    """Return the best meaning score among each page's chunks; None if no chunk has a vector."""
     nearest: dict[int, float | None] = {}
     for chunk, (page, _) in evidence.places.items():
         here, known = meaning.get(chunk), nearest.get(page)
@@ -175,7 +178,7 @@ def _nearest_of_pages(evidence: Evidence, meaning: Mapping[int, float]) -> dict[
 
 
 def _best_chunks(evidence: Evidence, chunks: Mapping[int, float]) -> dict[int, int]:
-    """The best chunk of each page; of equals the first."""
+    """Return the best chunk of each page; the first in case of ties."""
     best: dict[int, int] = {}
     for chunk, score in chunks.items():
         page = evidence.places[chunk][0]
@@ -185,7 +188,7 @@ def _best_chunks(evidence: Evidence, chunks: Mapping[int, float]) -> dict[int, i
 
 
 def rrf(lanes: Iterable[Sequence[Key]], k: int = RRF_K) -> dict[Key, float]:
-    """Reciprocal rank fusion of several orders."""
+    """Reciprocal rank fusion of several rankings."""
     scores: dict[Key, float] = {}
     for lane in lanes:
         for place, key in enumerate(lane, 1):
@@ -194,6 +197,6 @@ def rrf(lanes: Iterable[Sequence[Key]], k: int = RRF_K) -> dict[Key, float]:
 
 
 def set_union(lanes: Iterable[Sequence[Key]]) -> dict[Key, float]:
-    """The first order as it is, then what only the second has, and so on; scores fall with the place."""
+    """Return the first ranking, then what only the second has, and so on; scores decrease with the rank."""
     order = dict.fromkeys(key for lane in lanes for key in lane)
     return {key: 1 / (1 + place) for place, key in enumerate(order)}

@@ -1,6 +1,6 @@
-"""Parse a user's text into the words and phrases to look for, as FTS5 expressions.
+"""Parse a query into words and phrases, as FTS5 expressions.
 
-Every word is quoted, so that operators of FTS5 in the text are only text.
+Every word is quoted, so that FTS5 operators in the text have no effect.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from quaid.model.plain_text import cjk_bigrams, has_cjk, split_cjk
 
 LONGEST_QUERY = 10_000
-"""Characters of a question that are read; whatever comes later is not a question any more."""
+"""Characters of a query that are read; the rest is ignored."""
 
 MOST_WORDS = 32
 MOST_PARTS = 64
@@ -23,25 +23,25 @@ STOP_WORDS = frozenset(
     t than that the their them then there these they this those through to too under until up very was we were what
     when where which while who whom why will with would you your""".split()
 )
-"""English words that say nothing about a page; they count only beside nothing else, or within a phrase."""
+"""English words that are ignored unless a query has no others, or they are part of a phrase."""
 
 _PHRASE = re.compile(r'"([^"]*)"|“([^“”]*)”')
-# An accent that no letter includes still belongs to its word.
+# Combining accents without a precomposed letter belong to the word.
 _WORD = re.compile(r"[^\W_]+(?:[\u0300-\u036f]+[^\W_]*)*")
 _POSSESSIVE = re.compile(r"(?i)(?<=[^\W_])['’]s(?![^\W_])")
 
 
 class Term(NamedTuple):
-    """One thing to look for."""
+    """A word or phrase to search for."""
 
     text: str
-    """Words of the index with spaces between them: one word, or a phrase."""
+    """One word or a phrase, as tokens of the index separated by spaces."""
     unspaced: bool = False
-    """Only page_fts_unspaced can hold it."""
+    """True if only page_fts_unspaced can contain it."""
     prefix: bool = False
-    """The last word may go on."""
+    """True if the last word is a prefix."""
     literal: str = ""
-    """How it stands in a page, where the words of the index do not show it."""
+    """The text as it appears in a page, if it differs from the tokens."""
 
     @property
     def quoted(self) -> str:
@@ -49,13 +49,13 @@ class Term(NamedTuple):
 
 
 class QueryPlan(NamedTuple):
-    """What to look for: pages with all words, then with all telling words, then with any of the parts."""
+    """The terms of a query: for pages with all words, with all words except stop words, and with any part."""
 
     words: tuple[Term, ...]
     telling: tuple[Term, ...]
-    """The words without those that are in every text; all of them when there are no others."""
+    """The words without stop words, or all of them if there are no others."""
     parts: tuple[Term, ...]
-    """The telling words, and what those that are made of several consist of, as e-mail or 東京都."""
+    """The words without stop words, and the components of compound ones such as e-mail or 東京都."""
 
     @property
     def unspaced(self) -> bool:
@@ -63,7 +63,7 @@ class QueryPlan(NamedTuple):
 
 
 def plan_query(text: str) -> QueryPlan:
-    """Read a user's text. No words in it: an empty plan."""
+    """Parse a query. Text without words gives an empty plan."""
     words: dict[str, Term] = {}
     parts: dict[str, Term] = {}
     for piece, is_phrase in _pieces(_readable(text)):
@@ -91,7 +91,7 @@ def _without_stop_words(terms: dict[str, Term]) -> dict[str, Term]:
 
 
 def whole_phrase(text: str) -> Term | None:
-    """The whole text as one phrase."""
+    """Return the whole text as one phrase."""
     return _phrase(_readable(text))
 
 
@@ -99,12 +99,12 @@ def _readable(text: str) -> str:
     text = text[:LONGEST_QUERY]
     if text.isascii():
         return text
-    # The index folds an accent only where it is part of a letter.
+    # The index folds accents only in precomposed letters.
     return unicodedata.normalize("NFC", text)
 
 
 def _pieces(text: str) -> list[tuple[str, bool]]:
-    """What stands between spaces, and what stands between a pair of quotes."""
+    """Split a text at spaces. Text between quotes is one piece, marked as a phrase."""
     found: list[tuple[str, bool]] = []
     end = 0
     if ('"' in text or "“" in text) and text.count('"') % 2 == 0:
@@ -116,7 +116,7 @@ def _pieces(text: str) -> list[tuple[str, bool]]:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text; most of what stands between two spaces is one."""
+    """Return the words of a text; most pieces between spaces are a single word."""
     words: list[str] = []
     for piece in text.split():
         words += [piece] if piece.isalnum() else _WORD.findall(piece)
@@ -124,7 +124,7 @@ def _words(text: str) -> list[str]:
 
 
 def _phrase(piece: str) -> Term | None:
-    """All of a piece, in its order."""
+    """Return a whole piece as one phrase, or None if it has no words."""
     if not has_cjk(piece):
         words = _words(piece)[:LONGEST_PHRASE]
         return Term(" ".join(words)) if words else None
@@ -136,7 +136,7 @@ def _phrase(piece: str) -> Term | None:
     ends_in_run = not _WORD.search(between_and_runs[-1])
     prefix = ends_in_run and len(between_and_runs[-2]) == 1
     if ends_in_run and not prefix:
-        # In a page the run may go on, so its last character need not stand alone there.
+        # In a page the run may continue, in which case its last character is not stored as a separate token.
         words.pop()
     if len(words) > LONGEST_PHRASE:
         words, prefix = words[:LONGEST_PHRASE], False
@@ -144,7 +144,7 @@ def _phrase(piece: str) -> Term | None:
 
 
 def _parts(piece: str) -> list[Term]:
-    """What a piece is made of, each for itself."""
+    """Return the components of a piece as separate terms."""
     if not has_cjk(piece):
         return [Term(word) for word in _words(piece)]
     parts = []

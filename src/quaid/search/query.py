@@ -1,7 +1,7 @@
 """Gather candidates for a question from all lanes: names, words, vectors and dates.
 
-Filters are applied inside each lane, so that a narrow one still fills its candidates. A question is always answered,
-by words alone if the model is not available. Names and times in a question favour pages and exclude none.
+Filters are applied inside each lane, so that narrow filters still leave enough candidates. If the model is not
+available, words alone are searched. Names and times in a question raise the scores of pages but never exclude any.
 """
 
 import re
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FIRST_DAY, LAST_DAY = date(1, 1, 1), date(9999, 12, 31)
 LONGEST_DATED_TEXT = 2_000
-"""Characters of a question that are read for dates."""
+"""Characters of a question that are searched for dates."""
 
 _MONTHS = "january february march april may june july august september october november december".split()
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
@@ -45,7 +45,7 @@ _YEAR = r"(?P<year>(?:19|20)[0-9]{2})\b"
 _DAY = r"(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?\b"
 _COUNT = rf"(?P<count>[0-9]{{1,3}}|{'|'.join(_SMALL_NUMBERS)}|few|couple of)"
 _UNIT = r"(?P<unit>day|week|fortnight|month|year)s?\b"
-# Leads to a month or a year that stands alone: "may" and "march" are verbs too, and 2024 may be a number.
+# Words before a month or year that stands alone: "may" and "march" are verbs too, and 2024 may be a number.
 _LEADING_WORDS = (
     r"\b(?:in|since|during|before|after|until|till|by|from|between|of|last|this|and|to|year)\W+"
     r"(?:(?:early|late|mid|the)\W+)?"
@@ -69,7 +69,7 @@ _PHRASES = tuple(
         ("near", r"\b", r"(?P<near>day before yesterday|today|yesterday|tonight|this morning|last night)\b"),
     )
 )
-# Most questions name no time, and one look tells.
+# Fast pre-check: most questions contain no time expression.
 _HINT = re.compile(
     rf"[0-9]|\b(?:last|past|previous|this|ago|today|yesterday|tonight|{'|'.join(month[:3] for month in _MONTHS)})"
     rf"|\b(?:{'|'.join(_WEEKDAYS)})\b",
@@ -82,17 +82,17 @@ _BETWEEN = re.compile(r"\b(?:between|from)\W+(?:the )?\Z", re.IGNORECASE)
 
 
 class Period(NamedTuple):
-    """From one day to another, both included, as YYYY-MM-DD."""
+    """A range of days as YYYY-MM-DD, both included."""
 
     start: str
     end: str
     text: str
-    """How the question says it."""
+    """The text of the question that names it."""
     span: tuple[int, int] = (0, 0)
-    """Where it stands there."""
+    """Start and end offset in the question."""
 
     def holds(self, day: str) -> bool:
-        """Whether a day, or a month given as YYYY-MM, falls into the period."""
+        """Return True if a day (or month as YYYY-MM) is within the period."""
         return self.start[: len(day)] <= day <= self.end[: len(day)] if day else False
 
 
@@ -104,7 +104,7 @@ class _PeriodSpan(NamedTuple):
 
 
 def find_periods(question: str, now: str) -> tuple[Period, ...]:
-    """The times that a question names, in its order; `now` is today's date, or a timestamp that begins with it."""
+    """Return the periods that a question names, in order; `now` is today's date or a timestamp."""
     text = question[:LONGEST_DATED_TEXT]
     if not _HINT.search(text):
         return ()
@@ -122,13 +122,13 @@ def find_periods(question: str, now: str) -> tuple[Period, ...]:
             days = _days_of_phrase(kind, match, today)
             if days:
                 found.append(_PeriodSpan(begin, end, *days))
-            elif kind == "day":  # 30 February: its month alone was not meant either
+            elif kind == "day":  # an invalid date such as 30 February: do not read its month alone either
                 unread.append((begin, end))
     return _join_periods(text, sorted(found))
 
 
 def _is_verb(text: str, match: re.Match[str]) -> bool:
-    """Whether "may 2" is what somebody may do: it follows whoever may, and names no year."""
+    """Return True if "may 2" is a verb: it follows a pronoun and has no year."""
     if match["month"].lower() != "may" or match["year"]:
         return False
     return match.start("month") < match.start("day") and _WHO_MAY.search(text[: match.start()]) is not None
@@ -138,7 +138,7 @@ _WHO_MAY = re.compile(r"\b(?:i|you|he|she|it|we|they|who|which|that|there)\W+\Z"
 
 
 def _days_of_phrase(kind: str, match: re.Match[str], today: date) -> tuple[date, date] | None:
-    """The first and the last day of what was said; None when there is no such day."""
+    """Return the first and last day of a time expression, or None if it is not a valid date."""
     said = {name: value.lower() for name, value in match.groupdict().items() if value}
     try:
         return _PERIOD_READERS[kind](said, today)
@@ -245,7 +245,7 @@ _PERIOD_READERS = {
 
 
 def _join_periods(text: str, spots: list[_PeriodSpan]) -> tuple[Period, ...]:
-    """Periods with an open end closed, and two of them with "between … and" before them made one."""
+    """Extend periods after words such as "since" and "before", and join two after "between … and"."""
     found: list[Period] = []
     place = 0
     while place < len(spots):
@@ -313,7 +313,7 @@ def _unit_of(day: date, unit: str) -> tuple[date, date]:
 
 MOST_NAME_WORDS = 48
 LONGEST_NAME_WORDS = 5
-"""Words of a question that are looked at, and of a name within it."""
+"""Maximum number of words of a question that are read, and of a name in it."""
 
 MOST_EXACT = 5
 
@@ -322,18 +322,18 @@ _NAME_WORD = re.compile(r"[^\W_]+(?:[_'’-][^\W_]+)*")
 
 
 class Entities(NamedTuple):
-    """What a question names."""
+    """The pages and wings that a question names."""
 
     exact: dict[int, str]
-    """Pages that it asks for by a name, and what kind of name that is."""
+    """Pages asked for by name, with the kind of the name."""
     mentioned: dict[int, str]
-    """Pages whose name is among its words, and that name."""
+    """Pages whose name occurs in the question, with that name."""
     wings: tuple[str, ...]
-    """Wings whose name is among its words."""
+    """Wings whose name occurs in the question."""
 
 
 def find_entities(db: "Database", question: str) -> Entities:
-    """The pages that a question names, in the order of certainty."""
+    """Return the pages and wings that a question names, the most reliable matches first."""
     whole = names.fold_name(question)
     references = {names.fold_name(found) for found in _REFERENCE.findall(question[:10_000])}
     wanted = references | ({whole} if len(question) <= names.LONGEST_NAME else set())
@@ -351,7 +351,7 @@ def find_entities(db: "Database", question: str) -> Entities:
 
 
 def name_spans(question: str) -> dict[str, str]:
-    """Every stretch of words that could be a name, folded, and as it stands."""
+    """Return all word sequences that could be a name, folded, with their original text."""
     words = [found.span() for found in _NAME_WORD.finditer(question)][:MOST_NAME_WORDS]
     found: dict[str, str] = {}
     for first, (start, _) in enumerate(words):
@@ -366,42 +366,42 @@ _TRAILING_POSSESSIVE = re.compile(r"['’]s\Z", re.IGNORECASE)
 
 
 def _may_be_name(text: str) -> bool:
-    """Whether a stretch may be a name: neither its first nor its last word is one that is in every text."""
+    """Return True if text may be a name: neither its first nor its last word is a stop word."""
     first, last = text.split()[0].lower(), text.split()[-1].lower()
     return first not in STOP_WORDS and last not in STOP_WORDS and len(text) > 1
 
 
 LONGEST_EMBEDDED_TEXT = 4_000
-"""Characters of a question that a model is given; it reads about half of them."""
+"""Characters of a question passed to the model, which reads about half of them."""
 
 
 class MeaningLane(NamedTuple):
-    """The lane of meaning for one question."""
+    """Semantic search for one question."""
 
     model: str
-    vector: Any  # numpy.ndarray, which no cold command imports
+    vector: Any  # numpy.ndarray; not imported here to keep startup fast
     vectors: "ChunkIndex"
     baseline: float
-    """The cosine of a chunk that has nothing to do with the question."""
+    """The cosine of an unrelated chunk."""
     embedded: int
     total: int
-    """How many chunks have a vector, and how many there are."""
+    """`embedded` is the number of chunks with a vector, `total` the number of all chunks."""
 
     def nearest(self, count: int, filters: "SearchFilters") -> dict[int, float]:
-        """The nearest chunks with their cosines, best first."""
+        """Return the nearest chunks with their cosines, best first."""
         return dict(self.vectors.nearest(self.model, self.vector, count, filters))
 
     def cosines(self, chunk_ids: list[int]) -> dict[int, float]:
-        """How near these chunks are, as far as they have a vector."""
+        """Return the cosines of these chunks, omitting those without a vector."""
         return self.vectors.cosines(self.model, self.vector, chunk_ids)
 
     def of_pages(self, db: "Database", page_ids: list[int]) -> dict[int, float]:
-        """How near these pages are as wholes."""
+        """Return the cosines of these pages as a whole."""
         return vector_index.page_cosines(db, self.vectors, self.model, self.vector, page_ids)
 
 
 class VectorSearcher(Protocol):
-    """What is asked of vectors that are ready to be searched, whatever they are of."""
+    """The methods common to the in-memory indexes of chunks and turns."""
 
     def made(self, model: "EmbeddingModel") -> tuple[int, int]: ...
 
@@ -409,7 +409,7 @@ class VectorSearcher(Protocol):
 
 
 class QueryVector(NamedTuple):
-    """A question as a vector of the active model, and what is known of the vectors that it is compared with."""
+    """A question embedded by the active model, with the baseline and coverage of the vectors it is compared with."""
 
     model: str
     vector: Any
@@ -419,7 +419,7 @@ class QueryVector(NamedTuple):
 
 
 class NoMeaningLane(NamedTuple):
-    """Why there is no such lane."""
+    """The reason why semantic search is not available."""
 
     reason: str
 
@@ -427,7 +427,7 @@ class NoMeaningLane(NamedTuple):
 def open_meaning_lane(
     db: "Database", embedder: "Embedder", question: str, resident: "Callable[[], ChunkIndex] | None" = None
 ) -> MeaningLane | NoMeaningLane:
-    """The lane of meaning for chunks, or why there is none."""
+    """Prepare semantic search over chunks, or return why it is not available."""
     index = resident() if resident else vector_index.ChunkIndex(db)
     asked = embed_question(db, embedder, question, index)
     if isinstance(asked, NoMeaningLane):
@@ -438,7 +438,7 @@ def open_meaning_lane(
 def embed_question(
     db: "Database", embedder: "Embedder", question: str, index: VectorSearcher
 ) -> QueryVector | NoMeaningLane:
-    """The question as a vector of the active model, or why that cannot be."""
+    """Embed a question with the active model, or return why that is not possible."""
     active = vectors.active_model(db)
     embedded, total = index.made(active) if active else (0, 0)
     reason = embedder.ready()
@@ -459,46 +459,48 @@ def embed_question(
 
 
 CANDIDATES = 100
-"""Chunks that each lane brings; their neighbours come along."""
+"""Chunks per lane; their neighbours are added."""
 
 WORD_BUDGET = 8_000
-"""How many pairs of a chunk, or of a page, and a word may be ranked for one question: 4 to 6 ms for either."""
+"""Maximum number of (chunk or page, word) pairs ranked per question: 4 to 6 ms for each kind."""
 
 REACH = 2
-"""How far a neighbour may be."""
+"""Maximum distance of a neighbour, in chunks."""
 
 DATED_FAVOUR, MENTIONED_FAVOUR, WING_FAVOUR = 0.6, 0.2, 0.1
-"""What a chunk gains when it is of the time that the question names, when the question names its page, and when
-it names its wing. A chunk that is the best in words and meaning has 1 for itself."""
+"""Additional scores of a chunk whose date, page or wing the question names.
+
+For comparison, the chunk that is best in words and meaning has an own score of 1.
+"""
 
 ONLY_DATED_FAVOUR = 3.0
-"""What it gains when the question says nothing else: more than words and meaning together."""
+"""Additional score by date if the question names nothing but a time: more than words and meaning together."""
 
 VAGUE_WORDS = frozenset(
     """happen happened happening happens occur occurred event events news new thing things anything something
     everything went go going gone changed change changes took take place tell show list""".split()
 )
-"""Words that ask for whatever was at a time, and name nothing."""
+"""Words that carry no content beside a time, as in "what happened last week"."""
 
 MOST_DATED = 50
 
 
 class Candidates(NamedTuple):
-    """All that was gathered."""
+    """All candidates of a question with their evidence."""
 
     plan: QueryPlan
-    """The words by which results are scored and judged."""
+    """The terms by which results are scored and rated."""
     counts: dict[str, int]
-    """About how many chunks hold each part of that plan, by the part as it is quoted."""
+    """Approximate number of chunks that contain each part of the plan, by its quoted form."""
     evidence: Evidence
     named: Entities
     dates: dict[int, str]
-    """Chunks that are of a time which the question names, and which day that is."""
+    """Chunks dated within a period of the question, with the day."""
     periods: tuple[Period, ...]
     openings: dict[int, int]
-    """The first chunk of each page that is named."""
+    """The first chunk of each named page."""
     only_time: bool = False
-    """The question names a time that the memory has something of, and says nothing else."""
+    """True if the question names only a period, and some chunks are dated within it."""
 
 
 def gather_candidates(
@@ -508,7 +510,7 @@ def gather_candidates(
     filters: "SearchFilters",
     now: str,
 ) -> Candidates:
-    """Ask every lane."""
+    """Gather the candidates of all lanes."""
     periods = find_periods(question, now)
     of_periods = _chunks_of_periods(db, periods, filters)
     searched, wanted = plan_query(question), _without_time(question, periods if of_periods else ())
@@ -522,7 +524,7 @@ def gather_candidates(
     if not words.keys() <= places.keys():
         raise DamagedDatabase(path=db.path, problem="its index of words leads to text that is not there")
     if wanted != searched:
-        # A chunk of the time is favoured for its date; its date's words must not count a second time.
+        # Chunks of the period already get a score for their date; its words must not count a second time.
         expression, words = _any_word_expression(db, counts), {}
     others = [chunk for chunk in places if chunk not in words]
     if expression and others:
@@ -546,7 +548,7 @@ def gather_candidates(
 
 
 def _without_time(question: str, periods: Iterable[Period]) -> QueryPlan:
-    """The words of a question without those that name one of these times."""
+    """Parse a question without the words that name one of these periods."""
     rest = question
     for period in sorted(periods, key=lambda each: each.span, reverse=True):
         first, last = period.span
@@ -562,14 +564,14 @@ def _says_nothing(wanted: QueryPlan) -> bool:
 
 
 def _count_chunks(db: "Database", wanted: QueryPlan) -> dict[str, int]:
-    """About how many chunks hold each word."""
+    """Return the approximate number of chunks that contain each term."""
     quoted = [part.quoted for part in wanted.parts]
     counts = text_index.document_counts(db, chunks.INDEX, quoted, chunks.highest_id(db))
     return dict(zip(quoted, counts, strict=True))
 
 
 def _any_word_expression(db: "Database", counts: dict[str, int]) -> str:
-    """Return the FTS5 expression for any of these words, without those that are too common to rank."""
+    """Return an FTS5 expression for any of these terms, without those that are too common to rank."""
     return " OR ".join(terms_worth_ranking(counts, chunks.highest_id(db), WORD_BUDGET))
 
 
@@ -578,10 +580,11 @@ def _score_pages(
 ) -> dict[int, float]:
     """Score pages by the words of the question.
 
-    Where the question names a time, half of the score comes from all of its words and half from the others: a page
-    may say its day in words, but a title with that day must not outweigh the page that the question is about.
+    If the question names a period, half of the score comes from all words and half from those that do not name the
+    period: a page may mention its date, but a title with that date must not outweigh the page that the question is
+    about.
     """
-    # A page is as old as its last change, and what stands on it may be older: only chunks know their day.
+    # A page's date is that of its last change, and its content may be older. Only chunks have reliable dates.
     filters = filters._replace(since=None, until=None)
     scores = page_scores(db, searched, filters, CANDIDATES, WORD_BUDGET)
     if wanted == searched:
@@ -605,7 +608,7 @@ def _chunks_of_periods(db: "Database", periods: Iterable[Period], filters: "Sear
 def _filter_entities(
     db: "Database", named: Entities, filters: "SearchFilters"
 ) -> tuple[Entities, dict[int, int]]:
-    """Without the pages that the filters leave out, and the first chunk of each of the others."""
+    """Remove pages excluded by the filters. Also return the first chunk of each remaining page."""
     if not (named.exact or named.mentioned):
         return named, {}
     page_ids = [*named.exact, *named.mentioned][:CANDIDATES]
@@ -619,7 +622,7 @@ def _filter_entities(
 
 
 def _chunk_places(db: "Database", chunk_ids: set[int], filters: "SearchFilters") -> dict[int, ChunkPosition]:
-    # The neighbour of a chunk may be of another day.
+    # A neighbour may have another date, so date filters exclude neighbours.
     reach = 0 if filters.since or filters.until else REACH
     return chunks.neighbours(db, list(chunk_ids), reach)
 

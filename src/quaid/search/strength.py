@@ -1,9 +1,9 @@
-"""How well an answer is founded: strong, weak or none.
+"""Rate the evidence for an answer: strong, weak or none.
 
-Judged by raw evidence, not by rescaled scores: how far the nearest chunk stands out from an unrelated one, and how
-much of the question's words the best results hold, rare words counting more. The limits were set on the first five
-conversations of LoCoMo, each asked its own questions and those of another: 79 % of its own are strong and 3 % none,
-of the others 1 % are strong and 79 % none.
+The rating uses raw evidence instead of rescaled scores: how far the nearest chunk stands out from an unrelated one,
+and how many of the question's words the best results contain, with rare words weighted more. The limits were set on
+the first five conversations of LoCoMo, each queried with its own questions and those of another conversation: of its
+own, 79 % are strong and 3 % none; of the others, 1 % are strong and 79 % none.
 """
 
 import math
@@ -14,20 +14,20 @@ Strength = Literal["strong", "weak", "none"]
 
 STRONG, WEAK = 1.0, 0.65
 MEANING_WEIGHT = 1.5
-"""What standing out counts, beside a share of words."""
+"""Weight of `standing_out` relative to the share of words."""
 
 STRONG_WORDS, WEAK_WORDS = 0.6, 0.3
-"""The limits where there is only the share of words."""
+"""The limits if only the share of words is known."""
 
 ENOUGH_CHUNKS = 50
-"""So many chunks have a mean that says what is unrelated."""
+"""Number of chunks from which on their mean is a reliable baseline."""
 
 LEAST_WEIGHT = 0.1
-"""Of a word that is on every page."""
+"""The weight of a word that every page contains."""
 
 
 def judge_strength(words: float, meaning: float | None, *, exact: bool = False) -> Strength:
-    """The strength of an answer by its share of words and by how far it stands out; None: nothing is known."""
+    """Rate an answer by its share of words and by how far it stands out in meaning (None if unknown)."""
     if exact:
         return "strong"
     if meaning is None:
@@ -37,10 +37,10 @@ def judge_strength(words: float, meaning: float | None, *, exact: bool = False) 
 
 
 def evidence_score(words: float, meaning: float | None) -> float:
-    """Return the evidence as one number from 0 to 1 that can be compared between questions.
+    """Return the evidence as a number from 0 to 1 that is comparable between questions.
 
-    Half is the share of words, half how far the meaning stands out; without a meaning the share alone. It is the
-    scale of `judge`: 0.5 is strong and 0.33 weak, by words alone 0.6 and 0.3.
+    The share of words and the meaning each count half; without meaning, it is the share of words alone. On the scale
+    of `judge_strength`, 0.5 is strong and 0.33 weak; by words alone, 0.6 and 0.3.
     """
     if meaning is None:
         return round(words, 2)
@@ -48,26 +48,27 @@ def evidence_score(words: float, meaning: float | None) -> float:
 
 
 def below_strong(value: float, meaning: float | None) -> float:
-    """Return a score that is not called strong, for a result that lacks what the question asks for."""
+    """Cap a score below the limit for strong, for a result outside the period that the question names."""
     return min(value, (STRONG_WORDS if meaning is None else STRONG / 2) - 0.01)
 
 
 def standing_out(cosine: float, baseline: float, chunks: int) -> float | None:
-    """The way of the nearest chunk from an unrelated one (0) to the question itself (1).
+    """Return how far a chunk stands out, from 0 (unrelated) to 1 (identical to the question).
 
-    `baseline` is the mean over all chunks, the nearest included; in a small memory that one is taken out of it.
-    In a very small one it is what the model is known for (`expected`), if it is known for anything.
+    `baseline` is the mean over all chunks including this one, which is therefore subtracted. In a very small
+    database it is the known value of the model (see `expected_baseline`). Return None if neither is available.
     """
-    if chunks < 2 and baseline == cosine:  # nothing else is there, and the model is not known for anything
+    if chunks < 2 and baseline == cosine:  # the only chunk, and no known value for the model
         return None
     others = baseline if chunks < 2 else (baseline * chunks - cosine) / (chunks - 1)
     return max(0.0, (cosine - others) / (1 - others)) if others < 1 else 0.0
 
 
 def expected_baseline(mean: float, chunks: int, known: float | None) -> float:
-    """The cosine of an unrelated chunk: the mean over a memory, as far as that has enough chunks to tell.
+    """Return the expected cosine of an unrelated chunk.
 
-    `known` is what the model gives to unrelated texts; None: nobody has measured it.
+    This is the mean over the database, mixed with `known` if there are few chunks. `known` is the model's measured
+    cosine of unrelated texts, or None.
     """
     if known is None or chunks >= ENOUGH_CHUNKS:
         return mean
@@ -76,9 +77,9 @@ def expected_baseline(mean: float, chunks: int, known: float | None) -> float:
 
 
 def word_weights(counts: Mapping[str, int], total: int) -> dict[str, float]:
-    """What each word of a question says, by how many of the chunks hold it.
+    """Return the weight of each word of a question, by the number of chunks that contain it.
 
-    In a small memory a word that is everywhere may still be a rare one: it counts as if there were more chunks.
+    In a small database even a rare word may be in every chunk, so the total is at least ENOUGH_CHUNKS.
     """
     total = max(total, ENOUGH_CHUNKS)
     return {
@@ -87,6 +88,6 @@ def word_weights(counts: Mapping[str, int], total: int) -> dict[str, float]:
 
 
 def word_share(held: Iterable[str], weight: Mapping[str, float]) -> float:
-    """How much of a question's words a text holds, the rare ones counting more."""
+    """Return the weighted share of a question's words that a text contains."""
     every = sum(weight.values())
     return sum(weight[word] for word in set(held) if word in weight) / every if every else 0.0

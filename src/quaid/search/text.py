@@ -1,9 +1,9 @@
 """Full-text search over pages, with excerpts.
 
-Pages that hold all words come first, then pages with some of them, by score. Ranking costs about half a microsecond
-for each page and word that match, so in a large database words that are everywhere are left out when any word will
-do. When even pages with all words are too many to rank, those with the words in their names are taken, then the best
-of the newest. Excerpts use the index's own tokenizer: FTS5's snippets take seven times as long.
+Pages that contain all words come first, then pages with some of them, by score. Ranking takes about half a
+microsecond per matching page and word, so in a large database very common words are left out of OR queries. If even
+the pages with all words are too many to rank, those with the words in their names are taken, then the best of the
+newest. Excerpts use the tokenizer of the index: FTS5's snippet() takes seven times as long.
 """
 
 import re
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from quaid.storage.text_index import Stemmer
 
 EXCERPT_WIDTH = 200
-"""Characters of an excerpt; half as many in scripts without spaces, which say more with each."""
+"""Characters of an excerpt; half as many in scripts without spaces, which are denser."""
 
 EXCERPT_LEAD = 50
-"""Characters before the first marked word, at most."""
+"""Maximum number of characters before the first marked word."""
 
 BLOCK_CHARACTERS = 16_000
 MOST_BLOCKS = 16
-"""Long texts are read in chunks until one holds a word. What lies behind the last is not shown."""
+"""Long texts are searched in blocks until one contains a word. Text beyond the last block is ignored."""
 
 SENTENCE_ENDS = ("\n", ". ", "! ", "? ", "。")
 LINE_MARKS = "#>-*+ \t\n"
-"""What opens a heading, a quote or a list."""
+"""Characters that introduce a heading, a quotation or a list item."""
 
 
 class WordSpan(NamedTuple):
-    """Where a word stands, and which."""
+    """Position of a matched word in a text."""
 
     start: int
     end: int
@@ -42,7 +42,7 @@ class WordSpan(NamedTuple):
 
 
 class ExcerptMarker:
-    """Cuts excerpts for one question."""
+    """Makes excerpts for one query."""
 
     def __init__(
         self, stemmer: "Stemmer", wanted: "QueryPlan", marks: tuple[str, str] = ("**", "**")
@@ -53,10 +53,10 @@ class ExcerptMarker:
         words = " ".join(term.text for term in wanted.parts if not term.unspaced)
         self._stems = {stem for _, _, stem in stemmer.words(words.encode())}
         self._literals = [term.literal or term.text for term in wanted.parts]
-        self._letters: re.Pattern[str] | None = None  # of the literals, once a text has none of the stems
+        self._letters: re.Pattern[str] | None = None  # compiled only if no stem matches
 
     def excerpt(self, *texts: str) -> str:
-        """The best stretch of the first text that holds a word; empty when none does."""
+        """Return the best excerpt of the first text that contains a word, or ""."""
         find_first, find_then = self._by_stem, self._by_letter
         if self._by_letters:
             find_first, find_then = find_then, find_first
@@ -97,7 +97,7 @@ class ExcerptMarker:
 
 def _literal_pattern(literals: list[str]) -> "re.Pattern[str]":
     longest_first = sorted(literals, key=len, reverse=True)
-    # A word may stand right behind another script, but not within a word of its own.
+    # An ASCII word may directly follow another script, but not another ASCII letter or digit.
     alternatives = [
         rf"(?<![a-z0-9]){re.escape(literal)}" if literal.isascii() else re.escape(literal)
         for literal in longest_first
@@ -119,7 +119,7 @@ def _blocks(text: str) -> Iterator[str]:
 
 
 def _cut_excerpt(text: str, spans: list[WordSpan], width: int, marks: tuple[str, str]) -> str:
-    """The stretch with most different words in it, the words between the marks."""
+    """Return the excerpt with the most distinct words, each between the marks."""
     best = max(
         range(len(spans)), key=lambda place: (_count_words_from(spans, place, width - EXCERPT_LEAD), -place)
     )
@@ -145,7 +145,7 @@ def _count_words_from(spans: list[WordSpan], place: int, width: int) -> int:
 
 
 def _excerpt_start(text: str, first: int) -> int:
-    """A start before the first word: that of its line or sentence if near, else that of some word."""
+    """Return the start of an excerpt: that of the line or sentence if near, else that of a word."""
     start = max(0, first - EXCERPT_LEAD)
     ends = [found + len(mark) for mark in SENTENCE_ENDS if (found := text.rfind(mark, start, first)) >= 0]
     if ends:
@@ -166,7 +166,7 @@ def _excerpt_end(text: str, end: int) -> int:
 
 
 def _join_adjacent(text: str, spans: list[WordSpan]) -> Iterator[WordSpan]:
-    """Words that only a space parts are marked as one."""
+    """Join spans that are separated only by whitespace."""
     held: WordSpan | None = None
     for span in spans:
         if held and not text[held.end : span.start].strip():
@@ -180,14 +180,14 @@ def _join_adjacent(text: str, spans: list[WordSpan]) -> Iterator[WordSpan]:
 
 
 class TextStems(NamedTuple):
-    """The words of a text."""
+    """The stems of the words of a text."""
 
     every: frozenset[str]
     telling: frozenset[str]
-    """Without those that are in every text."""
+    """The stems without those of stop words."""
 
     def hold(self, wanted: "TextStems") -> bool:
-        """Whether all words of a part of a question are here."""
+        """Return True if these contain all words of a term."""
         if wanted.every == wanted.telling:
             return bool(wanted.every) and wanted.every <= self.telling
         return wanted.every <= self.every
@@ -204,7 +204,7 @@ def stem_text(stemmer: "Stemmer", text: str) -> TextStems:
 
 
 def is_mistakable(stemmer: "Stemmer", part: str) -> bool:
-    """Whether the index takes a telling word for one that is in every text."""
+    """Return True if a word is not a stop word but has the same stem as one."""
     wanted = stem_text(stemmer, part)
     return wanted.every == wanted.telling and not wanted.every.isdisjoint(
         stem_text(stemmer, " ".join(STOP_WORDS)).every
@@ -212,20 +212,20 @@ def is_mistakable(stemmer: "Stemmer", part: str) -> bool:
 
 
 ROW_BUDGET = 30_000
-"""How many pairs of a page and a word may be ranked for one question."""
+"""Maximum number of (page, word) pairs ranked per query."""
 
 FEW_PAGES = 1_000
-"""Among so many every word of a question is looked for, however common."""
+"""Up to this many pages, even the most common words are ranked."""
 
 LONGEST_NAME = 500
-"""Characters of a question that can be the name of a page."""
+"""Maximum length of a query that is compared with page names, in characters."""
 
 PageScores = dict[int, float]
 Terms = tuple[Term, ...]
 
 
 class PageHit(NamedTuple):
-    """A page that was found."""
+    """A page that matches."""
 
     slug: str
     collection: str
@@ -235,9 +235,9 @@ class PageHit(NamedTuple):
     room: str
     summary: str
     snippet: str
-    """A few words around those that were asked for, which stand between ** and **."""
+    """An excerpt with the matching words between ** and **."""
     rank_score: float
-    """By what the hits are ordered, BM25: above 0, and it means nothing beside that of another search."""
+    """BM25, used for ordering: greater than 0, not comparable between searches."""
     all_words: bool
     id: int
 
@@ -259,7 +259,7 @@ def search_pages(
     limit: int = 10,
     raw: bool = False,
 ) -> list[PageHit]:
-    """Find pages by their words. Any text will do; with `raw` it is FTS5 syntax, or else InvalidSearch."""
+    """Find pages by words. Any text is valid; with `raw` it must be an FTS5 expression, else raise InvalidSearch."""
     filters = SearchFilters(type, wing, tag, collection)
     wanted = plan_query(query)
     found: list[_ScoredPage] = []
@@ -275,12 +275,12 @@ def search_pages(
 def page_scores(
     db: "Database", wanted: QueryPlan, filters: SearchFilters, limit: int, budget: int
 ) -> PageScores:
-    """The pages that hold most of the words, whichever, with their scores; higher is better."""
+    """Return the best pages for an OR query of all parts, with their scores; higher is better."""
     return _TextSearch(db, wanted, filters, limit, budget).any_word() if wanted.parts else {}
 
 
 class _TextSearch:
-    """One question to the two indexes."""
+    """One query against both full-text indexes."""
 
     def __init__(
         self, db: "Database", wanted: QueryPlan, filters: SearchFilters, limit: int, budget: int | None = None
@@ -313,11 +313,11 @@ class _TextSearch:
         return [_ScoredPage(each, scores[each], kind_of.get(each, 2) < 2) for each in order[: self._limit]]
 
     def any_word(self) -> PageScores:
-        """Pages with any of the words."""
+        """Return pages with any of the words."""
         return self._ranked_any([])
 
     def _named(self, query: str) -> list[int]:
-        """Pages whose title or slug is the query."""
+        """Return pages whose title or slug equals the query."""
         text = query[:LONGEST_NAME].encode("utf-8", "ignore").decode().strip()
         phrase = whole_phrase(text)
         if phrase is None or len(query) > LONGEST_NAME:
@@ -328,7 +328,7 @@ class _TextSearch:
         return [*titled, *text_index.pages_with_slug(self._db, text.lower(), self._filters)]
 
     def _holding(self, terms: Terms) -> list[int]:
-        """Pages with all of the terms: as many as were asked for, or all that there are."""
+        """Return up to `limit` pages that contain all of the terms."""
         found: dict[int, None] = {}
         for name in self._indexes_for_all():
             ids = text_index.matching_pages(self._db, name, _all_terms(terms), self._filters, self._limit)
@@ -347,7 +347,7 @@ class _TextSearch:
         if highest * len(terms) > self._budget:
             cost = len(terms) * text_index.count(self._db, name, expression, self._filters, highest)
             if cost > self._budget:
-                # Half of the budget for each: the two are asked one after the other.
+                # Half of the budget for each of the two queries.
                 above = highest - highest * self._budget // (2 * cost)
                 newest = self._match(name, expression, above=above)
                 return newest | self._match(name, f"{NAME_COLUMNS[name]} : ({expression})")
@@ -357,7 +357,7 @@ class _TextSearch:
         spaced = self._ranked_any_in(SPACED, [part for part in self._plan.parts if not part.unspaced], first)
         unspaced = self._ranked_any_in(UNSPACED, list(self._plan.parts), first)
         if self._plan.unspaced and spaced and unspaced:
-            # The indexes hold different numbers of pages, and so weigh a rare word differently.
+            # The indexes contain different numbers of pages, so their BM25 scores are not on the same scale.
             lift = max(1.0, max(spaced.values()) / max(unspaced.values()))
             unspaced = {page_id: score * lift for page_id, score in unspaced.items()}
             return {each: max(unspaced.get(each, 0.0), spaced.get(each, 0.0)) for each in unspaced | spaced}
@@ -381,21 +381,22 @@ class _TextSearch:
         )
 
     def _indexes_for_all(self) -> list[str]:
-        # A page without such scripts cannot hold all words of a question that has them.
+        # A page without such scripts cannot contain all words of a query that has them.
         names = [UNSPACED] if self._plan.unspaced else [SPACED, UNSPACED]
         return [name for name in names if self._highest[name]]
 
 
 def terms_worth_ranking(counts: dict[str, int], total: int, budget: int) -> list[str]:
-    """Of these terms and how many hold them, of so many: the rarest, as many as the budget allows."""
+    """Return the rarest terms that fit into the budget. `counts` maps terms to the number of documents with them."""
     if total > FEW_PAGES:
-        # To FTS5 a word in more than half of all weighs nothing, and it is the dearest to rank.
+        # FTS5 gives almost no weight to a term in more than half of the documents, and it takes the longest to
+        # rank.
         counts = {term: held for term, held in counts.items() if 2 * held <= total} or counts
     return affordable_terms(list(counts), list(counts.values()), budget)
 
 
 def affordable_terms(terms: list[str], counts: list[int], budget: int) -> list[str]:
-    """The rarest terms, as many as fit into a budget of pages; at least one."""
+    """Return the rarest terms whose counts fit into the budget; at least one."""
     kept: list[str] = []
     for count, term in sorted(zip(counts, terms, strict=True), key=lambda pair: pair[0]):
         budget -= count
