@@ -100,8 +100,7 @@ class CompletionEntry(NamedTuple):
 
 
 def run_completion(shell: str, start: str, settings: "Callable[[], Settings]") -> int:
-    """Print a completion script, or the names that a script asks for. Errors while completing names print
-    nothing."""
+    """Print a completion script, or the names that a script asks for. Errors while completing names print nothing."""
     from quaid.operations.search import COMPLETION_KINDS as NAMES, complete_names
 
     if shell in SHELLS:
@@ -111,9 +110,7 @@ def run_completion(shell: str, start: str, settings: "Callable[[], Settings]") -
         raise InvalidArgument(name="shell", problem=f"must be one of {', '.join(SHELLS)}, not {shell!r}")
     said = sys.stderr
     try:
-        with open(
-            os.devnull, "w"
-        ) as sys.stderr:  # warnings about the config file would garble the command line
+        with open(os.devnull, "w") as sys.stderr:  # warnings would garble the command line
             found = complete_names(settings(), shell, start)
     except Exception:
         if "QUAID_TRACE" in os.environ:

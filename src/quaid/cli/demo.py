@@ -121,8 +121,7 @@ Your own: quaid init, then quaid import YOUR-NOTES or quaid put, and quaid conne
 
 
 def run_demo(settings: Settings, folder: str | None, whole: bool, as_json: bool) -> int:
-    """Build the sample memory and run the example commands. Without a folder, a temporary one is used and
-    removed."""
+    """Build the sample memory and run the example commands. Without a folder, a temporary one is used and removed."""
     if as_json:
         raise InvalidArgument(name="--json", problem="is for programs; this is a walk for people")
     if folder is not None:
@@ -150,9 +149,7 @@ def _run_questions(place: str, whole: bool) -> int:
     print("Making a sample memory in a folder of its own; nothing of yours is read or changed …", flush=True)
     begun = time.monotonic()
     pages = _build_memory(place)
-    without_meaning = (
-        _run_silently("embed") != 0
-    )  # the command prints the reason and the remedy on standard error
+    without_meaning = _run_silently("embed") != 0  # prints the reason on standard error
     seconds, size = time.monotonic() - begun, os.path.getsize(os.path.join(place, "memory.db")) / 1e6
     print(f"{pages} pages: people, companies, meetings over two years, with facts, links and a notebook.")
     print(f"It took {seconds:.0f} s and {size:.1f} MB on this machine: no account, no key, no network.")

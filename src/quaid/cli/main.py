@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from quaid.cli.parser import CommandLine
 
 GC_THRESHOLD = 50_000
-"""Allocations between garbage collections. A short command makes fewer objects than this and skips
-collection."""
+"""Allocations between garbage collections. A short command makes fewer objects than this and skips collection."""
 
 COMMANDS_WITHOUT_OUTPUT = ("serve", "web", "watch", "hook")
 """Commands that keep running if standard output is closed, because their output is incidental."""
@@ -83,8 +82,7 @@ def _run_guarded(words: list[str]) -> int:
         print("\nquaid: stopped; nothing half-done is left behind", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader closed the pipe (`quaid list | head`). Redirect stdout so that the flush at exit does not
-        # fail.
+        # The reader closed the pipe (`quaid list | head`). Redirect stdout so that the flush at exit does not fail.
         _discard_output()
         return 0
     except Exception as error:

@@ -114,8 +114,7 @@ class ServerAddress(NamedTuple):
 
     @classmethod
     def named(cls, port: int, hosts: list[str]) -> "ServerAddress":
-        """Return the address of a server reached over TLS by these names, each with its port unless that is
-        443."""
+        """Return the address of a server reached over TLS by these names, each with its port unless that is 443."""
         origins = [f"https://{each}" for each in hosts]
         return cls(port, frozenset(hosts), frozenset(origins), origins[0], secure=True)
 
@@ -202,8 +201,7 @@ class AuthMiddleware:
         needed = self._needed(request.scope)
         if needed != "public":
             self._check_scope(request, caller, needed)
-        # JSON from an authenticated caller may be larger on the wire: `_read_body` limits its size after
-        # unescaping.
+        # JSON from an authenticated caller may be larger on the wire: `_read_body` limits its size after unescaping.
         most = (
             MAX_RAW_LINE_BYTES
             if needed != "public" and _media_type(request.headers) == "application/json"

@@ -91,8 +91,7 @@ class CommandOutput(NamedTuple):
 
 
 def accept_commands(app: "Starlette", settings: Settings) -> None:
-    """Accept delegated commands while the app runs. A read-only server does not: it would refuse half of
-    them."""
+    """Accept delegated commands while the app runs. A read-only server does not: it would refuse half of them."""
     if (
         app.state.readonly
         or server_socket.is_handover_off(settings.environ)
@@ -111,8 +110,7 @@ def accept_commands(app: "Starlette", settings: Settings) -> None:
 
 @contextlib.asynccontextmanager
 async def listen_for_commands(settings: Settings, crew: WorkerPool) -> AsyncIterator[None]:
-    """Serve delegated commands. If the socket cannot be created, serve none: clients then run commands
-    themselves."""
+    """Serve delegated commands. If the socket cannot be created, serve none: clients then run commands themselves."""
     try:
         found = _bind_socket(settings)
     except OSError:
@@ -198,10 +196,7 @@ class CommandServer:
                 writer.write(server_socket.encode_message(WANTS_INPUT))
                 (data,) = await _receive_frame(reader, INPUT)
                 ready = _prepare_command(asked, data)
-        except (
-            CommandRefused,
-            QuaidError,
-        ):  # the client runs an invalid command itself and reports the error
+        except (CommandRefused, QuaidError):  # the client runs it itself and reports any error
             writer.write(server_socket.encode_message(NOT_HERE))
             await writer.drain()
             return
@@ -218,8 +213,7 @@ class CommandServer:
         await writer.drain()
 
     def _read(self, parts: list[bytes]) -> DelegatedCommand:
-        """Parse a request. Raise CommandRefused unless its version, environment, memory and settings equal
-        ours."""
+        """Parse a request. Raise CommandRefused unless its version, environment, memory and settings equal ours."""
         version, package, cwd, terminals, words, environ = parts
         here = os.path.dirname(os.path.abspath(quaid.__file__))
         if (os.fsdecode(version), os.fsdecode(package)) != (quaid.__version__, here):
@@ -459,8 +453,7 @@ def _with_port(name: str, port: int) -> str:
 def open_listener(bind: str, port: int) -> socket.socket:
     """Return a listening socket, or raise PortTaken."""
     family = socket.AF_INET6 if ":" in bind else socket.AF_INET
-    # With an explicit IPPROTO_TCP, asyncio sets TCP_NODELAY; otherwise each response waits 40 ms for a
-    # delayed ACK.
+    # With an explicit IPPROTO_TCP, asyncio sets TCP_NODELAY; otherwise each response waits 40 ms for a delayed ACK.
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if os.name != "nt":

@@ -219,19 +219,15 @@ class WorkerPool:
             each.start()
 
     def stop(self, seconds: float) -> bool:
-        """Cancel all tasks. Return True if all workers closed in time; unfinished transactions are rolled
-        back."""
+        """Cancel all tasks. Return True if all workers closed in time; unfinished transactions are rolled back."""
         deadline = time.monotonic() + seconds
         for each in self._lanes.values():
             each.end()
-        over = [
-            each.is_over(deadline) for each in self._lanes.values()
-        ]  # a list, so that all queues are joined
+        over = [each.is_over(deadline) for each in self._lanes.values()]  # a list: join all queues
         return all(over)
 
     async def call(self, operation: str, arguments: Mapping[str, Any], scope: Scope = "owner") -> Any:
-        """Run an operation, named as a command ("kb status") or as a tool ("memory_get"), and return its
-        record."""
+        """Run an operation, named as a command ("kb status") or as a tool ("memory_get"), and return its record."""
         found, preset = find_operation(operation)
         key = operation_key(found)
         listing = key == "clients.connect" and not arguments.get("client")

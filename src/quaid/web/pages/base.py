@@ -49,15 +49,13 @@ def may_write(request: Request) -> bool:
 
 
 async def call_operation(request: Request, command: str, /, **arguments: Any) -> Any:
-    """Run an operation and return its record. Arguments that are None are omitted; `from_` is passed as
-    `from`."""
+    """Run an operation and return its record. Arguments that are None are omitted; `from_` is passed as `from`."""
     given = {key.rstrip("_"): value for key, value in arguments.items() if value is not None}
     return await request.app.state.crew.call(command, given, request_scope(request))
 
 
 async def try_operation(request: Request, command: str, /, **arguments: Any) -> Any:
-    """Run an operation for one part of a page. Return an OperationFailure if it fails, so that the rest is
-    shown."""
+    """Run an operation for one part of a page. Return an OperationFailure if it fails, so that the rest is shown."""
     try:
         return await call_operation(request, command, **arguments)
     except QuaidError as error:
@@ -292,8 +290,7 @@ def render_page(request: Request, template: str, *, http: int = 200, **values: A
 
 
 def flash(request: Request, text: str, *steps: tuple[str, str], went_well: bool = True) -> None:
-    """Keep a message for the next page of this browser session. Kept on the server, so it never appears in a
-    URL."""
+    """Keep a message for the next page of this browser session. Kept on the server, so it never appears in a URL."""
     state = request.app.state
     if not hasattr(state, "told"):
         state.told = {}

@@ -44,8 +44,7 @@ def node_url(id: str) -> str:
 
 
 def search_url(text: str) -> str:
-    """Return the URL of a search for a tag or an unresolved link. `link=1` keeps it from being recorded as a
-    gap."""
+    """Return the URL of a search for a tag or an unresolved link. `link=1` keeps it from being recorded as a gap."""
     return "/search?" + urlencode({"q": text, "link": 1})
 
 
@@ -89,8 +88,7 @@ def resolve_nothing(_: str) -> None:
 def resolver_of_page(
     record: "PageRecord", found: Iterable[Any], titles: Mapping[str, str] = {}
 ) -> LinkResolver:
-    """Return a resolver for the links in this page's text, based on the links that the memory has stored for
-    it."""
+    """Return a resolver for the links in this page's text, based on the links that the memory has stored for it."""
     known = _known_targets(found, titles)
     slug = record.slug
 

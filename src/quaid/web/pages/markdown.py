@@ -30,8 +30,7 @@ MAX_MARKDOWN = 200_000
 """Maximum length of a text that is parsed as Markdown, in characters. A longer text is shown as plain text."""
 
 MAX_MARKS = 40_000
-"""Maximum number of markup characters in a text that is parsed. A text with more of them is shown as plain
-text."""
+"""Maximum number of markup characters in a text that is parsed. A text with more of them is shown as plain text."""
 
 _MARKS = "[*_`<&"
 _WIKI_LINK = re.compile(
@@ -341,8 +340,7 @@ MAX_QUERY_WORDS = 12
 SENTENCE_ENDS = ".!?…:)\"'”’»。"
 """Characters that end a sentence: no ellipsis is added after them."""
 SHORT_LINE = 60
-"""A line shorter than this many characters is probably complete (a list item or heading) and gets no
-ellipsis."""
+"""A line shorter than this many characters is probably complete (a list item or heading) and gets no ellipsis."""
 
 _WORD = re.compile(r"\w+", re.UNICODE)
 _LINE_MARKS = re.compile(r"^[ \t]*(?:#{1,6}|>|[-*+](?:[ \t]+\[[ xX]\])?)[ \t]+", re.MULTILINE)
@@ -367,8 +365,7 @@ def query_words(question: str) -> list[str]:
 
 
 def query_pattern(question: str) -> re.Pattern[str] | None:
-    """Return a pattern that matches the question's words and words with the same stem, or None if it has no
-    words."""
+    """Return a pattern that matches the question's words and words with the same stem, or None if it has no words."""
     words = query_words(question)
     if not words:
         return None

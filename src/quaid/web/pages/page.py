@@ -378,8 +378,7 @@ async def _edit_form(
     problem: str = "",
     version: int | None = None,
 ) -> Response:
-    """Render the edit form. `record` is the stored page, if any; `theirs` is the current text after a
-    conflict."""
+    """Render the edit form. `record` is the stored page, if any; `theirs` is the current text after a conflict."""
     lines: list[DiffLine] = []
     if theirs:
         told = unified_diff(theirs.splitlines(), text.splitlines(), "theirs", "yours", lineterm="", n=2)
@@ -499,8 +498,7 @@ async def new_page(request: Request) -> Response:
 
 
 def _suggest_slug(request: Request, typed: str, error: QuaidError) -> Response:
-    """Suggest the valid address nearest to the input, with the input as its title: Bob Smith becomes
-    bob-smith."""
+    """Suggest the valid address nearest to the input, with the input as its title: Bob Smith becomes bob-smith."""
     collection, mark, name = typed.rpartition("::")
     parts = [each for each in name.split("/") if slugs.segment(each) != "x" or each.lower() == "x"]
     offer = f"{collection.lower()}{mark}{slugs.from_path('/'.join(parts))}" if parts else ""

@@ -258,8 +258,7 @@ def _fact_outcome(each: Any) -> str:
 
 
 def _stale_text_links(record: Any) -> list[tuple[str, str]]:
-    """Return links to edit pages whose text still states the side that was not kept. Texts are never changed
-    here."""
+    """Return links to edit pages whose text still states the side that was not kept. Texts are never changed here."""
     return [
         (
             urls.edit_url(each.slug),

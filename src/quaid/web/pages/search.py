@@ -207,8 +207,7 @@ def name_fit(result: Any) -> int:
 
 
 def _group_name(result: Any) -> str:
-    """Return the group of a result: notebook files, daily logs and knowledge base nodes are separate from
-    pages."""
+    """Return the group of a result: notebook files, daily logs and knowledge base nodes are separate from pages."""
     if result.collection == NOTEBOOK:
         return "Daily" if result.slug.startswith("daily/") else "Notebook"
     return "Knowledge base" if result.collection == KB_COLLECTION else "Pages"
@@ -270,8 +269,7 @@ class _ResultFormatter:
         )
 
     def _line(self, result: Any) -> int | None:
-        """Return the line of the first match in a passage, or None if the link should lead to the top of the
-        page."""
+        """Return the line of the first match in a passage, or None if the link should lead to the top of the page."""
         found = self._looked.search(_without_links(result.content)) if self._looked else None
         line: int = result.start_line + (result.content.count("\n", 0, found.start()) if found else 0)
         return line if result.part == "timeline" or line > 1 else None
@@ -298,8 +296,7 @@ class _ResultFormatter:
         )
 
     def _fit(self, title: str) -> int:
-        """Return how well a node's title matches. Full questions and stop words only count if they match
-        exactly."""
+        """Return how well a node's title matches. Full questions and stop words only count if they match exactly."""
         typed = names.fold_name(self._question)
         words = typed.split()
         is_name = len(words) <= MAX_NAME_WORDS and not STOP_WORDS.issuperset(words)
