@@ -1,4 +1,4 @@
-"""Collections, the files behind them, the processes that watch them, and the settings of the database."""
+"""Collections, their files, the processes that watch them, and the settings of the database."""
 
 import json
 import os
@@ -17,13 +17,12 @@ if TYPE_CHECKING:
 
 
 def get_setting(db: "Database", key: str) -> str | None:
-    """The value of a setting, if it is set."""
+    """Return the value of a setting, or None if it is not set."""
     row = db.one("SELECT value FROM config WHERE key = ?", (key,))
     return None if row is None else row[0]
 
 
 def set_setting(tx: "apsw.Connection", key: str, value: str) -> None:
-    """Give a setting a value."""
     tx.execute(
         "INSERT INTO config (key, value) VALUES (?, ?)"
         " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
@@ -32,22 +31,22 @@ def set_setting(tx: "apsw.Connection", key: str, value: str) -> None:
 
 
 def list_settings(db: "Database") -> list[tuple[str, str]]:
-    """Every setting with its value, by key."""
+    """Return all settings as (key, value), sorted by key."""
     return [(key, value) for key, value in db.rows("SELECT key, value FROM config ORDER BY key")]
 
 
 MEMORY_ID_KEY = "memory_id"
-"""The key in quaid_config of the id by which a memory and its copies are known as one."""
+"""Key in quaid_config of the id that a memory shares with its copies."""
 
 
 def read_memory_id(db: "Database") -> str | None:
-    """The id of a memory; None if it was made before memories had one and was never backed up."""
+    """Return the id of a memory; None if it was created before ids existed and was never backed up."""
     row = db.one("SELECT value FROM quaid_config WHERE key = ?", (MEMORY_ID_KEY,))
     return None if row is None else str(row[0])
 
 
 def set_memory_id(tx: "apsw.Connection", id: str) -> None:
-    """Give a memory its id, unless it has one."""
+    """Set the id of a memory that has none."""
     tx.execute("INSERT OR IGNORE INTO quaid_config (key, value) VALUES (?, ?)", (MEMORY_ID_KEY, id))
 
 
@@ -61,14 +60,14 @@ class Collection(NamedTuple):
     name: str
     kind: str
     root: str | None
-    """The folder; none for pages that live in the database."""
+    """The attached folder; None for pages stored in the database."""
     state: CollectionState
     writable: bool
     is_write_target: bool
     ignore_patterns: str
     ignore_problem: str | None
     halted_at: str | None
-    """Since when syncing waits for a person."""
+    """Time since which syncing waits for confirmation by the user; None if it does not."""
     halt_reason: str | None
     last_sync_at: str | None
     created_at: str
@@ -81,7 +80,7 @@ _COLLECTION_COLUMNS = (
 
 
 def list_all(db: "Database") -> list[Collection]:
-    """All collections, the default one first."""
+    """Return all collections, the default one first."""
     rows = db.rows(f"SELECT {_COLLECTION_COLUMNS} FROM collections ORDER BY id")  # noqa: S608 (fixed columns)
     return [_collection_of_row(row) for row in rows]
 
@@ -92,7 +91,7 @@ def find(db: "Database", name: str) -> Collection | None:
 
 
 def require(db: "Database", name: str) -> Collection:
-    """The collection of this name; NotFound with all names when there is none."""
+    """Return the collection with this name. Raise NotFound, listing all names, if there is none."""
     found = find(db, name)
     if found is None:
         known = ", ".join(each.name for each in list_all(db))
@@ -101,14 +100,14 @@ def require(db: "Database", name: str) -> Collection:
 
 
 def write_target(db: "Database") -> Collection:
-    """The collection that takes new pages whose address names none."""
+    """Return the collection that new pages go to if their address names none."""
     row = db.one(f"SELECT {_COLLECTION_COLUMNS} FROM collections ORDER BY is_write_target DESC, id LIMIT 1")  # noqa: S608
     assert row is not None, "every memory has the default collection"
     return _collection_of_row(row)
 
 
 def add(tx: "apsw.Connection", name: str, kind: str, root: str, writable: bool, now: str) -> int:
-    """Attach a folder."""
+    """Add a collection for a folder and return its id."""
     tx.execute(
         "INSERT INTO collections (name, kind, root_path, writable, created_at, updated_at)"
         " VALUES (?, ?, ?, ?, ?, ?)",
@@ -126,7 +125,7 @@ def set_kind(tx: "apsw.Connection", collection_id: int, kind: str, now: str) -> 
 
 
 def set_root(tx: "apsw.Connection", collection_id: int, root: str, writable: bool, now: str) -> None:
-    """Let a collection live in another folder, or be written or not."""
+    """Change the folder of a collection and whether it is writable."""
     tx.execute(
         "UPDATE collections SET root_path = ?, writable = ?, updated_at = ? WHERE id = ?",
         (root, writable, now, collection_id),
@@ -134,13 +133,13 @@ def set_root(tx: "apsw.Connection", collection_id: int, root: str, writable: boo
 
 
 def set_write_target(tx: "apsw.Connection", collection_id: int) -> None:
-    """Let one collection, and no other, take new pages."""
+    """Make one collection the write target, instead of the current one."""
     tx.execute("UPDATE collections SET is_write_target = 0 WHERE is_write_target = 1")
     tx.execute("UPDATE collections SET is_write_target = 1 WHERE id = ?", (collection_id,))
 
 
 def set_ignore(tx: "apsw.Connection", collection_id: int, patterns: str, problem: str | None) -> None:
-    """Remember the last good set of patterns, and what is wrong with the present file, if anything."""
+    """Store the last valid ignore patterns, and the problem with the current ignore file, if any."""
     tx.execute(
         "UPDATE collections SET ignore_patterns = ?, ignore_problem = ? WHERE id = ?",
         (patterns, problem, collection_id),
@@ -148,7 +147,7 @@ def set_ignore(tx: "apsw.Connection", collection_id: int, patterns: str, problem
 
 
 def mark_synced(tx: "apsw.Connection", collection_id: int, now: str) -> None:
-    """A sync saw the whole folder and did all it had to."""
+    """Record a complete sync and clear any halt."""
     tx.execute(
         "UPDATE collections SET last_sync_at = ?, reconcile_halted_at = NULL, reconcile_halt_reason = NULL"
         " WHERE id = ?",
@@ -157,7 +156,7 @@ def mark_synced(tx: "apsw.Connection", collection_id: int, now: str) -> None:
 
 
 def mark_halted(tx: "apsw.Connection", collection_id: int, reason: str, now: str) -> None:
-    """A sync left something undone until a person says so."""
+    """Record that a sync halted and waits for confirmation by the user."""
     tx.execute(
         "UPDATE collections SET last_sync_at = ?1, reconcile_halted_at = coalesce(reconcile_halted_at, ?1),"
         " reconcile_halt_reason = ?2 WHERE id = ?3",
@@ -166,13 +165,13 @@ def mark_halted(tx: "apsw.Connection", collection_id: int, reason: str, now: str
 
 
 def remove(tx: "apsw.Connection", collection_id: int) -> None:
-    """Forget a collection that has no pages any more."""
+    """Delete a collection that has no pages left."""
     tx.execute("DELETE FROM raw_imports WHERE collection_id = ?", (collection_id,))
     tx.execute("DELETE FROM collections WHERE id = ?", (collection_id,))
 
 
 def page_counts(db: "Database") -> dict[int, tuple[int, int]]:
-    """How many pages each collection shows, and how many are quarantined."""
+    """Return the numbers of visible and quarantined pages by collection id."""
     rows = db.rows(
         "SELECT collection_id, count(*) FILTER (WHERE quarantined_at IS NULL),"
         " count(*) FILTER (WHERE quarantined_at IS NOT NULL) FROM pages GROUP BY collection_id"
@@ -185,7 +184,7 @@ def _collection_of_row(row: tuple[object, ...]) -> Collection:
 
 
 def root_identity(db: "Database", collection_id: int) -> str | None:
-    """What the file system called the folder when it was last seen whole."""
+    """Return the inode of the collection's folder when it was last scanned completely, or None."""
     row = db.one("SELECT value FROM quaid_config WHERE key = ?", (_root_key(collection_id),))
     return None if row is None else str(row[0])
 
@@ -213,7 +212,7 @@ class AttachedFolder(NamedTuple):
 
 class FolderList(NamedTuple):
     memory_id: str
-    """Empty: the memory had none."""
+    """Empty if the memory has no id."""
     folders: tuple[AttachedFolder, ...]
 
 
@@ -223,7 +222,7 @@ def folder_list_path(database_path: str) -> str:
 
 
 def read_folder_list(database_path: str) -> FolderList | None:
-    """Return the list beside a memory; None if there is none that can be used."""
+    """Return the folder list stored beside a memory, or None if it is missing or unusable."""
     try:
         with open(folder_list_path(database_path), "rb") as file:
             found = json.loads(file.read(LARGEST_FOLDER_LIST))
@@ -236,7 +235,10 @@ def read_folder_list(database_path: str) -> FolderList | None:
 
 
 def write_folder_list(db: "Database") -> None:
-    """Write the list anew; a memory without attached folders has none. Failing to do so costs the memory nothing."""
+    """Write the folder list, or delete it if no folders are attached.
+
+    Errors are ignored: the memory works without it.
+    """
     rows = [each for each in list_all(db) if each.root and each.state == "active"]
     folders = [
         AttachedFolder(each.name, each.kind, each.root or "", each.writable, each.is_write_target)._asdict()
@@ -263,17 +265,23 @@ def write_folder_list(db: "Database") -> None:
 
 
 HEARTBEAT_SECONDS = 3.0
-"""Between two signs of life, and between two looks of those who stand by."""
+"""Seconds between two heartbeats, and between two attempts of standby processes to take a lease."""
 
 STALE_SECONDS = 10.0
-"""A session that was silent for so long is over. With a look and times kept to the second: taken over within 15."""
+"""Seconds without a heartbeat after which a session is dead.
+
+With the polling interval and timestamps in whole seconds, its leases are taken over within 15 seconds.
+"""
 
 Clock = Callable[[float], str]
-"""The time, some seconds from now. Asked within the transaction: the wait for it may have been long."""
+"""Return the timestamp of the current time plus some seconds.
+
+Called inside the transaction, because waiting for the lock may have taken long.
+"""
 
 
 class WatchSession(NamedTuple):
-    """A process that may watch."""
+    """A registered watcher process."""
 
     id: str
     pid: int
@@ -282,7 +290,7 @@ class WatchSession(NamedTuple):
 
 
 class WatchOwner(NamedTuple):
-    """A collection that another process watches."""
+    """A collection watched by another process."""
 
     collection: str
     pid: int
@@ -291,10 +299,10 @@ class WatchOwner(NamedTuple):
 
 class WatchLeases(NamedTuple):
     mine: frozenset[int]
-    """Collections that this session holds."""
+    """Ids of the collections leased by this session."""
     others: tuple[WatchOwner, ...]
     free: tuple[str, ...]
-    """Collections that nobody living holds."""
+    """Names of the collections that no live session has leased."""
 
 
 class _LeaseRow(NamedTuple):
@@ -307,14 +315,14 @@ class _LeaseRow(NamedTuple):
 
 
 def read_leases(db: "Database", me: WatchSession, clock: Clock, name: str | None = None) -> WatchLeases:
-    """How things are, for somebody who writes nothing: all collections, or the one of this name."""
+    """Return the current leases without changing them, for all collections or the one with this name."""
     with db.reading():
         holders = _lease_rows(db.rows(_LEASES_SQL, (name,)))
     return _watch_leases(holders, me, clock)
 
 
 def take_leases(db: "Database", me: WatchSession, clock: Clock, name: str | None = None) -> WatchLeases:
-    """Say that I live, and lease what nobody living holds: in one transaction, so that one wins."""
+    """Write a heartbeat and lease all free collections, in one transaction, so that only one process gets each."""
 
     def work(tx: "apsw.Connection") -> WatchLeases:
         _remove_dead_sessions(tx, me, clock)
@@ -340,21 +348,21 @@ def take_leases(db: "Database", me: WatchSession, clock: Clock, name: str | None
 
 
 def release_leases(db: "Database", me: WatchSession) -> None:
-    """Give back every lease."""
+    """Release all leases of this session."""
     db.write(lambda tx: tx.execute("DELETE FROM serve_sessions WHERE session_id = ?", (me.id,)))
 
 
 def is_process_running(pid: int) -> bool:
-    """Whether a process of this machine lives; in doubt it does, until its signs of life stop."""
+    """Return True if a local process is running or may be; its heartbeat decides in the latter case."""
     if os.name == "nt":
-        return True  # signal 0 would end it there
+        return True  # on Windows, signal 0 would terminate the process
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         return True
-    try:  # one that ended, and whose parent has not taken note of it, still has a number
+    try:  # a zombie process still has a pid
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             return file.read().rpartition(")")[2].split()[0] not in ("Z", "X")
     except (OSError, IndexError):
@@ -388,7 +396,7 @@ def _watch_leases(holders: list[_LeaseRow], me: WatchSession, clock: Clock) -> W
 
 
 def _remove_dead_sessions(tx: "apsw.Connection", me: WatchSession, clock: Clock) -> None:
-    """Forget sessions that are over; their leases go with them."""
+    """Delete dead sessions and, by cascade, their leases."""
     rows = tx.execute("SELECT 0, '', session_id, pid, host, heartbeat_at FROM serve_sessions").fetchall()
     over = [each.session_id for each in _lease_rows(rows) if _is_dead(each, me, clock)]
     for session_id in over:
@@ -399,28 +407,28 @@ def _is_dead(each: _LeaseRow, me: WatchSession, clock: Clock) -> bool:
     if each.session_id == me.id:
         return False
     if each.host == me.host and (each.pid == me.pid or not is_process_running(each.pid)):
-        return True  # a number that is ours now was somebody else's before
-    # A sign of life out of the future was given before the clock was set back.
+        return True  # our own pid has been reused: the process that registered it is gone
+    # A heartbeat in the future was written before the clock was set back.
     return not clock(-me.stale_after) <= each.heartbeat_at <= clock(me.stale_after)
 
 
 NOT_INDEXED = ""
-"""Stands for the hash of a file that was read and could not be taken in."""
+"""Content hash of a file that was read but could not be indexed."""
 
 
 class FileProblem(NamedTuple):
-    """A file that something is wrong with."""
+    """A file with a problem."""
 
     path: str
     problem: str
     taken_in: bool
-    """Whether its page says what the file says, as far as it could be understood."""
+    """Whether the page has the content of the file, as far as it could be parsed."""
 
 
 def known_files(
     db: "Database", collection_id: int, keys: "Iterable[str] | None" = None
 ) -> "list[LastSeenFile]":
-    """What is known of the files of a folder, or of some of them."""
+    """Return the last seen state of a folder's files, or of those with the given path keys."""
     from quaid.model.sync_plan import FileSignature, LastSeenFile
 
     some, values = "", ()  # type: str, tuple[str, ...]
@@ -449,7 +457,7 @@ def known_files(
 
 
 def quarantined_files(db: "Database", collection_id: int) -> "list[LastSeenFile]":
-    """Files whose pages wait in quarantine: when they come back, perhaps elsewhere, the pages do."""
+    """Return the files of quarantined pages. If a file reappears, perhaps elsewhere, its page is restored."""
     from quaid.model.sync_plan import FileSignature, LastSeenFile
 
     rows = db.rows(
@@ -472,7 +480,7 @@ def record_file(
     now: str,
     problem: str | None = None,
 ) -> None:
-    """Remember a file as it was read."""
+    """Store the state of a file that was read."""
     record_files(tx, collection_id, [(file, content_hash, page_id, problem)], now)
 
 
@@ -482,7 +490,7 @@ def record_files(
     files: "Iterable[tuple[ScannedFile, str, int | None, str | None]]",
     now: str,
 ) -> None:
-    """Remember files as they were read: of each the hash of its content, its page, and what is wrong with it."""
+    """Store the state of files that were read, given as (file, content hash, page id, problem)."""
     tx.executemany(
         "INSERT OR REPLACE INTO file_state (collection_id, relative_path, path_key, page_id, size_bytes,"
         " mtime_ns, ctime_ns, inode, content_hash, problem, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -494,7 +502,7 @@ def record_files(
 
 
 def seen_paths(tx: "apsw.Connection", collection_id: int, paths: list[str]) -> set[str]:
-    """Those of the files that were seen before."""
+    """Return those paths that have been seen before."""
     found = tx.execute(
         "SELECT f.relative_path FROM json_each(?) AS wanted CROSS JOIN file_state AS f"
         " ON f.collection_id = ? AND f.relative_path = wanted.value",
@@ -504,7 +512,7 @@ def seen_paths(tx: "apsw.Connection", collection_id: int, paths: list[str]) -> s
 
 
 def content_hash_of_file(tx: "apsw.Connection", collection_id: int, path: str) -> str | None:
-    """The hash of a file's content as it was last taken in."""
+    """Return the content hash of a file when it was last indexed, or None."""
     for (found,) in tx.execute(
         "SELECT content_hash FROM file_state WHERE collection_id = ? AND relative_path = ?",
         (collection_id, path),
@@ -514,7 +522,7 @@ def content_hash_of_file(tx: "apsw.Connection", collection_id: int, path: str) -
 
 
 def page_of_file(tx: "apsw.Connection", collection_id: int, path: str) -> int | None:
-    """The page of a file, as far as it is known."""
+    """Return the page id of a file, or None if it is unknown."""
     for (found,) in tx.execute(
         "SELECT page_id FROM file_state WHERE collection_id = ? AND relative_path = ?", (collection_id, path)
     ):
@@ -523,7 +531,7 @@ def page_of_file(tx: "apsw.Connection", collection_id: int, path: str) -> int | 
 
 
 def is_file_unchanged(tx: "apsw.Connection", collection_id: int, known: "LastSeenFile") -> bool:
-    """Whether a file is still what it was when somebody looked at it: the same content, of the same page."""
+    """Return True if the stored state of a file still has the content and page of `known`."""
     found = tx.execute(
         "SELECT 1 FROM file_state WHERE collection_id = ? AND relative_path = ? AND content_hash = ?"
         " AND page_id IS ?",
@@ -533,7 +541,7 @@ def is_file_unchanged(tx: "apsw.Connection", collection_id: int, known: "LastSee
 
 
 def forget_file(tx: "apsw.Connection", collection_id: int, path: str, page_id: int | None = None) -> None:
-    """A file is not there any more; with a page: unless another page's file stands there by now."""
+    """Delete the state of a file that no longer exists; with `page_id`, only if it still belongs to that page."""
     tx.execute(
         "DELETE FROM file_state WHERE collection_id = ?1 AND relative_path = ?2 AND (?3 IS NULL OR page_id IS ?3)",
         (collection_id, path, page_id),
@@ -541,7 +549,7 @@ def forget_file(tx: "apsw.Connection", collection_id: int, path: str, page_id: i
 
 
 def file_of_page(db: "Database", page_id: int) -> "LastSeenFile | None":
-    """The file of a page, as it was last seen."""
+    """Return the last seen state of a page's file, or None."""
     row = db.one(
         "SELECT collection_id, relative_path, path_key FROM file_state WHERE page_id = ?", (page_id,)
     )
@@ -551,12 +559,15 @@ def file_of_page(db: "Database", page_id: int) -> "LastSeenFile | None":
 
 
 FileStamp = tuple[int, int, int, int]
-"""Size, times of change and number of a file, as Stat has them: a plain tuple, for thousands of them."""
+"""Size, mtime, ctime and inode, as in FileSignature; a plain tuple, because there are thousands of them."""
 
 
 def settled_files(db: "Database", collection_id: int, racy_ns: int) -> dict[str, FileStamp]:
-    """How each file looked that need not be read again if it still does: not one that was read while it was so new
-    that it may have changed unseen."""
+    """Return the stamp of each file by path. A file whose stamp still matches does not have to be read again.
+
+    A file that was read less than `racy_ns` after its last change may have changed again unnoticed; its stamp is one
+    that never matches.
+    """
     found = {}
     for path, size, mtime, ctime, inode, seen in db.rows(
         "SELECT relative_path, size_bytes, mtime_ns, ctime_ns, inode, seen_at FROM file_state"
@@ -569,7 +580,7 @@ def settled_files(db: "Database", collection_id: int, racy_ns: int) -> dict[str,
 
 
 class IndexedPage(NamedTuple):
-    """What the index has of a file: the page, its version, and the hash of the bytes that made it."""
+    """The page made from a file, its version, and the hash of the file content."""
 
     page_id: int
     version: int
@@ -577,7 +588,7 @@ class IndexedPage(NamedTuple):
 
 
 def indexed_page(db: "Database", collection_id: int, path: str) -> IndexedPage | None:
-    """The page of a file."""
+    """Return the page of a file, or None."""
     row = db.one(
         "SELECT p.id, p.version, f.content_hash FROM file_state f JOIN pages p ON p.id = f.page_id"
         " WHERE f.collection_id = ? AND f.relative_path = ?",
@@ -587,7 +598,7 @@ def indexed_page(db: "Database", collection_id: int, path: str) -> IndexedPage |
 
 
 def paths_of_pages(db: "Database", page_ids: "Iterable[int]") -> dict[int, str]:
-    """Where the files of these pages are."""
+    """Return the file paths of these pages by page id."""
     rows = db.rows(
         "SELECT page_id, relative_path FROM file_state WHERE page_id IN (SELECT value FROM json_each(?))",
         (str(list(page_ids)),),
@@ -596,7 +607,7 @@ def paths_of_pages(db: "Database", page_ids: "Iterable[int]") -> dict[int, str]:
 
 
 def file_problems(db: "Database", collection_id: int) -> list[FileProblem]:
-    """The files that something is wrong with."""
+    """Return the files with problems."""
     rows = db.rows(
         "SELECT relative_path, problem, content_hash <> '' FROM file_state"
         " WHERE collection_id = ? AND problem IS NOT NULL ORDER BY relative_path",
@@ -606,7 +617,7 @@ def file_problems(db: "Database", collection_id: int) -> list[FileProblem]:
 
 
 def files_not_indexed(db: "Database") -> dict[str, list[FileProblem]]:
-    """The files that could not be taken in, by the name of their collection."""
+    """Return the files that could not be indexed, by collection name."""
     found: dict[str, list[FileProblem]] = {}
     for name, path, problem in db.rows(
         "SELECT c.name, f.relative_path, f.problem FROM file_state f JOIN collections c ON c.id = f.collection_id"
@@ -622,13 +633,16 @@ def count_files(db: "Database", collection_id: int) -> int:
 
 
 def _timestamp_seconds(timestamp: str) -> int:
-    # Not by strptime: it would cost every cold command the import of the calendar.
+    # Avoid strptime: it imports the calendar module, which slows down every cold command.
     hour, minute, second = int(timestamp[11:13]), int(timestamp[14:16]), int(timestamp[17:19])
     return day_number(timestamp[:10]) * 86_400 + hour * 3_600 + minute * 60 + second
 
 
 def timestamp_nanoseconds(timestamp: str, known: dict[str, int] = {}) -> int:  # noqa: B006 (a cache: many files, few times)
-    """When a file was seen; times are kept to the second, and the earliest moment of it is the safe one."""
+    """Return a timestamp in nanoseconds.
+
+    Timestamps have whole seconds; the start of the second is the safe choice.
+    """
     if timestamp not in known:
         if len(known) > 1_000:
             known.clear()
@@ -637,7 +651,7 @@ def timestamp_nanoseconds(timestamp: str, known: dict[str, int] = {}) -> int:  #
 
 
 def has_files_below(db: "Database", collection_id: int, path: str) -> bool:
-    """Whether files are known below this path: it was a folder."""
+    """Return True if files below this path are known, so that it was a folder."""
     row = db.one(
         "SELECT 1 FROM file_state WHERE collection_id = ? AND relative_path >= ? AND relative_path < ?",
         (collection_id, f"{path}/", f"{path}0"),
@@ -646,13 +660,13 @@ def has_files_below(db: "Database", collection_id: int, path: str) -> bool:
 
 
 class PageFile(NamedTuple):
-    """A page that is seen, with its file as it was last read and the bytes that are kept of it."""
+    """A visible page, its file as last read, and the stored raw bytes."""
 
     page_id: int
     slug: str
     uuid: str
     path: str | None
-    """Where its file is; none: the index knows of no file."""
+    """Path of its file; None if no file is known."""
     content_hash: str | None
     raw_id: int | None
     raw_path: str | None
@@ -660,7 +674,7 @@ class PageFile(NamedTuple):
 
 
 def page_files(db: "Database", collection_id: int) -> list[PageFile]:
-    """The pages of a collection that are seen, by path; not those that are headings in the file of another."""
+    """Return the visible pages of a collection by path, except pages made from headings in another page's file."""
     rows = db.rows(
         "SELECT p.id, p.slug, p.uuid, f.relative_path, f.content_hash, r.id, r.file_path, r.content_hash"
         " FROM pages p LEFT JOIN file_state f ON f.page_id = p.id AND f.collection_id = p.collection_id"
@@ -674,12 +688,12 @@ def page_files(db: "Database", collection_id: int) -> list[PageFile]:
 
 
 def forget_all_files(tx: "apsw.Connection", collection_id: int) -> None:
-    """Forget all files of a folder: the collection lives in another one."""
+    """Forget all files of a collection, because its folder has changed."""
     tx.execute("DELETE FROM file_state WHERE collection_id = ?", (collection_id,))
 
 
 def page_of_heading(tx: "apsw.Connection", collection_id: int, node_id: str) -> int | None:
-    """The page of a heading, in whichever file of the folder it was last seen."""
+    """Return the page of a heading in any file of the collection, or None."""
     for (page_id,) in tx.execute(
         "SELECT page_id FROM file_nodes WHERE collection_id = ? AND node_id = ?", (collection_id, node_id)
     ):
@@ -688,7 +702,7 @@ def page_of_heading(tx: "apsw.Connection", collection_id: int, node_id: str) -> 
 
 
 def other_file_with_heading(tx: "apsw.Connection", page_id: int, file_page_id: int) -> str | None:
-    """The path of another file, whose page is seen, that had this heading when it was last read."""
+    """Return the path of another file that contained this heading when last read, if its page is visible."""
     for (path,) in tx.execute(
         "SELECT f.relative_path FROM file_nodes n JOIN file_state f ON f.page_id = n.file_page_id"
         " JOIN pages p ON p.id = n.page_id AND p.quarantined_at IS NULL"
@@ -702,7 +716,7 @@ def other_file_with_heading(tx: "apsw.Connection", page_id: int, file_page_id: i
 def record_heading(
     tx: "apsw.Connection", collection_id: int, page_id: int, file_page_id: int, node_id: str
 ) -> None:
-    """Remember that a page is a heading of a file."""
+    """Store that a page is made from a heading of a file."""
     tx.execute("DELETE FROM file_nodes WHERE page_id = ?", (page_id,))
     tx.execute(
         "INSERT OR REPLACE INTO file_nodes (page_id, file_page_id, collection_id, node_id) VALUES (?, ?, ?, ?)",
@@ -711,7 +725,9 @@ def record_heading(
 
 
 def file_of_heading(db: "Database", page_id: int) -> str | None:
-    """The path of the file that a page is a heading of; "" when that file is away; None: it is none."""
+    """Return the path of the file that has the page as a heading; "" if the file is gone, None if it is not a
+    heading.
+    """
     row = db.one(
         "SELECT coalesce(f.relative_path, '') FROM file_nodes n LEFT JOIN file_state f ON f.page_id = n.file_page_id"
         " WHERE n.page_id = ?",
