@@ -1,7 +1,8 @@
-"""Conversations: add, match, read and remove turns, and remember how far transcripts were read.
+"""Conversations: add, match, read and remove turns, and record how far transcripts have been read.
 
 A turn is identified by the client's own key, else by role, time and text. Turns with neither key nor time are
-numbered, so that the second "yes" of a conversation is another turn than the first. Texts arrive with secrets masked.
+numbered, so that the second "yes" of a conversation is a different turn from the first. Secrets in texts are masked
+by the caller.
 """
 
 import hashlib
@@ -31,7 +32,7 @@ class TurnPartRow(NamedTuple):
 
 
 def cut_turns(tx: "apsw.Connection", turns: "Iterable[tuple[int, str, str]]") -> None:
-    """Cut turns, each with its id, role and text, into parts."""
+    """Split turns, given as (id, role, text), into parts and store them."""
     tx.executemany(
         "INSERT INTO turn_parts (turn_id, part, start_at, end_at, content_hash) VALUES (?, ?, ?, ?, ?)",
         [(turn_id, *row) for turn_id, role, text in turns for row in _parts_of_turn(role, text)],
@@ -45,14 +46,14 @@ def _parts_of_turn(role: str, text: str) -> "Iterator[TurnPartRow]":
 
 
 def recut_turns(tx: "apsw.Connection") -> None:
-    """Cut all turns anew. Vectors of what is cut as before go on serving."""
+    """Split all turns again. Vectors of unchanged parts are kept."""
     tx.execute("DELETE FROM turn_parts")
     for turns in _turn_batches(tx):
         cut_turns(tx, turns)
 
 
 def wrong_parts(connection: "apsw.Connection") -> "Iterator[tuple[int, str]]":
-    """Turns whose parts are not those of their text."""
+    """Yield the turns whose stored parts do not match their text."""
     for turns in _turn_batches(connection):
         there: dict[int, list[TurnPartRow]] = {}
         for turn_id, *row in connection.execute(
@@ -85,7 +86,7 @@ LONGEST_TITLE = 120
 
 
 class NewTurn(NamedTuple):
-    """A turn to be added."""
+    """A turn to add."""
 
     role: str
     text: str
@@ -94,7 +95,7 @@ class NewTurn(NamedTuple):
 
 
 class TurnBatch(NamedTuple):
-    """Turns of one conversation, in their order."""
+    """Turns of one conversation, in order."""
 
     client: str
     session: str
@@ -109,7 +110,7 @@ class TurnsAdded(NamedTuple):
     turns: int
     is_new: bool
     removed: bool = False
-    """A person took it out; nothing was added."""
+    """The user removed this conversation, so nothing was added."""
 
 
 class ConversationRow(NamedTuple):
@@ -134,7 +135,7 @@ class TurnRow(NamedTuple):
 
 
 SeenTurns = dict[bytes, int]
-"""How often each turn without name and time was met so far, in one reading of a file."""
+"""Number of occurrences so far of each turn without key and time, while one file is read."""
 
 _CONVERSATION_COLUMNS = (
     "c.id, c.client, c.session, c.title, c.project, c.started_at, c.ended_at,"
@@ -149,9 +150,9 @@ _TURN_COLUMNS = "id, conversation_id, turn, role, said_at, text"
 def add(
     tx: "apsw.Connection", batch: TurnBatch, now: str, seen: SeenTurns, *, anew: bool, again: bool = False
 ) -> TurnsAdded:
-    """Put turns behind those that a conversation has; those that it has already stay as they are.
+    """Append turns to a conversation, skipping those it already has.
 
-    With `anew` the file is read from its start. With `again` a conversation that was removed comes back.
+    `anew` means that the file is read from its start. With `again`, a removed conversation is restored.
     """
     conversation, is_new, removed = _find_or_add(tx, batch, now)
     if not conversation or (removed and not again):
@@ -197,7 +198,7 @@ def _find_or_add(tx: "apsw.Connection", batch: TurnBatch, now: str) -> tuple[int
 def _new_turns(
     tx: "apsw.Connection", conversation: int, turns: Iterable[NewTurn], seen: SeenTurns, anew: bool
 ) -> dict[bytes, NewTurn]:
-    """The turns that are not there yet, by their identity."""
+    """Return the turns that are not stored yet, by identity."""
     named: dict[bytes, NewTurn] = {}
     for turn in turns:
         identity = _turn_identity(turn)
@@ -222,9 +223,9 @@ def _turn_identity(turn: NewTurn) -> bytes:
 def _counted_identity(
     tx: "apsw.Connection", conversation: int, said: bytes, seen: SeenTurns, anew: bool
 ) -> bytes:
-    """The identity of one more turn that says this, without a name or time."""
+    """Return the identity of the next occurrence of a turn without key and time."""
     number = seen.get(said, 0)
-    if said not in seen and not anew:  # what came before was read by somebody else
+    if said not in seen and not anew:  # earlier occurrences were stored by a previous run
         while _has_turn(tx, conversation, _numbered_identity(said, number)):
             number += 1
     seen[said] = number + 1
@@ -244,7 +245,7 @@ def _has_turn(tx: "apsw.Connection", conversation: int, identity: bytes) -> bool
 
 
 def _update_metadata(tx: "apsw.Connection", conversation: int, batch: TurnBatch, new: list[NewTurn]) -> None:
-    """Time, title and project, as far as this batch tells them."""
+    """Update times, title, project and the count of masked secrets from this batch."""
     times = [turn.said_at for turn in new if turn.said_at]
     first = next((turn.text for turn in new if turn.role == "user"), "")
     tx.execute(
@@ -266,7 +267,7 @@ def _title_of(text: str) -> str:
 
 
 def index_words(tx: "apsw.Connection", rows: Iterable[tuple[int, str]]) -> None:
-    """Put the words of turns into the index."""
+    """Add turns, given as (id, text), to the full-text index."""
     tx.executemany(
         "INSERT INTO turn_fts (rowid, text) VALUES (?, ?)",
         [(turn, plain_text.cut_cjk(text) if plain_text.has_cjk(text) else text) for turn, text in rows],
@@ -274,14 +275,14 @@ def index_words(tx: "apsw.Connection", rows: Iterable[tuple[int, str]]) -> None:
 
 
 def rebuild_words(tx: "apsw.Connection") -> None:
-    """Make the index of words again."""
+    """Rebuild the full-text index of turns."""
     tx.execute("INSERT INTO turn_fts (turn_fts) VALUES ('delete-all')")
     for turns in _turn_text_batches(tx):
         index_words(tx, turns)
 
 
 def wrong_words(connection: "apsw.Connection") -> Iterator[tuple[int, str]]:
-    """Turns whose words in the index are not those of their text: indexed once more, aside, and compared."""
+    """Yield the turns whose word count in the index differs from that in a new in-memory index."""
     import apsw
 
     aside = apsw.Connection(":memory:")
@@ -302,7 +303,7 @@ def wrong_words(connection: "apsw.Connection") -> Iterator[tuple[int, str]]:
 
 
 def _turn_text_batches(connection: "apsw.Connection") -> Iterator[list[tuple[int, str]]]:
-    """All turns, a thousand at a time."""
+    """Yield all turns in batches of 1000."""
     after = 0
     while True:
         found: Iterable[tuple[int, str]] = connection.execute(
@@ -319,9 +320,13 @@ def _turn_text_batches(connection: "apsw.Connection") -> Iterator[list[tuple[int
 
 
 def remove(tx: "apsw.Connection", conversation: int, now: str) -> None:
-    """Take out what was said, with its words and vectors. The name stays, so that no file brings it back."""
+    """Delete the turns of a conversation, with their index entries and vectors.
+
+    The row of the conversation is kept, so that its transcript does not restore it.
+    """
     tx.execute("DELETE FROM conversation_turns WHERE conversation_id = ?", (conversation,))
-    tx.execute("INSERT INTO turn_fts (turn_fts) VALUES ('optimize')")  # or deleted words stay in its segments
+    # otherwise deleted words stay in its segments
+    tx.execute("INSERT INTO turn_fts (turn_fts) VALUES ('optimize')")
     vectors.purge_turn_vectors(tx)
     tx.execute(
         "UPDATE conversations SET removed_at = ?, title = '', project = '', started_at = NULL, ended_at = NULL,"
@@ -334,13 +339,13 @@ def remove(tx: "apsw.Connection", conversation: int, now: str) -> None:
 
 
 def highest_id(db: "Database") -> int:
-    """The id of the newest turn, which is at least their number; 0 when there is none."""
+    """Return the highest turn id, an upper bound for the number of turns, or 0."""
     row = db.one("SELECT max(id) FROM conversation_turns")
     return row[0] or 0 if row else 0
 
 
 def match(db: "Database", expression: str, limit: int, above: int = 0) -> list[tuple[int, float]]:
-    """The turns that match best, with their scores; higher is better. With `above`, only the newer ones."""
+    """Return the best matching turns with their scores; higher is better. Only ids above `above` are searched."""
     return db.rows(
         "SELECT rowid, -bm25(turn_fts) AS score FROM turn_fts WHERE turn_fts MATCH ? AND rowid > ?"
         " ORDER BY score DESC, rowid DESC LIMIT ?",
@@ -349,8 +354,8 @@ def match(db: "Database", expression: str, limit: int, above: int = 0) -> list[t
 
 
 def scores_of(db: "Database", expression: str, turn_ids: list[int]) -> dict[int, float]:
-    """How well these turns match; those that do not are left out."""
-    # Without the plus FTS5 would begin a new search for every id.
+    """Return the scores of those turns that match."""
+    # The unary plus prevents FTS5 from starting a new search for every id.
     return dict(
         db.rows(
             "SELECT rowid, -bm25(turn_fts) FROM turn_fts WHERE turn_fts MATCH ?"
@@ -361,7 +366,7 @@ def scores_of(db: "Database", expression: str, turn_ids: list[int]) -> dict[int,
 
 
 def neighbours(db: "Database", turn_ids: list[int], reach: int) -> dict[int, tuple[int, int]]:
-    """The conversation and place of these turns, and of those at most `reach` places away in the same one."""
+    """Return conversation and position of these turns, and of their neighbours up to `reach` positions away."""
     rows = db.rows(
         "SELECT near.id, near.conversation_id, near.turn FROM json_each(?) AS wanted"
         " CROSS JOIN conversation_turns AS t ON t.id = wanted.value"
@@ -373,7 +378,7 @@ def neighbours(db: "Database", turn_ids: list[int], reach: int) -> dict[int, tup
 
 
 def load_turns(db: "Database", turn_ids: list[int]) -> dict[int, TurnRow]:
-    """These turns."""
+    """Return these turns by id."""
     rows = db.rows(
         f"SELECT {_TURN_COLUMNS} FROM conversation_turns WHERE id IN (SELECT value FROM json_each(?))",  # noqa: S608
         (str(turn_ids),),
@@ -382,7 +387,7 @@ def load_turns(db: "Database", turn_ids: list[int]) -> dict[int, TurnRow]:
 
 
 def load_conversations(db: "Database", conversation_ids: list[int]) -> dict[int, ConversationRow]:
-    """These conversations."""
+    """Return these conversations by id."""
     rows = db.rows(
         f"SELECT {_CONVERSATION_COLUMNS} FROM conversations AS c WHERE c.id IN (SELECT value FROM json_each(?))",  # noqa: S608
         (str(conversation_ids),),
@@ -394,7 +399,7 @@ def load_conversations(db: "Database", conversation_ids: list[int]) -> dict[int,
 
 
 def list_all(db: "Database", client: str | None, limit: int, offset: int) -> list[ConversationRow]:
-    """The conversations, those that ended last first."""
+    """Return conversations, most recently ended first."""
     rows = db.rows(
         f"SELECT {_CONVERSATION_COLUMNS} FROM conversations AS c"  # noqa: S608
         " WHERE removed_at IS NULL AND (?1 IS NULL OR client = ?1)"
@@ -405,7 +410,7 @@ def list_all(db: "Database", client: str | None, limit: int, offset: int) -> lis
 
 
 def count(db: "Database", client: str | None = None) -> tuple[int, int]:
-    """How many conversations and turns there are."""
+    """Return the numbers of conversations and turns."""
     row = db.one(
         "SELECT count(*), sum((SELECT count(*) FROM conversation_turns WHERE conversation_id = c.id))"
         " FROM conversations AS c WHERE removed_at IS NULL AND (?1 IS NULL OR client = ?1)",
@@ -415,7 +420,7 @@ def count(db: "Database", client: str | None = None) -> tuple[int, int]:
 
 
 def find_by_session(db: "Database", session: str, limit: int = 10) -> list[ConversationRow]:
-    """The conversations whose session is this, or else begins with it."""
+    """Return the conversations with this session id, or else those whose session id starts with it."""
     for condition in ("session = ?", "substr(session, 1, length(?1)) = ?1"):
         rows = db.rows(
             f"SELECT {_CONVERSATION_COLUMNS} FROM conversations AS c WHERE {condition} AND removed_at IS NULL"  # noqa: S608
@@ -428,7 +433,7 @@ def find_by_session(db: "Database", session: str, limit: int = 10) -> list[Conve
 
 
 def read_turns(db: "Database", conversation: int, first: int, limit: int) -> list[TurnRow]:
-    """Turns from a place on, in their order."""
+    """Return the turns from position `first` on, in order."""
     rows = db.rows(
         f"SELECT {_TURN_COLUMNS} FROM conversation_turns"  # noqa: S608
         " WHERE conversation_id = ? AND turn >= ? ORDER BY turn LIMIT ?",
@@ -440,15 +445,15 @@ def read_turns(db: "Database", conversation: int, first: int, limit: int) -> lis
 class TranscriptState(NamedTuple):
     path: str
     client: str
-    """Who writes it; "" when nobody that we know."""
+    """The client that writes the file; "" if unknown."""
     session: str
-    """Of the line that was read last."""
+    """Session of the last line that was read."""
     size: int
     mtime_ns: int
     inode: int
     read_to: int
     mark: bytes
-    """Hash of the first and last bytes of what was read."""
+    """Hash of the first and last bytes of the part that was read."""
     broken: int
     problem: str | None
 
@@ -464,19 +469,19 @@ def find_transcript(db: "Database", path: str) -> TranscriptState | None:
 
 
 def transcripts_with_inode(db: "Database", inode: int) -> list[TranscriptState]:
-    """Files that were this one when they were read: one of them may have been renamed."""
+    """Return the transcripts recorded with this inode, to detect renamed files."""
     rows = db.rows(f"SELECT {_TRANSCRIPT_COLUMNS} FROM transcript_files WHERE inode = ?", (inode,))  # noqa: S608
     return [TranscriptState(*row) for row in rows]
 
 
 def list_transcripts(db: "Database") -> list[TranscriptState]:
-    """Every file that was read and turned out to be a transcript."""
+    """Return all files that were read and recognised as transcripts."""
     rows = db.rows(f"SELECT {_TRANSCRIPT_COLUMNS} FROM transcript_files WHERE client <> '' ORDER BY path")  # noqa: S608
     return [TranscriptState(*row) for row in rows]
 
 
 def save_transcript(tx: "apsw.Connection", state: TranscriptState, now: str) -> None:
-    """Remember how far a file was read."""
+    """Store how far a file has been read."""
     tx.execute(
         f"INSERT OR REPLACE INTO transcript_files ({_TRANSCRIPT_COLUMNS}, read_at)"  # noqa: S608
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
