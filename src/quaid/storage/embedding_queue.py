@@ -1,7 +1,7 @@
-"""What is still to be embedded, and which process embeds now.
+"""Texts that still have to be embedded, and the lease of the process that embeds them.
 
-Ids of chunks and parts only rise and none of them loses its vector, so after a write only new rows and those that
-lacked a vector are looked at. `since` is a timestamp: conversations that ended before it are left out.
+Ids of chunks and parts only increase and none of them loses its vector, so after a write only new rows and those
+without a vector have to be checked. `since` is a timestamp: conversations that ended before it are skipped.
 """
 
 import json
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database
     from quaid.storage.vectors import EmbeddingModel
 
-LOCKED_BYTE = 1 << 30  # Windows keeps others from reading what is locked: no line reaches this far
+LOCKED_BYTE = 1 << 30  # beyond the end of any state line, because Windows blocks reads of locked bytes
 LONGEST_LINE = 4_096
-LONGEST_PROBLEM = 600  # characters: written with escapes they still fit into a line
+LONGEST_PROBLEM = 600  # characters; short enough to fit into LONGEST_LINE with JSON escapes
 
 
 class EmbeddingRun(NamedTuple):
-    """Somebody who makes vectors now."""
+    """A process that is embedding now."""
 
     model: str
     process: int
@@ -33,24 +33,24 @@ class EmbeddingRun(NamedTuple):
 
 
 class EmbeddingFailure(NamedTuple):
-    """Why vectors could not be made."""
+    """The last failure to embed."""
 
     model: str
     problem: str
     at: str
     down: bool = False
-    """The model itself did not answer; else it only gave nothing for some texts."""
+    """True if the model did not respond; False if it only returned no vectors for some texts."""
 
 
 class EmbeddingLease:
-    """The right to make vectors for one memory."""
+    """The lease on embedding for one memory: a lock file that also stores the current run or last failure as JSON."""
 
     def __init__(self, database_path: str) -> None:
         self._database_path = database_path
         self._handle: int | None = None
 
     def try_take(self) -> bool:
-        """Take the turn, unless another process has it."""
+        """Take the lease. Return False if another process holds it."""
         handle = _open_lease_file(self._database_path, os.O_RDWR | os.O_CREAT)
         if not _try_lock(handle):
             os.close(handle)
@@ -59,22 +59,22 @@ class EmbeddingLease:
         return True
 
     def begin(self, model: str, now: str) -> None:
-        """Say who is at work."""
+        """Record that this process is embedding."""
         self._write({"filling": model, "process": os.getpid(), "since": now})
 
     def fail(self, model: str, problem: str, now: str, *, down: bool = False) -> None:
-        """Say what went wrong."""
+        """Record a failure."""
         if len(problem) > LONGEST_PROBLEM:
             problem = problem[: LONGEST_PROBLEM - 1] + "…"
         said = {"failed": model, "problem": problem, "at": now}
         self._write({**said, "down": True} if down else said)
 
     def succeed(self) -> None:
-        """Nothing is wrong any more."""
+        """Clear the recorded state."""
         self._write({})
 
     def release(self) -> None:
-        """Give the turn back."""
+        """Release the lease."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
@@ -88,7 +88,7 @@ class EmbeddingLease:
 
 
 def current_run(database_path: str) -> EmbeddingRun | None:
-    """Who makes vectors at this moment, if anybody does."""
+    """Return the current embedding run, or None."""
     said = _read_state(database_path)
     if "filling" not in said or not _is_leased(database_path):
         return None
@@ -96,7 +96,7 @@ def current_run(database_path: str) -> EmbeddingRun | None:
 
 
 def last_failure(database_path: str) -> EmbeddingFailure | None:
-    """What went wrong the last time, if it has not gone right since."""
+    """Return the last failure, or None if embedding has succeeded since."""
     said = _read_state(database_path)
     if "failed" not in said:
         return None
@@ -106,7 +106,7 @@ def last_failure(database_path: str) -> EmbeddingFailure | None:
 
 
 def record_failure(database_path: str, model: str, problem: str, now: str, *, down: bool = False) -> None:
-    """Say what went wrong, for somebody who had no turn; whoever fills now knows better."""
+    """Record a failure without holding the lease. Does nothing if another process holds it, as its state is newer."""
     turn = EmbeddingLease(database_path)
     if turn.try_take():
         try:
@@ -116,7 +116,7 @@ def record_failure(database_path: str, model: str, problem: str, now: str, *, do
 
 
 def clear_failure(database_path: str) -> None:
-    """Say that it goes right again; whoever fills now says so himself."""
+    """Clear the recorded failure. Does nothing if another process holds the lease, as it records its own state."""
     turn = EmbeddingLease(database_path)
     if turn.try_take():
         try:
@@ -128,7 +128,7 @@ def clear_failure(database_path: str) -> None:
 def _is_leased(database_path: str) -> bool:
     try:
         handle = _open_lease_file(database_path, os.O_RDWR)
-    except Exception:  # a reader who may not write cannot find out
+    except Exception:  # without write access the lock cannot be tested; assume that it is held
         return True
     try:
         return not _try_lock(handle)
@@ -145,7 +145,7 @@ def _read_state(database_path: str) -> dict[str, Any]:
     try:
         with open(_lease_path(database_path), "rb") as file:
             said = json.loads(file.read(LONGEST_LINE) or b"{}")
-    except (OSError, ValueError):  # ValueError: half a line, by somebody who writes now
+    except (OSError, ValueError):  # ValueError: a partly written line
         return {}
     return said if isinstance(said, dict) else {}
 
@@ -160,28 +160,28 @@ def _lease_path(database_path: str) -> str:
 
 
 MOST_LINKS_COUNTED = 1_000
-"""So many links to a page are counted: whether there are more makes no difference."""
+"""Maximum number of links counted per page when ordering the queue; more make no difference."""
 
 
 class PendingText(NamedTuple):
-    """A content without a vector, and the text that is embedded."""
+    """A content hash without a vector, and the text to embed."""
 
     content_hash: bytes
     text: str
 
 
-# Filling
+# Chunks of pages
 
 
 def missing_chunks(db: "Database", model: str, slugs: list[str] | None = None) -> list[int]:
-    """Chunks without a vector of this model: those of the pages that changed last first.
+    """Return chunks without a vector of this model, those of the most recently changed pages first.
 
-    Of pages that changed at one moment, as in an import, those come first that most links lead to.
+    Pages changed at the same time, as in an import, are ordered by their number of incoming links.
     """
     known = require_model(db, model)
     among = "" if slugs is None else " AND p.slug IN (SELECT value FROM json_each(?))"
     rows = db.rows(
-        # Two indexes in the same order are gone through side by side, as for `coverage`.
+        # EXCEPT merges two indexes in the same order, as in chunk_coverage().
         "SELECT c.id FROM (SELECT content_hash FROM chunks EXCEPT"  # noqa: S608 (checked)
         f" SELECT content_hash FROM {known.vec_table} WHERE model = ?) AS lacking"
         " CROSS JOIN chunks AS c ON c.content_hash = lacking.content_hash"
@@ -194,7 +194,7 @@ def missing_chunks(db: "Database", model: str, slugs: list[str] | None = None) -
 
 
 def texts_of_chunks(db: "Database", model: str, chunk_ids: list[int]) -> list[PendingText]:
-    """What is to be embedded of these chunks, in their order: each content once, and none that has a vector."""
+    """Return the texts of these chunks in order, without duplicates and those that already have a vector."""
     known = require_model(db, model)
     rows = db.rows(
         "SELECT c.content_hash, p.title, c.heading_path, c.chunk_text FROM json_each(?) AS wanted"  # noqa: S608
@@ -207,7 +207,7 @@ def texts_of_chunks(db: "Database", model: str, chunk_ids: list[int]) -> list[Pe
 
 
 def slugs_of_contents(db: "Database", hashes: list[bytes]) -> tuple[str, ...]:
-    """The slugs of the pages that contents stand on."""
+    """Return the slugs of the pages that contain these contents."""
     if not hashes:
         return ()
     rows = db.rows(
@@ -219,16 +219,16 @@ def slugs_of_contents(db: "Database", hashes: list[bytes]) -> tuple[str, ...]:
 
 
 def pending_texts(db: "Database", model: str, limit: int) -> list[PendingText]:
-    """The first contents without a vector."""
+    """Return the first `limit` contents without a vector."""
     with db.reading():
         return texts_of_chunks(db, model, missing_chunks(db, model)[:limit])
 
 
 def chunk_coverage(db: "Database", model: str) -> tuple[int, int]:
-    """How many chunks have a vector of this model, and how many there are."""
+    """Return the number of chunks with a vector of this model, and of all chunks."""
     known = require_model(db, model)
     row = db.one(
-        # Two indexes in the same order are gone through side by side; to look each chunk up takes twice as long.
+        # EXCEPT merges two indexes in the same order; looking up each chunk takes twice as long.
         "SELECT (SELECT count(*) FROM chunks), (SELECT count(*) FROM"  # noqa: S608 (checked)
         " (SELECT content_hash FROM chunks EXCEPT"
         f" SELECT content_hash FROM {known.vec_table} WHERE model = ?) AS lacking"
@@ -239,37 +239,37 @@ def chunk_coverage(db: "Database", model: str) -> tuple[int, int]:
 
 
 FEW_CHUNKS = 2_000
-"""So many chunks are counted, and so many that lack a vector are kept in mind."""
+"""Up to this many chunks are checked one by one, and up to this many ids of chunks without a vector are cached."""
 
 SAMPLE_WINDOWS, SAMPLE_WINDOW = 8, 128
-"""Of more, this many places are looked at, each so many chunks wide; one without a vector has all counted."""
+"""Number of windows sampled in larger memories, and chunks per window. If one lacks a vector, all are counted."""
 
 MOST_UPDATES = 64
-"""So many writes are followed by what they added before all chunks are counted again: 11 ms of a million."""
+"""Number of incremental updates before all chunks are counted again, which takes 11 ms for a million."""
 
 
 class VectorCoverage(NamedTuple):
-    """How far they are made, and in which state of the memory that was found out."""
+    """Number of chunks with and without vectors, cached with the state it was computed from."""
 
     total: int
-    """Chunks; in a large memory some that went lately may be counted in."""
+    """Number of chunks; in a large memory it may include recently deleted ones."""
     lacking: int
     waiting: list[int] | None
-    """The chunks without a vector, newest first; None: more than a few."""
+    """Ids of the chunks without a vector, newest first; None if there are more than FEW_CHUNKS."""
     last: int
-    """The newest chunk."""
+    """Highest chunk id."""
     looks: int = 0
-    """Since the last count."""
+    """Number of incremental updates since the last full count."""
 
 
 def estimate_coverage(db: "Database", model: "EmbeddingModel") -> tuple[int, int]:
-    """How many chunks have a vector, and how many there are; a few that lack one may go unseen."""
+    """Return the number of chunks with a vector, and of all chunks. May overlook a few chunks without a vector."""
     found = _cached_coverage(db, model)
     return found.total - found.lacking, found.total
 
 
 def pending_chunks(db: "Database", model: "EmbeddingModel") -> list[int] | None:
-    """The chunks that lack a vector, newest first; None: more than a few."""
+    """Return the chunks without a vector, newest first, or None if there are more than FEW_CHUNKS."""
     return _cached_coverage(db, model).waiting
 
 
@@ -319,7 +319,7 @@ def _update_coverage(db: "Database", model: "EmbeddingModel", seen: VectorCovera
 def _chunks_without_vector(
     db: "Database", model: "EmbeddingModel", where: str, value: int | str
 ) -> list[int]:
-    """The chunks without a vector among some."""
+    """Return the chunks without a vector that satisfy the condition `where`."""
     rows = db.rows(
         f"SELECT c.id FROM chunks AS c WHERE {where} AND NOT EXISTS"  # noqa: S608 (the registry's name)
         f" (SELECT 1 FROM {model.vec_table} AS v WHERE v.content_hash = c.content_hash AND v.model = ?)",
@@ -329,7 +329,7 @@ def _chunks_without_vector(
 
 
 def _sample_lacks_vector(db: "Database", model: "EmbeddingModel", last: int) -> bool:
-    """Whether one is missing anywhere but among the newest, as far as a few places tell."""
+    """Return True if a chunk in the sampled windows lacks a vector. The newest chunks are not sampled."""
     starts = [last * place // SAMPLE_WINDOWS for place in range(SAMPLE_WINDOWS)]
     row = db.one(
         "SELECT 1 FROM json_each(?) AS start CROSS JOIN chunks AS c"  # noqa: S608 (the registry's name)
@@ -341,7 +341,7 @@ def _sample_lacks_vector(db: "Database", model: "EmbeddingModel", last: int) -> 
 
 
 def _newest_without_vector(db: "Database", model: "EmbeddingModel") -> list[int] | None:
-    """Those that lack one among the newest, back to where none does; None: more than a few."""
+    """Return the newest chunks without a vector, back to a window without any, or None if more than FEW_CHUNKS."""
     found: list[int] = []
     below, width = chunks.highest_id(db) + 1, SAMPLE_WINDOW
     while True:
@@ -368,7 +368,7 @@ def _all_without_vector(db: "Database", model: "EmbeddingModel") -> list[int]:
     return [chunk_id for (chunk_id,) in rows]
 
 
-# Filling
+# Parts of turns
 
 _PARTS_WITHOUT_VECTOR = (
     " FROM conversations AS c CROSS JOIN conversation_turns AS t ON t.conversation_id = c.id"
@@ -379,7 +379,7 @@ _PARTS_WITHOUT_VECTOR = (
 
 
 def missing_parts(db: "Database", model: str, since: str = "") -> list[int]:
-    """Parts without a vector of this model, those of the conversations that ended last first."""
+    """Return parts without a vector of this model, those of the most recently ended conversations first."""
     rows = db.rows(
         f"SELECT p.id{_PARTS_WITHOUT_VECTOR}"
         " ORDER BY coalesce(c.ended_at, c.added_at) DESC, c.id DESC, t.turn DESC, p.part",
@@ -389,13 +389,13 @@ def missing_parts(db: "Database", model: str, since: str = "") -> list[int]:
 
 
 def count_missing_turns(db: "Database", model: str, since: str = "") -> int:
-    """How many turns lack a vector of this model."""
+    """Return the number of turns without a vector of this model."""
     row = db.one(f"SELECT count(DISTINCT t.id){_PARTS_WITHOUT_VECTOR}", (since, model))
     return row[0] if row else 0
 
 
 def texts_of_parts(db: "Database", model: str, part_ids: list[int]) -> list[PendingText]:
-    """What is to be embedded of these parts, in their order: each content once, and none that has a vector."""
+    """Return the texts of these parts in order, without duplicates and those that already have a vector."""
     rows = db.rows(
         "SELECT p.content_hash, t.role, t.text, p.start_at, p.end_at FROM json_each(?) AS wanted"
         " CROSS JOIN turn_parts AS p ON p.id = wanted.value CROSS JOIN conversation_turns AS t ON t.id = p.turn_id"
@@ -411,7 +411,7 @@ def texts_of_parts(db: "Database", model: str, part_ids: list[int]) -> list[Pend
 
 
 def characters_of_parts(db: "Database", part_ids: list[int]) -> int:
-    """How long these parts are together."""
+    """Return the total number of characters of these parts."""
     row = db.one(
         "SELECT sum(end_at - start_at) FROM turn_parts WHERE id IN (SELECT value FROM json_each(?))",
         (str(part_ids),),
@@ -420,7 +420,7 @@ def characters_of_parts(db: "Database", part_ids: list[int]) -> int:
 
 
 def conversations_of_contents(db: "Database", hashes: list[bytes]) -> tuple[str, ...]:
-    """The conversations in which contents were said, as a person would name them."""
+    """Return the conversations that contain these contents, as client:session."""
     rows = db.rows(
         "SELECT DISTINCT c.client || ':' || c.session FROM json_each(?) AS wanted CROSS JOIN turn_parts AS p"
         " ON p.content_hash = unhex(wanted.value) CROSS JOIN conversation_turns AS t ON t.id = p.turn_id"
@@ -431,7 +431,7 @@ def conversations_of_contents(db: "Database", hashes: list[bytes]) -> tuple[str,
 
 
 def turn_coverage(db: "Database", model: str) -> tuple[int, int]:
-    """How many contents have a vector of this model, and how many there are, of all conversations."""
+    """Return the number of contents with a vector of this model, and of all contents, in all conversations."""
     row = db.one(
         "SELECT (SELECT count(*) FROM turn_vectors WHERE model = ?),"
         " (SELECT count(DISTINCT content_hash) FROM turn_parts)",
@@ -441,13 +441,13 @@ def turn_coverage(db: "Database", model: str) -> tuple[int, int]:
 
 
 def highest_part_id(db: "Database") -> int:
-    """The id of the newest part; 0 when there is none."""
+    """Return the highest part id, or 0."""
     row = db.one("SELECT max(id) FROM turn_parts")
     return row[0] or 0 if row else 0
 
 
 def has_missing_parts(db: "Database", model: str, since: str, after: int) -> bool:
-    """Whether a part behind the first so many lacks a vector."""
+    """Return True if a part with an id above `after` lacks a vector."""
     in_time = (
         " AND EXISTS (SELECT 1 FROM conversation_turns AS t JOIN conversations AS c ON c.id = t.conversation_id"
         " WHERE t.id = p.turn_id AND coalesce(c.ended_at, c.added_at) >= ?3)"
@@ -462,24 +462,24 @@ def has_missing_parts(db: "Database", model: str, since: str, after: int) -> boo
 
 
 class ChangeStamp(NamedTuple):
-    """Differs when something was written: by others, or through this connection."""
+    """A value that changes when the database is written to, by other connections or by this one."""
 
     others: int
     own: int
 
 
 class EmbeddedRange(NamedTuple):
-    """The last chunk, and the last part of a turn, up to which all have a vector of the model."""
+    """The highest chunk id and turn part id up to which all rows have a vector of the model."""
 
     model: str | None = None
     chunk_id: int = 0
     part_id: int = 0
     turns: str = "off"
-    """Which turns were looked at."""
+    """The TurnScope.which that was checked."""
 
 
 class TurnScope(NamedTuple):
-    """Which turns are to have vectors: the word for it, and the moment since which."""
+    """Which turns are to be embedded: the setting, and the time from which on."""
 
     which: str = "off"
     since: str = ""
@@ -489,14 +489,18 @@ NO_TURNS = TurnScope()
 
 
 def change_stamp(db: "Database") -> ChangeStamp:
-    """Of the present state."""
+    """Return the stamp of the current state."""
     with db.reading():
-        db.one("SELECT 1 FROM embedding_models")  # what others wrote shows with the first read
+        # writes by other connections only become visible with a read
+        db.one("SELECT 1 FROM embedding_models")
         return ChangeStamp(db.connection.data_version(), db.connection.total_changes())
 
 
 def embedded_range(db: "Database", known: EmbeddedRange, turns: TurnScope = NO_TURNS) -> EmbeddedRange | None:
-    """How far all have vectors of the active model: to the end. None when one has not, or is not cut yet."""
+    """Return the range of all chunks and turn parts; None if one has no vector of the active model or is not cut yet.
+
+    Rows within `known` are not checked again.
+    """
     with db.reading():
         if chunks.uncut_pages(db):
             return None
