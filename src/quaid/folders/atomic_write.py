@@ -23,8 +23,7 @@ NEW_FILE_FLAGS = (
     os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 )
 UNFINISHED_NAME = ".quaid-{token}.new"
-"""Name of a new file that may be incomplete. It is hidden so that neither a sync nor an editor treats it as a
-page."""
+"""Name of a new file that may be incomplete. It is hidden so that syncs and editors do not treat it as a page."""
 
 TEMPORARY_NAME = ".quaid-{token}-{ours}-{theirs}.tmp"
 """Name of a temporary file: the new text before the exchange, the user's old file after it. The prefixes of both
@@ -63,8 +62,7 @@ def replace_file(
     token: str,
     exchange: ExchangeFunction | None = None,
 ) -> None:
-    """Replace a file if the SHA-256 of its bytes is `expected`; otherwise leave it unchanged and raise
-    FileChanged."""
+    """Replace a file if the SHA-256 of its bytes is `expected`; otherwise raise FileChanged."""
     swap = exchange or exchange_files
     with translate_os_errors(os.path.join(folder.root, path)):
         parent, _, name = path.rpartition("/")
@@ -112,8 +110,10 @@ def remove_file(folder: Folder, path: str, expected: str, token: str) -> None:
 
 
 def keep_conflict_copy(place: int, temporary: str, name: str, content_hash: str, token: str) -> str:
-    """Rename a temporary file with another process's edit to a conflict copy beside `name`, and return the new
-    name."""
+    """Rename a temporary file that holds another process's edit to a conflict copy beside `name`.
+
+    Return the new name, or the unchanged one if both candidate names are taken.
+    """
     for mark in (content_hash[:8], token):
         beside = _conflict_name(name, mark)
         try:
@@ -221,8 +221,7 @@ def _holds_read_lease(handle: int) -> bool:
 
 
 def _write_unfinished(place: int, data: bytes, token: str, mode: int | None = None) -> str:
-    """Write the data to a synced temporary file and return its name. Without `mode`, the umask of the user
-    applies."""
+    """Write the data to a synced temporary file and return its name. Without `mode`, the umask applies."""
     name = UNFINISHED_NAME.format(token=token)
     handle = os.open(name, NEW_FILE_FLAGS, 0o666 if mode is None else 0o600, dir_fd=place)
     try:

@@ -145,8 +145,7 @@ class LinksAndFacts(NamedTuple):
 
 
 def parse_links_and_facts(data: bytes) -> LinksAndFacts:
-    """Parse an untrusted links-and-facts file. Raise ValueError with the reason if the file as a whole is
-    invalid."""
+    """Parse an untrusted links-and-facts file. Raise ValueError with the reason if none of it can be used."""
     value = indexer.parse_json(data)
     if not isinstance(value, dict) or "format" not in value:
         raise ValueError('it is no object with a "format"')
@@ -372,8 +371,7 @@ class LinksAndFactsImport:
             self.changed[page.id] = page
 
     def _kept(self, page_id: int, given: FactInput, created: str) -> FactChange:
-        """Restore a fact unchanged if the page had none for its subject and predicate; otherwise add it as a new
-        fact."""
+        """Restore a fact unchanged if the page had none for its subject and predicate; otherwise add it as new."""
         group = (page_id, fold_name(given.subject), canonical_predicate(given.predicate))
         there = assertions.facts_like(self.tx, page_id, given)
         if self.untold.setdefault(group, not there):

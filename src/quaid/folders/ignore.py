@@ -81,8 +81,7 @@ def add_pattern(text: str, pattern: str) -> str:
 
 
 def remove_pattern(text: str, pattern: str | None) -> str:
-    """Remove one pattern, or all of them for None, from the text of an ignore file. Comments and blank lines
-    stay."""
+    """Remove one pattern, or all of them for None, from an ignore file's text. Keep comments and blank lines."""
     kept = [
         line
         for line in text.splitlines(keepends=True)

@@ -421,7 +421,7 @@ class ImportWriter:
         self.tally.wrote("changed", saved.id, made)
 
     def _is_derived_anew(self, stored: PageRow, made: Page) -> bool:
-        """Return True if a forced import would change the title, summary, type or place derived from the same
+        """Return True if a forced import would change the type, title, summary or place of a page with equal
         text."""
         old = (stored.type, stored.title, stored.summary, stored.wing, stored.room)
         return self.force and old != (made.type, made.title, made.summary, made.wing, made.room)
@@ -482,8 +482,10 @@ class ImportWriter:
             self.written.add(stored.slug)
 
     def _links_and_facts(self, beside: LinksAndFactsFile) -> None:
-        """Restore links and facts that are in no text. The file is not stored, so that forgotten pages do not stay
-        in it."""
+        """Restore links and facts that are in no text.
+
+        The file itself is not stored, because it would retain data of pages that are forgotten later.
+        """
         path = exporter.LINKS_AND_FACTS_PATH
         try:
             contents = exporter.parse_links_and_facts(beside.data)

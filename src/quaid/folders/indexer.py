@@ -92,13 +92,12 @@ class RequestedIdentity(NamedTuple):
 
 
 def requested_identity(path: str, data: bytes) -> RequestedIdentity:
-    """Return the slug and id that a markdown file requests: the same as from `parse_file`, at a tenth of the
-    cost."""
+    """Return the slug and id that a markdown file requests, as `parse_file` would, at a tenth of the cost."""
     head = data
     if data.startswith((b"---\n", b"+++\n")):
         closing = data.find(b"\n" + data[:4], 3)
         head = data[: closing + 5] if closing >= 0 else data
-    # A key can be written with backslash escapes or in UTF-16, so those files are parsed in full.
+    # Keys may be written with backslash escapes or in UTF-16, so a header with either has to be parsed.
     if not any(each in head for each in _HEADER_MARKS):
         return RequestedIdentity(slugs.from_path(path), None)
     # Non-ASCII text is decoded as a whole, because its encoding may depend on bytes after the header.
@@ -471,8 +470,8 @@ def load_parsed(record: bytes) -> ParsedFile | None:
 
 
 MAX_MEMORY_BYTES = 1024 * 1024
-"""Size in bytes up to which the spool stays in memory. One edit is far below it, and saves the import of
-tempfile."""
+"""Size in bytes up to which the spool is kept in memory. One edit is far below, so tempfile is not imported for
+it."""
 
 
 class SpooledFile(NamedTuple):
@@ -541,7 +540,7 @@ class Spool:
         self.count += 1
 
     def may_leave(self, done: int, waiting: int) -> bool:
-        """Return True if a helper process parses the files, so that they can be added unparsed. Start it if it pays
+        """Return True if files can be added unparsed, because a helper process parses them. Start it if it pays
         off."""
         if self._ahead is None and not self._alone and is_helper_worthwhile(done, waiting):
             self._alone = not self._find_help()

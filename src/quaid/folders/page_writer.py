@@ -171,8 +171,7 @@ def save_page(
 
 
 def _with_title_of_file(db: Database, old: PageRow | None, new: Page) -> Page:
-    """Return the page with the title that its file gives it, because a title that is in no file is lost with the
-    index."""
+    """Return the page with the title that its file gives it; any other title would be lost with the index."""
     known = collections.file_of_page(db, old.id) if old is not None else None
     path = known.path if known else f"{new.slug}.md"
     return new if indexer.is_org(path) else indexer.with_file_title(new, path)
@@ -271,8 +270,8 @@ def _patch_file(path: str, data: bytes, new: Page) -> bytes:
 
 
 def _patch_org_file(path: str, data: bytes, text: str, new: Page) -> bytes:
-    """Return an org file with new properties, title or tags. Changes of the body are refused: they would not stay
-    org."""
+    """Return an org file with new properties, title or tags. Raise PartOfOrgFile for other changes: they would break
+    the org markup."""
     old = indexer.parse_file(path, data).page
     try:
         for key in {*old.frontmatter, *new.frontmatter}:
@@ -334,8 +333,7 @@ MAX_PATH_BYTES, MAX_NAME_BYTES = 1_000, 200
 BOM = "\ufeff"
 
 TextChange = Callable[[str | None], str]
-"""A function that returns the new text for the old one, or for None if there is no file. May be called
-repeatedly."""
+"""A function that maps the old text (None: no file) to the new text. It may be called more than once."""
 
 
 class FileText(NamedTuple):

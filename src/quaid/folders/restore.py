@@ -77,8 +77,7 @@ def _refuse_occupied(target: str) -> None:
 def _write_staged(
     db: Database, wanted: list[PageFile], rules: bytes, target: str, token: str, progress: Progress
 ) -> None:
-    """Write to a folder beside the target, verify it and rename it, so that the target is either empty or
-    complete."""
+    """Write to a folder beside the target, verify it, then rename it: the target is either empty or complete."""
     above, name = os.path.split(target)
     staged = os.path.join(above, f".{name[:100]}.quaid-{token}")
     with translate_os_errors(target):
@@ -241,8 +240,7 @@ class QuarantineExport(NamedTuple):
 def export_quarantined(
     db: Database, chosen: list[QuarantinedPage], target: str, force: bool, now: str
 ) -> QuarantineExport:
-    """Write quarantined pages to a folder, each with a sidecar of the data that is in no file, and sync them to
-    disk."""
+    """Write quarantined pages to a folder durably, each with a sidecar of the data that is in no file."""
     paths: list[str] = []
     with FolderWriter(target, force=force) as writer:
         for each in chosen:

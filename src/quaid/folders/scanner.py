@@ -151,8 +151,7 @@ class Folder:
             os.close(handle)
 
     def enter(self, parent: str, *, make: bool = False) -> int:
-        """Return the handle of a folder below the root, created if `make` is given. It is valid until the next
-        call."""
+        """Return the handle of a folder below the root, which `make` creates. It is valid until the next call."""
         if self._near[0] == parent:
             return self._near[1]
         self._leave()

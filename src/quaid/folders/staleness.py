@@ -29,8 +29,7 @@ class FileStatCache:
 
 
 def stale_paths(seen: FileStatCache, collection: Collection) -> list[str]:
-    """Return the paths of new, changed and removed files, judged by stat alone; none if the folder is
-    unavailable."""
+    """Return the paths of new, changed and removed files by stat alone; none if the folder is unavailable."""
     known = seen.looks(collection)
     found: list[str] = []
     try:
@@ -52,7 +51,7 @@ def stale_paths(seen: FileStatCache, collection: Collection) -> list[str]:
 def _scan_folder(
     handle: int, prefix: str, known: dict[str, FileStamp], passed_over: IgnoreCheck, found: list[str]
 ) -> None:
-    """Delete unchanged files from `known`, and append new files to `found`. Changed and removed ones stay in
+    """Delete unchanged files from `known` and append new ones to `found`; changed and removed ones stay in
     `known`."""
     folders = []
     try:

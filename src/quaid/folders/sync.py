@@ -192,8 +192,7 @@ class SyncWriter:
                 raise _FileFailed(item, error) from error
 
     def _make_way(self, tx: Any, items: list[SpooledFile], todo: PendingFiles) -> None:
-        """Free the slugs of pages that move in this batch, because another page of the batch may claim one, as in a
-        swap."""
+        """Free the slugs of pages that move in this batch, because another of them may claim one, as in a swap."""
         moving = {old.page_id for old, _ in (todo[item.path] for item in items) if old and old.page_id}
         self.left = {}
         for item in items:
@@ -209,8 +208,7 @@ class SyncWriter:
                 page_edits.vacate_slug(tx, holder.page_id)
 
     def _take_all(self, tx: Any, items: list[SpooledFile], todo: PendingFiles) -> None:
-        """Write files to their pages in order. Consecutive new files without a slug conflict are inserted
-        together."""
+        """Write files to their pages in order. Insert runs of new files without slug conflicts together."""
         together: list[SpooledFile] = []
         not_free: tuple[set[str], set[str]] | None = None
         for place, item in enumerate(items):
@@ -327,15 +325,13 @@ class SyncWriter:
         return heading not in self.headings.get(path, {heading})
 
     def _is_overtaken(self, tx: Any, read: ReadFile) -> bool:
-        """Return True if another process has indexed this file since it was read; the next sync handles later
-        changes."""
+        """Return True if another process has indexed this file since it was read; then the next sync handles it."""
         there = collections.content_hash_of_file(tx, self.collection.id, read.file.path)
         expected = read.old.content_hash if read.old is not None and read.old.path == read.file.path else None
         return there not in (None, "", expected)
 
     def _named(self, tx: Any, made: Page, path: str, page_id: int | None) -> Page:
-        """Return the page under a free slug: the requested one, else the slug of its path, else that with a
-        suffix."""
+        """Return the page under a free slug: the requested one, else that of its path, else one with a suffix."""
         holder = pages.slug_holder(tx, self.collection.id, made.slug)
         if holder is None or holder.page_id == page_id or (holder.is_hidden and page_id is None):
             return made

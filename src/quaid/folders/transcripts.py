@@ -106,8 +106,7 @@ LINE_READ_SIZE = 1 << 20
 
 
 def read_lines(file: BinaryIO, start: int) -> Iterator[tuple[int, bytes | None]]:
-    """Yield the end offset and content of each line; None for a line that is too long. Skip an incomplete last
-    line."""
+    """Yield end offset and content of each line; None for one that is too long. Skip an incomplete last line."""
     file.seek(start)
     end = start
     empty = 0
@@ -474,8 +473,7 @@ def _detect_client(file: BinaryIO) -> str:
 
 
 def is_same_transcript(file: BinaryIO, facts: os.stat_result, known: TranscriptState) -> bool:
-    """Return True if a file with the inode of a known transcript is that transcript, not a new file reusing the
-    inode."""
+    """Return True if a file with the inode of a known transcript is that transcript, not a new file."""
     if known.read_to:
         return _file_mark(file, known.read_to) == known.mark
     return (facts.st_size, facts.st_mtime_ns) == (known.size, known.mtime_ns)  # exports are read whole

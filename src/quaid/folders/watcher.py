@@ -71,8 +71,7 @@ class ChangeHints(Protocol):
     """A source of change events for a set of folders."""
 
     def wait(self, seconds: float) -> set[tuple[int, str]]:
-        """Return changes, or an empty set after the timeout. Raise OSError or RuntimeError if the source has
-        failed."""
+        """Return changes, or an empty set after the timeout. Raise OSError or RuntimeError if the source fails."""
 
     def close(self) -> None: ...
 
