@@ -73,7 +73,7 @@ class Brain:
         self._clock = clock
         self._random = random
         self._offset = offset
-        self.notice = notice  # called with a message after a migration
+        self.notice = notice  # called with a message after a migration or a rebuild
         self._unwanted = unwanted  # called during long statements; returning True interrupts them
         self._db: Database | None = None
         self._embedder: Embedder | None = None

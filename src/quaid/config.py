@@ -35,7 +35,7 @@ class Settings(NamedTuple):
     """Path and problem of a config file that cannot be used; only set if read_settings was `forgiving`."""
 
     def path(self, name: str) -> str:
-        """Return a path typed by the user as a normalized path, absolute if `cwd` is."""
+        """Resolve a path that the user typed against the home folder and `cwd`."""
         return os.path.normpath(os.path.join(self.cwd, os.path.expanduser(name)))
 
     def option(self, name: str) -> Any:
@@ -46,8 +46,7 @@ class Settings(NamedTuple):
         return value
 
     def said(self, name: str) -> tuple[Any, str]:
-        """Return an option's value and its source, the environment variable or config file; (None, "") if it is not
-        set."""
+        """Return an option's value and its source, an environment variable or config file; (None, "") if unset."""
         variable = "QUAID_" + name.replace(".", "_").upper()
         if self.environ.get(variable):
             try:

@@ -38,8 +38,7 @@ def socket_folder(home: str) -> str:
 
 
 def socket_name(db_path: str) -> str:
-    """Return the socket name for a database, from its device and inode: independent of the path, new after a
-    replacement."""
+    """Return the socket name for a database, built from device and inode so that it does not depend on the path."""
     found = os.stat(db_path)
     return f"{found.st_dev:x}-{found.st_ino:x}"
 
