@@ -42,9 +42,7 @@ class BrowserSessions:
         self.cookie = "__Host-quaid" if secure else f"quaid-{port}"
         self._secure = secure
         self._clock = clock
-        self._open: dict[
-            str, BrowserSession
-        ] = {}  # by the hash of the cookie, so that lookup timing leaks nothing
+        self._open: dict[str, BrowserSession] = {}  # by hash of the cookie: lookup timing leaks nothing
 
     def begin(self, response: Response) -> BrowserSession:
         """Create a session and set its cookie on the response. At the limit, the oldest session ends."""
