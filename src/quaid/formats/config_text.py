@@ -1,6 +1,6 @@
 """Configuration text of other programs: edit JSONC and TOML in place, write systemd units and launchd plists.
 
-An edit keeps every other byte, and is parsed again before it is returned.
+An edit keeps every other byte, and the result is parsed again before it is returned.
 """
 
 import json
@@ -13,11 +13,11 @@ _SPACE = " \t\r\n\ufeff"
 
 
 class NotJson(ValueError):
-    """The text is not JSON; the message says what stands where."""
+    """The text is not valid JSONC; the message says what is wrong and where."""
 
 
 class JsonNode(NamedTuple):
-    """A value and its place: members of an object carry a key and where it begins."""
+    """A parsed value with its start and end offsets, and the items of an object or list."""
 
     value: Any
     start: int
@@ -27,17 +27,17 @@ class JsonNode(NamedTuple):
 
 class JsonItem(NamedTuple):
     key: str | None
-    start: int  # of the key, or of the value in a list
+    start: int  # start of the key, or of the value in a list
     node: JsonNode
 
 
 def parse_json(text: str) -> Any:
-    """The value of a text, or NotJson."""
+    """Return the value of a JSONC text, or raise NotJson."""
     return _json_root(text).value
 
 
 def put_json(text: str, path: tuple[str, ...], value: Any) -> str:
-    """The text with `value` at the end of a path of keys; objects on the way that are missing or null are made."""
+    """Set the value at a path of keys, creating objects on the way that are missing or null."""
     node = _json_root(text)
     for depth, key in enumerate(path):
         if not isinstance(node.value, dict):
@@ -48,7 +48,7 @@ def put_json(text: str, path: tuple[str, ...], value: Any) -> str:
                 value = {name: value}
             return _insert_member(text, node, key, value)
         node = found.node
-        if node.value is None:  # as good as missing
+        if node.value is None:  # null counts as missing
             for name in reversed(path[depth + 1 :]):
                 value = {name: value}
             break
@@ -58,7 +58,7 @@ def put_json(text: str, path: tuple[str, ...], value: Any) -> str:
 
 
 def append_json(text: str, path: tuple[str, ...], value: Any) -> str:
-    """The text with one more item at the end of the list at a path, which is made if it is missing."""
+    """Append an item to the list at a path, creating the list if it is missing."""
     node = _find_node(text, path)
     if node is None or node.value is None:
         return put_json(text, path, [value])
@@ -71,12 +71,12 @@ JsonPaths = Collection[tuple[str | int, ...]]
 
 
 def has_json(text: str, path: tuple[str | int, ...]) -> bool:
-    """Whether there is anything at a path."""
+    """Return True if there is a value at the path."""
     return _find_node(text, path) is not None
 
 
 def remove_json(text: str, path: tuple[str | int, ...], keep: JsonPaths = ()) -> str:
-    """The text without the member at a path; objects that this leaves empty go too, but the outermost and `keep`."""
+    """Remove the member at a path, and parents left empty, except the root and those in `keep`."""
     parent = _find_node(text, path[:-1])
     if parent is None or not isinstance(parent.value, dict) or path[-1] not in parent.value:
         return text
@@ -89,9 +89,9 @@ def remove_json(text: str, path: tuple[str | int, ...], keep: JsonPaths = ()) ->
 def remove_json_items(
     text: str, path: tuple[str | int, ...], unwanted: Callable[[Any], bool], keep: JsonPaths = ()
 ) -> str:
-    """The text without those items of the list at a path; a list that this leaves empty goes too, unless in `keep`.
+    """Remove the items for which `unwanted` is true, and the list itself if it becomes empty and is not in `keep`.
 
-    A number in the path is the place of an item in a list.
+    Integers in the path are list indexes.
     """
     while True:
         node = _find_node(text, path)
@@ -115,11 +115,11 @@ def _find_node(text: str, path: tuple[str | int, ...]) -> JsonNode | None:
     return node
 
 
-# Changing
+# Editing
 
 
 def _insert_member(text: str, node: JsonNode, key: str | None, value: Any) -> str:
-    """Put a member or an item behind the last one of an object or list."""
+    """Insert a member or item after the last one of an object or list."""
     close = node.end - 1
     lines = "\n" in text[node.start : node.end] or not node.items
     outer = _indent_at(text, node.start)
@@ -128,7 +128,7 @@ def _insert_member(text: str, node: JsonNode, key: str | None, value: Any) -> st
     written = name + (_json_text(text, value, inner) if lines else _compact(value))
     newline = _newline(text)
     if not node.items:
-        kept = text[node.start + 1 : close].rstrip(_SPACE)  # a comment in an empty object
+        kept = text[node.start + 1 : close].rstrip(_SPACE)  # keeps a comment in an empty object
         body = f"{kept}{newline}{inner}{written}{newline}{outer}"
         return text[: node.start + 1] + body + text[close:]
     last = node.items[-1].node.end
@@ -144,7 +144,7 @@ def _insert_member(text: str, node: JsonNode, key: str | None, value: Any) -> st
 
 
 def _cut_member(text: str, path: tuple[str | int, ...], node: JsonNode, at: int) -> str:
-    """Take one member or item out, with its comma and the space before it, and prove that only it is gone."""
+    """Remove one member or item with its comma and leading space, and verify that only it is gone."""
     if isinstance(node.value, dict):
         rest: Any = {key: value for key, value in node.value.items() if key != node.items[at].key}
     else:
@@ -152,7 +152,7 @@ def _cut_member(text: str, path: tuple[str | int, ...], node: JsonNode, at: int)
     expected = _replaced(parse_json(text), path, rest)
     item = node.items[at]
     before = _content_end(text, node.items[at - 1].node.end if at else node.start + 1, item.start)
-    for begin in (before, item.start):  # the space stays where a remark before it would swallow what follows
+    for begin in (before, item.start):  # a cut line end would extend a preceding comment
         new = _cut_from(text, node, at, begin)
         try:
             if parse_json(new) == expected:
@@ -173,7 +173,7 @@ def _cut_from(text: str, node: JsonNode, at: int, begin: int) -> str:
     if at + 1 < len(node.items) or comma is not None:
         return text[:begin] + text[end:]
     previous = _comma(text, node.items[at - 1].node.end, item.start)
-    assert previous is not None  # between two members stands a comma
+    assert previous is not None  # members are always separated by a comma
     return text[:previous] + text[previous + 1 : begin] + text[end:]
 
 
@@ -186,7 +186,7 @@ def _replaced(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
 
 
 def _has_no_comment(text: str, node: JsonNode) -> bool:
-    """Whether there is no comment in an object or list of one item, beside the item itself."""
+    """Return True if an object or list with one item contains no comment besides the item."""
     item = node.items[0]
     around = text[node.start + 1 : item.start] + text[item.node.end : node.end - 1]
     return not around.strip(_SPACE + ",")
@@ -202,7 +202,7 @@ def _comma(text: str, start: int, end: int) -> int | None:
 
 
 def _content_end(text: str, start: int, end: int) -> int:
-    """Where the last character stands between two places that is not white; comments count as content."""
+    """Return the end of the last non-whitespace character in a range; comments count as content."""
     found = at = start
     while at < end:
         if text[at] in _SPACE:
@@ -213,13 +213,13 @@ def _content_end(text: str, start: int, end: int) -> int:
 
 
 def _indent_at(text: str, at: int) -> str:
-    """The white space that the line of a place begins with."""
+    """Return the leading whitespace of the line at this offset."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def _unit(text: str) -> str:
-    """One step of indentation, as this text does it."""
+    """Return the indentation unit of the text."""
     for line in text.splitlines():
         white = line[: len(line) - len(line.lstrip(" \t"))]
         if white and line.strip() and not line.lstrip().startswith(("//", "*", "/*")):
@@ -244,7 +244,7 @@ def _quoted(key: str) -> str:
     return _compact(key)
 
 
-# Reading
+# Parsing
 
 
 def _json_root(text: str) -> JsonNode:
@@ -272,7 +272,7 @@ def _json_value(text: str, at: int, depth: int) -> JsonNode:
 
 
 def _container(text: str, start: int, depth: int, close: str) -> JsonNode:
-    """An object or a list with its items."""
+    """Parse an object or a list with its items."""
     items: list[JsonItem] = []
     at = _white(text, start + 1)
     while text[at : at + 1] != close:
@@ -302,14 +302,14 @@ def _container(text: str, start: int, depth: int, close: str) -> JsonNode:
 
 
 def _white(text: str, at: int) -> int:
-    """The next place that is neither white nor in a comment."""
+    """Return the next offset that is neither whitespace nor in a comment."""
     while at < len(text) and (text[at] in _SPACE or text[at] == "/"):
         at = _skip(text, at) if text[at] == "/" else at + 1
     return at
 
 
 def _skip(text: str, at: int) -> int:
-    """The end of the comment that begins here."""
+    """Return the end of the comment that starts at this offset."""
     if text.startswith("//", at):
         end = text.find("\n", at)
         end = len(text) if end < 0 else end
@@ -333,11 +333,11 @@ _TOML_KEY_PART = re.compile(r"""[ \t]*("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)
 
 
 class NotToml(ValueError):
-    """The text is not TOML, or writes the table in a way that is not edited here."""
+    """The text is not valid TOML, or the table has a form that cannot be edited here."""
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The values of a text, or NotToml."""
+    """Return the values of a TOML text, or raise NotToml."""
     import tomllib
 
     try:
@@ -347,7 +347,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def put_toml(text: str, path: tuple[str, ...], values: Mapping[str, str | list[str]]) -> str:
-    """The text with a table that has these values; other keys of the table stay."""
+    """Set these values in a table, creating it if it is missing. Other keys of the table are kept."""
     try:
         return _put_table(text, path, values)
     except NotToml as error:
@@ -355,7 +355,7 @@ def put_toml(text: str, path: tuple[str, ...], values: Mapping[str, str | list[s
 
 
 def remove_toml(text: str, path: tuple[str, ...]) -> str:
-    """The text without a table and the tables below it."""
+    """Remove a table and its subtables."""
     try:
         return _remove_table(text, path)
     except NotToml as error:
@@ -384,7 +384,7 @@ def _put_table(text: str, path: tuple[str, ...], values: Mapping[str, str | list
 
 
 def _inline_table_error(text: str, path: tuple[str, ...]) -> str:
-    """What to say of a table within a line, which an edit of lines cannot change; nothing when there is none."""
+    """Return the error message for an inline table, which line edits cannot change, or "" if there is none."""
     above: tuple[str, ...] = ()
     for line in text.splitlines():
         header = _table_header(line)
@@ -411,7 +411,7 @@ def _remove_table(text: str, path: tuple[str, ...]) -> str:
     if _table_at(old, path) is None:
         return text
     kept: list[str] = []
-    loose: list[str] = []  # blank lines and remarks in our table so far: they may belong to the next one
+    loose: list[str] = []  # blank lines and comments that may belong to the next table
     inside = False
     for line in text.splitlines(keepends=True):
         header = _table_header(line)
@@ -427,7 +427,7 @@ def _remove_table(text: str, path: tuple[str, ...]) -> str:
 
 
 def _without_gap(new: str, old: str) -> str:
-    """The blank line before a table at the end goes with the table."""
+    """Remove the blank line that preceded a table removed from the end."""
     for newline in ("\r\n", "\n"):
         if new.endswith(newline * 2) and not old.endswith(newline * 2):
             return new[: -len(newline)]
@@ -435,7 +435,7 @@ def _without_gap(new: str, old: str) -> str:
 
 
 def _set_key(text: str, path: tuple[str, ...], key: str, line: str) -> str:
-    """The text with one line of a table exchanged, or put below its header."""
+    """Replace the line of a key in a table, or insert it below the table's header."""
     lines = text.splitlines(keepends=True)
     at = next((number for number, each in enumerate(lines) if _table_header(each) == path), None)
     if at is None:
@@ -466,13 +466,13 @@ def _check_edit(text: str, *expected: dict[str, Any]) -> str:
 
 
 def _table_header(line: str) -> tuple[str, ...] | None:
-    """The path that a line opens a table of, if it does."""
+    """Return the path of the table that a line opens, or None."""
     match = _TOML_HEADER.fullmatch(line.strip("\r\n\ufeff"))
     return None if match is None else _key_parts(match[1])
 
 
 def _key_parts(name: str) -> tuple[str, ...] | None:
-    """The parts of a dotted name."""
+    """Split a dotted key into its parts, or return None if it is invalid."""
     parts, at = [], 0
     while at < len(name):
         part = _TOML_KEY_PART.match(name, at)
@@ -498,7 +498,7 @@ def _table_at(values: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any] |
 def _with_table(
     values: dict[str, Any], path: tuple[str, ...], table: dict[str, Any] | None, keep_empty: bool = False
 ) -> dict[str, Any]:
-    """The values with one table exchanged or gone; a parent that this leaves empty goes too, if it was implied."""
+    """Return the values with one table replaced or removed, and parents left empty removed unless `keep_empty`."""
     key, rest = path[0], path[1:]
     if not rest:
         changed = {name: value for name, value in values.items() if name != key}
@@ -516,7 +516,7 @@ def _toml_key(name: str) -> str:
 
 
 def _toml_value(value: str | list[str]) -> str:
-    """Text and lists of text: what JSON writes without escaping letters is TOML too."""
+    """Encode text or a list of text. JSON without escaped letters is valid TOML, except for DEL."""
     text = json.dumps(value, ensure_ascii=False)
     return text.replace("\x7f", "\\u007f")
 
@@ -542,7 +542,7 @@ WantedBy=default.target
 
 
 def systemd_unit(command: Sequence[str], description: str, environment: Mapping[str, str]) -> str:
-    """A unit that keeps a program running. Through env, since systemd is choosy about the name of a program."""
+    """Return a unit that keeps a program running. Uses env, because ExecStart restricts the program's path."""
     variables = "".join(
         f"Environment={systemd_quote(f'{name}={value}')}\n" for name, value in environment.items()
     )
@@ -552,7 +552,7 @@ def systemd_unit(command: Sequence[str], description: str, environment: Mapping[
 
 
 def launchd_plist(command: Sequence[str], label: str, environment: Mapping[str, str], log: str) -> str:
-    """The same for launchd, which starts a program anew only if it failed."""
+    """Return a launchd plist that restarts the program only if it failed."""
     import plistlib
 
     told = {
@@ -571,7 +571,7 @@ def launchd_plist(command: Sequence[str], label: str, environment: Mapping[str, 
 
 
 def systemd_quote(text: str) -> str:
-    """A word of a command line, so that systemd reads it as it is."""
+    """Quote a word of a command line for systemd."""
     for sign, meant in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$"), ("\n", "\\n"), ("\t", "\\t")):
         text = text.replace(sign, meant)
     return f'"{text}"'

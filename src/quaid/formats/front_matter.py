@@ -1,6 +1,7 @@
 """Front matter: read YAML and TOML, write YAML.
 
-Values are those of JSON. Reading is limited in size and depth, because files come from anywhere.
+Values are restricted to JSON types. Input is limited in size and depth, because files may come from untrusted
+sources.
 """
 
 import re
@@ -11,7 +12,7 @@ from quaid.errors import InvalidFrontMatter
 from quaid.model import dates
 
 _WIDEST_LIST = 100
-_LONGEST_KEY = 500  # readers give up on `key:` beyond 1,024 characters and want `? key`
+_LONGEST_KEY = 500  # parsers reject `key:` beyond 1,024 characters and require `? key`
 
 _BARE = re.compile(r"[^\W\d](?:[\w ./@+()'!%;=~–—’-]*[\w.)!%'’])?")
 _BARE_URL = re.compile(r"https?://[\w./%=~+-]*[\w/]")
@@ -29,14 +30,14 @@ _GUARDED_ESCAPES = {**_ESCAPES, **{ord(mark): f"\\u{ord(mark):04x}" for mark in 
 
 
 def write_yaml(values: Mapping[str, Any], *, guarded: bool = False) -> str:
-    """The YAML lines of a mapping; guarded hides from naive checks the signs that stand within text."""
+    """Return the YAML of a mapping. `guarded` escapes brackets, & and * in text, which simple checks misread."""
     lines: list[str] = []
     _YamlWriter(lines, guarded).mapping(values, "")
     return "".join([line + "\n" for line in lines])
 
 
 class _YamlWriter:
-    """Appends lines; holds the two things that every part of the tree needs."""
+    """Appends the YAML of nested values to a list of lines."""
 
     def __init__(self, lines: list[str], guarded: bool) -> None:
         self.lines = lines
@@ -71,7 +72,7 @@ class _YamlWriter:
             self.sequence(value, indent + "  ")
 
     def inline(self, value: Any) -> str | None:
-        """The value if it goes on the line of its key: scalars, empty things and short lists of scalars."""
+        """Return the value if it fits on its key's line: scalars, empty containers and short lists of scalars."""
         if isinstance(value, dict):
             return None if value else "{}"
         if not isinstance(value, (list, tuple)):
@@ -91,7 +92,7 @@ class _YamlWriter:
             return mantissa + (".0" if "." not in mantissa else "") + exponent + power
         text = str(value)
         if dates.is_date(text):
-            return text  # Obsidian and other readers take a day for a date only without quotes
+            return text  # Obsidian and others recognize dates only without quotes
         return self.text(text, bare_urls=bare_urls)
 
     def text(self, text: str, *, bare_urls: bool = False) -> str:
@@ -105,9 +106,9 @@ class _YamlWriter:
 
 LARGEST_BLOCK = 64 * 1024
 DEEPEST_NESTING = 100
-MOST_BRACKETS = 2000  # the YAML reader's time grows with the square of their depth, which quotes can hide
+MOST_BRACKETS = 2000  # YAML parsing is quadratic in nesting depth, which quotes can hide from the depth check
 
-# Patterns, not compiled here: only a block that is odd or broken meets them.
+# Not compiled here: used only for unusual or invalid blocks.
 _ANCHOR = "(?<![^\\s\ufeff\\[{,:?-])&([0-9A-Za-z_-]+)"
 _ALIAS = "(?<![^\\s\ufeff\\[{,:?-])\\*([0-9A-Za-z_-]+)"
 _PLACE = r"\s*\(?\bat (?:line ([0-9]+),? column [0-9]+|position ([0-9]+)|end of document)\)?"
@@ -122,7 +123,7 @@ _REWORDED = {
 
 
 def read_yaml(text: str, first_line: int = 1) -> dict[str, Any]:
-    """The mapping in a YAML block, or InvalidFrontMatter; first_line is its place in the file."""
+    """Return the mapping in a YAML block, or raise InvalidFrontMatter; first_line is its line in the file."""
     _refuse(text)
     import ryaml
 
@@ -130,7 +131,7 @@ def read_yaml(text: str, first_line: int = 1) -> dict[str, Any]:
         values = ryaml.loads(text)  # type: ignore[attr-defined]
     except ValueError as error:
         _fail(str(error), text, first_line)
-    except BaseException as error:  # a panic inside the reader is no Exception
+    except BaseException as error:  # a panic inside the parser is not an Exception
         if type(error).__name__ != "PanicException":
             raise
         raise InvalidFrontMatter(problem="the YAML reader gave up on it") from None
@@ -138,7 +139,7 @@ def read_yaml(text: str, first_line: int = 1) -> dict[str, Any]:
 
 
 def read_toml(text: str, first_line: int = 1) -> dict[str, Any]:
-    """The table in a TOML block, or InvalidFrontMatter; dates and times become ISO 8601 text."""
+    """Return the table in a TOML block, or raise InvalidFrontMatter. Dates and times become ISO 8601 text."""
     _refuse(text)
     import tomllib
 
@@ -150,13 +151,13 @@ def read_toml(text: str, first_line: int = 1) -> dict[str, Any]:
 
 
 def dump_yaml(values: Mapping[str, Any]) -> str:
-    """The YAML of plain values; read_yaml gives them back as long as it fits into LARGEST."""
+    """Return the YAML of plain values. read_yaml restores them if the text fits into LARGEST_BLOCK."""
     text = write_yaml(values)
     return write_yaml(values, guarded=True) if _refusal(text) else text
 
 
 def plain_values(values: Mapping[Any, Any]) -> dict[str, Any]:
-    """Any mapping as plain values: the door for front matter that does not come out of a file."""
+    """Convert a mapping to plain values and validate it, for front matter that does not come from a file."""
     plain = _check_mapping(dict(values))
     _refuse(dump_yaml(plain))
     return plain
@@ -169,7 +170,7 @@ def _refuse(text: str) -> None:
 
 
 def _refusal(text: str) -> str | None:
-    """Why a block is not even handed to its parser, if so."""
+    """Return why a block must not be passed to its parser, or None."""
     size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
     if size > LARGEST_BLOCK:
         return f"it has {size:,} bytes and {LARGEST_BLOCK:,} are allowed"
@@ -194,7 +195,7 @@ def _bracket_depth(text: str) -> int:
 
 
 def _fail(message: str, text: str, first_line: int) -> NoReturn:
-    """Raise InvalidFrontMatter with the parser's complaint in a few words, and its line in the file."""
+    """Raise InvalidFrontMatter with a shortened parser message and the line in the file."""
     places, duplicate = list(re.finditer(_PLACE, message)), re.search(_DUPLICATE, message)
     line = 1
     if duplicate:
@@ -202,7 +203,7 @@ def _fail(message: str, text: str, first_line: int) -> NoReturn:
         line = ([text.count("\n", 0, again.end()) + 1 for again in key.finditer(text)] + [1, 1])[1]
         message = f"the key {duplicate[1][:40]!r} appears twice"
     elif places:
-        # Where a bracket or a quotation mark is missing, the place where it opened says more than the end.
+        # For a missing bracket or quotation mark, the opening position is more helpful than the end.
         line = _error_line(places[0] if "block" in message else places[-1], text)
         message = message[: places[0].start()] or message
     message = next((words for sign, words in _REWORDED.items() if sign in message), message)
@@ -257,5 +258,5 @@ def _plain_value(value: Any, depth: int) -> Any:
 
 
 def _without_surrogates(text: str) -> str:
-    """No file and no database can hold a lone surrogate; JSON can smuggle one in."""
+    """Replace lone surrogates: JSON may contain them, but files and databases cannot store them."""
     return text if text.isascii() else text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")

@@ -13,11 +13,11 @@ from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 STAR, ONE, ANYWHERE, DEEP = "[^/]*", "[^/]", "^(?:.+/)?", "(?:/.+)?"
-"""What pathspec writes for `*` and `?`, and for `**` at the beginning and in the midst."""
+"""The expressions pathspec generates for `*` and `?`, and for `**` at the start and in the middle."""
 
 
 class InvalidPattern(ValueError):
-    """A line that means nothing."""
+    """A line is not a valid gitignore pattern."""
 
 
 class _BoundedPattern(GitIgnoreSpecPattern):
@@ -28,7 +28,7 @@ class _BoundedPattern(GitIgnoreSpecPattern):
 
 
 def compile_patterns(lines: Iterable[str]) -> GitIgnoreSpec:
-    """What these lines match; NotAPattern if one of them is none."""
+    """Compile gitignore lines, or raise InvalidPattern."""
     try:
         return GitIgnoreSpec.from_lines(lines, _BoundedPattern, backend="simple")
     except (ValueError, re.error) as error:
@@ -36,7 +36,7 @@ def compile_patterns(lines: Iterable[str]) -> GitIgnoreSpec:
 
 
 def bound_backtracking(regex: str) -> str:
-    """An expression that matches the same and looks for each part of it once."""
+    """Rewrite an expression with atomic groups, so that it matches the same paths without repeated backtracking."""
     *first, last = [_bound_names(each) for each in regex.split(DEEP)]
     if not first:
         return last
@@ -47,7 +47,7 @@ def bound_backtracking(regex: str) -> str:
 
 
 def _bound_names(regex: str) -> str:
-    """The same for the stars within a name; the last one of a name may go back, for it is alone in that."""
+    """Bound the stars within names. The last star of a name may backtrack, since it is the only one that does."""
     before, *behind = regex.split(STAR)
     told = [before]
     for number, each in enumerate(behind, 1):

@@ -4,7 +4,7 @@ import json
 from re import search
 from typing import Any, NamedTuple
 
-BYTES_PER_TOKEN = 5  # of a transcript without figures: its JSON around the words weighs something too
+BYTES_PER_TOKEN = 5  # of a transcript without usage figures; includes the JSON around the words
 LONG_WINDOW = 1_000_000
 WRITING_TOOLS = (
     "remember",
@@ -21,13 +21,13 @@ class HookEvent(NamedTuple):
     session: str
     transcript: str
     cwd: str
-    source: str  # of a session's start: startup, resume, clear, compact
-    trigger: str  # of a compaction: manual, auto
-    stopped_before: bool  # it goes on because a Stop hook told it to
+    source: str  # how a session started: startup, resume, clear, compact
+    trigger: str  # what triggered a compaction: manual, auto
+    stopped_before: bool  # the session continues because of a Stop hook
 
 
 def parse_event(text: str) -> HookEvent:
-    """An event, or ValueError."""
+    """Parse a hook event, or raise ValueError."""
     try:
         values = json.loads(text)
     except RecursionError:
@@ -51,28 +51,28 @@ def parse_event(text: str) -> HookEvent:
 
 
 def context_response(event: str, text: str) -> dict[str, Any]:
-    """The answer that puts a text before the model, at the start of a session or beside a prompt."""
+    """Return a response that adds text to the model's context."""
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}} if text else {}
 
 
 def message_response(text: str) -> dict[str, Any]:
-    """The answer that shows a text to the person."""
+    """Return a response that shows a message to the user."""
     return {"systemMessage": text}
 
 
 def block_response(reason: str) -> dict[str, Any]:
-    """The answer that lets the model do one thing more before it stops."""
+    """Return a response that prevents the model from stopping, with a reason for it to act on."""
     return {"decision": "block", "reason": reason}
 
 
 def tokens_in_use(tail: bytes, size: int) -> int:
-    """How full the context is: what the last answer was counted with, or a guess from the transcript's size.
+    """Estimate the tokens in the context: the usage of the last response, or a guess from the transcript's size.
 
-    `tail` is the end of a transcript of `size` bytes; a compaction empties the context.
+    `tail` is the end of a transcript of `size` bytes. A compaction resets the context.
     """
     lines = tail.split(b"\n")
     whole = lines if size <= len(tail) else lines[1:]
-    behind = 0  # bytes after the line that is looked at
+    behind = 0  # bytes after the current line
     for line in reversed(whole):
         if b'"compact_boundary"' in line:
             return behind // BYTES_PER_TOKEN
@@ -84,12 +84,12 @@ def tokens_in_use(tail: bytes, size: int) -> int:
 
 
 def context_window(tokens: int, configured: int) -> int:
-    """The size of the context: a session that holds more than was thought possible has the long one."""
+    """Return the context size. A session that exceeds the configured size must have the long window."""
     return configured if tokens <= configured else max(LONG_WINDOW, configured)
 
 
 def calls_writing_tool(data: bytes) -> bool:
-    """Whether a piece of a transcript calls one of our tools that write."""
+    """Return True if a part of a transcript calls one of our writing tools."""
     if b"mcp__" not in data:
         return False
     tools = "|".join(WRITING_TOOLS)
@@ -99,7 +99,7 @@ def calls_writing_tool(data: bytes) -> bool:
 def _usage(line: bytes) -> int:
     try:
         values = json.loads(line)
-        if values.get("isSidechain") is True:  # a helper of the model has a context of its own
+        if values.get("isSidechain") is True:  # subagents have a separate context
             return 0
         usage = values["message"]["usage"]
         names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")

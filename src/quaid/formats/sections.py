@@ -1,4 +1,4 @@
-"""Sections and lists of a markdown text: find, append to and replace the text under a ## heading."""
+"""Sections and lists of a Markdown text: find, append to and replace the text under a ## heading."""
 
 import re
 from typing import NamedTuple
@@ -13,7 +13,7 @@ NEW_LINE = "\n"
 
 
 class Section(NamedTuple):
-    """A section: where its heading begins, where what it says begins, and where that ends."""
+    """Offsets of a section: start of its heading, start of its body, and end."""
 
     start: int
     body: int
@@ -24,11 +24,11 @@ class Section(NamedTuple):
 class SectionEdit(NamedTuple):
     text: str
     line: int
-    """Where the addition begins, from 1."""
+    """Line where the addition starts, from 1."""
 
 
 class ListItem(NamedTuple):
-    """A line of a list; `number` is 0 for a bullet, `box` what stands in the box, None: it has none."""
+    """A list line. `number` is 0 for bullets; `box` is the checkbox's content, or None without a checkbox."""
 
     line: int
     indent: str
@@ -39,12 +39,12 @@ class ListItem(NamedTuple):
 
 
 def find_sections(text: str) -> list[Section]:
-    """The sections under `##` headings, in order."""
+    """Return the sections under `##` headings, in order."""
     return [place for level, place in _headed_sections(text) if level == 2]
 
 
 def find_opening_list(text: str) -> Section | None:
-    """The part before the first `##` heading that holds a list: the whole of it, or what is under one `#` heading."""
+    """Return the part before the first `##` heading that contains a list: the top, or a `#` section, else None."""
     front = _FRONT.match(text)
     headed = _headed_sections(text)
     first = headed[0][1].start if headed else len(text)
@@ -57,7 +57,7 @@ def find_opening_list(text: str) -> Section | None:
 
 
 def _headed_sections(text: str) -> list[tuple[int, Section]]:
-    """What stands under each `#` or `##` heading, with the heading's level."""
+    """Return the section of each `#` or `##` heading, with the heading's level."""
     front = _FRONT.match(text)
     code = markdown_text.find_fences(text)
     heads: list[tuple[int, int, int, str]] = []
@@ -75,26 +75,26 @@ def _headed_sections(text: str) -> list[tuple[int, Section]]:
 
 
 def heading_title(heading: str) -> str:
-    """A heading's words, however it is given: `## To Do ##`, `To Do`."""
+    """Return the heading's text without markup: `## To Do ##` and `To Do` both give To Do."""
     text = heading.strip().lstrip("#").strip()
     bare = text.rstrip("#")
     return bare.rstrip() if not bare or bare[-1] in " \t" else text
 
 
 def find_section(text: str, section: str) -> Section | None:
-    """The first section of this title; case and spaces do not matter."""
+    """Return the first section with this title, ignoring case and spacing, or None."""
     wanted = _fold_title(section)
     return next((each for each in find_sections(text) if _fold_title(each.title) == wanted), None)
 
 
 def read_section(text: str, section: str) -> str | None:
-    """What stands in a section, without its heading; None when there is no such section."""
+    """Return the body of a section, or None if there is no such section."""
     place = find_section(text, section)
     return None if place is None else text[place.body : place.end].strip("\n")
 
 
 def append_to_section(text: str, section: str | None, block: str) -> SectionEdit:
-    """The text with a block at the end of a section, which is made if it is missing, or at the end of all."""
+    """Append a block to a section, which is created if missing, or to the whole text if `section` is None."""
     place = find_section(text, section) if section else None
     if section and place is None:
         heading = f"## {heading_title(section)}\n"
@@ -104,7 +104,7 @@ def append_to_section(text: str, section: str | None, block: str) -> SectionEdit
 
 
 def append_to_place(text: str, place: Section | None, block: str) -> SectionEdit:
-    """The text with a block at the end of a place, or at the end of all."""
+    """Append a block at the end of a section, or of the whole text if `place` is None."""
     block = block.strip("\n")
     body, end = (place.body, place.end) if place else (0, len(text))
     last = body + len(text[body:end].rstrip())
@@ -121,7 +121,7 @@ def append_to_place(text: str, place: Section | None, block: str) -> SectionEdit
 
 
 def replace_section(text: str, section: str, body: str) -> SectionEdit:
-    """The text with another body in a section, which is made if it is missing."""
+    """Replace the body of a section, which is created if missing."""
     place = find_section(text, section)
     if place is None:
         return append_to_section(text, section, body)
@@ -133,7 +133,7 @@ def replace_section(text: str, section: str, body: str) -> SectionEdit:
 
 
 def list_items(text: str) -> list[ListItem]:
-    """The lines of lists, outside of code, with their numbers."""
+    """Return the list lines outside of code, with their line numbers."""
     code = markdown_text.find_fences(text)
     found: list[ListItem] = []
     position = 0
@@ -147,7 +147,7 @@ def list_items(text: str) -> list[ListItem]:
 
 
 def format_items(texts: list[str], body: str, box: bool) -> str:
-    """Texts as further lines of the list at the end of a body, in its manner; a new list has bullets, or boxes."""
+    """Format texts as further items of the list at the end of `body`; a new list has bullets or checkboxes."""
     there = [each for each in list_items(body) if not each.indent]
     last = there[-1] if there else None
     boxed = box if last is None else last.box is not None or (box and not last.number)
@@ -165,11 +165,11 @@ def format_items(texts: list[str], body: str, box: bool) -> str:
 _CONTROLS = {
     code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n\v\f\r\x1c\x1d\x1e\x85"
 }
-"""Characters that say nothing and do something to a terminal; those that end lines end them."""
+"""Control characters to remove, which may affect terminals. Line separators are kept, to be normalized."""
 
 
 def sanitize(text: str) -> str:
-    """A text whose lines make no heading and no rule, whose code ends with it, and which moves no cursor."""
+    """Make a text safe to insert: escape headings and rules, close open code, remove control characters."""
     text = text.translate(_CONTROLS)
     text = "\n".join(line.rstrip() for line in text.strip().splitlines())
     blocks = markdown_text.find_fences(text)
@@ -185,18 +185,18 @@ def sanitize(text: str) -> str:
 
 
 def _continues_list(before: str, block: str) -> bool:
-    """Whether a block is a further line of the list that stands before it."""
+    """Return True if a block continues the list that ends the text before it."""
     if not LIST_ITEM.match(block):
         return False
     last = before.rpartition("\n")[2]
     if LIST_ITEM.match(last):
         return True
-    # An item of several lines: those below the first stand further in.
+    # Continuation lines of a multi-line item are indented.
     return last.startswith((" ", "\t")) and bool(list_items(before))
 
 
 def _before_heading(text: str) -> str:
-    """What parts a new section from the text above: an empty line, and the end of code that was left open."""
+    """Return the separator before a new heading: a blank line, and the end of a code block left open."""
     code = markdown_text.find_fences(text)
     if code and code[-1].left_open:
         return ("" if text.endswith("\n") else "\n") + code[-1].left_open + "\n\n"
