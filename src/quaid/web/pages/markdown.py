@@ -98,7 +98,7 @@ def render_line(text: str, lead: LinkResolver = resolve_nothing) -> Markup:
 
 
 def render_org(text: str, lead: LinkResolver = resolve_nothing) -> Markup:
-    """Render an org file as safe HTML: headings, code and links; other markup is shown as written."""
+    """Render org as safe HTML: headings, code and links; other markup is shown as written. No code is evaluated."""
     if _is_too_large(text):
         return Markup('<pre class="plain">{}</pre>').format(text)
     document = org_page.read_pages(text)
