@@ -44,7 +44,7 @@ MAX_LINKS_AND_FACTS_BYTES = 32 * 1024 * 1024
 """Maximum size in bytes; enough for some hundred thousand links and facts."""
 
 MAX_JOINED_LENGTH = 100_000
-"""Maximum length, in characters, of the joined sources or the joined evidence of a fact."""
+"""Maximum length, in characters, of a fact's joined sources or evidence, or of a link's context in the file."""
 
 SHOWN_PROBLEMS = 20
 MAX_PROBLEM_LENGTH = 300

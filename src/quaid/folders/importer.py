@@ -421,8 +421,7 @@ class ImportWriter:
         self.tally.wrote("changed", saved.id, made)
 
     def _is_derived_anew(self, stored: PageRow, made: Page) -> bool:
-        """Return True if a forced import would change the type, title, summary or place of a page with equal
-        text."""
+        """Return True if a forced import would change the title, summary, type or place of an equal text."""
         old = (stored.type, stored.title, stored.summary, stored.wing, stored.room)
         return self.force and old != (made.type, made.title, made.summary, made.wing, made.room)
 

@@ -470,8 +470,7 @@ def load_parsed(record: bytes) -> ParsedFile | None:
 
 
 MAX_MEMORY_BYTES = 1024 * 1024
-"""Size in bytes up to which the spool is kept in memory. One edit is far below, so tempfile is not imported for
-it."""
+"""Size in bytes up to which the spool is kept in memory. One edit is far below and needs no tempfile."""
 
 
 class SpooledFile(NamedTuple):
@@ -540,8 +539,7 @@ class Spool:
         self.count += 1
 
     def may_leave(self, done: int, waiting: int) -> bool:
-        """Return True if files can be added unparsed, because a helper process parses them. Start it if it pays
-        off."""
+        """Return True if files can be added unparsed, because a helper parses them. Start it if worthwhile."""
         if self._ahead is None and not self._alone and is_helper_worthwhile(done, waiting):
             self._alone = not self._find_help()
         return self._ahead is not None

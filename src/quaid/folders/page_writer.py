@@ -270,8 +270,7 @@ def _patch_file(path: str, data: bytes, new: Page) -> bytes:
 
 
 def _patch_org_file(path: str, data: bytes, text: str, new: Page) -> bytes:
-    """Return an org file with new properties, title or tags. Raise PartOfOrgFile for other changes: they would break
-    the org markup."""
+    """Return an org file with new properties, title or tags. Raise PartOfOrgFile for changes of its body."""
     old = indexer.parse_file(path, data).page
     try:
         for key in {*old.frontmatter, *new.frontmatter}:

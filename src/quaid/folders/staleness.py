@@ -51,8 +51,7 @@ def stale_paths(seen: FileStatCache, collection: Collection) -> list[str]:
 def _scan_folder(
     handle: int, prefix: str, known: dict[str, FileStamp], passed_over: IgnoreCheck, found: list[str]
 ) -> None:
-    """Delete unchanged files from `known` and append new ones to `found`; changed and removed ones stay in
-    `known`."""
+    """Delete unchanged files from `known` and append new ones to `found`; the other known files stay."""
     folders = []
     try:
         with os.scandir(handle) as listing:
