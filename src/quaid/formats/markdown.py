@@ -1,7 +1,7 @@
 """Markdown pages: decode, parse into front matter, compiled truth and timeline, render, and patch in place.
 
-A bare `---` line separates truth and timeline. A patch keeps every byte that the edit does not concern, and is parsed
-again before it is returned.
+A bare `---` line separates truth and timeline. A patch keeps every byte that the edit does not affect, and the
+result is parsed again before it is returned.
 """
 
 import re
@@ -13,9 +13,9 @@ from quaid.formats import front_matter
 from quaid.model import markdown_text
 
 UNPARSED_KEY = "_unparsed"
-"""The key under which front matter that cannot be read is kept, as it was written between its fences."""
+"""Key that holds invalid front matter verbatim, as it was between its fences."""
 FENCE_KEY = "_fence"
-"""The key beside it that says "+++" when those were the fences."""
+"""Key next to it that holds "+++" if those were the fences."""
 
 _DIVIDER = re.compile(r"(?m)^---[ \t]*$")
 _OPENING = re.compile(r"\A((?:[ \t]*\n)*)(---|\+\+\+)[ \t]*\n")
@@ -27,7 +27,7 @@ _BOM = "\ufeff"
 
 
 class MarkdownDocument(NamedTuple):
-    """A page as its text gives it; problem says why the front matter could not be read, if so."""
+    """The parts of a page; `problem` is the error message if the front matter is invalid."""
 
     frontmatter: dict[str, Any]
     truth: str
@@ -36,14 +36,14 @@ class MarkdownDocument(NamedTuple):
 
 
 class DecodedText(NamedTuple):
-    """The text of a file; mended says what had to be replaced in it, if anything."""
+    """The decoded text of a file; `mended` describes replaced characters, if any."""
 
     text: str
     mended: str | None
 
 
 def decode(data: bytes) -> DecodedText:
-    """Bytes as text: UTF-8, UTF-16 with its mark, old Windows text, else UTF-8 with what is wrong replaced."""
+    """Decode UTF-8, UTF-16 with a BOM, or Windows-1252, else UTF-8 with invalid bytes replaced."""
     mended: list[str] = []
     try:
         text = data.decode("utf-8")
@@ -64,7 +64,7 @@ def decode(data: bytes) -> DecodedText:
 
 
 def _is_western(data: bytes) -> bool:
-    """Whether bytes that are no UTF-8 are text of a single-byte code page: not one character of them is UTF-8."""
+    """Return True if non-UTF-8 bytes look like Windows-1252: printable, without any multi-byte UTF-8 character."""
     if b"\0" in data or not data.decode("utf-8", "ignore").isascii():
         return False
     try:
@@ -78,7 +78,7 @@ def _count_noun(number: int, noun: str) -> str:
 
 
 def parse(text: str) -> MarkdownDocument:
-    """The parts of a page; never fails, for a block that cannot be read is kept as it is."""
+    """Split a page into its parts. Never fails: invalid front matter is kept verbatim."""
     frontmatter, problem, body = _split_front_matter(_with_line_feeds(text).removeprefix(_BOM))
     divider = _find_divider(body)
     if not divider:
@@ -88,32 +88,32 @@ def parse(text: str) -> MarkdownDocument:
 
 
 def check_front_matter(document: MarkdownDocument, before: Mapping[str, Any]) -> None:
-    """Raise InvalidFrontMatter for a text whose front matter cannot be read, unless the page has it already."""
+    """Raise InvalidFrontMatter if the front matter is invalid, unless the page already has it."""
     if document.problem and (not document.frontmatter or document.frontmatter != before):
         raise InvalidFrontMatter(problem=document.problem)
 
 
 class PartLines(NamedTuple):
-    """In which lines the parts of a text stand, counted from 0."""
+    """Line numbers of the parts of a text, counted from 0."""
 
     fence: str
-    """What encloses the front matter; nothing where there is none."""
+    """Delimiter of the front matter, or "" if there is none."""
     front: tuple[int, int] | None
-    """The lines between the fences."""
+    """First line between the fences, and the line of the closing fence."""
     body: int
     divider: int | None
 
 
 def part_lines(text: str) -> PartLines:
-    """Where `parse` finds the parts of a text whose line ends are LF."""
+    """Return the lines of the parts that `parse` finds. Line ends must be LF."""
     text = text.removeprefix(_BOM)
     frontmatter, problem, body = _split_front_matter(text)
-    if problem and not frontmatter:  # it is never closed
+    if problem and not frontmatter:  # unclosed front matter
         divider = _find_divider(body)
         first = text.count("\n", 0, len(text) - len(body))
         last = None if divider is None else first + body.count("\n", 0, divider.start())
         return PartLines("", None, first, last)
-    closing = text.count("\n", 0, len(text) - len(body))  # the line of the closing fence
+    closing = text.count("\n", 0, len(text) - len(body))  # line of the closing fence
     opening = _OPENING.match(text) if len(body) < len(text) else None
     divider = _find_divider(body)
     return PartLines(
@@ -125,10 +125,10 @@ def part_lines(text: str) -> PartLines:
 
 
 def _split_front_matter(text: str) -> tuple[dict[str, Any], str | None, str]:
-    """Front matter, what is wrong with it, and the body.
+    """Return front matter, error message or None, and body.
 
-    A block that follows blank lines counts only if it is good: it may as well be an empty truth. One that is never
-    closed is text; its opening line is left out where it would divide the truth from a timeline.
+    A block after blank lines counts only if it is valid, because it may also be an empty truth. An unclosed block
+    is text; its opening line is dropped where it would separate truth and timeline.
     """
     opening = _OPENING.match(text)
     if not opening:
@@ -183,26 +183,26 @@ def _strip_blank_lines(text: str) -> str:
 
 
 def normalize_part(text: str) -> str:
-    """A truth or timeline as parse would give it."""
+    """Normalize a truth or timeline as `parse` would return it."""
     return _strip_blank_lines(_with_line_feeds(text))
 
 
 def has_divider(truth: str) -> bool:
-    """Whether a bare `---` in the text would end the truth there; such a text is no truth."""
+    """Return True if the text contains a bare `---` line, which would end the truth there."""
     return _find_divider(_with_line_feeds(truth)) is not None
 
 
 def close_fence(truth: str) -> str:
-    """The text with its last code block closed; a text that leaves none open stays as it is."""
+    """Close the last code block if it was left open."""
     blocks = markdown_text.find_fences(truth)
     return f"{truth}\n{blocks[-1].left_open}" if blocks and blocks[-1].left_open else truth
 
 
 def render(frontmatter: Mapping[str, Any], truth: str, timeline: str) -> str:
-    """The page as text, such that parse gives the same parts again.
+    """Render a page such that `parse` returns the same parts.
 
-    A code block that the truth leaves open is closed when a timeline follows, or the timeline would become
-    part of it. A truth with a divider of its own cannot survive: ask has_divider first.
+    An open code block in the truth is closed if a timeline follows, which would otherwise become part of it. A
+    truth that contains a divider is not preserved: check has_divider first.
     """
     parts: list[str] = []
     if truth:
@@ -211,7 +211,7 @@ def render(frontmatter: Mapping[str, Any], truth: str, timeline: str) -> str:
         parts.extend(["---", timeline])
     block = _front_matter_block(frontmatter)
     if not block and parts and (not truth or truth.startswith(("---", "+++", _BOM))):
-        block = "---\n---\n"  # or the first line would be taken for something else
+        block = "---\n---\n"  # otherwise the first line could be parsed as front matter or a divider
     if block:
         parts.insert(0, block.removesuffix("\n"))
     return "\n\n".join(parts) + "\n" if parts else ""
@@ -241,10 +241,10 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 
 class _PageLines(NamedTuple):
-    """Where the parts of a page stand, in lines: from the first to behind the last."""
+    """Line ranges of the parts of a page; ends are exclusive."""
 
     fence: str
-    """What encloses the front matter, or nothing where there is none."""
+    """Delimiter of the front matter, or "" if there is none."""
     front: tuple[int, int]
     truth: tuple[int, int]
     divider: int | None
@@ -252,7 +252,7 @@ class _PageLines(NamedTuple):
 
 
 def patch(text: str, frontmatter: Mapping[str, Any], truth: str, timeline: str) -> str:
-    """The text with these parts. InvalidFrontMatter where the front matter cannot be changed in place."""
+    """Return the text with these parts replaced. Raise InvalidFrontMatter if that is not possible in place."""
     old = parse(text)
     lines: list[str] = _LINE.findall(text)
     end = _line_end(lines)
@@ -273,7 +273,7 @@ def patch(text: str, frontmatter: Mapping[str, Any], truth: str, timeline: str) 
 
 
 def _line_end(lines: list[str]) -> str:
-    """The line end that most lines have."""
+    """Return the most frequent line end."""
     found = [line[len(line.rstrip("\r\n")) :] for line in lines]
     return max(("\n", "\r\n", "\r"), key=found.count) if found else "\n"
 
@@ -293,7 +293,7 @@ def _page_lines(lines: list[str]) -> _PageLines:
 
 
 def _without_blank_ends(bare: list[str], first: int, last: int) -> tuple[int, int]:
-    """The same lines without the blank ones at either end."""
+    """Shrink a range of lines to exclude blank lines at both ends."""
     while first < last and not bare[first]:
         first += 1
     while last > first and not bare[last - 1]:
@@ -315,7 +315,7 @@ def _with_line_ends(text: str, end: str) -> str:
 
 
 def _smallest_splice(lines: list[str], span: tuple[int, int], text: str, end: str) -> _Splice:
-    """The smallest run of lines that turns a span into a text."""
+    """Return the smallest replacement of lines that turns a span into the text."""
     first, last = span
     new = text.split("\n") if text else []
     old = [line.rstrip("\r\n") for line in lines[first:last]]
@@ -327,7 +327,7 @@ def _smallest_splice(lines: list[str], span: tuple[int, int], text: str, end: st
         tail += 1
     middle = [line + end for line in new[same : len(new) - tail]]
     if middle and last - tail == len(lines) and lines and not lines[-1].endswith(("\r", "\n")):
-        middle[-1] = middle[-1].rstrip("\r\n")  # the file ended without a line end, and still does
+        middle[-1] = middle[-1].rstrip("\r\n")  # the file had no final line end; keep it so
     return first + same, last - tail, middle
 
 
@@ -356,7 +356,7 @@ def _timeline_splice(lines: list[str], shape: _PageLines, timeline: str, end: st
 def _front_matter_splice(
     lines: list[str], shape: _PageLines, old: Mapping[str, Any], new: Mapping[str, Any], end: str
 ) -> _Splice:
-    """The block of front matter with the keys that changed, and only those, written anew."""
+    """Return the replacement of the front matter block that rewrites only the changed keys."""
     if not shape.fence:
         written = front_matter.dump_yaml(dict(new)) if new else ""
         made = [line + end for line in f"---\n{written}---\n".split("\n")]
@@ -378,7 +378,7 @@ def _front_matter_splice(
 
 
 def _key_spans(block: list[str]) -> dict[str, tuple[int, int]]:
-    """The lines of each key, without the comments and blank lines that follow it."""
+    """Return the lines of each key, without the comments and blank lines that follow it."""
     starts: list[tuple[str, int]] = []
     for place, line in enumerate(block):
         match = _YAML_KEY.match(line)
@@ -395,7 +395,7 @@ def _key_spans(block: list[str]) -> dict[str, tuple[int, int]]:
 
 
 def _rewrite_key(block: list[str], key: str, old: Any, new: Any) -> list[str]:
-    """The lines of one key with a new value, in the manner of the old ones."""
+    """Return the lines of a key with a new value, in the style of the old ones."""
     if isinstance(old, list) and isinstance(new, list) and new:
         listed = _rewrite_list(block, old, new)
         if listed:
@@ -411,7 +411,7 @@ def _rewrite_key(block: list[str], key: str, old: Any, new: Any) -> list[str]:
 
 
 def _rewrite_list(block: list[str], old: list[Any], new: list[Any]) -> list[str] | None:
-    """A list with one item to a line, changed item by item; comments between them stay. None: it is no such list."""
+    """Rewrite a list with one item per line, keeping comments, or return None if it has another form."""
     items = [line for line in block[1:] if _YAML_ITEM.match(line)]
     others = [line for line in block[1:] if not _YAML_ITEM.match(line)]
     made = {str(item): front_matter.write_yaml({"x": item})[3:].rstrip("\n") for item in new}
@@ -433,7 +433,7 @@ def _rewrite_list(block: list[str], old: list[Any], new: list[Any]) -> list[str]
 
 
 def _is_comment(line: str, place: int) -> bool:
-    """Whether what follows is a comment: the line says the same without it."""
+    """Return True if the rest of the line is a comment, that is, parsing gives the same value without it."""
     try:
         return front_matter.read_yaml(line[:place]) == front_matter.read_yaml(line)
     except InvalidFrontMatter:

@@ -1,6 +1,6 @@
 """Org files: parse headings, drawers, blocks, links and timestamps as Emacs does, and convert a file to pages.
 
-Nothing is evaluated and no include is followed. Problems that Emacs passes over silently are reported.
+Nothing is evaluated and no include is followed. Problems that Emacs ignores silently are reported.
 """
 
 import re
@@ -16,10 +16,10 @@ LINK_KINDS = frozenset(
     "id file file+sys file+emacs attachment http https ftp mailto news doi cite info help man shell elisp docview"
     " bbdb eww gnus irc mhe rmail w3m".split()
 )
-"""What may stand before the colon of a link; anything else before a colon is part of a name to search for."""
+"""Known link types. Any other text before a colon is part of a search term."""
 
 MOST_LINKS = 50_000
-"""Of one file; double brackets behind them are text."""
+"""Maximum number of links per file; further double brackets are text."""
 
 MOST_TIMESTAMPS = 50_000
 
@@ -27,7 +27,7 @@ OrgSpans = list[tuple[int, int]]
 
 _START = re.compile(r"\[\[(?=[^\[\]])")
 _TARGET = re.compile(r"(?:[^\[\]\\]|\\.?)+", re.DOTALL)
-# Where a paragraph ends: an empty line, a heading, an item, a row, a comment, a keyword, the edge of a drawer.
+# End of a paragraph: an empty line, a heading, an item, a table row, a comment, a keyword, the edge of a drawer.
 _BREAK = re.compile(
     r"\n(?=[ \t]*(?:\r?\n|[-+][ \t]|[0-9]+[.)][ \t]|\||#(?:[+ \r\n]|\Z)|:(?:[-\w]+:)?[ \t\r]*\n|: )|\*+ |\Z)"
 )
@@ -41,7 +41,7 @@ _TIMESTAMPS = [
 ]
 _TIME = re.compile(r"(?:^| )([0-9]{1,2}:[0-9]{2})(?![0-9])")
 _LINE_END = re.compile(r"\n")
-# One pattern for each sign: a beginning that can be searched for as it is makes them several times as fast.
+# One pattern per sign: a literal prefix makes the search several times as fast.
 _OPENERS = {sign: re.compile(rf"{sign}(?=\S)(?<![^\s({{'\"\u2013\u2014\u200b-]{sign})") for sign in "=~"}
 _CLOSERS = {
     sign: re.compile(rf"{sign}(?<=\S{sign})(?=[\s.,;:!?'\")}}\\\[\u2013\u2014\u200b-]|\Z)") for sign in "=~"
@@ -49,14 +49,14 @@ _CLOSERS = {
 
 
 class OrgLink(NamedTuple):
-    """A link in double brackets."""
+    """A link in double brackets, or a plain id."""
 
     kind: str
-    """id, file, https and so on; custom-id for `#name`, fuzzy for a name to search for."""
+    """id, file, https and so on; custom-id for `#name`, fuzzy for a search term."""
     target: str
-    """What it names, without kind and without a place in the file."""
+    """The target without the link type and the location within a file."""
     place: str
-    """What stands after `::` in the link of a file."""
+    """The location after `::` in a file link."""
     description: str
     line: int
     start: int
@@ -66,11 +66,11 @@ class OrgLink(NamedTuple):
 class OrgTimestamp(NamedTuple):
     date: str
     time: str
-    """As written: 9:05; "" when it names none."""
+    """As written, such as 9:05, or "" if there is none."""
     until: str
-    """The day on which a range ends, or ""."""
+    """End date of a range, or ""."""
     active: bool
-    """In angle brackets: it stands in an agenda."""
+    """True for angle brackets: it appears in the agenda."""
     line: int
     start: int
     end: int
@@ -79,11 +79,11 @@ class OrgTimestamp(NamedTuple):
 class OrgLinks(NamedTuple):
     links: list[OrgLink]
     torn: list[int]
-    """Where a link to an id or a file begins that never ends, or only at the end of another one."""
+    """Offsets of id and file links that are never closed, or only at the end of another link."""
 
 
 def find_links(text: str, hidden: OrgSpans) -> OrgLinks:
-    """Every link in order, but for those in hidden stretches and verbatim text."""
+    """Return all links in order, except those in hidden spans and verbatim text."""
     found: list[OrgLink] = []
     torn: list[int] = []
     if "[[" not in text:
@@ -114,7 +114,7 @@ def find_links(text: str, hidden: OrgSpans) -> OrgLinks:
 
 
 def _with_plain_ids(text: str, links: list[OrgLink], hidden: OrgSpans) -> list[OrgLink]:
-    """The links, and between them the ids that stand in the text as they are, which are links for Emacs too."""
+    """Add plain ids in the text to the links, since Emacs treats them as links too."""
     matches = [each for each in _PLAIN_ID.finditer(text) if not _WORD.match(text, max(each.start() - 1, 0))]
     if not matches:
         return links
@@ -152,7 +152,7 @@ def _make_link(target: str, description: str, line: int, start: int, end: int) -
 
 
 def find_timestamps(text: str, hidden: OrgSpans) -> Iterator[OrgTimestamp]:
-    """Every timestamp in order, but for those in hidden stretches."""
+    """Yield all timestamps in order, except those in hidden spans."""
     found = [
         (match.start(), match)
         for each in _TIMESTAMPS
@@ -172,7 +172,7 @@ def find_timestamps(text: str, hidden: OrgSpans) -> Iterator[OrgTimestamp]:
 
 
 def verbatim_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Stretches of =verbatim= and ~code~, which may go over one line end."""
+    """Yield the spans of =verbatim= and ~code~, which may contain one line end."""
     closers = {sign: _ForwardSearch(text, closer) for sign, closer in _CLOSERS.items()}
     first, second = _ForwardSearch(text, _LINE_END), _ForwardSearch(text, _LINE_END)
     passed = 0
@@ -191,7 +191,7 @@ def verbatim_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 class _LineCounter:
-    """Which line an offset stands in; asked for in order."""
+    """Converts offsets to line numbers; offsets must be given in ascending order."""
 
     def __init__(self, text: str) -> None:
         self.text, self.line, self.counted = text, 1, 0
@@ -203,7 +203,7 @@ class _LineCounter:
 
 
 class _ForwardSearch:
-    """Where a pattern comes next, or -1; asked for in order, so that no stretch is searched twice."""
+    """Finds the next match of a pattern, or -1. Offsets must ascend, so that no text is searched twice."""
 
     def __init__(self, text: str, sought: re.Pattern[str]) -> None:
         self.text, self.sought, self.at = text, sought, -2
@@ -216,7 +216,7 @@ class _ForwardSearch:
 
 
 class _SpanCover:
-    """Whether an offset lies in one of these stretches; asked for in order."""
+    """Tests whether an offset is within one of the spans; offsets must be given in ascending order."""
 
     def __init__(self, spans: OrgSpans) -> None:
         self.spans, self.passed, self.until = spans, 0, -1
@@ -229,7 +229,7 @@ class _SpanCover:
 
 
 class OrgProblem(NamedTuple):
-    """Something that Emacs or org-roam would choke on, or read otherwise than it looks."""
+    """Something that Emacs or org-roam rejects, or parses differently than it looks."""
 
     line: int
     code: str
@@ -237,7 +237,7 @@ class OrgProblem(NamedTuple):
 
 
 class OrgKeyword(NamedTuple):
-    """A line like `#+title: Words`; the name in upper case."""
+    """A line such as `#+title: Words`; the name is in upper case."""
 
     name: str
     value: str
@@ -246,7 +246,7 @@ class OrgKeyword(NamedTuple):
 
 
 class OrgBlock(NamedTuple):
-    """From the line that begins it to the end of the line that ends it."""
+    """A block, from the start of its first line to the end of its last line."""
 
     kind: str
     """src, example, quote and so on, in lower case; dynamic for `#+begin: name`."""
@@ -261,25 +261,25 @@ class OrgHeading(NamedTuple):
 
     level: int
     title: str
-    """Without keyword, priority and tags."""
+    """Title without keyword, priority and tags."""
     todo: str
     done: bool
-    """Whether the keyword is one of those that say so."""
+    """True if the keyword is one of the done states."""
     priority: str
     tags: tuple[str, ...]
     properties: dict[str, str]
     planning: dict[str, str]
-    """SCHEDULED, DEADLINE and CLOSED with their timestamps, as they are written."""
+    """Timestamps of SCHEDULED, DEADLINE and CLOSED, as written."""
     line: int
     start: int
     body: int
-    """Where the text below begins: after the line itself, planning and property drawer."""
+    """Offset of the text below the heading line, planning and property drawer."""
     end: int
-    """Where the subtree ends."""
+    """End offset of the subtree."""
 
 
 class OrgHead(NamedTuple):
-    """What an index needs of a file."""
+    """The properties, title and tags of a file, for indexing."""
 
     properties: dict[str, str]
     title: str
@@ -288,7 +288,7 @@ class OrgHead(NamedTuple):
 
 class OrgDocument(NamedTuple):
     properties: dict[str, str]
-    """Of the drawer at the top of the file: names in upper case, the first of a name wins."""
+    """Properties of the drawer at the top of the file: upper-case names, first occurrence wins."""
     title: str
     filetags: tuple[str, ...]
     keywords: tuple[OrgKeyword, ...]
@@ -298,25 +298,25 @@ class OrgDocument(NamedTuple):
     blocks: tuple[OrgBlock, ...]
     problems: tuple[OrgProblem, ...]
     body_start: int
-    """Where the text begins: after the drawer, the keywords at the top and the empty lines below them."""
+    """Offset of the text after the drawer, the keywords at the top and the blank lines below them."""
     drawer: tuple[int, int] | None
-    """The drawer at the top of the file: where it begins, and where the line after it does."""
+    """Start of the drawer at the top of the file, and of the line after it."""
     comments: tuple[tuple[int, int], ...]
-    """Lines that are comments, each from its start to its line end."""
+    """Spans of comment lines, without the line end."""
 
 
 VERBATIM_BLOCKS = ("src", "example", "comment", "export")
-"""Blocks in which nothing is markup."""
+"""Blocks whose content is not parsed for markup."""
 
 BOM = "\ufeff"
 
-# Begins with \n instead of ^, and searches a text with one put in front: several times as fast.
+# Starts with \n instead of ^ and is searched in a text with a \n prepended: several times as fast.
 _MARK = re.compile(r"\n(?:(\*+)|[ \t]*([#:]))")
 _BLOCK = re.compile(r"#\+(begin|end)(?:_(\S+)|:)", re.IGNORECASE)
 _KEYWORD = re.compile(r"#\+(\S+):[ \t]*([^\n]*)")
 _HEAD = re.compile(
     r"(?:[ \t]*(?:#(?: [^\n]*|\r)?|#\+(?!(?:begin|end)[_:]|(?:attr_\w+|caption|header|name|plot|results)[\[:])"
-    r"\S+:[^\n]*|\r)?(?:\n|\Z(?<!\n)))*+",  # never given back: a million lines need no memory
+    r"\S+:[^\n]*|\r)?(?:\n|\Z(?<!\n)))*+",  # possessive: without backtracking, a million lines need no memory
     re.IGNORECASE,
 )
 _DRAWER = re.compile(r":([-\w]+):[ \t\r]*(?=\n|\Z)")
@@ -328,40 +328,38 @@ _WORD_LISTS = re.compile(r"^[ \t]*#\+(?:seq_|typ_)?todo:([^\n]*)", re.MULTILINE 
 
 
 MOST_MARKS = 50_000
-"""Lines of one file that mean something: what comes below them is plain text, and told as a problem."""
+"""Maximum number of markup lines per file. The rest is plain text, and reported as a problem."""
 
 _AT_THE_TOP = "at the very top of the file"
 
 
 class OrgReader:
-    """A walk over the lines that mean something, from top to bottom."""
+    """Single pass over the lines with markup, from top to bottom."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.keywords: list[OrgKeyword] = []
-        self.headings: list[list[Any]] = []  # the fields of each Heading
+        self.headings: list[list[Any]] = []  # fields of each OrgHeading
         self.blocks: list[OrgBlock] = []
         self.problems: list[OrgProblem] = []
         self.properties: dict[str, str] = {}
         self.drawer: tuple[int, int] | None = None
         self.comments: list[tuple[int, int]] = []
-        self.hidden: list[tuple[int, int]] = []  # where brackets are no links
+        self.hidden: list[tuple[int, int]] = []  # spans in which brackets are not links
         self.top = 1 if text.startswith(BOM) else 0
-        self.drawer_place = self.top  # where a property drawer may stand
-        self.passed = 0  # what lies before this is done with
+        self.drawer_place = self.top  # offset where a property drawer is allowed
+        self.passed = 0  # everything before this offset has been processed
         self.line, self.counted = 1, 0
-        self.marks: list[
-            tuple[int, str, str, int]
-        ] = []  # the start of each line, stars or sign, and where it stands
+        self.marks: list[tuple[int, str, str, int]] = []  # line start, stars, sign, and offset of the sign
         self._ends: dict[int, int] | None = None
-        self.own_ends: set[int] = set()  # the :END: lines of drawers that were seen
+        self.own_ends: set[int] = set()  # the :END: lines of known drawers
         self.ids: dict[str, int] = {}
         self.open, self.done = _todo_words(text)
 
     def run(self) -> None:
         text = self.text
         padded = "\n" + text if not self.top else " \n" + text[1:]
-        # In the padded text the line end before a line has the offset of the line itself.
+        # In the padded text, the line end before a line has the same offset as the line in the original.
         self.marks = [
             (mark.start(), mark[1], mark[2], mark.end() - 2)
             for mark in islice(_MARK.finditer(padded), MOST_MARKS + 1)
@@ -383,13 +381,13 @@ class OrgReader:
             self._say(self.text.count("\n", 0, beyond[0]) + 1, "too-many-marks", message)
 
     def _end_of(self, start: int) -> int | None:
-        """Where the block or drawer that begins here ends, if it does."""
+        """Return the offset of the line that closes the block or drawer, or None if it is not closed."""
         if self._ends is None:
             self._ends = self._paired()
         return self._ends.get(start)
 
     def _paired(self) -> dict[int, int]:
-        """Where each block and drawer ends: at the next line that ends its kind, if no heading comes before."""
+        """Map each block and drawer to the next line that closes its kind, if no heading precedes that."""
         text = self.text
         ends: dict[int, int] = {}
         next_end: dict[str, int] = {}
@@ -448,7 +446,7 @@ class OrgReader:
         self.headings.append([level, *fields, {}, planning, self._line_of(start), start, body])
 
     def _hash(self, start: int, at: int) -> None:
-        """A line that begins with `#`: a comment, a keyword, or the edge of a block."""
+        """Handle a line that starts with `#`: a comment, a keyword, or the edge of a block."""
         text = self.text
         following = text[at + 1 : at + 2]
         if following != "+":
@@ -457,7 +455,7 @@ class OrgReader:
                 self.hidden.append((start, end))
                 self.comments.append((start, end))
                 if start == self.drawer_place and not self.headings:
-                    self.drawer_place = end + 1  # the drawer of a file may stand below comments
+                    self.drawer_place = end + 1  # a file's drawer may follow comments
             return
         edge = _BLOCK.match(text, at)
         if edge is not None:
@@ -487,7 +485,7 @@ class OrgReader:
             self.passed = closing + 1
 
     def _colon(self, start: int, at: int) -> None:
-        """A line that begins with `:`: text of fixed width, or the edge of a drawer."""
+        """Handle a line that starts with `:`: fixed-width text, or the edge of a drawer."""
         text = self.text
         if text[at + 1 : at + 2] in (" ", "", "\n", "\r"):
             self.hidden.append((start, self._line_end(at)))
@@ -506,7 +504,7 @@ class OrgReader:
             self._say(self._line_of(start), "unclosed-drawer", message)
 
     def _property_drawer(self, start: int) -> None:
-        """Names and values down to :END:. One line that is neither, and Emacs sees no properties at all."""
+        """Parse names and values up to :END:. With a single invalid line, Emacs ignores the whole drawer."""
         line = number = self._line_of(start)
         if start != self.drawer_place:
             self._no_drawer(
@@ -535,7 +533,7 @@ class OrgReader:
         self._no_drawer(start, number + 1, "")
 
     def _no_drawer(self, start: int, line: int, misplaced: str) -> None:
-        """Say why a property drawer says nothing."""
+        """Report why a property drawer is ignored."""
         closing = self._end_of(start)
         if closing is None:
             message = "the property drawer is not closed by :END:, so it says nothing"
@@ -558,16 +556,16 @@ class OrgReader:
         else:
             self.properties, self.drawer = found, (start, after)
 
-    # The whole
+    # Results
 
     def body_start(self) -> int:
         found = _HEAD.match(self.text, self.drawer[1] if self.drawer else self.top)
         return found.end() if found else self.top
 
     def finished_headings(self) -> tuple[OrgHeading, ...]:
-        """The headings, each with the end of its subtree: where the next one begins that is not below it."""
+        """Return the headings, each ending where the next heading of the same or a higher level starts."""
         ends: list[int] = []
-        above: list[tuple[int, int]] = []  # level and start of the headings that follow, the nearest last
+        above: list[tuple[int, int]] = []  # level and start of the following headings, nearest last
         for fields in reversed(self.headings):
             while above and above[-1][0] > fields[0]:
                 above.pop()
@@ -584,7 +582,7 @@ class OrgReader:
 def _heading_words(
     words: str, open_words: set[str], done_words: set[str]
 ) -> tuple[str, str, bool, str, tuple[str, ...]]:
-    """Title, keyword, whether that says done, priority and tags."""
+    """Return title, keyword, whether the keyword is a done state, priority and tags."""
     todo = priority = ""
     tags: tuple[str, ...] = ()
     first, _, rest = words.partition(" ")
@@ -603,7 +601,7 @@ def _heading_words(
 
 
 def _todo_words(text: str) -> tuple[set[str], set[str]]:
-    """The words for things that are to do and that are done: those that the file names, else those of Emacs."""
+    """Return the open and done keywords: those defined in the file, else Emacs's defaults."""
     lists = (
         [found.split() for found in _WORD_LISTS.findall(text)] if "TODO:" in text or "todo:" in text else []
     )
@@ -620,13 +618,13 @@ def _todo_words(text: str) -> tuple[set[str], set[str]]:
 
 
 LONGEST_TITLE = 2_000
-"""Characters of a title whose links are read."""
+"""Maximum length of a title in which links are resolved, in characters."""
 
 _LINK = re.compile(r"\[\[((?:[^\[\]\\]|\\.)+)\](?:\[(.+?)\])?\]")
 
 
 def parse(text: str) -> OrgDocument:
-    """Everything that the text says; never fails."""
+    """Parse a whole file. Never fails."""
     reading = OrgReader(text)
     reading.run()
     links, torn = find_links(text, reading.hidden)
@@ -657,7 +655,7 @@ def parse(text: str) -> OrgDocument:
 
 
 def parse_head(text: str) -> OrgHead:
-    """Properties, title and tags of a file that has its keywords above its first heading."""
+    """Parse only the properties, title and tags of a file whose keywords precede its first heading."""
     end = text.find("\n*")
     reading = OrgReader(text if end < 0 else text[: end + 1])
     reading.run()
@@ -665,24 +663,24 @@ def parse_head(text: str) -> OrgHead:
 
 
 def split_text(text: str, org: OrgDocument) -> list[str]:
-    """The text cut where its parts begin: head, body, and each heading's own stretch. Joined they are the text."""
+    """Split the text into head, body, and one part per heading. Joined, the parts are the text."""
     cuts = [0, org.body_start, *(each.start for each in org.headings), len(text)]
     return [text[start:end] for start, end in pairwise(cuts)]
 
 
 def _title_and_tags(keywords: list[OrgKeyword]) -> tuple[str, tuple[str, ...]]:
     title = next((each.value for each in keywords if each.name == "TITLE"), "")
-    if "[[" in title and len(title) <= LONGEST_TITLE:  # a link in a title is its words
+    if "[[" in title and len(title) <= LONGEST_TITLE:  # replace a link in the title by its description
         title = _LINK.sub(lambda link: link[2] or link[1], title)
     named = [each.value.replace(":", " ").split() for each in keywords if each.name == "FILETAGS"]
     return title, tuple(dict.fromkeys(tag for tags in named for tag in tags))
 
 
 PAGE_KEYWORDS = ("DATE", "AUTHOR", "DESCRIPTION", "CATEGORY", "SUBTITLE", "SUMMARY", "TYPE")
-"""Those of a file that are front matter of its page, beside title and tags."""
+"""Keywords that become front matter of the page, in addition to title and tags."""
 
 MOST_HEADING_PAGES = 1_000
-"""Headings of one file that can be pages of their own."""
+"""Maximum number of headings per file that become separate pages."""
 
 _DATED = re.compile(
     r"[<\[]?([0-9]{4}-[0-9]{2}-[0-9]{2})(?![0-9-])[^<\[\]>]*[>\]]|([0-9]{4}-[0-9]{2}-[0-9]{2})(?![\w/-])"
@@ -706,12 +704,12 @@ class OrgPage(NamedTuple):
 class OrgPages(NamedTuple):
     page: OrgPage
     nodes: tuple[OrgPage, ...]
-    """Of the headings that have an id, which is `id` in their front matter."""
+    """Pages of the headings with an id, which is `id` in their front matter."""
     problems: tuple[OrgProblem, ...]
 
 
 def read_pages(text: str) -> OrgPages:
-    """The pages that a file makes; line ends become LF."""
+    """Convert a file to pages. Line ends become LF."""
     text = text.replace("\r\n", "\n").removeprefix(BOM)
     parsed = parse(text)
     writing = _PageBuilder(text, parsed)
@@ -721,7 +719,7 @@ def read_pages(text: str) -> OrgPages:
 
 
 class _OrgPageDraft:
-    """A page in the making."""
+    """A page under construction."""
 
     def __init__(self, title: str, frontmatter: dict[str, Any], level: int, end: int) -> None:
         self.title = title
@@ -732,13 +730,13 @@ class _OrgPageDraft:
         self.timeline: list[str] = []
         self.threads: list[str] = []
         self.entry_end = 0
-        """Where the heading ends that is the entry in the making."""
+        """End of the heading that is the current timeline entry."""
 
     def part(self) -> OrgPage:
         if self.threads:
             self.truth += ["\n\n# Open threads\n\n", *(f"- [ ] {each}\n" for each in self.threads)]
         summary = self.frontmatter.get("summary")
-        if isinstance(summary, str) and summary.strip():  # told where pages tell it, so that it is found
+        if isinstance(summary, str) and summary.strip():  # page_summary looks for a top quotation
             self.truth.insert(0, f"> {summary.strip()}\n\n")
         truth, timeline = (
             markdown.normalize_part("".join(self.truth)),
@@ -752,7 +750,7 @@ class _PageBuilder:
         self.text = text
         self.org = parsed
         self.owners = [_OrgPageDraft(parsed.title, _front_matter(parsed), 0, len(text))]
-        self.above = [self.owners[0]]  # the owner of what is read now, and those around it
+        self.above = [self.owners[0]]  # the page of the current heading, and the pages around it
         self.patches = _patches(text, parsed)
         self.starts = [start for start, _, _ in self.patches]
 
@@ -761,7 +759,7 @@ class _PageBuilder:
         first = headings[0].start if headings else len(self.text)
         self.owners[0].truth.append(self._plain(min(self.org.body_start, first), first))
         ends = [each.start for each in headings[1:]] + [len(self.text)]
-        tags: list[tuple[int, tuple[str, ...]]] = []  # of the headings around, each with where it ends
+        tags: list[tuple[int, tuple[str, ...]]] = []  # end and tags of the enclosing headings
         for heading, end in zip(headings, ends, strict=False):
             while tags and tags[-1][0] <= heading.start:
                 tags.pop()
@@ -788,7 +786,7 @@ class _PageBuilder:
             owner.truth.append(f"\n{'#' * depth} {self._words(heading)[heading.level + 1 :]}\n{body}")
 
     def _node(self, owner: _OrgPageDraft, heading: OrgHeading, body: str, tags: list[str]) -> None:
-        """A heading that is a page: a link stands in its place."""
+        """Start a page for a heading with an id, and leave a link in its place."""
         title = _without_links(heading.title) or heading.properties["ID"]
         depth = min(max(heading.level - owner.level, 1), 6)
         link = f"[[id:{heading.properties['ID']}][{title.replace('[', '(').replace(']', ')')}]]"
@@ -815,7 +813,7 @@ class _PageBuilder:
         return self.text[heading.start : len(self.text) if end < 0 else end].rstrip()
 
     def _plain(self, start: int, end: int) -> str:
-        """A stretch of the text with its patches."""
+        """Return a part of the text with its patches applied."""
         parts: list[str] = []
         for place in range(bisect_left(self.starts, start), len(self.starts)):
             at, stop, words = self.patches[place]
@@ -827,7 +825,7 @@ class _PageBuilder:
 
 
 def _patches(text: str, parsed: OrgDocument) -> list[tuple[int, int, str]]:
-    """What is written otherwise: code as fenced code, comments not at all, verbatim brackets in backticks."""
+    """Return the replacements: fenced code for blocks, nothing for comments, backticks for verbatim brackets."""
     found: list[tuple[int, int, str]] = []
     for block in parsed.blocks:
         if block.kind not in VERBATIM_BLOCKS:
@@ -858,7 +856,7 @@ def _is_in_spans(spans: list[tuple[int, int]], at: int) -> bool:
 
 
 def _front_matter(parsed: OrgDocument) -> dict[str, Any]:
-    """What the head of a file says: title, properties, tags, and the keywords that tell of the file itself."""
+    """Return the file's front matter: title, properties, tags and PAGE_KEYWORDS."""
     front: dict[str, Any] = {"title": parsed.title} if parsed.title else {}
     front.update(_property_front_matter(parsed.properties))
     for keyword in parsed.keywords:
@@ -870,7 +868,7 @@ def _front_matter(parsed: OrgDocument) -> dict[str, Any]:
 
 
 def _property_front_matter(properties: dict[str, str]) -> dict[str, Any]:
-    """Properties as front matter, their other names as aliases, their links as links of that relationship."""
+    """Convert properties to front matter, ROAM_ALIASES to aliases, and id links to links named by the property."""
     front: dict[str, Any] = {
         name.lower(): value for name, value in properties.items() if name != "ROAM_ALIASES"
     }
@@ -890,7 +888,7 @@ def _property_front_matter(properties: dict[str, str]) -> dict[str, Any]:
 
 
 def _heading_date(title: str) -> str:
-    """The day that a heading is about: one that begins with it, or that has a timestamp."""
+    """Return the date of a heading that starts with one or contains a timestamp, else an empty string."""
     for found in _DATED.finditer(title):
         date = found[1] or found[2]
         if is_date(date) and (found.start() == 0 or found[1]):
@@ -899,7 +897,7 @@ def _heading_date(title: str) -> str:
 
 
 def _title_without_date(title: str, date: str) -> str:
-    """A dated heading without its date."""
+    """Return the rest of a dated heading, prefixed with a dash, or "" if only a weekday is left."""
     for found in _DATED.finditer(title):
         if date in (found[1], found[2]):
             title = f"{title[: found.start()].strip()} {title[found.end() :].strip()}".strip()
@@ -913,7 +911,7 @@ def _thread_text(heading: OrgHeading) -> str:
 
 
 def _without_links(title: str) -> str:
-    """A heading's words, a link by its description."""
+    """Replace links in a heading by their descriptions."""
     for link in reversed(parse(title).links):
         title = title[: link.start] + (link.description or link.target) + title[link.end :]
     return title.strip()

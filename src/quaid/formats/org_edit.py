@@ -1,4 +1,4 @@
-"""Edit org text in place: properties, title, tags, appended lines and ids; every other byte stays."""
+"""Edit org text in place: properties, title, tags, appended lines and ids. All other bytes are kept."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ _TORN_DRAWER = ("unclosed-drawer", "misplaced-drawer", "bad-property")
 
 
 def set_property(text: str, name: str, value: str) -> str:
-    """The text with this property in the drawer at its top, which is made if there is none."""
+    """Set a property in the drawer at the top, which is created if missing."""
     if not _NAME.fullmatch(name) or name.upper() in ("END", "PROPERTIES"):
         raise InvalidArgument(name="name", problem=f"{name!r} cannot be the name of a property")
     value = _one_line(value, "value")
@@ -40,7 +40,7 @@ def set_property(text: str, name: str, value: str) -> str:
 
 
 def remove_property(text: str, name: str) -> str:
-    """The text without this property, and without a drawer at its top that held nothing else."""
+    """Remove a property, and the drawer at the top if it held nothing else."""
     read = org.parse(text)
     if read.drawer is None:
         return text
@@ -50,18 +50,18 @@ def remove_property(text: str, name: str) -> str:
     kept = [line for line in lines if line[2].upper() not in named]
     if len(kept) == len(lines):
         return text
-    if len(kept) == 2:  # its first line and its last
+    if len(kept) == 2:  # only :PROPERTIES: and :END: are left
         return text[:start] + text[end:]
     return text[:start] + "".join(line[0] for line in kept) + text[end:]
 
 
 def set_title(text: str, title: str) -> str:
-    """The text under another title."""
+    """Set the title."""
     return _set_keyword(text, "title", _one_line(title, "title"))
 
 
 def set_filetags(text: str, tags: Iterable[str]) -> str:
-    """The text with these tags, and no others, for the whole file."""
+    """Set the file tags, replacing all others."""
     named = list(dict.fromkeys(tags))
     for tag in named:
         if not _TAG.fullmatch(tag):
@@ -74,14 +74,14 @@ def set_filetags(text: str, tags: Iterable[str]) -> str:
 
 
 def append_lines(text: str, lines: Iterable[str]) -> str:
-    """The text with these lines below it."""
+    """Append lines to the text."""
     end = _line_end(text)
     added = "".join([line.rstrip("\r\n") + end for line in lines])
     return text + (end if added and text not in ("", org.BOM) and not text.endswith("\n") else "") + added
 
 
 def replace_id(text: str, old: str, new: str) -> str:
-    """The text with all its links to one id leading to another."""
+    """Change all links to one id so that they point to another."""
     parts: list[str] = []
     done = 0
     for link in org.parse(text).links:
@@ -107,7 +107,7 @@ def _set_keyword(text: str, name: str, value: str) -> str:
 
 
 def _below_head(text: str, read: org.OrgDocument, name: str) -> int:
-    """Where a keyword goes that is not there yet: tags below the title, a title below the drawer."""
+    """Return where to insert a new keyword: tags below the title, a title below the drawer."""
     title = next((each.start for each in read.keywords if each.name == "TITLE"), None)
     if name != "title" and title is not None:
         return _next_line(text, title)
@@ -119,7 +119,7 @@ def _below_head(text: str, read: org.OrgDocument, name: str) -> int:
 
 
 def _refuse_torn(text: str, read: org.OrgDocument) -> None:
-    """A drawer at the top that cannot be read is for a person to mend: a second one above it would hide it."""
+    """Raise InvalidArgument if the drawer at the top is invalid, since a second one above it would hide it."""
     until = read.headings[0].line if read.headings else text.count("\n") + 2
     for each in read.problems:
         if each.code in _TORN_DRAWER and each.line < until:
@@ -138,7 +138,7 @@ def _property_line(name: str, value: str) -> str:
 
 
 def _insert(text: str, place: int, lines: str, end: str) -> str:
-    """Lines put in at the start of a line; one before it that does not end is ended."""
+    """Insert lines at the start of a line, adding a line end before them if it is missing."""
     before = text[:place]
     gap = "" if before in ("", org.BOM) or before.endswith("\n") else end
     return before + gap + lines + text[place:]

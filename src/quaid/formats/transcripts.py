@@ -1,6 +1,6 @@
 """Conversation transcripts of Claude Code and Codex, and exports of ChatGPT and Claude.ai, as turns.
 
-A turn is a message of a person or an agent; tool calls, reasoning and client notes are left out.
+A turn is a message of the user or an agent; tool calls, reasoning and client notes are left out.
 """
 
 import re
@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 from quaid.model.dates import timestamp
 
 LONGEST_TURN = 100_000
-"""Characters of a turn that are kept."""
+"""Number of characters of a turn that are kept."""
 
 LONGEST_ITEM = 64 * 1024 * 1024
-"""Characters of one conversation in an export."""
+"""Maximum size of one conversation in an export, in characters."""
 
-LATEST_SECONDS = 4_102_444_800.0  # 2100-01-01: what is larger counts milliseconds
+LATEST_SECONDS = 4_102_444_800.0  # 2100-01-01: larger values are milliseconds
 
 ROLE_NAMES = {
     "human": "user",
@@ -29,28 +29,28 @@ ROLE_NAMES = {
 IGNORED_ROLES = frozenset(
     ("system", "developer", "tool", "function", "toolresult", "tool_result", "critic", "discriminator")
 )
-"""Roles that neither a person nor an agent has."""
+"""Roles of messages that are from neither the user nor an agent."""
 
 _UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
 _BLANK = re.compile(r"[\s,]*")
 
 
 class TranscriptTurn(NamedTuple):
-    """What somebody said."""
+    """One message of a conversation."""
 
     role: str
     text: str
     at: str = ""
-    """In UTC, as in 2026-04-25T12:00:00Z; empty when nobody wrote it down."""
+    """Time in UTC, such as 2026-04-25T12:00:00Z, or "" if it was not recorded."""
     key: str = ""
-    """The client's own name for it."""
+    """The client's id of the message."""
 
 
 class TranscriptLine(NamedTuple):
-    """What one line of a transcript says."""
+    """The content of one line of a transcript."""
 
     session: str = ""
-    """Empty: the same as the line before."""
+    """Empty: the same as on the line before."""
     turn: TranscriptTurn | None = None
     title: str = ""
     project: str = ""
@@ -66,11 +66,11 @@ class ExportedConversation(NamedTuple):
 
 
 class BrokenTranscript(ValueError):
-    """A line or an export that is not what it should be."""
+    """A line or an export does not have the expected format."""
 
 
 def parse_line(line: bytes) -> dict[str, Any]:
-    """A line as an object; Broken when it is none."""
+    """Parse a line as a JSON object, or raise BrokenTranscript."""
     try:
         value = loads(line)
     except (ValueError, RecursionError) as error:
@@ -81,7 +81,7 @@ def parse_line(line: bytes) -> dict[str, Any]:
 
 
 def detect_client(value: dict[str, Any]) -> str | None:
-    """The client that writes such lines: claude-code, codex or plain; None when the line does not tell."""
+    """Return the client that writes such lines (claude-code, codex or plain), or None if that is unclear."""
     kind = value.get("type")
     if "sessionId" in value or (kind == "summary" and "leafUuid" in value):
         return "claude-code"
@@ -89,21 +89,21 @@ def detect_client(value: dict[str, Any]) -> str | None:
     if kind in ("session_meta", "response_item", "turn_context", "event_msg") and isinstance(payload, dict):
         return "codex"
     if value.get("record_type") == "state" or {"id", "timestamp", "instructions"} <= value.keys():
-        return "codex"  # as it wrote in its first months
+        return "codex"  # format of early versions
     if isinstance(value.get("role"), str) and "content" in value:
         return "codex" if kind == "message" and isinstance(value["content"], list) else "plain"
     return None
 
 
 def read_line(client: str, value: dict[str, Any]) -> TranscriptLine:
-    """What a line of that client says."""
+    """Parse a line of the given client."""
 
     readers = {"claude-code": read_claude_code_line, "codex": read_codex_line, "plain": read_plain_line}
     return readers[client](value)
 
 
 def read_plain_line(value: dict[str, Any]) -> TranscriptLine:
-    """A line {role, content, timestamp}, perhaps with a session and a project."""
+    """Parse a line {role, content, timestamp} with optional session, title and project."""
     session = next((value[key] for key in ("session", "session_id", "conversation_id") if value.get(key)), "")
     at = next((value[key] for key in ("timestamp", "created_at", "time", "date") if value.get(key)), "")
     turn = make_turn(value.get("role"), content_text(value.get("content")), at, value.get("id"))
@@ -114,7 +114,7 @@ def read_plain_line(value: dict[str, Any]) -> TranscriptLine:
 
 
 def make_turn(role: Any, text: str, at: Any, key: Any = "") -> TranscriptTurn | None:
-    """A turn; None when the role is none of a person or an agent, or nothing was said."""
+    """Return a turn, or None if the role is ignored or the text is empty."""
     name = role.strip().lower()[:40] if isinstance(role, str) else ""
     if not name or name in IGNORED_ROLES or not text.strip():
         return None
@@ -127,7 +127,7 @@ def make_turn(role: Any, text: str, at: Any, key: Any = "") -> TranscriptTurn | 
 
 
 def content_text(content: Any) -> str:
-    """The text of a message: itself, or its parts that are text."""
+    """Return the text of a message, joining its text parts."""
     if isinstance(content, str):
         return content
     if isinstance(content, dict):
@@ -147,7 +147,7 @@ def _part_text(part: Any) -> str:
 
 
 def clean_text(text: str) -> str:
-    """A text that can be stored: no NUL, no half characters, not endless."""
+    """Make a text storable: remove NUL, replace lone surrogates, and truncate it."""
     text = text.strip()
     if len(text) > LONGEST_TURN:
         text = text[:LONGEST_TURN] + "… [cut]"
@@ -157,14 +157,14 @@ def clean_text(text: str) -> str:
 
 
 def short_text(value: Any) -> str:
-    """A name as it stands in a line, if there is one."""
+    """Return a short string or an integer as text, or "" for other types."""
     return (
         clean_text(value[:1000]) if isinstance(value, str) else str(value) if isinstance(value, int) else ""
     )
 
 
 def parse_time(value: Any) -> str:
-    """A time in UTC to the second: from ISO 8601, seconds or milliseconds since 1970; "" when it is none."""
+    """Convert ISO 8601, or seconds or milliseconds since 1970, to UTC with second precision; "" if invalid."""
     if isinstance(value, str):
         if _UTC.fullmatch(value):
             return value[:19] + "Z"
@@ -188,7 +188,7 @@ def _parse_iso_time(value: str) -> str:
 
 
 def iter_json_list(chunks: Iterable[str]) -> Iterator[Any]:
-    """What a JSON list holds, one after the other, without ever holding all of it; Broken when it is no list."""
+    """Yield the items of a JSON list without loading all of it. Raise BrokenTranscript if it is not a list."""
     decoder = JSONDecoder()
     source = iter(chunks)
     text = next(source, "").lstrip("\ufeff \t\r\n")
@@ -211,7 +211,7 @@ def iter_json_list(chunks: Iterable[str]) -> Iterator[Any]:
             except JSONDecodeError:
                 if ended:
                     raise BrokenTranscript("it ends in the middle of a conversation") from None
-                wanted = 2 * (len(text) - at)  # so that a long one is not tried with each piece that comes
+                wanted = 2 * (len(text) - at)  # avoids retrying a long item with every chunk
         more = next(source, "")
         ended = not more
         text, at = text[at:] + more, 0
@@ -229,7 +229,7 @@ _TITLE_FIELDS = {"summary": "summary", "custom-title": "customTitle", "ai-title"
 
 
 def read_claude_code_line(value: dict[str, Any]) -> TranscriptLine:
-    """What one line says."""
+    """Parse a line of a Claude Code transcript."""
     kind = value.get("type")
     session, project = short_text(value.get("sessionId")), short_text(value.get("cwd"))
     if isinstance(kind, str) and kind in _TITLE_FIELDS:
@@ -249,11 +249,11 @@ CLIENT_TEXT_PREFIXES = (
     *("<environment_context>", "<user_instructions>", "<permissions instructions>", "<turn_aborted>"),
     *("<INSTRUCTIONS>", "# AGENTS.md instructions", "<user_shell_command>", "<skill>"),
 )
-"""How a text begins that the client wrote in the person's name."""
+"""Prefixes of texts that the client wrote in the user's name."""
 
 
 def read_codex_line(value: dict[str, Any]) -> TranscriptLine:
-    """What one line says."""
+    """Parse a line of a Codex transcript."""
     kind, payload = value.get("type"), value.get("payload")
     if kind == "session_meta" and isinstance(payload, dict):
         return TranscriptLine(short_text(payload.get("id")), project=short_text(payload.get("cwd")))
@@ -278,7 +278,7 @@ def _codex_message(item: dict[str, Any], at: Any) -> TranscriptLine:
 
 
 def read_export(value: Any) -> ExportedConversation | None:
-    """A conversation of an export; None when it is none."""
+    """Parse a conversation of an export, or return None if it has another format."""
     if not isinstance(value, dict):
         return None
     if isinstance(value.get("mapping"), dict):
@@ -299,10 +299,10 @@ def _chatgpt_conversation(value: dict[str, Any]) -> ExportedConversation | None:
 
 
 def _chatgpt_branch(value: dict[str, Any]) -> list[dict[str, Any]]:
-    """The nodes from the first message to the current one."""
+    """Return the nodes from the first message to the current one."""
     nodes: dict[str, Any] = value["mapping"]
     at = value.get("current_node")
-    if not isinstance(at, str) or at not in nodes:  # the last one that was made
+    if not isinstance(at, str) or at not in nodes:  # fall back to the most recent node
         at = next(reversed(nodes), None)
     path: dict[str, dict[str, Any]] = {}
     while isinstance(at, str) and at not in path and isinstance(nodes.get(at), dict):
