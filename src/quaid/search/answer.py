@@ -316,7 +316,7 @@ class _AnswerBuilder:
         return _ResultStrength(judged, score)
 
     def _share(self, shown: _ShownPage) -> float:
-        """How much of the question's words a result holds; words that every text holds say nothing."""
+        """Return the weighted share of the question's words in a result, or 0 if they are all stop words."""
         if all(word.lower() in STOP_WORDS for word in self._weights):
             return 0.0
         return strength.word_share(self._held(shown), self._weights)

@@ -293,7 +293,7 @@ class _TextSearch:
         self._highest = {name: text_index.highest_id(db, name) for name in (SPACED, UNSPACED)}
 
     def run(self, query: str) -> list[_ScoredPage]:
-        """Pages of that name, pages with all words, with all telling words, with any; each kind by score."""
+        """Return pages by name, with all words, with all but stop words, then with any; each group by score."""
         kinds = [self._named(query)]
         scores: PageScores | None = None
         for terms in dict.fromkeys((self._plan.words, self._plan.telling)):
