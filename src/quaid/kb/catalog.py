@@ -1,8 +1,7 @@
-"""All files of a knowledge base with their nodes, cached in .git/ai-kb; find nodes by name or search them by
-words.
+"""The catalog of all files of a knowledge base and their nodes; lookup of nodes by name and search by words.
 
-A quick look trusts a file whose stat is unchanged; a certain one reads every file and trusts only the hash of its
-bytes. The cache may be deleted at any time.
+The catalog is cached in .git/ai-kb, and the cache can be deleted at any time. A normal load trusts files whose stat
+is unchanged; a load with certain=True reads the files and compares their digests.
 """
 
 import json
@@ -23,26 +22,26 @@ if TYPE_CHECKING:
     from quaid.kb.node import ParsedNode
 
 CATALOG_VERSION = 6
-"""Rises with the form of what is remembered, and with that of the index: whether it is right is remembered too."""
+"""Version of the cache. Raise it when its format or that of the generated index changes (index_problem is cached)."""
 
 CATALOG_NAME = "catalog"
 MAX_NODE_BYTES = 4 * 1024 * 1024
 MAX_RAW_BYTES = 64 * 1024 * 1024
-"""Bytes; what is larger is neither read nor committed, and lint says so."""
+"""Limits in bytes. Larger files are neither parsed nor committed, and lint reports them."""
 
 MAX_REREAD_RAW_BYTES = 1024 * 1024
-"""Bytes of a raw file that even a certain look does not read again while it looks as it did."""
+"""Size in bytes up to which certain=True rereads raw files; larger ones are reread only when their stat changes."""
 
 RACY_NS = 2_000_000_000
-"""A file that changed so shortly before it was looked at may change again without looking otherwise."""
+"""Nanoseconds. A file modified this recently may change again without a visible change of its timestamps."""
 
 OWN_FIELDS = frozenset({"ID", "PROJECTS", "STATUS", "SUMMARY"})
-"""Properties that a query searches as fields of their own."""
+"""Properties that a query does not search as generic properties, since it searches them as separate fields."""
 
 LINKS_FIELD = Node._fields.index("links") - 1
 
 UNKNOWN_STAT = FileStat(0, 0, -1, 0)
-"""As no file looks."""
+"""A stat that equals that of no real file, so that the file is read again."""
 
 CachedFindings = tuple[tuple[int, str, str, str], ...]
 
@@ -52,81 +51,81 @@ class CatalogFile(NamedTuple):
     looks: FileStat
     digest: str
     fields: str
-    """The node that it makes, without its path, as JSON; nothing: it makes none."""
+    """The node as JSON, without its path; empty if the file is not a node."""
     start: int
     middle: int
     end: int
-    """Where its head and its body stand among the texts, in small letters."""
+    """Offsets in Catalog.texts: the searchable head is start to middle, the body middle to end, both lowercase."""
     rules: str
-    """By which rules it was judged; nothing: not yet."""
+    """Identifier of the rules that produced the findings; empty if the file must be checked again."""
     findings: CachedFindings
 
 
 class FileChecker(NamedTuple):
-    """Somebody who says what is wrong with the bytes of a file."""
+    """A function that checks the content of a file, with an identifier of its rules."""
 
     rules: str
-    """Their name; what was judged by others is judged again."""
+    """Identifier of the rules. Findings cached under another identifier are computed again."""
     passing: frozenset[str]
-    """Codes of findings that may be gone the next time: they are not remembered."""
+    """Codes of findings that can disappear although the file is unchanged. Such files are checked again."""
     judge: "Callable[[str, bytes | None, ParsedNode | None], CachedFindings]"
-    """Given path, bytes (None: they cannot be read) and the node, if it is one."""
+    """Takes the path, the bytes (None if unreadable) and the parsed node (None if the file is not a node)."""
 
 
 class Catalog:
-    """All files by their paths."""
+    """The files of a knowledge base by path, with their nodes and searchable texts."""
 
     def __init__(self, root: str, files: dict[str, CatalogFile], texts: str) -> None:
         self.root = root
         self.files = files
         self.texts = texts
         self.index: dict[str, str] | None = None
-        """The index that the nodes make, once somebody has made it."""
+        """The generated index files; None until they are generated."""
         self.index_problem: str | None = None
-        """What is wrong with the index that is there; nothing: it is right; None: nobody has looked."""
+        """What is wrong with the index files on disk; empty if they are up to date, None if not checked yet."""
         self._nodes: dict[str, Node] = {}
 
     @property
     def nodes(self) -> Iterator[Node]:
-        """In the order of their paths."""
+        """All nodes, in path order."""
         packed = [file for file in self.files.values() if file.fields and file.path not in self._nodes]
         unpacked = json.loads(
             f"[{','.join([file.fields for file in packed])}]"
-        )  # all at once is four times as fast
+        )  # decoding one JSON array is four times as fast as decoding each node
         for file, fields in zip(packed, unpacked, strict=True):
             self._nodes[file.path] = _unpack_node(file.path, fields)
         return (self._nodes[path] for path, file in self.files.items() if file.fields)
 
     @property
     def count(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return sum(1 for file in self.files.values() if file.fields)
 
     def node(self, file: CatalogFile) -> Node:
-        """The node of a file that makes one; it is unpacked when somebody asks for it."""
+        """Return the node of a file, decoding it on first use. The file must be a node."""
         found = self._nodes.get(file.path)
         if found is None:
             found = self._nodes[file.path] = _unpack_node(file.path, json.loads(file.fields))
         return found
 
     def body(self, path: str) -> str:
-        """The body of a node, in small letters."""
+        """Return the body of a node in lowercase."""
         file = self.files[path]
         return self.texts[file.middle : file.end]
 
     def properties(self, file: CatalogFile) -> str:
-        """Return the properties of a node that are no fields of their own, lowercased: `NAME value NAME value`."""
+        """Return the node's properties that have no separate search field, lowercase: `name value name value`."""
         return self.texts[file.start : file.middle - 2].rpartition("\n")[2]
 
     def text(self, path: str) -> str:
-        """A file as it is on the disk."""
+        """Read a file from disk."""
         return layout.read_file(self.root, path).decode("utf-8", "replace")
 
 
 def load_catalog(
     root: str, folder: str, *, certain: bool = False, judge: FileChecker | None = None
 ) -> Catalog:
-    """The files as they are now; `folder` is where the last look is remembered."""
+    """Return the catalog of the current files, using and updating the cache in `folder`."""
     known, found = _load_cache(root, folder), layout.walk_store(root)
     if not certain and _is_unchanged(known, found, judge):
         return known
@@ -147,7 +146,7 @@ def load_catalog(
             files[path] = old
     if not fresh and len(files) == len(known.files):
         known.files = files
-        if again:  # what could not be remembered by its looks before, can be now
+        if again:  # some stats are now old enough to be cached
             save_catalog(known, folder)
         return known
     catalog = _rebuild_catalog(known, files, fresh)
@@ -156,7 +155,7 @@ def load_catalog(
 
 
 def _is_unchanged(known: Catalog, found: list[layout.StoreFile], judge: FileChecker | None) -> bool:
-    """Whether all files look as they did and were judged, compared at once: a query has no time for each of them."""
+    """Return True if all stats match and all files were checked. One list comparison keeps queries fast."""
     files = known.files.values()
     return [file[:2] for file in files] == found and (
         judge is None or {file.rules for file in files} <= {judge.rules}
@@ -164,7 +163,7 @@ def _is_unchanged(known: Catalog, found: list[layout.StoreFile], judge: FileChec
 
 
 def refresh_files(catalog: Catalog, paths: Iterable[str], judge: FileChecker | None = None) -> Catalog:
-    """The catalog with these files as they are now, and all others as they were. Nothing is remembered."""
+    """Return a copy of the catalog with only these files read again. The cache on disk is not updated."""
     files, fresh = dict(catalog.files), dict[str, str]()
     with layout.OpenStore(catalog.root) as store:
         for path in paths:
@@ -192,12 +191,12 @@ def _read_catalog_file(
     judge: FileChecker | None,
     fresh: dict[str, str],
 ) -> CatalogFile:
-    """A file with what it says; its text goes into `fresh` if it is another one than before."""
+    """Read, parse and check one file. If its content is new, add its searchable text to `fresh`."""
     limit = max_file_bytes(path)
     data: bytes | None = None
     try:
         data = store.read(path, limit + 1)
-    except OSError:  # it went away, or may not be read
+    except OSError:  # deleted or not readable
         looks = UNKNOWN_STAT
     name = "" if data is None else content_digest(data)
     is_same = old is not None and old.digest == name
@@ -217,7 +216,7 @@ def _read_catalog_file(
 
 
 def _searchable_head(read: "ParsedNode") -> str:
-    """Return what a query searches besides the body, one field per line; the last line are the other properties."""
+    """Return the searchable fields other than the body, one per line; the last line has the remaining properties."""
     node = read.node
     others = [f"{name} {value}" for name, value in read.parsed.properties.items() if name not in OWN_FIELDS]
     fields = (
@@ -228,7 +227,7 @@ def _searchable_head(read: "ParsedNode") -> str:
 
 
 def _rebuild_catalog(known: Catalog, files: dict[str, CatalogFile], fresh: dict[str, str]) -> Catalog:
-    """A catalog of files of which some have other texts than the one that is known."""
+    """Return a catalog of these files, with texts from `fresh` where present and from `known` otherwise."""
     parts, at = [], 0
     for path, file in files.items():
         text = fresh.get(path)
@@ -249,15 +248,15 @@ def _rebuild_catalog(known: Catalog, files: dict[str, CatalogFile], fresh: dict[
     return catalog
 
 
-# Remembering: a line of JSON with a column for each property of files, a line for each node, then all texts. So the
-# columns are read in one step, and nodes stay packed until they are asked for.
+# Cache format: a line of JSON with one column per file attribute, one line per node, then all texts. The columns are
+# decoded in one step, and nodes are decoded only when they are needed.
 
 
 def save_catalog(catalog: Catalog, folder: str) -> None:
-    """Remember a look. Where that is not possible the next look takes longer."""
+    """Write the cache. Errors are ignored, since a missing cache only makes the next load slower."""
     blob = catalog.texts.encode("utf-8", "surrogatepass")
     newest = time.time_ns() - RACY_NS
-    # What may still change unseen is remembered by its bytes alone.
+    # Do not store recent stats: such files could change again without a change of their stat.
     files = catalog.files.values()
     looks = [file.looks if _is_settled(file.looks, newest) else UNKNOWN_STAT for file in files]
     paths, _, digests, _, *rest = (
@@ -288,7 +287,7 @@ def _load_cache(root: str, folder: str) -> Catalog:
     try:
         with open(os.path.join(folder, CATALOG_NAME), "rb") as file:
             data = file.read()
-        view = memoryview(data)  # whose parts are no copies
+        view = memoryview(data)  # slicing it does not copy
         if int(data[:8], 16) != zlib.crc32(view[9:]):
             raise ValueError
         end = data.index(b"\n")
@@ -323,11 +322,11 @@ def _unpack_node(path: str, values: list[Any]) -> Node:
 _POINTER = re.compile(r"(?:ai-kb:\s*)?(.*?)\s*\(([0-9a-fA-F-]{36})\)\s*\Z", re.DOTALL)
 _ORG_LINK = re.compile(r"\[\[id:([^\]]+)\](?:\[(.*)\])?\]\Z", re.DOTALL)
 MIN_ID_PREFIX = 6
-"""Characters of an ID that are enough, if no other begins with them."""
+"""Minimum number of leading characters of an ID that can identify a node, if they are unambiguous."""
 
 
 def find_node(catalog: Catalog, name: str) -> Node:
-    """Return the one node of this name."""
+    """Return the node with this ID, path, title, pointer or link."""
     wanted, _ = _split_name(name)
     nodes = list(catalog.nodes)
     node = _resolve_node(nodes, wanted, name)
@@ -337,7 +336,7 @@ def find_node(catalog: Catalog, name: str) -> Node:
 
 
 def find_node_to_read(catalog: Catalog, name: str) -> tuple[Node, str]:
-    """Return the node of this name and a note; a pointer whose ID is gone is followed by its title."""
+    """Return the node with this name and a note. If the ID of a pointer does not exist, look up its title."""
     wanted, title = _split_name(name)
     nodes = list(catalog.nodes)
     node = _resolve_node(nodes, wanted, name)
@@ -353,7 +352,7 @@ def find_node_to_read(catalog: Catalog, name: str) -> tuple[Node, str]:
 
 
 def _split_name(name: str) -> tuple[str, str]:
-    """Return what names the node, and the title beside it if it is a pointer or a link."""
+    """Return the ID, path or title to look up, and the title beside it if the name is a pointer or a link."""
     wanted = name.strip()
     pointer = _POINTER.match(wanted)
     if pointer:
@@ -392,7 +391,7 @@ def _suggestion(nodes: list[Node], wanted: str) -> str:
 
 
 def nodes_linking_to(catalog: Catalog, node: Node) -> list[Node]:
-    """The nodes that link to this one. Neither raw texts nor the index count."""
+    """Return the nodes that link to this one. Raw files and index files are not included."""
     ids = {node.id, *node.merged, *node.inner}
     return [
         each
@@ -405,10 +404,10 @@ ID_WEIGHT, TITLE_WEIGHT, TAG_WEIGHT, SUMMARY_WEIGHT, BODY_WEIGHT, PROPERTY_WEIGH
 MAX_MATCHES = 10
 
 MAX_WHOLE_WORD_LENGTH = 2
-"""Words of up to so many letters match whole words only; longer ones match where a word begins with them."""
+"""Query words of up to this many letters match whole words only; longer ones match prefixes of words."""
 
 MIN_QUERY_ID_PREFIX = 6
-"""Characters of an ID that are enough to mean its node, as in `ai-kb show`."""
+"""Minimum number of leading characters of an ID that match a node, as in `ai-kb show`."""
 
 _WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
 STOP_WORDS = frozenset(
@@ -416,7 +415,7 @@ STOP_WORDS = frozenset(
     " our should that the their then there these this to use used using was we what when where which who why will"
     " with would you your".split()
 )
-"""Words that say nothing of what is meant, unless the question has no others."""
+"""Words ignored in a query, unless it has no others."""
 
 
 class NodeMatch(NamedTuple):
@@ -425,13 +424,13 @@ class NodeMatch(NamedTuple):
     reasons: tuple[str, ...]
     """Which fields matched: id, title, tag, project, status, summary, body, property."""
     words: int
-    """How many of the words it holds."""
+    """Number of query words found in the node."""
 
 
 def query_words(context: str) -> list[str]:
-    """The words of a question that are looked for, in small letters; a plural is looked for as its singular."""
+    """Return the search words of a query: lowercase, without stop words, plurals reduced to the singular."""
     every: list[str] = []
-    for piece in context.split():  # most of them are a word
+    for piece in context.split():  # most pieces are a single word, so the regular expression is rarely needed
         every += [piece] if piece.isalnum() else _WORD.findall(piece)
     every = [word.lower() for word in every]
     telling = [word for word in every if word not in STOP_WORDS] or every
@@ -448,7 +447,7 @@ def _singular(word: str) -> str:
 def query_nodes(
     catalog: Catalog, context: str, *, most: int = MAX_MATCHES, filters: "NodeFilters | None" = None
 ) -> list[NodeMatch]:
-    """The nodes that match best."""
+    """Return the best matches, best first."""
     wanted = query_words(context)
     if not wanted:
         return []
@@ -466,7 +465,7 @@ def query_nodes(
 
 
 def _match_node(catalog: Catalog, file: CatalogFile, node: Node, wanted: list[str]) -> NodeMatch | None:
-    """Return which fields of a node hold which of the words; None if none of them counts."""
+    """Score a node against the words. Return None if it does not match."""
     fields = (
         ("id", ID_WEIGHT, {word for word in wanted if _matches_id(word, node)}),
         ("title", TITLE_WEIGHT, _words_in(node.title.lower(), wanted)),
@@ -517,9 +516,9 @@ def _words_in(text: str, wanted: list[str]) -> set[str]:
 
 
 def _find_word(text: str, word: str, at: int = 0, end: int | None = None) -> int:
-    """Return where a word of the text begins with these letters, or is these letters if they are few."""
+    """Return the position of the first word that starts with `word` (or equals it, if it is short), or -1."""
     at = text.find(word, at, end)
-    if word[0] > "\u2e7f":  # scripts without spaces between words: one begins anywhere
+    if word[0] > "\u2e7f":  # CJK and similar scripts have no spaces between words: match anywhere
         return at
     is_whole = len(word) <= MAX_WHOLE_WORD_LENGTH
     while (at > 0 and text[at - 1].isalnum()) or (
@@ -530,13 +529,13 @@ def _find_word(text: str, word: str, at: int = 0, end: int | None = None) -> int
 
 
 def _word_continues(text: str, at: int) -> bool:
-    """Return whether a word has more letters from here on than the s of a plural."""
+    """Return True if the word continues at this position, other than with a plural s."""
     rest = text[at : at + 2]
     return rest[:1].isalnum() and not (rest[0] == "s" and not rest[1:].isalnum())
 
 
 def _files_with_words(catalog: Catalog, wanted: list[str]) -> list[CatalogFile]:
-    """The files that hold any of the words: all are searched as one text, from one that does to the next."""
+    """Return the files that contain any of the words, by searching the joined texts and skipping to the next file."""
     files = [file for file in catalog.files.values() if file.end > file.start]
     found: dict[str, CatalogFile] = {}
     for word in wanted:

@@ -1,7 +1,7 @@
 """Plan changes to nodes: remember, add to, capture a source, merge, delete, supersede, contest.
 
-Each plan is a change that a transaction carries out. A new node that contradicts another one is contested, and so is
-the other: a person decides.
+Each function returns a StoreChange for a transaction to apply. If a new node contradicts an existing one, both are
+marked as contested, and a person decides between them.
 """
 
 import re
@@ -30,24 +30,24 @@ from quaid.model import claims, secrets
 from quaid.model.plain_text import count_noun
 
 MAX_COMPARED_BODY = 4_000
-"""Characters of a body that are compared."""
+"""Characters of each body that are compared when looking for contradictions."""
 
 MAX_OWN_BODY = 100_000
-"""Characters of a body that what is added to it is compared with."""
+"""Characters of a node's body that an addition to this node is compared with."""
 
 SHORT_ID_LENGTH = 8
-"""Digits of an ID that people write."""
+"""Length of the ID prefix that users type to name a node."""
 
 MAX_ID_ATTEMPTS = 100
 
 _ID_LINK = re.compile(r"(?:[A-Za-z_]+:? )?[0-9a-fA-F]{6}[0-9a-fA-F-]*\Z")
 
 DEFAULT_RELATION = nodes.RELATIONS[2]
-"""What a link says that names no relation."""
+"""Relation of a link that names none."""
 
 
 class ContradictedNode(NamedTuple):
-    """A node that the new one contradicts."""
+    """A node that contradicts the new text."""
 
     id: str
     title: str
@@ -55,7 +55,7 @@ class ContradictedNode(NamedTuple):
     why: str
     one: str
     other: str
-    """What each of them says."""
+    """The contradicting statements: `one` is from the new text, `other` from this node."""
 
 
 class PlannedNode(NamedTuple):
@@ -65,7 +65,7 @@ class PlannedNode(NamedTuple):
 
 
 def check_draft(draft: NodeDraft) -> NodeDraft:
-    """The draft with everything in order, or an error that says what is not."""
+    """Return the draft with normalized values. Raise InvalidArgument if a value is invalid."""
     for name, text in (("title", draft.title), ("summary", draft.summary)):
         if not text.strip():
             raise InvalidArgument(name=name, problem="is needed; one line, written to be found")
@@ -85,7 +85,7 @@ def check_draft(draft: NodeDraft) -> NodeDraft:
 
 
 def _split_values(values: Sequence[str]) -> tuple[str, ...]:
-    """Slugs or tags that are given one by one, with commas between them, or as org writes them, `:a: :b:`."""
+    """Split slugs or tags, which can be given separately, separated by commas, or in org syntax (`:a: :b:`)."""
     parts = (
         part for value in values for part in value.replace("," if ":" not in value else ":", "\n").split("\n")
     )
@@ -99,7 +99,7 @@ def check_summary(summary: str) -> None:
 
 
 def sanitize_body(body: str) -> str:
-    """A body whose lines cannot be taken for the head of the file."""
+    """Return the body without NUL bytes, with its first line escaped if org would parse it as a property drawer."""
     lines = body.replace("\r\n", "\n").replace("\0", "").strip("\n").split("\n")
     if lines and lines[0].strip().upper() in (":PROPERTIES:", ":END:"):
         lines[0] = f"\u200b{lines[0].lstrip()}"
@@ -109,7 +109,7 @@ def sanitize_body(body: str) -> str:
 def plan_node(
     catalog: Catalog, draft: NodeDraft, links: Sequence[str], *, id: str, local: str, force: bool
 ) -> PlannedNode:
-    """The files of a new node and of those that it contradicts."""
+    """Plan the file of a new node, and mark the nodes that it contradicts as contested."""
     today = local[:10]
     _check_source(catalog, draft.source)
     references = [_parse_link(catalog, each) for each in _split_links(links)]
@@ -137,9 +137,9 @@ def plan_addition(
     summary: str = "",
     force: bool = False,
 ) -> PlannedNode:
-    """The file of a node that something is added to, and those of the nodes that this contradicts.
+    """Plan adding text to a node, and mark other nodes that the text contradicts as contested.
 
-    OppositeAdded when it contradicts the node itself; forced, the node is contested."""
+    If the text contradicts the node itself, raise OppositeAdded, or with force=True mark the node as contested."""
     said = NodeDraft(node.title, summary or text[:MAX_COMPARED_BODY], text, node.type, projects=node.projects)
     old = catalog.text(node.path)
     turned = _self_contradictions(said._replace(summary=summary), node, old)
@@ -159,7 +159,7 @@ def plan_addition(
 
 
 def _self_contradictions(draft: NodeDraft, node: Node, old: str) -> tuple[ContradictedNode, ...]:
-    """What an addition says against the node that it goes into."""
+    """Return the contradictions between an addition and the node it is added to."""
     lines = nodes.parse_node(node.path, old).body.split("\n")
     body = "\n".join(line for line in lines if not line.lstrip("-+* ").startswith(nodes.RELATIONS))
     there = _node_statement(node)._replace(body=body[:MAX_OWN_BODY])
@@ -184,7 +184,7 @@ def _contested_files(
 
 
 def find_contradictions(catalog: Catalog, draft: NodeDraft, but: str = "") -> tuple[ContradictedNode, ...]:
-    """The nodes that cannot hold together with this one; not the one that it is written into."""
+    """Return the nodes that contradict the draft, except superseded ones and the one with the ID `but`."""
     current = {node.id: node for node in catalog.nodes if node.status != "superseded" and node.id != but}
     said = [
         _node_statement(node)._replace(body=catalog.body(node.path)[:MAX_COMPARED_BODY])
@@ -200,7 +200,7 @@ def find_contradictions(catalog: Catalog, draft: NodeDraft, but: str = "") -> tu
 
 
 def _refuse_duplicates(catalog: Catalog, draft: NodeDraft, opposites: set[str]) -> None:
-    """What says the same is there already; what says the opposite is another matter."""
+    """Raise NearDuplicate if a node says the same as the draft. Nodes that contradict the draft are not compared."""
     current = {
         node.id: node for node in catalog.nodes if node.status != "superseded" and node.id not in opposites
     }
@@ -219,7 +219,7 @@ def _node_statement(node: Node) -> claims.Statement:
 
 
 def _split_links(links: Sequence[str]) -> list[str]:
-    """Links one by one; commas separate IDs, while a title may hold them."""
+    """Split links at commas if all parts are IDs. A title may contain commas, so other links are kept whole."""
     found = []
     for link in links:
         parts = [part.strip() for part in link.split(",") if part.strip()]
@@ -228,7 +228,7 @@ def _split_links(links: Sequence[str]) -> list[str]:
 
 
 def _parse_link(catalog: Catalog, link: str) -> tuple[str, Node]:
-    """Relation and node of a link as it is given: `IMPLEMENTS UUID`, `UUID` or `A title`."""
+    """Return relation and node of a link given as `IMPLEMENTS UUID`, `UUID` or `A title`."""
     first, _, rest = link.strip().partition(" ")
     relation = first.upper().rstrip(":")
     if relation == "SUPERSEDES" and rest:
@@ -252,7 +252,7 @@ def _link_line(relation: str, node: Node) -> str:
 def _with_linked_contradictions(
     found: tuple[ContradictedNode, ...], references: Sequence[tuple[str, Node]], draft: NodeDraft
 ) -> tuple[ContradictedNode, ...]:
-    """The opposites that were found, and those that a link names as such."""
+    """Return the detected contradictions, plus the nodes linked with the relation CONTRADICTS."""
     known = {each.id for each in found}
     named = {
         node.id: node for relation, node in references if relation == "CONTRADICTS" and node.id not in known
@@ -268,7 +268,7 @@ def _with_linked_contradictions(
 
 
 def _check_source(catalog: Catalog, source: str) -> None:
-    """A path below raw/ must be that of a capture, so that the node can be checked against it."""
+    """Raise InvalidArgument if the source is a path in raw/ that does not exist."""
     path = source.strip()
     if layout.is_raw_file(path) and " " not in path and path not in catalog.files:
         raise InvalidArgument(
@@ -277,7 +277,7 @@ def _check_source(catalog: Catalog, source: str) -> None:
 
 
 def free_id(catalog: Catalog, new: Callable[[], str]) -> str:
-    """An ID whose first eight digits no other node has: by these a person names a node."""
+    """Return a new ID whose first eight digits are unique, because users name nodes by these digits."""
     taken = {id[:SHORT_ID_LENGTH] for node in catalog.nodes for id in (node.id, *node.merged, *node.inner)}
     id = new()
     for _ in range(MAX_ID_ATTEMPTS):
@@ -298,14 +298,14 @@ def _free_node_path(catalog: Catalog, name: str) -> str:
 MAX_EXCERPT_WORDS, MAX_EXCERPT_BYTES = 2_000, 16 * 1024
 MAX_CAPTURE_BYTES = 32 * 1024 * 1024
 DOWNLOAD_TIMEOUT = 30.0
-"""How long a server may be silent while it is read."""
+"""Socket timeout in seconds: how long the server may send nothing."""
 
 ZERO_WIDTH_JOINER = "\u200d"
 _JOINERS = frozenset(f"\u200c{ZERO_WIDTH_JOINER}\ufe0e\ufe0f")
 
 
 class SourceFile(NamedTuple):
-    """A whole source."""
+    """The complete file of a captured source."""
 
     name: str
     data: bytes
@@ -314,7 +314,7 @@ class SourceFile(NamedTuple):
 class PlannedCapture(NamedTuple):
     path: str
     file: str
-    """The whole source; nothing: only the stub was written."""
+    """Path of the complete source; empty if only the stub was written."""
     cut: bool
     change: StoreChange
 
@@ -328,7 +328,7 @@ def plan_capture(
     title: str = "",
     whole: SourceFile | None = None,
 ) -> PlannedCapture:
-    """The stub of a source, with its whole file if there is one."""
+    """Plan the stub of a captured source, and its complete file if one is given."""
     if not source.strip() or "\n" in source:
         raise InvalidArgument(name="source", problem="is an address or a file, on one line")
     text, cut = limit_excerpt(excerpt)
@@ -369,7 +369,7 @@ def check_capture_size(data: bytes) -> bytes:
 
 
 def decode_source(data: bytes, path: str) -> str:
-    """The text of a file out of which an excerpt is taken; one that is not text is refused."""
+    """Decode the file an excerpt is taken from. Raise FileTrouble if it is not text."""
     hint = "keep the whole file with --full, or hand over what matters of it as text with --excerpt"
     if not secrets.is_text_data(data):
         raise FileTrouble(path=path, problem=f"is not a text file; {hint}")
@@ -382,7 +382,7 @@ def decode_source(data: bytes, path: str) -> str:
 
 
 def download_source(address: str) -> SourceFile:
-    """The whole text behind an address of http or https."""
+    """Download an http or https URL."""
     from http.client import HTTPException
     from urllib import error, parse, request
 
@@ -407,7 +407,7 @@ def download_source(address: str) -> SourceFile:
 
 
 def _downloaded_name(host: str, path: str, kind: str) -> str:
-    """What a fetched file is called: as its address ends, else by its host; with an ending for its type."""
+    """Return a file name from the URL's last path segment or its host, with an extension for the content type."""
     from mimetypes import guess_extension
 
     name = path.rstrip("/").rpartition("/")[2] or host
@@ -415,7 +415,7 @@ def _downloaded_name(host: str, path: str, kind: str) -> str:
 
 
 def limit_excerpt(text: str) -> tuple[str, bool]:
-    """As much of a text as a stub may hold: cut between words, or between characters where there are no words."""
+    """Shorten a text to the limits of a stub, at a word boundary if possible. Return it and whether it was cut."""
     text = text.replace("\r\n", "\n").replace("\0", "").strip("\n")
     words = list(re.finditer(r"\S+", text))
     end = words[MAX_EXCERPT_WORDS].start() if len(words) > MAX_EXCERPT_WORDS else len(text)
@@ -429,7 +429,7 @@ def limit_excerpt(text: str) -> tuple[str, bool]:
 
 
 def _cut_between_characters(text: str, end: int) -> str:
-    """The beginning of a text, without half of a character that several code points make."""
+    """Return about the first `end` code points, without splitting a combined character."""
     first = end
     while 1 < end < len(text) and (
         unicodedata.combining(text[end]) or text[end] in _JOINERS or text[end - 1] == ZERO_WIDTH_JOINER
@@ -439,12 +439,12 @@ def _cut_between_characters(text: str, end: int) -> str:
 
 
 def _quote_line(line: str) -> str:
-    """A line that cannot end the quote, nor begin a heading."""
+    """Escape a line that org would parse as a heading or as the end of the quote."""
     return f",{line}" if line.startswith("*") or line.lstrip().lower().startswith("#+") else line
 
 
 def _capture_slug(text: str) -> str:
-    bare = re.sub(r"^[a-z]+://(?:[^/@]*@)?|[?#].*$", "", text.lower())  # a password is no part of a name
+    bare = re.sub(r"^[a-z]+://(?:[^/@]*@)?|[?#].*$", "", text.lower())  # drop credentials
     plain = re.sub(r"[^a-z0-9]+", "-", bare).strip("-")
     return plain[:60].strip("-") or "source"
 
@@ -468,7 +468,7 @@ def _free_capture_path(catalog: Catalog, path: str) -> str:
 
 
 def plan_merge(catalog: Catalog, kept: Node, gone: Node, today: str) -> StoreChange:
-    """One node of two: the second's text goes below the first's, links to it lead to the first, its file goes."""
+    """Plan merging `gone` into `kept`: append its text, redirect links to it, and delete its file."""
     _refuse_same_node(kept, gone)
     body = _node_body(catalog, gone).strip("\n")
     lines = [f"* {gone.title}", gone.summary, *(["", _demote_headings(body)] if body else [])]
@@ -490,7 +490,7 @@ def plan_merge(catalog: Catalog, kept: Node, gone: Node, today: str) -> StoreCha
 
 
 def _merge_properties(text: str, kept: Node, gone: Node) -> str:
-    """The text with projects, tags and sources of both nodes; the type stays that of the one that is kept."""
+    """Return the text with the projects, tags and sources of both nodes. The type remains that of `kept`."""
     projects = dict.fromkeys((*kept.projects, *gone.projects))
     if len(projects) > len(kept.projects):
         text = org_edit.set_property(text, "PROJECTS", " ".join(f":{each}:" for each in projects))
@@ -503,14 +503,14 @@ def _merge_properties(text: str, kept: Node, gone: Node) -> str:
 
 
 def _drop_self_relations(text: str, id: str) -> str:
-    """The text without lines that only say how the node stands to itself, as CONTRADICTS does after a merge."""
+    """Remove lines that only relate the node to itself, such as a CONTRADICTS line after a merge."""
     link = rf"\[\[id:{re.escape(id)}\](?:\[[^\]\n]*\])?\]"
     line = rf"(?mi)^[ \t]*(?:[-+] )?(?:{'|'.join(RELATIONS)}):?[ \t]+{link}[ \t.]*(?:\n|\Z)"
     return re.sub(line, "", text)
 
 
 def plan_raw_deletion(catalog: Catalog, path: str, *, force: bool) -> StoreChange:
-    """A capture taken away, with the whole file that its stub names; refused while a node names it as its source."""
+    """Plan deleting a capture and its complete file. Refuse while a node names it as its source, unless forced."""
     if path not in catalog.files or path == RAW_README:
         hint = " `ai-kb curate --dry-run` lists captures that no node names."
         raise NotFound(what="capture", name=path, hint=hint)
@@ -532,7 +532,7 @@ def plan_raw_deletion(catalog: Catalog, path: str, *, force: bool) -> StoreChang
 
 
 def plan_deletion(catalog: Catalog, node: Node, *, force: bool) -> StoreChange:
-    """The file of a node taken away; refused while others link to it."""
+    """Plan deleting a node. Refuse while others link to it; if forced, replace these links by their text."""
     linking = catalogs.nodes_linking_to(catalog, node)
     if linking and not force:
         told = ", ".join(each.pointer for each in linking[:5])
@@ -548,7 +548,7 @@ def plan_deletion(catalog: Catalog, node: Node, *, force: bool) -> StoreChange:
 
 
 def plan_supersession(catalog: Catalog, old: Node, new: Node, today: str) -> StoreChange:
-    """The old node is marked, the new one says what it took the place of."""
+    """Plan marking the old node as superseded and linking to it from the new one."""
     _refuse_same_node(old, new)
     text = catalog.text(new.path)
     if not any(link.id == old.id and link.relation == "SUPERSEDES" for link in new.links):
@@ -564,7 +564,7 @@ def plan_supersession(catalog: Catalog, old: Node, new: Node, today: str) -> Sto
 def plan_contest(
     catalog: Catalog, node: Node, other: Node | None, today: str, *, settle: bool = False
 ) -> StoreChange:
-    """Nodes marked as contested, or as current again."""
+    """Plan marking one or two nodes as contested, or with settle=True as current again."""
     status = "current" if settle else "contested"
     files: dict[str, bytes | None] = {}
     for each in _distinct_nodes(node, other):
@@ -579,7 +579,7 @@ def plan_contest(
 
 
 def plan_curated(catalog: Catalog, nodes: Iterable[Node], today: str, stamp: str) -> StoreChange:
-    """Nodes marked as looked through."""
+    """Plan setting the property `stamp` of the nodes to today's date, to record that they were reviewed."""
     files: dict[str, bytes | None] = {
         each.path: _with_properties(catalog, each, {stamp: today}) for each in nodes
     }
@@ -601,7 +601,7 @@ def _node_body(catalog: Catalog, node: Node) -> str:
 
 
 def _demote_headings(body: str) -> str:
-    """Headings one level down, so that they stay below the heading that they come under."""
+    """Demote all headings by one level, so that they remain below the heading added above them."""
     return "\n".join(
         f"*{line}" if line.startswith("*") and line.lstrip("*")[:1] == " " else line
         for line in body.split("\n")
@@ -613,7 +613,7 @@ def _with_properties(catalog: Catalog, node: Node, values: dict[str, str]) -> by
 
 
 def _replace_links(text: str, ids: set[str]) -> str:
-    """The text with what links to these ids say in the place of the links."""
+    """Replace links to these IDs by their descriptions."""
     for link in reversed(org.parse(text).links):
         if link.kind == "id" and link.target.lower() in ids:
             text = text[: link.start] + (link.description or link.target) + text[link.end :]

@@ -1,8 +1,8 @@
 """Run git safely in a store: read its tree and history, fetch, commit, push.
 
-Nothing in a repository can run a program on this machine: settings are overridden in the environment. A commit is
-built by plumbing, so that nothing staged beside it slips in and no hook takes part. Verbs that change the tree expect
-the store's lock.
+Repository settings that could start a program are overridden in the environment. Commits are built with plumbing
+commands, so that no hook runs and no other staged file is included. Methods that change the tree expect the caller to
+hold the store's lock.
 """
 
 import os
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     from typing import Self
 
 LOCAL_TIMEOUT = 120.0
-"""No verb that stays on this machine takes as long, unless something is wrong."""
+"""Timeout in seconds for commands without network access, far above what any of them needs."""
 
 STOP_GRACE_SECONDS = 2.0
-"""Seconds that a git which is told to stop has to take its lock files away."""
+"""Seconds to wait after SIGTERM, so that git can remove its lock files, before SIGKILL."""
 
 SSH_COMMAND = "ssh -oBatchMode=yes -oConnectTimeout=10 -oServerAliveInterval=10 -oServerAliveCountMax=3"
 
 GIT_SETTINGS = {
-    # Programs that a repository could name.
+    # Settings with which a repository could start programs.
     "core.hooksPath": os.devnull,
     "core.fsmonitor": "false",
     "core.alternateRefsCommand": ":",
@@ -57,29 +57,29 @@ GIT_SETTINGS = {
     "push.gpgSign": "false",
     "log.showSignature": "false",
     "merge.verifySignatures": "false",
-    # Other repositories inside this one.
+    # Nested repositories and submodules.
     "safe.bareRepository": "explicit",
     "submodule.recurse": "false",
     "fetch.recurseSubmodules": "false",
     "push.recurseSubmodules": "no",
     "diff.ignoreSubmodules": "all",
-    # The bytes of a file are the bytes of its blob, and nobody's list of ignored files hides a node.
+    # Store files byte for byte, and ignore the user's global exclude file, which could hide nodes.
     "core.attributesFile": os.devnull,
     "core.excludesFile": os.devnull,
     "core.autocrlf": "false",
     "core.safecrlf": "false",
-    "core.symlinks": "false",  # a link in a clone becomes a file with a path in it, and leads nowhere
+    "core.symlinks": "false",  # check out a symlink as a plain file that contains its target path
     "core.protectHFS": "true",
     "core.protectNTFS": "true",
     "transfer.fsckObjects": "true",
-    # What was acknowledged survives a power cut.
+    # A commit that was reported must survive a power failure.
     "core.fsync": "all",
     "core.fsyncMethod": "fsync",
-    # Nothing goes on in the background; pushing.py tidies up.
+    # No background maintenance; Git.tidy() runs gc explicitly.
     "gc.auto": "0",
     "gc.autoDetach": "false",
     "maintenance.auto": "false",
-    # A server that has fallen silent.
+    # Abort transfers from servers that have stopped responding.
     "http.lowSpeedLimit": "100",
     "http.lowSpeedTime": "30",
 }
@@ -88,11 +88,11 @@ KEPT_VARIABLES = (
     *("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"),
     *("GIT_SSL_CAINFO", "GIT_SSL_CAPATH"),
 )
-"""The only variables of git that the caller may set: who they are, and whom they trust."""
+"""The only GIT_* variables taken over from the caller's environment: identity and trusted certificates."""
 
 
 class CommandResult(NamedTuple):
-    """How a call ended."""
+    """Exit status and output of a command."""
 
     status: int
     out: bytes
@@ -101,7 +101,7 @@ class CommandResult(NamedTuple):
 
 
 def git_program(environ: Mapping[str, str]) -> str:
-    """Where git is. Only whole paths count: the folder we work in may hold a program of that name."""
+    """Return the path of git. Skip relative PATH entries: the working folder may contain a program named git."""
     names = ("git.exe",) if os.name == "nt" else ("git",)
     for folder in program_folders(environ):
         for name in names:
@@ -112,7 +112,7 @@ def git_program(environ: Mapping[str, str]) -> str:
 
 
 def git_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What git gets to know, before a repository is named."""
+    """Return the environment for git, without the variables that select a repository."""
     ours = {
         key: value for key, value in environ.items() if not key.startswith("GIT_") or key in KEPT_VARIABLES
     }
@@ -144,7 +144,9 @@ def git_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def served_command(verb: str) -> str:
-    """The other end of a remote on this disk, which git starts here with that repository's settings and hooks."""
+    """Return the command that git runs as the server side of a local remote.
+
+    Git would run it with the settings and hooks of that repository, so these are overridden."""
     settings = {
         key: GIT_SETTINGS[key] for key in ("core.hooksPath", "core.fsmonitor", "core.alternateRefsCommand")
     }
@@ -160,11 +162,11 @@ def run_command(
     seconds: float = LOCAL_TIMEOUT,
     keep: Sequence[int] = (),
 ) -> CommandResult:
-    """Run a command to its end, or end it with all it has started. `keep`: open files that it inherits.
+    """Run a command; on timeout, kill its process group. The command inherits the file descriptors in `keep`.
 
-    It gets a session of its own, and so no terminal that it could ask anything on.
+    It runs in a new session, so that it has no terminal to prompt on.
     """
-    import subprocess  # 5 ms, and most commands need no git
+    import subprocess  # takes 5 ms, and most commands do not run git
 
     process = subprocess.Popen(
         list(command),
@@ -188,7 +190,7 @@ def run_command(
 
 
 def stop_process(process: "Popen[bytes]") -> None:
-    """End a process and what it has started: politely, then at once."""
+    """Stop a process group with SIGTERM, then with SIGKILL."""
     import subprocess
 
     for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
@@ -197,13 +199,13 @@ def stop_process(process: "Popen[bytes]") -> None:
                 process.kill()
             else:
                 os.killpg(process.pid, number)
-        except (ProcessLookupError, PermissionError):  # macOS says the latter of a group that has ended
+        except (ProcessLookupError, PermissionError):  # macOS raises PermissionError if the group has exited
             pass
         try:
             process.communicate(timeout=STOP_GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             continue
-        except ValueError:  # its pipes were closed by an earlier end
+        except ValueError:  # the pipes are already closed
             process.wait()
         return
     for pipe in (process.stdin, process.stdout, process.stderr):
@@ -213,20 +215,20 @@ def stop_process(process: "Popen[bytes]") -> None:
 
 
 def program_folders(environ: Mapping[str, str]) -> list[str]:
-    """Where programs are looked for."""
+    """Return the absolute folders in PATH."""
     return [each for each in environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(each)]
 
 
 REMOTE_NAME = "origin"
 UNFILTERED_VERBS = frozenset({"cat-file", "for-each-ref", "ls-remote", "ls-tree"})
-"""Verbs that ask no attribute of the store. A repository is looked at by these before anything is written to it."""
+"""Commands that do not read git attributes, so they are safe to run before neutralize_attributes()."""
 
 MIN_FREE_BYTES = 64 * 1024
-"""Bytes; with less on the disk, a failure is taken to be for want of room."""
+"""Bytes. If less is free, a failed git command is reported as a full disk."""
 
 
 class Repository:
-    """One store. `keep` holds the handle of the store's lock, which every git that writes inherits."""
+    """A git repository that holds a store. Git processes that write inherit the lock's file descriptor in `keep`."""
 
     def __init__(self, root: str, environ: Mapping[str, str]) -> None:
         self.root = os.path.abspath(root)
@@ -241,7 +243,7 @@ class Repository:
         self._settled: object = ()
 
     def is_repository(self) -> bool:
-        """Whether there is a store that may be used; an unsafe one raises."""
+        """Return True if the store exists. Raise an error if it is unsafe to use."""
         try:
             repo_policy.check_git_folder(self.root)
         except StoreMissing:
@@ -249,47 +251,47 @@ class Repository:
         return True
 
     def beside(self, root: str) -> "Self":
-        """Another store, called in the same environment."""
+        """Return another store with the same environment."""
         return type(self)(root, self._environ)
 
-    # Looking
+    # Reading
 
     def remote(self) -> str | None:
-        """The address of the remote, as it is, secrets and all."""
+        """Return the URL of the remote, including any credentials."""
         return self.config().remote
 
     def branch(self) -> str | None:
-        """The branch that is checked out; None when a bare commit is."""
+        """Return the checked-out branch, or None if HEAD is detached."""
         repo_policy.check_git_folder(self.root)
         return repo_policy.current_branch(self.folder)
 
     def head(self) -> str | None:
-        """The newest commit of the branch."""
+        """Return the newest commit of the branch, or None if it has no commit."""
         repo_policy.check_git_folder(self.root)
         return repo_policy.head_commit(self.folder)
 
     def state(self) -> TreeState:
-        """What differs from the last commit, and how the branch stands to its remote as it was last seen."""
-        seen = self._seen(self.branch())  # before the rest: what moves meanwhile shows later
+        """Return uncommitted changes, and how far the branch is ahead of and behind the last fetched remote."""
+        seen = self._seen(self.branch())  # read first, so that stands_as() notices a change made meanwhile
         options = ("--porcelain=v2", "--branch", "-z", "--no-renames", "--ignore-submodules=all")
         out = self.call("status", *options, "--untracked-files=all", "--ignored=traditional", reads=True)
         tree = repo_policy.parse_status(out, repo_policy.unfinished_act(self.folder))._replace(seen=seen)
         if seen is None or not tree.head or tree.upstream:
             return tree
-        # Somebody named the remote by hand, and git does not know that the branch goes there.
+        # The remote was configured by hand, and the branch has no upstream: count the commits here.
         counts = self.call("rev-list", "--left-right", "--count", f"{tree.head}...{seen}", "--", reads=True)
         ahead, behind = map(int, counts.split())
         return tree._replace(upstream=f"{REMOTE_NAME}/{tree.branch}", ahead=ahead, behind=behind)
 
     def stands_as(self, tree: TreeState) -> bool:
-        """Whether the branch and its remote as it was last seen are where that look has found them."""
+        """Return True if the branch, HEAD and remote-tracking branch are still those of this tree state."""
         return (self.branch(), self.head(), self._seen(tree.branch)) == (tree.branch, tree.head, tree.seen)
 
     def _seen(self, branch: str | None) -> str | None:
         return branch and repo_policy.read_ref(self.folder, f"refs/remotes/{REMOTE_NAME}/{branch}")
 
     def log(self, count: int = 20, paths: Sequence[str] = ()) -> tuple[GitCommit, ...]:
-        """The newest commits, the newest first."""
+        """Return the latest commits, newest first."""
         if self.head() is None:
             return ()
         options = (
@@ -302,32 +304,32 @@ class Repository:
         return repo_policy.parse_commits(out)
 
     def diff(self, paths: Sequence[str] = ()) -> str:
-        """How the tree differs from the last commit, as a patch."""
+        """Return the differences between the working tree and the last commit, as a patch."""
         options = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--ignore-submodules=all")
         out = self.call("diff", *options, "HEAD", "--", *map(repo_policy.check_store_path, paths), reads=True)
         return out.decode(errors="replace")
 
     def content(self, path: str, commit: str = "HEAD") -> bytes | None:
-        """A file as a commit has it."""
+        """Return a file's content in a commit, or None if it is not in the commit."""
         if commit != "HEAD":
             repo_policy.check_commit_id(commit)
         done = self._done("cat-file", "blob", f"{commit}:{repo_policy.check_store_path(path)}", reads=True)
         return done.out if done.status == 0 else None
 
     def top(self, commit: str) -> list[str]:
-        """The names at the top of a commit, folders with a slash."""
+        """Return the top-level names in a commit; folders end with a slash."""
         out = os.fsdecode(self.call("ls-tree", "-z", repo_policy.check_commit_id(commit), reads=True))
         entries = [entry.partition("\t") for entry in out.split("\0") if entry]
         return [name + ("/" if facts.split(" ")[1] == "tree" else "") for facts, _, name in entries]
 
     def branches(self, below: str) -> dict[str, str]:
-        """The branches below refs/heads or refs/remotes/NAME with their commits."""
+        """Return the branches below refs/heads or refs/remotes/NAME and their commits."""
         out = self.call("for-each-ref", "--format=%(objectname) %(refname)", below, reads=True)
         pairs = [line.partition(" ") for line in os.fsdecode(out).splitlines()]
         return {name: commit for commit, _, name in pairs if not name.endswith("/HEAD")}
 
     def fsck(self) -> tuple[str, ...]:
-        """What is wrong with the repository's objects and branches; nothing when all is well."""
+        """Return the problems reported by git fsck; empty if there are none."""
         done = self._done("fsck", "--full", "--no-dangling", "--no-progress", reads=True)
         if done.status == 0:
             return ()
@@ -335,17 +337,17 @@ class Repository:
         return tuple(filter(None, lines)) or (f"git fsck ended with {done.status}",)
 
     def _differences(self, old: str | None, new: str) -> dict[str, str]:
-        """Path and blob (all zeroes: gone) of each file in which two trees differ."""
+        """Return path and new blob ID (all zeros if deleted) of each file that differs between two trees."""
         if old is None:
             return repo_policy.parse_tree(self.call("ls-tree", "-r", "-z", new, reads=True))
         return repo_policy.parse_diff(
             self.call("diff-tree", "-r", "-z", "--no-renames", old, new, reads=True)
         )
 
-    # Calling
+    # Running git
 
     def config(self) -> repo_policy.GitConfig:
-        """The settings, judged again whenever the store's own have changed; an unsafe store raises."""
+        """Return the settings, checked again when .git/config has changed. Raise an error if the store is unsafe."""
         found = repo_policy.check_git_folder(self.root)
         mark = found and (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
         if mark != self._judged:
@@ -366,7 +368,7 @@ class Repository:
         seconds: float = LOCAL_TIMEOUT,
         also: Mapping[str, str] | None = None,
     ) -> bytes:
-        """What git says to a verb that must succeed."""
+        """Run git and return its output. Raise an error if it fails."""
         done = self._done(*arguments, data=data, reads=reads, seconds=seconds, also=also, keep=self.keep)
         if done.status != 0:
             raise self._failure(arguments, done)
@@ -394,7 +396,7 @@ class Repository:
         return run_command(command, self.root, environ, data=data, seconds=seconds, keep=keep)
 
     def _plain(self, *arguments: str, seconds: float = LOCAL_TIMEOUT) -> None:
-        """A verb that makes a repository, and so has none yet."""
+        """Run a git command that creates a repository."""
         done = run_command((self._program, *arguments), self.root, self._environ, seconds=seconds)
         if done.status != 0:
             raise self._failure(arguments, done)
@@ -413,7 +415,7 @@ class Repository:
 
 
 def _is_disk_full(folder: str) -> bool:
-    """Whether there is hardly any room: git often says only that it could not write."""
+    """Return True if the disk is nearly full. Git often reports only that it could not write."""
     if not hasattr(os, "statvfs"):
         return False
     room = os.statvfs(folder)
@@ -426,7 +428,7 @@ PUSH_TIMEOUT = 60.0
 CLONE_TIMEOUT = 600.0
 
 FALLBACK_IDENTITY = ("ai-kb", "ai-kb@localhost")
-"""Who commits on a machine where git does not know its user."""
+"""Name and address for commits if git has no user configured."""
 
 
 class GitIdentity(NamedTuple):
@@ -437,7 +439,7 @@ class GitIdentity(NamedTuple):
 class FetchResult(NamedTuple):
     reached: bool
     problem: str = ""
-    is_silent: bool = False  # it took long to fail
+    is_silent: bool = False  # it failed only after a long wait
 
 
 class PushResult(NamedTuple):
@@ -446,12 +448,12 @@ class PushResult(NamedTuple):
 
 
 class Git(Repository):
-    """One store, to read and to write."""
+    """A git repository that holds a store, with write operations."""
 
-    # Beginning
+    # Creating
 
     def init(self, branch: str = DEFAULT_BRANCH) -> None:
-        """Make a repository, unless there is one."""
+        """Create the repository if it does not exist."""
         repo_policy.check_branch(branch)
         if self.is_repository():
             return
@@ -469,9 +471,9 @@ class Git(Repository):
         seconds: float = CLONE_TIMEOUT,
         check: "Callable[[Git], None] | None" = None,
     ) -> "Git":
-        """Fetch a store into a new folder. The folder is there when all of it is, and not before.
+        """Clone a store into a new folder. The folder is created atomically, once the clone is complete.
 
-        `check` sees the repository before any file is written, and may raise."""
+        `check` is called before any file is checked out, and may raise an error."""
         folder = os.path.abspath(folder)
         url = repo_policy.absolute_url(url)
         repo_policy.check_url(url, folder)
@@ -496,7 +498,7 @@ class Git(Repository):
                     url=repo_policy.mask_urls(url), problem=failure.facts["problem"]
                 ) from failure
             git.call("config", "core.symlinks", "false")
-            if git.head() is None:  # the remote's own HEAD names a branch that nobody pushed: many say master
+            if git.head() is None:  # the remote's HEAD names a branch that was never pushed, often master
                 git.call("symbolic-ref", "HEAD", f"refs/heads/{DEFAULT_BRANCH}")
                 git.set_remote(url)
                 git.follow_the_only_branch()
@@ -518,7 +520,7 @@ class Git(Repository):
         return cls(folder, environ)
 
     def follow_the_only_branch(self) -> None:
-        """Let a store without a commit use the branch that the remote has, if it has one and not ours."""
+        """If this store has no commit and the remote has a single branch, switch to that branch."""
         names = [
             name.removeprefix(f"refs/remotes/{REMOTE_NAME}/")
             for name in self.branches(f"refs/remotes/{REMOTE_NAME}")
@@ -543,9 +545,10 @@ class Git(Repository):
         raise StoreOccupied(path=folder, told=repo_policy.shorten_paths(names), remedy=remedy)
 
     def look_into(self, url: str, seconds: float = CLONE_TIMEOUT) -> bool:
-        """Fetch the newest commits of a remote into this repository, which is a passing one. False: not reached.
+        """Fetch the latest commits of a remote into this temporary repository. Return False if it is unreachable.
 
-        Fetched is our branch if there is one, else all of them: a remote that another program uses may be large."""
+        Only the default branch is fetched if it exists, else up to 20 branches, with depth 1: the remote may turn out
+        to be a large repository used for something else."""
         self.init()
         self.set_remote(url)
         serving = self._serving(url, "upload-pack")
@@ -565,7 +568,7 @@ class Git(Repository):
         return True
 
     def set_remote(self, url: str) -> None:
-        """Say where the store is pushed to, in place of what was said before."""
+        """Set the URL of the remote, replacing the current one."""
         repo_policy.check_url(url, self.root)
         branch = self.branch() or DEFAULT_BRANCH
         for key, value in (
@@ -579,7 +582,7 @@ class Git(Repository):
     # The remote
 
     def fetch(self, seconds: float = FETCH_TIMEOUT) -> FetchResult:
-        """Learn what the remote has. The tree stays as it is, and being offline is no error."""
+        """Fetch from the remote without changing the working tree. Failing to reach it is not an error."""
         url = self.remote()
         if url is None:
             return FetchResult(False, "there is no remote")
@@ -592,7 +595,7 @@ class Git(Repository):
         return FetchResult(True) if done.status == 0 else FetchResult(False, self._told(done))
 
     def fast_forward(self) -> bool:
-        """Bring the branch to where the remote has been seen, if nothing is lost by it. Whether it moved."""
+        """Fast-forward to the last fetched commit if no local change is lost. Return True if the branch moved."""
         branch, head = self.branch(), self.head()
         if branch is None:
             raise InvalidArgument(name="branch", problem="none is checked out; `git switch main` does")
@@ -617,7 +620,7 @@ class Git(Repository):
         return True
 
     def push(self, seconds: float = PUSH_TIMEOUT) -> PushResult:
-        """Send the branch to the remote. Never forces; says what came of it and raises nothing for it."""
+        """Push the branch to the remote, never with force. Failures are returned, not raised."""
         url, branch = self.remote(), self.branch()
         if url is None or branch is None or self.head() is None:
             return PushResult(
@@ -629,7 +632,7 @@ class Git(Repository):
         done = self._done("push", *options, *serving, "--", REMOTE_NAME, f"{ref}:{ref}", seconds=seconds)
         return PushResult(*repo_policy.parse_push(done.status, done.out, self._told(done)))
 
-    # Writing, under the store's lock
+    # Writing; the caller holds the store's lock
 
     def commit(
         self,
@@ -639,10 +642,10 @@ class Git(Repository):
         when: float | None = None,
         expected: Mapping[str, bytes | None] | None = None,
     ) -> str:
-        """Commit these files as they are on the disk, gone ones as gone, and nothing else; the commit's id.
+        """Commit exactly these files as they are on disk (missing ones as deleted) and return the commit ID.
 
-        `expected` are bytes that were judged (None: there was no file): a file that holds others by now is not
-        committed (FileChanged). When nothing differs, the id is that of the last commit.
+        `expected` holds the content that was checked (None: no file). Raise FileChanged if a file has other content
+        by now. If nothing differs, return the ID of the last commit.
         """
         branch, parent = self.branch(), self.head()
         begun = os.stat(self.folder).st_mtime_ns
@@ -675,21 +678,21 @@ class Git(Repository):
         return new
 
     def _check_same(self, tree: str, commit: str) -> None:
-        """Where no difference was told there is none: git says nothing of what it could not hand to us."""
+        """Verify an empty diff by comparing tree IDs: git may report no difference if its output got lost."""
         if tree != self.call("rev-parse", f"{commit}^{{tree}}", reads=True).decode().strip():
             raise GitFailed(
                 verb="diff-tree", path=self.root, problem="it told of no difference where there is one"
             )
 
     def restore(self, paths: Sequence[str]) -> None:
-        """Make these files what the last commit has, on the disk and in the index; those it has not vanish."""
+        """Reset these files to the last commit, on disk and in the index. Delete files that are not in it."""
         wanted = [repo_policy.check_tracked_path(path) for path in paths]
         if not wanted:
             return
         known = self._committed(wanted)
         kept = [path for path in wanted if path in known]
         gone = [path for path in wanted if path not in known]
-        for path in gone:  # first of all: where a disk is full, what follows needs the room
+        for path in gone:  # delete first: on a full disk, the following steps need the space
             self._remove(path)
         staged = self.call("ls-files", "-z", "--", *gone, reads=True) if gone else b""
         if staged:
@@ -701,10 +704,10 @@ class Git(Repository):
     def changing(
         self, paths: Sequence[str], writes: Mapping[str, bytes | None] | None = None
     ) -> Iterator[None]:
-        """Change these files, or nothing: a failure puts them back at once, a kill when the lock is next taken.
+        """Change these files atomically: restore them on an error, or after a kill when the lock is next taken.
 
-        `writes` is what will stand in some of them (None: nothing): one of those that holds something else by then is
-        somebody's, and stays. The others belong to the change until its end."""
+        `writes` gives the new content of some of the files (None: deleted). If one of these has other content when it
+        would be restored, another program has changed it, and it is kept. All other files are restored."""
         wanted = [repo_policy.check_tracked_path(path) for path in paths]
         repo_policy.check_git_folder(self.root)
         around = state.begin_journal(self.ours, wanted, writes or {})
@@ -718,9 +721,10 @@ class Git(Repository):
         state.end_journal(self.ours, around)
 
     def _still_ours(self, note: state.JournalEntries) -> list[str]:
-        """The files of a change that hold what it wrote into them, or what is not known beforehand.
+        """Return the files that may be restored: their content is what the journal recorded, or it recorded none.
 
-        A new one that is gone may be one that we were putting back, and it may be left in the index."""
+        Missing files that are not in the last commit are included: a restore may have been interrupted after deleting
+        them, before it removed them from the index."""
         found, missing = [], []
         for path, written in note.items():
             try:
@@ -736,14 +740,14 @@ class Git(Repository):
         return [*found, *(path for path in missing if path not in known)]
 
     def _committed(self, paths: Sequence[str]) -> set[str]:
-        """Which of these files the last commit has."""
+        """Return those of the files that are in the last commit."""
         if not paths or self.head() is None:
             return set()
         out = self.call("ls-tree", "-r", "-z", "--name-only", "HEAD", "--", *paths, reads=True)
         return set(os.fsdecode(out).split("\0"))
 
     def recover(self) -> tuple[str, ...]:
-        """Put back what a killed process was changing; which files. Done whenever the lock is taken."""
+        """Restore the files that a killed process was changing and return them. Called when the lock is taken."""
         note = state.read_journal(self.ours)
         paths = self._still_ours(note)
         if paths:
@@ -753,7 +757,7 @@ class Git(Repository):
         return tuple(paths)
 
     def tidy(self) -> None:
-        """Pack what has piled up, if much has."""
+        """Run git gc if at least 2000 loose objects have accumulated."""
         self.call("-c", "gc.auto=2000", "gc", "--auto", "--quiet", seconds=LOCAL_TIMEOUT * 5)
 
     def _serving(self, url: str, verb: str) -> tuple[str, ...]:
@@ -777,13 +781,13 @@ class Git(Repository):
 
     @property
     def knows_the_person(self) -> bool:
-        """Return whether git has a name and an address for commits; without, git itself refuses to commit."""
+        """True if a name and an address for commits are configured. Without them, plain git refuses to commit."""
         given = (self._environ.get("GIT_COMMITTER_NAME"), self._environ.get("GIT_COMMITTER_EMAIL"))
         known = (self._config.name, self._config.email)
         return all(one or other for one, other in zip(given, known, strict=True))
 
     def _who(self, author: GitIdentity | None, when: float | None) -> dict[str, str]:
-        """The identity of a commit: the person's, as git knows it, else a neutral one."""
+        """Return the identity variables for a commit: the configured user, else FALLBACK_IDENTITY."""
         who: dict[str, str] = {}
         for role in ("AUTHOR", "COMMITTER"):
             known = (self._config.name, self._config.email)
@@ -807,7 +811,7 @@ class Git(Repository):
 
     def _remove(self, path: str) -> None:
         full = os.path.join(self.root, path)
-        if repo_policy.is_within(os.path.dirname(full), self.root):  # not through a link
+        if repo_policy.is_within(os.path.dirname(full), self.root):  # do not delete through a symlink
             with translate_os_errors(full):
                 try:
                     os.unlink(full)

@@ -1,4 +1,4 @@
-"""Status and health checks of a store, and what is due for curation. Changes nothing."""
+"""Status, health checks and the curation report of a store. None of them changes a node."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,16 +16,16 @@ from quaid.model import claims, dates
 from quaid.model.plain_text import count_noun
 
 FIRST_CURATION, CURATION_INTERVAL = 150, 50
-"""Curation is due at so many nodes, and whenever so many more were added since the last time."""
+"""Curation is first due at FIRST_CURATION nodes, then after every CURATION_INTERVAL new ones."""
 
 CURATION_BATCH = 25
-"""Nodes that one pass looks through: those that were longest not looked at."""
+"""Number of nodes reviewed in one pass, starting with those reviewed least recently."""
 
 UNTOUCHED_DAYS = 365
 BROAD_CHARACTERS, BROAD_HEADINGS = 6_000, 6
 LARGE_RAW_FILE = 256 * 1024
 MAX_NODES_PER_WORD, MIN_SHARED_WORDS = 40, 2
-"""Words that more nodes have do not make two of them alike; so many others must be shared."""
+"""Duplicates must share MIN_SHARED_WORDS words; words found in more than MAX_NODES_PER_WORD nodes are not counted."""
 
 
 class DuplicatePair(NamedTuple):
@@ -37,39 +37,39 @@ class DuplicatePair(NamedTuple):
 class SupersededNode(NamedTuple):
     node: Node
     by: tuple[Node, ...]
-    """Nodes that took its place."""
+    """Nodes that supersede it."""
     linked_from: tuple[Node, ...]
-    """Current nodes that link to it, other than as what they superseded or contradict."""
+    """Current nodes that link to it with a relation other than SUPERSEDES or CONTRADICTS."""
 
 
 class CurationReport(NamedTuple):
-    """Paths, nodes and pairs, by what may be wrong with them."""
+    """Nodes, pairs of nodes and raw files to review, grouped by kind of problem."""
 
     duplicates: tuple[DuplicatePair, ...]
     orphans: tuple[Node, ...]
-    """Nothing links to them, and they link to nothing."""
+    """Nodes without links in either direction."""
     contested: tuple[Node, ...]
     superseded: tuple[SupersededNode, ...]
     broad: tuple[Node, ...]
     untouched: tuple[Node, ...]
     raw_unused: tuple[str, ...]
-    """No node names them as its source."""
+    """Captures that no node names as its source."""
     raw_large: tuple[str, ...]
     batch: tuple[Node, ...]
-    """The next to look through."""
+    """The nodes to review next."""
 
 
 class CurationDue(NamedTuple):
     is_due: bool
     nodes: int
     new: int
-    """Nodes since the last pass."""
+    """Number of nodes added since the last pass."""
     last: str
-    """The day of the last pass; nothing: there was none."""
+    """Date of the last pass; empty if there was none."""
 
 
 def check_curation(nodes: Sequence[Node]) -> CurationDue:
-    """Whether it is time: at the first many nodes, and after every many more."""
+    """Return whether curation is due, with the counts that decide it."""
     last = max((node.last_curated for node in nodes), default="")
     new = sum(1 for node in nodes if not node.last_curated and node.created >= last) if last else len(nodes)
     return CurationDue(
@@ -78,7 +78,7 @@ def check_curation(nodes: Sequence[Node]) -> CurationDue:
 
 
 def curation_report(catalog: Catalog, today: str, days: int = UNTOUCHED_DAYS) -> CurationReport:
-    """Everything that a person might want to merge, split, mend or let go."""
+    """Return the nodes and captures that may have to be merged, split, corrected or deleted."""
     nodes = list(catalog.nodes)
     by_id = {id: node for node in nodes for id in (node.id, *node.inner)}
     linked: dict[str, list[Node]] = {}
@@ -106,7 +106,7 @@ def curation_report(catalog: Catalog, today: str, days: int = UNTOUCHED_DAYS) ->
 
 
 def _unused_captures(catalog: Catalog, raw: Sequence[str], sources: set[str]) -> tuple[str, ...]:
-    """Captures that no node names. A whole file belongs to the stub that names it, and is judged with that."""
+    """Return captures that no node names as its source. Complete files are left out if a stub refers to them."""
     unnamed = [path for path in raw if not _is_named_source(path, sources)]
     if any(path.startswith(f"{layout.RAW_FILES_FOLDER}/") for path in unnamed):
         stubs = (path for path in raw if path.endswith(layout.NODE_ENDING) and path.count("/") == 1)
@@ -120,7 +120,7 @@ def _is_named_source(path: str, sources: Iterable[str]) -> bool:
 
 
 def _superseded_node(old: Node, linking: Sequence[Node]) -> SupersededNode:
-    """Return an old node, what took its place, and which nodes still rely on it."""
+    """Return a superseded node with the nodes that supersede it and the current nodes that still link to it."""
     ids = {old.id, *old.inner}
     by, relying = [], []
     for node in dict.fromkeys(linking):
@@ -141,7 +141,7 @@ def _is_broad(catalog: Catalog, node: Node) -> bool:
 
 
 def _find_duplicates(nodes: Sequence[Node]) -> tuple[DuplicatePair, ...]:
-    """Pairs that say the same: each node is compared with those behind it that share some of its rarer words."""
+    """Return pairs that say the same. Only nodes that share some of their rarer words are compared."""
     current = [node for node in nodes if node.status != "superseded"]
     holding: dict[str, list[int]] = {}
     said = []
@@ -168,12 +168,12 @@ LARGE_RAW_TOTAL = 50 * 1024 * 1024
 
 
 def store_status(git: Git) -> KbStatus:
-    """A glance."""
+    """Return the status of a store."""
     return status_and_facts(git)[0]
 
 
 def status_and_facts(git: Git) -> tuple[KbStatus, NudgeFacts]:
-    """A glance, and what of it is worth a word to whoever begins a session."""
+    """Return the status of a store, and the facts for the line shown at the start of a session."""
     tree = git.state()
     noted = state.read_state(git.root)
     catalog = catalogs.load_catalog(git.root, git.ours)
@@ -216,7 +216,7 @@ def status_and_facts(git: Git) -> tuple[KbStatus, NudgeFacts]:
 
 
 def _fetch_problem(git: Git, noted: StoreState) -> str:
-    """Why the last fetch failed, and when; a remote that was silent is not waited for by every writer."""
+    """Return why and when the last fetch failed; empty if it succeeded."""
     if git.remote() is None or noted.fetch is None or noted.fetch.outcome == "reached":
         return ""
     told = f"{noted.fetch.problem or 'not reached'} ({noted.fetch.at})"
@@ -228,9 +228,9 @@ def _fetch_problem(git: Git, noted: StoreState) -> str:
 
 
 def _unpushed_commits(git: Git, tree: TreeState) -> int:
-    """Commits that are only here; all of them as long as the remote has never been seen.
+    """Return the number of commits not on the remote; up to 1000 if nothing was ever fetched from it.
 
-    Without a branch, as in the middle of a rebase, there is nothing to compare."""
+    Without a branch, for example during a rebase, there is nothing to compare, and the result is 0."""
     if git.remote() is None or tree.head is None or tree.branch is None:
         return 0
     return tree.ahead if tree.upstream is not None else len(git.log(1000))
@@ -239,7 +239,7 @@ def _unpushed_commits(git: Git, tree: TreeState) -> int:
 def check_store(
     git: Git, environ: Mapping[str, str], home: str, platform: str, *, now: str, seconds: float = 5.0
 ) -> list[KbCheck]:
-    """Everything that can be wrong with the store and with this machine's part in it."""
+    """Run all checks of the store and of its setup on this machine."""
     checks = [KbCheck("repository", True, git.root)]
     found = store_status(git)
     noted = state.read_state(git.root)
@@ -291,7 +291,7 @@ OPTIONAL_PROGRAMS = (
 
 
 def _check_timer(git: Git, found: KbStatus, environ: Mapping[str, str], home: str, platform: str) -> KbCheck:
-    """Whether something pushes the store by itself, and this one."""
+    """Check whether an active timer pushes this store."""
     if not found.remote:
         return KbCheck("timer", True, "not needed without a remote", missing=True)
     timer = setup.find_timer(git.root, environ, home, platform)
@@ -306,7 +306,7 @@ def _check_timer(git: Git, found: KbStatus, environ: Mapping[str, str], home: st
 
 
 def _check_org_roam(git: Git, environ: Mapping[str, str]) -> KbCheck:
-    """Whether Emacs can build its index of the nodes; built where nobody looks, unless it is there already."""
+    """Check whether org-roam can index the nodes, with a temporary database unless an up-to-date one exists."""
     import tempfile
 
     kept = os.path.join(git.ours, setup.ORG_ROAM_DATABASE)
@@ -360,7 +360,7 @@ def _check_tree(found: KbStatus) -> KbCheck:
 def _check_remote(
     git: Git, found: KbStatus, environ: Mapping[str, str], now: str, seconds: float
 ) -> list[KbCheck]:
-    """Whether the remote answers, and whether others can read it."""
+    """Check whether the remote responds and whether it is private."""
     if not found.remote:
         remedy = "`ai-kb init --remote URL` names a private one; without it this disk is the only copy"
         return [KbCheck("remote", True, f"none. {remedy}", missing=True)]
@@ -385,7 +385,7 @@ def _check_remote(
 
 
 def _check_push(found: KbStatus, noted: StoreState, is_known: bool) -> KbCheck:
-    """Whether the remote has everything. `is_known`: git has a name and an address for commits."""
+    """Check whether all commits are pushed. `is_known`: git has a name and an address for commits."""
     if found.remote and not found.branch:
         return KbCheck("push", True, "cannot be known while no branch is checked out", missing=True)
     if found.diverged:

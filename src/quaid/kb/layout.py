@@ -1,7 +1,7 @@
-"""Where a knowledge base is, which of its files is what, and the records that its commands return.
+"""File layout of a knowledge base (called a store here), reading its files, and the records its commands return.
 
-Nodes are org files outside raw/ and hidden folders, index*.org is generated, AGENT_CONTRACT.org holds the rules for
-agents. Files are opened from a folder handle, and no link is followed.
+Nodes are .org files outside raw/ and hidden folders. index*.org files are generated, and AGENT_CONTRACT.org holds the
+rules for agents. Files are opened relative to a folder descriptor, and symlinks are not followed.
 """
 
 import errno
@@ -19,16 +19,16 @@ INDEX_PREFIX = "index"
 NODE_ENDING = ".org"
 
 OWN_FOLDER = "ai-kb"
-"""The folder in .git with the lock, the state and the journal: never committed, never pushed."""
+"""Folder inside .git for the lock, the state and the journal. Git never commits or pushes it."""
 
 NO_FOLLOW_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 MISSING_ERRNOS = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
-"""What the system says of a path on which something is missing, or a link by now."""
+"""Error numbers raised when part of a path is missing or has become a symlink."""
 
 
 class FileStat(NamedTuple):
-    """What a look at a file's entry tells without reading it."""
+    """The stat fields that are compared to detect a changed file."""
 
     mtime_ns: int
     ctime_ns: int
@@ -42,7 +42,7 @@ class StoreFile(NamedTuple):
 
 
 def default_store_root(environ: Mapping[str, str], home: str) -> str:
-    """The store of this person: AI_KB_DIR, else ai-kb where the system wants data to be."""
+    """Return the default path of the store: $AI_KB_DIR, else ai-kb in the XDG data folder."""
     if environ.get("AI_KB_DIR"):
         return environ["AI_KB_DIR"]
     data = environ.get("XDG_DATA_HOME", "")
@@ -50,7 +50,7 @@ def default_store_root(environ: Mapping[str, str], home: str) -> str:
 
 
 def require_git_folder(root: str) -> str:
-    """The folder of git inside a store; an error where there is no store."""
+    """Return the path of the store's .git folder. Raise StoreMissing if it does not exist."""
     folder = os.path.join(root, ".git")
     if not os.path.isdir(folder):
         raise StoreMissing(path=root)
@@ -76,18 +76,18 @@ def is_node_file(path: str) -> bool:
 
 
 def is_skipped_file(path: str) -> bool:
-    """Hidden files, and what editors leave behind: .#a.org, #a.org#, a.org~."""
+    """Return True for hidden files and for editor backups and lock files: .#a.org, #a.org#, a.org~."""
     name = path.rpartition("/")[2]
     return name.startswith("#") or name.endswith("~") or any(part.startswith(".") for part in path.split("/"))
 
 
 def is_store_file(path: str) -> bool:
-    """Whether a file belongs to the knowledge base at all."""
+    """Return True if the file is part of the knowledge base: an .org file or anything in raw/, unless skipped."""
     return not is_skipped_file(path) and (path.endswith(NODE_ENDING) or is_raw_file(path))
 
 
 def walk_store(root: str) -> list[StoreFile]:
-    """Every file of the knowledge base, in the order of their paths."""
+    """Return all files of the knowledge base, sorted by path."""
     found: list[StoreFile] = []
     handle = _open_root(root)
     try:
@@ -107,7 +107,7 @@ def _walk_entries(handle: int, below: str, found: list[StoreFile]) -> None:
                 continue
             if entry.is_dir(follow_symlinks=False):
                 _walk_folder(handle, name, f"{below}{name}/", found)
-            elif (  # is_ours, of which half is known here: a look at thousands of files must be quick
+            elif (  # is_store_file() inlined, without the checks already done: this runs for thousands of files
                 (is_captured or name.endswith(NODE_ENDING))
                 and name[0] != "#"
                 and name[-1] != "~"
@@ -115,7 +115,7 @@ def _walk_entries(handle: int, below: str, found: list[StoreFile]) -> None:
             ):
                 try:
                     told = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:  # it went away while we looked
+                except FileNotFoundError:  # deleted since scandir() listed it
                     continue
                 looks = FileStat(told.st_mtime_ns, told.st_ctime_ns, told.st_size, told.st_ino)
                 found.append(StoreFile(below + name, looks))
@@ -125,7 +125,7 @@ def _walk_folder(above: int, name: str, below: str, found: list[StoreFile]) -> N
     try:
         handle = os.open(name, FOLDER_FLAGS, dir_fd=above)
     except OSError as error:
-        if error.errno in MISSING_ERRNOS:  # gone, or another thing by now
+        if error.errno in MISSING_ERRNOS:  # deleted or replaced since scandir() listed it
             return
         raise
     try:
@@ -135,7 +135,7 @@ def _walk_folder(above: int, name: str, below: str, found: list[StoreFile]) -> N
 
 
 def stat_file(root: str, path: str) -> FileStat | None:
-    """What one file looks like; None where there is no plain file of the knowledge base."""
+    """Return the stat fields of a file, or None if it is missing, not a regular file or not part of the store."""
     try:
         with OpenStore(root) as store:
             found = store.stat(path)
@@ -149,13 +149,13 @@ def stat_file(root: str, path: str) -> FileStat | None:
 
 
 def read_file(root: str, path: str, limit: int | None = None) -> bytes:
-    """The bytes of a file, which is no link and below none; those of a longer one up to the limit."""
+    """Return the content of a file, up to limit bytes. Fail if any part of the path is a symlink."""
     with OpenStore(root) as store:
         return store.read(path, limit)
 
 
 class OpenStore:
-    """A store that is opened once to read many of its files."""
+    """An open descriptor of the store's folder, for reading many files."""
 
     def __init__(self, root: str) -> None:
         self._handle = _open_root(root)
@@ -167,22 +167,22 @@ class OpenStore:
         os.close(self._handle)
 
     def stat(self, path: str) -> os.stat_result:
-        """How a file is, or the link that stands in its place."""
+        """Return the result of lstat() for a file."""
         found: os.stat_result
         found = self._at(path, lambda name, folder: os.stat(name, dir_fd=folder, follow_symlinks=False))
         return found
 
     def read(self, path: str, limit: int | None = None) -> bytes:
-        """The bytes of a file, which is no link and below none; those of a longer one up to the limit."""
+        """Return the content of a file, up to limit bytes. Fail if any part of the path is a symlink."""
         handle = self._at(
             path, lambda name, folder: os.open(name, os.O_RDONLY | NO_FOLLOW_FLAGS, dir_fd=folder)
         )
         try:
             size = os.fstat(handle).st_size
-            # Asked for as much as there is: a buffer of the size of the limit would cost more than the reading.
+            # Request only as much as the file holds: allocating a buffer of limit bytes costs more than the read.
             left = size + 1 if limit is None else min(size + 1, limit)
             data = os.read(handle, left)
-            if len(data) == size:  # it has no more, though it was asked for
+            if len(data) == size:  # one byte more was requested, so this is the end of the file
                 return data
             parts = [data]
             while parts[-1] and (limit is None or sum(map(len, parts)) < limit):
@@ -192,7 +192,7 @@ class OpenStore:
             os.close(handle)
 
     def _at(self, path: str, act: Callable[[str, int], Any]) -> Any:
-        """Do something with a name in its folder, to which one goes step by step from the store."""
+        """Call act(name, folder descriptor) after opening each parent folder without following symlinks."""
         *above, name = path.split("/")
         folder = self._handle
         try:
@@ -208,7 +208,7 @@ class OpenStore:
 
 
 def _open_root(root: str) -> int:
-    """A handle of the store, to be closed. It may be a link itself: the person named it."""
+    """Return an open descriptor of the store's folder. The root itself may be a symlink, since the user chose it."""
     return os.open(root, FOLDER_FLAGS & ~getattr(os, "O_NOFOLLOW", 0))
 
 
@@ -218,26 +218,26 @@ class KbStatus(NamedTuple):
     contested: int
     branch: str
     remote: str
-    """Without secrets; nothing: there is none."""
+    """URL without credentials; empty if no remote is configured."""
     ahead: int
-    """Commits that the remote does not have."""
+    """Number of commits that the remote does not have."""
     behind: int
     uncommitted: tuple[str, ...]
     push_problem: str
-    """Why the last push failed; nothing: it did not."""
+    """Why the last push failed; empty if it succeeded."""
     diverged: bool
     indexed_at: str
     raw_bytes: int
     secrets: int
-    """As far as lint has looked."""
+    """Number of secrets found by lint in the files checked so far."""
     curation_due: bool
     nudge: str
-    """One line for whoever begins a session; nothing when all is well."""
+    """One line to show at the start of a session; empty if there is nothing to do."""
     unfinished: str = ""
-    """A merge, rebase, cherry-pick, revert or bisect that was begun; nothing: none."""
+    """The merge, rebase, cherry-pick, revert or bisect in progress; empty if there is none."""
     conflicted: tuple[str, ...] = ()
     remote_problem: str = ""
-    """Why the remote was not reached when it was last asked; nothing: it was."""
+    """Why the last attempt to reach the remote failed; empty if it succeeded."""
 
 
 class KbCheck(NamedTuple):
@@ -246,28 +246,28 @@ class KbCheck(NamedTuple):
     told: str
     remedy: str = ""
     missing: bool = False
-    """Something optional that is not there, or that cannot be known: neither fine nor wrong."""
+    """An optional part is absent or cannot be checked: neither a pass nor a failure."""
 
 
 class KbInitReport(NamedTuple):
     root: str
     created: bool
-    """False: there was a repository already."""
+    """False if the repository existed already."""
     files: tuple[str, ...]
-    """Files that were written now."""
+    """Files written by this run."""
     remote: str
-    """Without secrets."""
+    """URL without credentials."""
     commit: str
 
 
 class KbTimerReport(NamedTuple):
-    """What was done, and what is left for the person."""
+    """The result of installing the timer, and the steps left for the user."""
 
     kind: str  # systemd, launchd or cron
-    written: tuple[str, ...]  # files that are new or changed
+    written: tuple[str, ...]  # new or changed files
     unchanged: tuple[str, ...]
     enabled: bool
-    to_run: tuple[str, ...]  # commands to type, or the line to put into a crontab
+    to_run: tuple[str, ...]  # commands for the user to run, or the line to add to the crontab
     problem: str = ""
 
 

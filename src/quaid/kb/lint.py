@@ -1,7 +1,7 @@
-"""Lint a knowledge base: the findings, fatal or of style, that are checked before every commit.
+"""Lint a knowledge base. Fatal findings stop a commit, style findings do not.
 
-Findings of one file are cached with its hash; findings across files (ids, links, the index) are computed each time. A
-secret scan that fails is a fatal finding.
+Findings in one file are cached with its digest; findings across files (IDs, links, the index) are computed each time.
+If the secret scan fails, that is a fatal finding.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from quaid.kb.node import Node
 from quaid.model import dates, secrets
 
 RULES_VERSION = "4"
-"""Rises with every change of a rule: what was judged by other rules is judged again."""
+"""Raise it with every change of a rule, so that files are checked again."""
 
 # Codes that do not stop a commit.
 STYLE_CODES = frozenset(
@@ -36,7 +36,7 @@ REMEDIES = {
     "too-many-marks": "divide the file",
 }
 MAX_FINDINGS = 1_000
-"""Findings of one kind in one file."""
+"""Maximum number of findings of one kind per file."""
 
 
 class LintFinding(NamedTuple):
@@ -52,7 +52,7 @@ class LintFinding(NamedTuple):
 
 
 def lint_store(catalog: Catalog, folder: str) -> list[LintFinding]:
-    """Everything, the fatal findings first. What was judged newly is remembered in `folder`."""
+    """Return all findings, fatal ones first. New results are cached in `folder`."""
     before = catalog.files.copy()
     of_index = list(lint_index(catalog))
     findings = [*lint_files(catalog), *of_index]
@@ -64,12 +64,12 @@ def lint_store(catalog: Catalog, folder: str) -> list[LintFinding]:
 
 
 def lint_files(catalog: Catalog) -> list[LintFinding]:
-    """Everything but the index."""
+    """Return all findings except those about the index."""
     return [*_cached_findings(catalog), *lint_across_files(catalog.nodes)]
 
 
 def file_checker() -> FileChecker:
-    """Who judges each file while it is looked at: no file is read or parsed twice."""
+    """Return the checker to use while loading the catalog, so that each file is read and parsed only once."""
     return FileChecker(f"{RULES_VERSION}.{secrets.RULES_VERSION}", TRANSIENT_CODES, check_file)
 
 
@@ -89,11 +89,11 @@ def _cached_findings(catalog: Catalog) -> Iterator[LintFinding]:
             yield LintFinding(path, line, code, message, remedy)
 
 
-# One file
+# Single files
 
 
 def check_file(path: str, data: bytes | None, read: nodes.ParsedNode | None) -> catalogs.CachedFindings:
-    """What the bytes of one file say, as they are remembered."""
+    """Check the content of one file and return the findings in the form in which they are cached."""
     return tuple((each.line, each.code, each.message, each.remedy) for each in _check_bytes(path, data, read))
 
 
@@ -105,7 +105,7 @@ def _check_bytes(path: str, data: bytes | None, read: nodes.ParsedNode | None) -
         problem = f"it is larger than {limit // 1024 // 1024} MB"
         return [LintFinding(path, 1, "too-large", problem, "keep it outside, and name where it is")]
     if layout.is_index_file(path):
-        return []  # its text comes from nodes, which are judged themselves
+        return []  # generated from nodes, which are checked themselves
     found = list(find_secrets(path, data))
     if layout.is_node_file(path):
         found += lint_node(path, data, read)
@@ -113,19 +113,19 @@ def _check_bytes(path: str, data: bytes | None, read: nodes.ParsedNode | None) -
 
 
 def find_secrets(path: str, data: bytes) -> Iterator[LintFinding]:
-    """Secrets in a text; what is no text by its content is passed over."""
+    """Yield the secrets in a file. Binary files are skipped."""
     try:
         if not secrets.is_text_data(data):
             return
         for each in secrets.find_secrets(secrets.decode_data(data))[:MAX_FINDINGS]:
             yield LintFinding(path, each.line, "secret", f"it looks like a secret: {each.kind}", each.remedy)
-    except Exception as error:  # whatever it is: unseen is not clean
+    except Exception as error:  # a file that could not be scanned must not count as clean
         problem = f"the secret scan failed ({type(error).__name__}), and nothing is committed unseen"
         yield LintFinding(path, 1, "scan-failed", problem, "report it, with the file if you may")
 
 
 def lint_node(path: str, data: bytes, read: nodes.ParsedNode | None = None) -> Iterator[LintFinding]:
-    """A node for itself: its org, its drawer, its title. `read`: what was read of these very bytes."""
+    """Check one node: encoding, org syntax, properties, title. `read` is the parsed `data`, if already available."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -224,7 +224,7 @@ def _is_day(value: str) -> bool:
 
 
 def _property_lines(text: str, drawer: tuple[int, int] | None) -> dict[str, int]:
-    """The line of each property; of one that is repeated, the first."""
+    """Return the line number of the first occurrence of each property."""
     lines: dict[str, int] = {}
     for number, name in _property_names(text, drawer):
         lines.setdefault(name, number)
@@ -232,9 +232,9 @@ def _property_lines(text: str, drawer: tuple[int, int] | None) -> dict[str, int]
 
 
 def _repeated_required_lines(text: str, drawer: tuple[int, int] | None) -> set[int]:
-    """Return the lines that repeat a required property: two programs could read two values there.
+    """Return the lines that repeat a required property, because programs may differ in which value they use.
 
-    A second ID has a finding of its own."""
+    A repeated ID is reported as a separate finding."""
     first = _property_lines(text, drawer)
     required = set(nodes.REQUIRED_PROPERTIES) - {"ID"}
     return {
@@ -251,11 +251,11 @@ def _property_names(text: str, drawer: tuple[int, int] | None) -> Iterator[tuple
         yield number, line.strip().partition(":")[2].partition(":")[0].upper()
 
 
-# All together
+# Across files
 
 
 def lint_across_files(every: Iterable[Node]) -> Iterator[LintFinding]:
-    """Ids that stand twice, links to nothing, titles that two nodes have."""
+    """Yield duplicate IDs, broken links, links to merged nodes and duplicate titles."""
     all_nodes = list(every)
     owners: dict[str, str] = {}
     merged: dict[str, Node] = {}
@@ -292,7 +292,7 @@ def lint_across_files(every: Iterable[Node]) -> Iterator[LintFinding]:
 
 
 def lint_index(catalog: Catalog) -> Iterator[LintFinding]:
-    """Whether the index is what the nodes make it."""
+    """Compare the index files with the index generated from the nodes."""
     wanted = catalog.index = catalog.index or nodes.build_index(catalog.nodes)
     there = {path for path in catalog.files if layout.is_index_file(path)}
     remedy = "`ai-kb index` makes it anew"
@@ -317,7 +317,7 @@ def lint_index(catalog: Catalog) -> Iterator[LintFinding]:
 
 
 def index_summary(findings: Iterable[LintFinding]) -> str:
-    """What is wrong with the index, in one line; nothing when it is right."""
+    """Return the first problem of the index in one line; empty if there is none."""
     first = next(iter(findings), None)
     return f"{first.path}: {first.message}; {first.remedy}" if first else ""
 

@@ -1,7 +1,7 @@
 """Nodes as text: parse them from org, write new ones, list them in index.org, and draw them as a graph.
 
-The index names nodes as plain text, never by links, which would count as backlinks. The same nodes give the same
-bytes.
+The index contains no links, only titles and IDs as plain text, because links would count as backlinks. Its output is
+deterministic.
 """
 
 import re
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ROAM_EXCLUDE = "ROAM_EXCLUDE"
 ROAM_LIST_PROPERTIES = ("ROAM_ALIASES", "ROAM_REFS")
-"""Properties whose values are words and strings in quotes, as Emacs reads them."""
+"""Properties whose values Emacs parses as a list of words and quoted strings."""
 
 _QUOTED_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
@@ -30,12 +30,12 @@ class OrgRoamProblem(NamedTuple):
 
 
 def is_roam_excluded(properties: dict[str, str]) -> bool:
-    """Whether org-roam passes over what has these properties."""
+    """Return True if org-roam skips an entry with these properties."""
     return properties.get(ROAM_EXCLUDE, "nil") != "nil"
 
 
 def org_roam_problems(text: str, org: "OrgDocument") -> Iterator[OrgRoamProblem]:
-    """Why org-roam would not have this file, or not as it is."""
+    """Yield the reasons why org-roam would skip this file or read it differently."""
     top = text.count("\n", 0, org.drawer[0]) + 1 if org.drawer else 1
     if is_roam_excluded(org.properties):
         yield OrgRoamProblem(top, "left-out", f":{ROAM_EXCLUDE}: keeps it out of org-roam", "remove it")
@@ -87,7 +87,7 @@ ALLOWED_VALUES: dict[str, tuple[str, ...]] = {
 }
 CURATED_PROPERTY = "LAST_CURATED"
 MERGED_PROPERTY = "MERGED_IDS"
-"""IDs of nodes that were merged into this one: pointers to them lead here."""
+"""Property with the IDs of nodes merged into this one. Pointers with these IDs resolve to this node."""
 
 MAX_SUMMARY_LENGTH = 300
 
@@ -104,7 +104,7 @@ class NodeLink(NamedTuple):
 
     id: str
     relation: str
-    """One of RELATIONS, or nothing."""
+    """One of RELATIONS, or empty."""
     line: int
 
 
@@ -125,10 +125,10 @@ class Node(NamedTuple):
     last_curated: str
     merged: tuple[str, ...]
     inner: tuple[str, ...]
-    """IDs of headings in it, which are nodes of org-roam too."""
+    """IDs of headings in the file, which org-roam treats as nodes too."""
     links: tuple[NodeLink, ...]
     size: int
-    """Characters of the body."""
+    """Length of the body in characters."""
 
     @property
     def type(self) -> str:
@@ -136,7 +136,7 @@ class Node(NamedTuple):
 
     @property
     def pointer(self) -> str:
-        """How the node is named outside of the knowledge base."""
+        """The title and ID, as used to refer to the node from outside the knowledge base."""
         return f"{self.title} ({self.id})"
 
 
@@ -147,7 +147,7 @@ class ParsedNode(NamedTuple):
 
 
 def parse_node(path: str, text: str) -> ParsedNode:
-    """The node that a text makes, however incomplete."""
+    """Parse the text of a node. Missing properties become empty values."""
     parsed = org.parse(text)
     body = text[parsed.body_start :]
     return ParsedNode(_build_node(path, text, parsed, len(body)), body, parsed)
@@ -181,30 +181,30 @@ def _build_node(path: str, text: str, parsed: "org.OrgDocument", size: int) -> N
 
 
 def _link_relation(text: str, at: int) -> str:
-    """The label right before a link."""
+    """Return the relation written directly before the link at this position, or an empty string."""
     found = _RELATION_LABEL.search(text, max(text.rfind("\n", 0, at) + 1, at - 20), at)
     return found[1] if found else ""
 
 
 def parse_day(value: str) -> str:
-    """A day as it is compared: without the brackets of a timestamp."""
+    """Return the date without the brackets and the time of an org timestamp."""
     found = DAY_PATTERN.match(value.strip())
     return found[1] if found else value.strip()
 
 
 def parse_projects(value: str) -> tuple[str, ...]:
-    """The slugs of `:general: :emacs:`, also when written `:general:emacs:` or without colons."""
+    """Parse slugs written as `:general: :emacs:`, `:general:emacs:` or without colons."""
     return tuple(dict.fromkeys(value.replace(":", " ").split()))
 
 
 def project_slug(folder_name: str) -> str:
-    """The slug of a project by the name of its folder: .emacs.d is emacs, My App is my-app."""
+    """Return the project slug for a folder name: emacs for .emacs.d, my-app for My App."""
     name = _PROJECT_ENDING.sub("", folder_name.strip("/").rpartition("/")[2].lstrip(".").lower())
     return _NON_SLUG.sub("-", name).strip("-") or GENERAL_PROJECT
 
 
 class NodeDraft(NamedTuple):
-    """What a new node shall say."""
+    """The content of a node to be written."""
 
     title: str
     summary: str
@@ -220,7 +220,7 @@ class NodeDraft(NamedTuple):
 
 
 def render_node(draft: NodeDraft, id: str, today: str) -> str:
-    """The text of a new node."""
+    """Return the text of a new node."""
     values = {
         "ID": id,
         "PROJECTS": " ".join(f":{each}:" for each in draft.projects),
@@ -246,19 +246,19 @@ def _one_line(text: str) -> str:
 
 
 def set_properties(text: str, values: dict[str, str]) -> str:
-    """The text of a node with other values in its drawer, and nothing else changed."""
+    """Return the text of a node with these properties set and everything else unchanged."""
     for name, value in values.items():
         text = org_edit.set_property(text, name, value)
     return text
 
 
 def link_description(title: str) -> str:
-    """A title as the description of a link."""
+    """Return a title with its brackets replaced, for use as a link description."""
     return title.replace("[", "(").replace("]", ")")
 
 
 def node_file_name(title: str, local: str) -> str:
-    """As org-roam names files: 20260524140509-words-of-the-title.org."""
+    """Return a file name in the style of org-roam: 20260524140509-words-of-the-title.org."""
     plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode().lower()
     words = _NON_SLUG.sub("-", plain).strip("-")[:60].strip("-")
     stamp = "".join(filter(str.isdecimal, local))[:14]
@@ -267,7 +267,7 @@ def node_file_name(title: str, local: str) -> str:
 
 INDEX_MARKER = "# Generated by ai-kb index from the nodes; do not edit."
 MAX_INDEX_BYTES = 48_000
-"""Bytes of one file; what is larger is split by type."""
+"""Maximum size of index.org in bytes. A larger index is split into one file per type."""
 
 MAIN_INDEX = "index.org"
 OTHER_TYPE = "other"
@@ -282,11 +282,11 @@ INDEX_HEADINGS = {
 INDEX_NAMES = frozenset(
     {MAIN_INDEX, *(f"index-{heading.lower()}.org" for heading in INDEX_HEADINGS.values())}
 )
-"""All files that an index may have."""
+"""Names of all possible index files."""
 
 
 def build_index(nodes: Iterable[Node]) -> dict[str, str]:
-    """The files of the index and their texts: one, or one more for each type."""
+    """Return the index files and their texts: index.org, plus one file per type if it would be too large."""
     every = sorted(nodes, key=lambda node: (node.title.casefold(), node.id))
     groups: dict[str, list[Node]] = {name: [] for name in (*NODE_TYPES, OTHER_TYPE)}
     for node in every:
@@ -305,7 +305,7 @@ def build_index(nodes: Iterable[Node]) -> dict[str, str]:
 
 
 def is_generated_index(text: str) -> bool:
-    """Whether a text came from here. A file of a person is never taken away, whatever its name."""
+    """Return True if the file was generated. Other files are never deleted, even if they are named like an index."""
     return INDEX_MARKER in text.split("\n", 3)[:3]
 
 
@@ -381,7 +381,7 @@ def _table_row(*cells: str) -> str:
 
 
 def _table_cell(text: str) -> str:
-    """Text that cannot end its cell, nor become a link."""
+    """Escape text for a table cell, so that it cannot end the cell or become a link."""
     plain = " ".join(text.split())
     return plain.replace("|", "\\vert{}").replace("[[", "[ [")
 
@@ -407,7 +407,7 @@ class NodeGraph(NamedTuple):
 
 
 class GraphFilters(NamedTuple):
-    """Which nodes are drawn; nothing: all of them."""
+    """Conditions for the nodes to draw; an empty value matches all nodes."""
 
     project: str = ""
     tag: str = ""
@@ -425,7 +425,7 @@ ALL_NODES = GraphFilters()
 
 
 def draw_graph(nodes: Iterable[Node], filters: GraphFilters = ALL_NODES) -> NodeGraph:
-    """The nodes that pass, and the links between them, each once."""
+    """Draw the matching nodes and the links between them, without duplicates, in the DOT language."""
     drawn = [node for node in nodes if filters.pass_(node)]
     owner = {id: node.id for node in drawn for id in (node.id, *node.merged, *node.inner) if id}
     lines = [
@@ -460,17 +460,17 @@ def _dot_node(node: Node) -> str:
 
 
 def _dot_string(text: str) -> str:
-    """A string of DOT: nothing in it is an escape, a quote that ends it, or a line end."""
+    """Quote text as a DOT string, with escapes and without line breaks."""
     plain = " ".join(text.replace("\0", "").split())
     return '"' + plain.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;") + '"'
 
 
 CAPTURE_FILE_KEYWORD = "#+file:"
-"""The line of a stub that names the whole file."""
+"""Keyword of the line in a stub that names the complete file."""
 
 
 def captured_file(stub: str) -> str:
-    """The whole file that the text of a stub names, or nothing."""
+    """Return the path of the complete file named in the text of a stub, or an empty string."""
     head = stub[:4096].split("\n\n", 1)[0].split("\n")
     return next(
         (

@@ -1,6 +1,6 @@
-"""Exchange with the remote of a store: fetch, push, whether it holds a knowledge base, and who else can read it.
+"""Exchange with the remote of a store: fetch, push, check whether it holds a knowledge base and who can read it.
 
-Never forces. An unreachable remote is recorded, not raised, and needs no lock.
+Pushes are never forced. A failure to reach the remote is recorded and does not raise an error. No lock is needed.
 """
 
 import os
@@ -27,19 +27,19 @@ from quaid.kb.state import Divergence, RemoteEvent, StoreState
 IGNORABLE_NAMES = frozenset(
     {".DS_Store", ".directory", ".gitattributes", ".gitignore", ".gitkeep", ".localized"}
 )
-"""Files that a system or a host of repositories puts into an empty folder."""
+"""Files that operating systems and git hosts create in an otherwise empty folder."""
 
 MAX_FILES_READ = 20
-"""Org files that are read in search of a complete node."""
+"""Maximum number of org files read when looking for a complete node."""
 
 MAX_BRANCHES = 20
 MAX_HEAD_BYTES = 64 * 1024
-"""Bytes of a file that are read."""
+"""Maximum number of bytes read from each file."""
 
 
 class StoreContents(NamedTuple):
     names: tuple[str, ...]
-    """What lies at the top, folders with a slash."""
+    """Top-level entries; folders end with a slash."""
     is_marked: bool
 
     @property
@@ -52,7 +52,7 @@ class StoreContents(NamedTuple):
 
 
 def inspect_names(names: Iterable[str], read: Callable[[str], bytes | None]) -> StoreContents:
-    """Judge what lies at the top of a folder or of a commit."""
+    """Return the entries, and whether one of them marks a knowledge base. `read` returns the content of an entry."""
     listed = tuple(sorted(name for name in names if name not in IGNORABLE_NAMES and ".quaid-" not in name))
     return StoreContents(
         listed,
@@ -61,7 +61,7 @@ def inspect_names(names: Iterable[str], read: Callable[[str], bytes | None]) -> 
 
 
 def _org_candidates(names: Iterable[str]) -> list[str]:
-    """The org files that may be a mark, those of an index first."""
+    """Return the org files to examine, index files first."""
     found = [name for name in names if layout.is_index_file(name)]
     return (found + [name for name in names if layout.is_node_file(name)])[:MAX_FILES_READ]
 
@@ -75,7 +75,7 @@ def _is_mark(name: str, read: Callable[[str], bytes | None]) -> bool:
 
 
 def inspect_folder(root: str) -> StoreContents:
-    """Judge a folder; one that is not there is empty."""
+    """Inspect a folder. A missing folder counts as empty."""
     try:
         with os.scandir(root) as entries:
             names = [_entry_name(entry) for entry in entries if entry.name != ".git"]
@@ -93,31 +93,31 @@ def inspect_folder(root: str) -> StoreContents:
 
 
 def _entry_name(entry: "os.DirEntry[str]") -> str:
-    """How an entry is listed; nothing for a folder without any file, which git does not know either."""
+    """Return the name of an entry, or an empty string for a folder without files, which git does not track either."""
     if not entry.is_dir(follow_symlinks=False):
         return entry.name
     return f"{entry.name}/" if any(files for _, _, files in os.walk(entry.path)) else ""
 
 
 def inspect_commit(git: Git, commit: str) -> StoreContents:
-    """Judge what a commit holds."""
+    """Inspect the top level of a commit."""
     return inspect_names(git.top(commit), lambda name: git.content(name, commit))
 
 
 def inspect_store(git: Git) -> StoreContents:
-    """Judge a folder together with the history that its repository has."""
+    """Inspect a folder, and the history of its repository if the folder is not recognized as a knowledge base."""
     found = inspect_folder(git.root)
     if found.is_marked or not git.is_repository():
         return found
     head = git.head()
     if head is None and state.unfinished_paths(git.ours):
-        return StoreContents((), False)  # a first commit of ours that was interrupted
+        return StoreContents((), False)  # init was interrupted before its first commit
     commits = [head] if head is not None else list(git.branches("refs/heads").values())
     return _join_contents([found, *(inspect_commit(git, commit) for commit in commits[:MAX_BRANCHES])])
 
 
 def require_own_store(git: Git) -> Git:
-    """The store, unless AI_KB_DIR or the option kb.store leads into a repository of something else by mistake."""
+    """Return the store. Raise StoreForeign if AI_KB_DIR or kb.store names a repository of something else."""
     found = inspect_store(git)
     if found.is_foreign:
         raise StoreForeign(path=git.root, told=found.told)
@@ -125,7 +125,7 @@ def require_own_store(git: Git) -> Git:
 
 
 def inspect_remote(git: Git, branch: str | None = None) -> StoreContents:
-    """Judge the remote by its branches as they were last seen: by ours if it is there, else by all of them."""
+    """Inspect the remote as last fetched: the current branch if the remote has it, else all of its branches."""
     seen = git.branches(f"refs/remotes/{REMOTE_NAME}")
     ours = seen.get(f"refs/remotes/{REMOTE_NAME}/{branch or git.branch() or DEFAULT_BRANCH}")
     commits = [ours] if ours is not None else list(seen.values())
@@ -138,14 +138,14 @@ def _join_contents(all_contents: list[StoreContents]) -> StoreContents:
 
 
 SLOW_SECONDS = 3.0
-"""Seconds: a remote that fails only after so long costs every writer that time."""
+"""Seconds. A remote that takes this long to fail would delay every writer."""
 
 SILENT_MINUTES = 10
-"""How long writers do without such a remote."""
+"""Minutes during which writers do not contact such a remote again."""
 
 
 def push_store(git: Git, now: str, seconds: float = PUSH_TIMEOUT) -> PushResult:
-    """Push if there is anything to push, and note what came of it."""
+    """Push if there are commits to push, and record the outcome."""
     tree = git.state()
     if git.remote() is None or tree.branch is None or tree.head is None:
         if git.remote() is not None and tree.branch is None:
@@ -157,7 +157,7 @@ def push_store(git: Git, now: str, seconds: float = PUSH_TIMEOUT) -> PushResult:
     if tree.upstream is not None and not tree.ahead:
         state.change_state(git.root, lambda before: _with_all_pushed(before, now, tree))
         return PushResult("nothing")
-    if tree.upstream is None:  # never seen with this branch: look before our files go there
+    if tree.upstream is None:  # the first push of this branch: inspect the remote before sending files to it
         unsuited = _check_first_push(git, now, seconds)
         if unsuited is not None:
             state.note_state(git.root, push=RemoteEvent(now, unsuited.outcome, unsuited.problem))
@@ -181,7 +181,7 @@ def push_store(git: Git, now: str, seconds: float = PUSH_TIMEOUT) -> PushResult:
 
 
 def _check_first_push(git: Git, now: str, seconds: float) -> PushResult | None:
-    """Why nothing is pushed to a remote that has not been seen before; None: it may be."""
+    """Inspect a remote before the first push to it. Return why it must not be used, or None."""
     fetched, _ = fetch_store(git, now, min(seconds, FETCH_TIMEOUT))
     if not fetched.reached:
         return PushResult("unreachable", fetched.problem)
@@ -193,7 +193,7 @@ def _check_first_push(git: Git, now: str, seconds: float) -> PushResult | None:
 
 
 def refuse_foreign_remote(git: Git) -> None:
-    """RemoteOccupied when the remote, as it was last seen, holds something else than a knowledge base."""
+    """Raise RemoteOccupied if the remote, as last fetched, holds something other than a knowledge base."""
     url = git.remote() or ""
     if state.read_state(git.root).accepted == url_hash(url):
         return
@@ -206,7 +206,7 @@ def refuse_foreign_remote(git: Git) -> None:
 
 
 def url_hash(url: str) -> str:
-    """What is remembered of an address: not the address, which may hold a password."""
+    """Return a hash of the URL. It is stored in place of the URL, which may contain a password."""
     return sha256(url.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
@@ -218,10 +218,10 @@ def fetch_store(
     *,
     sparing: bool = False,
 ) -> tuple[FetchResult, TreeState]:
-    """Fetch, note whether the remote was reached and whether the two have diverged; how they stand then.
+    """Fetch, record the outcome and any divergence, and return both the outcome and the state of the tree.
 
-    `before`: how the tree stood a moment ago. It is looked at again only when a branch has moved since.
-    `sparing`: do not ask a remote that kept a caller waiting without an answer a few minutes ago."""
+    `before` is a recent tree state, which is reused unless a branch has moved since.
+    `sparing`: skip the fetch if the remote timed out a few minutes ago."""
     until = silent_until(state.read_state(git.root), now) if sparing else ""
     if until:
         tree = before if before is not None and git.stands_as(before) else git.state()
@@ -245,7 +245,7 @@ def _fetch_event(fetched: FetchResult, now: str) -> RemoteEvent:
 
 
 def silent_until(noted: StoreState, now: str) -> str:
-    """Until when a remote that gave no answer is not waited for again by writers; nothing: it may be asked."""
+    """Return the time until which writers skip a remote that timed out, or an empty string if it can be contacted."""
     if noted.fetch is None or noted.fetch.outcome != "silent":
         return ""
     try:
@@ -257,7 +257,7 @@ def silent_until(noted: StoreState, now: str) -> str:
 
 
 def _with_divergence(before: StoreState, now: str, tree: TreeState) -> StoreState:
-    """A divergence keeps the time at which it was first seen."""
+    """Record whether the branches have diverged, keeping the time at which that was first noticed."""
     if not tree.has_diverged:
         return before._replace(divergence=None)
     since = before.divergence.at if before.divergence else now
@@ -265,13 +265,13 @@ def _with_divergence(before: StoreState, now: str, tree: TreeState) -> StoreStat
 
 
 def _with_reached(before: StoreState, now: str) -> StoreState:
-    """The remote has answered: a failure to reach it is over."""
+    """Clear a recorded fetch failure, because the remote has responded."""
     is_over = before.fetch is not None and before.fetch.outcome != "reached"
     return before._replace(fetch=RemoteEvent(now, "reached")) if is_over else before
 
 
 def _with_all_pushed(before: StoreState, now: str, tree: TreeState) -> StoreState:
-    """All is there: an earlier failure is over. A success keeps its time."""
+    """Clear a recorded push failure, because there is nothing left to push. The time of a successful push is kept."""
     after = _with_divergence(before, now, tree)
     if before.push is not None and before.push.outcome in ("rejected", "unreachable"):
         after = after._replace(push=RemoteEvent(now, "nothing"))
@@ -279,7 +279,7 @@ def _with_all_pushed(before: StoreState, now: str, tree: TreeState) -> StoreStat
 
 
 DAEMON_EXPORT_FILE = "git-daemon-export-ok"
-"""The file by which `git daemon` knows that it may serve a repository to everybody."""
+"""File that allows `git daemon` to serve a repository to everyone."""
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 REFUSAL_MESSAGES = (
@@ -289,7 +289,7 @@ REFUSAL_MESSAGES = (
     "error: 403",
     "error: 404",
 )
-"""What git says of a server that shows nothing to strangers."""
+"""Error messages of git for servers that require authentication."""
 
 
 class RemotePrivacy(NamedTuple):
@@ -299,7 +299,7 @@ class RemotePrivacy(NamedTuple):
 
 
 def judge_privacy(url: str, root: str, environ: Mapping[str, str], seconds: float) -> RemotePrivacy:
-    """Return who can read the remote of a store, which has just been reached."""
+    """Return whether the remote is private. The caller has just reached it."""
     folder = repo_policy.url_to_path(url, root)
     if folder is not None:
         return _folder_privacy(folder, environ)
@@ -340,7 +340,7 @@ def _folder_privacy(folder: str, environ: Mapping[str, str]) -> RemotePrivacy:
 
 
 def _mirror_urls(path: str, environ: Mapping[str, str]) -> list[str]:
-    """Return where a repository on this disk passes on what it gets; reading its settings runs nothing."""
+    """Return the remote URLs of a local repository. Only its config file is read, so nothing in it is executed."""
     file = os.path.join(path, "config")
     command = (
         git_cli.git_program(environ),
@@ -355,7 +355,7 @@ def _mirror_urls(path: str, environ: Mapping[str, str]) -> list[str]:
 
 
 def _is_world_readable(path: str) -> bool:
-    """Return whether others may enter a folder, all the way from the root, and read what is in it."""
+    """Return True if other users can enter the folder and all its parents and read its HEAD file."""
     place = path
     while True:
         if not os.stat(place).st_mode & 0o001:
@@ -374,7 +374,7 @@ def _server_privacy(scheme: str, rest: str, environ: Mapping[str, str], seconds:
         told = "http sends everything in the clear, so the network can read it"
         return RemotePrivacy("public", told, "`ai-kb init --remote URL` with https or ssh")
     address = f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}/{rest.partition('/')[2]}"
-    # Nothing of the person: no helper, no .netrc, no header, no certificate.
+    # Try without the user's credentials: no credential helper, .netrc, headers or client certificate.
     nobody = {"HOME": os.devnull, "XDG_CONFIG_HOME": os.devnull, "NETRC": os.devnull}
     nobody |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     command = (git_cli.git_program(environ), "ls-remote", "--heads", "--", address)

@@ -1,7 +1,7 @@
-"""What may be trusted in a repository, and how its files and git's output are parsed. Starts no program.
+"""Security checks for repositories, and parsers for git's files and output. Starts no process.
 
-Only settings from a short list are allowed in .git/config, none of which runs anything; attributes, which are cloned,
-are undone by a line at the end of .git/info/attributes.
+.git/config may contain only settings from an allowlist, none of which can start a program. Attributes come with a
+clone, so they are overridden at the end of .git/info/attributes.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ ATTRIBUTES = """\
 * !filter !diff !merge !ident !eol !working-tree-encoding -text
 /index*.org merge=union
 """
-"""Two who wrote nodes have both changed the index: a person who merges keeps all lines, and it is made anew."""
+"""Attribute overrides. merge=union avoids conflicts in index files: merges keep all lines, and it is rebuilt."""
 
 ALLOWED_SETTINGS = {
     "core": {
@@ -48,7 +48,7 @@ ALLOWED_SETTINGS = {
     "maintenance": {"auto", "strategy"},
     "init": {"defaultbranch"},
 }
-"""Section, or section with any name, and the keys that may stand there in lower case."""
+"""Allowed keys by section, in lowercase. A trailing dot stands for any subsection."""
 
 _SCP_LIKE = re.compile(r"(?:[^@/:\s]+@)?(?P<host>\[[^\]]+\]|[^/:\s]+):(?!:)")
 _USERINFO = re.compile(r"(?i)\b(https?)://[^/@\s]+@")
@@ -58,17 +58,17 @@ MAX_MESSAGE_LENGTH = 10_000
 
 
 class GitConfig(NamedTuple):
-    """What git's settings say that we need: the store's remote, and the person."""
+    """The git settings used here: the remote of the store and the identity of the user."""
 
     remote: str | None = None
     name: str | None = None
     email: str | None = None
-    ssh: str | None = None  # the person's own way to call ssh
+    ssh: str | None = None  # core.sshCommand from the user's or system's settings
     sha256: bool = False
 
 
 def check_git_folder(root: str) -> os.stat_result | None:
-    """Refuse a store whose .git is not simply a folder in it. Its settings file, if there is one."""
+    """Raise an error if .git is unsafe or missing. Return the stat of .git/config, or None if it does not exist."""
     folder = os.path.join(root, ".git")
     try:
         found = os.lstat(folder)
@@ -95,7 +95,7 @@ def check_git_folder(root: str) -> os.stat_result | None:
 
 
 def neutralize_attributes(root: str) -> None:
-    """See to it that no attribute of the store has an effect."""
+    """Override the attributes of the store in .git/info/attributes."""
     path = os.path.join(root, ".git", "info", "attributes")
     try:
         with open(path, "rb") as file:
@@ -111,7 +111,7 @@ def neutralize_attributes(root: str) -> None:
 
 
 def check_config(listing: bytes, root: str) -> GitConfig:
-    """Refuse a store that has settings of its own beyond the list; `git config --list -z --show-scope` told them."""
+    """Parse `git config --list -z --show-scope`. Raise UnsafeStore for a setting that is not on the allowlist."""
     parts = listing.decode(errors="surrogateescape").split("\0")
     found: dict[str, str] = {}
     remotes: list[str] = []
@@ -149,7 +149,7 @@ def _check_setting(key: str, value: str, root: str) -> None:
 
 
 def url_problem(url: str, root: str) -> str | None:
-    """Why an address is not used, or None."""
+    """Return why a URL is rejected, or None."""
     if not url or url.startswith("-") or any(ord(each) < 32 for each in url):
         return "is not an address"
     scheme, separator, rest = url.partition("://")
@@ -172,7 +172,7 @@ def url_problem(url: str, root: str) -> str | None:
 
 
 def url_to_path(url: str, root: str) -> str | None:
-    """The folder that an address means, when it is one of this machine."""
+    """Return the local path of a URL, or None if it is not local."""
     scheme, separator, rest = url.partition("://")
     if separator:
         return os.path.join("/", rest.partition("/")[2]) if scheme.lower() == "file" else None
@@ -182,14 +182,14 @@ def url_to_path(url: str, root: str) -> str | None:
 
 
 def absolute_url(url: str) -> str:
-    """An address as the store can keep it: a path counts from where the caller is."""
+    """Make a local path absolute, relative to the current folder. Return other URLs unchanged."""
     source = url_to_path(url, os.getcwd())
     is_path = source is not None and "://" not in url and "::" not in url and not url.startswith("-")
     return source if source is not None and url and is_path else url
 
 
 def is_within(path: str, root: str) -> bool:
-    """Whether a path is the root, or lies under it, links followed."""
+    """Return True if the path is the root or inside it, after resolving symlinks."""
     path, root = os.path.realpath(path), os.path.realpath(root)
     return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
 
@@ -202,7 +202,7 @@ def check_url(url: str, root: str) -> str:
 
 
 def check_branch(name: str) -> str:
-    """A branch's name that git takes for nothing else."""
+    """Return the branch name. Raise InvalidArgument if git could interpret it as something else."""
     bad = not name or name.startswith(("-", "/", ".")) or name.endswith(("/", ".", ".lock"))
     if bad or ".." in name or "//" in name or not name.replace("/", "").replace(".", "-").isprintable():
         raise InvalidArgument(name="branch", problem=f"{name!r} is not a name for a branch")
@@ -212,7 +212,7 @@ def check_branch(name: str) -> str:
 
 
 def check_store_path(path: str) -> str:
-    """A file's path inside the store, with '/' between folders."""
+    """Return the path. Raise InvalidArgument unless it is a relative path inside the store, separated by '/'."""
     parts = path.split("/")
     if not path or path.startswith("-") or "\0" in path or os.path.isabs(path) or "\\" in path:
         problem = f"{path!r} is not a path inside the store"
@@ -226,23 +226,23 @@ def check_store_path(path: str) -> str:
 
 
 def check_tracked_path(path: str) -> str:
-    """A path that git told us: names that we would never give, -x or a\\b, are there all the same.
+    """Check a path reported by git. Unlike check_store_path(), allow names such as -x or a\\b.
 
-    They are handed on behind `--` or on standard input, where a dash means nothing."""
+    Such paths are passed after `--` or on standard input, where a leading dash has no meaning."""
     named = path if os.name == "nt" else path.replace("\\", "_")
     check_store_path(f"_{named}" if named.startswith("-") else named)
     return path
 
 
 def mask_urls(text: str) -> str:
-    """A message without the secrets of the addresses in it."""
+    """Return a message with the credentials and query strings of its URLs masked."""
     text = _USERINFO.sub(r"\1://…@", text[:MAX_MESSAGE_LENGTH])
     text = _PASSWORD.sub(r"\1:…@", text)
     return mask(_QUERY.sub(r"\1?…", text)).text
 
 
 def write_private_file(path: str, data: bytes) -> None:
-    """Put a small file in its place: whole, durable, for its owner only."""
+    """Write a small file atomically and durably, readable by its owner only."""
     unfinished = f"{path}.{os.getpid()}-{os.urandom(4).hex()}.new"
     handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -276,16 +276,16 @@ SECOND_NS = 1_000_000_000
 
 
 class TreeState(NamedTuple):
-    branch: str | None  # None: no branch is checked out
-    head: str | None  # None: nothing is committed yet
-    upstream: str | None  # None: the remote has not been seen with this branch
+    branch: str | None  # None if HEAD is detached
+    head: str | None  # None if there is no commit yet
+    upstream: str | None  # None if the branch has no fetched counterpart on the remote
     ahead: int
     behind: int
-    changed: tuple[str, ...]  # known files that differ from the last commit, staged or not
+    changed: tuple[str, ...]  # tracked files that differ from the last commit, staged or not
     untracked: tuple[str, ...]
     conflicted: tuple[str, ...]
     in_progress: str | None = None
-    seen: str | None = None  # where the remote's branch stood when it was last seen
+    seen: str | None = None  # commit of the remote-tracking branch
 
     @property
     def is_clean(self) -> bool:
@@ -305,7 +305,7 @@ class GitCommit(NamedTuple):
 
 
 def parse_status(out: bytes, act: str | None) -> TreeState:
-    """`git status --porcelain=v2 --branch -z --no-renames`, read."""
+    """Parse the output of `git status --porcelain=v2 --branch -z --no-renames`."""
     branch = head = upstream = None
     ahead = behind = 0
     counted = False
@@ -327,7 +327,7 @@ def parse_status(out: bytes, act: str | None) -> TreeState:
             changed.append(rest.split(" ", 7)[7])
         elif mark == "u":
             conflicted.append(rest.split(" ", 9)[9])
-        elif mark in ("?", "!"):  # a .gitignore that came with a clone must not hide a node
+        elif mark in ("?", "!"):  # include ignored files: a cloned .gitignore must not hide a node
             untracked.append(rest)
     if not counted:
         upstream = None
@@ -336,7 +336,7 @@ def parse_status(out: bytes, act: str | None) -> TreeState:
 
 
 def unfinished_act(folder: str) -> str | None:
-    """What a person has begun with git and not finished."""
+    """Return the git operation in progress (merge, rebase, …), or None."""
     return next(
         (act for name, act in UNFINISHED_ACTS.items() if os.path.lexists(os.path.join(folder, name))), None
     )
@@ -363,7 +363,7 @@ def head_commit(folder: str) -> str | None:
 
 
 def read_ref(folder: str, name: str) -> str | None:
-    """The commit that a branch stands at: in a file of its own, or in the list of packed ones."""
+    """Return the commit of a ref, from its loose file or from packed-refs, or None."""
     try:
         with open(os.path.join(folder, *name.split("/")), encoding="ascii", errors="replace") as file:
             return _commit_id(file.read().strip())
@@ -381,7 +381,7 @@ def read_ref(folder: str, name: str) -> str | None:
 
 
 def check_commit_id(text: str) -> str:
-    """A commit's id in full."""
+    """Return the commit ID. Raise InvalidArgument unless it is a full one."""
     if _commit_id(text) is None:
         raise InvalidArgument(name="commit", problem=f"{text!r} is not the id of a commit")
     return text
@@ -401,13 +401,13 @@ def parse_commits(out: bytes) -> tuple[GitCommit, ...]:
 
 
 def parse_diff(out: bytes) -> dict[str, str]:
-    """`git diff-tree -r -z`: path to the blob it has now."""
+    """Parse the output of `git diff-tree -r -z` into new blob IDs by path."""
     parts = os.fsdecode(out).split("\0")
     return {path: entry.split(" ")[3] for entry, path in zip(parts[::2], parts[1::2], strict=False)}
 
 
 def parse_tree(out: bytes) -> dict[str, str]:
-    """`git ls-tree -r -z`: path to blob."""
+    """Parse the output of `git ls-tree -r -z` into blob IDs by path."""
     found = {}
     for entry in filter(None, os.fsdecode(out).split("\0")):
         facts, _, path = entry.partition("\t")
@@ -416,7 +416,7 @@ def parse_tree(out: bytes) -> dict[str, str]:
 
 
 def blob_id(data: bytes, sha256: bool) -> str:
-    """What git calls a file with these bytes."""
+    """Return the ID that git gives to a blob with this content."""
     make = hashlib.sha256 if sha256 else hashlib.sha1
     return make(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
@@ -424,7 +424,7 @@ def blob_id(data: bytes, sha256: bool) -> str:
 def parse_push(
     status: int, out: bytes, problem: str
 ) -> tuple[Literal["pushed", "nothing", "rejected", "unreachable"], str]:
-    """`git push --porcelain`: what came of it, and why not."""
+    """Parse the output of `git push --porcelain` into an outcome and the reason for a failure."""
     for line in out.decode(errors="replace").splitlines():
         flag, _, rest = line.partition("\t")
         if flag == "!":
@@ -435,7 +435,7 @@ def parse_push(
 
 
 def error_line(err: str) -> str:
-    """The line of git's complaint that says why."""
+    """Return the line of git's error output that explains the failure."""
     lines = [
         line.strip() for line in err.splitlines() if line.strip() and not line.startswith(NOISE_PREFIXES)
     ]
@@ -445,15 +445,15 @@ def error_line(err: str) -> str:
 
 
 def shorten_paths(paths: Sequence[str]) -> str:
-    """The first few of many paths."""
+    """Return the first three paths and the number of the others, as text."""
     more = len(paths) - 3
     return ", ".join(paths[:3]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def sync_objects(folder: str, begun: int) -> None:
-    """Wait until the names of new objects are on the disk: git syncs files, not folders.
+    """Sync the folders of new objects to disk, because git syncs files but not folders.
 
-    Another git may be tidying up: what is in a folder goes into a pack, and the folder goes.
+    Folders may disappear meanwhile, if another git process packs their objects.
     """
     objects = os.path.join(folder, "objects")
     with os.scandir(objects) as entries:
@@ -473,6 +473,6 @@ def _is_newer(entry: "os.DirEntry[str]", begun: int) -> bool:
 
 
 def sync_branch(folder: str, branch: str) -> None:
-    """Wait until a branch's name and the index's are on the disk; what they point to must be there before."""
+    """Sync the folders of the branch and of the index to disk. The objects they refer to must be synced first."""
     durable_files.sync_folder(os.path.dirname(os.path.join(folder, "refs", "heads", *branch.split("/"))))
     durable_files.sync_folder(folder)

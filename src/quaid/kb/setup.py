@@ -1,6 +1,6 @@
 """Set up a store and this machine: init, clone, the push timer, and org-roam's database for Emacs.
 
-Running it again changes nothing and repairs what is missing.
+All of it is idempotent: running it again only restores missing parts.
 """
 
 import hashlib
@@ -61,7 +61,7 @@ The rules are in AGENT_CONTRACT.org.""",
 
 
 def clone_store(git: Git, url: str, environ: Mapping[str, str], *, force: bool = False) -> Git:
-    """Fetch a store from its remote; refused before a file is written when it holds something else."""
+    """Clone a store. Before any file is written, raise RemoteOccupied if the remote holds something else."""
 
     def check(fetched: Git) -> None:
         found = store_remote.inspect_remote(fetched)
@@ -72,7 +72,7 @@ def clone_store(git: Git, url: str, environ: Mapping[str, str], *, force: bool =
 
 
 def init_store(git: Git, *, remote: str, now: str, local: str, id: str, force: bool = False) -> KbInitReport:
-    """Make a store, or mend one. What holds something else is refused before anything is written, unless forced."""
+    """Create or repair a store. Unless forced, refuse folders and remotes that hold something else."""
     created = not git.is_repository() or git.head() is None
     if remote:
         remote = repo_policy.check_url(repo_policy.absolute_url(remote), git.root)
@@ -131,7 +131,7 @@ def _refuse_foreign(git: Git, remote: str) -> None:
 
 
 def contract_text() -> str:
-    """The rules, for agents of any make."""
+    """Return the text of AGENT_CONTRACT.org, the rules for agents."""
     values = {
         "types": ", ".join(nodes.NODE_TYPES),
         "creators": " | ".join(nodes.CREATORS[:4]),
@@ -234,17 +234,17 @@ WantedBy=timers.target
 
 
 def service_unit(command: Sequence[str]) -> str:
-    """The unit that pushes once. Through env, since systemd is choosy about the name of a program, not of a word."""
+    """Return the service unit that pushes once. It uses env, because systemd restricts the program's path."""
     return SERVICE_TEMPLATE.format(command=" ".join(map(config_text.systemd_quote, command)))
 
 
 def timer_unit() -> str:
-    """The unit that says when."""
+    """Return the timer unit."""
     return TIMER_TEMPLATE.format(minutes=PUSH_MINUTES)
 
 
 def launchd_plist(command: Sequence[str]) -> str:
-    """The same for launchd."""
+    """Return the launchd agent that pushes at regular intervals."""
     import plistlib
 
     told = {
@@ -258,16 +258,16 @@ def launchd_plist(command: Sequence[str]) -> str:
 
 
 def cron_line(command: Sequence[str]) -> str:
-    """The same for cron, to which a percent sign means a new line."""
+    """Return the crontab line, with percent signs escaped because cron treats them as newlines."""
     return f"*/{PUSH_MINUTES} * * * * " + shlex.join(command).replace("%", r"\%") + " >/dev/null 2>&1"
 
 
 def install_timer(
     command: Sequence[str], environ: Mapping[str, str], home: str, platform: str
 ) -> KbTimerReport:
-    """Write what this machine needs to run `command` (whole paths) by the clock, and start it where that is sure.
+    """Install a timer that runs `command` (with absolute paths), and start it if systemd is available.
 
-    Done twice, the second time changes nothing. `home` is the person's home folder."""
+    Idempotent. `home` is the user's home folder."""
     if platform == "darwin":
         return _install_launchd(command, home)
     systemctl = _find_program("systemctl", environ) if platform == "linux" else None
@@ -302,14 +302,14 @@ def _install_launchd(command: Sequence[str], home: str) -> KbTimerReport:
     written, unchanged = _write_units(folder, {name: launchd_plist(command)})
     path = shlex.quote(os.path.join(folder, name))
     to_run = (
-        f"launchctl bootout gui/$(id -u)/{LAUNCHD_LABEL}",  # fails when it was not there, which is fine
+        f"launchctl bootout gui/$(id -u)/{LAUNCHD_LABEL}",  # fails harmlessly if it was not loaded
         f"launchctl bootstrap gui/$(id -u) {path}",
     )
     return KbTimerReport("launchd", written, unchanged, False, to_run)
 
 
 class InstalledTimer(NamedTuple):
-    """A timer that is there, and whether it does what it should."""
+    """An installed timer and its state."""
 
     place: str
     state: Literal["active", "stopped", "another store", "unknown"]
@@ -318,7 +318,7 @@ class InstalledTimer(NamedTuple):
 
 
 def find_timer(root: str, environ: Mapping[str, str], home: str, platform: str) -> InstalledTimer | None:
-    """Return the timer that pushes a store on this machine; None: there is none."""
+    """Return the timer that pushes a store on this machine, or None."""
     if platform == "darwin":
         place = os.path.join(home, "Library", "LaunchAgents", f"{LAUNCHD_LABEL}.plist")
         asked: tuple[str, ...] = (
@@ -356,7 +356,7 @@ def find_timer(root: str, environ: Mapping[str, str], home: str, platform: str) 
 def _inspect_unit(
     root: str, place: str, named_in: str, asked: Sequence[str], remedy: str, environ: Mapping[str, str]
 ) -> InstalledTimer | None:
-    """Return a timer whose unit is a file; None where that is missing."""
+    """Return the timer defined by a unit file, or None if the file does not exist."""
     if not os.path.exists(place):
         return None
     text = _read_or_none(named_in) or ""
@@ -378,7 +378,7 @@ def _inspect_unit(
 
 
 def _write_units(folder: str, texts: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Which files were written, and which stood there as they should."""
+    """Write the files that differ. Return the paths of the written and of the unchanged files."""
     written, unchanged = [], []
     for name, text in texts.items():
         path = os.path.join(folder, name)
@@ -410,7 +410,7 @@ def _find_program(name: str, environ: Mapping[str, str]) -> str | None:
 
 ORG_ROAM_DATABASE = "org-roam.db"
 STAMP_SUFFIX = ".synced"
-"""Ending of the file beside the index that tells of which nodes it is."""
+"""Suffix of the file beside the database that records a digest of the indexed nodes."""
 EMACS_TIMEOUT = 300.0
 
 SYNC_CODE = r"""
@@ -448,7 +448,7 @@ class OrgRoamSync(NamedTuple):
 
 
 def lisp_file() -> str:
-    """Where ai-kb.el is: in the package, or beside the source that runs."""
+    """Return the path of ai-kb.el, in the installed package or in the source tree."""
     import quaid
 
     package = os.path.dirname(os.path.abspath(quaid.__file__))
@@ -461,14 +461,14 @@ def lisp_file() -> str:
 
 
 def is_org_roam_fresh(root: str, database: str) -> bool:
-    """Whether the index is that of the nodes as they are."""
+    """Return True if the org-roam database matches the current nodes."""
     return os.path.exists(database) and _read_stamp(database) == _nodes_digest(root)
 
 
 def sync_org_roam(
     root: str, ours: str, environ: Mapping[str, str], *, database: str = "", force: bool = False
 ) -> OrgRoamSync:
-    """Have Emacs look at what changed."""
+    """Update the org-roam database by running Emacs in batch mode."""
     import shutil
 
     database = database or os.path.join(ours, ORG_ROAM_DATABASE)
@@ -501,7 +501,7 @@ def sync_org_roam(
 
 
 def _emacs_error(lines: list[str]) -> str:
-    """Return the line of Emacs' messages that says what is wrong; newer ones print a backtrace behind it."""
+    """Return the error message from Emacs' output. Newer versions print a backtrace after it."""
     marked = [line.partition("Lisp error: ")[2] for line in lines if "Lisp error: " in line]
     plain = [line for line in lines if not line[0].isspace()]
     return (marked or plain[-1:] or lines[-1:] or [""])[0].strip()
@@ -516,6 +516,6 @@ def _read_stamp(database: str) -> str:
 
 
 def _nodes_digest(root: str) -> str:
-    """One name for all nodes as they look; another one as soon as one of them comes, goes or changes."""
+    """Return a digest of the paths and stats of all nodes. It changes when a node is added, removed or modified."""
     looks = [(each.path, *each.looks) for each in layout.walk_store(root) if layout.is_node_file(each.path)]
     return hashlib.blake2b(repr(looks).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()

@@ -1,8 +1,6 @@
-"""Small files in .git/ai-kb: the recorded state of fetches and pushes, the journal of a change, and the session
-nudge.
+"""Small files in .git/ai-kb: the state of fetches and pushes, the journal of a change, and the session nudge.
 
-They are never committed and hold neither text of nodes nor passwords of addresses. A file that cannot be read counts
-as empty.
+They are never committed, and contain neither node text nor passwords. A file that cannot be parsed counts as empty.
 """
 
 import json
@@ -28,7 +26,7 @@ STATE_LOCK_TIMEOUT = 5.0
 
 
 class RemoteEvent(NamedTuple):
-    """A fetch ("reached", "unreachable", or "silent" after a long wait) or a push (as git.Pushed has it)."""
+    """Outcome of a fetch ("reached", "unreachable", or "silent" after a long wait) or of a push (see PushResult)."""
 
     at: str
     outcome: str
@@ -36,9 +34,9 @@ class RemoteEvent(NamedTuple):
 
 
 class Divergence(NamedTuple):
-    """Commits that only one side has."""
+    """The number of commits that only one side has, for a branch that has diverged from its remote."""
 
-    at: str  # when it was first seen
+    at: str  # when it was first noticed
     ahead: int
     behind: int
 
@@ -49,12 +47,12 @@ class StoreState(NamedTuple):
     divergence: Divergence | None = None
     indexed_at: str = ""
     curated_at: str = ""
-    curated_nodes: int = 0  # how many nodes there were then
-    accepted: str = ""  # hash of the address of a remote that a person wants although it holds other things
+    curated_nodes: int = 0  # number of nodes at that time
+    accepted: str = ""  # hash of the URL of a remote that the user accepted although it holds other files
 
 
 def read_state(root: str) -> StoreState:
-    """What was last noted."""
+    """Return the recorded state."""
     try:
         with open(_state_path(root), "rb") as file:
             told = json.loads(file.read(MAX_STATE_BYTES))
@@ -64,12 +62,12 @@ def read_state(root: str) -> StoreState:
 
 
 def note_state(root: str, **facts: Any) -> StoreState:
-    """Note some of it, and keep the rest."""
+    """Set some fields of the recorded state."""
     return change_state(root, lambda before: before._replace(**facts))
 
 
 def change_state(root: str, how: Callable[[StoreState], StoreState]) -> StoreState:
-    """Note what follows from what was noted before. Others who note something at the same time wait."""
+    """Update the recorded state with a function of the current one, under a file lock."""
     check_git_folder(root)
     path = _state_path(root)
     with translate_os_errors(path):
@@ -77,7 +75,7 @@ def change_state(root: str, how: Callable[[StoreState], StoreState]) -> StoreSta
         handle = os.open(path + "-lock", os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
             deadline = time.monotonic() + STATE_LOCK_TIMEOUT
-            # Nobody holds it for long; after that a note may get lost rather than the work it is about.
+            # The lock is held only briefly. After the timeout, risk losing an update rather than fail the operation.
             while not try_lock_file(handle) and time.monotonic() < deadline:
                 time.sleep(LONGEST_LOCK_PAUSE)
             before = read_state(root)
@@ -140,14 +138,14 @@ JOURNAL_FILE = "unfinished.json"
 
 
 JournalEntries = dict[str, str]
-"""Paths, and the hash of what the change writes there; WHATEVER where that is not known beforehand."""
+"""Paths, and the hash of the content that the change writes there; ANY_CONTENT if it is not known in advance."""
 
 ANY_CONTENT, NO_FILE = "", "-"
-"""NOTHING: the change takes the file away."""
+"""NO_FILE: the change deletes the file."""
 
 
 def begin_journal(folder: str, paths: Iterable[str], writes: Mapping[str, bytes | None]) -> JournalEntries:
-    """Note these paths, durably, beside those of a change around this one, which are returned."""
+    """Durably add these paths to the journal. Return the previous entries, which belong to an enclosing change."""
     around = read_journal(folder)
     _write_journal(
         folder,
@@ -164,7 +162,7 @@ def journal_hash(data: bytes | None) -> str:
 
 
 def end_journal(folder: str, around: JournalEntries | None = None) -> None:
-    """The change is whole, or undone; the one around it may go on."""
+    """Close the journal of a completed or undone change, restoring the entries of the enclosing change."""
     if around:
         _write_journal(folder, around)
         return
@@ -176,12 +174,12 @@ def end_journal(folder: str, around: JournalEntries | None = None) -> None:
 
 
 def unfinished_paths(folder: str) -> tuple[str, ...]:
-    """The paths of a change that was not finished."""
+    """Return the paths of an unfinished change."""
     return tuple(read_journal(folder))
 
 
 def read_journal(folder: str) -> JournalEntries:
-    """The change that was not finished. A note that cannot be read names none: it is written whole."""
+    """Return the entries of an unfinished change. The journal is written atomically, so an invalid one is ignored."""
     try:
         with open(os.path.join(folder, JOURNAL_FILE), encoding="utf-8", errors="surrogateescape") as file:
             return {check_tracked_path(str(path)): str(hash) for path, hash in json.load(file).items()}
@@ -200,25 +198,25 @@ NUDGE_FILE = "nudge.json"
 MAX_NUDGE_BYTES = 4096
 NUDGE_VERSION = 2
 RACY_NS = 2_000_000_000
-"""What changed so shortly ago may change again without looking otherwise."""
+"""Nanoseconds. A file modified this recently may change again without a visible change of its timestamps."""
 
 NUDGE_DEPENDENCIES = ("index", "config", "info/exclude", "ai-kb/state.json")
-"""Files in .git that the answer depends on, besides branches and the catalog."""
+"""Files in .git that the nudge depends on, besides branches and the catalog."""
 
 
 class NudgeFacts(NamedTuple):
-    """What is worth a word."""
+    """The facts that the nudge reports."""
 
     secrets: int
     diverged: bool
     push_failed: bool
     ahead: int
-    """Commits that the remote does not have; none where there is no remote."""
+    """Number of commits that the remote does not have; 0 without a remote."""
     uncommitted: int
     new_nodes: int
-    """Nodes to look through; none unless it is time."""
+    """Number of nodes to review; 0 unless curation is due."""
     unfinished: bool = False
-    """Whether a merge or a rebase was begun and not finished."""
+    """True if a merge, rebase or similar operation is in progress."""
 
 
 class _TreeMark(NamedTuple):
@@ -228,7 +226,7 @@ class _TreeMark(NamedTuple):
 
 
 def nudge_text(facts: NudgeFacts) -> str:
-    """The line; nothing when all is well."""
+    """Return the nudge; empty if there is nothing to report."""
     told = []
     if facts.secrets:
         told.append(f"{count_noun(facts.secrets, 'secret')} in it: `ai-kb lint`")
@@ -248,7 +246,7 @@ def nudge_text(facts: NudgeFacts) -> str:
 
 
 def session_nudge(root: str, environ: Mapping[str, str], clock: Callable[[], int] = time.time_ns) -> str:
-    """The line of a store, as `status` tells it."""
+    """Return the nudge of a store, as shown by `status`, using a cache."""
     repo_policy.check_git_folder(root)
     before = _tree_mark(root)
     known = _cached_facts(root, before)
@@ -265,7 +263,7 @@ def session_nudge(root: str, environ: Mapping[str, str], clock: Callable[[], int
 
 
 def _tree_mark(root: str) -> _TreeMark:
-    """Everything that the answer depends on, as it looks now."""
+    """Return checksums of everything the nudge depends on, and the newest timestamp."""
     folder = os.path.join(root, ".git")
     files = layout.walk_store(root)
     below = {found.path.rpartition("/")[0] for found in files} | {""}
@@ -286,7 +284,7 @@ def _tree_mark(root: str) -> _TreeMark:
             remote,
         )
     )
-    # Thousands of files: a line for each, as plainly as can be.
+    # There may be thousands of files, so each is formatted as cheaply as possible.
     tree += "\n".join([f"{path} {m} {c} {size} {inode}" for path, (m, c, size, inode) in files])
     catalog = repr(_stat_or_none(os.path.join(folder, layout.OWN_FOLDER, "catalog")))
     return _TreeMark(crc32(tree.encode("utf-8", "surrogatepass")), crc32(catalog.encode()), newest)
@@ -315,7 +313,7 @@ def _cached_facts(root: str, mark: _TreeMark) -> NudgeFacts | None:
 
 
 def _cache_facts(root: str, mark: _TreeMark, facts: NudgeFacts) -> None:
-    """For the next one who begins. Where that is not possible they wait a little longer."""
+    """Write the cache. Errors are ignored, since without it the next session only starts a little slower."""
     path = _nudge_path(root)
     unfinished = f"{path}-{os.getpid()}"
     try:

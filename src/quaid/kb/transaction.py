@@ -1,8 +1,8 @@
-"""The one way to write a store: lock, fetch, change, rebuild the index, lint, commit; a failure restores the tree.
+"""Transactions, the only way to write a store: lock, fetch, change, rebuild the index, lint, commit.
 
-The system drops our lock when its holder dies, and git processes that the holder started inherit it. A lock file of
-git itself is removed only when no git runs in the store, and it is ours or a minute old (an hour, where processes
-cannot be listed).
+A failure restores the tree. The operating system releases the store's lock when its holder dies; git processes
+started by the holder inherit it. A lock file of git itself is removed only if no git process runs in the store and
+the file is ours or a minute old. Where processes cannot be listed, it must be ours and a minute old, or an hour old.
 """
 
 import os
@@ -43,10 +43,10 @@ from quaid.storage.files import FIRST_LOCK_PAUSE, LONGEST_LOCK_PAUSE, try_lock_f
 from quaid.storage.sqlite.errors import translate_os_errors
 
 LOCK_TIMEOUT = 30.0
-"""Seconds that a writer waits for its turn."""
+"""Seconds that a writer waits for the store's lock."""
 
 GIT_LOCK_TIMEOUT = 2.0
-"""Seconds that a person's git has to finish."""
+"""Seconds to wait for git lock files held by git processes of the user."""
 
 MINUTE, HOUR = 60.0, 3600.0
 
@@ -63,12 +63,12 @@ REMOTE_VERBS = frozenset(
     "push fetch send-pack receive-pack upload-pack pack-objects index-pack unpack-objects rev-list remote-https "
     "remote-http remote".split()
 )
-"""What git calls itself when it speaks to a remote: it may hang for long and locks nothing for long."""
+"""Subcommands of git that talk to a remote. They may hang for a long time, but hold locks only briefly."""
 
 
 @contextmanager
 def store_lock(git: Git, what: str = "ai-kb", patience: float = LOCK_TIMEOUT) -> Iterator[None]:
-    """Write alone. Waits, then raises StoreLocked; what a killed writer was changing is put back first."""
+    """Hold the store's lock. Raise StoreLocked on timeout. First restore what a killed writer was changing."""
     repo_policy.check_git_folder(git.root)
     path = os.path.join(git.ours, "lock")
     with translate_os_errors(path):
@@ -79,19 +79,19 @@ def store_lock(git: Git, what: str = "ai-kb", patience: float = LOCK_TIMEOUT) ->
         git.keep = (handle,)
         _clear_git_locks(
             git, _lock_holder(handle)
-        )  # refused, it leaves the name of who was killed to the next one
+        )  # before the name is overwritten: if this raises, the next writer still sees the killed holder
         _write_holder(handle, f"{os.getpid()} {what}".encode())
         try:
             git.recover()
             yield
         except Exception as error:
-            # An orderly failure; a kill leaves the name, and so is known for what it is. A git of ours that is killed
-            # may go unnoticed, until the next one meets its lock.
+            # Clear the name below: only a killed writer leaves it behind. A killed git process of ours may go
+            # unnoticed until the next git command fails on its lock file.
             if isinstance(error, (GitFailed, DiskFull, StoreLocked)):
                 _remove_new_locks(git, before)
             _write_holder(handle, b"")
             raise
-        _remove_new_locks(git, before)  # git does not mind if it cannot remove a lock of its own
+        _remove_new_locks(git, before)  # git ignores a failure to remove its own lock file
         _write_holder(handle, b"")
     finally:
         git.keep = ()
@@ -118,7 +118,7 @@ def _wait_for_lock(path: str, patience: float, root: str) -> int:
 
 
 def _is_same_file(handle: int, path: str) -> bool:
-    """Whether the locked file is still the one at the path."""
+    """Return True if the locked file is still the one at the path."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(handle))
     except FileNotFoundError:
@@ -126,10 +126,10 @@ def _is_same_file(handle: int, path: str) -> bool:
 
 
 def _lock_holder(handle: int) -> tuple[str, float]:
-    """Who wrote their name into the lock, as in "query (process 4711)", and when. Nobody: all ended well."""
+    """Return the holder named in the lock, as in "query (process 4711)" (empty if it ended normally), and when."""
     try:
         text = os.pread(handle, 200, 0).decode(errors="replace")
-    except (AttributeError, OSError):  # a system whose locks forbid to read
+    except (AttributeError, OSError):  # no pread(), or a system with mandatory locks
         return "", 0.0
     number, _, what = text.strip().partition(" ")
     return (f"{what} (process {number})" if number else ""), os.fstat(handle).st_mtime
@@ -142,7 +142,7 @@ def _write_holder(handle: int, text: bytes) -> None:
 
 
 def _clear_git_locks(git: Git, left: tuple[str, float]) -> None:
-    """Remove git's own locks that nobody holds any more; StoreLocked for one that somebody may."""
+    """Remove stale lock files of git. Raise StoreLocked if one may still be in use."""
     deadline = time.monotonic() + GIT_LOCK_TIMEOUT
     for path in _list_git_locks(git.folder):
         while not _remove_stale_lock(path, git.root, left):
@@ -154,19 +154,19 @@ def _clear_git_locks(git: Git, left: tuple[str, float]) -> None:
 
 
 def _remove_new_locks(git: Git, before: list[str]) -> None:
-    """Remove the locks of a git of ours that failed or was killed: new ones that no program has open."""
+    """Remove lock files left by failed or killed git processes of ours: new ones that no process has open."""
     for path in {*_list_git_locks(git.folder)} - {*before}:
         if _is_unopened(path):
             _remove_stale_lock(path, git.root, ("it", 0.0))
 
 
 def _is_unopened(path: str) -> bool:
-    """Whether no process of this user has a file open; where that cannot be told, somebody may."""
+    """Return True if no process of this user has the file open; False if that cannot be determined."""
     if sys.platform != "linux":
         return False
     path = os.path.realpath(path)
     for number in filter(str.isdigit, os.listdir("/proc")):
-        with suppress(OSError):  # of somebody else, or gone by now
+        with suppress(OSError):  # the process belongs to another user or has exited
             for handle in os.listdir(f"/proc/{number}/fd"):
                 with suppress(FileNotFoundError):
                     if os.readlink(f"/proc/{number}/fd/{handle}") == path:
@@ -184,7 +184,7 @@ def _list_git_locks(folder: str) -> list[str]:
 
 
 def _remove_stale_lock(path: str, root: str, left: tuple[str, float]) -> bool:
-    """Whether the lock file is gone, by us or by its owner."""
+    """Remove a lock file if it is stale. Return True if the file no longer exists."""
     try:
         since = os.lstat(path).st_mtime
     except FileNotFoundError:
@@ -202,13 +202,13 @@ def _remove_stale_lock(path: str, root: str, left: tuple[str, float]) -> bool:
         os.unlink(path)
     except FileNotFoundError:
         pass
-    except PermissionError:  # a system that does not remove what is open
+    except PermissionError:  # Windows does not delete open files
         return False
     return True
 
 
 def is_git_running(root: str, platform: str = sys.platform) -> bool | None:
-    """Whether a git that could hold a lock is running in the store. None: this system does not tell."""
+    """Return whether a git process that could hold a lock runs in the store; None if processes cannot be listed."""
     if platform == "linux":
         return _is_git_running_by_proc(os.path.realpath(root))
     if platform == "win32":
@@ -230,7 +230,7 @@ def _is_git_running_by_proc(root: str) -> bool:
                 words = os.fsdecode(file.read()).split("\0")
             with open(f"/proc/{number}/stat", encoding="utf-8", errors="replace") as file:
                 if file.read().rpartition(")")[2].split()[0] in ("Z", "X"):
-                    continue  # dead, and only not yet buried
+                    continue  # zombie process
             place = os.readlink(f"/proc/{number}/cwd")
         except (FileNotFoundError, ProcessLookupError):
             continue
@@ -245,37 +245,37 @@ def _is_git_running_by_proc(root: str) -> bool:
 
 class StoreChange(NamedTuple):
     files: Mapping[str, bytes | None]
-    """The new bytes of each file; None: it goes."""
+    """The new content of each file; None to delete it."""
     message: str
 
 
 class ChangeResult(NamedTuple):
     commit: str
-    """The commit that holds the change; nothing when there was none to make."""
+    """ID of the commit; empty if nothing changed."""
     paths: tuple[str, ...]
     offline: str
-    """Why the remote was not reached; nothing when it was, or when there is none."""
+    """Why the remote was not reached; empty if it was, or if there is none."""
     style: tuple[LintFinding, ...] = ()
-    """Findings in these files that did not stop the commit."""
+    """Findings in the changed files that did not stop the commit."""
     adopted: tuple[str, ...] = ()
-    """Files of these that a person had changed."""
+    """Files edited by the user that are part of the commit."""
     nodes: int = 0
-    """How many nodes there are now."""
+    """Number of nodes after the change."""
 
 
 ChangePlan = Callable[[Catalog], StoreChange]
 
 
 def apply_change(git: Git, now: str, what: str, plan: ChangePlan, *, foreign: bool = False) -> ChangeResult:
-    """Carry out what `plan` makes of the present nodes, as one commit, or not at all.
+    """Apply the change that `plan` returns for the current catalog as one commit, or restore everything.
 
-    `foreign`: a store without a commit takes over a remote that is not a knowledge base, too."""
+    `foreign`: allow a store without commits to take over a remote that is not a knowledge base."""
     with store_lock(git, what):
         tree = _settled_tree(git)
         _refuse_dirty(git, tree)
         offline = _fetch_and_forward(git, now, tree, foreign=foreign)
-        # What is committed are bytes that we write and compare. The files beside it are known by their looks, as git,
-        # which has just said that they are those of the last commit, knows them.
+        # The committed bytes are written and compared here. The other files may be trusted by their stat: git uses it
+        # too, and has just reported that they match the last commit.
         catalog = catalogs.load_catalog(git.root, git.ours, judge=lint.file_checker())
         change = plan(catalog)
         change = change._replace(files=_changed_files(catalog, change.files))
@@ -290,9 +290,9 @@ def apply_change(git: Git, now: str, what: str, plan: ChangePlan, *, foreign: bo
 
 
 def commit_edits(git: Git, now: str, message: str = "", what: str = "commit", *, today: str) -> ChangeResult:
-    """Commit what a person has changed with an editor, through the same gate.
+    """Commit files that the user has edited, with the same checks as apply_change().
 
-    Their files stay as they are, but for :UPDATED: of the nodes that they edited; a failure puts that back too."""
+    The files are not modified, except that :UPDATED: is set in edited nodes. A failure reverts that."""
     with store_lock(git, what):
         tree = _settled_tree(git)
         _refuse_unfinished(git, tree)
@@ -303,7 +303,7 @@ def commit_edits(git: Git, now: str, message: str = "", what: str = "commit", *,
         index, before = [path for path in _index_paths(catalog) if path not in theirs], git.head()
         with git.changing(index), _stamp_edited(git, catalog, theirs, today) as catalog:
             done = _index_and_commit(git, catalog, now, theirs, message or _edit_message(adopted), offline)
-        if done.commit == before:  # what was staged or touched is what the last commit has
+        if done.commit == before:  # the staged or touched files are identical to the last commit
             done, adopted = (
                 done._replace(commit="", paths=tuple(filter(layout.is_index_file, done.paths))),
                 (),
@@ -313,8 +313,8 @@ def commit_edits(git: Git, now: str, message: str = "", what: str = "commit", *,
 
 @contextmanager
 def _stamp_edited(git: Git, catalog: Catalog, theirs: set[str], today: str) -> Iterator[Catalog]:
-    """The catalog with :UPDATED: moved to today in nodes that were edited; a failure puts their bytes back."""
-    _refuse_fatal(lint.lint_files(catalog))  # before a file of theirs is touched
+    """Set :UPDATED: of edited nodes to today and yield the new catalog. On an error, write their old content back."""
+    _refuse_fatal(lint.lint_files(catalog))  # before modifying any file of the user
     before = {
         path: layout.read_file(catalog.root, path) for path in _edited_nodes(git, catalog, theirs, today)
     }
@@ -336,7 +336,7 @@ def _stamp_edited(git: Git, catalog: Catalog, theirs: set[str], today: str) -> I
 
 
 def _untracked_findings(expected: Mapping[str, bytes | None]) -> Iterator[LintFinding]:
-    """What is wrong with files that git knows and the knowledge base does not, as a README that was staged."""
+    """Check changed files that are not part of the knowledge base, such as a staged README."""
     for path, data in sorted(expected.items()):
         if data is None or layout.is_store_file(path):
             continue
@@ -349,7 +349,7 @@ def _untracked_findings(expected: Mapping[str, bytes | None]) -> Iterator[LintFi
 
 
 def _plain_bytes(root: str, path: str) -> bytes | None:
-    """A file as it is on the disk; None where there is no plain file."""
+    """Return the content of a file, or None if it is not a regular file."""
     full = os.path.join(root, path)
     if os.path.islink(full) or not os.path.isfile(full):
         return None
@@ -357,9 +357,9 @@ def _plain_bytes(root: str, path: str) -> bytes | None:
 
 
 def _edited_nodes(git: Git, catalog: Catalog, theirs: set[str], today: str) -> list[str]:
-    """The nodes whose text differs from the last commit's, while their :UPDATED: is the same as there.
+    """Return the nodes whose text differs from the last commit but whose :UPDATED: does not.
 
-    A node in another file than before is known by its ID; one that only moved was not edited."""
+    A node in a renamed file is recognized by its ID, so that only renaming it does not count as an edit."""
     gone = [path for path in theirs - catalog.files.keys() if layout.is_node_file(path)]
     moved: dict[str, str] | None = None
     found = []
@@ -382,7 +382,7 @@ def _edited_nodes(git: Git, catalog: Catalog, theirs: set[str], today: str) -> l
 
 
 def _changed_files(catalog: Catalog, files: Mapping[str, bytes | None]) -> dict[str, bytes | None]:
-    """Those files of a change that are not so already."""
+    """Return the files of a change that differ from the catalog."""
     there = catalog.files
     return {
         path: data
@@ -393,14 +393,14 @@ def _changed_files(catalog: Catalog, files: Mapping[str, bytes | None]) -> dict[
 
 
 def index_change(catalog: Catalog) -> StoreChange:
-    """The index as a change of its own."""
+    """Return a change that only regenerates the index."""
     return StoreChange(_index_changes(catalog), "index: made anew")
 
 
 def _index_and_commit(
     git: Git, catalog: Catalog, now: str, changed: set[str], message: str, offline: str
 ) -> ChangeResult:
-    _refuse_fatal(lint.lint_files(catalog))  # no index of what cannot stay
+    _refuse_fatal(lint.lint_files(catalog))  # do not index files that will be rejected
     index = _index_changes(catalog)
     for path, data in index.items():
         write_store_file(catalog, path, data)
@@ -426,7 +426,7 @@ def _refuse_fatal(findings: list[LintFinding]) -> None:
 
 
 def _linted_bytes(catalog: Catalog, changed: set[str]) -> dict[str, bytes | None]:
-    """The bytes that lint has seen: git compares them with what it commits. None: it saw no such file."""
+    """Return the content that was linted, for git to compare with what it commits; None for missing files."""
     found: dict[str, bytes | None] = dict.fromkeys(changed)
     for path in changed & catalog.files.keys():
         data = layout.read_file(catalog.root, path)
@@ -450,7 +450,7 @@ def _list_findings(findings: list[LintFinding]) -> str:
 
 
 def _settled_tree(git: Git) -> TreeState:
-    """How the tree stands, without what a killed writer left beside its files."""
+    """Return the state of the tree, after cleaning up temporary files of killed writers."""
     tree = git.state()
     if not any(".quaid-" in path for path in tree.untracked):
         return tree
@@ -467,7 +467,7 @@ def _refuse_unfinished(git: Git, tree: TreeState) -> None:
 
 
 def _refuse_dirty(git: Git, tree: TreeState) -> None:
-    """Changes that are not ours to commit. The index is made anew anyway; what editors leave behind is nobody's."""
+    """Raise StoreDirty if there are uncommitted changes by the user, other than to index files and skipped files."""
     _refuse_unfinished(git, tree)
     others = [
         path
@@ -480,7 +480,7 @@ def _refuse_dirty(git: Git, tree: TreeState) -> None:
 
 
 def _fetch_and_forward(git: Git, now: str, tree: TreeState, *, foreign: bool = False) -> str:
-    """Learn what the remote has, and take it over if nothing is lost by it. Why it was not reached."""
+    """Fetch, and fast-forward if the remote is ahead. Return why it was not reached, or an empty string."""
     if git.remote() is None:
         return ""
     fetched, tree = store_remote.fetch_store(git, now, before=tree, sparing=True)
@@ -488,7 +488,7 @@ def _fetch_and_forward(git: Git, now: str, tree: TreeState, *, foreign: bool = F
         raise StoreDiverged(path=git.root, ahead=tree.ahead, behind=tree.behind)
     if tree.head is None and not foreign:
         store_remote.refuse_foreign_remote(git)
-    if tree.behind or tree.head is None:  # a store without a commit takes over what the remote has
+    if tree.behind or tree.head is None:  # a store without commits takes over those of the remote
         git.fast_forward()
     return "" if fetched.reached else fetched.problem
 
@@ -497,7 +497,7 @@ def _fetch_and_forward(git: Git, now: str, tree: TreeState, *, foreign: bool = F
 
 
 def write_store_file(catalog: Catalog, path: str, data: bytes | None) -> None:
-    """Give a file new bytes, durably, or take it away. FileChanged when it is not what was looked at."""
+    """Write or delete a file durably. Raise FileChanged if it does not match the catalog."""
     repo_policy.check_store_path(path)
     token = _new_token()
     with Folder(catalog.root) as folder:
@@ -516,18 +516,18 @@ def write_store_file(catalog: Catalog, path: str, data: bytes | None) -> None:
 
 
 def _new_token() -> str:
-    """A name that nobody has, in the shape by which leftovers are known."""
+    """Return a random token in the form that atomic_write.is_leftover() recognizes."""
     name = os.urandom(16).hex()
     return "-".join((name[:8], name[8:12], name[12:16], name[16:20], name[20:]))
 
 
 def _index_paths(catalog: Catalog) -> list[str]:
-    """All files that making the index may touch."""
+    """Return all files that regenerating the index may write or delete."""
     return sorted(_generated_paths(catalog) | nodes.INDEX_NAMES)
 
 
 def _generated_paths(catalog: Catalog) -> set[str]:
-    """The files of the index that are there; what a person named so is not among them."""
+    """Return the existing files of the index, except files that only have a similar name."""
     there = {path for path in catalog.files if layout.is_index_file(path)}
     return {
         path for path in there if path in nodes.INDEX_NAMES or nodes.is_generated_index(catalog.text(path))
@@ -535,8 +535,8 @@ def _generated_paths(catalog: Catalog) -> set[str]:
 
 
 def _index_changes(catalog: Catalog) -> dict[str, bytes | None]:
-    """What must be written so that the index is that of the nodes."""
-    if catalog.index_problem == "":  # somebody has compared them, and no file has changed since
+    """Return the changes needed to bring the index up to date."""
+    if catalog.index_problem == "":  # already compared, and no file has changed since
         return {}
     wanted = catalog.index = catalog.index or nodes.build_index(catalog.nodes)
     there = _generated_paths(catalog)
