@@ -1,1 +1,1 @@
-"""Everything Quaid can do, one typed function each; the command line, MCP and the dashboard call these."""
+"""Operations: one typed function per thing Quaid can do, called by the command line, MCP and the dashboard."""

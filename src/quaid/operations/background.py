@@ -1,4 +1,4 @@
-"""Work that nobody has to ask for: embed missing text, elect a watcher, rebuild a deleted memory, notice changes.
+"""Background work: embed missing text, elect a watcher, rebuild a deleted memory, detect changes.
 
 A server decides here whether work is due; another process does it.
 """
@@ -38,46 +38,48 @@ BACKGROUND_SETTING, BACKGROUND_VARIABLE = "background_embedding", "QUAID_BACKGRO
 RETRY_SECONDS = 600
 CONVERSATIONS_SETTING = "embed_conversations"
 RECENT_DAYS = 90
-"""What ended earlier is embedded only if all conversations are, or by `quaid embed --all`."""
+"""Age in days after which the "recent" setting of embed_conversations leaves conversations out. `quaid
+embed --all` embeds older ones.
+"""
 
 REST_SECONDS = 60
-"""So long questions do without a model that did not answer one."""
+"""Seconds for which questions skip the model after it failed to answer one."""
 
 DELETE_BATCH = 2_000
-"""Vectors that one write drops."""
+"""Vectors deleted per write transaction."""
 
 SLOW_SECONDS = 1.0
-"""Whoever needs longer to fail is not asked again for the same question."""
+"""A model that takes at least this many seconds to fail is not asked again for the same question."""
 
 
 def is_embedding_on(brain: Brain) -> bool:
-    """Whether vectors may be made without a call for it: never while semantic search is off."""
+    """Return True if vectors may be made in the background. False while semantic search is off."""
     return brain.option(BACKGROUND_SETTING) != "off" and bool(brain.model_name)
 
 
 def turns_to_embed(brain: Brain) -> TurnScope:
-    """Which turns of conversations are to have vectors, as embed_conversations says."""
+    """Return which conversation turns are embedded, according to embed_conversations."""
     which = str(brain.option(CONVERSATIONS_SETTING))
     return TurnScope(which, brain.now(-RECENT_DAYS * 86_400) if which == "recent" else "")
 
 
 def turns_since(brain: Brain) -> str | None:
-    """The moment since which turns are to have vectors, "" for all; None: none are."""
+    """Return the time from which turns are embedded: "" for all of them, None for none."""
     wanted = turns_to_embed(brain)
     return None if wanted.which == "off" else wanted.since
 
 
 class EmbeddingMonitor:
-    """What a server remembers between two looks at its memory."""
+    """Decide when a server should start an embedding process. Keeps state between checks."""
 
     def __init__(self) -> None:
         self._stamp: ChangeStamp | None = None
-        self._whole: EmbeddedRange | None = EmbeddedRange()  # None: something lacks a vector
-        self._tried: ChangeStamp | None = None  # the state in which somebody was last sent to fill
-        self._troubled = False  # what went wrong was there at the last look
+        self._whole: EmbeddedRange | None = EmbeddedRange()  # None: some text has no vector
+        self._tried: ChangeStamp | None = None  # the state at which embedding was last started
+        self._troubled = False  # the previous check found a recorded failure
 
     def wants(self, brain: Brain) -> bool:
-        """Whether somebody should be sent to make vectors now."""
+        """Return True if an embedding process should be started now."""
         if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
             return False
         stamp = embedding_queue.change_stamp(brain.db)
@@ -97,7 +99,7 @@ class EmbeddingMonitor:
         if failed is not None and failed.at > brain.now(-RETRY_SECONDS):
             wanted = stamp.own != (self._tried.own if self._tried else 0)
         else:
-            # Whoever changed nothing will change nothing, unless the model is back.
+            # An earlier run on the same state will not do better now, unless the model has recovered.
             wanted = recovered or failed is not None or self._tried != stamp
         if wanted:
             self._tried = stamp
@@ -105,7 +107,7 @@ class EmbeddingMonitor:
 
 
 def embed_missing(brain: Brain) -> None:
-    """Make what is missing, unless another process does. What goes wrong is left in writing."""
+    """Embed missing text unless another process is doing so. Failures are recorded, not raised."""
     embedder = _model_or_problem(brain)
     if embedder is not None:
         try:
@@ -120,11 +122,13 @@ def embed_missing(brain: Brain) -> None:
             )
             _drop_stale_vectors(brain)
         except QuaidError:
-            pass  # noted
+            pass  # already recorded
 
 
 def _drop_stale_vectors(brain: Brain) -> None:
-    """Drop vectors of texts that are gone, once they outnumber the others: a server holds them all."""
+    """Delete vectors of removed texts once they outnumber the others, because a server keeps all vectors in
+    memory.
+    """
 
     outlived = vectors.unused_contents(brain.db)
     for at in range(0, len(outlived), DELETE_BATCH):
@@ -133,7 +137,7 @@ def _drop_stale_vectors(brain: Brain) -> None:
 
 
 def use_chosen_model(brain: Brain, embedder: "Embedder") -> None:
-    """Search with the chosen model from now on, if another was in use; what it made stays."""
+    """Activate the configured model if another one is active. Vectors of the other model are kept."""
 
     active = vectors.active_model(brain.db)
     if active is not None and active.name != embedder.name:
@@ -147,9 +151,10 @@ def use_chosen_model(brain: Brain, embedder: "Embedder") -> None:
 
 
 def embed_few(brain: Brain, embedder: "Embedder", turns: str | None = None) -> str:
-    """Make what is missing if that is little and likely to work. Why the model is not to be asked more, if so.
+    """Embed missing text if there is only a little and the model has not failed recently.
 
-    With a moment, what was said in conversations since then; else what pages lack.
+    With `turns`, embed conversation turns since that time, else page chunks. Return a problem if the model
+    hangs and should not be asked again, else "".
     """
     if not brain.db.writable or not is_embedding_on(brain) or _failed_recently(brain, embedder.name):
         return ""
@@ -166,7 +171,7 @@ def embed_few(brain: Brain, embedder: "Embedder", turns: str | None = None) -> s
     except Cancelled:
         raise
     except QuaidError as failure:
-        # Some texts are refused, and at once; a model that hangs is another matter.
+        # A refused text fails at once. Only a slow failure means that the model hangs.
         hangs = isinstance(failure, EmbedderUnavailable) and time.monotonic() - started >= SLOW_SECONDS
         record_failure(brain, embedder.name, _failure_text(failure), down=hangs)
         return str(failure).rstrip(".") if hangs else ""
@@ -174,7 +179,7 @@ def embed_few(brain: Brain, embedder: "Embedder", turns: str | None = None) -> s
 
 
 class QuestionEmbedder:
-    """A model for one question: what goes wrong is left in writing, and so is that it goes right again."""
+    """An embedder for one question that records failures, and clears the recorded failure once the model answers."""
 
     def __init__(self, brain: Brain, embedder: "Embedder") -> None:
         self._brain, self._embedder = brain, embedder
@@ -202,7 +207,7 @@ class QuestionEmbedder:
 
 
 def backoff_reason(brain: Brain, model: str) -> str:
-    """Why a question does without a model that failed a moment ago; "" when it may be asked."""
+    """Return why a question skips a model that failed less than REST_SECONDS ago, or "" if it may be used."""
     failed = unresolved_failure(brain, model)
     if failed is None or failed.at <= brain.now(-REST_SECONDS):
         return ""
@@ -210,35 +215,35 @@ def backoff_reason(brain: Brain, model: str) -> str:
 
 
 def unresolved_failure(brain: Brain, model: str) -> EmbeddingFailure | None:
-    """The last failure of a model that has not answered since."""
+    """Return the model's last failure if the model has not answered since."""
     failed = embedding_queue.last_failure(brain.db.path)
     return failed if failed is not None and failed.down and failed.model == model else None
 
 
 def clear_failure(brain: Brain, model: str) -> None:
-    """Say that a model answers: whatever waits for that goes on."""
+    """Clear the recorded failure of a model that answers again, so that waiting work resumes."""
     if unresolved_failure(brain, model) is not None:
         try:
             embedding_queue.clear_failure(brain.db.path)
         except QuaidError:
-            pass  # a folder that cannot be written
+            pass  # the folder is not writable
 
 
 def record_failure(brain: Brain, model: str, problem: str, *, down: bool = False) -> None:
-    """Say what went wrong, where `quaid status` finds it."""
+    """Record a failure for `quaid status`."""
     try:
         embedding_queue.record_failure(brain.db.path, model, problem, brain.now(), down=down)
     except QuaidError:
-        pass  # a folder that cannot be written
+        pass  # the folder is not writable
 
 
 def _failure_text(failure: QuaidError) -> str:
-    """A failure as it may be written down: a server's own words may repeat the text that it was sent."""
+    """Return a failure as text that is safe to store: a server's error message may quote the text it was sent."""
     return str(failure.facts.get("noted") or failure.facts.get("problem") or failure).rstrip(".")
 
 
 def record_exit(brain: Brain, problem: str) -> None:
-    """Say that a process which made vectors died, unless it said why itself."""
+    """Record that an embedding process died, unless it recorded a failure itself."""
     if not _failed_recently(brain, None):
         record_failure(brain, collections.get_setting(brain.db, "embedding_model") or "", problem)
 
@@ -259,22 +264,24 @@ def _model_or_problem(brain: Brain) -> "Embedder | None":
 
 
 def question_embedder(brain: Brain) -> "tuple[Embedder | None, str]":
-    """The active model with the last few vectors made, or why not: a question is answered all the same."""
+    """Return the active model after embedding the last few missing texts, or None and the reason there is
+    no model.
+    """
     try:
         embedder = brain.embedder
     except QuaidError as failure:
         return None, str(failure).rstrip(".")
-    # A model that hangs is not asked twice.
+    # If the model is known to hang, do not wait for it again.
     problem = backoff_reason(brain, embedder.name) or embed_few(brain, embedder)
     return (None, problem) if problem else (QuestionEmbedder(brain, embedder), "")
 
 
 SECONDS_TO_RELEASE = 1.0
-"""A memory that is busy for longer is not told that we go; others find out."""
+"""Seconds to wait for the write lock when releasing leases. If that fails, the lease expires by itself."""
 
 
 class Heartbeat(NamedTuple):
-    """Seconds between two signs of life, and after which silence means death."""
+    """Seconds between heartbeats, and seconds without one after which a process counts as dead."""
 
     beat: float = HEARTBEAT_SECONDS
     stale: float = STALE_SECONDS
@@ -285,13 +292,13 @@ HEARTBEAT = Heartbeat()
 
 class WatchDemand(NamedTuple):
     watcher: bool
-    """A folder is watched by nobody."""
+    """True if a folder has no watcher."""
     soon: bool
-    """And whoever watches another one may take it in a moment."""
+    """True if, in addition, a process that watches other folders may take it shortly."""
 
 
 def watch_demand(brain: Brain, rhythm: Heartbeat = HEARTBEAT) -> WatchDemand:
-    """Whether somebody should be sent to watch."""
+    """Return whether a watcher process should be started."""
     if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
         return WatchDemand(False, False)
     standing = collections.read_leases(brain.db, own_session(brain, rhythm), brain.now)
@@ -299,7 +306,7 @@ def watch_demand(brain: Brain, rhythm: Heartbeat = HEARTBEAT) -> WatchDemand:
 
 
 class WatchLease:
-    """The right to watch, kept alive by a thread while this is entered."""
+    """A lease on watched folders. As a context manager, it renews the lease from a thread."""
 
     def __init__(self, brain: Brain, name: str | None = None, rhythm: Heartbeat = HEARTBEAT) -> None:
         self.standing = WatchLeases(frozenset(), (), ())
@@ -311,7 +318,7 @@ class WatchLease:
         self._thread = Thread(target=self._keep, name="lease", daemon=True)
 
     def beat(self) -> None:
-        """Say that we live, and take what is free. Who has nothing and finds nothing writes nothing."""
+        """Renew the lease and take free folders. Writes nothing if there are none to renew or take."""
         standing = collections.read_leases(self._brain.db, self._me, self._brain.now, self._name)
         if standing.mine or standing.free:
             standing = collections.take_leases(self._brain.db, self._me, self._brain.now, self._name)
@@ -329,7 +336,7 @@ class WatchLease:
         try:
             collections.release_leases(self._brain.db, self._me)
         except QuaidError:
-            pass  # it counts as silent soon
+            pass  # the lease expires by itself
         finally:
             lock.patience = before
 
@@ -342,12 +349,12 @@ class WatchLease:
 
 
 def own_session(brain: Brain, rhythm: Heartbeat = HEARTBEAT) -> WatchSession:
-    """This process, as others know it."""
+    """Return this process as a watch session, as other processes see it."""
     return WatchSession(brain.new_uuid(), os.getpid(), _host_name(), rhythm.stale)
 
 
 def _host_name() -> str:
-    """Where the numbers of processes mean the same: the machine, and the container on it."""
+    """Return the scope in which process ids are comparable: host name and PID namespace."""
     name = os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
     try:
         return f"{name} {os.readlink('/proc/self/ns/pid')}"
@@ -359,7 +366,10 @@ UNFINISHED_SUFFIX = "-unfinished"
 
 
 def rebuild_if_deleted(brain: Brain) -> None:
-    """Before a question: rebuild a deleted memory, or note the folders of one that has no list of them yet."""
+    """Rebuild the database from its folders if it was deleted; write the folder list if it is missing.
+
+    Called before a question is answered.
+    """
     if os.path.lexists(brain.settings.db_path):
         if not os.path.exists(collections.folder_list_path(brain.db.path)) and brain.db.writable:
             collections.write_folder_list(brain.db)
@@ -367,11 +377,11 @@ def rebuild_if_deleted(brain: Brain) -> None:
     path = os.path.realpath(brain.settings.db_path)
     known = collections.read_folder_list(path)
     if known is None or not brain.leaves_marks:
-        return  # whoever opens the memory says that there is none
+        return  # opening the database raises the error
     with suppress(QuaidError):
         brain.close()  # a server may still have the deleted file open
     with WriterLock(path).held():
-        if os.path.lexists(path):  # another process was faster
+        if os.path.lexists(path):  # another process has rebuilt it
             return
         told = _rebuild_memory(brain, path, known)
     if brain.notice is not None:
@@ -379,7 +389,7 @@ def rebuild_if_deleted(brain: Brain) -> None:
 
 
 def create_memory(brain: Brain, path: str) -> str:
-    """Make a new memory. Return the folders of a deleted one that was at its place, which are not attached to it."""
+    """Create a database. Return the folders of a deleted one at the same path, which are not attached to it."""
     former = collections.read_folder_list(os.path.realpath(path))
     collections.write_folder_list(brain.create(path))
     return ", ".join(f"{each.name} ({each.root})" for each in former.folders) if former else ""
@@ -411,7 +421,7 @@ def _rebuild_memory(brain: Brain, path: str, known: FolderList) -> str:
 
 
 def _attach_listed_folder(brain: Brain, folder: AttachedFolder) -> str:
-    """Attach a folder and take its files in. Return what is wrong with it, if anything."""
+    """Attach a folder and sync it. Return the problem, or ""."""
     now = brain.now()
 
     def work(tx: object) -> None:
@@ -431,7 +441,10 @@ def _attach_listed_folder(brain: Brain, folder: AttachedFolder) -> str:
 
 
 def _set_log_aside(path: str) -> str:
-    """Give the log that a deleted memory left another name: SQLite would play it into the new file."""
+    """Rename the WAL file of a deleted database and return its new path, or "" if there is none.
+
+    SQLite would replay it into the new database.
+    """
     with suppress(FileNotFoundError):
         os.unlink(path + "-shm")
     if not os.path.lexists(path + "-wal"):
@@ -467,7 +480,7 @@ class ChangeEvent(NamedTuple):
 
 
 class ChangeDetector:
-    """What was seen last. The first look tells nothing."""
+    """Detect changes of a database between two looks. The first look reports only embedding progress."""
 
     def __init__(self) -> None:
         self._stamp: ChangeStamp | None = None
@@ -476,7 +489,7 @@ class ChangeDetector:
         self._filling = ""
 
     def look(self, brain: Brain) -> list[ChangeEvent]:
-        """What is new."""
+        """Return the events since the previous look."""
         news = self._embedding(brain)
         stamp = embedding_queue.change_stamp(brain.db)
         if stamp == self._stamp:

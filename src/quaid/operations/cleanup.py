@@ -1,4 +1,4 @@
-"""Find duplicate pages, merge, rename and forget pages."""
+"""Find duplicate pages; merge, rename and forget pages."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -28,23 +28,27 @@ if TYPE_CHECKING:
     from quaid.storage.pages import PageDigest
 
 ENTITY_TYPES = ("person", "company", "deal", "yc", "civic", "project")
-"""Types whose pages are about one thing in the world: two of the same name may well be about the same one."""
+"""Types whose pages describe one real-world entity. Two pages with the same name are duplicate candidates
+without further evidence.
+"""
 
 MIN_SIMILARITY = 0.2
-"""How much pages of any other type with the same name must have in common, to be worth a look."""
+"""Minimum text similarity of same-named pages of any other type to be listed."""
 
 MIN_COSINE = 0.95
-"""Or the cosine of their vectors. By itself it says nothing: any two pages of one form reach 0.97 and more."""
+"""Minimum cosine of their mean vectors, as an alternative. Useless without the same name: any two pages of
+one form reach 0.97 and more.
+"""
 
 
 class DuplicatePages(NamedTuple):
     slug: str
-    """The longer one: the other goes into it."""
+    """The longer page, into which the other is merged."""
     other: str
     title: str
     other_title: str
     likeness: float | None
-    """Which part of what they say is the same, from 0 to 1; none when one of them says too little."""
+    """Share of common text from 0 to 1, or None if one of the pages is too short."""
     why: tuple[str, ...]
     command: str
 
@@ -66,22 +70,22 @@ class MergeRecord(NamedTuple):
     kept: str
     gone: str
     version: int
-    """Of the kept page: the new one, or while nothing is done the one that it has."""
+    """New version of the kept page, or its present version in a preview."""
     other_version: int
     title: str
     aliases: tuple[str, ...]
     tags: tuple[str, ...]
-    """Those that are new on the kept page."""
+    """Tags added to the kept page."""
     entries: int
-    """New in the timeline of the kept page."""
+    """Timeline entries added to the kept page."""
     truth: str
-    """What is added to the kept page's text."""
+    """Text added to the kept page."""
     moved: MergedRows
     ask: bool = False
 
     @property
     def if_agreed(self) -> dict[str, Any]:
-        """With what the call is to be made again once a person has agreed; nothing when there is no question."""
+        """Return the arguments that confirm the operation, or {} if no confirmation is needed."""
         versions = {"expected_version": self.version, "other_version": self.other_version}
         return {"yes": True, **versions} if self.ask else {}
 
@@ -163,7 +167,7 @@ def _texts(brain: Brain, ids: list[int]) -> "TextSimilarity":
 
 
 def _cosines(brain: Brain, names: list[tuple[int, int, str]]) -> dict[tuple[int, int], float]:
-    """How near pages of the same name are by meaning, where there are vectors."""
+    """Return the cosine of the mean vectors of same-named pages that have vectors."""
     model = vectors.active_model(brain.db)
     if model is None or not names:
         return {}
@@ -225,7 +229,7 @@ def merge(
 
 
 def require_exact_slug(brain: Brain, address: str) -> PageRow:
-    """The page with this very slug: what cannot be undone follows no redirect."""
+    """Return the page with exactly this slug. Irreversible operations do not follow redirects."""
     stored = editing.require_page(brain, address)
     if stored.slug != slugs.split_address(address)[1]:
         raise PageMoved(slug=address, target=stored.slug, expected=None, current_version=stored.version)
@@ -243,7 +247,7 @@ def _check_version(
 
 
 def _merged_page(kept: PageRow, gone: PageRow) -> Page:
-    """The kept page as it reads afterwards."""
+    """Return the content of the kept page after the merge."""
     text, lines = (
         page_merge.rebase_relative_links(each, gone.slug, kept.slug) for each in (gone.truth, gone.timeline)
     )
@@ -321,7 +325,7 @@ def _renamed_page(old: PageRow, address: str) -> Page:
         page_merge.rebase_relative_links(each, old.slug, name) for each in (old.truth, old.timeline)
     )
     front = {**old.frontmatter, "slug": name} if "slug" in old.frontmatter else old.frontmatter
-    # A title that was only the old slug in words follows the new one.
+    # A title that was derived from the old slug is derived again from the new one.
     from_slug = (
         page_model.page_title(old.slug, front, markdown_text.visible_text(old.truth), None) == old.title
     )
@@ -335,18 +339,18 @@ class ErasedLayer(NamedTuple):
     name: str
     before: int
     after: int | None
-    """None while nothing is done."""
+    """None in a preview."""
 
 
 class ErasureProof(NamedTuple):
-    """One place that was searched for what is left, and what was found there."""
+    """A place that was searched for remains of the page, and the matches."""
 
     where: str
     found: tuple[str, ...]
 
 
 class RemainingMention(NamedTuple):
-    """What somebody else says too. It stays: it is not this page's."""
+    """A piece of the page's text that also occurs elsewhere. It is kept because it does not belong to this page."""
 
     text: str
     said_by: tuple[str, ...]
@@ -356,7 +360,7 @@ class BackupWithPage(NamedTuple):
     path: str
     size: int
     made_by: str
-    """migration, or backup for a copy of this memory: --backups deletes them; somebody: left alone."""
+    """Either "migration" or "backup", a copy of this memory, which --backups deletes. "somebody": unknown, kept."""
     holds_it: bool
     deleted: bool
 
@@ -364,7 +368,7 @@ class BackupWithPage(NamedTuple):
 class ForgetRecord(NamedTuple):
     done: bool
     clean: bool
-    """Whether it is proved that nothing is left."""
+    """True if the checks found no remains."""
     slug: str
     title: str
     layers: tuple[ErasedLayer, ...]
@@ -372,9 +376,11 @@ class ForgetRecord(NamedTuple):
     mentions: tuple[RemainingMention, ...] = ()
     backups: tuple[BackupWithPage, ...] = ()
     files: tuple[str, ...] = ()
-    """Of imported folders. They are the person's own, and the next import would bring the page back."""
+    """Files in imported folders that contain the page. They are not deleted, and the next import would
+    bring the page back.
+    """
     problem: str = ""
-    """Why bytes may be left in the file although the page is gone."""
+    """Why deleted bytes may remain in the database file."""
     ask: bool = False
 
     @property
@@ -436,15 +442,15 @@ def _erase_target(brain: Brain, address: str) -> EraseTarget:
     collection = named or pages.single_collection_with(brain.db, slugs.check(name)) or "default"
     target = erasure.find_target(brain.db, slugs.check(name), collection)
     if target is None:
-        stored = pages.require(brain.db, name, collection)  # which says what there is instead
+        stored = pages.require(brain.db, name, collection)  # raises an error with a hint if it does not exist
         raise PageMoved(slug=address, target=stored.slug, expected=None, current_version=stored.version)
-    if not target.quarantined:  # else its file is gone
+    if not target.quarantined:  # a quarantined page has no file
         editing.refuse_page_of_folder(brain, target.slug, target.collection, "Delete")
     return target
 
 
 def _sidecar_traces(brain: Brain, target: EraseTarget) -> tuple[list[str], list[bytes]]:
-    """The paths of its sidecars, and the contents that only this page has."""
+    """Return the paths of the page's sidecar files and the content hashes that only this page has."""
     paths = [indexer.sidecar_path(indexer.page_stem(path)) for path in (*target.files, f"{target.slug}.md")]
     return paths, erasure.own_content_hashes(brain.db, target.id)
 
@@ -503,7 +509,7 @@ def _problem_with_step(problem: str) -> str:
 
 
 def _probes(brain: Brain, target: EraseTarget) -> list[str]:
-    """What to look for afterwards."""
+    """Return text fragments of the page to search for after the erasure."""
     front: Any = json.loads(target.frontmatter)
     data = [
         text for each in pages.read_raw_data(brain.db, target.id) for text in erasure.json_strings(each.data)
@@ -516,9 +522,10 @@ def _probes(brain: Brain, target: EraseTarget) -> list[str]:
 def _remaining_bytes(
     brain: Brain, pieces: list[str]
 ) -> tuple[list[ErasureProof], tuple[RemainingMention, ...]]:
-    """Where pieces of the page are in the files, byte by byte.
+    """Search the bytes of the database files for fragments of the page.
 
-    Only a piece that the page alone had proves anything: what others have too is listed as their mention."""
+    Only fragments unique to the page count as remains; others are returned as mentions.
+    """
     files = [brain.db.path + ending for ending in ("", "-wal", "-shm")]
     found = scan_files_in_subprocess(files, pieces)
     said = {
@@ -538,7 +545,9 @@ def _remaining_bytes(
 
 
 def _remaining_matches(brain: Brain, target: EraseTarget, pieces: list[str]) -> tuple[str, ...]:
-    """By words and names. The model is not asked: the layers show that there are no vectors."""
+    """Search by words and names for the page. Vector search is skipped: the layer counts show that no
+    vectors remain.
+    """
     found: dict[str, None] = {}
     for text in (target.title, target.slug, *pieces[-2:]):
         hits = {hit.slug for hit in text_search.search_pages(brain.db, text, limit=100)}

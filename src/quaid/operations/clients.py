@@ -1,4 +1,4 @@
-"""Connect other programs to this memory: settings of MCP clients, instructions and skills for agents."""
+"""Connect other programs to this memory: settings of MCP clients, agent instructions and skills."""
 
 import os
 import shutil
@@ -36,17 +36,17 @@ class FileRecord(NamedTuple):
     path: str
     outcome: Literal["made", "changed", "as it should be"]
     backup: str | None
-    difference: str  # filled in when nothing was written
+    difference: str  # unified diff, only in a dry run
 
 
 class ConnectRecord(NamedTuple):
     client: str
     title: str
-    connected: bool  # false: it was taken out
+    connected: bool  # False after disconnect
     dry_run: bool
     files: tuple[FileRecord, ...]
     next_step: str
-    clients: "tuple[ClientRecord, ...]" = ()  # all of them, when none was named
+    clients: "tuple[ClientRecord, ...]" = ()  # all clients, if none was named
 
 
 class ClientRecord(NamedTuple):
@@ -147,16 +147,16 @@ def disconnect(
 
 
 class KbAdapter(NamedTuple):
-    """What a client has of the knowledge base."""
+    """A client's connection to the knowledge base."""
 
     client: str
     title: str
     path: str
-    problem: str  # nothing: all is well
+    problem: str  # empty if there is none
 
 
 def kb_adapters(brain: Brain) -> list[KbAdapter]:
-    """Return the clients that were connected to the knowledge base, and what is wrong with each."""
+    """Return the clients that are connected to the knowledge base, and the problem of each."""
     where, found = _client_paths(brain), []
     for client in known_clients.CLIENTS.values():
         rule = where.path(client.rules) if client.rules else ""
@@ -165,7 +165,7 @@ def kb_adapters(brain: Brain) -> list[KbAdapter]:
         try:
             entry = config_files.find_server(client, config_files.read_config(path) or "")
         except (QuaidError, config_files.UnreadableConfig):
-            entry = None  # `quaid connect` tells of it
+            entry = None  # `quaid connect` reports unreadable settings
         has_tools = isinstance(entry, dict) and "kb" in _tools_argument(entry.get("args")).split(",")
         if text is None and not has_tools:
             continue
@@ -181,12 +181,12 @@ def kb_adapters(brain: Brain) -> list[KbAdapter]:
 
 
 def _kb_rule(brain: Brain) -> str:
-    """Return what the rules of a client say of this person's knowledge base."""
+    """Return the knowledge base rule that is written into a client's rules file."""
     return kb_instructions(kb.kb_root_of(brain.settings), brain.settings.user_home)
 
 
 def _tools_argument(args: object) -> str:
-    """Return the value of --tools in the arguments of a server."""
+    """Return the value of --tools in a server's arguments, or ""."""
     words = args if isinstance(args, list) else []
     return str(words[words.index("--tools") + 1]) if "--tools" in words[:-1] else ""
 
@@ -203,7 +203,7 @@ def _is_installed(command: str, brain: Brain) -> bool:
 
 
 def _rules_file(client: Client, project: bool) -> str:
-    """The file of rules for the knowledge base."""
+    """Return the path pattern of the client's rules file. Raises InvalidArgument if the client has none."""
     pattern = client.project_rules if project else client.rules
     if not pattern:
         told = "paste what AGENT_CONTRACT.org in the knowledge base says"
@@ -217,7 +217,7 @@ def _client_paths(brain: Brain) -> ClientPaths:
 
 
 def launch_command(brain: Brain) -> LaunchCommand:
-    """How this very Quaid is started: the program that was called, the one on the path, or this Python."""
+    """Return the command that starts this installation: the called program, `quaid` on PATH, or this Python."""
     db = os.path.abspath(brain.settings.db_path)
     called = os.path.abspath(sys.argv[0]) if sys.argv and sys.argv[0] else ""
     if os.path.basename(called).split(".")[0] == "quaid" and os.access(called, os.X_OK):
@@ -256,7 +256,7 @@ def _change(path: str, edit: Callable[[str], str]) -> ConfigChange:
 def _apply_changes(
     brain: Brain, client: Client, changes: list[ConfigChange], dry_run: bool, connected: bool
 ) -> ConnectRecord:
-    """Write what is needed, after every file was found to be sound."""
+    """Write the changed files. All of them were parsed before, so a malformed file leaves every file untouched."""
     done = [_write_change(brain, each, dry_run) for each in changes if each.before is not None or each.after]
     step = ""
     if connected and not dry_run and any(each.outcome != "as it should be" for each in done):
@@ -269,7 +269,7 @@ def _apply_changes(
 
 
 def _lacks_notebook(brain: Brain) -> bool:
-    """Return True if the memory has no notebook. One that cannot be opened does not make `connect` fail."""
+    """Return True if the memory has no notebook. A database that cannot be opened must not make `connect` fail."""
     try:
         return layout.find_notebook(brain.db) is None
     except QuaidError:
@@ -334,8 +334,8 @@ class SkillsRecord(NamedTuple):
 
 
 class SkillsDoctorRecord(NamedTuple):
-    layers: tuple[Layer, ...]  # a later one shadows an earlier one
-    skills: tuple[Skill, ...]  # those in force
+    layers: tuple[Layer, ...]  # later layers override earlier ones
+    skills: tuple[Skill, ...]  # the skills in effect
     problems: tuple[Problem, ...]
 
     @property

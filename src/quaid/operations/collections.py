@@ -64,7 +64,7 @@ class CollectionRecord(NamedTuple):
     files: int
     last_sync_at: str | None
     halted: str | None
-    """Why syncing waits for a person."""
+    """Why syncing is paused until the user decides."""
     ignore_problem: str | None
     files_not_taken_in: int = 0
 
@@ -76,22 +76,22 @@ class CollectionsRecord(NamedTuple):
 class CollectionInfoRecord(NamedTuple):
     collection: CollectionRecord
     problems: tuple[FileProblem, ...]
-    """Files that something is wrong with."""
+    """Files with problems."""
     ignore_patterns: str
     waiting: tuple[str, ...]
-    """Pages in quarantine that hold what no file can give back."""
+    """Slugs of quarantined pages with data that no file contains."""
     missing: bool = False
-    """Whether its folder is not there."""
+    """True if the folder does not exist."""
 
 
 class CollectionAddRecord(NamedTuple):
     collection: CollectionRecord
     sync: SyncReport
     links: int = 0
-    """Links that the folder of an export holds beside its files, and that came back."""
+    """Number of links restored from the metadata of an exported folder."""
     facts: int = 0
     problems: tuple[str, ...] = ()
-    """What of these could not come back."""
+    """Links and facts that could not be restored."""
 
     @property
     def exit_status(self) -> int:
@@ -102,9 +102,9 @@ class CollectionRemoveRecord(NamedTuple):
     name: str
     root: str
     removed: int
-    """Pages that leave the memory."""
+    """Number of pages removed from the memory."""
     kept: int
-    """Pages with knowledge that no file has: they wait in quarantine."""
+    """Number of pages with data that no file contains, which stay in quarantine."""
     done: bool = True
     ask: bool = False
 
@@ -157,7 +157,7 @@ def collection_add(
 def attach_folder(
     brain: Brain, name: str, path: str, *, kind: str = "markdown", writable: bool = True
 ) -> CollectionAddRecord:
-    """Make a folder a collection of this kind, and take its files in."""
+    """Attach a folder as a collection of this kind and sync it."""
     root = os.path.realpath(brain.settings.path(path))
     _check_new_collection(brain, name, root)
     now = brain.now()
@@ -295,7 +295,7 @@ def _sync_collections(brain: Brain, collection: Collection, confirm_deletes: boo
             confirm_deletes=confirm_deletes,
             retry=True,
         )
-    except (KeyboardInterrupt, Cancelled):  # files are taken in by batches, and each batch stays
+    except (KeyboardInterrupt, Cancelled):  # files are committed in batches, and finished batches stay
         told = count_noun(_collection_record(brain, collection).pages, "page")
         raise SyncStopped(name=collection.name, told=told) from None
 
@@ -316,7 +316,7 @@ def _check_new_collection(brain: Brain, name: str, root: str) -> None:
 
 
 def folders_overlap(one: str, other: str) -> bool:
-    """Whether one folder is the other, or lies within it."""
+    """Return True if the folders are the same or one contains the other."""
     first, second = (os.path.join(place, "") for place in (one, other))
     return first.startswith(second) or second.startswith(first)
 
@@ -339,7 +339,7 @@ EventHandler = Callable[[Any], None]
 
 
 class WatchStandby(NamedTuple):
-    """Other processes watch these collections."""
+    """Event: other processes watch these collections."""
 
     owners: tuple[WatchOwner, ...]
 
@@ -354,7 +354,7 @@ def watch_folders(
     rhythm: Heartbeat = HEARTBEAT,
     pace: WatchPace = DEFAULT_PACE,
 ) -> None:
-    """Watch all folders, or one, until told to stop. Who is not patient ends when others watch them."""
+    """Watch all folders, or one, until `stop` is set. If not patient, return when other processes watch them all."""
     if patient:
         watchable_collections(brain, name)
     lease = WatchLease(brain, name, rhythm)
@@ -375,19 +375,19 @@ def watch_folders(
 
 
 def record_watch_failure(brain: Brain, problem: str) -> None:
-    """Keep beside every attached folder that the process which watches them failed."""
+    """Record for every attached folder that the watcher process failed."""
     for each in collections.list_all(brain.db):
         if each.root and each.state == "active" and not each.halt_reason:
             watcher.record_sync_failure(brain.db, each, problem, brain.now())
 
 
 def sync_once(brain: Brain, tell: EventHandler, name: str | None = None) -> bool:
-    """Bring all folders, or one, up to date. Is all well?"""
+    """Sync all folders, or one. Return True if none is halted."""
     return _new_watcher(brain, tell, Event(), DEFAULT_PACE).once(watchable_collections(brain, name))
 
 
 def watchable_collections(brain: Brain, name: str | None) -> frozenset[int]:
-    """The collections that can be watched; an error says so when there is none."""
+    """Return the ids of the collections that can be watched. Raises an error if there are none."""
     chosen = [collections.require(brain.db, name)] if name else collections.list_all(brain.db)
     found = frozenset(each.id for each in chosen if each.root and each.state == "active")
     if not found and name:
@@ -415,9 +415,9 @@ IgnorePattern = Annotated[
 class IgnoreRecord(NamedTuple):
     name: str
     patterns: tuple[str, ...]
-    """In force by the file, in its order."""
+    """Patterns of the ignore file, in file order."""
     problem: str | None
-    """Why the file is not in force, if so."""
+    """Why the ignore file is not in effect."""
     built_in: tuple[str, ...]
 
 
@@ -426,9 +426,9 @@ class IgnoreChangeRecord(NamedTuple):
     changed: bool
     patterns: tuple[str, ...]
     hidden: tuple[str, ...]
-    """Files that are left out from now on; their pages wait in quarantine."""
+    """Files that are now ignored. Their pages are in quarantine."""
     shown: tuple[str, ...]
-    """Files that are taken in from now on."""
+    """Files that are no longer ignored."""
     sync: SyncReport | None
 
     @property
@@ -482,7 +482,7 @@ def ignore_clear(brain: Brain, name: IgnoringCollection) -> IgnoreChangeRecord:
 
 
 def _change_patterns(brain: Brain, name: str, change: "ignore.IgnoreEdit") -> IgnoreChangeRecord:
-    """Write the file anew, durably, and bring the collection in step with it."""
+    """Rewrite the ignore file atomically and sync the collection."""
     found = _require_ignorable(brain, name)
     if not found.writable or found.state != "active":
         why = "is read-only" if found.state == "active" else f"is {found.state}"
@@ -509,7 +509,7 @@ def _change_patterns(brain: Brain, name: str, change: "ignore.IgnoreEdit") -> Ig
 
 
 def _rewrite_ignore_file(found: Collection, change: "ignore.IgnoreEdit", token: str) -> tuple[str, str]:
-    """The text of the file before and after the change."""
+    """Change the ignore file. Return its text before and after."""
     with Folder(found.root or "") as folder:
         try:
             data: bytes | None = folder.read(ignore.IGNORE_FILE)
@@ -552,10 +552,10 @@ class WaitingRecord(NamedTuple):
     title: str
     collection: str
     path: str | None
-    """Where its file was."""
+    """Last path of its file."""
     since: str
     until: str
-    """The day from which on a sync lets it go, unless it holds what is only here."""
+    """Date from which a sync deletes the page, unless it has data that no file contains."""
     links: int
     assertions: int
     raw_data: int
@@ -575,11 +575,11 @@ class QuarantineExportRecord(NamedTuple):
 class QuarantineDiscardRecord(NamedTuple):
     done: bool
     pages: tuple[WaitingRecord, ...]
-    """What went, or would."""
+    """Pages that were discarded, or would be."""
     kept: tuple[str, ...] = ()
-    """What holds knowledge that is only here, and stays."""
+    """Slugs of pages that are kept because they have data that no file contains."""
     ask: bool = True
-    """Whether somebody has to agree first."""
+    """True if the call needs confirmation; False in a dry run."""
 
     @property
     def if_agreed(self) -> dict[str, Any]:
@@ -690,7 +690,7 @@ def _discard_page(tx: Any, going: list[QuarantinedPage]) -> None:
 
 
 def _require_quarantined(brain: Brain, address: str) -> QuarantinedPage:
-    """The quarantined page of an address, exactly."""
+    """Return the quarantined page with exactly this address."""
     named, name = slugs.split_address(address)
     if named:
         collections.require(brain.db, named)
@@ -723,7 +723,7 @@ class RestoreRecord(NamedTuple):
     files: int
     bytes: int
     left: str | None
-    """The folder that it had before, if it is still there; it was not touched."""
+    """The previous folder, if it still exists. It is not changed."""
     without_bytes: tuple[str, ...]
 
 
@@ -796,7 +796,7 @@ def collection_migrate_ids(
 
 
 def write_collection_ids(brain: Brain, collection: Collection, dry_run: bool = False) -> IdsReport:
-    """The ids of a collection that was just synced, into its files."""
+    """Write the page ids of a synced collection into its files."""
     return page_writer.write_ids(
         brain.db,
         collection,
@@ -851,16 +851,16 @@ def import_(
 
 
 def _cpu_seconds() -> float:
-    """Seconds of processors so far: ours, and those of helpers that have ended."""
+    """Return the CPU seconds of this process and of its finished children."""
     times = os.times()
     return time.process_time() + times.children_user + times.children_system
 
 
 def _embedding_hint(brain: Brain) -> str | None:
-    """How to get vectors, if they can be had."""
+    """Return a hint to run `quaid embed` if the model is ready."""
     try:
         ready = brain.embedder.ready() is None
-    except Exception:  # whatever is wrong with a model, the import is done; `quaid status` tells
+    except Exception:  # a broken model must not fail a finished import; `quaid status` reports it
         return None
     return "`quaid embed` makes the vectors for questions by meaning" if ready else None
 

@@ -1,4 +1,4 @@
-"""Conversations with agents: import transcripts, list, search, show and remove them."""
+"""Conversations with agents: import, list, search, show and remove transcripts."""
 
 import os
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FOLDERS_SETTING = "conversation_folders"
 TRANSCRIPT_CLIENTS = ("claude-code", "codex", "plain", "chatgpt", "claude.ai")
 MAX_SHOWN_LENGTH = 2_000
-"""Characters of a turn that are shown, unless all are wanted."""
+"""Characters of a turn that are shown without --full."""
 
 LIST_HINT = " `quaid conversations list` shows them all."
 
@@ -32,13 +32,13 @@ SessionArg = Annotated[
 
 class ReadingRecord(NamedTuple):
     report: Any
-    """vaults.transcripts.ReadingReport"""
+    """A folders.transcripts.TranscriptReport."""
     total: int
-    """Conversations that the memory holds now."""
+    """Number of conversations in the memory."""
     watched: tuple[str, ...] = ()
-    """Folders that every sync looks into from now on."""
+    """Folders added to the setting conversation_folders, which every sync reads."""
     unwatched: str = ""
-    """Why a folder is not looked into again."""
+    """Why a folder was not added to that setting."""
 
     @property
     def exit_status(self) -> int:
@@ -58,7 +58,7 @@ class ShownTurn(NamedTuple):
     said_at: str | None
     text: str
     left_out: int
-    """Characters behind the text that are not shown."""
+    """Number of characters cut off."""
 
 
 class ConversationRecord(NamedTuple):
@@ -71,11 +71,11 @@ class ConversationSearchRecord(NamedTuple):
     query: str
     hits: tuple[TurnHit, ...]
     conversations: int
-    """How many were searched."""
+    """Number of conversations searched."""
     semantic: bool = True
-    """Whether meaning was looked at, too; false: by words only."""
+    """False if vector search was not used."""
     note: str = ""
-    """Why it was not, or for how much of them only."""
+    """Why vector search was not used, or was incomplete."""
 
 
 class ConversationRemoveRecord(NamedTuple):
@@ -83,7 +83,7 @@ class ConversationRemoveRecord(NamedTuple):
     conversation: ConversationRow
     ask: bool = True
     problem: str = ""
-    """Why bytes of it may be left in the file."""
+    """Why deleted bytes may remain in the database file."""
 
     @property
     def if_agreed(self) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def conversations_sync(brain: Brain) -> ReadingRecord:
 
 
 def _transcript_folders(brain: Brain) -> list[str]:
-    """The folders that a sync looks into; those of a config file count from where it stands."""
+    """Return the folders that a sync reads. Relative paths from a config file are relative to that file."""
     setting = str(brain.option(FOLDERS_SETTING))
     _, source = brain.settings.said(FOLDERS_SETTING)
     if source and source == brain.settings.config_path:
@@ -170,7 +170,9 @@ def _transcript_folders(brain: Brain) -> list[str]:
 
 
 def _add_to_setting(brain: Brain, added: list[str]) -> tuple[tuple[str, ...], str]:
-    """Have every sync look into folders that were added, unless it does: which are new, or why they are not."""
+    """Add folders to the setting conversation_folders unless it covers them. Return the added ones, or the
+    reason for none.
+    """
     known = list(map(os.path.realpath, _transcript_folders(brain)))
     new = []
     for folder in map(os.path.realpath, added):
@@ -248,7 +250,9 @@ def conversation_search(
 
 
 def _search_model(brain: Brain) -> "tuple[Embedder | None, str]":
-    """The active model with the last few vectors made, or why not: a search is answered all the same."""
+    """Return the active model after embedding the last few missing turns, or None and the reason there is
+    no model.
+    """
     since = background.turns_since(brain)
     if since is None:
         return None, "embed_conversations is off"
@@ -256,7 +260,7 @@ def _search_model(brain: Brain) -> "tuple[Embedder | None, str]":
         embedder = brain.embedder
     except QuaidError as failure:
         return None, str(failure).rstrip(".")
-    # A model that hangs is not asked twice.
+    # If the model is known to hang, do not wait for it again.
     problem = background.backoff_reason(brain, embedder.name) or background.embed_few(brain, embedder, since)
     return (None, problem) if problem else (background.QuestionEmbedder(brain, embedder), "")
 
@@ -308,7 +312,7 @@ def conversations_remove(
 
 
 def _require_conversation(brain: Brain, name: str) -> ConversationRow:
-    """The one conversation that a name means."""
+    """Return the one conversation that a session name or prefix matches."""
     client, colon, session = name.partition(":")
     found = store.find_by_session(brain.db, name) if name else []
     if not found and colon and session:

@@ -1,6 +1,6 @@
-"""Call operations: look one up by command or tool, check the caller's scope and the arguments, return JSON values.
+"""Call operations: look one up by command or tool name, check scope and arguments, and return JSON values.
 
-The body of an operation can rely on the types of its arguments. Errors of the operating system become QuaidErrors.
+Arguments are checked here, so operations can rely on their types. OSErrors are converted to QuaidErrors.
 """
 
 import json
@@ -13,10 +13,10 @@ from quaid.operations import index
 from quaid.operations.registry import OPERATIONS, SCOPES, Operation, Param, Scope, current_name, load_subject
 from quaid.storage.sqlite.errors import os_error
 
-MAX_TEXT = 4 * 1024 * 1024  # bytes of one argument: no page of a person's knowledge is this long
-MAX_QUESTION = 4 * 1024  # bytes of what is looked for: longer ones cost seconds and find nothing better
+MAX_TEXT = 4 * 1024 * 1024  # maximum size of a text argument in bytes
+MAX_QUESTION = 4 * 1024  # maximum size of a query in bytes; longer ones take seconds, with no better results
 MAX_INTEGER = 2**63 - 1
-MAX_DEPTH = 100  # of objects and lists within each other
+MAX_DEPTH = 100  # maximum nesting depth of JSON objects and arrays
 COMMAND_SYNONYMS = {
     **dict.fromkeys(("rm", "del", "delete", "remove"), "forget"),
     **dict.fromkeys(("find", "grep"), "search"),
@@ -26,11 +26,11 @@ COMMAND_SYNONYMS = {
     "ask": "query",
     "mv": "rename",
 }
-"""What other programs call our commands. Names that look alike would lead people elsewhere."""
+"""Names that other programs use for our commands. Suggestions by spelling alone would be misleading for these."""
 
 
 def find_command(name: str) -> Operation:
-    """The operation behind a command line's verb."""
+    """Return the operation for a command-line command. Raises UnknownCommand."""
     if name not in index.COMMANDS:
         known = {**index.COMMANDS, **dict.fromkeys(index.NO_OPERATIONS)}
         same = COMMAND_SYNONYMS.get(name, "")
@@ -41,14 +41,14 @@ def find_command(name: str) -> Operation:
 
 
 def find_tool(name: str) -> Operation:
-    """The operation behind a tool name of MCP, `quaid call` and `quaid pipe`."""
+    """Return the operation for a tool name, as used by MCP, `quaid call` and `quaid pipe`. Raises UnknownTool."""
     if name not in index.TOOLS:
         raise UnknownTool(name=name, hint=suggestion(name, index.TOOLS))
     return _operation(index.TOOLS[name])
 
 
 def call(brain: Brain, operation: Operation, arguments: Mapping[str, Any], scope: Scope) -> Any:
-    """Run an operation for a caller and return its record."""
+    """Check the caller's scope and arguments, run the operation and return its result."""
     if SCOPES.index(operation.scope) > SCOPES.index(scope):
         raise NotAllowed(name=operation.tool, needed=operation.scope, given=scope)
     checked = check_arguments(operation, arguments, scope)
@@ -63,7 +63,7 @@ def call(brain: Brain, operation: Operation, arguments: Mapping[str, Any], scope
 
 
 def _with_current_names(arguments: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments by their present names: from camel case, as in maxResults, and from former names."""
+    """Return the arguments under their current names, translating camel case (maxResults) and deprecated names."""
     spelled = dict(arguments)
     for name in arguments:
         snake = "".join(f"_{each.lower()}" if "A" <= each <= "Z" else each for each in name)
@@ -79,7 +79,7 @@ def _with_current_names(arguments: Mapping[str, Any], params: Mapping[str, Any])
 
 
 def check_arguments(operation: Operation, arguments: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
-    """Arguments as the operation's signature wants them, or one error that names the argument."""
+    """Return the arguments converted for the operation's signature. Raises InvalidArgument for the first bad one."""
     params = {param.name: param for param in operation.params}
     arguments = _with_current_names(arguments, params)
     for name in arguments:
@@ -97,7 +97,7 @@ def check_arguments(operation: Operation, arguments: Mapping[str, Any], scope: S
 
 
 def _default_of(param: Param, scope: Scope) -> Any:
-    """What a left-out argument means. Only the person at the keyboard may write without naming a version."""
+    """Return the default of an omitted argument. Only the owner may write without giving the page version."""
     if param.required or (param.arg.version == "page" and scope != "owner"):
         raise InvalidArgument(name=param.name, problem="is required")
     if param.arg.version == "or new" and scope != "owner":
@@ -106,7 +106,7 @@ def _default_of(param: Param, scope: Scope) -> Any:
 
 
 def suggestion(name: str, known: Mapping[str, Any]) -> str:
-    """A hint with the closest known name, or nothing."""
+    """Return a "Did you mean" hint with the closest known name, or an empty string."""
     from difflib import get_close_matches
 
     close = get_close_matches(name, known, n=1)
@@ -114,7 +114,7 @@ def suggestion(name: str, known: Mapping[str, Any]) -> str:
 
 
 def inline_suggestion(name: str, known: Mapping[str, Any]) -> str:
-    """The same hint for the middle of a sentence."""
+    """Return the same hint in parentheses, for use inside a sentence."""
     hint = suggestion(name, known).strip()
     return f" ({hint[0].lower()}{hint[1:]})" if hint else ""
 
@@ -154,9 +154,9 @@ def _string(param: Param, value: Any) -> str:
 
 def _integer(param: Param, value: Any) -> int:
     if isinstance(value, float) and value.is_integer():
-        value = int(value)  # JSON does not tell 5 from 5.0
+        value = int(value)  # JSON has one number type, so 5.0 is an integer
     if isinstance(value, str) and len(value) < 20 and value.isascii() and value.removeprefix("-").isdigit():
-        value = int(value)  # models often send a number as text
+        value = int(value)  # models often send numbers as strings
     if not isinstance(value, int) or isinstance(value, bool):
         raise InvalidArgument(name=param.name, problem=f"must be a whole number, not {_type_name(value)}")
     low = -MAX_INTEGER if param.arg.minimum is None else param.arg.minimum
@@ -203,7 +203,7 @@ def _object(param: Param, value: Any) -> dict[str, Any]:
 
 
 def _check_json(param: Param, value: Any) -> None:
-    """Refuse what is too large or too deep, and text or numbers that nothing can store."""
+    """Reject values that are too large, too deeply nested or not representable in JSON."""
     try:
         size = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
     except (ValueError, RecursionError):
@@ -259,7 +259,7 @@ def _type_name(value: Any) -> str:
 
 
 def json_value(value: Any) -> Any:
-    """Named records become objects, tuples become lists, everything else stays."""
+    """Convert a result to JSON types: named tuples become objects, other tuples become lists."""
     if isinstance(value, tuple):
         if hasattr(value, "_fields"):
             return {name: json_value(each) for name, each in zip(value._fields, value, strict=True)}

@@ -1,4 +1,4 @@
-"""Check the whole installation and say what to type next, including how to recover a damaged memory."""
+"""Check the whole installation and recommend commands, including how to recover a damaged memory."""
 
 import os
 import sys
@@ -24,30 +24,32 @@ from quaid.storage.sqlite import backup, connection
 from quaid.storage.sqlite.connection import is_safe_sqlite
 
 DATABASE_SUFFIXES = ("", "-wal", "-shm", "-journal")
-"""The files of a memory, by what stands behind its name. A log beside another database would ruin that one."""
+"""Suffixes of a database's files. They are moved together: a WAL file next to another database would
+corrupt that one.
+"""
 
 
 class RecoveryPlan(NamedTuple):
-    """How to have a memory again."""
+    """How to recover a damaged or missing memory."""
 
     told: str
     backup: str
-    """The copy that can take its place; nothing when there is none."""
+    """Path of the backup to restore, or "" if there is none."""
     steps: tuple[str, ...]
-    """What to type, in this order."""
+    """Commands to run, in order."""
 
 
 def backup_folders(brain: Brain) -> tuple[str, ...]:
-    """Where backups are looked for: beside the memory, and in the folder of what is the user's."""
+    """Return the folders searched for backups: the memory's folder, the Quaid home folder and its backups/."""
     home = brain.settings.home
     return os.path.dirname(brain.settings.db_path), home, os.path.join(home, "backups")
 
 
 def plan_recovery(brain: Brain, *, reads: bool) -> RecoveryPlan:
-    """The way back to a memory that is whole. `reads`: some of the damaged one can still be read."""
+    """Return a recovery plan. `reads` means that some of the damaged memory can still be read."""
     folders = _attached_collections(brain) if reads else []
     with suppress(QuaidError):
-        brain.close()  # whoever is the last tidies the log away, and only what stays is named
+        brain.close()  # the last connection to close removes the WAL file, so the steps name only files that remain
     path = brain.settings.db_path
     good = backup.newest_intact_copy(path, backup_folders(brain))
     salvaged = _free_path(f"{path}-salvaged")
@@ -75,7 +77,7 @@ def plan_recovery(brain: Brain, *, reads: bool) -> RecoveryPlan:
 
 
 def _attached_collections(brain: Brain) -> list[Collection]:
-    """The collections besides the default one, as far as they can be read."""
+    """Return the collections other than the default one, or [] if they cannot be read."""
     with suppress(QuaidError):
         return [
             each for each in collections.list_all(brain.db) if each.name != collections.DEFAULT_COLLECTION
@@ -84,9 +86,10 @@ def _attached_collections(brain: Brain) -> list[Collection]:
 
 
 def _salvage_steps(brain: Brain, others: list[Collection], salvaged: str) -> tuple[list[str], list[str]]:
-    """What saves the pages of a damaged memory, and what brings them into a new one.
+    """Return the commands that export the pages of a damaged memory and those that load them into a new
+    one.
 
-    A folder that is still there is attached again; pages of a collection without one are exported for it.
+    Existing folders are attached again. Collections without a folder are exported first.
     """
     if not others:
         return [_quaid_command(brain, "export", "--dir", salvaged)], [
@@ -111,14 +114,14 @@ def _salvage_steps(brain: Brain, others: list[Collection], salvaged: str) -> tup
 
 
 def is_default_memory(brain: Brain) -> bool:
-    """Whether `quaid` alone, typed here, means this memory."""
+    """Return True if `quaid` without --db uses this memory."""
     settings = brain.settings
     usual = config.read_settings(None, settings.environ, settings.cwd, forgiving=True).db_path
     return os.path.realpath(usual) == os.path.realpath(settings.db_path)
 
 
 def with_memory_named(brain: Brain, step: str) -> str:
-    """A step that names this memory, for whoever would otherwise mean another one."""
+    """Return the command with --db added, for callers whose default memory is another one."""
     if not step.startswith("quaid ") or " --db " in step:
         return step
     if step == "quaid init":
@@ -127,14 +130,16 @@ def with_memory_named(brain: Brain, step: str) -> str:
 
 
 def replace_folder_steps(brain: Brain) -> tuple[str, ...]:
-    """The folder gets another name, with all that is in it, and a memory is made where it was."""
+    """Return commands that rename a folder found at the database path and create a database in its place."""
     path = brain.settings.db_path
     move = shell_command(brain, "move" if _is_windows(brain) else "mv", path, _free_path(f"{path}-folder"))
     return move, shell_command(brain, "quaid", "init", path)
 
 
 def _set_aside_steps(brain: Brain) -> tuple[str, ...]:
-    """Into a folder of its own, with its log: it may yet be needed."""
+    """Return commands that move the database files, including the WAL, into a new folder. They may be
+    needed later.
+    """
     path = brain.settings.db_path
     files = [*(path + each for each in DATABASE_SUFFIXES), collections.folder_list_path(path)]
     there = [each for each in files if os.path.lexists(each)]
@@ -148,7 +153,7 @@ def _set_aside_steps(brain: Brain) -> tuple[str, ...]:
 
 
 def _free_path(path: str) -> str:
-    """The name, or one like it that nobody has."""
+    """Return the path, with a number appended if it exists."""
     name, number = path, 1
     while os.path.lexists(name):
         number += 1
@@ -161,7 +166,7 @@ def _quaid_command(brain: Brain, command: str, *words: str) -> str:
 
 
 def shell_command(brain: Brain, *words: str) -> str:
-    """A command to type, each word quoted for the shell of this system."""
+    """Return a command line with each word quoted for this platform's shell."""
     return " ".join(_shell_quoted(brain, each) for each in words)
 
 
@@ -176,9 +181,9 @@ def _is_windows(brain: Brain) -> bool:
 MAX_BACKUP_DAYS = 30
 SECONDS_PER_DAY = 86_400
 DAMAGE = "damage"
-"""The name of findings that become one, when the round is over."""
+"""Name of preliminary findings that damage_findings combines into one."""
 MAX_FAULTS = 100
-"""SQLite names no more of them."""
+"""SQLite reports at most this many faults."""
 
 DERIVED_FAULTS = (
     "its tags are not",
@@ -190,24 +195,24 @@ DERIVED_FAULTS = (
     "its codes are not",
     "a block of its codes",
 )
-"""How problems of derived rows begin, which `quaid rebuild` mends."""
+"""How the problems of derived rows begin, which `quaid rebuild` repairs."""
 
 FindingState = Literal["fine", "missing", "advice", "wrong"]
 
 
 class DoctorFinding(NamedTuple):
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     state: FindingState
-    """missing: something optional that is not there or cannot be known. advice: it would be better with it."""
+    """"missing": something optional is absent or unknown. "advice": recommended, but not required."""
     detail: str
     remedy: str = ""
-    """What to type, or to do."""
+    """A command or an instruction for the user."""
     further: tuple[str, ...] = ()
-    """What to type after it."""
+    """Commands to run after the remedy."""
     details: tuple[str, ...] = ()
-    """What was found, word for word; for programs, and for who helps."""
+    """Literal findings, for programs and support."""
 
 
 def check_memory(brain: Brain) -> Iterator[DoctorFinding]:
@@ -243,7 +248,7 @@ def check_memory(brain: Brain) -> Iterator[DoctorFinding]:
 
 
 def _not_a_memory(brain: Brain, path: str, problem: str) -> Iterator[DoctorFinding]:
-    """Something else is where the memory should be."""
+    """Report a folder or a foreign file at the database path."""
     if os.path.isdir(path):
         inside = os.path.join(path, "memory.db")
         if os.path.exists(inside):
@@ -256,7 +261,7 @@ def _not_a_memory(brain: Brain, path: str, problem: str) -> Iterator[DoctorFindi
         yield DoctorFinding("memory", "wrong", told, first, tuple(further))
         return
     told = f"{path} is no memory: {problem}"
-    ours = problem in (connection.EMPTY_FILE, connection.NOT_SQLITE)  # may have been a memory before
+    ours = problem in (connection.EMPTY_FILE, connection.NOT_SQLITE)  # the file may have been a memory
     lost = list(_recovery_findings(brain, told)) if ours else []
     if lost and (problem == connection.EMPTY_FILE or lost[-1].state == "fine"):
         yield from lost
@@ -272,7 +277,7 @@ def check_rows(brain: Brain) -> Iterator[DoctorFinding]:
         yield DoctorFinding("rows", "fine", ", ".join(found.checks))
         return
     lines = [line for each in found.violations if _is_damage(each) for line in each.problem.splitlines()]
-    damage = tuple(line for line in lines if not line.startswith("***"))  # SQLite's headings
+    damage = tuple(line for line in lines if not line.startswith("***"))  # headings in SQLite's report
     if damage:
         yield DoctorFinding(DAMAGE, "wrong", "rows", details=damage)
         return
@@ -295,12 +300,15 @@ def check_sources(brain: Brain) -> Iterator[DoctorFinding]:
 
 
 def _is_damage(found: Violation) -> bool:
-    """Whether the file itself is hurt. An index of words can be made again, and the check of it is no judge of it."""
+    """Return True if the database file itself is damaged.
+
+    A text index does not count: it can be rebuilt, and its check says nothing about the rest of the file.
+    """
     return found.where == "database" and found.check != "fts" and not is_text_index_damage(found.problem)
 
 
 def _is_derived(found: Violation) -> bool:
-    """Whether `quaid rebuild` mends it."""
+    """Return True if `quaid rebuild` repairs it."""
     made_again = found.problem.startswith(DERIVED_FAULTS)
     return found.check == "fts" or made_again or is_text_index_damage(found.problem)
 
@@ -320,7 +328,9 @@ def check_backups(brain: Brain) -> Iterator[DoctorFinding]:
 
 
 def damage_findings(brain: Brain, found: list[DoctorFinding]) -> list[DoctorFinding]:
-    """Findings of a damaged memory: the damage once, with the way out of it, and no advice to go on writing there."""
+    """Combine damage findings into one with a recovery plan, and drop the advice to run commands on the
+    damaged file.
+    """
     lines = tuple(dict.fromkeys(line for each in found if each.name == DAMAGE for line in each.details))
     damage = tuple(line for line in lines if not is_text_index_damage(line))
     if not damage:
@@ -336,7 +346,7 @@ def damage_findings(brain: Brain, found: list[DoctorFinding]) -> list[DoctorFind
 
 
 def _index_findings(found: list[DoctorFinding], lines: tuple[str, ...]) -> list[DoctorFinding]:
-    """Findings where nothing but an index of words is hurt: nothing is lost."""
+    """Return the findings when only a text index is damaged and no data is lost."""
     rest = [each for each in found if each.name != DAMAGE]
     if any(each.name == "rows" and each.state == "wrong" for each in rest):
         return rest
@@ -347,7 +357,7 @@ def _index_findings(found: list[DoctorFinding], lines: tuple[str, ...]) -> list[
 def _recovery_findings(
     brain: Brain, told: str, name: str = "memory", details: tuple[str, ...] = (), *, reads: bool = False
 ) -> Iterator[DoctorFinding]:
-    """What became of the memory, and the way back to one that is whole."""
+    """Return findings that state the damage and the recovery plan."""
     way = plan_recovery(brain, reads=reads)
     yield DoctorFinding(name, "wrong", told, way.steps[0], way.steps[1:], details)
     yield DoctorFinding("backup", "fine" if way.backup else "wrong", way.told)
@@ -359,7 +369,7 @@ MIN_FREE_BYTES = 200 * 1024 * 1024
 class DoctorRecord(NamedTuple):
     checks: tuple[DoctorFinding, ...]
     next_steps: tuple[str, ...]
-    """What to type, the most urgent first."""
+    """Commands to run, the most urgent first."""
 
     @property
     def exit_status(self) -> int:
@@ -402,7 +412,7 @@ def _with_memory_named(brain: Brain, found: DoctorFinding) -> DoctorFinding:
 def _run_check(
     brain: Brain, name: str, check: Callable[[Brain], Iterator[DoctorFinding]]
 ) -> Iterator[DoctorFinding]:
-    """A check whose own failure is a finding like any other."""
+    """Run a check and turn its errors into findings."""
     try:
         yield from check(brain)
     except DamagedDatabase as error:
@@ -438,7 +448,7 @@ def _config(brain: Brain) -> Iterator[DoctorFinding]:
 
 
 def _edit_step(path: str, problem: str) -> str:
-    """The step of a person with an editor; the line, if the problem names one."""
+    """Return the instruction to edit a file, with the line number if the problem contains one."""
     _, _, place = problem.partition("line ")
     number = place[: len(place) - len(place.lstrip("0123456789"))]
     return f"mend {f'line {number} of ' if number else ''}{path} in an editor"
@@ -520,7 +530,7 @@ def _permissions(brain: Brain) -> Iterator[DoctorFinding]:
     path = os.path.realpath(brain.settings.db_path)
     folder = os.path.dirname(path)
     wrong = []
-    # Not the log beside it: it has the mode of the memory, and is gone when this command has ended.
+    # The WAL file is not checked: it has the database's mode and is removed when this command ends.
     for each, mode in ((path, "600"), (brain.settings.home, "700"), (_owner_token(brain), "600")):
         if os.path.exists(each) and os.stat(each).st_mode & 0o077:
             wrong.append((each, mode))

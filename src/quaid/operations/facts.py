@@ -1,4 +1,4 @@
-"""Facts with their validity and source, and the contradictions between them."""
+"""Facts with their validity interval and source, and contradictions between them."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -32,28 +32,28 @@ KeptSide = Literal["left", "right", "both"]
 
 
 class RetiredStatement(NamedTuple):
-    """A fact or a link that gave way."""
+    """A fact or link that was ended or shortened by a resolution."""
 
     kind: str
-    """fact or link."""
+    """"fact" or "link"."""
     id: int
     slug: str
-    """The page on which it stands."""
+    """The page it belongs to."""
     says: str
     since: str | None
     until: str | None
-    """None: it goes on, since it was its end that was wrong."""
+    """None if it still holds because only its end was wrong."""
     never_held: bool
 
 
 class Resolution(NamedTuple):
     changed: tuple[RetiredStatement, ...]
     written: tuple[EvidenceQuote, ...]
-    """Where a text still says what was not kept."""
+    """Texts that still contain the rejected statement."""
 
 
 def resolve_contradiction(brain: Brain, id: int, side: KeptSide, note: str) -> Resolution:
-    """Keep one side or both, and say that the contradiction is settled, in one transaction."""
+    """Resolve a contradiction by keeping one side or both, in one transaction."""
     now = brain.now()
     with brain.db.reading():
         known = contradictions.require(brain.db, id)
@@ -91,7 +91,7 @@ def resolve_contradiction(brain: Brain, id: int, side: KeptSide, note: str) -> R
 def _current_finding(
     brain: Brain, known: Contradiction, side: KeptSide
 ) -> "tuple[Snapshot, ContradictionFinding]":
-    """The finding as it is now: what was settled or edited since is not decided twice."""
+    """Recompute a finding, so that a contradiction that was edited or resolved meanwhile is not resolved again."""
     if known.type == "stale":
         raise InvalidArgument(
             name="keep",
@@ -134,7 +134,7 @@ def _validity_text(each: ResolutionChange) -> str:
 class FactsRecord(NamedTuple):
     subject: str
     slug: str | None
-    """The page about it, if there is one."""
+    """The subject's page, if there is one."""
     as_of: str
     history: bool
     facts: tuple[FactLine, ...]
@@ -152,9 +152,9 @@ class AssertRecord(NamedTuple):
     superseded: tuple[int, ...]
     ended: bool
     ended_before: str | None
-    """The end that was corrected."""
+    """The previous end date, if it was corrected."""
     witnessed: bool
-    """Somebody else says so too, or in other words: that was added to the fact."""
+    """True if another source or wording was added to an existing fact."""
     fact: FactInput
 
 
@@ -164,17 +164,17 @@ class CheckRecord(NamedTuple):
     total: int
     resolved: Contradiction | None = None
     settled_before: str | None = None
-    """When it was settled already, if it was."""
+    """When it had already been resolved."""
     kept: str | None = None
-    """Which side was kept: left, right or both."""
+    """The kept side: left, right or both."""
     changed: tuple[RetiredStatement, ...] = ()
-    """The facts and links that gave way."""
+    """Facts and links that were ended or shortened."""
     written: tuple[EvidenceQuote, ...] = ()
-    """Where a text still says what was not kept."""
+    """Texts that still contain the rejected statement."""
     type: str | None = None
-    """The only type that was looked for."""
+    """The type that the check was limited to."""
     open_of_other_types: int = 0
-    """Findings of the other types that are open since they were last looked for."""
+    """Open findings of other types, as of their last check."""
 
     @property
     def exit_status(self) -> int:
@@ -214,7 +214,7 @@ def facts(
     with brain.db.reading():
         whom = store.find_subject(brain.db, subject)
         lines = store.fact_lines(brain.db, whom, None if history else day, _past_texts(brain))
-        # What is written down for a day to come belongs to today's answer; a look back ends at its day.
+        # Include future entries by default, but with as_of stop at that day.
         last = day if as_of else "9999-12-31"
         entries = store.subject_entries(brain.db, whom, last, limit)
     return FactsRecord(
@@ -230,7 +230,7 @@ def facts(
 
 
 def _past_texts(brain: Brain) -> "PastTexts":
-    """Return what finds the texts that a page had at a time."""
+    """Return a function that yields the versions of a page's text at a given time."""
 
     def texts(slug: str, collection: str, time: str) -> "Iterator[VersionText]":
         for version, page in texts_at(brain, pagess.require(brain.db, slug, collection), time):
@@ -350,7 +350,7 @@ def check(
 
 
 def _find_contradictions(brain: Brain, page_id: int | None, type: str | None) -> None:
-    """Find contradictions and keep them. What is found is written in a transaction of its own, which is short."""
+    """Find contradictions in a read transaction and store them in a separate, short write transaction."""
     now = brain.now()
     with brain.db.reading():
         roots = contradictions.affected_pages(brain.db, page_id) if page_id is not None else None
@@ -368,7 +368,7 @@ def _find_contradictions(brain: Brain, page_id: int | None, type: str | None) ->
 
 
 def _resolve_finding(brain: Brain, contradiction_id: int, keep: KeptSide | None, note: str) -> CheckRecord:
-    """Without a side to keep, a finding is only said to be settled: both stand, as with both."""
+    """Resolve a finding. Without a side, both statements are kept."""
     before = contradictions.require(brain.db, contradiction_id).resolved_at
     done = resolve_contradiction(brain, contradiction_id, keep or "both", note)
     settled = contradictions.require(brain.db, contradiction_id)
@@ -380,7 +380,7 @@ class ContradictionsRecord(NamedTuple):
     contradictions: tuple[Contradiction, ...]
     total: int
     checked_at: str | None
-    """When the whole memory was looked at last."""
+    """When the whole memory was last checked."""
 
 
 @op("read", command="contradictions", examples=("quaid contradictions", "quaid contradictions --limit 5"))

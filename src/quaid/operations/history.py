@@ -22,10 +22,10 @@ VersionOrigin = Literal["edit", "sync", "import", "made"]
 class VersionRecord(NamedTuple):
     version: int
     since: str
-    """When the page began to say this."""
+    """When this version began."""
     size: int
     by: VersionOrigin
-    """What brought it."""
+    """How the version was created."""
     is_present: bool
 
 
@@ -33,7 +33,7 @@ class HistoryRecord(NamedTuple):
     slug: str
     version: int
     versions: tuple[VersionRecord, ...]
-    """The newest first."""
+    """Newest first."""
 
 
 class RevertRecord(NamedTuple):
@@ -44,7 +44,7 @@ class RevertRecord(NamedTuple):
     path: str | None
     """The file that was written, if the page has one."""
     timeline_removed: tuple[str, ...] = ()
-    """Entries that came after that version; the version before this one has them."""
+    """Entries removed by the revert. The version before this one still has them."""
 
 
 class DiffRecord(NamedTuple):
@@ -55,13 +55,13 @@ class DiffRecord(NamedTuple):
     to_since: str
     diff: str
     same_text: bool
-    """The bytes may still differ, in line ends for example."""
+    """True if the texts are equal. The bytes may still differ, for example in line endings."""
     older: str | None
-    """Why it reaches not as far back as was asked, if so."""
+    """Why the diff starts later than requested, or None."""
 
 
 class _VersionText(NamedTuple):
-    """A version with the row that holds it; none: the page itself does."""
+    """A version and the row with its content, or None if the page row has it."""
 
     told: VersionRecord
     row: PageVersion | None
@@ -145,7 +145,7 @@ def diff(
 
 
 def _versions(brain: Brain, stored: PageRow) -> list[_VersionText]:
-    """The versions of a page, the present one first, each once."""
+    """Return the versions of a page without duplicates, the current one first."""
     rows = store.versions_of_page(brain.db, stored.id)
     collection = collections.require(brain.db, stored.collection)
     told = (
@@ -164,7 +164,7 @@ def _versions(brain: Brain, stored: PageRow) -> list[_VersionText]:
 
 
 def _versions_of_file(rows: list[PageVersion], stored: PageRow) -> list[_VersionText]:
-    """A file's bytes are kept when they are read: each row begins a version, and the active one is the present."""
+    """Return the versions of a page with a file. Bytes are stored when read, so each row starts a version."""
     active = next((row for row in rows if row.is_present), None)
     since = stored.updated_at if active is None else active.created_at
     by: VersionOrigin = "made" if active is None else _origin(active.batch)
@@ -181,7 +181,9 @@ def _versions_of_file(rows: list[PageVersion], stored: PageRow) -> list[_Version
 
 
 def _versions_of_database(rows: list[PageVersion], stored: PageRow) -> list[_VersionText]:
-    """A text without a file is kept when another takes its place: each row ends a version, but for imported ones."""
+    """Return the versions of a page without a file. Text is stored when replaced, so each row, except
+    imported ones, ends a version.
+    """
     found: list[_VersionText] = []
     texts: list[PageVersion | None] = [None, *(row for row in rows if row.version is not None)]
     for place, row in enumerate(texts):
@@ -196,10 +198,10 @@ def _versions_of_database(rows: list[PageVersion], stored: PageRow) -> list[_Ver
 
 
 def _without_repeats(brain: Brain, stored: PageRow, found: list[_VersionText]) -> list[_VersionText]:
-    """Without an imported text that the version after it says, too.
+    """Drop an imported text that is equal to the next version.
 
-    A version also rises when facts, links or tags are added to a page. The text of that version is kept, or is the
-    present one, and tells that the import brought it: the import's own row would be the same thing twice.
+    The version also increases when facts, links or tags are added. The text of that version is stored, or
+    is the current one, and shows that the import created it, so the import's own row would be a duplicate.
     """
     kept = found[:1]
     for newer, each in pairwise(found):
@@ -210,7 +212,7 @@ def _without_repeats(brain: Brain, stored: PageRow, found: list[_VersionText]) -
 
 
 def _content(brain: Brain, stored: PageRow, each: _VersionText) -> tuple[object, ...]:
-    """What a version says, however its bytes are written."""
+    """Return the parsed content of a version, regardless of how its bytes are formatted."""
     if each.row is None:
         return stored.frontmatter, stored.truth.strip(), stored.timeline.strip()
     made = _page_of_version(stored, each.row.path, store.version_bytes(brain.db, each.row.id))
@@ -234,7 +236,7 @@ def _find_version(found: list[_VersionText], version: int) -> _VersionText:
 
 
 def _version_on(found: list[_VersionText], day: str) -> tuple[_VersionText, str | None]:
-    """What the page said when a day began."""
+    """Return the version at the start of a day, and a note if no version is that old."""
     for each in found:
         if each.told.since < day:
             return each, None
@@ -243,10 +245,10 @@ def _version_on(found: list[_VersionText], day: str) -> tuple[_VersionText, str 
 
 
 def texts_at(brain: Brain, stored: PageRow, time: str) -> list[tuple[int | None, Page | PageRow]]:
-    """Return what a page said at a time, each text with its version, None for the present one.
+    """Return the texts of a page at a time, each with its version, or None for the current one.
 
-    Times are seconds: where the text changed within that second, what it said before comes, too. Nothing comes for
-    a time of which no version is kept.
+    Times have a resolution of one second: if the text changed within that second, the previous text is
+    returned too. Return [] if no version of that time is kept.
     """
     found: list[tuple[int | None, Page | PageRow]] = []
     for each in _versions(brain, stored):
@@ -264,7 +266,7 @@ def texts_at(brain: Brain, stored: PageRow, time: str) -> list[tuple[int | None,
 
 
 def _start_of(each: _VersionText, stored: PageRow) -> str | None:
-    """Return when a version began, or None where that is not known, since those before it are not kept any more."""
+    """Return when a version began, or None if that is unknown because earlier versions were pruned."""
     if each.told.is_present:
         return max(each.told.since, stored.truth_updated_at, stored.timeline_updated_at)
     is_first = each.told.since == stored.created_at and each.told.by == "made"
@@ -275,7 +277,7 @@ def _start_of(each: _VersionText, stored: PageRow) -> str | None:
 
 
 def _page_of_version(old: PageRow, path: str, data: bytes) -> Page:
-    """The page that the bytes of an earlier version make, where the page is now."""
+    """Parse the bytes of an earlier version as a page with the current slug."""
     if indexer.is_org(path):
         return indexer.with_slug(indexer.parse_file(path, data).page, old.slug)
     document = markdown.parse(markdown.decode(data).text)

@@ -1,4 +1,4 @@
-"""Ingest a source: store its bytes and everything it changes in one transaction."""
+"""Ingest a source: store its bytes and all changes it causes in one transaction."""
 
 import hashlib
 import os
@@ -34,43 +34,45 @@ from quaid.storage.pages import PageRow
 
 _SCHEME = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]*:(?=//)")
 KEYS_NOT_COPIED = ("type", "slug", "alias", "aliases", "links", "wing", "room", "quaid_id", "id")
-"""Keys of a source's own front matter that would say how its page is found."""
+"""Front matter keys that are not copied from a source, because they determine how its page is found."""
 
 MIN_WORD_OVERLAP = 0.5
-"""Share of words that two editions of a text have in common."""
+"""Minimum share of common words for a text to count as a new edition."""
 
 MAX_TEXTS_COMPARED = 1_000
-"""Different texts with the same source_ref."""
+"""Maximum number of different texts with the same source_ref."""
 
 
 class PageOutcome(NamedTuple):
-    """What an ingest did to one page."""
+    """The effect of an ingest on one page."""
 
     slug: str
     version: int
     outcome: Literal["created", "updated", "unchanged"]
     truth: str
-    """written, same, same words (only case or white space differ: not written), or nothing when none was sent."""
+    """"written", "same", "same words" (only case or white space differ, so not written), or "" if no text
+    was sent.
+    """
     timeline_entries: int
     tags: int
     links: int
     assertions: int
     keys_removed: tuple[str, ...] = ()
-    """Keys of the front matter that the content leaves out and the page no longer has."""
+    """Front matter keys that the new content dropped."""
     tags_removed: tuple[str, ...] = ()
 
 
 class IngestResult(NamedTuple):
-    """What an ingest did."""
+    """The effect of an ingest."""
 
     pages: tuple[PageOutcome, ...]
-    """The pages that were asked for."""
+    """The requested pages."""
     source: str
-    """The page that the source is."""
+    """The page created from the source."""
     changed: tuple[str, ...]
-    """All pages that are different now."""
+    """All pages that changed."""
     known: tuple[str, ...]
-    """Pages that the same source had changed before; they were left alone."""
+    """Pages that an earlier ingest of this source had changed. They were skipped."""
 
 
 class _PageDraft(NamedTuple):
@@ -82,10 +84,10 @@ class _PageDraft(NamedTuple):
 
 
 class Ingestion:
-    """One source with everything that it changes. The source is a page itself.
+    """One source and all changes it causes. The source becomes a page itself.
 
-    A file's page is the first of the changes. Any other source gets a page in sources/ with its words, beside the
-    changes.
+    A file's page is the first of the changes. Any other source gets an additional page in sources/ with its
+    text.
     """
 
     def __init__(
@@ -94,16 +96,16 @@ class Ingestion:
         self.brain = brain
         self.source = source
         self.given = [_with_collection(brain, change) for change in changes]
-        self.changes: list[PageChange] = []  # those that are to be made
+        self.changes: list[PageChange] = []  # the changes to apply
         self.force = force
         self.is_file = is_file
         self.import_id = brain.new_uuid()
         self.now = brain.now()
         self.uuids = [brain.new_uuid() for _ in range(len(changes) + 1)]
-        self.own: PageChange | None = None  # the page of a source that is no file, if it is to be written
+        self.own: PageChange | None = None  # writes the source's own page; None for a file
 
     def run(self, tx: Any) -> IngestResult | EarlierIngest:
-        """Write everything, or say when these bytes were taken in before."""
+        """Apply all changes, or return the earlier ingest of the same bytes."""
         self.tx = tx
         earlier = None if self.force else self.known()
         if earlier is not None and self.is_file:
@@ -148,9 +150,11 @@ class Ingestion:
         return told, saved
 
     def _known_changes(self) -> list[PageChange]:
-        """Changes that the same source made before: to a page that has moved on since its author read it.
+        """Return changes that this source already made, to pages whose version differs from the expected
+        one.
 
-        Somebody who names the present version of a page has read it since, and means what they send."""
+        A caller that sends the page's current version has read it since, so the change is applied.
+        """
         touched = history.pages_changed_by(self.brain.db, self.source.content_hash, self.source.ref)
         known: list[PageChange] = []
         for change in self.given:
@@ -160,10 +164,12 @@ class Ingestion:
         return known
 
     def _own_page(self) -> tuple[str, PageChange | None]:
-        """The page that these very words are, and how to write it unless they are already.
+        """Return the address of the source's own page, and the change that writes it unless it is up to
+        date.
 
-        Another text by the same name is a new edition of its page if most of its words are the same and nobody has
-        edited the page, else a page beside it: what was taken in stays findable."""
+        Another text with the same name is a new edition of its page if most words are the same and the page
+        was not edited. Otherwise it becomes a separate page, so that the earlier text stays findable.
+        """
         db = self.brain.db
         known = history.page_of_source(db, self.source.content_hash, self.source.ref)
         if known is not None and not self.force:
@@ -187,7 +193,7 @@ class Ingestion:
         raise InvalidArgument(name="source_ref", problem="has too many different texts; choose another name")
 
     def _is_edition(self, old: PageRow, truth: str) -> bool:
-        """Whether a page is an earlier text of this source that nobody has edited, with mostly the same words."""
+        """Return True if the page is an unedited earlier text of this source with mostly the same words."""
         before = history.newest_source(self.brain.db, old.id)
         if before is None or before[0] != self.source.ref:
             return False
@@ -196,12 +202,12 @@ class Ingestion:
         return alike and source_text(self.source._replace(data=before[1]))[1] == old.truth
 
     def known(self) -> EarlierIngest | None:
-        """The earlier ingest of the same bytes: from the same source, or of the same file wherever it lies."""
+        """Return the earlier ingest of the same bytes from the same source, or, for a file, from any path."""
         ref = None if self.is_file else self.source.ref
         return history.earlier_ingest(self.brain.db, self.source.content_hash, ref)
 
     def _check_versions(self, there: list[PageRow | None]) -> None:
-        """All conflicts at once: who merges them must not meet them one after the other."""
+        """Check all versions and report all conflicts in one error, so that the caller can merge them in one pass."""
         conflicts: list[VersionConflict] = []
         for change, old in zip(self.changes, there, strict=True):
             current = old.version if old else 0
@@ -222,7 +228,7 @@ class Ingestion:
             )
 
     def _draft(self, change: PageChange, old: PageRow | None) -> _PageDraft:
-        """The page as it shall be, and what is new in it."""
+        """Build the new page and collect what is new in it."""
         front, truth, lines = _page_text(change, old)
         told = "" if _truth_of(change) is None else "written"
         if old is not None and told:
@@ -250,7 +256,7 @@ class Ingestion:
         return _PageDraft(made, told, len(fresh), len(set(made.tags) - set(before)), lost)
 
     def _refuse_foreign(self, old: PageRow, change: PageChange) -> None:
-        """A file may replace the text that it made itself, and nothing that somebody wrote or edited here."""
+        """Refuse to let a file replace a page that it did not create or that was edited since."""
         if history.source_of_page(self.brain.db, old.id) != (self.source.ref, old.version):
             raise AlreadyExists(
                 path=change.address,
@@ -276,7 +282,7 @@ class Ingestion:
         )
 
     def _hang_on(self, change: PageChange, draft: _PageDraft, saved: SaveResult) -> PageOutcome:
-        """Links and facts, once all pages are there; the version rises once for everything."""
+        """Add links and facts once all pages are saved. The version increases once for everything."""
         linked = sum(self._link(saved, given) for given in change.links)
         stated = self._assert(change, saved.id, draft.page.title)
         version = saved.version
@@ -299,7 +305,7 @@ class Ingestion:
         )
 
     def _assert(self, change: PageChange, page_id: int, title: str) -> int:
-        """How many facts are new, or end now."""
+        """Store facts. Return how many are new or changed."""
         if not change.assertions:
             return 0
         changed = 0
@@ -310,7 +316,7 @@ class Ingestion:
         return changed
 
     def _link(self, saved: SaveResult, given: LinkInput) -> bool:
-        """Add a link, or give an open one its end. False: it was there."""
+        """Add a link or set the end of an open one. Return False if nothing changed."""
         to_id = self._target(given)
         if to_id == saved.id:
             raise InvalidArgument(name=f"{given.where}.to", problem="is the page itself")
@@ -318,12 +324,12 @@ class Ingestion:
             try:
                 return self._add_link(saved.id, to_id, given)
             except LinkOverlaps:
-                pass  # the page's own text, or this ingest, has said it: see below
+                pass  # the page's text or this ingest has already added it: handled below
         for there in links.between(self.brain.db, saved.id, to_id, given.relationship):
             undated = given.valid_from is None and given.valid_until is None and there.valid_until is None
             if there.valid_from == given.valid_from or undated:
                 if given.valid_until in (None, there.valid_until):
-                    return False  # said before; who closed it since knew more
+                    return False  # already known; do not reopen a link that was closed since
                 if there.valid_until is None and there.source_kind != links.FROM_TEXT:
                     links.close(self.tx, there, given.valid_until)
                     return True
@@ -349,20 +355,21 @@ class Ingestion:
 
 
 def source_text(source: IngestSource) -> tuple[dict[str, Any], str, str]:
-    """Front matter, truth and timeline of the page that a source becomes: its words, and what it is.
+    """Return front matter, truth and timeline of the page created from a source.
 
-    Its own front matter does not decide how the page is called, typed or linked: it may come from anywhere."""
+    The source's own front matter does not set the page's name, type or links, because it is untrusted.
+    """
     content = markdown.decode(source.data).text
     document = markdown.parse(content)
     front = {key: value for key, value in document.frontmatter.items() if key not in KEYS_NOT_COPIED}
     front = {"type": "source", **front, "source_type": source.kind, "source_ref": source.ref}
     if document.truth or document.timeline:
         return front, document.truth, document.timeline
-    return front, f"```\n{content.strip()}\n```", ""  # nothing but front matter
+    return front, f"```\n{content.strip()}\n```", ""  # the source has only front matter
 
 
 def _slug_candidates(ref: str) -> Iterator[str]:
-    """The slugs that a source may have, the best first."""
+    """Yield possible slugs for a source, best first."""
     steps = [each for each in _SCHEME.sub("", ref).removeprefix("sources/").split("/") if each]
     base = slugs.from_path("/".join(["sources", *steps]) if steps else f"sources/{ref}")
     yield base
@@ -371,14 +378,14 @@ def _slug_candidates(ref: str) -> Iterator[str]:
 
 
 def _truth_of(change: PageChange) -> str | None:
-    """The truth that a change brings, if it brings one."""
+    """Return the truth in a change, or None."""
     if change.content is not None:
         return markdown.parse(change.content).truth
     return None if change.compiled_truth is None else markdown.normalize_part(change.compiled_truth)
 
 
 def _page_text(change: PageChange, old: PageRow | None) -> tuple[dict[str, Any], str, str]:
-    """Front matter, truth and timeline that a change asks for; no entry of the old timeline is lost."""
+    """Return the requested front matter, truth and timeline. Entries of the old timeline are kept."""
     front, truth, lines = (old.frontmatter, old.truth, old.timeline) if old else ({}, "", "")
     if change.content is not None:
         document = markdown.parse(change.content)
@@ -399,7 +406,7 @@ def _page_text(change: PageChange, old: PageRow | None) -> tuple[dict[str, Any],
 
 
 def _front_matter_if_truth_stays(change: PageChange, old: PageRow, front: dict[str, Any]) -> dict[str, Any]:
-    """Front matter beside a truth that stays: of a whole page only the tags are taken."""
+    """Return the front matter for an unchanged truth: only new tags are taken from the new content."""
     if change.content is None:
         return front
     named = tags.of_frontmatter(old.frontmatter)
@@ -420,7 +427,7 @@ def _version_text(facts: dict[str, Any]) -> str:
 
 
 def _with_collection(brain: Brain, change: PageChange) -> PageChange:
-    """The change with the collection that has its page, or takes it."""
+    """Return the change with the collection that contains or receives its page."""
     return change._replace(collection=pages.locate_page(brain, change.address)[0].name)
 
 
@@ -441,25 +448,25 @@ class IngestRecord(NamedTuple):
     source_type: str
     source_ref: str
     written: bool
-    """False: these bytes were taken in before, at `known_since`, and nothing was changed."""
+    """False if these bytes were ingested before, at `known_since`. Nothing was changed."""
     known_since: str | None
     import_id: str | None
-    """`quaid export --raw --import-id` gives the bytes back."""
+    """`quaid export --raw --import-id` returns the bytes."""
     pages: tuple[PageOutcome, ...]
     known_pages: tuple[str, ...]
-    """Pages that the same source had changed before."""
+    """Pages that an earlier ingest of this source had changed."""
     gaps_resolved: tuple[int, ...]
     source_page: str = ""
-    """The page that the source is."""
+    """The page created from the source."""
 
 
 class FileIngestRecord(IngestRecord):
-    """The same, of a file that became a page."""
+    """IngestRecord of a file."""
 
 
 class AdoptRecord(NamedTuple):
     pages: tuple[str, ...]
-    """The pages that were made."""
+    """The new pages."""
 
 
 class _SourceFile(NamedTuple):
@@ -560,7 +567,7 @@ def adopt_sources(brain: Brain) -> AdoptRecord:
 def _change_from_file(
     read: _SourceFile, flags: dict[str, str | None], name: str, collection: str, there: PageRow | None
 ) -> PageChange:
-    """What a file makes of its page. A flag counts more than the file, the file more than the page that is there."""
+    """Return the change for a file's page. Flags override the file, and the file overrides the existing page."""
     kept = {key: there.frontmatter[key] for key in flags if there and key in there.frontmatter}
     front = {**kept, **read.front, **{key: value for key, value in flags.items() if value is not None}}
     made = page_model.build_page(name, front, read.truth, read.timeline, fallback_title=read.title)
@@ -577,7 +584,7 @@ def _change_from_file(
 
 
 def _source_type(front: dict[str, Any]) -> str:
-    """Return what kind of source a page says that it is; doc if it says nothing."""
+    """Return the source type in the front matter, "doc" by default."""
     named = front.get("source_type")
     if named in (None, ""):
         return "doc"
@@ -614,7 +621,7 @@ def _read_source_bytes(path: str) -> bytes:
         raise FileTrouble(path=path, problem="is a folder; `quaid import` takes folders")
     if os.path.exists(path) and not os.path.isfile(path):
         raise FileTrouble(path=path, problem="is not a file that can be read twice")
-    with open(path, "rb") as file:  # what the system says becomes an error at the gate
+    with open(path, "rb") as file:  # dispatch.call converts OSErrors
         data = file.read(MAX_TEXT + 1)
     if len(data) > MAX_TEXT:
         raise TooLarge(what=path, size=os.path.getsize(path), limit=MAX_TEXT)
@@ -624,7 +631,7 @@ def _read_source_bytes(path: str) -> bytes:
 
 
 def _parse_source_file(path: str, data: bytes) -> _SourceFile:
-    """What a file says, and the page that it asks for."""
+    """Parse a file into the page that it describes."""
     text, mended = markdown.decode(data)
     if mended and "replaced" in mended:
         raise FileTrouble(path=path, problem="is not text; only text files can be taken in")
@@ -633,7 +640,7 @@ def _parse_source_file(path: str, data: bytes) -> _SourceFile:
         raise InvalidFrontMatter(problem=document.problem)
     front = dict(document.frontmatter)
     if front.get("type") in SOURCE_TYPES and page_model.known_type(front["type"]) is None:
-        front.setdefault("source_type", front.pop("type"))  # a kind of source that is no type of page
+        front.setdefault("source_type", front.pop("type"))  # a source type that is not a page type
     stem = _printable(os.path.splitext(os.path.basename(path))[0])
     name = slugs.segment(stem)
     named = front.get("slug")
@@ -647,5 +654,5 @@ def _parse_source_file(path: str, data: bytes) -> _SourceFile:
 
 
 def _printable(name: str) -> str:
-    """A file name as text: one that is not valid Unicode cannot be stored."""
+    """Return a file name as valid Unicode, so that it can be stored."""
     return os.fsencode(name).decode("utf-8", "replace")

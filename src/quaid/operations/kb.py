@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def kb_root_of(settings: Settings) -> str:
-    """Where the knowledge base is: the option kb.store, AI_KB_DIR, or the usual place."""
+    """Return the path of the knowledge base: the option kb.store, AI_KB_DIR, or the default location."""
     chosen, _ = settings.said("kb.store")
     if chosen:
         return settings.beside_config(chosen)
@@ -48,7 +48,7 @@ def kb_root_of(settings: Settings) -> str:
 
 
 def session_nudge(settings: Settings) -> str:
-    """What `ai-kb status` ends with; nothing where there is no store, which one look tells."""
+    """Return the last line of `ai-kb status`, or "" if there is no store."""
     path = kb_root_of(settings)
     if not os.path.isdir(os.path.join(path, ".git")):
         return ""
@@ -63,11 +63,11 @@ NodeName = Annotated[
 ]
 NodeType = Literal["principle", "preference", "procedure", "observation", "reference"]
 NO_MATCH, BROKEN_INDEX = 1, 3
-"""Exit statuses of a query; a store that is missing has its own."""
+"""Exit statuses of a query. A missing store has a separate one."""
 
 
 class NodeRecord(NamedTuple):
-    """A node in an answer."""
+    """A node in a result."""
 
     title: str
     id: str
@@ -88,23 +88,24 @@ class KbMatch(NamedTuple):
     updated: str
     path: str
     match: tuple[str, ...]
-    """Why: id, title, tag, project, status, summary, body, property; with `semantic` also meaning, or words in
-    another form."""
+    """Matched fields: id, title, tag, project, status, summary, body, property; with `semantic` also
+    "meaning", or "words" for inflected forms.
+    """
     score: float
-    """The sum of the weights of the fields that hold a word; 0 if only its meaning was found."""
+    """Sum of the weights of the matching fields. 0 if only vector search found it."""
     source: str
-    """Where it comes from; perhaps a path below raw/."""
+    """Source of the node, which may be a path below raw/."""
     held: float = 0.0
-    """How much of the question's words it holds, from 0 to 1."""
+    """Share of the query's words in the node, from 0 to 1."""
     relevance: float | None = None
-    """With `semantic`: how well it answers by words and meaning, from 0 to 1, as `score` of `query`."""
+    """With `semantic`: combined score from 0 to 1, like `score` of `query`."""
 
 
 class KbQueryRecord(NamedTuple):
     context: str
     matches: tuple[KbMatch, ...]
     note: str
-    """What is wrong with the index, or why meaning was not looked at."""
+    """Problem with the index, or why vector search was not used."""
     index_is_stale: bool
 
     @property
@@ -119,11 +120,11 @@ class KbQueryRecord(NamedTuple):
 class KbShowRecord(NamedTuple):
     node: NodeRecord
     text: str
-    """The file as it is."""
+    """The file's text."""
     links: tuple[NodeRecord, ...]
     backlinks: tuple[NodeRecord, ...]
     note: str = ""
-    """Says so when the ID of a pointer is gone and its title led here."""
+    """Set if the ID of a pointer no longer exists and the node was found by title."""
 
 
 class KbBacklinksRecord(NamedTuple):
@@ -136,11 +137,11 @@ class KbRememberRecord(NamedTuple):
     node: NodeRecord
     commit: str
     created: bool
-    """False: something was added to a node that was there."""
+    """False if text was added to an existing node."""
     contradicts: tuple[Any, ...]
-    """Nodes that are contested now, as this one is; a person must decide."""
+    """Nodes that are now contested, like this one, until the user decides."""
     offline: str
-    """Why the remote was not reached."""
+    """Why the remote could not be reached."""
 
 
 @op(
@@ -275,7 +276,7 @@ def kb_remember(
     agent = brain.agent if brain.agent in CREATORS or not brain.agent else "agent"
     writer = created_by or agent or "human"
     if agent and writer == "human":
-        writer = agent  # an agent may say what a person stated, not that the person wrote it
+        writer = agent  # an agent may quote what a person stated, but may not record the person as the author
     if writer not in CREATORS:
         raise InvalidArgument(name="created_by", problem=f"must be one of {', '.join(CREATORS)}")
     git, local = open_store(brain), brain.local()
@@ -314,27 +315,26 @@ def kb_remember(
     return KbRememberRecord(node_record(node), done.commit, add_to is None, opposites, done.offline)
 
 
-# What the others share
+# Shared helpers
 
 
 def kb_root(brain: Brain) -> str:
-    """Where the knowledge base is."""
     return kb_root_of(brain.settings)
 
 
 def open_store(brain: Brain) -> "Git":
-    """The knowledge base with its git; an error where there is none."""
+    """Return the Git repository of the knowledge base. Raises an error if there is none."""
     catalog_folder(brain)
     return Git(kb_root(brain), brain.settings.environ)
 
 
 def load_catalog(brain: Brain) -> "Catalog":
-    """All nodes, without a call of git."""
+    """Load all nodes without running git."""
     return catalogs.load_catalog(kb_root(brain), catalog_folder(brain))
 
 
 def catalog_folder(brain: Brain) -> str:
-    """Where the last look is remembered; an error where there is no knowledge base."""
+    """Return the folder of the catalog cache. Raises an error if there is no knowledge base."""
     path = kb_root(brain)
     ours = os.path.join(layout.require_git_folder(path), layout.OWN_FOLDER)
     if not os.path.isfile(os.path.join(path, layout.CONTRACT_FILE)):
@@ -359,7 +359,7 @@ def kb_match(
 
 
 def _index_problem(brain: Brain, catalog: "Catalog") -> str:
-    """What is wrong with the index; looked for once, as long as no file changes."""
+    """Return the problem with the index. Cached until a file changes."""
     if catalog.index_problem is None:
         catalog.index_problem = lint.index_summary(lint.lint_index(catalog))
         catalogs.save_catalog(catalog, catalog_folder(brain))
@@ -377,7 +377,7 @@ def with_semantic_matches(
     matches: tuple[KbMatch, ...],
     most: int,
 ) -> tuple[tuple[KbMatch, ...], str]:
-    """The matches in the order of the common pipeline, those that only words found behind; and what is to be said."""
+    """Return the matches ordered by combined search, followed by those found only by words, and a note."""
     from quaid.operations import background
     from quaid.search import answer as answers
     from quaid.storage.text_index import SearchFilters as Pages
@@ -400,7 +400,7 @@ def with_semantic_matches(
     nodes = {node.path: node for node in catalog.nodes if filters.take(node)}
     known = {each.slug: each.path or "" for each in collections.page_files(brain.db, collection.id)}
     by_words = {match.path: match for match in matches}
-    least = float(brain.option("search.min_score"))  # some nearness in meaning has any node to any question
+    least = float(brain.option("search.min_score"))  # every node is somewhat similar
     found: dict[str, KbMatch] = {}
     for result in answer.results if answer.strength != "none" else ():
         path = known.get(result.slug, "")
@@ -415,7 +415,7 @@ def with_semantic_matches(
 
 
 def _synced_collection(brain: Brain) -> "Collection":
-    """The collection of the store, with its nodes as they are on the disk."""
+    """Return the store's collection after syncing it with the files."""
     from quaid.operations.collections import attach_folder
 
     path = os.path.realpath(kb_root(brain))
@@ -444,7 +444,7 @@ class KbFinding(NamedTuple):
     message: str
     remedy: str
     fatal: bool
-    """Whether it stops a commit; else it is style."""
+    """True if it prevents a commit; otherwise it is a style finding."""
 
 
 class KbLintRecord(NamedTuple):
@@ -463,11 +463,11 @@ class KbLintRecord(NamedTuple):
 
 class KbIndexRecord(NamedTuple):
     files: tuple[str, ...]
-    """Files of the index that changed."""
+    """Index files that changed."""
     nodes: int
     commit: str
     taken_up: tuple[str, ...]
-    """Nodes and raw texts that a person had added or changed, committed with it."""
+    """Nodes and raw texts edited by the user that were committed with it."""
 
 
 class KbCommitRecord(NamedTuple):
@@ -488,7 +488,7 @@ class KbCurateRecord(NamedTuple):
     report: "CurationReport"
     due: bool
     stamped: int
-    """Nodes that were marked as looked through now."""
+    """Number of nodes marked as reviewed."""
     dry_run: bool
 
     @property
@@ -512,15 +512,15 @@ class KbPushRecord(NamedTuple):
 
 class KbCaptureRecord(NamedTuple):
     path: str
-    """What a node names in :SOURCE:."""
+    """The path to use in a node's :SOURCE:."""
     file: str
-    """The whole source below raw/files/; nothing: only the stub was written."""
+    """The complete source below raw/files/, or "" if only the stub was written."""
     cut: bool
     commit: str
 
 
 class KbSyncRecord(NamedTuple):
-    """Emacs' own index of the nodes."""
+    """Result of updating the org-roam database."""
 
     state: Literal["fresh", "synced", "no emacs", "no org-roam", "failed"]
     database: str
@@ -633,7 +633,7 @@ def kb_doctor(brain: Brain) -> KbDoctorRecord:
 
 
 def _adapters(brain: Brain) -> list[KbCheck]:
-    """Whether the clients that have this memory are told of the knowledge base, and can start it."""
+    """Check that connected clients have the knowledge base rule and can start the server."""
     from quaid.operations import clients
 
     checks = []
@@ -681,9 +681,9 @@ def kb_push(brain: Brain) -> KbPushRecord:
     pushed: PushResult = store_remote.push_store(git, brain.now())
     try:
         with transaction.store_lock(git, "push", patience=1):
-            git.tidy()  # alone: it takes away folders into which another git is about to write
+            git.tidy()  # under the lock: it removes folders that another git may be writing to
     except StoreLocked:
-        pass  # the next push will do it
+        pass  # the next push does it
     return KbPushRecord(pushed.outcome, pushed.problem, health.store_status(git).ahead)
 
 
@@ -808,7 +808,7 @@ Force = Annotated[bool, Arg("Also if others link to it; their links become plain
 
 
 class KbChangeRecord(NamedTuple):
-    """What is done, or would be."""
+    """A change that was made, or would be."""
 
     act: str
     nodes: tuple[NodeRecord, ...]
@@ -818,7 +818,7 @@ class KbChangeRecord(NamedTuple):
     commit: str
     ask: bool = True
     pointers: tuple[str, ...] = ()
-    """Notes of agents outside that name it by its ID."""
+    """Agent notes outside the store that refer to the node by ID."""
 
     @property
     def if_agreed(self) -> dict[str, Any]:
@@ -961,7 +961,7 @@ MAX_NOTES, MAX_NOTE_BYTES = 2_000, 1024 * 1024
 
 
 def _notes_naming(brain: Brain, ids: list[str]) -> tuple[str, ...]:
-    """Notes of projects, as Claude Code keeps them, that name one of these IDs."""
+    """Return the notes in Claude Code's project folders that contain one of these IDs."""
     if not ids:
         return ()
     import glob

@@ -1,4 +1,4 @@
-"""Links between pages, the graph around a page, and paths from one page to another."""
+"""Links between pages, the graph around a page, and paths between pages."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, NamedTuple
@@ -29,7 +29,7 @@ class LinkRecord(NamedTuple):
     version: int
     link: LinkRow
     closed: bool = False
-    """A link that was there ended; otherwise it is new."""
+    """True if an existing link was ended; False if it is new."""
 
 
 class LinksRecord(NamedTuple):
@@ -48,7 +48,7 @@ class UnlinkRecord(NamedTuple):
     version: int
     removed: tuple[LinkRow, ...]
     from_text: tuple[LinkRow, ...]
-    """Links that stay because the page's text makes them."""
+    """Links that remain because the page's text contains them."""
 
 
 @op(
@@ -195,7 +195,7 @@ def _list_links(
 ) -> LinksRecord:
     day = dates.check_date(as_of, "as_of") if as_of else brain.now()[:10]
     if as_of and temporal == "all":
-        temporal = "current"  # who names a day wants to see that day
+        temporal = "current"  # a given day implies the links of that day
     with brain.db.reading():
         page = editing.require_page(brain, address)
         if direction == "in":
@@ -222,11 +222,11 @@ def _interval(valid_from: str | None, valid_until: str | None) -> tuple[str | No
 
 
 EDGES_PER_NODE = 20
-"""A graph of so many nodes shows at most this many times as many links."""
+"""Maximum number of links in a graph per requested node."""
 
 MAX_PATH_LENGTH = 100
 MAX_EDGES_WALKED = 200_000
-"""Pages that the search for a way looks at before it gives up."""
+"""Maximum number of pages and of links visited by a path search."""
 
 
 class GraphNode(NamedTuple):
@@ -236,19 +236,19 @@ class GraphNode(NamedTuple):
     collection: str
     distance: int
     path: tuple[str, ...]
-    """The addresses on the shortest way to it, from the centre on; the last one is its own."""
+    """Addresses on the shortest path from the centre, including this node's own."""
 
 
 class GraphEdge(NamedTuple):
     id: int
     from_slug: str
-    """With its collection before it, unless that is the default one; the same of to_slug."""
+    """Includes the collection unless it is the default one. Same for to_slug."""
     to_slug: str
     relationship: str
     valid_from: str | None
     valid_until: str | None
     begins: str | None
-    """Since when it is there: valid_from, else the day of its entry or of its page; None: it ended before that."""
+    """Start date: valid_from, else the date of its entry or page. None if the link ended before that."""
 
 
 class GraphRecord(NamedTuple):
@@ -259,7 +259,7 @@ class GraphRecord(NamedTuple):
     nodes: tuple[GraphNode, ...]
     links: tuple[GraphEdge, ...]
     complete: bool
-    """False: a limit was met, and there is more."""
+    """False if a limit was reached and there is more."""
     form: str = "text"
 
 
@@ -270,7 +270,7 @@ class PathRecord(NamedTuple):
     steps: tuple[GraphEdge, ...]
     pages: tuple[str, ...]
     complete: bool
-    """False: the search was given up; there may be a way."""
+    """False if the search hit a limit, so a path may still exist."""
 
     @property
     def exit_status(self) -> int:

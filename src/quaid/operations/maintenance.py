@@ -54,18 +54,18 @@ if TYPE_CHECKING:
 
 
 class ActiveModel(NamedTuple):
-    """The model that questions are asked with."""
+    """The model used for questions."""
 
     name: str
     ready: bool
     problem: str | None
     remedy: str | None
-    vectors: int  # chunks that have one
+    vectors: int  # number of chunks with a vector
     missing: int
 
 
 class OtherModel(NamedTuple):
-    """A model that made vectors and is not in use."""
+    """A model with stored vectors that is not in use."""
 
     name: str
     dimensions: int
@@ -73,11 +73,11 @@ class OtherModel(NamedTuple):
 
 
 class ConversationCoverage(NamedTuple):
-    """What is embedded of conversations."""
+    """Embedding coverage of conversations."""
 
     turns: int
-    missing: int  # turns that are to have vectors and lack one
-    embedding: str  # recent, on or off, as embed_conversations says
+    missing: int  # turns that should have a vector and have none
+    embedding: str  # recent, on or off: the setting embed_conversations
     recent_days: int
 
 
@@ -88,7 +88,7 @@ class StatusRecord(NamedTuple):
     writable: bool
     schema_version: int
     pages: int
-    pages_uncut: int  # an import leaves pages whole; the next question cuts them
+    pages_uncut: int  # pages that an import has not split into chunks; the next question does
     chunks: int
     model: ActiveModel
     others: tuple[OtherModel, ...]
@@ -97,9 +97,9 @@ class StatusRecord(NamedTuple):
     trouble: EmbeddingFailure | None
     next_steps: tuple[str, ...]
     conversations: ConversationCoverage
-    files_not_taken_in: int  # of attached folders; `quaid doctor` names them
-    folders_halted: tuple[str, ...]  # collections whose sync waits for a person, or failed
-    resident: bool  # a server of this memory runs here, and commands are handed to it
+    files_not_taken_in: int  # files in attached folders; `quaid doctor` lists them
+    folders_halted: tuple[str, ...]  # collections whose sync failed or needs confirmation
+    resident: bool  # True if a server for this memory is running here, to which commands are forwarded
 
 
 @op("read", examples=("quaid status", "quaid status --json"))
@@ -162,7 +162,7 @@ def _conversation_coverage(brain: Brain, model: str) -> ConversationCoverage:
 
 
 def _model_problem(brain: Brain, name: str) -> tuple[str | None, str | None]:
-    """Why the model cannot be used, and what helps."""
+    """Return why the model cannot be used, and the remedy."""
     try:
         embedder: Embedder = brain.embedder
         problem = embedder.ready()
@@ -170,7 +170,7 @@ def _model_problem(brain: Brain, name: str) -> tuple[str | None, str | None]:
         return "semantic search is off", brain.way_to_meaning
     except QuaidError as error:
         return str(error.facts.get("problem") or error).rstrip("."), _remedy_of(name)
-    except Exception as error:  # a plugin, or settings that somebody edited: told, like everything else
+    except Exception as error:  # a plugin may raise anything, and so may manually edited settings; report it
         return f"it fails ({type(error).__name__}: {error})", _remedy_of(name)
     failed = None if problem else background.unresolved_failure(brain, name)
     if failed is not None:
@@ -210,8 +210,8 @@ def _next_steps(record: StatusRecord) -> list[str]:
     return steps
 
 
-# Settings that a person may change: the values allowed, int for a positive whole number, list for
-# predicates, str for folders.
+# Settings that a user may change: the allowed values, int for a positive integer, list for predicates, str for
+# folders.
 SETTINGS: dict[str, tuple[str, ...] | type[int] | type[list[str]] | type[str]] = {
     "chunk_strategy": ("section", "window", "paragraph", "page"),
     "search_merge_strategy": ("sum", "set-union", "rrf"),
@@ -223,7 +223,7 @@ SETTINGS: dict[str, tuple[str, ...] | type[int] | type[list[str]] | type[str]] =
     "conversation_folders": str,
     "embed_conversations": ("recent", "on", "off"),
 }
-# What holds while nobody has said anything; the others stand in the memory from its first day.
+# Defaults of settings that are not stored. The others are stored when the memory is created.
 SETTING_DEFAULTS = {
     "background_embedding": "on",
     "embed_conversations": "recent",
@@ -232,7 +232,7 @@ SETTING_DEFAULTS = {
 }
 
 
-# Written by `quaid embed`; until then the model that it will use.
+# Written by `quaid embed`. Before that, the defaults are shown.
 MODEL_SETTINGS = ("embedding_model", "embedding_dimensions")
 
 
@@ -240,9 +240,11 @@ class ValidateRecord(NamedTuple):
     checks: tuple[str, ...]
     violations: tuple[Violation, ...]
     chunks_without_vector: int | None = None
-    """Of the active model; not a violation, since vectors are made later. None: not counted."""
+    """Chunks without a vector of the active model. Not a violation, because vectors are made later. None if
+    not counted.
+    """
     pages_not_cut: int | None = None
-    """Pages whose chunks are not made yet, as after an import."""
+    """Pages that are not yet split into chunks, as after an import."""
 
     @property
     def exit_status(self) -> int:
@@ -252,7 +254,7 @@ class ValidateRecord(NamedTuple):
 class Setting(NamedTuple):
     key: str
     value: str
-    source: str  # the environment variable, the config file, memory, or default
+    source: str  # environment variable, config file, "memory" or "default"
 
 
 class SettingsRecord(NamedTuple):
@@ -309,7 +311,7 @@ def validate(
     names = tuple(name for name, wanted in chosen.items() if wanted or all or not any(chosen.values()))
     try:
         found = checks.validate(brain.db, names)
-    except DamagedDatabase as error:  # so damaged that it cannot even be opened
+    except DamagedDatabase as error:  # the database cannot even be opened
         found = [Violation("integrity", error.facts["path"], error.facts["problem"])]
     can_count = "embeddings" in names and not {"embeddings", "integrity"} & {each.check for each in found}
     wanting = _vectors_to_make(brain) if can_count else (None, None)
@@ -317,7 +319,7 @@ def validate(
 
 
 def _vectors_to_make(brain: Brain) -> tuple[int | None, int | None]:
-    """Count chunks without a vector of the active model, and pages that have no chunks yet."""
+    """Count the chunks without a vector of the active model, and the pages without chunks."""
 
     if not brain.model_name:  # semantic search is off
         return None, None
@@ -333,8 +335,8 @@ def _vectors_to_make(brain: Brain) -> tuple[int | None, int | None]:
 def compact(brain: Brain) -> Compacted:
     """Drop vectors of text that is gone and fold the write-ahead log into one file, ready to copy."""
     if not brain.db.writable:
-        return backups.compact(brain.db)  # which says why it cannot
-    cut_pages(brain.db, brain.progress)  # a page that is not cut yet still needs its vectors
+        return backups.compact(brain.db)  # raises an error with the reason
+    cut_pages(brain.db, brain.progress)  # a page without chunks still needs its vectors
     dropped = brain.db.write(lambda tx: vectors.purge_chunk_vectors(tx) + vectors.purge_turn_vectors(tx))
     return backups.compact(brain.db)._replace(vectors_dropped=dropped)
 
@@ -430,7 +432,7 @@ def _setting_text(value: object) -> str:
 
 
 def _refuse_file_option(brain: Brain, key: str) -> None:
-    """Refuse what is an option of the config file only."""
+    """Reject a key that can only be set in the config file."""
     name = canonical_name(key)
     if name == "embedding.plugin":
         raise InvalidArgument(name=key, problem="`quaid embeddings use NAME` chooses the model")
@@ -454,11 +456,11 @@ class IndexedFile(NamedTuple):
     collection: str
     path: str
     hash: str
-    """SHA-256 of its bytes when it was last read."""
+    """SHA-256 of the file when it was last read."""
     size: int
     mtime: str
     indexed_at: str
-    """When it was last read into the index; a sync that finds it unchanged does not read it."""
+    """When the file was last indexed. A sync does not read unchanged files."""
 
 
 class FilesRecord(NamedTuple):
@@ -469,9 +471,9 @@ class RebuiltRecord(NamedTuple):
     pages: int
     syncs: tuple[Any, ...]
     vectors: int
-    """Made now: those of texts that stayed the same are kept."""
+    """Number of new vectors. Vectors of unchanged texts are kept."""
     problem: str
-    """Why vectors that are missing could not be made; words are in step all the same."""
+    """Why missing vectors could not be made. Text search is up to date regardless."""
 
     @property
     def exit_status(self) -> int:
@@ -488,7 +490,7 @@ class TurnRecord(NamedTuple):
 
 
 def indexed_files(brain: Brain) -> FilesRecord:
-    """Every file that is indexed, with the hash of its bytes."""
+    """Return every indexed file with its hash."""
     found: list[IndexedFile] = []
     for each in collections.list_all(brain.db):
         found += [
@@ -514,7 +516,7 @@ def rebuild(brain: Brain) -> RebuiltRecord:
     try:
         made = dispatch.call(brain, dispatch.find_command("embed"), {}, "owner").embedded
     except EmbeddingsOff:
-        pass  # nobody wants any
+        pass  # vectors are not wanted
     except Cancelled:
         raise
     except QuaidError as error:
@@ -523,12 +525,12 @@ def rebuild(brain: Brain) -> RebuiltRecord:
 
 
 def write_notebook_file(brain: Brain, path: str, text: str) -> Any:
-    """Make a file of the notebook, or put another text into it."""
+    """Create or overwrite a file in the notebook."""
     return noting.edit_file(brain, layout.require_notebook(brain.db), path, lambda _old: text)
 
 
 def remove_notebook_file(brain: Brain, path: str) -> RemovedRecord:
-    """Delete a file of the notebook; its page goes into quarantine, as with any file that is gone."""
+    """Delete a file from the notebook. Its page goes into quarantine."""
     notebook = layout.require_notebook(brain.db)
     found = page_writer.read_text_file(notebook, path)
     if found is None:
@@ -540,7 +542,7 @@ def remove_notebook_file(brain: Brain, path: str) -> RemovedRecord:
 
 
 def inject_turn(brain: Brain, session: str, role: str, content: str) -> TurnRecord:
-    """Add a turn to a conversation that exists only for tests, and take it in as any transcript."""
+    """Add a turn to a test conversation and import it like any transcript."""
     if not SESSION_NAME.fullmatch(session):
         raise InvalidArgument(name="session", problem="must be letters, digits, '-' and '_', at most 64")
     if role not in TURN_ROLES:
@@ -571,11 +573,11 @@ WHEEL_NOTE = ", with the wheel that you fetched and whose SHA-256 you compared"
 class UpgradeRecord(NamedTuple):
     current: str
     newest: str | None
-    """None: nothing was asked."""
+    """None without --check."""
     is_newer: bool
     place: str
     how: str
-    """What to do to have another version."""
+    """Instructions for upgrading."""
 
     @property
     def exit_status(self) -> int:
@@ -619,7 +621,7 @@ def upgrade(
 
 
 def _versions_on_disk(place: str) -> list[str]:
-    """Versions out of a folder's file names, a file's own name, or its text."""
+    """Return versions from the names of files in a folder, a file's name or its text."""
     if os.path.isdir(place):
         return [
             found for name in os.listdir(place) if (found := plain_text.version_in_filename(PACKAGE, name))
@@ -635,7 +637,9 @@ def _versions_on_disk(place: str) -> list[str]:
 
 
 def _versions_at_url(address: str) -> tuple[str, list[str]]:
-    """Versions that one server tells. A redirect to another one is not followed: nobody named it."""
+    """Return the versions listed by a server. Redirects to other hosts are refused, because the user did
+    not name them.
+    """
     from http.client import HTTPException
     from urllib import error, parse, request
 
@@ -670,7 +674,7 @@ def _versions_at_url(address: str) -> tuple[str, list[str]]:
 
 
 def _versions_in_index(data: bytes) -> list[str]:
-    """Versions out of an index's JSON, its HTML, or a text that is a version."""
+    """Return versions from an index in JSON or HTML, or from a text that is a version."""
     text = data.decode("utf-8", "replace")
     if plain_text.version_key(text):
         return [text.strip()]
@@ -700,13 +704,15 @@ def _versions_in_index(data: bytes) -> list[str]:
 
 
 def _unless_yanked(link: "re.Match[str]") -> str:
-    """A link of an index as it is, or nothing when its file was taken back; what stands in quotes does not say so."""
+    """Return an index link unchanged, or "" if its file was yanked. Quoted attribute values are ignored."""
     attributes = re.sub(r'"[^"]*"|\'[^\']*\'', "", link[1])
     return "" if "data-yanked" in attributes.lower() else link[0]
 
 
 def _upgrade_step() -> str:
-    """The way that fits how this Quaid came here, never by its name alone: on an index it may be another's."""
+    """Return upgrade instructions for this kind of installation. Never by package name alone: the name on
+    an index may belong to another project.
+    """
     environment = sys.prefix.replace(os.sep, "/")
     if os.path.exists(os.path.join(os.path.dirname(os.path.dirname(sys.executable)), "start.pyc")):
         called = os.path.abspath(sys.argv[0]) if sys.argv and sys.argv[0] else "the old one"

@@ -1,4 +1,4 @@
-"""Embedding models: list, add, check and choose them, and embed what has no vectors yet."""
+"""Embedding models: list, add, check and select them, and embed text that has no vectors yet."""
 
 import os
 import re
@@ -24,7 +24,7 @@ from quaid.operations.registry import Arg, op
 from quaid.storage import chunks, collections, embedding_queue, vectors
 
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,79}")
-SAME_MODEL_COSINE = 0.95  # cosine of one text's vectors, made at two times
+SAME_MODEL_COSINE = 0.95  # two vectors of one text with at least this cosine are of one model
 PROBE_TEXT = (
     "The pier was closed for repairs in the spring of 2024; the harbour master asked for a second survey of "
     "the piles, and the ferry used the old quay until the report was signed in May."
@@ -59,14 +59,14 @@ class ModelRemoveRecord(NamedTuple):
 
 class EmbedRecord(NamedTuple):
     model: str
-    embedded: int  # chunks that got a vector now
-    cached: int  # that had one already
+    embedded: int  # chunks embedded by this run
+    cached: int  # chunks that already had a vector
     total: int
     failed: int
-    failures: tuple[str, ...]  # the pages, or conversations, that the model gave nothing usable for
+    failures: tuple[str, ...]  # pages and conversations for which the model returned no usable vector
     active: bool
     cpu_seconds: float
-    turns: int = 0  # of conversations, that got their vectors now
+    turns: int = 0  # conversation turns embedded by this run
     turns_left: int = 0
 
 
@@ -179,7 +179,7 @@ def model_check(
 
 
 def model_surroundings(brain: Brain) -> EmbedderEnvironment:
-    """What models may use of this machine."""
+    """Return the models folder and the environment that embedders may use."""
     return EmbedderEnvironment(brain.settings.models_folder, brain.settings.environ)
 
 
@@ -192,7 +192,7 @@ def _added_models(brain: Brain) -> dict[str, ModelDescription]:
 
 
 def _active_name(brain: Brain) -> str:
-    """The model in use, or that comes back when semantic search is turned on."""
+    """Return the model in use, or the one that is used once semantic search is turned on."""
     return brain.model_name or collections.get_setting(brain.db, "embedding_model") or embedders.DEFAULT_MODEL
 
 
@@ -214,7 +214,7 @@ def _check_new_name(brain: Brain, name: str) -> str:
 
 
 def _refuse_unused_options(kind: str, model: str | None, key_env: str | None, pooling: str) -> None:
-    """What would have no effect was meant for something else."""
+    """Reject options that have no effect for this kind of model."""
     for name, said in (("model", model), ("key_env", key_env)):
         if kind == "onnx" and said:
             raise InvalidArgument(name=name, problem="is for servers; leave it out for a folder")
@@ -223,7 +223,7 @@ def _refuse_unused_options(kind: str, model: str | None, key_env: str | None, po
 
 
 def _refuse_other_model(brain: Brain, description: ModelDescription) -> None:
-    """A name that has vectors here stays with the model that made them: those of two cannot be compared."""
+    """Refuse a name whose stored vectors were made by another model: vectors of two models cannot be compared."""
 
     known = vectors.find_model(brain.db, description.name)
     if known is None:
@@ -304,7 +304,7 @@ def embed(
         raise _stopped_error(
             brain, embedder.name, f"quaid embed --model {model}" if model else "quaid embed"
         ) from None
-    assert filled is not None  # only those without patience get nothing
+    assert filled is not None  # run_backfill returns None only if patient=False
     covered, total = embedding_queue.chunk_coverage(brain.db, embedder.name)
     if model and covered == total:
         brain.db.write(lambda tx: vectors.activate_model(tx, embedder.name))
@@ -340,13 +340,13 @@ SEMANTIC_SEARCH = "semantic_search"
 
 class EmbeddingsRecord(NamedTuple):
     on: bool
-    model: str  # the chosen one, which stays chosen while it cannot be used
-    chosen_by: str  # the environment variable, the config file, memory, or default
+    model: str  # the selected model, even while it cannot be used
+    chosen_by: str  # environment variable, config file, "memory" or "default"
     ready: bool
     problem: str | None
     vectors: int
     chunks: int
-    filling: bool  # a process is at work on it
+    filling: bool  # an embedding process is running
     next_step: str
 
 

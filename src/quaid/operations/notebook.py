@@ -1,4 +1,4 @@
-"""The notebook: remember, recall, daily log, session prompt, and its files."""
+"""The notebook: remember, recall, daily log, session prompt and notebook files."""
 
 import os
 from collections.abc import Mapping
@@ -54,12 +54,14 @@ def sync_file(brain: Brain, notebook: "Collection", path: str) -> None:
 
 
 def session_limit(client: str | None, environ: Mapping[str, str]) -> int:
-    """The characters that a session may start with in a client, or in the one that an environment is of."""
+    """Return how many characters of context a session may start with, for a client or the one detected from
+    the environment.
+    """
     return context_limit(client, environ)
 
 
 def notebook_root(brain: Brain) -> str:
-    """Where the notebook is, or would be: as the config file says, else beside the database."""
+    """Return the notebook's folder, existing or not: from the config file, else next to the database."""
     chosen, _ = brain.settings.said("memory.notebook_dir")
     return (
         brain.settings.beside_config(chosen)
@@ -69,11 +71,11 @@ def notebook_root(brain: Brain) -> str:
 
 
 def apply_chunk_options(brain: Brain) -> None:
-    """Have notebooks cut into windows of the size that the config file asks for."""
+    """Store the configured chunk size for notebooks and, if it changed, chunk every page again."""
     limit, overlap, respect = (
         brain.option(f"chunking.{name}") for name in ("max_tokens", "overlap_tokens", "respect_headings")
     )
-    if not is_valid_overlap(limit, overlap):  # only the environment can still say so
+    if not is_valid_overlap(limit, overlap):  # the config file was validated before
         raise InvalidConfig(
             path="The environment",
             problem=f"chunking.overlap_tokens ({overlap}) must be at most half of chunking.max_tokens ({limit})",
@@ -90,12 +92,12 @@ def apply_chunk_options(brain: Brain) -> None:
 
 
 def fresh_notebook(brain: Brain) -> "Collection":
-    """The notebook, with what was changed by hand taken in as long as its folder is there."""
+    """Return the notebook after syncing manual changes, if its folder exists."""
     from quaid.folders.staleness import stale_paths
 
     notebook = layout.find_notebook(brain.db)
     if notebook is None or not layout.folder_exists(notebook):
-        return notebook or layout.require_notebook(brain.db)  # what is in the index is better than nothing
+        return notebook or layout.require_notebook(brain.db)  # search the index even if the folder is missing
     if brain.db.writable:
         apply_chunk_options(brain)
     if brain.db.writable and brain.option("sync.sync_on_search"):
@@ -109,7 +111,7 @@ class RememberRecord(NamedTuple):
     path: str
     section: str
     lines: tuple[RememberedLine, ...]
-    """What is remembered, where each line stands, and whether it was written now."""
+    """The remembered lines, each with its position and whether it is new."""
     version: int
 
 
@@ -295,7 +297,7 @@ def _prompt_limits(brain: Brain) -> "PromptLimits":
 
 
 def _project_context(brain: Brain) -> str:
-    """What the memory says of the project in whose folder the caller stands; reference and logs are told anyway."""
+    """Return a summary of the project in the current folder, or ""."""
     from quaid.notebook import recall as notebook_recall
 
     name = notebook_recall.project_name(brain.settings.cwd, brain.settings.user_home)
@@ -312,9 +314,9 @@ NotebookPath = Annotated[
 class NotebookRecord(NamedTuple):
     root: str
     created: bool
-    """False: it was the notebook already."""
+    """False if it was already the notebook."""
     folders: tuple[str, ...]
-    """Folders that were made now."""
+    """Folders that were created."""
     files: int
 
 
@@ -335,7 +337,7 @@ class NotebookReadRecord(NamedTuple):
     end_line: int
     total_lines: int
     version: int
-    """To be sent with a change."""
+    """Send this version with a change."""
 
 
 class NotebookWriteRecord(NamedTuple):
@@ -378,9 +380,7 @@ def notebook_init(
         hint = f"It is {known.root}. `quaid collection remove {known.name}` lets go of it."
         raise AlreadyExists(path="A notebook", hint=hint)
     if known is not None and not layout.folder_exists(known):
-        raise layout.folder_missing(
-            known
-        )  # made anew and empty, it would look as if every file had been deleted
+        raise layout.folder_missing(known)  # recreating it empty would look as if every file had been deleted
     root = known.root or root if known else root
     made = layout.create_folders(root)
     if known is None:
@@ -433,7 +433,10 @@ def notebook_read(
 
 
 def _synced_file(brain: Brain, notebook: Collection, path: str) -> "tuple[FileText, IndexedPage | None]":
-    """A file and its page, which are the same; a file that is saved all the time is read as it is at last."""
+    """Return a file and its indexed page in the same state.
+
+    If the file keeps changing, give up after EDIT_ATTEMPTS and return the latest text.
+    """
     from quaid.folders import page_writer
 
     page_writer.check_page_path(path)
@@ -508,7 +511,7 @@ def notebook_migrate(
 
 
 def _split_lines(text: str) -> list[str]:
-    """Lines as editors number them: only a line feed ends one."""
+    """Split text into lines as editors number them: only a line feed ends a line."""
     lines = [line + "\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]

@@ -1,4 +1,4 @@
-"""Views across all pages: the briefing, dated items, wings and titles. They only read."""
+"""Read-only views across all pages: the briefing, dated items, wings and titles."""
 
 from typing import Annotated, Literal, NamedTuple
 
@@ -26,27 +26,29 @@ BRIEFING_PARTS = {
     "people": "People in play",
     "changed": "Pages changed",
 }
-"""The parts in the order in which they matter, each with its title."""
+"""Parts of a briefing and their titles, in order of importance."""
 IN_PLAY_DAYS = 7
 MAX_PAGES_CHECKED = 100
-"""Pages of a memory that is looked through for contradictions at once: about 60 ms if each tells of a departure."""
-MAX_ITEMS = 1_000  # lines of a part
-MAX_LINE_LENGTH = 200  # characters of a line; the page itself says more
+"""Largest memory, in pages, in which a briefing looks for contradictions: about 60 ms if every page
+mentions a departure.
+"""
+MAX_ITEMS = 1_000  # maximum lines per part
+MAX_LINE_LENGTH = 200  # maximum characters per line
 
 
 class BriefingLine(NamedTuple):
-    """One line of a briefing: on which page, of which day, how it stands."""
+    """One line of a briefing: page, date, state and text."""
 
     slug: str
     day: str
     state: str
     text: str
     owner: str = ""
-    id: int | None = None  # of a contradiction or a gap: what their commands take
+    id: int | None = None  # id of the contradiction or gap, as its commands take it
 
 
 class BriefingPart(NamedTuple):
-    """The first items of a part; total counts also those that the limit cut."""
+    """The first items of a part. `total` includes those cut off by the limit."""
 
     items: tuple[BriefingLine, ...]
     total: int
@@ -121,7 +123,7 @@ def briefing(
 
 
 def _window_start(brain: Brain, since: str, now: str) -> str:
-    """The time at which the window opens."""
+    """Return the time at which the window starts."""
     length = dates.period_seconds(since)
     if length is not None:
         return brain.now(-length)
@@ -139,7 +141,7 @@ def _line(text: str) -> str:
 
 
 def _due_part(found: BriefingSection, today: str) -> BriefingPart:
-    """Pages with a day on which something is due."""
+    """Return a part with due dates."""
     return BriefingPart(tuple(_due_line(each, today) for each in found.rows), found.total)
 
 
@@ -160,7 +162,7 @@ def _distance(day: str, today: str) -> str:
 
 
 def _shifted(brain: Brain, start: str, today: str, limit: int) -> BriefingPart:
-    """Facts, links, decisions and promises that are not what they were, the newest first."""
+    """Return facts, links, decisions and commitments that changed, newest first."""
     db, first = brain.db, start[:10]
     facts = [
         store.superseded_facts(db, start, first, limit),
@@ -199,7 +201,7 @@ def _shifted(brain: Brain, start: str, today: str, limit: int) -> BriefingPart:
 
 
 def _contradictions(brain: Brain, today: str, limit: int) -> BriefingPart:
-    """What contradicts itself now; of a large memory, what the last check found."""
+    """Return current contradictions. In a large memory, return those found by the last check."""
     if not _is_large(brain):
         return _find_contradictions_now(brain, today, limit)
     found = store.open_contradictions(brain.db, limit)
@@ -215,7 +217,7 @@ def _is_large(brain: Brain) -> bool:
 
 
 def _find_contradictions_now(brain: Brain, today: str, limit: int) -> BriefingPart:
-    """Looked for, and not kept: who briefs may be allowed to read only."""
+    """Find contradictions without storing them, because the caller may have read scope only."""
     kept = contradictions.known_findings(brain.db)
     world = contradictions.full_snapshot(brain.db, today)
     items = []
@@ -282,7 +284,7 @@ def _changed(brain: Brain, start: str, limit: int) -> BriefingPart:
 
 
 def _last_check_note(brain: Brain) -> tuple[str, ...]:
-    """How old the contradictions are, where they were not looked for now."""
+    """Return a note on the age of the contradictions, if they come from the last check."""
     if not _is_large(brain):
         return ()
     last = contradictions.last_check(brain.db)
@@ -291,7 +293,7 @@ def _last_check_note(brain: Brain) -> tuple[str, ...]:
 
 
 def _notes(undated: int, with_threads: BriefingSection) -> tuple[str, ...]:
-    """What the parts leave out."""
+    """Return notes on what the parts omit."""
     notes = []
     if undated:
         named = count_noun(undated, "open commitment names", "open commitments name")
@@ -331,7 +333,7 @@ class DaysRecord(NamedTuple):
     dated: tuple[DatedItem, ...]
     offset: int
     more: bool
-    """Whether something is older, or left out by the limit."""
+    """True if there are more items."""
 
 
 class WingsRecord(NamedTuple):
@@ -341,7 +343,7 @@ class WingsRecord(NamedTuple):
 
 
 class ResolvedTitle(NamedTuple):
-    """What a name stands for."""
+    """The page that a name refers to."""
 
     name: str
     slug: str
@@ -351,11 +353,11 @@ class ResolvedTitle(NamedTuple):
 
 class TitlesRecord(NamedTuple):
     titles: tuple[ResolvedTitle, ...]
-    """Without the names that no page has, or several."""
+    """Names that match no page, or several, are omitted."""
 
 
 class WingMember(NamedTuple):
-    """A page of a wing."""
+    """A page in a wing."""
 
     slug: str
     title: str
@@ -366,9 +368,9 @@ class WingRecord(NamedTuple):
     wing: str
     nodes: tuple[WingMember, ...]
     links: tuple[GraphEdge, ...]
-    """Of any time, between these pages."""
+    """Links between these pages, past and present."""
     pages: int
-    """How many there are in all."""
+    """Total number of pages in the wing."""
 
 
 @op("read", examples=("quaid days", "quaid days --since 2026-04-01 --kind entry", "quaid days --wing people"))
@@ -405,7 +407,7 @@ def days(
 
 
 def _log_entries(brain: Brain, chosen: DatedFilter, most: int) -> list[DatedItem]:
-    """What the daily log says, entry by entry, the latest of a day first."""
+    """Return entries of the daily log, the latest of each day first."""
     found: list[DatedItem] = []
     for each in store.daily_logs(brain.db, chosen, most):
         wanted = chosen.text.lower()

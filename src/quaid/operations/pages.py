@@ -1,4 +1,4 @@
-"""Pages: read, write, list and tag them, add to their timeline and raw data."""
+"""Pages: read, write, list and tag them, add timeline entries and raw data."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -35,7 +35,10 @@ PageVersion = Annotated[int | None, Arg("The version you read.", version="page",
 
 
 def locate_page(brain: Brain, address: str) -> "tuple[Collection, str]":
-    """Where a page is, or would be made: the collection that is named, the one that has it, or the write target."""
+    """Return the collection and slug of an address.
+
+    The collection is the named one, else the one that has the page, else the write target.
+    """
     named, name = _split_address(brain, address)
     holder = named or pages.single_collection_with(brain.db, name)
     if holder is None:
@@ -49,7 +52,9 @@ def require_page(brain: Brain, address: str) -> PageRow:
 
 
 def require_wing(brain: Brain, wing: str) -> str:
-    """Return the wing, or raise NotFound with the wings there are. Any wing will do in an empty memory."""
+    """Return the wing. Raises NotFound with the known wings, except in an empty memory, where any name is
+    accepted.
+    """
     from quaid.storage import briefing
 
     if not pages.wings_called(brain.db, [wing]) and (wings := briefing.wing_counts(brain.db)):
@@ -60,7 +65,9 @@ def require_wing(brain: Brain, wing: str) -> str:
 
 
 def _split_address(brain: Brain, address: str) -> tuple[str | None, str]:
-    """The collection and the slug of an address. Whoever writes a page's title instead is told its slug."""
+    """Split an address into collection and slug. If it is a page title, raise PageNotFound with the slug as
+    a hint.
+    """
     named, name = slugs.split_address(address)
     try:
         return named, slugs.check(name)
@@ -81,10 +88,11 @@ def edit_page(
     also: "Callable[[Any, SaveResult, Page, str], SaveResult] | None" = None,
     exact: Callable[[], bytes | None] | None = None,
 ) -> "tuple[SaveResult, Page]":
-    """Read, change and save a page in one transaction, so that no other writer comes between.
+    """Read, change and save a page in one transaction, so that no concurrent write is lost.
 
-    `also` writes what hangs on the page, in the same transaction, and says what came of the save then. `exact`,
-    asked after the change, knows the very bytes that the page's file shall have."""
+    `also` writes related rows in the same transaction and returns the updated save result. `exact` is
+    called after `change` and returns the exact bytes for the page's file.
+    """
     from quaid.folders import page_writer
 
     now, uuid = brain.now(), brain.new_uuid()
@@ -108,7 +116,7 @@ def edit_page(
 
 
 def _sync_changed_file(brain: Brain, address: str, path: str) -> None:
-    """Read a file that was changed outside, so that its author's next look at the page shows what it says."""
+    """Sync a file that was changed outside, so that the next read of the page returns the new content."""
     from quaid.folders.sync import sync_collection
 
     collection, _ = locate_page(brain, address)
@@ -120,7 +128,7 @@ def _sync_changed_file(brain: Brain, address: str, path: str) -> None:
 
 
 def refuse_page_of_folder(brain: Brain, address: str, collection: str, act: str) -> None:
-    """What changes where a page is, or whether it is, has to happen to its file where there is one."""
+    """Raise PageOfFolder if the page has a file: moving or deleting it has to be done to the file."""
     if collections.require(brain.db, collection).root is not None:
         raise PageOfFolder(slug=address, collection=collection, act=act)
 
@@ -140,7 +148,7 @@ def rebuild_page(
 def build_checked_page(
     address: str, front: dict[str, Any], truth: str, lines: str, old: PageRow | None, title: str | None = None
 ) -> "Page":
-    """A page whose type, if it names a new one, is a known type, and whose new dates are dates."""
+    """Build a page. A new type must be a known type, and new dates must be valid."""
     named = front.get("type")
     if named is not None and (old is None or old.frontmatter.get("type") != named):
         if not isinstance(named, str):
@@ -155,7 +163,7 @@ def build_checked_page(
 
 
 def _check_dates(made: "Page", old: PageRow | None) -> None:
-    """Refuse a value that is no day in a key that holds one, unless the page had it before."""
+    """Raise an error for an invalid value of a date key, unless the page already had it."""
     before = page_model.invalid_dates(old.slug, old.type, old.frontmatter) if old else {}
     for name, value in page_model.invalid_dates(made.slug, made.type, made.frontmatter).items():
         if name in before and before[name] == value:
@@ -166,7 +174,7 @@ def _check_dates(made: "Page", old: PageRow | None) -> None:
 
 
 def removed_front(old: PageRow | None, new: "Page") -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the keys of the front matter and the tags that a page has lost."""
+    """Return the front matter keys and the tags that the new version drops."""
     if old is None:
         return (), ()
     keys = tuple(key for key in old.frontmatter if key not in (*new.frontmatter, "tag", "tags"))
@@ -174,7 +182,7 @@ def removed_front(old: PageRow | None, new: "Page") -> tuple[tuple[str, ...], tu
 
 
 def with_front_matter_keys(front: dict[str, Any], keys: dict[str, Any]) -> dict[str, Any]:
-    """Front matter with some keys set; None takes a key away."""
+    """Return front matter with some keys set. None removes a key."""
     changed = dict(front)
     for key, value in front_matter.plain_values(keys).items():
         if value is None:
@@ -185,7 +193,7 @@ def with_front_matter_keys(front: dict[str, Any], keys: dict[str, Any]) -> dict[
 
 
 def with_tags(front: dict[str, Any], labels: list[str]) -> dict[str, Any]:
-    """Front matter with these tags, under the key that the page uses for them."""
+    """Return front matter with these tags, under the key that the page already uses."""
     key = "tag" if "tag" in front and "tags" not in front else "tags"
     changed = {**front, key: labels}
     if not labels:
@@ -224,15 +232,15 @@ class PutRecord(NamedTuple):
     wing: str
     room: str
     assertions: tuple["FactChange", ...] = ()
-    """What became of the facts that came with it."""
+    """The outcome for each fact sent with the page."""
     timeline_kept: tuple[str, ...] = ()
-    """Entries that the text left out and that the page keeps."""
+    """Timeline entries that the text omits and the page keeps."""
     timeline_removed: tuple[str, ...] = ()
-    """Entries that `replace_timeline` took out; the version before has them."""
+    """Timeline entries removed by `replace_timeline`. The previous version has them."""
     keys_removed: tuple[str, ...] = ()
-    """Keys of the front matter that the text leaves out and the page no longer has."""
+    """Front matter keys that the text drops."""
     tags_removed: tuple[str, ...] = ()
-    """Tags that the text leaves out and the page no longer has."""
+    """Tags that the text drops."""
 
 
 class ListRecord(NamedTuple):
@@ -350,7 +358,7 @@ def put(
 
 
 class _FactWriter:
-    """The facts that come with a page, written in the page's own transaction."""
+    """Writes the facts sent with a page in the page's transaction."""
 
     def __init__(self, brain: Brain, address: str, given: list[dict[str, Any]]) -> None:
         self._brain = brain
@@ -409,7 +417,7 @@ def list_(
 def _page_from_content(
     address: str, content: str, old: PageRow | None, replace_timeline: bool
 ) -> "tuple[Page, tuple[str, ...]]":
-    """The page that a text makes, and the entries of the old timeline that the text leaves out."""
+    """Return the page for a text, and the entries of the old timeline that the text omits."""
     if not content.strip():
         raise InvalidArgument(name="content", problem="is empty; a page needs text")
     document = markdown.parse(content)
@@ -449,7 +457,7 @@ class TagsRecord(NamedTuple):
     changed: bool
     tags: tuple[str, ...]
     removed: str | None = None
-    """The tag that was to be taken away; `changed` says whether it was there."""
+    """The tag to remove. `changed` says whether the page had it."""
 
 
 class EntryRecord(NamedTuple):
@@ -588,7 +596,7 @@ def raw(
         )
     if not source or not source.strip():
         raise InvalidArgument(name="source", problem="is required with data")
-    if expected_version == 0:  # left out by a caller that must not
+    if expected_version == 0:  # omitted by a caller that may not omit it
         raise InvalidArgument(name="expected_version", problem="is required with data")
     from quaid.storage import page_edits
 

@@ -1,4 +1,4 @@
-"""Questions: search by words and by meaning, within a budget of tokens."""
+"""Answer questions by combined text and vector search within a token budget."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from quaid.embedding.registry import Embedder
 
 GLANCE_BUDGET = 12_000
-"""Tokens of passages that a glance may show."""
+"""Maximum number of tokens in the passages of a glance."""
 
 
 @op(
@@ -59,13 +59,13 @@ def query(
     background.rebuild_if_deleted(brain)
     filters = _filters(brain, type, wing, tag, collection, since, until)
     if brain.db.writable:
-        backfill.cut_pages(brain.db, brain.progress)  # what an import left whole; nothing to do otherwise
+        backfill.cut_pages(brain.db, brain.progress)  # split pages that an import left unsplit
     budget = token_budget or int(brain.option("default_token_budget"))
     model = background.question_embedder(brain) if question.strip() else (None, "")
     answer = _answer(
         brain, question, filters, model, limit=limit, depth=depth, budget=budget, explain=explain
     )
-    if filters == SearchFilters():  # a filter may have hidden the answer
+    if filters == SearchFilters():  # with a filter, the answer may exist outside of it
         search.record_gap(brain, question, answer)
     return answer
 
@@ -73,7 +73,7 @@ def query(
 class GlanceRecord(NamedTuple):
     answer: Answer
     recalled: RecallResult | None
-    """What the notebook says; None: there is none, or a filter leaves it out."""
+    """Notebook results. None if there is no notebook or a filter excludes it."""
 
 
 @op("read", examples=("quaid glance 'tidal bat'", "quaid glance harbour --wing projects"))
@@ -121,7 +121,7 @@ def glance(
 
 
 class _CachedEmbedder:
-    """A model that is asked for the vector of a question once, whoever looks for it."""
+    """An embedder that caches query vectors, so that page and notebook search embed the text once."""
 
     def __init__(self, embedder: "Embedder") -> None:
         self._embedder = embedder

@@ -1,8 +1,8 @@
-"""The registry of operations: one typed function is one operation; its signature is the schema, its docstring the
-help.
+"""Registry of operations. An operation is one typed function: its signature is the schema, its docstring
+the help.
 
-Every interface (command line, MCP, HTTP) is built from it. The generated index names the module of each command, so
-that a command imports only the operations it needs.
+The command line, MCP and HTTP interfaces are built from it. The generated index maps each command to its
+module, so a command imports only the operations it needs.
 """
 
 import importlib
@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 Scope = Literal["read", "write", "owner"]
-SCOPES: tuple[Scope, ...] = ("read", "write", "owner")  # each includes the ones before it
+SCOPES: tuple[Scope, ...] = ("read", "write", "owner")  # each scope includes the ones before it
 
-# Modules of this package that hold operations. tests/operations/test_register.py compares it with the folder.
+# Modules of this package that define operations. tests/operations/test_register.py compares the list with the
+# folder.
 SUBJECTS = (
     "pages",
     "history",
@@ -43,36 +44,37 @@ DEPRECATED_NAMES: dict[str, tuple[str, ...]] = {
     "supersedes": ("supersedes_id",),
     "budget": ("token_budget",),
 }
-"""Deprecated names of arguments and what they are called now. Each is still accepted by operations that have the new
-name and no argument of the old one, and is listed in no schema or help; remove this table with the next version."""
+"""Deprecated argument names and their replacements. An old name is accepted by operations that have the new
+name and no argument with the old one; schemas and help omit it. Remove this table in the next version.
+"""
 
 
 class Arg(NamedTuple):
-    """What a parameter's type cannot say."""
+    """Metadata of a parameter that its type cannot express."""
 
     help: str
     positional: bool = False
-    file: bool = False  # on the command line this is a file name, and its text the value
-    path: bool = False  # names a file or folder of this machine
+    file: bool = False  # on the command line the value is a file name, and the argument is the file's text
+    path: bool = False  # a path on this machine
     version: Literal["", "page", "or new"] = (
-        ""  # the version that was read; "or new": 0 stands for a new page
+        ""  # "page": the page version the caller has read; "or new": the same, or 0 for a new page
     )
-    any_text: bool = False  # text that is not valid Unicode is mended, not refused
-    question: bool = False  # something to look for: any text as well, but a short one
+    any_text: bool = False  # replace invalid Unicode instead of rejecting it
+    question: bool = False  # a search query: limited to MAX_QUESTION bytes
     minimum: int | None = None
     maximum: int | None = None
-    flag: str = ""  # on the command line, if it is not the name of the parameter
+    flag: str = ""  # command-line flag, if it differs from the parameter name
 
 
 class Param(NamedTuple):
-    name: str  # as callers write it: an argument from_ is called from
-    kind: str  # a JSON type: string integer number boolean array object
+    name: str  # as callers write it: from_ becomes from
+    kind: str  # JSON type: string, integer, number, boolean, array or object
     choices: tuple[str, ...]
     required: bool
     default: Any
     arg: Arg
-    items: str = "string"  # the JSON type of what an array holds
-    variable: str = ""  # as the function calls it
+    items: str = "string"  # JSON type of the items of an array
+    variable: str = ""  # the name in the function signature
 
     @property
     def flag(self) -> str:
@@ -83,13 +85,13 @@ class Operation(NamedTuple):
     function: Callable[..., Any]
     subject: str
     scope: Scope
-    command: str  # what is typed after `quaid`
-    aliases: dict[str, dict[str, Any]]  # further commands, each with arguments already set
+    command: str  # the words after `quaid`
+    aliases: dict[str, dict[str, Any]]  # alias commands and the arguments that each one presets
     tool: str
-    core: bool  # in the tool list that clients get by default
-    adds_only: bool  # a write that never replaces what was there
+    core: bool  # included in the default tool list
+    adds_only: bool  # a write that never overwrites existing data
     examples: tuple[str, ...]
-    cli_note: str = ""  # what only the help of the command line says; agents pay for every word
+    cli_note: str = ""  # shown only in command-line help, to keep tool descriptions short
 
     @property
     def summary(self) -> str:
@@ -97,13 +99,15 @@ class Operation(NamedTuple):
 
     @property
     def description(self) -> str:
-        """The docstring with its indentation taken out; line breaks inside a paragraph do not matter."""
+        """Return the docstring with each paragraph on one line and paragraphs separated by blank lines."""
         paragraphs = (self.function.__doc__ or "").strip().split("\n\n")
         return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
     @property
     def is_tool(self) -> bool:
-        """What only the person at this machine may do (import, export, settings) is no tool."""
+        """Return True if agents may call it. Owner operations such as import, export and settings are
+        command-line only.
+        """
         return self.scope != "owner"
 
     @property
@@ -127,7 +131,7 @@ def op(
     examples: tuple[str, ...] = (),
     cli_note: str = "",
 ) -> Callable[[Function], Function]:
-    """Register the decorated function as an operation."""
+    """Return a decorator that registers a function as an operation."""
 
     def register(function: Function) -> Function:
         subject = function.__module__.rpartition(".")[2]
@@ -150,12 +154,14 @@ def op(
 
 
 def load_subject(subject: str) -> None:
-    """Import the module of a subject, which registers its operations."""
+    """Import a subject's module, which registers its operations."""
     importlib.import_module(f"quaid.operations.{subject}")
 
 
 def all_operations() -> list[Operation]:
-    """Return all operations in the order of their subjects. Imports every module, so only lists and docs use it."""
+    """Return all operations in the order of SUBJECTS. Slow, because it imports every module; used by lists
+    and docs.
+    """
     for subject in SUBJECTS:
         load_subject(subject)
     return sorted(OPERATIONS.values(), key=lambda operation: SUBJECTS.index(operation.subject))
@@ -164,7 +170,7 @@ def all_operations() -> list[Operation]:
 def _params(function: Callable[..., Any]) -> tuple[Param, ...]:
     code = function.__code__
     count = code.co_argcount + code.co_kwonlyargcount
-    names = code.co_varnames[1:count]  # the first is the brain
+    names = code.co_varnames[1:count]  # skip the first parameter, brain
     defaults = dict(zip(reversed(names), reversed(function.__defaults__ or ()), strict=False))
     defaults.update(function.__kwdefaults__ or {})
     return tuple(_param(name, function.__annotations__[name], defaults) for name in names)
@@ -174,7 +180,7 @@ def _param(name: str, annotation: Any, defaults: dict[str, Any]) -> Param:
     arg = next(each for each in annotation.__metadata__ if isinstance(each, Arg))
     hint = annotation.__origin__
     parts = getattr(hint, "__args__", ())
-    if None in parts or type(None) in parts:  # it may be left out
+    if None in parts or type(None) in parts:  # Optional[...]
         hint = next(each for each in parts if each is not None and each is not type(None))
     kind, choices = _json_type(hint)
     items = _json_type(hint.__args__[0])[0] if kind == "array" else "string"
@@ -194,14 +200,14 @@ def _json_type(hint: Any) -> tuple[str, tuple[str, ...]]:
 
 
 def current_name(name: str, known: Mapping[str, Any]) -> str:
-    """Return what an argument is called now among those that an operation has, or the name as it is."""
+    """Return the current name of a deprecated argument if the operation has it, else the name unchanged."""
     if name in known:
         return name
     return next((each for each in DEPRECATED_NAMES.get(name, ()) if each in known), name)
 
 
 def schema(operation: Operation) -> dict[str, Any]:
-    """The JSON schema of an operation's arguments, as MCP and HTTP callers see it."""
+    """Return the JSON schema of an operation's arguments, as shown to MCP and HTTP callers."""
     properties: dict[str, Any] = {}
     for param in operation.params:
         entry: dict[str, Any] = {"type": param.kind, "description": param.arg.help}

@@ -1,4 +1,4 @@
-"""Full-text search, questions without an answer (gaps), and names for shell completion.
+"""Full-text search, unanswered questions (gaps), and names for shell completion.
 
 A cold `quaid search` and every press of Tab import this module: keep it light.
 """
@@ -68,10 +68,10 @@ def search(
 
 LOG_GAPS = "log_gaps"
 GAP_THRESHOLD = "gap_threshold"
-"""The least strength of an answer that leaves no gap."""
+"""Minimum strength of an answer that does not record a gap."""
 
 MAX_GAPS_TRIED = 20
-"""Gaps that a new page is tried against: each costs a small search."""
+"""Maximum number of gaps checked against a new page. Each costs a small search."""
 
 GapId = Annotated[int, Arg("The gap's number, as `quaid gaps` shows it.", positional=True, minimum=1)]
 
@@ -89,7 +89,7 @@ class GapRecord(NamedTuple):
 class GapsClearRecord(NamedTuple):
     closed: int
     open: int
-    """Those whose words are kept; they stay."""
+    """Open gaps that remain because their question text is stored."""
 
 
 @op("read", command="gaps", examples=("quaid gaps", "quaid gaps --limit 5 --resolved"))
@@ -218,9 +218,9 @@ def gap_clear(brain: Brain) -> GapsClearRecord:
 
 
 def record_gap(brain: Brain, question: str, answer: "Answer") -> None:
-    """After an answer: one below the threshold leaves a gap, another closes the gap of the same question.
+    """Record a gap if the answer is below the threshold, else resolve the open gap of the same question.
 
-    An answer never fails by this, nor waits for another process that writes.
+    Never makes an answer fail or wait for another writer.
     """
     try:
         if not brain.leaves_marks or not brain.db.writable or brain.option(LOG_GAPS) == "off":
@@ -234,11 +234,11 @@ def record_gap(brain: Brain, question: str, answer: "Answer") -> None:
             slug, now = answer.results[0].slug if answer.results else None, brain.now()
             brain.db.write(lambda tx: gaps.resolve(tx, gap_id, slug, now))
     except QuaidError:
-        pass  # a full disk, a damaged file: whoever writes next is told
+        pass  # a full disk or a damaged file is reported by the next write
 
 
 def close_answered_gaps(brain: Brain, slugs: list[str]) -> list[int]:
-    """Close the gaps whose words are known and which one of these pages answers by its words. Which they were."""
+    """Resolve gaps with stored text that one of these pages answers by text search. Return their ids."""
     closed: list[int] = []
     try:
         for gap_id, text in gaps.with_words(brain.db, MAX_GAPS_TRIED):
@@ -248,12 +248,12 @@ def close_answered_gaps(brain: Brain, slugs: list[str]) -> list[int]:
                 brain.db.write(lambda tx, gap=gap_id, by=slug, at=now: gaps.resolve(tx, gap, by, at))  # type: ignore[misc]
                 closed.append(gap_id)
     except QuaidError:
-        pass  # the pages are written; a gap that stays open can be closed later
+        pass  # the pages are written, and the gap can be resolved later
     return closed
 
 
 def _answering_page(brain: Brain, question: str, slugs: list[str]) -> str | None:
-    """The page that is the best answer by words and a strong one, if it is one of these."""
+    """Return the best answer by text search, if it is strong and one of these pages."""
     from quaid.search import answer as answers
 
     found = answers.answer_question(brain.db, None, question, now=brain.now(), limit=1, depth="summary")
@@ -262,14 +262,14 @@ def _answering_page(brain: Brain, question: str, slugs: list[str]) -> str | None
 
 
 def _log_gap(brain: Brain, digest: str, best: float) -> None:
-    """Keep a gap with the score of the best result, which is evidence and comparable between questions."""
+    """Record a gap with the score of the best result. Scores are comparable between questions."""
     if _is_writable(brain):
         now = brain.now()
         brain.db.write(lambda tx: gaps.log_gap(tx, digest, "", best, now))
 
 
 def _is_writable(brain: Brain) -> bool:
-    """Whether nobody writes right now."""
+    """Return True if no other process holds the write lock."""
     if not brain.db.lock.try_take():
         return False
     brain.db.lock.release()
@@ -298,9 +298,9 @@ def _check_redacted(sensitivity: str, query_text: str | None, redacted_query: st
         )
 
 
-MAX_SLUGS = 200  # more slugs than anybody reads: then their folders are offered
-MAX_NAMES = 2_000  # of which all must be told, or a shell takes the beginning of some for that of all
-LOCK_TIMEOUT_MS = 50  # for whoever has the file locked; then there is nothing to offer
+MAX_SLUGS = 200  # if there are more slugs, their folders are offered instead
+MAX_NAMES = 2_000  # offer none beyond this: a shell would complete the common prefix of a partial list
+LOCK_TIMEOUT_MS = 50  # how long to wait for a locked database before offering no names
 
 
 def _slug_names(db: Database, start: str) -> list[str]:
@@ -333,7 +333,7 @@ def _tag_names(db: Database, start: str) -> list[str]:
 
 
 def _model_names(db: Database, start: str) -> list[str]:
-    """Those that this memory knows; if none fits, those of other packages too, which takes twice the time."""
+    """Return the memory's models. Only if none match, look for those of other packages, which takes twice as long."""
     from quaid.embedding import registry as embedders
 
     added = embedders.parse_models(collections.get_setting(db, embedders.MODELS_SETTING))
@@ -404,7 +404,7 @@ COMPLETION_KINDS = (*DATABASE_COMPLETERS, *OTHER_COMPLETERS)
 
 
 def complete_names(settings: Settings, kind: str, start: str) -> list[str]:
-    """Names of a kind that begin so; none when there are too many, until another letter is typed."""
+    """Return the names of a kind with this prefix, or [] if there are too many."""
     found = (
         OTHER_COMPLETERS[kind](settings, start)
         if kind in OTHER_COMPLETERS
@@ -414,7 +414,7 @@ def complete_names(settings: Settings, kind: str, start: str) -> list[str]:
 
 
 def _names_in_database(settings: Settings, kind: str, start: str) -> list[str]:
-    """None when the memory is not of this Quaid's schema."""
+    """Return names from the database, or [] if its schema version is not the current one."""
     path = os.path.realpath(settings.db_path)
     if connection.read_header(path).version != SCHEMA_VERSION:
         return []
@@ -424,7 +424,7 @@ def _names_in_database(settings: Settings, kind: str, start: str) -> list[str]:
 
 
 def readable_settings() -> list[str]:
-    """What `config get` knows by name, whatever the memory."""
+    """Return the names that `config get` accepts in every memory."""
     from quaid.operations.maintenance import SETTINGS
 
     return sorted({*SETTINGS, *OPTIONS})

@@ -1,4 +1,4 @@
-"""The resident service: the systemd or launchd unit, and the tokens that give access over HTTP."""
+"""The background service: the systemd or launchd unit, and the tokens for HTTP access."""
 
 import base64
 import hashlib
@@ -33,21 +33,21 @@ ServiceState = Literal["running", "stopped", "not installed", "unknown"]
 
 
 class ManagerCommand(NamedTuple):
-    """One call of the keeper's program."""
+    """A command for systemctl or launchctl."""
 
     words: tuple[str, ...]
-    counts: bool = True  # whether its failure is one: what was not running need not be stopped
+    counts: bool = True  # False if failure is acceptable, as when stopping a service that is not running
 
 
 class DaemonRecord(NamedTuple):
     act: Literal["installed", "started", "stopped", "uninstalled"]
     done: bool
     path: str
-    """The unit or property list."""
+    """The unit file or property list."""
     changed: bool
-    """Whether that file was written or removed now."""
+    """True if that file was written or removed."""
     to_run: tuple[str, ...]
-    """What is left to type when the system could not be asked."""
+    """Commands to run manually if the service manager could not be used."""
     problem: str
 
     @property
@@ -70,10 +70,10 @@ class DaemonLogsRecord(NamedTuple):
 
 
 class ServiceManager(NamedTuple):
-    """Whoever keeps programs running on this machine."""
+    """The service manager of this machine."""
 
     kind: Literal["systemd", "launchd"]
-    program: str  # "" when it is not there
+    program: str  # "" if it is not installed
     path: str
 
 
@@ -131,7 +131,8 @@ def daemon_uninstall(brain: Brain) -> DaemonRecord:
     if keeper.kind == "systemd" and record.done:
         _run_manager(brain, keeper, ("daemon-reload",))
     elif keeper.kind == "systemd":
-        # Nobody could be asked. What enabled it goes too; what is left is to end the process, if there is one.
+        # The service manager is not available. Remove the symlink that enables the unit; the user has to stop the
+        # process.
         _disable(keeper)
         left = (ManagerCommand(("stop", UNIT_NAME)), ManagerCommand(("daemon-reload",)))
         return record._replace(done=True, to_run=_shell_lines(keeper, left))
@@ -192,7 +193,7 @@ def daemon_logs(
 
 
 def unit_text(brain: Brain, keeper: ServiceManager, port: int) -> str:
-    """The unit or property list."""
+    """Return the text of the unit file or property list."""
     started = launch_command(brain)
     command = (started.command, *started.args, "--db", started.db, "serve", "--http", "--port", str(port))
     environ = brain.settings.environ
@@ -247,13 +248,13 @@ def _run_commands(
 
 
 def _shell_lines(keeper: ServiceManager, steps: tuple[ManagerCommand, ...]) -> tuple[str, ...]:
-    """These steps as a person types them."""
+    """Return the commands as typed in a shell."""
     name = "systemctl --user" if keeper.kind == "systemd" else "launchctl"
     return tuple(f"{name} {shlex.join(step.words)}" for step in steps)
 
 
 def _disable(keeper: ServiceManager) -> None:
-    """Take away the link by which systemd starts the unit at a login; `disable` would do no more."""
+    """Remove the symlink that makes systemd start the unit at login, as `disable` does."""
     link = os.path.join(os.path.dirname(keeper.path), "default.target.wants", UNIT_NAME)
     if os.path.islink(link):
         os.unlink(link)
@@ -316,20 +317,20 @@ class Token(NamedTuple):
     scope: Literal["read", "write"]
     created_at: str
     last_used_at: str | None = None
-    """To the minute; None: nobody has shown it yet."""
+    """Rounded down to the minute. None if it was never used."""
 
 
 class TokenRecord(NamedTuple):
     name: str
     scope: Literal["read", "write"]
     token: str
-    """Shown this once; only its hash is kept."""
+    """Shown only once, because only its hash is stored."""
 
 
 class TokensRecord(NamedTuple):
     tokens: tuple[Token, ...]
     owner_file: str
-    """The file with the owner's own token, which `quaid web` makes."""
+    """Path of the owner's token, which `quaid web` creates."""
 
 
 class TokenRevokeRecord(NamedTuple):
@@ -348,7 +349,7 @@ def token_create(
 ) -> TokenRecord:
     """Make a token for a program that asks over HTTP. It is shown once; only its hash is kept."""
     _check_name(name)
-    _ = brain.db  # a memory that is not there needs no token
+    _ = brain.db  # raises an error if there is no memory
     folder = _token_folder(brain.settings, "tokens")
     if len(_names_in_folder(folder)) >= MAX_TOKENS:
         raise InvalidArgument(name="name", problem=f"there are {MAX_TOKENS} tokens already; revoke some")
@@ -358,7 +359,7 @@ def token_create(
     with translate_os_errors(path):
         try:
             _create_token_file(path, json.dumps(kept))
-            os.utime(path, (0, 0))  # nobody has used it
+            os.utime(path, (0, 0))  # mtime 0 means never used
         except FileExistsError:
             hint = f"`quaid token revoke {name}` ends it; or choose another name."
             raise AlreadyExists(path=f"A token {name}", hint=hint) from None
@@ -368,7 +369,7 @@ def token_create(
 @op("owner", command="token list", aliases={"token": {}}, examples=("quaid token list",))
 def token_list(brain: Brain) -> TokensRecord:
     """List the tokens that were given away: what each may do, since when, and when it was last used."""
-    folder = os.path.join(_token_path(brain.settings), "tokens")  # which is made with the first one
+    folder = os.path.join(_token_path(brain.settings), "tokens")  # created with the first token
     paths = {name: os.path.join(folder, name + ".json") for name in _names_in_folder(folder)}
     found = [(name, path, _read_token_file(path)) for name, path in paths.items()]
     tokens = [
@@ -390,21 +391,21 @@ def token_revoke(brain: Brain, name: TokenName) -> TokenRevokeRecord:
     return TokenRevokeRecord(name)
 
 
-# Not operations: what a server asks, and a shell
+# Not operations: used by the HTTP server and shell completion
 
 
 def token_names(settings: Settings) -> list[str]:
-    """What the tokens that were given away are called."""
+    """Return the names of all tokens except the owner's."""
     return sorted(_names_in_folder(os.path.join(_token_path(settings), "tokens")))
 
 
 def owner_token_path(settings: Settings) -> str:
-    """Where the owner's token is, or will be."""
+    """Return the path of the owner's token, which may not exist yet."""
     return os.path.join(_token_path(settings), OWNER_FILE_NAME)
 
 
 def owner_token(settings: Settings) -> str:
-    """The owner's token; made when there is none. A file that others can read is refused."""
+    """Return the owner's token, creating it if necessary. Refuses a file that others can read."""
     _token_folder(settings, "")
     path = owner_token_path(settings)
     with translate_os_errors(path):
@@ -423,7 +424,7 @@ def owner_token(settings: Settings) -> str:
 
 
 def scope_of_token(settings: Settings, owner: str, given: str) -> Scope | None:
-    """What whoever shows this token may do. Every token is compared, and each for as long as any other."""
+    """Return the scope of a token, or None. Compares it with every token, each in constant time."""
     found: Scope | None = None
     digest = _token_hash(given)
     if hmac.compare_digest(digest, _token_hash(owner)):
@@ -439,9 +440,9 @@ def scope_of_token(settings: Settings, owner: str, given: str) -> Scope | None:
 
 
 def login_code(settings: Settings, port: int, moment: float) -> str:
-    """A code for one login at the server on this port, within a minute."""
+    """Create a code for one login at the server on this port, valid for LOGIN_CODE_SECONDS."""
     folder = _token_folder(settings, "logins")
-    for name in os.listdir(folder):  # those that nobody used
+    for name in os.listdir(folder):  # remove expired codes
         kept = _read_token_file(os.path.join(folder, name))
         if not kept or kept["until"] < moment:
             _unlink_token(os.path.join(folder, name))
@@ -453,7 +454,7 @@ def login_code(settings: Settings, port: int, moment: float) -> str:
 
 
 def redeem_login_code(settings: Settings, port: int, moment: float, code: str) -> bool:
-    """Whether a code is good here and now; from then on it is not."""
+    """Return True if the code is valid, and invalidate it."""
     path = os.path.join(_token_path(settings), "logins", _token_hash(code))
     kept = _read_token_file(path)
     return bool(kept and _unlink_token(path) and kept["port"] == port and moment <= kept["until"])
@@ -466,7 +467,7 @@ def _check_name(name: str) -> None:
 
 
 def memory_fingerprint(settings: Settings) -> str:
-    """By what two programs see that they mean the same memory."""
+    """Return a hash of the database path, by which two programs can tell that they use the same memory."""
     return hashlib.sha256(os.fsencode(os.path.realpath(settings.db_path))).hexdigest()[:16]
 
 
@@ -489,7 +490,7 @@ def _names_in_folder(folder: str) -> list[str]:
 
 
 def _read_token_file(path: str) -> dict[str, Any] | None:
-    """What a file of ours says; None for one that is gone or cannot be read."""
+    """Return the content of a token file, or None if it is missing or invalid."""
     try:
         with open(path, encoding="utf-8") as file:
             value = json.loads(file.read(MAX_TOKEN_FILE_BYTES))
@@ -502,11 +503,11 @@ def _read_token_file(path: str) -> dict[str, Any] | None:
 
 
 def _mark_used(path: str) -> None:
-    """The file's own time says when its token was last shown; its text never changes."""
+    """Set the file's mtime to now. The mtime records the last use, so the content never changes."""
     try:
         os.utime(path)
     except OSError:
-        pass  # a folder that cannot be written: it is let in all the same
+        pass  # the folder is not writable; accept the token anyway
 
 
 def _last_used(path: str) -> str | None:
@@ -524,12 +525,12 @@ def _new_token() -> str:
 
 
 def _token_hash(token: str) -> str:
-    """Enough for what is random through and through: nobody can try all of 2**256."""
+    """Return the SHA-256 of a token. A plain hash is enough, because tokens have 256 random bits."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
 def _create_token_file(path: str, text: str) -> None:
-    """A file that is whole from its first moment; FileExistsError when there is one."""
+    """Create a file atomically. Raises FileExistsError if it exists."""
     unfinished = f"{path}.{os.getpid()}-{os.urandom(4).hex()}"
     handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -538,7 +539,7 @@ def _create_token_file(path: str, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         if os.name == "nt":
-            os.rename(unfinished, path)  # fails there when the name is taken
+            os.rename(unfinished, path)  # on Windows, rename fails if the target exists
             return
         os.link(unfinished, path)
     finally:
