@@ -100,7 +100,7 @@ def _run_version(line: CommandLine) -> int:
 
 
 def _schema_state(path: str) -> tuple[int | None, str]:
-    """Return the schema of the file of a memory, if it is one, and what to know about it."""
+    """Return the schema version of a database file, or None, and a description of its state."""
     try:
         schema = schema_version_of(path)
     except MissingDatabase:
@@ -293,7 +293,7 @@ COMMANDS: dict[str, LocalCommand] = {
 
 
 def serve_web(settings: Settings, given: dict[str, Any]) -> int:
-    """Serve this machine, and open a browser."""
+    """Serve on this machine and open a browser."""
     from quaid.web import server
 
     _limit_blas_threads()
@@ -301,7 +301,7 @@ def serve_web(settings: Settings, given: dict[str, Any]) -> int:
 
 
 def serve_http(settings: Settings, given: dict[str, Any]) -> int:
-    """Serve without a browser, perhaps beyond this machine."""
+    """Serve without a browser, optionally to other machines."""
     from quaid.web import server
 
     _limit_blas_threads()
@@ -332,7 +332,7 @@ def _server_options(settings: Settings, given: dict[str, Any]) -> Any:
 
 
 def _limit_blas_threads() -> None:
-    # Set before numpy is loaded: its threads go on spinning after each small product.
+    # Set before numpy is imported: OpenBLAS threads keep spinning after each small product.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
@@ -344,7 +344,7 @@ def call_tool(settings: Settings, tool: str, text: str) -> int:
 
 
 def answer_pipe(settings: Settings) -> int:
-    """Every line gets exactly one line back; a bad one gets an error object and the loop goes on."""
+    """Answer each input line with one output line. A bad line gets an error object and does not end the loop."""
     with Brain(settings, notice=print_notice) as brain:
         for line in jsonrpc.read_lines(sys.stdin.buffer, "id"):
             if isinstance(line, OversizedLine) or line.strip():
@@ -367,7 +367,7 @@ def _answer_pipe_line(brain: Brain, line: bytes | OversizedLine) -> dict[str, An
         answer: dict[str, Any] = {"result": _tool_result(brain, tool, arguments)}
     except QuaidError as error:
         answer = _error_object(error)
-    except Exception as error:  # one bad line must not end the loop, even if the fault is ours
+    except Exception as error:  # one bad line must not end the loop, even if the bug is ours
         answer = _error_object(Defect(problem=type(error).__name__))
     return {"id": request["id"], **answer} if "id" in request else answer
 
@@ -392,7 +392,7 @@ def _parse_object(text: str) -> dict[str, Any]:
 
 
 def watch_folders(settings: Settings, name: str | None, once: bool, as_json: bool) -> int:
-    """Watch until Ctrl-C, which is how it is meant to end: status 0."""
+    """Watch folders until Ctrl-C, the normal way to end it, so the exit status is 0."""
     from quaid.operations import collections
 
     def tell(event: Any) -> None:
@@ -420,7 +420,7 @@ def _format_event(event: Any, as_json: bool) -> str:
 
 @contextmanager
 def _stop_on_signals(stop: Event) -> Iterator[None]:
-    """SIGINT and SIGTERM let the work at hand come to its end; a second one ends the process as ever."""
+    """Set `stop` on SIGINT or SIGTERM, so that current work can finish. A second signal has its normal effect."""
     before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
 
     def handle(_number: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""Parse a command line into the arguments of an operation, and format its help pages."""
+"""Parse a command line into the arguments of an operation, and format help pages."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from quaid.operations.registry import SUBJECTS, Operation, Param, current_name
 
 
 class CommandLine(NamedTuple):
-    """A command line with the words that every command knows taken out."""
+    """A command line, with the options common to all commands parsed."""
 
     command: str
     rest: list[str]
@@ -25,16 +25,16 @@ class CommandLine(NamedTuple):
 
     @property
     def topic(self) -> str:
-        """The command that help is wanted of."""
+        """Return the command to show help for."""
         return " ".join(self.rest) if self.command == "help" else self.command
 
 
 COMMANDS_TOLERATING_BAD_CONFIG = ("doctor",)
-"""Commands that go on without a config file that cannot be used, and tell of it themselves."""
+"""Commands that continue without an invalid config file and report it themselves."""
 
 
 def load_settings(line: CommandLine) -> config.Settings:
-    """The settings that hold for a command line; what is odd in a config file is told."""
+    """Return the settings for a command line. Prints warnings about the config file to standard error."""
     try:
         cwd = os.getcwd()
     except FileNotFoundError:
@@ -42,14 +42,14 @@ def load_settings(line: CommandLine) -> config.Settings:
     forgiving = line.command in COMMANDS_TOLERATING_BAD_CONFIG
     settings = config.read_settings(line.db, os.environ, cwd, line.config, forgiving=forgiving)
     if line.config:
-        os.environ["QUAID_CONFIG"] = settings.config_path  # for processes that a server starts
+        os.environ["QUAID_CONFIG"] = settings.config_path  # for child processes of a server
     for each in () if forgiving else settings.warnings:
         print(f"quaid: {each}", file=sys.stderr)
     return settings
 
 
 def split_command_line(words: Sequence[str]) -> CommandLine:
-    """Find the command and the options that stand anywhere: --db, --config, --json, --help."""
+    """Split off the command and the options that may be anywhere: --db, --config, --json, --help."""
     named: dict[str, str | None] = {"--db": None, "--config": None}
     as_json, wants_help = False, False
     rest: list[str] = []
@@ -81,12 +81,12 @@ def split_command_line(words: Sequence[str]) -> CommandLine:
     return CommandLine(command, rest, named["--db"], as_json, wants_help, named["--config"])
 
 
-COMMON_OPTIONS = dict.fromkeys(("--db", "--config", "--json", "--help"))  # what stands anywhere; for hints
+COMMON_OPTIONS = dict.fromkeys(("--db", "--config", "--json", "--help"))  # allowed anywhere; for suggestions
 _OPTION_TARGETS = {"--db": "a memory", "--config": "a config file"}
 
 
 def _split_command(words: list[str]) -> tuple[str, list[str]]:
-    """The longest command that the first words name: `collection ignore add`, `config get`, then `config`."""
+    """Split off the longest matching command: `collection ignore add`, `config get`, then `config`."""
 
     if not words:
         return "", []
@@ -110,7 +110,7 @@ def _split_command(words: list[str]) -> tuple[str, list[str]]:
 def operation_arguments(
     line: CommandLine, operation: Operation, text_of: Callable[[str], str] | None = None
 ) -> dict[str, Any]:
-    """The arguments of an operation, with those that the command itself sets (`untag` is `tag --remove`)."""
+    """Return the arguments of an operation, including those preset by an alias (`untag` is `tag --remove`)."""
 
     given = line_arguments(line, operation.params, text_of)
     given.update(index.ALIASES.get(line.command, {}))
@@ -120,7 +120,7 @@ def operation_arguments(
 def line_arguments(
     line: CommandLine, params: Sequence[Param], text_of: Callable[[str], str] | None = None
 ) -> dict[str, Any]:
-    """The arguments that stand behind a command; what is wrong with them is told with the page that shows how."""
+    """Parse the arguments of a command. Errors name the command, so that its help page can be suggested."""
     try:
         return parse_arguments(line.rest, params, text_of)
     except InvalidArgument as error:
@@ -130,9 +130,9 @@ def line_arguments(
 def parse_arguments(
     words: Sequence[str], params: Sequence[Param], text_of: Callable[[str], str] | None = None
 ) -> dict[str, Any]:
-    """Arguments by name. Their types are checked later, once, by the call gate.
+    """Return the arguments by name. Types are checked later by dispatch.call.
 
-    `text_of` reads a file that is named, "-" being standard input: it may be that of another process.
+    `text_of` reads a named file, or standard input for "-", which may belong to another process.
     """
     text_of = text_of or _read_text
     flags = {param.flag: param for param in params if not (param.arg.file and param.arg.positional)}
@@ -172,7 +172,7 @@ def parse_arguments(
 
 
 def _current_flag(name: str, flags: Mapping[str, Param]) -> str:
-    """Return the option that is meant by the name of its argument, also by a former name."""
+    """Return the flag for an argument name, which may be a deprecated one."""
     if name in flags:
         return name
     known = {param.name: flag for flag, param in flags.items()}
@@ -181,7 +181,7 @@ def _current_flag(name: str, flags: Mapping[str, Param]) -> str:
 
 
 def _is_short_option(word: str) -> bool:
-    """Whether a word looks like the options of other programs: -q, but not "-", -1 or -ve."""
+    """Return True if a word looks like a short option of other programs: -q, but not "-", -1 or -ve."""
     return len(word) == 2 and word[0] == "-" and word[1].isalpha()
 
 
@@ -241,7 +241,7 @@ def _parse_value(param: Param, word: str) -> Any:
 
 
 def _repair_unicode(word: str) -> str:
-    """A shell may pass bytes that are not text; Python hides them in surrogates, which nothing can store."""
+    """Replace surrogates, with which Python represents invalid bytes from the shell and which cannot be stored."""
     try:
         word.encode()
     except UnicodeEncodeError:
@@ -252,10 +252,10 @@ def _repair_unicode(word: str) -> str:
 def _read_missing_file_argument(
     given: dict[str, Any], params: Sequence[Param], text_of: Callable[[str], str]
 ) -> None:
-    """A file argument that was left out is read from standard input, unless other parts were given."""
+    """Read an omitted file argument from standard input, unless other parts of the content were given."""
     wanted = next((param for param in params if param.arg.file and param.arg.positional), None)
     parts = [param for param in params if not param.arg.positional and not param.arg.version]
-    others = [param.name for param in parts if param.kind != "boolean"]  # a flag goes with a text
+    others = [param.name for param in parts if param.kind != "boolean"]  # a flag may accompany a text
     if wanted is None or wanted.name in given:
         return
     if not wanted.required and any(name in given for name in others):
@@ -279,9 +279,9 @@ def _read_text(name: str) -> str:
 
 
 def decode_text(name: str, data: bytes) -> str:
-    """The text of a file; "-" was standard input."""
+    """Decode the content of a file, or of standard input if the name is "-"."""
     if len(data) > MAX_TEXT:
-        if name == "-":  # nobody knows how much more there would have been
+        if name == "-":  # the total size is unknown
             raise InputTooLarge(limit=MAX_TEXT)
         raise TooLarge(what=name, size=os.path.getsize(os.path.expanduser(name)), limit=MAX_TEXT)
     try:
@@ -292,8 +292,8 @@ def decode_text(name: str, data: bytes) -> str:
 
 
 HELP_WIDTH = 100
-OVERVIEW_COLUMN = 17  # where the overview's second column begins
-MAX_CHOICES_WIDTH = 60  # beside the name of an option; more of them stand in its text
+OVERVIEW_COLUMN = 17  # column at which descriptions start in the overview
+MAX_CHOICES_WIDTH = 60  # maximum width of the choices next to an option; longer lists go into its help
 SECTION_TITLES = {
     "pages": "Pages",
     "history": "Pages",
@@ -315,7 +315,7 @@ SECTION_TITLES = {
     "service": "Over HTTP",
 }
 FIRST_COMMANDS = ("init", "import", "connect", "doctor", "demo")
-"""What a newcomer needs, above the other commands of the first part."""
+"""Commands for new users, shown first."""
 OVERVIEW_HEAD = """\
 quaid: the memory that you and your AI agents share. One file, offline, no keys.
 
@@ -347,7 +347,7 @@ KB_OPTIONS_HELP = """\
 
 
 def help_overview() -> str:
-    """The first page: every command or family of commands with one line."""
+    """Return the overview: one line per command or command group."""
     from quaid.cli.commands import COMMANDS
 
     summaries = {name: each.summary for name, each in COMMANDS.items()}
@@ -372,9 +372,10 @@ def _overview_rows(rows: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _overview_line(name: str, text: str) -> str:
-    """One line on a command, or the words that follow the name of a family of commands.
+    """Return the description of a command, or the subcommands of a group.
 
-    A family that does something of its own when no word follows says that, too."""
+    For a group that is also a command, return both.
+    """
     width = HELP_WIDTH - OVERVIEW_COLUMN - 2
     members = {each: key for each, (key, _) in index.COMMANDS.items() if each.startswith(name + " ")}
     family = ", ".join(dict.fromkeys(each.split(" ")[1] for each in members))
@@ -385,7 +386,7 @@ def _overview_line(name: str, text: str) -> str:
 
 
 def _shorten_summary(text: str, width: int) -> str:
-    """As much of a text as one line holds, cut where a sentence or a part of it ends."""
+    """Shorten a text to one line, cutting at the end of a sentence or clause."""
     for end in (". ", ": ", "; ", ", "):
         if len(text) > width:
             text = text.partition(end)[0]
@@ -393,7 +394,7 @@ def _shorten_summary(text: str, width: int) -> str:
 
 
 def help_page(name: str, program: str = "quaid") -> str:
-    """The page of one command. `ai-kb`, which is `quaid kb`, shows its own as it is called itself."""
+    """Return the help page of a command. For `ai-kb`, an alias of `quaid kb`, the usage names that program."""
     from quaid.cli.commands import COMMANDS
 
     if name == "--man":
@@ -420,12 +421,12 @@ def help_page(name: str, program: str = "quaid") -> str:
 
 
 def kb_commands() -> list[tuple[str, str]]:
-    """The commands of `ai-kb`, without the word that it stands for, and what they do."""
+    """Return the commands of `ai-kb`, without the prefix "kb", and their descriptions."""
     return [(name[3:], text) for name, (_, text) in index.COMMANDS.items() if name.startswith("kb ")]
 
 
 def help_page_names() -> list[str]:
-    """Every command that has a page, in the order of the overview."""
+    """Return every command with a help page, in the order of the overview."""
     from quaid.cli.commands import COMMANDS
 
     return [*COMMANDS, *index.COMMANDS]
@@ -450,7 +451,7 @@ def _format_help_page(name: str, description: str, params: Sequence[Param], exam
 
 
 def placeholder(param: Param) -> str:
-    """A plain word of a command, as its page shows it."""
+    """Return a positional argument as shown in the usage line."""
     name = "FILE" if param.arg.file else param.name.upper()
     if param.kind == "array":
         name = f"{name.removesuffix('S')}..."
@@ -458,7 +459,7 @@ def placeholder(param: Param) -> str:
 
 
 def option_usage(param: Param) -> str:
-    """An option with what its value is."""
+    """Return an option with a placeholder for its value."""
     if param.kind == "boolean":
         return param.flag
     if _fits_inline(param.choices):
@@ -473,7 +474,7 @@ def _fits_inline(choices: Sequence[str]) -> bool:
 
 
 def option_details(param: Param) -> str:
-    """What stands behind the help of an option: the choices that had no room, and what holds without it."""
+    """Return the rest of an option's help: choices that do not fit next to its name, and the default."""
     choices = ""
     if param.choices and not _fits_inline(param.choices):
         choices = f" One of {', '.join(param.choices)}."

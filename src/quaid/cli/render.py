@@ -1,6 +1,6 @@
-"""Format the records of commands about content as text: pages, search, facts, links, notebook, knowledge base.
+"""Format content records as text: pages, search, facts, links, notebook, knowledge base.
 
-There is one function per record class, found by the name of the class. It never queries the store.
+There is one function per record class, looked up by class name. None of them queries the database.
 """
 
 import json
@@ -23,7 +23,7 @@ from quaid.model.slug import address
 
 
 def render(record: Any) -> str:
-    """Return a record as text for people."""
+    """Format a record as text for people."""
     name = type(record).__name__
     if name not in RENDERERS:
         from quaid.cli import render_reports
@@ -361,7 +361,7 @@ def _glance_record(record: Any) -> str:
 
 
 NOTEBOOK_COLUMN = 52
-"""Where the score of a finding stands."""
+"""Column of the score in recall results."""
 
 
 def _notebook_init(record: Any) -> str:
@@ -453,7 +453,7 @@ def _notebook_migration(record: Any) -> str:
 
 
 SESSION_ID_SHOWN = 12
-"""Characters of a session's name that are shown in lists: enough to name it again."""
+"""Characters of a session id shown in lists: enough to identify the session in a command."""
 
 MAX_PROBLEMS = 20
 
@@ -522,7 +522,7 @@ def _conversation(record: Any) -> str:
     if record.turns and record.turns[-1].turn < held.turns:
         last = record.turns[-1].turn
         left = held.turns - last
-        # The middle of the next ones: as many as these, and none of these again.
+        # Centre of the next window of the same size, which starts after the last turn shown.
         middle = min(held.turns, last + 1 + len(record.turns) // 2)
         lines += ["", f"{count_noun(left, 'turn')} {'follows' if left == 1 else 'follow'}: --around {middle}"]
     return "\n".join(lines)
@@ -582,7 +582,7 @@ def _page_revert(record: Any) -> str:
 
 
 def removed_timeline_entries(entries: tuple[str, ...], slug: str) -> str:
-    """Lines that name the timeline entries which a page no longer has, if any."""
+    """Return lines that list removed timeline entries, or ""."""
     return "".join(f"\nRemoved from the timeline: {each}" for each in entries) + (
         f"\n`quaid history {slug}` lists the version that has them" if entries else ""
     )
@@ -601,7 +601,7 @@ LINK_KINDS = {"wiki_link": "text", "programmatic": "added"}
 
 
 def validity(link: Any) -> str:
-    """The time of a link, as in `2024-01-15 to 2026-03-01`."""
+    """Return the validity interval of a link, for example `2024-01-15 to 2026-03-01`."""
     if not link.valid_from and not link.valid_until:
         return ""
     return f"{link.valid_from or '?'} to {link.valid_until or 'now'}"
@@ -662,7 +662,7 @@ def _graph_record(record: Any) -> str:
 
 
 def _graph_tree(record: Any) -> str:
-    """Each page under the one over which it was reached, with the links between the two."""
+    """Format a graph as a tree. Each page is below the one it was reached from, with the links between the two."""
     arrows: dict[frozenset[str], list[Any]] = {}
     for arrow in record.links:
         arrows.setdefault(frozenset((arrow.from_slug, arrow.to_slug)), []).append(arrow)
@@ -725,12 +725,12 @@ def _edge_label(arrow: Any) -> str:
 
 
 def _dot_quoted(text: str) -> str:
-    """A string of the dot language, in which only quotes and line ends are special."""
+    """Quote a string for DOT, where only backslashes, quotes and line breaks are special."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") + '"'
 
 
 def _mermaid_text(text: str) -> str:
-    """Text for a label of Mermaid, which has no escapes but entities."""
+    """Escape a label for Mermaid, which has entities but no escape sequences."""
     marks = {'"': "#quot;", "<": "#lt;", ">": "#gt;", "#": "#35;", "\n": " "}
     return "".join([marks.get(letter, letter) for letter in text])
 
@@ -798,7 +798,7 @@ def _assert_record(record: Any) -> str:
 
 
 def fact_outcome(fact: Any, until: str | None = None) -> str:
-    """What became of a fact: as `Added` and `AssertRecord` say it."""
+    """Return the outcome for a fact. Accepts a FactChange or an AssertRecord."""
     if fact.added:
         return f"Kept fact {fact.id}"
     if not fact.changed:
@@ -851,7 +851,7 @@ def _contradiction_check(record: Any) -> str:
 
 
 def _resolution_change(each: Any) -> str:
-    """What gave way, with the page on which it stands."""
+    """Format a fact or link that was changed by a resolution, with its page."""
     if each.never_held:
         time = "never held"
     elif each.until is None:
@@ -876,7 +876,7 @@ MAX_KB_ITEMS = 10
 
 
 def _kb_query(record: Any) -> str:
-    """One node per line, so that lines can be counted and cut; what is to be said besides goes to standard error."""
+    """Format one node per line, so that lines can be counted and cut. Warnings go to standard error."""
     if not record.matches:
         return f"No node matches {shorten(record.context, 80)!r}."
     lines = []
@@ -1178,4 +1178,4 @@ RENDERERS: dict[str, Callable[[Any], str]] = {
     "KbTimerReport": _kb_timer,
     "KbChangeRecord": _kb_change,
 }
-"""The renderer of each record, by the name of its class."""
+"""The formatting function for each record class, by class name."""

@@ -1,4 +1,4 @@
-"""Format the records of reports and of maintenance as text: briefing, gaps, merges, folders, models, clients."""
+"""Format report and maintenance records as text: briefing, gaps, merges, folders, models, clients."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -357,10 +357,12 @@ def _backups_and_files(record: Any) -> list[str]:
 
 MAX_SYNC_NOTES = 20
 QUARANTINE_DAYS = 30
-"""That a page stays in quarantine."""
+"""Days that a page stays in quarantine."""
 
 CONFIRMABLE_PROBLEMS = ("missing at once", "is empty", "another one", "would hide", "is a link")
-"""Words of the reasons that a person can overrule; an unreadable folder is none."""
+"""Parts of halt reasons that the user can override with --confirm-deletes. An unreadable folder cannot be
+overridden.
+"""
 
 
 def _collection_list(record: Any) -> str:
@@ -437,7 +439,7 @@ def _sync_list(record: Any) -> str:
 
 
 def _rebuild_record(record: Any) -> str:
-    """What was made again, folder by folder."""
+    """Format the result of a rebuild, folder by folder."""
     lines = [f"The index of {count_noun(record.pages, 'page')} is made again."]
     lines += [line for each in record.syncs for line in _sync_lines(each)]
     if record.vectors:
@@ -476,7 +478,7 @@ def _sync_lines(sync: Any) -> list[str]:
         lines.append(
             f"  {count_noun(sync.discarded, 'page')} left the quarantine for good, 30 days after the file was gone"
         )
-    shown = max(MAX_SYNC_NOTES, sync.failed)  # files that failed come first, and are all named
+    shown = max(MAX_SYNC_NOTES, sync.failed)  # failed files come first, and all of them are listed
     lines += [f"  {note.path}: {note.note}" for note in sync.notes[:shown]]
     if len(sync.notes) > shown:
         lines.append(f"  and {count_noun(len(sync.notes) - shown, 'more note')}; --json has them all")
@@ -492,7 +494,7 @@ def _sync_lines(sync: Any) -> list[str]:
 
 
 def quarantine_note(pages: int) -> str:
-    """Say what happened to pages whose files are gone, or left out from now on."""
+    """Return a note on pages whose files are gone or now ignored."""
     went = f"{count_noun(pages, 'page')} went into quarantine"
     return f"{went}: hidden, and kept for {QUARANTINE_DAYS} days in case the file comes back"
 
@@ -645,7 +647,7 @@ def _watch_synced(event: Any) -> str:
         said += f" ({count_noun(sync.files, 'file')})"
     if sync.halted:
         said = f"{said + '; ' if told else ''}nothing was removed: {sync.halted}"
-    if sync.halted and sync.files:  # there is a folder: whether its files are gone for good, a person knows
+    if sync.halted and sync.files:  # the folder exists, so the user has to decide whether its files are gone
         said += f". If they are gone for good: quaid collection sync {sync.collection} --confirm-deletes"
     lines = [
         f"{sync.collection}: {said}",
@@ -759,7 +761,7 @@ def _conversation_vectors(said: Any) -> str:
     which = f" of the last {count_noun(said.recent_days, 'day')}" if said.embedding == "recent" else ""
     if said.missing:
         return f"{turns}, {said.missing:,}{which} not embedded yet"
-    return f"{turns}, no vector missing{which and f' among those{which}'}"  # very short turns get none
+    return f"{turns}, no vector missing{which and f' among those{which}'}"  # very short turns get no vector
 
 
 def _background_state(record: Any) -> str:
@@ -946,4 +948,4 @@ RENDERERS: dict[str, Callable[[Any], str]] = {
     "DoctorRecord": _doctor_record,
     "UpgradeRecord": _upgrade_record,
 }
-"""The renderer of each record, by the name of its class."""
+"""The formatting function for each record class, by class name."""
