@@ -18,35 +18,35 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database
 
 BATCH_SIZE = 32
-"""Texts that are embedded and kept together: one or two seconds of work."""
+"""Texts embedded and stored together: one or two seconds of work."""
 
 CHUNKS_LABEL, TURNS_LABEL = "Embedding", "Embedding conversations"
 
 
 PAGES_PER_CUT = 200
-"""Pages that are cut into chunks in one transaction: a fraction of a second."""
+"""Pages cut into chunks per transaction: a fraction of a second."""
 
 MAX_INLINE_CHUNKS, MAX_INLINE_TOKENS = 16, 2_400
-"""So much is embedded before a question is answered: with a cold model within a second of CPU."""
+"""Maximum work done before a query is answered: within a second of CPU time, including loading the model."""
 
 INLINE_LOCK_TIMEOUT = 1.0
-"""Seconds that a question waits for somebody who writes: an import may take long."""
+"""Seconds that a query waits for the write lock, which an import may hold for long."""
 
 PROBE_TEXT = "A plain sentence."
-"""What any model can stand: one that refuses it too is down."""
+"""A text every model accepts: a model that rejects it is considered down."""
 
 MAX_EXTRA_FAILURES = 3 * BATCH_SIZE
-"""So many more texts may fail than succeed; a model that refuses even more is of no use here."""
+"""How many more texts may fail than succeed before the model is considered unusable."""
 
 MAX_NAMED_FAILURES = 3
-"""Pages that are named when a model gives nothing for them."""
+"""Maximum number of pages named in a failure message."""
 
 POLL_SECONDS = 0.2
-"""While another process makes vectors."""
+"""Seconds between checks while another process is embedding."""
 
 
 class PassageEmbedder(Protocol):
-    """What filling needs of a model."""
+    """The part of an embedder that a backfill needs."""
 
     name: str
     dimensions: int
@@ -55,25 +55,25 @@ class PassageEmbedder(Protocol):
 
 
 class BackfillReport(NamedTuple):
-    """What filling did, in chunks."""
+    """The result of a backfill, counted in chunks."""
 
     embedded: int
-    """Got a vector now."""
+    """Chunks embedded by this run."""
     cached: int
-    """Had one already, from before or from the same text elsewhere."""
+    """Chunks that already had a vector, possibly from the same text elsewhere."""
     total: int
     failed: int
-    """The model gave nothing usable for them."""
+    """Chunks for which the model gave no usable vector."""
     failures: tuple[str, ...] = ()
-    """The pages that those stand on, or the conversations."""
+    """The pages or conversations of the failed texts."""
     turns: int = 0
-    """Turns of conversations that got vectors now."""
+    """Conversation turns embedded by this run."""
     turns_left: int = 0
-    """Such that are wanted and lack one."""
+    """Conversation turns still without a vector."""
 
 
 class _BatchTotals(NamedTuple):
-    """What came of some texts that waited."""
+    """The result of embedding some pending texts."""
 
     embedded: int
     cached: int
@@ -93,10 +93,10 @@ def run_backfill(
     turns_since: str | None = None,
     patient: bool = True,
 ) -> BackfillReport | None:
-    """Fill while nobody else does, and leave word of what went wrong: pages, then turns.
+    """Embed pages, then turns, while holding the embedding lease, and record failures.
 
-    Turns are those of conversations that ended since a moment; of all with "", of none with None.
-    Waits for another process that fills already; without patience it leaves that to him: None.
+    Only turns of conversations that ended after `turns_since` are embedded: all with "", none with None. If another
+    process holds the lease, wait for it, or return None if not `patient`.
     """
     turn = EmbeddingLease(db.path)
     while db.writable and not turn.try_take():
@@ -136,7 +136,7 @@ def _failure_text(filled: BackfillReport) -> str:
 
 
 def failure_reason(failure: QuaidError) -> str:
-    """A failure of a model, without the name of the model."""
+    """Return the reason of a model failure without the model's name."""
     return str(failure.facts.get("problem") or failure).rstrip(".")
 
 
@@ -155,7 +155,7 @@ def embed_few_chunks(
     now: Callable[[], str],
     progress: Callable[[int, int, str], None],
 ) -> int:
-    """Embed what is missing if that is little, so that what was just written is found. How many it were."""
+    """Embed missing chunks if they are few, so that recent changes are found. Return their number."""
     active = vectors.active_model(db)
     if active is None:
         made, total, waiting = 0, chunks.count(db), None
@@ -172,7 +172,7 @@ def embed_few_chunks(
             return embed_chunks(
                 db, embedder, now=now, progress=progress, limit=MAX_INLINE_CHUNKS, insist=False
             ).embedded
-        # Which they are is known: to look for them again would take longer than to embed them.
+        # The pending ids are known, and finding them again would take longer than embedding them.
         return _embed_chunk_ids(db, embedder, waiting, now=now, progress=progress, insist=False).embedded
     finally:
         db.lock.patience = patience
@@ -186,7 +186,7 @@ def embed_few_turns(
     progress: Callable[[int, int, str], None],
     since: str = "",
 ) -> int:
-    """The same for what was said in conversations."""
+    """Embed missing conversation turns if they are few. Return their number."""
     active = vectors.active_model(db)
     if active is None or active.name != embedder.name:
         return 0
@@ -213,10 +213,10 @@ def embed_chunks(
     limit: int | None = None,
     insist: bool = True,
 ) -> BackfillReport:
-    """Embed what the embedder's model has no vector for yet: the pages that changed last come first.
+    """Embed the chunks without a vector of this model, most recently changed pages first.
 
-    A model that is not known yet is registered; the first one becomes the active one. With `slugs` only those
-    pages are looked at, with `limit` only so many chunks. Who insists has the texts of a refused batch tried alone.
+    An unknown model is registered; the first one becomes active. `slugs` restricts the pages, `limit` the number of
+    chunks. With `insist`, the texts of a rejected batch are retried one by one.
     """
     cut_pages(db, progress)
     model = _registered_model(db, embedder, now)
@@ -263,7 +263,7 @@ def embed_turns(
     progress: Callable[[int, int, str], None],
     since: str = "",
 ) -> BackfillReport:
-    """Embed what was said in conversations that ended since a moment, the latest first; told with what was filled."""
+    """Embed turns of conversations that ended after `since`, latest first, and add the result to `filled`."""
     waiting = (
         embedding_queue.missing_parts(db, embedder.name, since) if embedding_queue.highest_part_id(db) else []
     )
@@ -301,7 +301,7 @@ def _embed_in_batches(
     progress: Callable[[int], None],
     insist: bool = True,
 ) -> _BatchTotals:
-    """Have vectors made for what waits, batch by batch, and keep them."""
+    """Embed pending texts batch by batch and store the vectors."""
     embedded = cached = done = 0
     refused: dict[bytes, None] = {}
     for ids in _batches(waiting):
@@ -325,7 +325,7 @@ def _embed_in_batches(
 
 
 def cut_pages(db: "Database", progress: Callable[[int, int, str], None]) -> int:
-    """Cut the pages that an import left whole. How many there were."""
+    """Cut the pages into chunks that an import left uncut. Return their number."""
     page_ids = chunks.uncut_pages(db)
     for start in range(0, len(page_ids), PAGES_PER_CUT):
         progress(start, len(page_ids), "Cutting into chunks")
@@ -366,11 +366,11 @@ def _model_unusable(embedder: PassageEmbedder, refused: int) -> EmbedderUnavaila
 class _BatchResult(NamedTuple):
     found: list[tuple[PendingText, bytes]]
     failure: EmbedderUnavailable | None = None
-    """The model is down: what was found before is good."""
+    """Set if the model is down; the vectors in `found` are still valid."""
 
 
 def _embed_texts(embedder: PassageEmbedder, texts: list[PendingText], insist: bool) -> _BatchResult:
-    """The texts with their vectors, without those that the model gave nothing usable for."""
+    """Return the texts with their vectors, omitting those without a usable vector."""
     if not texts:
         return _BatchResult([])
     try:
@@ -394,7 +394,7 @@ def _embed_texts(embedder: PassageEmbedder, texts: list[PendingText], insist: bo
 def _embed_one_by_one(
     embedder: PassageEmbedder, texts: list[PendingText], failure: EmbedderUnavailable
 ) -> _BatchResult:
-    """A text that a model cannot stand must not keep the others back. One that cannot stand a probe is down."""
+    """Embed texts one by one and skip those the model rejects. Stop if it also rejects PROBE_TEXT."""
     found: list[tuple[PendingText, bytes]] = []
     for text in texts:
         alone = _BatchResult([], failure) if len(texts) == 1 else _embed_texts(embedder, [text], insist=False)

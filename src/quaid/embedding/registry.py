@@ -1,8 +1,8 @@
-"""Which embedding models there are, what a model offers, and how one is opened.
+"""The embedding models that are available, their common interface, and how to open one.
 
-Models are built in, added to a database by a person, or plugins of other packages. A plugin is a callable under the
+Models are built in, added to a database by a user, or plugins of other packages. A plugin is a callable under the
 entry-point group `quaid.embedders` that takes a ModelDescription and an EmbedderEnvironment and returns an Embedder
-without loading anything. Installed packages are looked up only for plugins: that takes 20 ms.
+without loading anything. Installed packages are searched only for plugins, because that takes 20 ms.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,47 +15,50 @@ if TYPE_CHECKING:
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors: f32, little endian, of length one."""
+    """Converts texts to normalized vectors of little-endian float32 numbers."""
 
     name: str
     dimensions: int
-    max_tokens: int  # what is longer is cut, not refused
+    max_tokens: int  # longer texts are truncated, not rejected
     query_prefix: str
     passage_prefix: str
 
     def ready(self) -> str | None:
-        """None when it can be expected to work, else why not. Loads nothing and asks no network."""
+        """Return None if the model is expected to work, else the reason.
+
+        Must not load the model or use the network.
+        """
 
     def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
-        """The vectors of texts to be found. The same text gives the same vector, whatever stands beside it."""
+        """Return the vectors of texts to be searched. A text's vector must not depend on the other texts."""
 
     def embed_query(self, text: str) -> bytes:
-        """The vector of a question."""
+        """Return the vector of a question."""
 
     def health(self) -> str | None:
-        """Load the model and try it: None when it does what it should, else what is wrong."""
+        """Load the model and test it. Return None if it works, else the problem."""
 
 
 class ModelDescription(NamedTuple):
-    """A model as a memory keeps it: how to open it, never a secret."""
+    """A model as stored in a database: how to open it, without secrets."""
 
     name: str
-    kind: str  # the plugin that opens it
-    place: str = ""  # a folder, or the address of a server
-    model: str = ""  # what the server calls it
+    kind: str  # name of the factory that opens it
+    place: str = ""  # a folder or the address of a server
+    model: str = ""  # the name of the model on the server
     dimensions: int = 0
     max_tokens: int = 512
     query_prefix: str = ""
     passage_prefix: str = ""
     pooling: str = ""
-    key_env: str = ""  # the environment variable that holds the key
-    remote: bool = False  # whether texts may leave this machine
+    key_env: str = ""  # the environment variable with the API key
+    remote: bool = False  # whether texts may be sent to another machine
 
 
 class EmbedderEnvironment(NamedTuple):
-    """What a model may use of this machine."""
+    """The resources of this machine that a model may use."""
 
-    models_folder: str  # where prepared copies may be kept
+    models_folder: str  # where optimised copies are stored
     environ: Mapping[str, str]
 
 
@@ -64,21 +67,21 @@ EmbedderFactory = Callable[[ModelDescription, EmbedderEnvironment], Embedder]
 ENTRY_POINT_GROUP = "quaid.embedders"
 DEFAULT_MODEL = "bge-small-en-v1.5"
 DEFAULT_DIMENSIONS = 384
-DEFAULT_MODEL_ALIASES = ("embeddings-local", "local")  # what config files call the default one
-MODELS_SETTING = "embedders"  # the key of a memory's config that holds what was added
+DEFAULT_MODEL_ALIASES = ("embeddings-local", "local")  # names of the default model in config files
+MODELS_SETTING = "embedders"  # the configuration key with the added models
 
-# The same lines stand in pyproject.toml; a test compares them.
+# Must match the entry points in pyproject.toml, which a test verifies.
 BUILT_IN_FACTORIES = {
     "bge-small-en-v1.5": "quaid.embedding.onnx:open_bge_small",
     "onnx": "quaid.embedding.onnx:open_folder",
     "ollama": "quaid.embedding.remote:open_ollama",
     "openai": "quaid.embedding.remote:open_openai",
 }
-ADDABLE_KINDS = ("onnx", "ollama", "openai")  # ways of opening what is added, not models themselves
+ADDABLE_KINDS = ("onnx", "ollama", "openai")  # kinds of models that can be added; not models themselves
 
 
 def parse_models(text: str | None) -> dict[str, ModelDescription]:
-    """The models that a memory has been given, from its config."""
+    """Parse the models added to a database from its configuration."""
     if not text:
         return {}
     import json
@@ -91,14 +94,14 @@ def parse_models(text: str | None) -> dict[str, ModelDescription]:
 
 
 def format_models(added: Mapping[str, ModelDescription]) -> str:
-    """The same as text for the config."""
+    """Format the added models for the configuration."""
     import json
 
     return json.dumps([each._asdict() for each in added.values()], ensure_ascii=False)
 
 
 def available_models(added: Mapping[str, ModelDescription]) -> dict[str, ModelDescription]:
-    """Every model by name, those of other packages too."""
+    """Return all models by name, including those of plugins."""
     models = {DEFAULT_MODEL: ModelDescription(DEFAULT_MODEL, DEFAULT_MODEL)}
     for name in _plugins():
         if name not in BUILT_IN_FACTORIES:
@@ -109,7 +112,7 @@ def available_models(added: Mapping[str, ModelDescription]) -> dict[str, ModelDe
 def get_embedder(
     name: str, added: Mapping[str, ModelDescription], surroundings: EmbedderEnvironment
 ) -> Embedder:
-    """The model of that name, not loaded yet."""
+    """Return the embedder with this name, without loading its model."""
     if name in added:
         description = added[name]
     elif name not in ADDABLE_KINDS and (name in BUILT_IN_FACTORIES or name in _plugins()):
@@ -120,7 +123,7 @@ def get_embedder(
 
 
 def open_embedder(description: ModelDescription, surroundings: EmbedderEnvironment) -> Embedder:
-    """The model that a description stands for, not loaded yet."""
+    """Return the embedder for a description, without loading its model."""
     if description.kind in BUILT_IN_FACTORIES:
         module, _, function = BUILT_IN_FACTORIES[description.kind].partition(":")
         factory: EmbedderFactory = getattr(__import__(module, fromlist=[function]), function)
@@ -135,7 +138,7 @@ def open_embedder(description: ModelDescription, surroundings: EmbedderEnvironme
     try:
         factory = plugin.load()
         return factory(description, surroundings)
-    except Exception as error:  # a plugin may fail in any way; the memory goes on with words
+    except Exception as error:  # a plugin may raise anything; search falls back to words
         raise EmbedderUnavailable(
             name=description.name,
             problem=f"its plugin failed ({type(error).__name__}: {error})",

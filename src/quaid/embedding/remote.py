@@ -1,7 +1,7 @@
-"""Models behind a server: Ollama and OpenAI-compatible embeddings endpoints.
+"""Models on a server: Ollama and OpenAI-compatible embedding endpoints.
 
-Only the address that a person added is asked, without redirects or proxies, for ten seconds at most. The key of a
-service is read from the named environment variable for each request and never stored.
+Requests go only to the address that a user added, without redirects or proxies, with a timeout of ten seconds. The
+API key is read from the named environment variable for each request and never stored.
 """
 
 import json
@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from quaid.embedding.registry import EmbedderEnvironment, ModelDescription
 from quaid.errors import EmbedderUnavailable, InvalidModel, QuaidError
 
-TIMEOUT_SECONDS = 10.0  # seconds for a whole request
-TEXTS_PER_REQUEST = 32  # texts in a request
-LARGEST_RESPONSE = 64 * 1024 * 1024  # bytes of an answer
-CHARACTERS_PER_TOKEN = 4  # where a text is cut for servers that refuse long ones
+TIMEOUT_SECONDS = 10.0  # for a whole request
+TEXTS_PER_REQUEST = 32
+LARGEST_RESPONSE = 64 * 1024 * 1024  # in bytes
+CHARACTERS_PER_TOKEN = 4  # where texts are truncated for servers that reject long ones
 REMEDY = "Start the server or mend its address; until it answers, questions are answered by words alone"
 
 
@@ -40,16 +40,16 @@ class EndpointAddress(NamedTuple):
 
 
 class WireFormat(NamedTuple):
-    """How one family of servers is spoken to."""
+    """The request and response format of one kind of server."""
 
     path: str
-    default_path: str  # when the address names none
+    default_path: str  # used if the address has no path
     ask: Callable[[str, Sequence[str]], dict[str, Any]]
     vectors: Callable[[Any], Any]
 
 
 def _vectors_by_index(data: list[dict[str, Any]]) -> list[Any]:
-    """The vectors by their index: each is there once, or it cannot be told whose they are."""
+    """Return the vectors ordered by index; raise ValueError if an index is missing or duplicated."""
     by_index = {int(each["index"]): each["embedding"] for each in data}
     if sorted(by_index) != list(range(len(data))):
         raise ValueError("indexes that are missing or there twice")
@@ -72,17 +72,17 @@ WIRE_FORMATS = {"ollama": OLLAMA, "openai": OPENAI}
 
 
 def open_ollama(description: ModelDescription, surroundings: EmbedderEnvironment) -> "HttpEmbedder":
-    """A model of an Ollama server."""
+    """Return an embedder for an Ollama server."""
     return HttpEmbedder(description, OLLAMA, surroundings.environ)
 
 
 def open_openai(description: ModelDescription, surroundings: EmbedderEnvironment) -> "HttpEmbedder":
-    """A model behind an endpoint in the manner of OpenAI."""
+    """Return an embedder for an OpenAI-compatible endpoint."""
     return HttpEmbedder(description, OPENAI, surroundings.environ)
 
 
 class HttpEmbedder:
-    """A model that a server runs. Keeps no connection."""
+    """A model on a server. Opens a new connection for each request."""
 
     def __init__(
         self,
@@ -177,19 +177,23 @@ class HttpEmbedder:
             raise self._unavailable(f"{self._description.place} answers something else than JSON") from None
 
     def _unavailable(self, problem: str, said: str = "") -> EmbedderUnavailable:
-        """A server may repeat the text that it was sent: whoever asked may read what it said, no note keeps it."""
+        """Return the error to raise.
+
+        The server's response may quote the text that was sent, so it is part of the message but not of `noted`,
+        which is stored.
+        """
         told = f"{problem} ({said})" if said else problem
         return EmbedderUnavailable(name=self.name, problem=told, noted=problem, remedy=REMEDY)
 
 
 def pack_numbers(numbers: Sequence[float]) -> bytes:
-    """Numbers as a vector of length one."""
+    """Normalize numbers and pack them as little-endian float32."""
     from array import array
 
     if not numbers or not all(type(each) in (int, float) for each in numbers):
         raise ValueError("not numbers")
     length = math.sqrt(math.fsum(each * each for each in numbers))
-    if not 0 < length < math.inf:  # also when one of them is not a number
+    if not 0 < length < math.inf:  # also false if one of them is NaN
         raise ValueError("no direction")
     vector = array("f", [each / length for each in numbers])
     if sys.byteorder == "big":
@@ -198,7 +202,7 @@ def pack_numbers(numbers: Sequence[float]) -> bytes:
 
 
 def parse_address(place: str) -> EndpointAddress:
-    """The parts of an address, or an error that says what is wrong with it."""
+    """Parse the address of a server; raise InvalidModel if it is not valid."""
     from urllib.parse import urlsplit
 
     def refuse(problem: str) -> InvalidModel:
@@ -224,7 +228,7 @@ def parse_address(place: str) -> EndpointAddress:
 def describe_server(
     description: ModelDescription, allow_remote: bool, environ: Mapping[str, str]
 ) -> ModelDescription:
-    """Check what a person said of a server, ask it once, and note how wide its vectors are."""
+    """Validate the description of a server, send one request, and return it with the number of dimensions."""
     address = parse_address(description.place)
     if not address.is_local and not allow_remote:
         raise InvalidModel(
@@ -246,14 +250,17 @@ def describe_server(
 def _post(
     address: EndpointAddress, path: str, body: bytes, headers: dict[str, str], time_out: float
 ) -> tuple[int, bytes]:
-    """One POST. A server that sends a byte now and then is cut off as well as one that sends nothing."""
+    """Send a POST request.
+
+    The timeout applies to the whole request, even if the server keeps sending single bytes.
+    """
     import http.client
     import socket
 
     kind = http.client.HTTPSConnection if address.secure else http.client.HTTPConnection
     connection = kind(address.host, address.port, timeout=time_out)
     late = threading.Event()
-    sockets: list[socket.socket] = []  # the connection forgets its own while the answer is still coming
+    sockets: list[socket.socket] = []  # the connection drops its reference while the response is read
 
     def cut_off() -> None:
         late.set()
