@@ -272,8 +272,7 @@ def _patch_file(path: str, data: bytes, new: Page) -> bytes:
 def _patch_org_file(path: str, data: bytes, text: str, new: Page) -> bytes:
     """Return an org file with new properties, title or tags.
 
-    Raise PartOfOrgFile for changes of its body, because the page's text is not org and would not stay org in the
-    file.
+    Raise PartOfOrgFile for changes of its body, because a body written from the page would not stay org.
     """
     old = indexer.parse_file(path, data).page
     try:
