@@ -84,8 +84,9 @@ def create_backup(db: "Database", target: str, new_id: str = "") -> BackedUp:
 
 
 def _remove_unfinished_backups(ours: str) -> None:
-    """Remove unfinished backups that killed processes left in the same folder. Files written in the last hour are
-    kept.
+    """Remove unfinished backups that killed processes left in the same folder.
+
+    Files written in the last hour are kept.
     """
 
     folder, name = os.path.split(ours)
@@ -152,7 +153,7 @@ PAGES_COMPARED = 20
 """Number of pages compared to recognise memories without ids."""
 
 PAGES_SCANNED = 4
-"""Number of first and of last pages of a copy whose UUIDs are searched for in a damaged memory's file."""
+"""Number of first and last pages of a copy to search for in a damaged memory. Each search reads the whole file."""
 
 
 class DatabaseCopy(NamedTuple):
@@ -161,11 +162,12 @@ class DatabaseCopy(NamedTuple):
     path: str
     size: int
     ours: bool
-    """True if a migration made it or its contents show that it is a copy of this memory. Do not delete any other
-    file.
+    """True if a migration made it or its contents show that it is a copy of this memory.
+
+    Do not delete any other file.
     """
     made_by: str
-    """"migration", "backup" or "somebody" (unknown)."""
+    """One of "migration", "backup" and "somebody" (unknown)."""
     holds: bool
     """Whether it contains the page. True if the file cannot be read, as it might."""
 
