@@ -335,8 +335,9 @@ class WriterLock:
             self.turn.release()
 
     def note(self, what: bytes) -> None:
-        """Store a note in the lock file for the next process that opens the memory. Requires the lock. Not synced to
-        disk.
+        """Store a note in the lock file for the next process that opens the memory. Requires the lock.
+
+        Not synced to disk.
         """
         if self._handle is not None and what:
             try:
@@ -369,8 +370,9 @@ class WriterLock:
         return None
 
     def _opened(self, flags: int) -> int:
-        """Open the lock file. Raise FileTrouble for a symlink, which would redirect the note, and for a pipe, which
-        blocks.
+        """Open the lock file.
+
+        Raise FileTrouble for a symlink, which would redirect the note, and for a pipe, which blocks.
         """
         try:
             handle = os.open(self.path, flags | NO_FOLLOW, 0o600)
@@ -426,8 +428,9 @@ class Database:
 
     @classmethod
     def open(cls, path: str, now: str, *, accept_torn_log: bool = False) -> Self:
-        """Open a memory. Migrate an older schema; refuse newer schemas, damaged files and files that are not
-        memories.
+        """Open a memory.
+
+        Migrate an older schema; refuse newer schemas, damaged files and files that are not memories.
         """
         check_sqlite()
         path = os.path.realpath(path)
@@ -505,8 +508,9 @@ class Database:
             return row
 
     def reading(self) -> "_ReadTransaction":
-        """Return a context manager in which all reads see one snapshot. Within a write they see its uncommitted
-        changes.
+        """Return a context manager in which all reads see one snapshot.
+
+        Within a write they see its uncommitted changes.
         """
         return _ReadTransaction(self)
 
