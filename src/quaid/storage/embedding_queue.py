@@ -497,9 +497,9 @@ def change_stamp(db: "Database") -> ChangeStamp:
 
 
 def embedded_range(db: "Database", known: EmbeddedRange, turns: TurnScope = NO_TURNS) -> EmbeddedRange | None:
-    """Return the range of all chunks and turn parts; None if one has no vector of the active model or is not cut yet.
+    """Return the range of all chunks and turn parts, or None if some are not embedded yet.
 
-    Rows within `known` are not checked again.
+    Pages that are not chunked yet count as not embedded. Rows within `known` are not checked again.
     """
     with db.reading():
         if chunks.uncut_pages(db):
