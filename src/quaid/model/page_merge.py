@@ -23,7 +23,7 @@ class LinkSpan(NamedTuple):
 
 
 class JoinedSpan(NamedTuple):
-    """A validity interval that covers several links; it has the id of the oldest one."""
+    """A validity interval that covers several links: it has the id of one, and `absorbed` those of the others."""
 
     span: LinkSpan
     absorbed: tuple[int, ...]
