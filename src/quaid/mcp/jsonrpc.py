@@ -1,4 +1,4 @@
-"""JSON-RPC: read lines of JSON within limits, check messages, build responses."""
+"""JSON-RPC: read lines of JSON up to a size limit, parse messages, build responses."""
 
 import json
 import re
@@ -7,34 +7,36 @@ from typing import Any, BinaryIO, NamedTuple
 
 MAX_LINE_BYTES = 5 * 1024 * 1024
 MAX_RAW_LINE_BYTES = 6 * MAX_LINE_BYTES
-"""Bytes that are kept of one text; a longer one is only looked through."""
+"""Maximum raw size of a line whose decoded text fits into MAX_LINE_BYTES, since an escape takes up to 6 bytes."""
 _READ_BYTES = 64 * 1024
 _MAX_VALUE_BYTES = 1_024
 _MAX_MESSAGES = 1_000
 _JSON_SIGNS = re.compile(rb'["{}\[\],:]')
 _ONE_BYTE = re.compile(rb"\\u00[0-7]")
 _FEWER_BYTES = re.compile(rb"\\u(?:0[0-7]|[dD][89a-fA-F])")
-"""Letters below 800, and halves of those above FFFF: two bytes each, or one."""
+"""Escapes below U+0800 and surrogate halves, which decode to two bytes; those in _ONE_BYTE decode to one."""
 _CUT_ESCAPE = 6
-"""An escape may be cut where one part of a text ends, and is then not seen."""
+"""Tolerance per chunk in bytes: an escape that is split between two chunks is not recognized."""
 
 
 class OversizedLine:
-    """A text over the limit, of which only these keys of its objects are known: one object, or a list of them."""
+    """An incremental scanner for a line over the limit, which may be one JSON object or a list of objects.
+
+    It collects only the values of the given top-level keys in `messages`."""
 
     def __init__(self, keys: tuple[str, ...]) -> None:
         self.messages: list[dict[str, Any]] = []
         self.is_list = False
         self._keys = {key.encode(): key for key in keys}
         self._depth = 0
-        self._level = 0  # the depth at which the objects are whose keys count; 0: nothing has begun
+        self._level = 0  # nesting depth of the objects whose keys are collected; 0 before the first bracket
         self._in_string = self._escaped = self._is_value = False
         self._message: dict[str, Any] = {}
-        self._text = bytearray()  # of the key or value that is being read
+        self._text = bytearray()  # the current key or value
         self._key = b""
 
     def feed(self, data: bytes) -> None:
-        """Look at the next bytes."""
+        """Scan the next bytes."""
         at = 0
         while at < len(data):
             if self._in_string:
@@ -48,7 +50,7 @@ class OversizedLine:
                 self._sign(sign[0])
 
     def _string(self, data: bytes, at: int) -> int:
-        """Go to the end of a string, and say where that is."""
+        """Scan to the end of a string and return the position after it."""
         start = at
         if self._escaped:
             self._escaped = False
@@ -105,19 +107,19 @@ class OversizedLine:
             try:
                 self._message[name] = json.loads(self._text)
             except ValueError:
-                pass  # an object, a list, or no JSON
+                pass  # an object, a list, or invalid JSON
         self._is_value = False
 
 
 def read_lines(source: BinaryIO, *keys: str) -> Iterator[bytes | OversizedLine]:
-    """Each line as it comes; of one over the limit what these keys of its objects say."""
+    """Yield each line. A line over the limit is yielded as an OversizedLine with the values of these keys."""
     while line := source.readline(MAX_LINE_BYTES + 1):
         is_whole = len(line) <= MAX_LINE_BYTES or line.endswith(b"\n")
         yield line if is_whole else _read_long_line(source, line, keys)
 
 
 def _read_long_line(source: BinaryIO, begun: bytes, keys: tuple[str, ...]) -> bytes | OversizedLine:
-    """The rest of a line: kept as long as its escapes may be what makes it long, and looked through meanwhile."""
+    """Read the rest of a long line. Return it whole if it is within the limit once its escapes are decoded."""
     unread = OversizedLine(keys)
     kept: bytearray | None = bytearray()
     size, part = 0, begun
@@ -133,7 +135,7 @@ def _read_long_line(source: BinaryIO, begun: bytes, keys: tuple[str, ...]) -> by
 
 
 def decoded_size(data: bytes) -> int:
-    """How many bytes a JSON text has when its strings are written without escapes; at most 6 in 64 KB too few."""
+    """Return the size in bytes of a JSON text with its escapes decoded; up to 6 bytes per 64 KB too small."""
     return sum(_decoded_size_of_chunk(data[at : at + _READ_BYTES]) for at in range(0, len(data), _READ_BYTES))
 
 
@@ -143,9 +145,8 @@ def _decoded_size_of_chunk(data: bytes) -> int:
         return len(data)
     escapes = backslashes - data.count(b"\\\\")
     by_number = data.count(b"\\u")
-    size = (
-        len(data) - escapes - 2 * by_number
-    )  # one byte for a letter, three for one that is given by its number
+    # A simple escape decodes to one byte, \uXXXX to at most three.
+    size = len(data) - escapes - 2 * by_number
     if by_number:
         size -= len(_FEWER_BYTES.findall(data)) + len(_ONE_BYTE.findall(data))
     return size - _CUT_ESCAPE
@@ -161,7 +162,7 @@ RequestId = int | str
 
 
 class RpcError(Exception):
-    """A failure of the protocol itself, not of an operation."""
+    """An error at the protocol level, as opposed to a failed operation."""
 
     def __init__(self, code: int, message: str, data: dict[str, Any] | None = None) -> None:
         self.code, self.data = code, data
@@ -169,9 +170,9 @@ class RpcError(Exception):
 
 
 class Request(NamedTuple):
-    id: RequestId | None  # None: a notification, which nobody answers
+    id: RequestId | None  # None for a notification, which gets no response
     method: str
-    params: dict[str, Any] | None  # None: sent, but not as an object
+    params: dict[str, Any] | None  # None if the client sent something other than an object
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -180,14 +181,14 @@ class Request(NamedTuple):
 
 
 class IgnoredMessage(NamedTuple):
-    """A message that asks for nothing, such as an answer to a question we never put."""
+    """A message that needs no response, such as a response to a request we did not send."""
 
 
 Message = Request | IgnoredMessage | RpcError
 
 
 def decode(line: bytes) -> Any:
-    """The JSON value of one line."""
+    """Parse one line as JSON."""
     try:
         return json.loads(line.decode(), parse_constant=_refuse_constant)
     except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
@@ -195,7 +196,7 @@ def decode(line: bytes) -> Any:
 
 
 def parse_message(value: Any) -> tuple[RequestId | None, Message]:
-    """What one message is, with the id that its answer needs."""
+    """Parse a message. Return it with the ID for its response."""
     if not isinstance(value, dict):
         return None, RpcError(INVALID_REQUEST, "Invalid request: a message is a JSON object")
     id = value.get("id")
@@ -230,7 +231,7 @@ def notification(method: str, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def encode(message: Any) -> bytes:
-    """One line. Half a surrogate pair cannot be UTF-8, so a message that holds one is written in ASCII."""
+    """Encode a message as one line. UTF-8 cannot encode lone surrogates, so such a message is written in ASCII."""
     try:
         return compact(message).encode() + b"\n"
     except UnicodeEncodeError:
@@ -238,9 +239,9 @@ def encode(message: Any) -> bytes:
 
 
 def compact(value: Any) -> str:
-    """JSON without spaces. A number that JSON does not have is a ValueError, not a broken line."""
+    """Return JSON without spaces. NaN and Infinity raise ValueError, because JSON does not have them."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _refuse_constant(constant: str) -> None:
-    raise ValueError(constant)  # NaN and Infinity are Python's, not JSON's
+    raise ValueError(constant)  # NaN and Infinity: Python accepts them, but they are not JSON

@@ -1,8 +1,8 @@
 """The methods of MCP, independent of the transport, and the thread that runs calls.
 
-Revisions up to 2025-11-25 begin with a handshake; from 2026-07-28 on each request names its revision in `_meta`. Each
-request is judged by what it carries, so both kinds are served side by side. The call thread alone opens, uses and
-closes the memory, so that the reader still sees pings and cancellations during a long call.
+Protocol revisions up to 2025-11-25 start with a handshake; from 2026-07-28 on, each request names its revision in
+`_meta`. This is decided for each request, so both kinds are served side by side. Only the call thread opens, uses and
+closes the memory, so that the reader can handle pings and cancellations during a long call.
 """
 
 import sys
@@ -27,8 +27,8 @@ BATCH_VERSIONS = ("2024-11-05", "2025-03-26")  # later revisions have no batches
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 UNSUPPORTED_VERSION = -32022
-NO_RESOURCE = -32002  # up to 2025-11-25; from then on it is an argument like any that is wrong
-MAX_NAME_LENGTH = 100  # of a method or tool; the rest of a longer one is not worth an echo
+NO_RESOURCE = -32002  # up to 2025-11-25; later revisions use INVALID_PARAMS
+MAX_NAME_LENGTH = 100  # characters of a client-supplied method, tool or client name that are used
 META_PREFIX = "io.modelcontextprotocol/"
 VERSION_KEY, CAPABILITIES_KEY, LEVEL_KEY = (
     META_PREFIX + "protocolVersion",
@@ -50,18 +50,18 @@ Params = dict[str, Any]
 
 
 class Connection:
-    """What is known of one client: the tools that it is shown, and what it may do with them."""
+    """The state of one client connection: the selected tools, its scope and its log level."""
 
     def __init__(self, selection: str, scope: Scope = "write") -> None:
         self.selection = selection
         self.scope = scope
         self.served = tools.selected_tools(selection)
-        self.version: str | None = None  # of the handshake; None before it
+        self.version: str | None = None  # negotiated in the handshake; None before it
         self.level = "warning"
         self.client = "agent"
 
     def hears(self, request: Request, level: str) -> bool:
-        """Does this client want log messages of that level about this request?"""
+        """Return True if the client wants log messages of this level for this request."""
         wanted = request.meta.get(LEVEL_KEY) if VERSION_KEY in request.meta else self.level
         return wanted in LEVELS and LEVELS.index(level) >= LEVELS.index(wanted)
 
@@ -89,9 +89,9 @@ def answer_request(connection: Connection, brain: Brain, request: Request) -> di
 
 
 def failure_response(request: Request, error: QuaidError) -> dict[str, Any]:
-    """Return the response to a request that failed. Clients show a model the results of its tools, and may keep
-    errors of the protocol to themselves: so a tool's failure is a result, unless there is no such tool or the
-    client gave the call up."""
+    """Return the response to a failed request. Clients pass tool results on to the model, but may hide protocol
+    errors from it. Therefore a failed tool call is a result, unless the tool is unknown or the call was cancelled.
+    """
     if request.method == "tools/call" and not isinstance(error, UnknownTool | Cancelled):
         result = tools.tool_failure(error)
         return jsonrpc.result(
@@ -103,15 +103,15 @@ def failure_response(request: Request, error: QuaidError) -> dict[str, Any]:
 
 
 def log_to_stderr(text: str) -> None:
-    """Tell whoever reads standard error. Never a word of a page, of a query or of anything a client sent."""
+    """Write a line to standard error. It must not contain text of pages, queries or other client data."""
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:
-        pass  # a client that closed our standard error has no use for it
+        pass  # the client has closed our standard error
 
 
 def needs_no_memory(request: Request) -> bool:
-    """Can this be answered without the memory, while another request is at work on it?"""
+    """Return True if the request can be answered without the memory, while another call is using it."""
     return request.method not in METHODS_USING_MEMORY
 
 
@@ -147,12 +147,13 @@ def _check_envelope(meta: Params) -> None:
     if not isinstance(meta.get(CAPABILITIES_KEY), dict):
         raise RpcError(INVALID_PARAMS, f"Invalid params: {CAPABILITIES_KEY} must be an object")
     if version not in STATELESS_VERSIONS:
-        known = {"supported": [*STATELESS_VERSIONS], "requested": version}  # others begin with a handshake
+        # Older revisions are not listed, because they start with the handshake.
+        known = {"supported": [*STATELESS_VERSIONS], "requested": version}
         raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", known)
 
 
 def _stamped(method: str, result: dict[str, Any]) -> dict[str, Any]:
-    """A result as 2026-07-28 wants it: complete, signed, and (where it may be cached) stale at once."""
+    """Add the fields that 2026-07-28 requires: result type, server info and, if cacheable, a lifetime of zero."""
     stamped = {"resultType": "complete", **result, "_meta": {META_PREFIX + "serverInfo": SERVER_INFO}}
     return {**stamped, "ttlMs": 0, "cacheScope": "private"} if method in CACHEABLE_METHODS else stamped
 
@@ -170,7 +171,7 @@ def _initialize(ask: MethodCall) -> dict[str, Any]:
 
 
 def _client_name(told: Any) -> str:
-    """The name that a client gives itself; it is an agent in any case."""
+    """Return the name from the client's `clientInfo`, or "agent" if it has none."""
     name = told.get("name") if isinstance(told, dict) else None
     return name[:MAX_NAME_LENGTH] if isinstance(name, str) and name.strip() else "agent"
 
@@ -249,7 +250,7 @@ def _object_param(params: Params, name: str) -> dict[str, Any]:
 
 
 def _refuse_cursor(params: Params) -> None:
-    """These lists come whole, so that no cursor of ours exists."""
+    """Raise RpcError if a cursor is given. These lists are not paginated, so the server never issued it."""
     if params.get("cursor") is not None:
         raise RpcError(INVALID_PARAMS, "Invalid params: cursor is not one that this server gave")
 
@@ -283,13 +284,13 @@ CACHEABLE_METHODS = frozenset(
 )
 
 SECONDS_BETWEEN_REPORTS = 0.1
-CALL_STOP_SECONDS = 1.5  # clients that sent SIGTERM kill after two
+CALL_STOP_SECONDS = 1.5  # clients send SIGKILL two seconds after SIGTERM
 
 Response = dict[str, Any]
 
 
 class PendingCall:
-    """A request with the way back for its answer, which is None for one that was cancelled."""
+    """A request and the callback for its response. The callback gets None if the request was cancelled."""
 
     def __init__(self, request: Request, reply: Callable[[Response | None], None]) -> None:
         self.request = request
@@ -298,14 +299,14 @@ class PendingCall:
 
 
 class CancellableBrain(Brain):
-    """A brain that gives up when the call it works for is cancelled."""
+    """A Brain that aborts its work when the current call is cancelled."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(
             settings, unwanted=self.is_unwanted, notice=lambda text: log_to_stderr(f"quaid: {text}.")
         )
         self.call: PendingCall | None = None
-        self.looking: Callable[[], bool] | None = None  # set in a pause: whether that is over
+        self.looking: Callable[[], bool] | None = None  # set during background work: True if it should stop
 
     def is_unwanted(self) -> bool:
         if self.looking is not None:
@@ -314,7 +315,7 @@ class CancellableBrain(Brain):
 
 
 class CallThread:
-    """The thread. `deserted` is called there, with the memory closed, when nobody reads our answers."""
+    """The thread that runs calls. If the client stops reading, it closes the memory and calls `deserted`."""
 
     def __init__(
         self,
@@ -330,7 +331,7 @@ class CallThread:
         self._deserted = deserted
         self._idle = idle or HelperSupervisor()
         self._complaints: set[str] = set()
-        self._calls: deque[PendingCall] = deque()  # the first one is running
+        self._calls: deque[PendingCall] = deque()  # the first one is running, or next to run
         self._changed = Condition()
         self._ending = False
         self._thread = Thread(target=self._work, name="calls", daemon=True)
@@ -342,14 +343,14 @@ class CallThread:
             self._changed.notify()
 
     def cancel(self, id: RequestId) -> None:
-        """Give up the unanswered requests of this id. One that is answered already is no matter."""
+        """Cancel the unanswered requests with this ID. Has no effect if there are none."""
         with self._changed:
             for call in self._calls:
                 if call.request.id == id and type(call.request.id) is type(id):
                     call.cancelled = True
 
     def finish(self, seconds: float | None = None) -> bool:
-        """Wait until everything that was asked is answered and the memory is closed. Did that come about?"""
+        """Wait until all requests are answered and the memory is closed. Return True if it finished in time."""
         with self._changed:
             self._ending = True
             self._changed.notify()
@@ -357,7 +358,7 @@ class CallThread:
         return not self._thread.is_alive()
 
     def stop(self) -> bool:
-        """Give up everything and close the memory. False when that hangs, as on an answer nobody reads."""
+        """Cancel all calls and close the memory. Return False on timeout, e.g. if the client does not read."""
         with self._changed:
             for call in self._calls:
                 call.cancelled = True
@@ -369,7 +370,7 @@ class CallThread:
                 self._run(call)
                 with self._changed:
                     self._calls.popleft()
-        except OSError:  # of a pipe: what goes wrong with a file is an answer
+        except OSError:  # from writing to the client; errors with files become responses
             self._close()
             self._deserted()
         else:
@@ -396,12 +397,12 @@ class CallThread:
         return bool(self._calls) or self._ending
 
     def _look(self) -> None:
-        """Use the pause. A call that comes meanwhile ends it. What goes wrong in it costs no call."""
+        """Do background work while idle, until a call arrives. Errors must not affect calls."""
         self._memory.looking = self._is_wanted
         try:
             self._idle.look(self._memory)
         except QuaidError:
-            pass  # whoever calls next is told
+            pass  # the next call reports it
         except Exception as error:
             problem = f"quaid: work in the background failed ({type(error).__name__}); it is tried again"
             if problem not in self._complaints:
@@ -439,10 +440,10 @@ def _is_success(answer: Response) -> bool:
 
 
 def progress_reporter(call: PendingCall, send: Callable[[Any], None]) -> Progress:
-    """Progress for the client: it only ever rises, also over several rounds, and comes at a calm pace."""
+    """Return a progress callback that notifies the client. Values never decrease, and the rate is limited."""
     token = call.request.meta.get("progressToken")
     wanted = isinstance(token, int | str) and not isinstance(token, bool)
-    before = last = 0  # steps of earlier rounds, steps of this one
+    before = last = 0  # steps of earlier rounds, steps of the current round
     sent, sent_at = -1, 0.0
 
     def report(done: int, total: int, what: str) -> None:

@@ -1,6 +1,6 @@
 """MCP over standard input and output: one client, one JSON message per line.
 
-Our own loop instead of the SDK: it starts in a fraction of the time and memory
+This loop is used instead of the SDK because it needs a fraction of the startup time and memory
 (docs/decisions/004-own-stdio-loop.md).
 """
 
@@ -42,11 +42,11 @@ Reply = Callable[[Response | None], None]
 
 
 class StopSignal(BaseException):
-    """The process was told to end."""
+    """Raised in the main thread on SIGTERM or SIGINT."""
 
 
 def serve(settings: Settings, tools: str) -> int:
-    """Answer one client until it closes the pipe, or somebody ends the process."""
+    """Serve one client until it closes standard input or the process is terminated."""
     connection = Connection(tools)
     with _private_pipes() as (source, sink), _stop_on_signals():
         _announce(settings, tools)
@@ -57,7 +57,7 @@ def serve(settings: Settings, tools: str) -> int:
             for line in jsonrpc.read_lines(source, "id", "method"):
                 _handle_line(line, connection, memory, worker, send)
             worker.finish()
-        except (StopSignal, OSError):  # OSError: nobody reads our answers any more
+        except (StopSignal, OSError):  # OSError: the client has closed the pipe for our responses
             if not worker.stop():
                 os._exit(0)
     return 0
@@ -77,7 +77,7 @@ def _handle_line(
     worker: CallThread,
     send: Send,
 ) -> None:
-    """Handle one line: a message, a batch of them, or nonsense."""
+    """Handle one line: a message, a batch of messages, or invalid input."""
     if isinstance(line, OversizedLine):
         send(_too_long_response(line))
         return
@@ -106,7 +106,7 @@ def _handle_line(
 
 
 def _too_long_response(line: OversizedLine) -> Any:
-    """The answer to each request of a line over the limit. Without an id the client would wait for it for ever."""
+    """Return an error for each request in an oversized line. Without its ID, a client would wait forever."""
     text = f"Invalid request: a line has at most {MAX_LINE_BYTES:,} bytes of text; this one was skipped"
     ids = [id for message in line.messages if (id := _request_id(message)) is not None]
     answers = [jsonrpc.failure(id, INVALID_REQUEST, text) for id in ids]
@@ -116,7 +116,7 @@ def _too_long_response(line: OversizedLine) -> Any:
 
 
 def _id_in_line(line: bytes) -> jsonrpc.RequestId | None:
-    """The id of a request that cannot be read, as one with a number that JSON does not have."""
+    """Return the ID of a request that cannot be parsed, for example because it contains NaN."""
     seen = OversizedLine(("id", "method"))
     seen.feed(line)
     return _request_id(seen.messages[0]) if len(seen.messages) == 1 and not seen.is_list else None
@@ -131,7 +131,7 @@ def _request_id(message: dict[str, Any]) -> jsonrpc.RequestId | None:
 def _handle_message(
     value: Any, connection: Connection, memory: CancellableBrain, worker: CallThread, reply: Reply
 ) -> None:
-    """Answer one message at once if that needs no memory, else leave it to the worker."""
+    """Answer a message immediately if that does not need the memory; otherwise queue it for the call thread."""
     id, frame = jsonrpc.parse_message(value)
     if isinstance(frame, RpcError):
         reply(jsonrpc.failure(id, frame.code, str(frame)))
@@ -154,7 +154,7 @@ def _handle_notification(notification: Request, worker: CallThread) -> None:
 
 
 def _batch_reply(count: int, send: Send) -> Reply:
-    """A reply for each message of a batch; the last one sends them all."""
+    """Return a reply function for the messages of a batch. The last reply sends all responses together."""
     answers: list[Response] = []
     lock = Lock()
 
@@ -184,9 +184,10 @@ def _sender(sink: int) -> Send:
 
 @contextmanager
 def _private_pipes() -> Iterator[tuple[BinaryIO, int]]:
-    """The protocol's two pipes, moved to where nothing else can read or write them.
+    """Yield duplicates of standard input and output, for use by the protocol only.
 
-    Meanwhile whatever prints, even from C, prints to standard error, and whatever reads finds nothing.
+    Meanwhile, anything else that prints, including C code, writes to standard error, and reads from standard input
+    return end of file.
     """
     try:
         source, sink, printed = os.dup(0), os.dup(1), sys.stdout
@@ -210,7 +211,7 @@ def _private_pipes() -> Iterator[tuple[BinaryIO, int]]:
 
 @contextmanager
 def _stop_on_signals() -> Iterator[None]:
-    """SIGTERM and SIGINT end the loop in good order; a second one ends the process as ever."""
+    """Leave the block on SIGTERM or SIGINT. A second signal has its default effect and kills the process."""
 
     before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
 
@@ -224,7 +225,7 @@ def _stop_on_signals() -> Iterator[None]:
             signal.signal(each, stop)
         yield
     except StopSignal:
-        pass  # it came before the loop had begun, or after its end
+        pass  # the signal arrived before the loop started or after it ended
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)

@@ -1,7 +1,7 @@
 """Operations as MCP tools: how they are listed and called, and the provenance label on every result.
 
-A server started with `lean`, `core` or `all` answers every tool, listed or not; one started with names answers those
-alone. Recalled text is data: its label depends on where it is kept, never on what it says.
+A server started with `lean`, `core` or `all` accepts calls of every tool, listed or not; one started with tool names
+accepts only those. Recalled text is data: its label depends on where it is stored, never on its content.
 """
 
 from typing import Any
@@ -13,8 +13,8 @@ from quaid.operations import dispatch, index
 from quaid.operations.dispatch import json_value
 from quaid.operations.registry import SCOPES, Operation, Scope, schema
 
-TRUST_DATA = "data"  # what pages, transcripts and nodes say: to be weighed, never to be obeyed
-TRUST_OWN = "own"  # the notebook's files, which the person keeps to tell agents how they want it
+TRUST_DATA = "data"  # text of pages, transcripts and nodes: information, not instructions
+TRUST_OWN = "own"  # the notebook's files, in which the user writes instructions for agents
 
 _ORIGINS = {"notebook": "notebook", "conversation": "conversations", "kb": "kb"}
 _NOTEBOOK_TOOLS = frozenset({"memory_context", "remember", "daily_log"})
@@ -22,29 +22,29 @@ _OWN_TOOLS = frozenset({"memory_context", "notebook_list", "notebook_read"})
 
 
 def provenance_of(name: str) -> dict[str, str]:
-    """The label of what a tool answers. `recall` looks everywhere, so that its hits are data like any."""
+    """Return the label for the results of a tool. `recall` searches everything, so its results count as data."""
     room = "notebook" if name in _NOTEBOOK_TOOLS else _ORIGINS.get(name.partition("_")[0], "memory")
     return {"origin": room, "trust": TRUST_OWN if name in _OWN_TOOLS else TRUST_DATA}
 
 
 def with_provenance(name: str, record: dict[str, Any]) -> dict[str, Any]:
-    """A record behind its label; nothing in the record can take the label's place."""
+    """Return the record with its label first. Keys of the record cannot override the label."""
     label = provenance_of(name)
     return {**label, **{key: value for key, value in record.items() if key not in label}}
 
 
 def provenance_meta(name: str) -> dict[str, str]:
-    """The same for texts that are handed over as they are, beside them."""
+    """Return the label as `_meta` entries, for text that is passed on unchanged."""
     return {f"quaid/{key}": value for key, value in provenance_of(name).items()}
 
 
 TOOL_GROUPS = frozenset({"lean", "core", "all", "kb"})
 LEAN_TOOLS = frozenset({"memory_get", "memory_put", "memory_query", "recall", "remember"})
-"""For agents whose context is dear: ask, read, write, and the notebook."""
+"""A minimal set for agents with little context: query, read, write, and the notebook."""
 
 
 def selected_tools(selection: str) -> frozenset[str] | None:
-    """The names in a selection, or None for one with `lean`, `core` or `all`, which keep none from being called."""
+    """Return the tool names in a selection, or None if it has `lean`, `core` or `all`, which allow every tool."""
     names = frozenset(name.strip() for name in selection.split(",") if name.strip())
     for name in sorted(names - TOOL_GROUPS):
         dispatch.find_tool(name)
@@ -58,7 +58,7 @@ def selected_tools(selection: str) -> frozenset[str] | None:
 
 
 def list_tools(selection: str, scope: Scope = "write") -> list[dict[str, Any]]:
-    """The tools of a selection as MCP lists them, always in the register's order; only those that may be called."""
+    """Return the MCP entries of the selected tools that the scope allows, in the order of the tool index."""
     selected_tools(selection)
     words = {word.strip() for word in selection.split(",")}
     operations = [dispatch.find_tool(name) for name in index.TOOLS]
@@ -86,7 +86,7 @@ def call_tool(
     arguments: dict[str, Any],
     scope: Scope = "write",
 ) -> dict[str, Any]:
-    """Run a tool for a client: its labelled record as an object, and as text for models that see nothing else."""
+    """Call a tool. Return its labeled record as an object, and as text for models that see only text."""
     if served is not None and name not in served:
         raise UnknownTool(name=name, hint=" This server was started with other tools only.")
     record = with_provenance(
@@ -100,7 +100,7 @@ def call_tool(
 
 
 def tool_failure(error: QuaidError) -> dict[str, Any]:
-    """Return the result of a tool that failed: message and code for the model, and all of it as an object."""
+    """Return the result of a failed tool call: message and code as text, and all facts as an object."""
     told = {**error_facts(error), "code": error.code, "message": str(error), "rpc_code": error.rpc_code}
     return {
         "content": [{"type": "text", "text": f"{error} ({error.code})"}],
@@ -110,7 +110,7 @@ def tool_failure(error: QuaidError) -> dict[str, Any]:
 
 
 def error_facts(error: QuaidError) -> dict[str, Any]:
-    """Return those facts of an error that JSON can carry, such as the current version of a page."""
+    """Return the facts of an error that can be represented in JSON, such as the current version of a page."""
     return {key: value for key, value in error.facts.items() if isinstance(value, str | int | float | list)}
 
 
@@ -125,14 +125,14 @@ def _tool_entry(operation: Operation) -> dict[str, Any]:
 
 
 def _annotations(operation: Operation) -> dict[str, bool]:
-    """What a client may rely on; what the protocol assumes anyway is not said, for every agent pays for the list."""
+    """Return the hints that differ from the protocol's defaults; the list takes up context in every session."""
     if operation.scope == "read":
         return {"readOnlyHint": True, "openWorldHint": False}
-    # A write names the version it read, so a second one like it is refused.
+    # Idempotent: a write sends the version it was based on, so repeating it is rejected as a conflict.
     return {"destructiveHint": not operation.adds_only, "idempotentHint": True, "openWorldHint": False}
 
 
 def _title(summary: str) -> str:
-    """The first clause of a summary: "Read a page: current truth, ..." is called "Read a page"."""
+    """Return the first clause of a summary: "Read a page" for "Read a page: current truth, ..."."""
     end = min((summary.find(mark) for mark in ":,.;(" if mark in summary), default=len(summary))
     return summary[:end].strip()

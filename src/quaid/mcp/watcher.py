@@ -1,7 +1,7 @@
-"""The process that watches attached folders for a server, and ends with it.
+"""The process that watches attached folders for a server and exits with it.
 
-Takes the lease of every folder without a watcher; ends when it holds none. With --tell it prints one line of JSON for
-each event, with counts and names of collections, never with text of a page.
+It takes the lease of every folder without a watcher, and exits when it holds none. With --tell it prints one line of
+JSON per event, with counts and collection names but no page text.
 """
 
 import json
@@ -18,12 +18,12 @@ from quaid.folders import watcher
 from quaid.mcp import worker
 from quaid.operations import collections
 
-WATCHER_NICENESS = 5  # of 19: an edit should be found soon, but not at the cost of whoever works
-WATCHER_STOP_SECONDS = 0.7  # the server kills after one
+WATCHER_NICENESS = 5  # of 19: notice edits soon, but yield to interactive processes
+WATCHER_STOP_SECONDS = 0.7  # less than the one second after which the server kills the process
 
 
 def main(path: str, *words: str, **how: Any) -> int:
-    """Watch the folders of the memory at this path; `how` may set other intervals."""
+    """Watch the folders of the memory at this path. `how` is passed on to watch_folders()."""
     if hasattr(os, "nice"):
         os.nice(WATCHER_NICENESS)
     stop = Event()
@@ -31,7 +31,7 @@ def main(path: str, *words: str, **how: Any) -> int:
     def end() -> None:
         stop.set()
         time.sleep(WATCHER_STOP_SECONDS)
-        os._exit(0)  # a transaction that is not finished never was
+        os._exit(0)  # safe: SQLite rolls back an unfinished transaction
 
     worker.on_server_exit(end)
     try:
@@ -46,12 +46,12 @@ def main(path: str, *words: str, **how: Any) -> int:
 
 
 def _record_failure(path: str, error: Exception) -> None:
-    """Nobody reads our standard error: leave word where `quaid doctor` looks."""
+    """Record the error for `quaid doctor`, since standard error is discarded."""
     try:
         with Brain(config.read_settings(path, os.environ, os.path.dirname(path))) as brain:
             collections.record_watch_failure(brain, watcher.error_text(error))
     except QuaidError:
-        pass  # whoever opens the memory next is told
+        pass  # the next command that opens the memory reports the problem
 
 
 def _ignore_event(_event: Any) -> None:
@@ -59,7 +59,7 @@ def _ignore_event(_event: Any) -> None:
 
 
 def _print_event(event: Any) -> None:
-    """One line for the server."""
+    """Print an event as one line of JSON for the server."""
     kind = type(event).__name__.removeprefix("Watch").lower()
     facts = {name: getattr(event, name, None) for name in ("collection", "problem")}
     if kind == "synced":
@@ -71,7 +71,7 @@ def _print_event(event: Any) -> None:
     try:
         print(json.dumps({"event": kind, **facts}), flush=True)
     except OSError:
-        pass  # the server is gone; we are soon
+        pass  # the server has exited, and this process will too
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Helper processes of a server: start, supervise and end the embedder and the folder watcher.
+"""Helper processes of a server: start, supervise and stop the embedder and the folder watcher.
 
 Run as a program (`python -m quaid.mcp.worker PATH`), this module is the embedder. The standard input of a helper is a
-pipe that the server holds open; when it closes, the helper ends.
+pipe held open by the server; when it closes, the helper exits.
 """
 
 import json
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
 SECONDS_TO_END = 1.0
-WINDOWS_CREATION_FLAGS = 0x08004000  # on Windows
+WINDOWS_CREATION_FLAGS = 0x08004000  # CREATE_NO_WINDOW | BELOW_NORMAL_PRIORITY_CLASS
 
 
 def start_helper(module: str, path: str, *more: str, heard: bool = False) -> "Popen[bytes]":
-    """Run a module of ours on the memory at this path. Its output is read by us, or by nobody."""
-    import subprocess  # half a megabyte, so not before it is needed
+    """Run a module as a helper process for the memory at this path. Its output is discarded unless `heard`."""
+    import subprocess  # takes half a megabyte, so import it only when needed
 
-    # -P: without it Python would look for modules in the folder that the client happens to stand in.
+    # -P keeps Python from importing modules from the client's working folder.
     return subprocess.Popen(
         [sys.executable, "-P", "-m", module, os.path.abspath(path), *more],
         stdin=subprocess.PIPE,
@@ -41,25 +41,25 @@ def start_helper(module: str, path: str, *more: str, heard: bool = False) -> "Po
 
 
 def release_helper(child: "Popen[bytes]") -> None:
-    """Let a child end."""
+    """Close the helper's standard input, which tells it to exit."""
     if child.stdin:
         child.stdin.close()
 
 
 def end_helper(child: "Popen[bytes]") -> None:
-    """See to it that a child ends."""
+    """Stop a helper, killing it after a timeout."""
     from subprocess import TimeoutExpired
 
     release_helper(child)
     try:
         child.wait(SECONDS_TO_END)
-    except TimeoutExpired:  # it hangs
+    except TimeoutExpired:
         child.kill()
         child.wait()
 
 
 def on_server_exit(act: Callable[[], None]) -> None:
-    """In a child: act as soon as the server has ended or wants this process to."""
+    """In a helper: call `act` when the server has exited or closed the pipe."""
 
     def wait() -> None:
         while os.read(0, 1):
@@ -74,11 +74,11 @@ WATCH_HEARTBEAT = background.HEARTBEAT
 WATCHER_MODULE = "quaid.mcp.watcher"
 EventListener = Callable[[dict[str, Any]], None]
 MAX_TRIES = 3
-"""Watchers in a row that ended at once; whoever comes next waits longer."""
+"""Number of watchers in a row that may exit early before the next start is delayed by WATCH_AFTER_FAILURE."""
 
 
 class WatcherSupervisor:
-    """Due from time to time. Belongs to the thread that owns the memory."""
+    """Starts and monitors the watcher process. Used only by the thread that owns the memory."""
 
     def __init__(self, hear: "EventListener | None" = None) -> None:
         self.due = time.monotonic() + WATCH_AFTER_START
@@ -89,12 +89,12 @@ class WatcherSupervisor:
         self._saw_free = False
 
     def look(self, brain: Brain) -> None:
-        """Have folders watched that nobody watches."""
+        """Start a watcher if a folder has none."""
         self.due = time.monotonic() + WATCH_CHECK_SECONDS
         if self._is_at_work(brain):
             return
         wanted = background.watch_demand(brain, WATCH_HEARTBEAT)
-        # Whoever watches one folder takes a new one too: leave him the time of a look.
+        # Another process that watches folders will usually take a new one too: wait one interval for it.
         if wanted.watcher and (self._saw_free or not wanted.soon) and time.monotonic() >= self._started:
             self.watcher = self._begun(brain.settings.db_path)
             self._started = time.monotonic()
@@ -108,7 +108,7 @@ class WatcherSupervisor:
         return watcher
 
     def end(self) -> None:
-        """Have the process ended that watches."""
+        """Stop the watcher process."""
         if self.watcher is not None:
             end_helper(self.watcher)
             self.watcher = None
@@ -129,13 +129,13 @@ class WatcherSupervisor:
         return False
 
     def _note_end(self, brain: Brain, status: int) -> None:
-        """Leave word that a watcher died, unless it did so itself."""
+        """Record that the watcher process died, for `quaid doctor`."""
         how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
         record_watch_failure(brain, f"the process that watches folders {how}")
 
 
 def _forward_events(watcher: "Popen[bytes]", hear: EventListener) -> None:
-    """Pass on what a watcher says, a line for each event, until it ends."""
+    """Pass the watcher's events to the listener until it exits. Lines that are not JSON are skipped."""
     if watcher.stdout is None:
         return
     with watcher.stdout as lines:
@@ -150,7 +150,7 @@ EMBED_AFTER_START, EMBED_AFTER_CALL, EMBED_INTERVAL = 3.0, 2.0, 60.0  # seconds
 
 
 class HelperSupervisor:
-    """Due from time to time. Belongs to the thread that owns the memory."""
+    """Starts and monitors all helper processes. Used only by the thread that owns the memory."""
 
     def __init__(self, hear: EventListener | None = None) -> None:
         self._due = time.monotonic() + EMBED_AFTER_START
@@ -159,22 +159,22 @@ class HelperSupervisor:
         self._folders = WatcherSupervisor(hear)
 
     def put_off(self) -> None:
-        """Somebody has just asked something."""
+        """Delay the next embedding check, because a call has just been handled."""
         self._due = time.monotonic() + EMBED_AFTER_CALL
 
     def seconds(self) -> float:
-        """Until the next look is due."""
+        """Return the seconds until the next check is due."""
         return max(0.0, min(self._due, self._folders.due) - time.monotonic())
 
     def look(self, brain: Brain) -> None:
-        """Do what is due."""
+        """Run the checks that are due."""
         if self._folders.due <= time.monotonic():
             self._folders.look(brain)
         if self._due <= time.monotonic():
             self._look_for_vectors(brain)
 
     def _look_for_vectors(self, brain: Brain) -> None:
-        """Have vectors made if some are missing and nobody is at it."""
+        """Start an embedder if vectors are missing and no process is computing them."""
         self._due = time.monotonic() + (EMBED_AFTER_CALL if self._filler else EMBED_INTERVAL)
         if self._is_at_work(brain) or not self._watch.wants(brain):
             return
@@ -182,10 +182,10 @@ class HelperSupervisor:
         self._due = time.monotonic() + EMBED_AFTER_CALL
 
     def end(self) -> None:
-        """Have the processes ended that make vectors and watch."""
+        """Stop all helper processes."""
         for each in (self._filler, self._folders.watcher):
             if each is not None:
-                release_helper(each)  # both at once, then wait for each
+                release_helper(each)  # signal both before waiting for either
         self._folders.end()
         if self._filler is not None:
             end_helper(self._filler)
@@ -208,14 +208,14 @@ def _start_embedder(path: str) -> "Popen[bytes]":
     return start_helper("quaid.mcp.worker", path)
 
 
-EMBEDDER_NICENESS = 10  # of 19: whoever wants the processor goes first
+EMBEDDER_NICENESS = 10  # of 19: yield to other processes
 
 
 def main(path: str) -> int:
-    """Fill the memory at this path."""
+    """Embed the missing texts of the memory at this path."""
     if hasattr(os, "nice"):
         os.nice(EMBEDDER_NICENESS)
-    # Between two batches or within one: a transaction that is not finished never was.
+    # Exiting at any point is safe: SQLite rolls back an unfinished transaction.
     on_server_exit(lambda: os._exit(0))
     try:
         with Brain(config.read_settings(path, os.environ, os.path.dirname(path))) as brain:
