@@ -432,7 +432,7 @@ def _setting_text(value: object) -> str:
 
 
 def _refuse_file_option(brain: Brain, key: str) -> None:
-    """Reject a key that can only be set in the config file."""
+    """Reject a key that can only be set in the config file or the environment."""
     name = canonical_name(key)
     if name == "embedding.plugin":
         raise InvalidArgument(name=key, problem="`quaid embeddings use NAME` chooses the model")

@@ -59,7 +59,7 @@ def query(
     background.rebuild_if_deleted(brain)
     filters = _filters(brain, type, wing, tag, collection, since, until)
     if brain.db.writable:
-        backfill.cut_pages(brain.db, brain.progress)  # split pages that an import left unsplit
+        backfill.cut_pages(brain.db, brain.progress)  # an import does not chunk its pages
     budget = token_budget or int(brain.option("default_token_budget"))
     model = background.question_embedder(brain) if question.strip() else (None, "")
     answer = _answer(
