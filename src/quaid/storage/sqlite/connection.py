@@ -55,9 +55,7 @@ NO_WAL_NOTE = bytes(16)
 
 
 def wal_note(path: str, connection: apsw.Connection) -> bytes:
-    """Return the WAL's salts and number of valid frames, from which check_wal() can later tell that the WAL is too
-    short.
-    """
+    """Return the WAL's salts and number of valid frames, which check_wal() uses to detect a shortened WAL."""
     if not CAN_READ_WAL_END:
         return NO_WAL_NOTE
     try:
@@ -171,9 +169,7 @@ class DatabaseHeader(NamedTuple):
 
 
 def is_safe_sqlite(version: str) -> bool:
-    """Return True if this SQLite version keeps committed writes when two connections write and checkpoint
-    concurrently.
-    """
+    """Return True if this SQLite version loses no commits when two connections write and checkpoint concurrently."""
     major, minor, patch = (int(part) for part in [*version.split("."), "0", "0"][:3])
     if (major, minor) == (3, 50):
         return patch >= 7
