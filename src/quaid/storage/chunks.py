@@ -35,9 +35,7 @@ def _first_day(text: str) -> str:
 
 
 def _frontmatter_day(key: str) -> str:
-    """Return an SQL expression for the day in a front-matter key, evaluated only if the key occurs in the front
-    matter.
-    """
+    """Return an SQL expression for the day in a front-matter key. Front matter without the key is not parsed."""
     value = f"p.frontmatter ->> '$.{key}'"
     return f"""CASE WHEN instr(p.frontmatter, '"{key}"') THEN {_first_day(f"({value})")} END"""
 
@@ -62,8 +60,7 @@ FIRST_STATED_DAY = "nullif(min({}), '~')".format(
         for each in (_whole_day(OWN_DAY), _whole_day(_frontmatter_day("created")), _FIRST_ENTRY)
     )
 )
-"""SQL expression: the earliest of the day page p is about, its `created` and its first timeline entry; NULL if none.
-"""
+"""SQL expression: the earliest of the day page p is about, its `created` and its first timeline entry, or NULL."""
 
 WEIGHTS = (2.0, 2.0, 1.0)
 """bm25 weights of title, heading path and text."""
@@ -345,8 +342,7 @@ _FILTER_CONDITIONS = {
     "wing": "p.wing = ?",
     "tag": "p.id IN (SELECT page_id FROM tags WHERE tag = ?)",
     "collection": "p.collection_id = (SELECT id FROM collections WHERE name = ?)",
-    # For `since`, a month counts until its end: "2024-03-31" compares like a day, and a suffix after a day has no
-    # effect.
+    # Appending "-31" extends a month to its end. After a full date it makes no difference.
     "since": "coalesce(c.date, {day}) || '-31' >= ?",
     "until": "coalesce(c.date, {day}) <= ?",
 }
