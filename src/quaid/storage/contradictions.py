@@ -161,9 +161,7 @@ def full_snapshot(db: "Database", today: str) -> Snapshot:
 
 
 def snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> Snapshot:
-    """Return a snapshot of some pages: their facts and those about their subjects, links, and texts that mention
-    them.
-    """
+    """Return a snapshot of some pages: facts on them and about their subjects, links, and texts that mention them."""
     roots = sorted(set(page_ids))
     texts = list(_select_texts(db, sorted(_related_pages(db, roots))))
     keys = {key for (key,) in db.rows(_SUBJECTS, (str(roots),))}
