@@ -219,7 +219,7 @@ def stale_pages(db: "Database", limit: int) -> BriefingSection:
     looked = f"max(p.truth_updated_at, coalesce({settled}, ''))"
     ahead = f"julianday(p.timeline_updated_at) - julianday({looked})"
     where = f"p.timeline <> '' AND p.timeline_updated_at > p.truth_updated_at AND {ahead} >= {STALE_DAYS}"
-    # This reads every page, which is faster in table order than through an index.
+    # Every page is read, which is faster in table order than through an index.
     return _select_items(
         db, "substr(p.truth_updated_at, 1, 10)", where, f"{ahead} DESC, p.id", (limit,), _PAGES_UNINDEXED
     )
@@ -331,8 +331,7 @@ class DatedItem(NamedTuple):
     text: str
     source: str
     line: int | None
-    """For timeline entries the line in the timeline, from 1; for logs the line in the file, if known; otherwise None.
-    """
+    """Line in the timeline for entries, from 1; line in the file for logs, if known; None for other kinds."""
     id: int
 
 
