@@ -126,7 +126,7 @@ CODES_PER_BLOCK = 1_024
 """Codes per row of a code table."""
 
 FIRST_MEAN, LAST_MEAN = 256, 65_536
-"""The mean is first computed at this many vectors; once taken of the second number it is no longer updated."""
+"""Number of vectors needed for the first mean, and number from which on the mean is no longer recomputed."""
 
 
 class VectorTables(NamedTuple):
@@ -447,7 +447,7 @@ def purge_chunk_vectors(tx: "apsw.Connection") -> int:
 
 
 def unused_contents(db: "Database", few: int = FEW_UNUSED) -> list[bytes]:
-    """Return content hashes of unused vectors, if vectors exceed twice the number of chunks plus `few`."""
+    """Return hashes of contents without a chunk, once there are more than 2 * chunks + `few` vectors."""
     model = active_model(db)
     if model is None:
         return []
