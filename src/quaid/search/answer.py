@@ -33,7 +33,7 @@ FULL_PLACES = 3
 """Tokens that must be left for `auto` to return a whole page, and how many of the first results may have one."""
 
 CHARACTERS_PER_TOKEN = 16
-"""Upper limit of characters per token when text is truncated; text beyond it is not counted."""
+"""Characters per token that are considered when truncating a text; only whitespace has more."""
 
 CUT_MARK = "…"
 
