@@ -128,17 +128,15 @@ def merge_timeline(kept: str, other: str, title: str) -> str:
     return merged
 
 
-# Merge the other page's tags, names, links and remaining keys into the first page's front matter.
-#
-# On conflict the first page's value wins, and the other value is kept under `merged`.
+# Front matter
 
 
 def merge_frontmatter(
     kept: dict[str, Any], other: dict[str, Any], *, slug: str, title: str, kept_title: str
 ) -> dict[str, Any]:
-    """The first page's front matter with the other's tags, names, links and further keys.
+    """Merge the other page's tags, names, links and remaining keys into the first page's front matter.
 
-    Where both say something and not the same, the first one's word stays, and the other's is kept under `merged`.
+    On conflict the first page's value wins, and the other value is kept under `merged`.
     """
     result = dict(kept)
     lost: dict[str, Any] = {}
@@ -238,7 +236,7 @@ def _join_two_spans(one: LinkSpan, other: LinkSpan) -> LinkSpan:
     return LinkSpan(one.id, min(since, default=None), until)
 
 
-# Places
+# Relative links
 
 
 def rebase_relative_links(text: str, old_slug: str, new_slug: str) -> str:
