@@ -95,7 +95,7 @@ def run_backfill(
 ) -> BackfillReport | None:
     """Embed pages, then turns, while holding the embedding lease, and record failures.
 
-    Only turns of conversations that ended after `turns_since` are embedded: all with "", none with None. If another
+    Only turns of conversations that ended since `turns_since` are embedded: all with "", none with None. If another
     process holds the lease, wait for it, or return None if not `patient`.
     """
     turn = EmbeddingLease(db.path)
@@ -263,7 +263,7 @@ def embed_turns(
     progress: Callable[[int, int, str], None],
     since: str = "",
 ) -> BackfillReport:
-    """Embed turns of conversations that ended after `since`, latest first, and add the result to `filled`."""
+    """Embed turns of conversations that ended since a timestamp, latest first, and add the result to `filled`."""
     waiting = (
         embedding_queue.missing_parts(db, embedder.name, since) if embedding_queue.highest_part_id(db) else []
     )

@@ -71,7 +71,10 @@ ABANDONED_SECONDS = 3_600  # seconds after which an unfinished copy is considere
 
 
 def is_copy_valid(folder: str, origin: Sequence[str]) -> bool:
-    """Whether there is a complete copy of that origin: the hash of the original, the runtime, the machine."""
+    """Return True if the folder has a complete copy for this origin.
+
+    The origin is the hash of the original, the runtime version and the machine type.
+    """
     try:
         with open(os.path.join(folder, COPY_STAMP_FILE), encoding="utf-8") as file:
             stamp: Any = json.load(file)
