@@ -725,9 +725,7 @@ def record_heading(
 
 
 def file_of_heading(db: "Database", page_id: int) -> str | None:
-    """Return the path of the file that has the page as a heading; "" if the file is gone, None if it is not a
-    heading.
-    """
+    """Return the path of the file that a page is a heading of; "" if the file is gone, None for other pages."""
     row = db.one(
         "SELECT coalesce(f.relative_path, '') FROM file_nodes n LEFT JOIN file_state f ON f.page_id = n.file_page_id"
         " WHERE n.page_id = ?",
