@@ -129,7 +129,7 @@ class WatcherSupervisor:
         return False
 
     def _note_end(self, brain: Brain, status: int) -> None:
-        """Record that the watcher process died, for `quaid doctor`."""
+        """Record that the watcher process died, unless it recorded a failure itself."""
         how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
         record_watch_failure(brain, f"the process that watches folders {how}")
 
