@@ -253,8 +253,7 @@ def _refuse_overlap(
     valid_until: str | None,
     besides: int = 0,
 ) -> None:
-    # As in the link checks of checks.py: an unknown start counts from the end date, or from 9999-12-31 without any
-    # date.
+    # As in checks.check_links: an unknown start counts from the end date, or from 9999-12-31 without any date.
     found = tx.execute(
         "WITH given (first, last) AS (SELECT coalesce(?1, ?2, '9999-12-31'), coalesce(?2, '~'))"
         " SELECT id, source_kind FROM links, given WHERE from_page_id = ?3 AND to_page_id = ?4"
