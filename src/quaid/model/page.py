@@ -382,7 +382,7 @@ def _parse_entry(values: dict[str, Any], where: str) -> EntryInput:
 def _object_list(
     given: dict[str, Any], name: str, where: str, short: str = ""
 ) -> list[tuple[dict[str, Any], str]]:
-    """Return the objects of a list, each with its path for error messages. With `short`, text is {short: text}."""
+    """Return a list of objects, each with its path for messages. With `short`, a string means {short: string}."""
     found = []
     for place, each in enumerate(_list_value(given, name, where), 1):
         here = f"{where}.{name}[{place}]"

@@ -134,7 +134,7 @@ LEAST_SHINGLES = 12
 """Minimum number of distinct shingles; shorter texts are too small to compare."""
 
 LSH_BANDS, LSH_ROWS = 16, 4
-"""Texts that share 50 % of their shingles are compared with a probability of 64 %, 70 %: 99 %, 80 %: 99.98 %."""
+"""Probability that two texts are compared: 64 % if they share 50 % of their shingles, 99 % at 70, 99.98 % at 80."""
 
 LEAST_THRESHOLD = 0.5
 
