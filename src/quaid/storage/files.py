@@ -11,8 +11,6 @@ import json
 import os
 import sys
 
-from quaid.errors import FileTrouble
-
 
 def make_folders(path: str) -> None:
     """Create a directory and its missing parents with mode 0700."""
@@ -121,6 +119,8 @@ def scan_files(files: list[str], pieces: list[str]) -> list[tuple[str, str]]:
 def scan_files_in_subprocess(files: list[str], pieces: list[str]) -> list[tuple[str, str]]:
     """Run `scan_files` in a separate process."""
     import subprocess
+
+    from quaid.errors import FileTrouble  # this file also runs as a program without our package
 
     done = subprocess.run(
         [sys.executable, "-I", "-S", os.path.abspath(__file__)],
