@@ -180,7 +180,7 @@ class HttpEmbedder:
         """Return the error to raise.
 
         The server's response may quote the text that was sent, so it is part of the message but not of `noted`,
-        which is stored.
+        which background work logs instead.
         """
         told = f"{problem} ({said})" if said else problem
         return EmbedderUnavailable(name=self.name, problem=told, noted=problem, remedy=REMEDY)
@@ -193,7 +193,7 @@ def pack_numbers(numbers: Sequence[float]) -> bytes:
     if not numbers or not all(type(each) in (int, float) for each in numbers):
         raise ValueError("not numbers")
     length = math.sqrt(math.fsum(each * each for each in numbers))
-    if not 0 < length < math.inf:  # also false if one of them is NaN
+    if not 0 < length < math.inf:  # also rejects NaN
         raise ValueError("no direction")
     vector = array("f", [each / length for each in numbers])
     if sys.byteorder == "big":
