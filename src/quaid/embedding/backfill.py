@@ -136,8 +136,9 @@ def _failure_text(filled: BackfillReport) -> str:
 
 
 def failure_reason(failure: QuaidError) -> str:
-    """Return the reason of a model failure without the model's name."""
-    return str(failure.facts.get("problem") or failure).rstrip(".")
+    """Return the reason of a model failure, without the model's name and without text that a server replied."""
+    facts = failure.facts
+    return str(facts.get("noted") or facts.get("problem") or failure).rstrip(".")
 
 
 def _report_other_process(
