@@ -30,8 +30,8 @@ test: $(VENV)/dev  ## all tests
 faults: $(VENV)/dev  ## the long fault tests and one table (SHARE=0.1 for a tenth; CASE='test_kill.py::test_…@17' for one)
 	@QUAID_LONG=1 QUAID_SHARE='$(SHARE)' QUAID_CASE='$(CASE)' $(BIN)/python -m pytest '$(patsubst %@$(lastword $(subst @, ,$(CASE))),%,tests/faults/$(CASE))' $(FAULTS)
 
-lint: $(VENV)/dev  ## ruff and mypy (strict, tests too)
-	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+lint: $(VENV)/dev  ## ruff, mypy (strict, tests too) and the lint for prose
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/python docs/prose.py
 
 bench: $(VENV)/dev  ## every figure, one table each, and docs/benchmarks.md
 	@$(BIN)/python -m bench --page
