@@ -36,7 +36,7 @@ WITHOUT_PRIVILEGE = "setpriv --bounding-set=-dac_override,-dac_read_search,-fown
 CHANGING = re.compile(
     r"\d{4}-\d\d-\d\dT[\d:.]+Z|[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f-]{21}|\b[0-9a-f]{64}\b|\b[0-9a-f]{12}\b"
     r"|\b[\d.]+ (?:KB|MB|ms)\b|(?<=SQLite )[\d.]+|(?<=Python )[\d.]+|(?<=near in meaning \()[\d.]+"
-    r"|(?<=, )[\d.]+(?=, (?:meaning|both)\))"
+    r"|(?<=unrelated )[\d.]+|(?<=, )[\d.]+(?=, (?:meaning|both)\))"
     r"|\b[\d.]+ s CPU\b|(?<=score\": )[\d.e-]+|(?<=size\": )\d{4,}|"
     + datetime.datetime.now(datetime.UTC).date().isoformat()
 )
