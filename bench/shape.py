@@ -20,8 +20,12 @@ TRACE = """
 import sys
 sys.setrecursionlimit(20000)
 entered = set()
+importing = 0  # modules being imported: what they call meanwhile does not count
 def trace(frame, event, _):
-    if event == "call" and frame.f_code.co_name != "<module>":
+    global importing
+    if frame.f_code.co_name == "<module>":
+        importing += {"call": 1, "return": -1}.get(event, 0)
+    elif event == "call" and not importing:
         entered.add(frame.f_globals.get("__name__", ""))
 from quaid.cli.main import main
 sys.setprofile(trace)
