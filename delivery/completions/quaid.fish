@@ -84,7 +84,7 @@ instructions	@command	Print what to tell an agent: when to write what, and where
 connect	@command	Put this memory into a client\'s own settings: the MCP server and, for Claude Code, the hooks
 disconnect	@command	Take this memory out of a client\'s settings: our server, our hooks, our instructions, and nothing else
 skills	@command	List the skills in force, each with what it is for
-daemon	@command	Say how the service is
+daemon	@command	Show whether the service runs
 token	@command	List the tokens that were given away: what each may do, since when, and when it was last used
 --version	-	versions, and where the memory is
 --db	@files:db	the memory
@@ -286,8 +286,8 @@ token	@command	List the tokens that were given away: what each may do, since whe
 --resolved	-	Those that are resolved, too
 add	@command	Note a question that the memory cannot answer; always internal
 approve	@command	Allow a gap\'s question, or a redacted form of it, to be kept and researched outside, with who allowed it
-resolve	@command	Close a gap: a page answers it, or nobody wants to know any more
-clear	@command	Close every open gap whose words nobody keeps
+resolve	@command	Close a gap: a page answers it, or it no longer matters
+clear	@command	Close every open gap whose words are not stored
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1306,7 +1306,7 @@ show	@command	Print the text of a skill, for an agent to read
 start	@command	Start the service that `quaid daemon install` made
 stop	@command	Stop the service until it is started again, or the next login
 uninstall	@command	Stop the service and remove it
-status	@command	Say how the service is
+status	@command	Show whether the service runs
 logs	@command	Show what the service wrote: starts, stops and failures, never a text or a question
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -1347,14 +1347,14 @@ logs	@command	Show what the service wrote: starts, stops and failures, never a t
     case 'token'
         printf '%s\n' 'create	@command	Make a token for a program that asks over HTTP
 list	@command	List the tokens that were given away: what each may do, since when, and when it was last used
-revoke	@command	End a token
+revoke	@command	Revoke a token
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command'
     case 'token create'
         printf '%s\n' '1	@any	What it is called, as in phone
---scope	read|write	What whoever has it may do
+--scope	read|write	What the token allows
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1448,13 +1448,13 @@ instructions	@command	Print what to tell an agent: when to write what, and where
 connect	@command	Put this memory into a client\'s own settings: the MCP server and, for Claude Code, the hooks
 disconnect	@command	Take this memory out of a client\'s settings: our server, our hooks, our instructions, and nothing else
 skills	@command	List the skills in force, each with what it is for
-daemon	@command	Say how the service is
+daemon	@command	Show whether the service runs
 token	@command	List the tokens that were given away: what each may do, since when, and when it was last used'
     case 'help gaps'
         printf '%s\n' 'add	@command	Note a question that the memory cannot answer; always internal
 approve	@command	Allow a gap\'s question, or a redacted form of it, to be kept and researched outside, with who allowed it
-resolve	@command	Close a gap: a page answers it, or nobody wants to know any more
-clear	@command	Close every open gap whose words nobody keeps'
+resolve	@command	Close a gap: a page answers it, or it no longer matters
+clear	@command	Close every open gap whose words are not stored'
     case 'help notebook'
         printf '%s\n' 'init	@command	Make a notebook, or attach a folder as one: lists, reference, knowledge, daily
 list	@command	List the files of the notebook
@@ -1537,12 +1537,12 @@ show	@command	Print the text of a skill, for an agent to read'
 start	@command	Start the service that `quaid daemon install` made
 stop	@command	Stop the service until it is started again, or the next login
 uninstall	@command	Stop the service and remove it
-status	@command	Say how the service is
+status	@command	Show whether the service runs
 logs	@command	Show what the service wrote: starts, stops and failures, never a text or a question'
     case 'help token'
         printf '%s\n' 'create	@command	Make a token for a program that asks over HTTP
 list	@command	List the tokens that were given away: what each may do, since when, and when it was last used
-revoke	@command	End a token'
+revoke	@command	Revoke a token'
     case 'config set chunk_strategy'
         printf '%s\n' '1	section|window|paragraph|page	Its new value
 --db	@files:db	the memory

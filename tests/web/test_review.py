@@ -125,7 +125,7 @@ def test_all_gaps_without_words_are_closed_at_once(visitor: Visitor, mine: Setti
     call(mine, "gaps add", query_text="Where is the key?")
     assert "Close all 2 without words" in visitor.get("/review?tab=gaps").text
     visitor.post("/review/gap", act="clear")
-    assert message(visitor, "/review?tab=gaps") == "Closed 2 questions whose words nobody keeps."
+    assert message(visitor, "/review?tab=gaps") == "Closed 2 questions whose words are not stored."
     assert [each.id for each in call(mine, "gaps").gaps] == [kept]
 
 

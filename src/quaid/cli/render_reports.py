@@ -150,7 +150,7 @@ def _gaps_cleared(record: Any) -> str:
     told = (
         "No open gap is without its words"
         if not record.closed
-        else f"Closed {count_noun(record.closed, 'gap')} whose words nobody keeps"
+        else f"Closed {count_noun(record.closed, 'gap')} whose words are not stored"
     )
     return f"{told}; {record.open:,} with their words stay open" if record.open else told
 

@@ -21,7 +21,15 @@ from quaid.errors import (
 )
 from quaid.folders import indexer, scanner
 from quaid.folders.atomic_write import FolderWriter
-from quaid.folders.scanner import FILE_FLAGS, LARGEST_FILE, PAGE_ENDINGS, Folder, FoundFile, SkippedEntry
+from quaid.folders.scanner import (
+    FILE_FLAGS,
+    LARGEST_FILE,
+    PAGE_ENDINGS,
+    Folder,
+    FoundFile,
+    Progress,
+    SkippedEntry,
+)
 from quaid.formats import markdown
 from quaid.model import dates, page as page_model, slug
 from quaid.model.facts import FACT_TEXT_LIMITS, FactInput, canonical_predicate, check_fact, object_key
@@ -439,8 +447,6 @@ def shorten_problems(problems: list[str]) -> list[str]:
     return [*problems[:SHOWN_PROBLEMS], f"and {more:,} more problems"] if more > 1 else problems
 
 
-Progress = Callable[[int, int, str], None]
-
 MAX_EXPORT_NAME = 240  # file systems allow 255 bytes, including the ending
 NO_TITLE = "\0"
 SHOWN_IMPORTS = 3
@@ -691,8 +697,6 @@ def _import_hint(batches: list[history.ImportBatch]) -> str:
     return f" The newest: {newest}. `quaid imports` lists them all."
 
 
-CompareProgress = Callable[[int, int, str], None]
-
 UNIMPORTED_REASONS = (
     scanner.SYMLINK,
     scanner.UNREADABLE,
@@ -728,7 +732,7 @@ class FolderContents(NamedTuple):
     troubles: list[tuple[str, str]]
 
 
-def compare_folders(original: str, exported: str, progress: CompareProgress) -> list[tuple[str, str]]:
+def compare_folders(original: str, exported: str, progress: Progress) -> list[tuple[str, str]]:
     """Return the differences between two folders as pairs of path and problem; empty if all pages match."""
     before, after = _read_folder(original, progress), _read_folder(exported, progress)
     _take_special(before, after)
@@ -845,7 +849,7 @@ def _sidecar_differences(before: FolderContents, after: FolderContents) -> list[
     return found
 
 
-def _read_folder(root: str, progress: CompareProgress) -> FolderContents:
+def _read_folder(root: str, progress: Progress) -> FolderContents:
     claims: list[tuple[indexer.SlugClaim, ComparedPage]] = []
     contents = FolderContents({}, {}, {}, set(), [])
     raw: list[tuple[str, bytes]] = []

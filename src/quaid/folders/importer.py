@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from quaid.errors import QuaidError, VersionConflict
 from quaid.folders import export as exporter, indexer, scanner, sync
 from quaid.folders.indexer import Spool, SpooledFile
-from quaid.folders.scanner import LARGEST_FILE, FileNote, Folder, FoundFile, path_key
+from quaid.folders.scanner import LARGEST_FILE, FileNote, Folder, FoundFile, Progress, path_key
 from quaid.folders.sync import WriteCounts
 from quaid.formats import markdown
 from quaid.model import slug as slugs
@@ -212,8 +212,6 @@ def has_same_content(stored: PageRow, made: Page) -> bool:
     said = (stored.truth, stored.timeline, stored.frontmatter)
     return said == (made.truth, made.timeline, made.frontmatter)
 
-
-Progress = Callable[[int, int, str], None]
 
 IMPORT_COLLECTION, IMPORT_COLLECTION_ID = "default", 1
 """The collection that imported pages are added to."""

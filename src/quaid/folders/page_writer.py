@@ -513,9 +513,6 @@ def _check_version(
         raise kind(slug=path, expected=expected, current_version=known.version)
 
 
-IdsProgress = Callable[[int, int, str], None]
-
-
 class IdsReport(NamedTuple):
     collection: str
     written: int
@@ -537,7 +534,7 @@ def write_ids(
     *,
     now: Callable[[], str],
     new_uuid: Callable[[], str],
-    progress: IdsProgress,
+    progress: Progress,
     dry_run: bool = False,
 ) -> IdsReport:
     """Write the id of each page to its file."""

@@ -6,14 +6,13 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from quaid.errors import AlreadyExists, FileChanged, FileTrouble, NoPlaceToRestore, NotFound
 from quaid.folders import atomic_write, export as exporter, ignore, indexer, page_writer, scanner
 from quaid.folders.atomic_write import FolderWriter
 from quaid.folders.indexer import ID_KEY
-from quaid.folders.scanner import LARGEST_FILE, Folder, FoundFile
+from quaid.folders.scanner import LARGEST_FILE, Folder, FoundFile, Progress
 from quaid.folders.sync import INCOMPLETE_REASONS
 from quaid.model import slug as slugs
 from quaid.model.sync_plan import FileSignature, ScannedFile
@@ -32,8 +31,6 @@ from quaid.storage.facts import FactRow
 from quaid.storage.links import AddedLink
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.sqlite.errors import translate_os_errors
-
-Progress = Callable[[int, int, str], None]
 
 
 class RestoreReport(NamedTuple):
@@ -307,8 +304,6 @@ def _quarantine_sidecar(db: Database, each: QuarantinedPage) -> bytes:
     return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
 
 
-AuditProgress = Callable[[int, int, str], None]
-
 DifferenceKind = Literal["folder", "unreadable", "no page", "no file", "changed", "bytes", "id"]
 
 
@@ -324,7 +319,7 @@ class AuditReport(NamedTuple):
     differences: tuple[AuditDifference, ...]
 
 
-def audit_collection(db: Database, collection: Collection, progress: AuditProgress) -> AuditReport:
+def audit_collection(db: Database, collection: Collection, progress: Progress) -> AuditReport:
     """Compare the files of a collection with the index and with the stored bytes."""
     work = AuditRun(db, collection, progress)
     kept = collections.page_files(db, collection.id)
@@ -340,7 +335,7 @@ def audit_collection(db: Database, collection: Collection, progress: AuditProgre
 
 
 class AuditRun:
-    def __init__(self, db: Database, collection: Collection, progress: AuditProgress) -> None:
+    def __init__(self, db: Database, collection: Collection, progress: Progress) -> None:
         self.db = db
         self.collection = collection
         self.progress = progress

@@ -6,11 +6,11 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from quaid.errors import Cancelled, NotFound, ReadingStopped
-from quaid.folders.scanner import FILE_FLAGS, printable
+from quaid.folders.scanner import FILE_FLAGS, Progress, printable
 from quaid.formats import transcripts
 from quaid.formats.transcripts import BrokenTranscript, TranscriptTurn, iter_json_list, parse_line
 from quaid.model.secrets import mask
@@ -158,7 +158,6 @@ LINES_TO_DETECT_CLIENT = 50
 
 MARK_BYTES = 4096
 SKIPPED_TRANSCRIPT_FOLDERS = frozenset((".git", "node_modules", "__pycache__"))
-Progress = Callable[[int, int, str], None]
 NOT_A_TRANSCRIPT = "is no transcript that Quaid knows"
 
 

@@ -173,7 +173,7 @@ def embed_few(brain: Brain, embedder: "Embedder", turns: str | None = None) -> s
     except QuaidError as failure:
         # A refused text fails at once. Only a slow failure means that the model hangs.
         hangs = isinstance(failure, EmbedderUnavailable) and time.monotonic() - started >= SLOW_SECONDS
-        record_failure(brain, embedder.name, _failure_text(failure), down=hangs)
+        record_failure(brain, embedder.name, backfill.failure_reason(failure), down=hangs)
         return str(failure).rstrip(".") if hangs else ""
     return ""
 
@@ -200,7 +200,7 @@ class QuestionEmbedder:
         try:
             vector = self._embedder.embed_query(text)
         except EmbedderUnavailable as failure:
-            record_failure(self._brain, self.name, _failure_text(failure), down=True)
+            record_failure(self._brain, self.name, backfill.failure_reason(failure), down=True)
             raise
         clear_failure(self._brain, self.name)
         return vector
@@ -235,11 +235,6 @@ def record_failure(brain: Brain, model: str, problem: str, *, down: bool = False
         embedding_queue.record_failure(brain.db.path, model, problem, brain.now(), down=down)
     except QuaidError:
         pass  # the folder is not writable
-
-
-def _failure_text(failure: QuaidError) -> str:
-    """Return a failure as text that is safe to store: a server's error message may quote the text it was sent."""
-    return str(failure.facts.get("noted") or failure.facts.get("problem") or failure).rstrip(".")
 
 
 def record_exit(brain: Brain, problem: str) -> None:

@@ -406,7 +406,6 @@ def _new_watcher(brain: Brain, tell: EventHandler, stop: Event, pace: WatchPace)
     return Watcher(brain.db, now=brain.now, new_uuid=brain.new_uuid, tell=tell, stop=stop, pace=pace)
 
 
-IgnoringCollection = Annotated[str, Arg("The collection, as in notes.", positional=True)]
 IgnorePattern = Annotated[
     str, Arg("What to leave out, as in gitignore: 'drafts/', '*.tmp.md'.", positional=True)
 ]
@@ -437,7 +436,7 @@ class IgnoreChangeRecord(NamedTuple):
 
 
 @op("owner", command="collection ignore list", examples=("quaid collection ignore list notes",))
-def ignore_list(brain: Brain, name: IgnoringCollection) -> IgnoreRecord:
+def ignore_list(brain: Brain, name: CollectionName) -> IgnoreRecord:
     """List the patterns of files that a collection leaves out."""
     found = _require_ignorable(brain, name)
     built_in = (".*/", *(f"{each}/" for each in SKIPPED_FOLDERS), ignore.TEMPLATES_FOLDER)
@@ -451,7 +450,7 @@ def ignore_list(brain: Brain, name: IgnoringCollection) -> IgnoreRecord:
     command="collection ignore add",
     examples=("quaid collection ignore add notes 'drafts/'", "quaid collection ignore add notes '*.tmp.md'"),
 )
-def ignore_add(brain: Brain, name: IgnoringCollection, pattern: IgnorePattern) -> IgnoreChangeRecord:
+def ignore_add(brain: Brain, name: CollectionName, pattern: IgnorePattern) -> IgnoreChangeRecord:
     """Leave files out of a collection. They stay as they are; their pages go into quarantine."""
     wanted = pattern.strip()
     problem = ignore.pattern_problem(wanted)
@@ -461,7 +460,7 @@ def ignore_add(brain: Brain, name: IgnoringCollection, pattern: IgnorePattern) -
 
 
 @op("owner", command="collection ignore remove", examples=("quaid collection ignore remove notes 'drafts/'",))
-def ignore_remove(brain: Brain, name: IgnoringCollection, pattern: IgnorePattern) -> IgnoreChangeRecord:
+def ignore_remove(brain: Brain, name: CollectionName, pattern: IgnorePattern) -> IgnoreChangeRecord:
     """Take a pattern away; the files that it left out become pages again."""
     wanted = pattern.strip()
 
@@ -476,7 +475,7 @@ def ignore_remove(brain: Brain, name: IgnoringCollection, pattern: IgnorePattern
 
 
 @op("owner", command="collection ignore clear", examples=("quaid collection ignore clear notes",))
-def ignore_clear(brain: Brain, name: IgnoringCollection) -> IgnoreChangeRecord:
+def ignore_clear(brain: Brain, name: CollectionName) -> IgnoreChangeRecord:
     """Take all patterns away. Comments stay, and so does what is always left out."""
     return _change_patterns(brain, name, lambda text: ignore.remove_pattern(text, None))
 
@@ -714,9 +713,6 @@ def _waiting_record(each: QuarantinedPage) -> WaitingRecord:
     )
 
 
-RestorableCollection = Annotated[str, Arg("The collection, as in notes.", positional=True)]
-
-
 class RestoreRecord(NamedTuple):
     name: str
     root: str
@@ -742,7 +738,7 @@ class AuditRecord(NamedTuple):
 @op("owner", command="collection restore", examples=("quaid collection restore notes ~/notes-again",))
 def collection_restore(
     brain: Brain,
-    name: RestorableCollection,
+    name: CollectionName,
     target: Annotated[str, Arg("A new or empty folder.", positional=True, path=True)],
 ) -> RestoreRecord:
     """Write every page of a collection back, byte for byte, into an empty folder, which becomes its folder.
@@ -763,7 +759,7 @@ def collection_restore(
 
 
 @op("owner", command="collection audit", examples=("quaid collection audit notes",))
-def collection_audit(brain: Brain, name: RestorableCollection) -> AuditRecord:
+def collection_audit(brain: Brain, name: CollectionName) -> AuditRecord:
     """Read every file of a collection again and compare: files, pages, kept bytes, ids. Changes nothing.
 
     Exits 1 when something differs."""
@@ -779,7 +775,7 @@ def collection_audit(brain: Brain, name: RestorableCollection) -> AuditRecord:
 )
 def collection_migrate_ids(
     brain: Brain,
-    name: RestorableCollection,
+    name: CollectionName,
     dry_run: Annotated[bool, Arg("Only say which files would change.")] = False,
 ) -> IdsReport:
     """Write each page's id into the front matter of its file, and nothing else, so that it is known wherever it goes.

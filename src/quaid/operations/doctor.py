@@ -386,8 +386,8 @@ def doctor(
     """Check the whole set-up and say what to type next. Exits 1 when something is to be done.
 
     Looks at the program, the config file, the memory and its rows, the model, folders, notebook, knowledge base,
-    clients, skills, service, permissions, room on the disk and the age of backups. Changes nothing of yours and asks
-    nobody else."""
+    clients, skills, service, permissions, disk space and the age of backups. Changes none of your files and
+    contacts no server."""
     before = [each for name, check in _FIRST_CHECKS for each in _run_check(brain, name, check)]
     inside: list[DoctorFinding] = []
     if all(each.state != "wrong" for each in before if each.name == "memory"):

@@ -21,8 +21,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "gaps": ("search.gaps", "List the questions that the memory could not answer, the most frequent first."),
     "gaps add": ("search.gap", "Note a question that the memory cannot answer; always internal. Asked again, it counts up."),
     "gaps approve": ("search.gap_approve", "Allow a gap's question, or a redacted form of it, to be kept and researched outside, with who allowed it."),
-    "gaps resolve": ("search.gap_resolve", "Close a gap: a page answers it, or nobody wants to know any more."),
-    "gaps clear": ("search.gap_clear", "Close every open gap whose words nobody keeps. Asked again without an answer, a question is a new gap."),
+    "gaps resolve": ("search.gap_resolve", "Close a gap: a page answers it, or it no longer matters."),
+    "gaps clear": ("search.gap_clear", "Close every open gap whose words are not stored. If asked again without an answer, it is a new gap."),
     "query": ("query.query", "Answer a question from the memory, by words and by meaning; results fit into a budget of tokens."),
     "glance": ("query.glance", "Look for what is still being typed, in pages and notebook at once. Half a word is no question: no gap."),
     "link": ("links.link", "Link a page to another, with a relationship and its time. Answers with the id that closes it."),
@@ -145,13 +145,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "daemon start": ("service.daemon_start", "Start the service that `quaid daemon install` made."),
     "daemon stop": ("service.daemon_stop", "Stop the service until it is started again, or the next login."),
     "daemon uninstall": ("service.daemon_uninstall", "Stop the service and remove it. The memory and the tokens stay."),
-    "daemon status": ("service.daemon_status", "Say how the service is. Exits 0 when it runs, 1 stopped, 2 not installed, 3 when nobody can tell."),
-    "daemon": ("service.daemon_status", "Say how the service is. Exits 0 when it runs, 1 stopped, 2 not installed, 3 when nobody can tell."),
+    "daemon status": ("service.daemon_status", "Show whether the service runs. Exits 0 if it runs, 1 if stopped, 2 if not installed, 3 if unknown."),
+    "daemon": ("service.daemon_status", "Show whether the service runs. Exits 0 if it runs, 1 if stopped, 2 if not installed, 3 if unknown."),
     "daemon logs": ("service.daemon_logs", "Show what the service wrote: starts, stops and failures, never a text or a question."),
     "token create": ("service.token_create", "Make a token for a program that asks over HTTP. It is shown once; only its hash is kept."),
     "token list": ("service.token_list", "List the tokens that were given away: what each may do, since when, and when it was last used."),
     "token": ("service.token_list", "List the tokens that were given away: what each may do, since when, and when it was last used."),
-    "token revoke": ("service.token_revoke", "End a token. Whoever still sends it is refused from the next request on."),
+    "token revoke": ("service.token_revoke", "Revoke a token. Requests with it are refused from then on."),
 }
 
 # tool: operation

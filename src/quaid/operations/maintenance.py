@@ -398,8 +398,8 @@ def config_set(
 def config_list(brain: Brain) -> SettingsRecord:
     """List all settings, and where each value comes from.
 
-    What a config.yaml beside the memory may say stands here too, as in `search.max_results`; `--config FILE` names
-    another. The environment goes before the file, the file before the memory.
+    Includes the options of config.yaml beside the memory, such as `search.max_results`; `--config FILE` names another
+    file. The environment overrides the file, the file overrides the memory.
     """
     every = _all_settings(brain)
     return SettingsRecord(tuple(every[key] for key in sorted(every)))

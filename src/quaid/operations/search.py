@@ -100,7 +100,7 @@ def gaps_(
 ) -> GapsRecord:
     """List the questions that the memory could not answer, the most frequent first.
 
-    A question shows as a hash until somebody approves that its words are kept."""
+    A question is shown as a hash until its words are approved."""
     with brain.db.reading():
         found = gaps.listing(brain.db, resolved=include_resolved, limit=limit)
         return GapsRecord(tuple(found), gaps.count(brain.db, resolved=include_resolved))
@@ -200,7 +200,7 @@ def gap_resolve(
     gap_id: GapId,
     resolved_by_slug: Annotated[str | None, Arg("The page that answers it.")] = None,
 ) -> GapRecord:
-    """Close a gap: a page answers it, or nobody wants to know any more."""
+    """Close a gap: a page answers it, or it no longer matters."""
     found = gaps.require(brain.db, gap_id)
     slug = pages.require_page(brain, resolved_by_slug).slug if resolved_by_slug else None
     now = brain.now()
@@ -211,7 +211,7 @@ def gap_resolve(
 
 @op("write", command="gaps clear", examples=("quaid gaps clear",))
 def gap_clear(brain: Brain) -> GapsClearRecord:
-    """Close every open gap whose words nobody keeps. Asked again without an answer, a question is a new gap."""
+    """Close every open gap whose words are not stored. If asked again without an answer, it is a new gap."""
     now = brain.now()
     closed = brain.db.write(lambda tx: gaps.clear(tx, now))
     return GapsClearRecord(closed, gaps.count(brain.db, resolved=False))

@@ -146,7 +146,7 @@ def daemon_uninstall(brain: Brain) -> DaemonRecord:
     examples=("quaid daemon status",),
 )
 def daemon_status(brain: Brain) -> DaemonStatusRecord:
-    """Say how the service is. Exits 0 when it runs, 1 stopped, 2 not installed, 3 when nobody can tell."""
+    """Show whether the service runs. Exits 0 if it runs, 1 if stopped, 2 if not installed, 3 if unknown."""
     try:
         keeper = _service_manager(brain)
     except NoService as error:
@@ -345,7 +345,7 @@ class TokenRevokeRecord(NamedTuple):
 def token_create(
     brain: Brain,
     name: TokenName,
-    scope: Annotated[Literal["read", "write"], Arg("What whoever has it may do.")] = "read",
+    scope: Annotated[Literal["read", "write"], Arg("What the token allows.")] = "read",
 ) -> TokenRecord:
     """Make a token for a program that asks over HTTP. It is shown once; only its hash is kept."""
     _check_name(name)
@@ -380,7 +380,7 @@ def token_list(brain: Brain) -> TokensRecord:
 
 @op("owner", command="token revoke", examples=("quaid token revoke phone",))
 def token_revoke(brain: Brain, name: TokenName) -> TokenRevokeRecord:
-    """End a token. Whoever still sends it is refused from the next request on."""
+    """Revoke a token. Requests with it are refused from then on."""
     _check_name(name)
     path = os.path.join(_token_folder(brain.settings, "tokens"), name + ".json")
     with translate_os_errors(path):

@@ -291,7 +291,7 @@ async def _apply_gap_action(request: Request, act: str, id: int, given: dict[str
     """Apply one action and return a message about it."""
     if act == "clear":
         record = await call_operation(request, "gaps clear")
-        return f"Closed {count_noun(record.closed, 'question')} whose words nobody keeps."
+        return f"Closed {count_noun(record.closed, 'question')} whose words are not stored."
     if act == "close":
         record = await call_operation(
             request, "gaps resolve", gap_id=id, resolved_by_slug=given.get("by", "").strip() or None
