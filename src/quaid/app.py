@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from quaid.config import OPTIONS, Settings, check_option
 from quaid.errors import EmbeddingsOff
 from quaid.model import dates, slug as slugs
-from quaid.storage import OLDEST_VERSION as OLDEST_VERSION, SCHEMA_VERSION as SCHEMA_VERSION, collections
+from quaid.storage import SCHEMA_VERSION as SCHEMA_VERSION, collections, version_problem as version_problem
 
 if TYPE_CHECKING:
     from types import TracebackType

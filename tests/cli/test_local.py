@@ -87,6 +87,11 @@ def memory_of(path: Path, schema: int) -> None:
         (5, f"schema 5, {SCHEMA_VERSION} after the next command that opens it"),
         (SCHEMA_VERSION, f"schema {SCHEMA_VERSION}"),
         (3, "schema 3: older than 5, the oldest that can be upgraded"),
+        (
+            7,
+            "schema 7: an unreleased Quaid made it; `quaid export` of that one writes its pages,"
+            " and `quaid import` reads them",
+        ),
         (99, "schema 99: a newer Quaid made it"),
     ],
 )

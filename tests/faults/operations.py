@@ -31,8 +31,8 @@ class Operation(NamedTuple):
     """What is there for it, beyond pages with and without files."""
     folders: tuple[str, ...] = ()
     """Collections that it writes into."""
-    schema: int = 0
-    """That of an older memory which it is the first to open."""
+    imports_v5: bool = False
+    """Whether it is the first to open a memory of schema 5."""
 
     @property
     def uses_git(self) -> bool:
@@ -104,7 +104,7 @@ OPERATIONS = (
     Operation("collection sync", lambda brain: run(brain, "collection sync", name=FOLDER), _edit_folder),
     Operation("backup", lambda brain: run(brain, "backup", file=os.path.join(brain.settings.cwd, "copy.db"))),
     Operation("kb remember", _remember_node, lambda brain, home: run(brain, "kb init")),
-    *(Operation(f"migrate {each}", lambda brain: brain.db, schema=each) for each in older.SCHEMAS),
+    Operation("migrate 5", lambda brain: brain.db, imports_v5=True),
 )
 
 BY_NAME = {each.name: each for each in OPERATIONS}
@@ -115,8 +115,8 @@ def make(home: Path, name: str) -> None:
     operation = BY_NAME[name]
     root = home / FOLDER
     root.mkdir(parents=True)
-    if operation.schema:
-        older.make(home / "memory.db", operation.schema, 12)
+    if operation.imports_v5:
+        older.make(home / "memory.db", 12)
         return
     for number in range(3):
         (root / f"p{number}.md").write_text(f"---\nkey: {number} # mine\n---\n{saying(f'first{number}')}\n")

@@ -66,7 +66,7 @@ def make(home: Path, kind: str, seed: int) -> None:
     for number in range(4):
         (root / f"p{number}.md").write_text(f"---\nkey: {number} # mine\n---\n{saying(f'first{number}')}\n")
     if kind == "migrate":
-        older.make(home / "memory.db", older.SCHEMAS[seed % len(older.SCHEMAS)], root=root)
+        older.make(home / "memory.db")
         return
     with open_brain(home) as brain:
         brain.create(brain.settings.db_path)

@@ -15,83 +15,79 @@ from tests.faults.places import leave_room, make_room, quick_folder, tiny_disk
 from tests.faults.stage import Stage, set_stage
 
 from quaid.errors import NewerDatabase, QuaidError
-from quaid.storage import SCHEMA_VERSION
-
-MIGRATIONS = [f"migrate {each}" for each in older.SCHEMAS]
+from quaid.storage import IMPORTED_VERSION, SCHEMA_VERSION
 
 pytestmark = pytest.mark.promise("migration is all or nothing")
 
 
 @pytest.fixture
-def stage(nursery: Nursery, name: str) -> Iterator[Stage]:
+def stage(nursery: Nursery) -> Iterator[Stage]:
     with quick_folder() as folder:
-        yield set_stage(nursery, name, folder)
+        yield set_stage(nursery, "migrate 5", folder)
 
 
 @calls.needs_strace
-@pytest.mark.parametrize("name", MIGRATIONS)
 def test_a_migration_that_is_hit_at_any_call_leaves_the_old_or_the_new(stage: Stage, cases: Cases) -> None:
     before = older.texts(stage.template / "memory.db")
     for fault in cases.walk_names(3, stage.faults(*calls.FAULTS)):
         ended = stage.hit(fault)
         assert (ended.status == signal.SIGKILL) == fault.startswith("KILL"), ended
-        check(stage.home, operations.BY_NAME[stage.name].schema, before, ended)
+        check(stage.home, before, ended)
         assert operations.look(stage.home).pages == stage.new.pages, "the next one brings it forward"
         operations.goes_on(stage.home)
 
 
-def check(home: Path, schema: int, before: list[tuple[str, str]], ended: End) -> None:
+def check(home: Path, before: list[tuple[str, str]], ended: End) -> None:
     """Old or new, and whatever bears a backup's name is whole."""
     path = home / "memory.db"
     connection = apsw.Connection(str(path))
     found = connection.pragma("user_version")
     assert connection.pragma("integrity_check") == "ok"
     connection.close()
-    assert found in (schema, SCHEMA_VERSION)
+    assert found in (IMPORTED_VERSION, SCHEMA_VERSION)
     assert older.texts(path) == before
     if ended.acknowledged:
         assert found == SCHEMA_VERSION
     backups = [each for each in home.glob("memory.db.backup-v*") if "-unfinished" not in each.name]
-    assert backups or found == schema, "nothing is brought forward without a backup"
+    assert backups or found == IMPORTED_VERSION, "nothing is brought forward without a backup"
     for backup in backups:
-        check_backup(backup, schema, before)
+        check_backup(backup, before)
 
 
-def check_backup(backup: Path, schema: int, before: list[tuple[str, str]]) -> None:
+def check_backup(backup: Path, before: list[tuple[str, str]]) -> None:
     connection = apsw.Connection(str(backup), flags=apsw.SQLITE_OPEN_READONLY)
     assert connection.pragma("integrity_check") == "ok"
-    assert connection.pragma("user_version") == schema
+    assert connection.pragma("user_version") == IMPORTED_VERSION
     connection.close()
     assert older.texts(backup) == before
 
 
-@pytest.mark.parametrize("schema", older.SCHEMAS)
 def test_a_disk_without_room_for_a_migration_leaves_the_memory_as_it_was(
-    schema: int, tmp_path: Path, cases: Cases
+    tmp_path: Path, cases: Cases
 ) -> None:
     refused = 0
     with tiny_disk(tmp_path / "disk", 20_000_000) as disk:
         for seed in cases.walk(3, 80):
             home = disk / f"home{seed}"
             home.mkdir()
-            older.make(home / "memory.db", schema, 12)
+            older.make(home / "memory.db", 12)
             before = older.texts(home / "memory.db")
             leave_room(disk, seed % 80 * 16_384)
             try:
                 with open_brain(home) as brain:
                     run(brain, "get", slug="d0")
-                told = End([["done"]], "", 0)
+                ended = End([["done"]], "", 0)
             except QuaidError as refusal:
-                told = End([], str(refusal), 0)
+                ended = End([], str(refusal), 0)
                 refused += 1
             finally:
                 make_room(disk)
-            check(home, schema, before, told)
+            check(home, before, ended)
             operations.goes_on(home)
             for each in home.iterdir():
                 each.unlink()
     assert refused or cases.alone
-    cases.note(f"schema {schema}: {refused} refused for want of room")
+    cases.note(f"{refused} refused for want of room")
 
 
 def test_a_newer_memory_is_refused_and_not_touched(tmp_path: Path, cases: Cases) -> None:

@@ -310,7 +310,7 @@ def watched(home: Path, token: str, seed: int) -> list[str]:
 def copied(home: Path, seed: int) -> list[str]:
     """Copies of the memory: one that a person asks for, and the one before an upgrade."""
     copy, old = home / COPIES / f"{seed}.db", home / COPIES / f"old{seed}.db"
-    older.make(old, 7, pages=2)
+    older.make(old, pages=2)
     old.chmod(0o600)
     said = [done(home, "backup", str(copy))]
     ended = called(home, "validate", db=f"{COPIES}/{old.name}")

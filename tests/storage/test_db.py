@@ -170,13 +170,21 @@ def test_a_newer_version_that_is_still_in_the_log_is_refused_untouched(tmp_path:
     assert {name: mark for name, mark in fingerprint(tmp_path).items() if not name.endswith("-shm")} == before
 
 
-def test_a_schema_that_no_step_leads_from_is_refused(path: str) -> None:
+@pytest.mark.parametrize(
+    ("version", "problem"),
+    [(3, "schema 3: older"), (6, "schema 6: an unreleased Quaid"), (7, "schema 7: an unreleased Quaid")],
+)
+def test_a_schema_that_cannot_be_imported_is_refused_untouched(
+    path: str, tmp_path: Path, version: int, problem: str
+) -> None:
     Database.create(path, NOW).close()
     old = apsw.Connection(path)
-    old.pragma("user_version", 3)
+    old.pragma("user_version", version)
     old.close()
-    with pytest.raises(NotADatabase, match="schema 3 is older"):
+    before = fingerprint(tmp_path)
+    with pytest.raises(NotADatabase, match=problem):
         Database.open(path, NOW)
+    assert fingerprint(tmp_path) == before
 
 
 # Reading and writing

@@ -14,8 +14,9 @@ import apsw
 import pytest
 
 from quaid.errors import DiskFull, MigrationFailed
+from quaid.model.names import fold_name
 from quaid.storage import SCHEMA_VERSION, checks, collections, history, migrations, pages
-from quaid.storage.migrations import add_default_collection, read_schema, uuid_of_v5_page
+from quaid.storage.migrations import uuid_of_v5_page
 from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-06-01T00:00:00Z"
@@ -167,16 +168,16 @@ def test_opening_again_does_nothing_more(v5: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("failure", [ValueError("broken"), apsw.ConstraintError("broken")])
-def test_a_step_that_fails_changes_nothing(
+def test_an_import_that_fails_changes_nothing(
     v5: str, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
-    whole = migrations.STEPS[5]
+    whole = migrations.import_v5
 
-    def step(tx: apsw.Connection, now: str) -> None:
+    def failing_import(tx: apsw.Connection, now: str) -> None:
         whole(tx, now)
         raise failure
 
-    monkeypatch.setitem(migrations.STEPS, 5, step)
+    monkeypatch.setattr(migrations, "import_v5", failing_import)
     before = rows(v5, "SELECT type, name, sql FROM sqlite_schema"), rows(v5, "SELECT * FROM pages")
     with pytest.raises(MigrationFailed, match="broken") as failed:
         Database.open(v5, NOW)
@@ -254,98 +255,25 @@ def test_a_migration_that_is_killed_can_be_done_again(
         assert db.one("SELECT count(*) FROM pages") == (4,)
 
 
-@pytest.fixture
-def v6(tmp_path: Path) -> str:
-    """A memory of schema 6 with rows that schema 7 keeps otherwise."""
-    path = str(tmp_path / "v6.db")
-    connection = apsw.Connection(path)
-    connection.pragma("foreign_keys", True)
-    connection.execute(read_schema("schema_6.sql"))
-    add_default_collection(connection, NOW)
-    page = (
-        "INSERT INTO pages (id, slug, uuid, type, title, created_at, updated_at, truth_updated_at,"
-        " timeline_updated_at, frontmatter, compiled_truth) VALUES (?, ?, ?, 'person', ?, '', '', '', '', '{}', ?)"
-    )
-    connection.execute(page, (1, "people/ada", "u1", "Ada", "Knew [[people/babbage]]."))
-    connection.execute(page, (2, "people/babbage", "u2", "Babbage", ""))
+def test_facts_are_found_by_their_folded_subject(v5: str) -> None:
+    with Database.open(v5, NOW) as db:
+        subjects = db.rows("SELECT subject, subject_key FROM assertions")
+        assert subjects
+        assert all(key == fold_name(str(subject)) for subject, key in subjects)
+
+
+def test_a_repeated_question_becomes_one_open_gap(v5: str) -> None:
+    connection = apsw.Connection(v5)
     connection.execute(
-        "INSERT INTO links (id, from_page_id, to_page_id, relationship, created_at) VALUES (7, 1, 2, 'knows', 'x');"
-        "INSERT INTO links (id, from_page_id, to_page_id, created_at) VALUES (9, 1, 2, 'x');"
-        "DELETE FROM links WHERE id = 9;"
-        "INSERT INTO assertions (id, page_id, subject, predicate, object, valid_until, created_at)"
-        " VALUES (3, 1, 'Ada Lovelace', 'lives_in', 'London', '1840-01-01', 'x');"
-        "INSERT INTO assertions (id, page_id, subject, predicate, object, supersedes_id, created_at)"
-        " VALUES (4, 1, 'ada', 'lives_in', 'Paris', 3, 'x');"
-        "INSERT INTO contradictions (page_id, type, fingerprint, description, detected_at)"
-        " VALUES (1, 'stale', 'f', 'old', 'x');"
-        "INSERT INTO knowledge_gaps (query_hash, times_seen, detected_at, last_seen_at) VALUES"
-        " ('a', 2, '1', '1'), ('a', 3, '2', '4'), ('b', 1, '3', '3');"
-        "INSERT INTO knowledge_gaps (query_hash, times_seen, detected_at, last_seen_at, resolved_at)"
-        " VALUES ('a', 1, '0', '0', '1')"
+        "DELETE FROM knowledge_gaps;"
+        "INSERT INTO knowledge_gaps (query_hash, detected_at, resolved_at) VALUES"
+        " ('a', '1', NULL), ('a', '4', NULL), ('b', '3', NULL), ('a', '0', '1'), ('a', '2', NULL)"
     )
     connection.close()
-    return path
-
-
-def test_a_memory_of_schema_6_has_the_shape_of_a_new_one(v6: str, tmp_path: Path) -> None:
-    with Database.open(v6, NOW) as old, Database.create(str(tmp_path / "new.db"), NOW) as new:
-        assert shape(old) == shape(new)
-        assert collections.get_setting(old, "version") == str(SCHEMA_VERSION)
-        assert checks.validate(old) == []
-
-
-def test_links_and_facts_of_schema_6_stay_and_texts_get_their_links(v6: str) -> None:
-    with Database.open(v6, NOW) as db:
-        assert db.rows("SELECT id, relationship, source_kind, target FROM links ORDER BY id") == [
-            (7, "knows", "programmatic", None),
-            (10, "mentions", "wiki_link", "people/babbage"),  # 9 was taken once
-        ]
-        assert db.rows("SELECT id, subject, subject_key, supersedes_id FROM assertions") == [
-            (3, "Ada Lovelace", "ada lovelace", None),
-            (4, "ada", "ada", 3),
-        ]
-        assert db.rows("SELECT fingerprint, resolution FROM contradictions") == [("f", "")]
-        assert db.rows("SELECT count(*) FROM page_names") == [(4,)]
-
-
-def test_the_same_question_of_schema_6_is_one_gap(v6: str) -> None:
-    with Database.open(v6, NOW) as db:
+    with Database.open(v5, NOW) as db:
         assert db.rows(
             "SELECT query_hash, times_seen, detected_at, last_seen_at, resolved_at FROM knowledge_gaps ORDER BY id"
-        ) == [("a", 5, "1", "4", None), ("b", 1, "3", "3", None), ("a", 1, "0", "0", "1")]
-
-
-def test_a_memory_of_schema_7_has_the_shape_of_a_new_one(tmp_path: Path) -> None:
-    path = str(tmp_path / "v7.db")
-    connection = apsw.Connection(path)
-    connection.execute(read_schema("schema_7.sql"))
-    add_default_collection(connection, NOW)
-    connection.close()
-    with Database.open(path, NOW) as old, Database.create(str(tmp_path / "new.db"), NOW) as new:
-        assert shape(old) == shape(new)
-        assert collections.get_setting(old, "version") == str(SCHEMA_VERSION)
-        assert checks.validate(old) == []
-
-
-def test_turns_of_schema_7_are_cut_so_that_they_can_be_embedded(tmp_path: Path) -> None:
-    path = str(tmp_path / "v7.db")
-    connection = apsw.Connection(path)
-    connection.execute(read_schema("schema_7.sql"))
-    add_default_collection(connection, NOW)
-    connection.execute(
-        "INSERT INTO conversations (client, session, added_at) VALUES ('codex', 'a', ?)", (NOW,)
-    )
-    said = "We shall keep the archive in one file."
-    connection.execute(
-        "INSERT INTO conversation_turns (conversation_id, turn, role, identity, text)"
-        " VALUES (1, 1, 'user', x'01', ?), (1, 2, 'user', x'02', 'yes')",
-        (said,),
-    )
-    connection.execute("INSERT INTO turn_fts (rowid, text) VALUES (1, ?), (2, 'yes')", (said,))
-    connection.close()
-    with Database.open(path, NOW) as old:
-        assert old.rows("SELECT turn_id, part, start_at, end_at FROM turn_parts") == [(1, 0, 0, len(said))]
-        assert checks.validate(old) == []
+        ) == [("a", 3, "1", "4", None), ("b", 1, "3", "3", None), ("a", 1, "0", "0", "1")]
 
 
 @pytest.mark.parametrize("words", [["list", "--json"], ["call", "memory_list", "{}"], ["list"]])

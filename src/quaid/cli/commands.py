@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import quaid
-from quaid.app import OLDEST_VERSION, SCHEMA_VERSION, Brain, schema_version_of, sqlite_version
+from quaid.app import SCHEMA_VERSION, Brain, schema_version_of, sqlite_version, version_problem
 from quaid.cli import parser
 from quaid.cli.output import print_notice
 from quaid.cli.parser import CommandLine, load_settings
@@ -107,10 +107,8 @@ def _schema_state(path: str) -> tuple[int | None, str]:
         return None, "not made yet"
     except QuaidError as error:
         return None, f"cannot be used: {error.facts.get('problem') or error.code}"
-    if schema > SCHEMA_VERSION:
-        return schema, f"schema {schema}: a newer Quaid made it"
-    if schema < OLDEST_VERSION:
-        return schema, f"schema {schema}: older than {OLDEST_VERSION}, the oldest that can be upgraded"
+    if problem := version_problem(schema):
+        return schema, f"schema {schema}: {problem}"
     later = "" if schema == SCHEMA_VERSION else f", {SCHEMA_VERSION} after the next command that opens it"
     return schema, f"schema {schema}{later}"
 

@@ -1,13 +1,12 @@
-"""Create databases and migrate older schemas to the current one.
+"""Create databases, and import those of the predecessor written in Rust (schema 5) into the current schema.
 
-A migration backs the database up, runs its steps in one transaction and checks the result. Derived rows are not
-converted but rebuilt. schema.sql is the current schema; schema_6.sql and schema_7.sql stay as they were released.
+An import backs the database up, copies the rows in one transaction and checks the result. Derived rows are not
+converted but rebuilt.
 """
 
 import hashlib
 import json
 import os
-from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from quaid.errors import AlreadyExists, MigrationFailed
 from quaid.model import tags, timeline
 from quaid.model.names import fold_name
 from quaid.model.slug import uuid7
-from quaid.storage import SCHEMA_VERSION, collections, conversations, files as durable_files, vectors
+from quaid.storage import SCHEMA_VERSION, collections, files as durable_files, vectors
 from quaid.storage.checks import rebuild_derived_rows
 from quaid.storage.sqlite.connection import WriterLock, as_json
 from quaid.storage.sqlite.errors import translate_os_errors, translate_sqlite_errors
@@ -28,22 +27,22 @@ if TYPE_CHECKING:
 DEFAULT_COLLECTION_ID = 1
 
 
-def read_schema(name: str = "schema.sql") -> str:
-    """Return the text of the current schema or of an older one."""
-    with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as file:
+def read_schema() -> str:
+    """Return the text of schema.sql."""
+    with open(os.path.join(os.path.dirname(__file__), "schema.sql"), encoding="utf-8") as file:
         return file.read()
 
 
-def schema_statements(name: str = "schema.sql") -> dict[str, str]:
-    """Return the CREATE statements of a schema by object name, in order."""
+def schema_statements() -> dict[str, str]:
+    """Return the CREATE statements of the schema by object name, in order."""
     fresh = apsw.Connection(":memory:")
-    fresh.execute(read_schema(name))
-    found = fresh.execute(
+    fresh.execute(read_schema())
+    statements = fresh.execute(
         "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT GLOB '*_fts*_*'"
         " AND name NOT LIKE 'sqlite_%'"
     ).fetchall()
     fresh.close()
-    return {str(name): str(sql) for name, sql in found}
+    return {str(name): str(sql) for name, sql in statements}
 
 
 def create_database(path: str, now: str, memory_id: str = "") -> None:
@@ -123,9 +122,9 @@ SELECT id, from_page_id, to_page_id, relationship, context, 'programmatic', vali
     created_at
 FROM v5_links;
 
-INSERT INTO assertions (id, page_id, subject, predicate, object, valid_from, valid_until, supersedes_id,
+INSERT INTO assertions (id, page_id, subject, subject_key, predicate, object, valid_from, valid_until, supersedes_id,
     confidence, asserted_by, source_ref, evidence_text, created_at)
-SELECT id, page_id, subject, predicate, object, valid_from, valid_until, supersedes_id,
+SELECT id, page_id, subject, fold_name(subject), predicate, object, valid_from, valid_until, supersedes_id,
     coalesce(confidence, 1.0), asserted_by, source_ref, evidence_text, created_at
 FROM v5_assertions;
 
@@ -135,13 +134,19 @@ SELECT id, page_id, source, fetched_at, data FROM v5_raw_data;
 INSERT INTO contradictions (id, page_id, other_page_id, type, description, detected_at, resolved_at)
 SELECT id, page_id, other_page_id, type, description, detected_at, resolved_at FROM v5_contradictions;
 
--- Schema 5 let a question leave the house without a name under the permission; such a one is internal again.
+-- Schema 5 accepted an exported question without the name of whoever approved it; such a question is internal
+-- again. It added a row each time the same question failed; now one open row counts the repetitions.
 INSERT INTO knowledge_gaps (id, query_hash, query_text, context, confidence_score, sensitivity, approved_by,
-    approved_at, redacted_query, resolved_at, resolved_by_slug, detected_at, last_seen_at)
+    approved_at, redacted_query, resolved_at, resolved_by_slug, detected_at, times_seen, last_seen_at)
 SELECT id, query_hash, query_text, context, confidence_score,
     iif(approved_by IS NULL OR approved_at IS NULL, 'internal', sensitivity), approved_by,
-    approved_at, redacted_query, resolved_at, resolved_by_slug, detected_at, detected_at
-FROM v5_knowledge_gaps;
+    approved_at, redacted_query, resolved_at, resolved_by_slug, detected_at,
+    iif(resolved_at IS NULL, times, 1), iif(resolved_at IS NULL, latest, detected_at)
+FROM (
+    SELECT *, row_number() OVER (same ORDER BY id) AS repetition, count(*) OVER same AS times,
+        max(detected_at) OVER same AS latest
+    FROM v5_knowledge_gaps WINDOW same AS (PARTITION BY query_hash, resolved_at IS NULL)
+) WHERE resolved_at IS NOT NULL OR repetition = 1;
 
 -- The settings embedding_model and embedding_dimensions follow from this. The vectors themselves are made anew.
 INSERT INTO embedding_models (name, dimensions, vec_table, active, created_at)
@@ -176,15 +181,21 @@ INSERT INTO import_files (import_id, file_path, raw_id) SELECT import_id, file_p
 """
 
 
-def migrate_5_to_6(tx: apsw.Connection, now: str) -> None:
-    """Rename the old tables, create the new ones, copy the rows and drop the old tables."""
+def import_v5(tx: apsw.Connection, now: str) -> None:
+    """Rename the old tables, create the current ones, copy the rows and drop the old tables."""
     _rename_v5_tables(tx)
-    tx.execute(read_schema("schema_6.sql"))
+    tx.execute(read_schema())
     add_default_collection(tx, now)
     _copy_v5_pages(tx)
-    tx.execute(V5_ROWS_SQL)
+    tx.create_scalar_function("fold_name", lambda *names: fold_name(str(names[0])), 1, deterministic=True)
+    try:
+        tx.execute(V5_ROWS_SQL)
+    finally:
+        tx.create_scalar_function("fold_name", None)
     tx.execute(V5_FILES_SQL)
-    _hash_files(tx)
+    for raw_id, data in _fetch_rows(tx, "SELECT id, raw_bytes FROM raw_imports WHERE content_hash = ''"):
+        content_hash = hashlib.sha256(data).hexdigest()
+        tx.execute("UPDATE raw_imports SET content_hash = ? WHERE id = ?", (content_hash, raw_id))
     for (dimensions,) in _fetch_rows(tx, "SELECT dimensions FROM embedding_models"):
         vectors.add_vector_table(tx, dimensions)
     for table in V5_TABLES_CARRIED:
@@ -262,113 +273,22 @@ def _with_entries(text: str, entries: list[tuple[Any, ...]]) -> str:
     return text
 
 
-def _hash_files(tx: apsw.Connection) -> None:
-    for raw_id, data in _fetch_rows(tx, "SELECT id, raw_bytes FROM raw_imports WHERE content_hash = ''"):
-        found = hashlib.sha256(data).hexdigest()
-        tx.execute("UPDATE raw_imports SET content_hash = ? WHERE id = ?", (found, raw_id))
-
-
 def _fetch_rows(tx: apsw.Connection, sql: str, params: tuple[int, ...] = ()) -> list[tuple[Any, ...]]:
     return tx.execute(sql, params).fetchall()
 
 
-V6_TABLES_REPLACED = ("links", "assertions", "contradictions")
-"""Tables whose columns change. ALTER TABLE cannot produce the same definition as in a new database."""
-
-# Schema 6 added a row each time a query failed; schema 7 counts repetitions in the first row.
-MERGE_GAPS_SQL = """
-UPDATE knowledge_gaps AS first SET (times_seen, last_seen_at) = (
-    SELECT sum(times_seen), max(last_seen_at) FROM knowledge_gaps
-    WHERE query_hash = first.query_hash AND resolved_at IS NULL
-) WHERE resolved_at IS NULL;
-
-DELETE FROM knowledge_gaps WHERE resolved_at IS NULL AND id NOT IN (
-    SELECT min(id) FROM knowledge_gaps WHERE resolved_at IS NULL GROUP BY query_hash
-);
-"""
-
-
-def migrate_6_to_7(tx: apsw.Connection, _now: str) -> None:
-    """Recreate three tables and add the new ones. Links derived from texts are dropped and rebuilt afterwards."""
-    tx.create_scalar_function("fold", lambda *given: fold_name(str(given[0])), 1, deterministic=True)
-    tx.pragma("legacy_alter_table", True)  # references in other tables keep the original name
-    try:
-        tx.execute("DELETE FROM links WHERE source_kind = 'wiki_link'")
-        tx.execute(MERGE_GAPS_SQL)
-        new = schema_statements("schema_7.sql")
-        for table in V6_TABLES_REPLACED:
-            _replace_table(tx, table, new[table])
-        there = {name for (name,) in tx.execute("SELECT name FROM sqlite_schema")}
-        for name, sql in new.items():
-            if name not in there:
-                tx.execute(sql)
-    finally:
-        tx.pragma("legacy_alter_table", False)
-        tx.create_scalar_function("fold", None)
-    tx.execute("UPDATE config SET value = '7' WHERE key = 'version'")
-    tx.execute("UPDATE quaid_config SET value = '7' WHERE key = 'schema_version'")
-    tx.pragma("user_version", 7)
-
-
-def _replace_table(tx: apsw.Connection, table: str, sql: str) -> None:
-    """Recreate a table with a new definition, keeping its rows and its AUTOINCREMENT counter."""
-    columns = ", ".join(_table_columns(tx, table))
-    (last,) = tx.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = ?", (table,)).fetchone() or (
-        None,
-    )
-    tx.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
-    tx.execute(sql)
-    added, values = (", subject_key", ", fold(subject)") if table == "assertions" else ("", "")
-    tx.execute(f"INSERT INTO {table} ({columns}{added}) SELECT {columns}{values} FROM old_{table}")  # noqa: S608
-    tx.execute(f"DROP TABLE old_{table}")
-    tx.execute("DELETE FROM sqlite_sequence WHERE name = ?", (table,))
-    if last is not None:
-        tx.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (table, last))
-
-
-def _table_columns(tx: apsw.Connection, table: str) -> list[str]:
-    return [str(name) for (name,) in tx.execute("SELECT name FROM pragma_table_info(?)", (table,))]
-
-
-def migrate_7_to_8(tx: apsw.Connection, _now: str) -> None:
-    """Add the new tables and indexes, and cut conversation turns into parts so that they can be embedded.
-
-    The tables of schema 7 are unchanged.
-    """
-    there = {name for (name,) in tx.execute("SELECT name FROM sqlite_schema")}
-    for name, sql in schema_statements().items():
-        if name not in there:
-            tx.execute(sql)
-    conversations.recut_turns(tx)
-    tx.execute("UPDATE config SET value = '8' WHERE key = 'version'")
-    tx.execute("UPDATE quaid_config SET value = '8' WHERE key = 'schema_version'")
-    tx.pragma("user_version", 8)
-
-
-STEPS: dict[int, Callable[[apsw.Connection, str], None]] = {
-    5: migrate_5_to_6,
-    6: migrate_6_to_7,
-    7: migrate_7_to_8,
-}
-"""The migration from each schema version to the next."""
-
-
 def migrate(db: "Database", now: str) -> None:
-    """Run the outstanding migrations.
-
-    Does nothing if another process finished them while this one waited for the lock.
-    """
+    """Import a memory of schema 5, unless another process finished that while this one waited for the lock."""
     with db.lock.held(), translate_sqlite_errors(db.path):
         connection = db.connection
         found = connection.pragma("user_version")
         if found == SCHEMA_VERSION:
             return
         backup = _back_up_before_migration(db, found)
-        # Tables are replaced while other rows refer to them; foreign_key_check verifies the result before the
-        # commit.
+        # Rows are copied in any order; foreign_key_check verifies the result before the commit.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 0)
         try:
-            _run_steps(connection, found, now)
+            _run_import(connection, now)
         except Exception as failure:
             problem = str(failure) or type(failure).__name__
             raise MigrationFailed(
@@ -382,11 +302,10 @@ def migrate(db: "Database", now: str) -> None:
         )
 
 
-def _run_steps(connection: apsw.Connection, found: int, now: str) -> None:
+def _run_import(connection: apsw.Connection, now: str) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for version in range(found, SCHEMA_VERSION):
-            STEPS[version](connection, now)
+        import_v5(connection, now)
         rebuild_derived_rows(connection)
         _check_result(connection)
         connection.execute("COMMIT")
@@ -402,8 +321,6 @@ def _check_result(connection: apsw.Connection) -> None:
         raise ValueError(f"the result is damaged: {damage[0][0]}")
     for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
         raise ValueError(f"row {row} of {table} points to a row of {parent} that is not there")
-    if connection.pragma("user_version") != SCHEMA_VERSION:
-        raise ValueError(f"the steps end at schema {connection.pragma('user_version')}")
 
 
 def _back_up_before_migration(db: "Database", version: int) -> str:

@@ -28,7 +28,7 @@ from quaid.errors import (
     ReadOnly,
     UnsafeSqlite,
 )
-from quaid.storage import OLDEST_VERSION, SCHEMA_VERSION
+from quaid.storage import SCHEMA_VERSION, version_problem
 from quaid.storage.files import FIRST_LOCK_PAUSE, LONGEST_LOCK_PAUSE, try_lock_file
 from quaid.storage.sqlite.errors import (
     BUSY_SECONDS,
@@ -671,11 +671,8 @@ class _ReadTransaction:
 def _refuse_unknown_version(path: str, found: int) -> None:
     if found > SCHEMA_VERSION:
         raise NewerDatabase(path=path, found=found, known=SCHEMA_VERSION)
-    if found < OLDEST_VERSION:
-        raise NotADatabase(
-            path=path,
-            problem=f"its schema {found} is older than {OLDEST_VERSION}, the oldest that can be upgraded",
-        )
+    if problem := version_problem(found):
+        raise NotADatabase(path=path, problem=f"schema {found}: {problem}")
 
 
 def as_json(value: Any) -> str:
