@@ -92,7 +92,7 @@ class Brain:
             accept = self.settings.environ.get("QUAID_TORN_LOG") == "accept"
             self._db = Database.open(self.settings.db_path, self.now(), accept_torn_log=accept)
             if self._unwanted is not None:
-                self._db.give_up_when(self._unwanted)
+                self._db.set_cancel_check(self._unwanted)
             if self.notice is not None and self._db.migrated:
                 self.notice(self._db.migrated)
         return self._db

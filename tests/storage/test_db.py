@@ -223,7 +223,7 @@ def test_what_is_tried_out_leaves_nothing(db: Database) -> None:
         tx.execute(ADD, ("a", "b"))
         return has(db, "a")
 
-    assert db.try_out(work)
+    assert db.dry_run(work)
     assert not has(db, "a")
 
 
@@ -266,14 +266,14 @@ def test_what_is_known_of_a_memory_is_found_out_again_only_after_a_write(db: Dat
         found.append(len(db.rows("SELECT 1 FROM config")))
         return found[-1]
 
-    first = db.known("settings", count)
-    assert db.known("settings", count) == first
+    first = db.cached("settings", count)
+    assert db.cached("settings", count) == first
     assert len(found) == 1
     with Database.open(db.path, NOW) as other:  # somebody else's write counts as well
         put(other, "k1")
-    assert db.known("settings", count) == first + 1
+    assert db.cached("settings", count) == first + 1
     put(db, "k2")
-    assert db.known("settings", count) == first + 2
+    assert db.cached("settings", count) == first + 2
     assert len(found) == 3
 
 
@@ -283,13 +283,13 @@ def test_what_is_found_out_within_a_write_that_fails_is_not_kept(db: Database) -
 
     def work(tx: apsw.Connection) -> None:
         tx.execute("INSERT INTO config (key, value) VALUES ('tried', 'x')")
-        assert db.known("settings", count) == before + 1
+        assert db.cached("settings", count) == before + 1
         raise KeyError
 
-    before = db.known("settings", count)
+    before = db.cached("settings", count)
     with pytest.raises(KeyError):
         db.write(work)
-    assert db.known("settings", count) == before
+    assert db.cached("settings", count) == before
 
 
 def test_one_takes_the_first_row_and_lets_go_of_the_rest(db: Database) -> None:

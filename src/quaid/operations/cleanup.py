@@ -224,7 +224,7 @@ def merge(
 
     if yes and not dry_run:
         return brain.db.write(work)
-    planned = brain.db.try_out(work)
+    planned = brain.db.dry_run(work)
     return planned._replace(done=False, version=planned.version - 1, ask=not dry_run)
 
 

@@ -263,7 +263,7 @@ def collection_remove(
         return CollectionRemoveRecord(name, root, removed, kept)
 
     if dry_run or not (yes or keep_pages):
-        would = brain.db.try_out(work)
+        would = brain.db.dry_run(work)
         if dry_run or would.removed or would.kept:
             return would._replace(done=False, ask=not dry_run)
     removed = brain.db.write(work)

@@ -180,7 +180,7 @@ def run_checks(db: "Database", names: tuple[str, ...]) -> list[Violation]:
 
     # FTS5's integrity check is an INSERT statement, which needs a writable connection.
     if db.writable:
-        db.try_out(look)
+        db.dry_run(look)
     else:
         copy = apsw.Connection(":memory:")
         with db.lock.turn, copy.backup("main", db.connection, "main") as backup:

@@ -126,7 +126,7 @@ class _UncutPages(NamedTuple):
 def uncut_pages(db: "Database") -> list[int]:
     """Return pages with text but without chunks, most recently changed first."""
     # Called for every search. Checking every page is slow in a large memory, so it is done once and then updated.
-    return db.known("uncut pages", lambda: _find_uncut(db), lambda seen: _update_uncut(db, seen)).pages
+    return db.cached("uncut pages", lambda: _find_uncut(db), lambda seen: _update_uncut(db, seen)).pages
 
 
 def _find_uncut(db: "Database", above: int = 0, among: str = "[]") -> _UncutPages:

@@ -274,7 +274,7 @@ def pending_chunks(db: "Database", model: "EmbeddingModel") -> list[int] | None:
 
 
 def _cached_coverage(db: "Database", model: "EmbeddingModel") -> VectorCoverage:
-    return db.known(
+    return db.cached(
         f"vectors made by {model.name}",
         lambda: _measure_coverage(db, model),
         lambda seen: _update_coverage(db, model, seen),

@@ -94,7 +94,7 @@ class Worker(Brain):
         fresh = self._db is None
         db = super().db
         if fresh:
-            db.keep_small(CACHE_KIB)
+            db.limit_cache(CACHE_KIB)
         return db
 
 
@@ -319,7 +319,7 @@ class MaintenanceThread:
         while not self._ending.is_set():
             try:
                 with Brain(self._settings, unwanted=self._ending.is_set) as brain:
-                    brain.db.keep_small(CACHE_KIB // 4)
+                    brain.db.limit_cache(CACHE_KIB // 4)
                     self._look(brain)
             except QuaidError:  # the memory does not exist yet, is locked, or was moved
                 self._ending.wait(RETRY_SECONDS)

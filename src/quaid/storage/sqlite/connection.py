@@ -410,7 +410,7 @@ class Database:
         self._open = True
         self._seen = file_stamp(path)
         self._undo: list[Callable[[], None]] = []
-        self._known: dict[str, tuple[int, Any]] = {}
+        self._cache: dict[str, tuple[int, Any]] = {}
 
     @classmethod
     def create(cls, path: str, now: str, memory_id: str = "") -> Self:
@@ -510,30 +510,30 @@ class Database:
         """
         return _ReadTransaction(self)
 
-    def known(self, what: str, find: Callable[[], T], again: Callable[[T], T] | None = None) -> T:
-        """Return the cached value for the key `what`; call `find` if it is missing or the database has changed since.
+    def cached(self, key: str, compute: Callable[[], T], update: Callable[[T], T] | None = None) -> T:
+        """Return the cached value of `key`; call `compute` if it is missing or the database has changed since.
 
-        `again`, if given, updates a stale value where that is cheaper than `find`. Within a write the value is always
-        computed and not cached, because the write may be rolled back.
+        `update`, if given, updates a stale value where that is cheaper than `compute`. Within a write the value is
+        always computed and not cached, because the write may be rolled back.
         """
         with self.lock.turn:
             if self.connection.txn_state() == apsw.SQLITE_TXN_WRITE:
-                return find()
+                return compute()
         with self.reading():
             # data_version is only current after a read has taken the snapshot
             self.one("SELECT 1 FROM config")
             version = self.connection.data_version()
-            seen, found = self._known.get(what, (None, None))
+            seen, value = self._cache.get(key, (None, None))
             if seen != version:
-                found = find() if seen is None or again is None else again(found)  # type: ignore[arg-type]
-                self._known[what] = version, found
-            return found  # type: ignore[return-value]
+                value = compute() if seen is None or update is None else update(value)  # type: ignore[arg-type]
+                self._cache[key] = version, value
+            return value  # type: ignore[return-value]
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` in a transaction and commit it. All writes go through here; calls cannot be nested."""
         return self._transaction(work, "COMMIT")
 
-    def try_out(self, work: Callable[[apsw.Connection], T]) -> T:
+    def dry_run(self, work: Callable[[apsw.Connection], T]) -> T:
         """Run `work` in a transaction and roll it back."""
         return self._transaction(work, "ROLLBACK")
 
@@ -596,13 +596,13 @@ class Database:
             self.connection.close()
             self.connection = connect(self.path, False)
             self._seen = now
-            self._known.clear()  # the new connection counts data_version from the start
+            self._cache.clear()  # the new connection counts data_version from the start
 
-    def give_up_when(self, unwanted: Callable[[], bool]) -> None:
+    def set_cancel_check(self, unwanted: Callable[[], bool]) -> None:
         """Call `unwanted` regularly while statements run; interrupt the statement when it returns True."""
         self.connection.set_progress_handler(unwanted, CANCEL_CHECK_STEPS)
 
-    def keep_small(self, kib: int) -> None:
+    def limit_cache(self, kib: int) -> None:
         """Limit the page cache to `kib` KiB, for a process with many connections."""
         self.connection.pragma("cache_size", -kib)
 
