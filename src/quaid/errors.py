@@ -621,10 +621,3 @@ class ServiceMissing(QuaidError):
     """The service is not installed: there is no {path}. `quaid daemon install` sets it up."""
 
     code, exit_status, http_status, rpc_code = "service_missing", 2, 404, -32001
-
-
-class Unanswered(QuaidError):
-    """The resident process that was given `quaid {command}` ended before it answered: whether it was done is not \
-known. Look first; doing it again may do it twice. QUAID_HANDOVER=off has every command do its own work."""
-
-    code, exit_status, http_status, rpc_code = "unanswered", 5, 503, -32011

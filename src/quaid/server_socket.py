@@ -1,26 +1,29 @@
-"""The Unix socket on which a running server accepts commands: its path, its messages, and how to connect.
+"""The Unix socket on which a running server answers commands that only read, and the client side of it.
 
-Imports only the standard library, because a command looks for a server before it loads anything else.
+A command sends one line of JSON: its words, working directory and environment. The server answers with an empty line
+as soon as it accepts the command, then with JSON: exit status and output. If it closes the connection instead, the
+command runs locally; nothing is lost, because only reads are sent twice. Imports only the standard library, because a
+command looks for a server before it loads anything else.
 """
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import quaid
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from socket import socket
 
 SOCKET_FOLDER = "run"
 MAX_SOCKET_PATH = 100  # bytes; systems allow 104 to 108
 MAX_MESSAGE_BYTES = 24 * 1024 * 1024
-MAX_INPUT_BYTES = 4 * 1024 * 1024 + 1  # of standard input: one more than the maximum size of a text
 
-REQUEST, INPUT, PROCEED = b"Q", b"T", b"G"
-"""Messages from a command: the request, its standard input, and the confirmation that it is still waiting."""
-
-NOT_HERE, WANTS_INPUT, READS, WRITES, DONE = b"N", b"I", b"r", b"w", b"D"
-"""Messages from a server: refused and nothing done; send standard input; ready to read; ready to write; done."""
+ACCEPT_TIMEOUT, READ_TIMEOUT = 1.0, 60.0
+"""Seconds for the server to accept a command and to answer it. The first is short, so that a suspended server process
+does not block the client.
+"""
 
 SHARED_VARIABLES = ("HOME", "TZ")
 """Variables, besides those with the prefix QUAID_, that must be equal in the command and the server."""
@@ -33,50 +36,44 @@ def is_handover_off(environ: "Mapping[str, str]") -> bool:
     return environ.get("QUAID_HANDOVER", "").lower() in ("off", "0", "no", "false")
 
 
-def socket_folder(home: str) -> str:
-    return os.path.join(home, SOCKET_FOLDER)
-
-
-def socket_name(db_path: str) -> str:
-    """Return the socket name for a database, built from device and inode so that it does not depend on the path."""
+def socket_path(home: str, db_path: str) -> str:
+    """Return the socket path for a database, named by device and inode so that it does not depend on the path."""
     found = os.stat(db_path)
-    return f"{found.st_dev:x}-{found.st_ino:x}"
-
-
-def is_listening(home: str, db_path: str) -> bool:
-    """Return True if a server is listening for this database."""
-    there = connect(home, db_path)
-    if there is None:
-        return False
-    there.close()
-    return True
+    return os.path.join(home, SOCKET_FOLDER, f"{found.st_dev:x}-{found.st_ino:x}")
 
 
 def connect(home: str, db_path: str) -> "socket | None":
     """Connect to the server of a database. Return None if there is none or another user runs it."""
     try:
-        name = socket_name(db_path)
-        path = os.path.join(socket_folder(home), name)
+        path = socket_path(home, db_path)
         if not os.path.exists(path) or os.stat(path).st_uid != os.getuid():
             return None
         import _socket  # importing socket takes six milliseconds more
 
-        there: socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)  # type: ignore[assignment]
+        connection: socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)  # type: ignore[assignment]
         try:
-            use_socket_path(path, there.connect)
-            if peer_uid(there) == os.getuid():
-                return there
+            use_socket_path(path, connection.connect)
+            if is_same_user(connection):
+                return connection
         except OSError:
             pass
-        there.close()
+        connection.close()
     except (OSError, ImportError, AttributeError):
         pass  # no database, no socket, or no support for Unix sockets
     return None
 
 
-def use_socket_path(path: str, use: "object") -> None:
+def is_listening(home: str, db_path: str) -> bool:
+    """Return True if a server is listening for this database."""
+    connection = connect(home, db_path)
+    if connection is None:
+        return False
+    connection.close()
+    return True
+
+
+def use_socket_path(path: str, use: "Callable[[str], object]") -> None:
     """Call `use` with a socket path, shortened through a handle of its folder if it exceeds the system's limit."""
-    assert callable(use)
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
         use(path)
         return
@@ -88,48 +85,17 @@ def use_socket_path(path: str, use: "object") -> None:
         os.close(handle)
 
 
-def peer_uid(there: "socket") -> int | None:
-    """Return the user id of the peer, or None if the system does not provide it."""
+def is_same_user(connection: "socket") -> bool:
+    """Return True if the peer of a Unix socket runs as the same user. False if the system does not tell."""
     import _socket
 
     if hasattr(_socket, "SO_PEERCRED"):
-        told = there.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)  # process, user, group
+        peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)  # process, user, group
     elif sys.platform == "darwin":
-        told = there.getsockopt(0, 1, 76)  # LOCAL_PEERCRED: version, user, groups
+        peer = connection.getsockopt(0, 1, 76)  # LOCAL_PEERCRED: version, user, groups
     else:
-        return None
-    return int.from_bytes(told[4:8], sys.byteorder)
-
-
-# Messages
-
-
-def encode_message(letter: bytes, *parts: bytes) -> bytes:
-    """Encode a message of several parts."""
-    body = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
-    return letter + len(body).to_bytes(4, "big") + body
-
-
-def decode_parts(body: bytes) -> list[bytes]:
-    """Decode the parts of a message. Raise ValueError if a part is truncated."""
-    parts = []
-    at = 0
-    while at < len(body):
-        end = at + 4 + int.from_bytes(body[at : at + 4], "big")
-        if end > len(body):
-            raise ValueError("a part is cut off")
-        parts.append(body[at + 4 : end])
-        at = end
-    return parts
-
-
-def join_words(words: "list[str]") -> bytes:
-    """Encode words, separated by NUL, which no argument or environment variable can contain."""
-    return b"".join(os.fsencode(word) + b"\0" for word in words)
-
-
-def split_words(part: bytes) -> list[str]:
-    return [os.fsdecode(word) for word in part.split(b"\0")[:-1]]
+        return False
+    return int.from_bytes(peer[4:8], sys.byteorder) == os.getuid()
 
 
 def shared_environment(environ: "Mapping[str, str]") -> dict[str, str]:
@@ -139,3 +105,66 @@ def shared_environment(environ: "Mapping[str, str]") -> dict[str, str]:
         for name, value in environ.items()
         if name in SHARED_VARIABLES or (name.startswith("QUAID_") and name not in IGNORED_VARIABLES)
     }
+
+
+def request_of(words: list[str]) -> dict[str, Any]:
+    """Return the request that describes a command of this process."""
+    return {
+        "version": quaid.__version__,
+        "package": os.path.dirname(os.path.abspath(quaid.__file__)),
+        "cwd": os.getcwd(),
+        "terminals": [stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)],
+        "words": words,
+        "environ": dict(os.environ),
+    }
+
+
+def delegate(words: list[str]) -> int | None:
+    """Run a command on a running server, print its output and return its status. Return None if it has to run
+    locally: no server answers, or the server has other settings or refuses the command.
+    """
+    if not words or is_handover_off(os.environ):
+        return None
+    home = os.path.join(os.environ.get("HOME") or os.path.expanduser("~"), ".quaid")
+    db_path = _probable_db_path(words, home)
+    connection = connect(home, db_path) if db_path else None
+    if connection is None:
+        return None
+    import json
+
+    try:
+        connection.settimeout(ACCEPT_TIMEOUT)
+        connection.sendall(json.dumps(request_of(words)).encode() + b"\n")
+        reply = connection.recv(1)
+        connection.settimeout(READ_TIMEOUT)
+        while len(reply) <= MAX_MESSAGE_BYTES and (more := connection.recv(1024 * 1024)):
+            reply += more
+        status, *texts = json.loads(reply)
+        before, out, after = [str(text) for text in texts]
+        status = int(status)
+    except (OSError, ValueError, TypeError):
+        return None
+    finally:
+        connection.close()
+    for stream, text in ((sys.stderr, before), (sys.stdout, out), (sys.stderr, after)):
+        stream.write(text)
+        stream.flush()
+    return status
+
+
+def _probable_db_path(words: list[str], home: str) -> str:
+    """Return the probable path of the memory, or "" if unknown. The server resolves it exactly and refuses a
+    mismatch.
+    """
+    options = {"--db": os.environ.get("QUAID_DB", ""), "--config": os.environ.get("QUAID_CONFIG", "")}
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        name, equals, value = word.partition("=")
+        if word == "--":
+            break
+        if name in options:
+            options[name] = value if equals else following
+    if options["--db"]:
+        return os.path.expanduser(options["--db"])
+    if options["--config"]:
+        return ""  # the config file may set the path, but reading it costs more than delegating saves
+    return "memory.db" if os.path.exists("memory.db") else os.path.join(home, "memory.db")

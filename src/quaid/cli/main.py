@@ -10,8 +10,9 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from quaid import server_socket
 from quaid.app import Brain
-from quaid.cli import client, output, parser
+from quaid.cli import output, parser
 from quaid.cli.output import format_error
 from quaid.errors import Defect, FileTrouble, QuaidError
 from quaid.operations import dispatch, index
@@ -143,7 +144,7 @@ def _print_overview() -> bool:
 def _dispatch(words: list[str]) -> int:
     if words in ([], ["--help"], ["-h"], ["help"]) and _print_overview():
         return 0
-    status = client.delegate(words)
+    status = server_socket.delegate(words)
     if status is not None:
         return status
 

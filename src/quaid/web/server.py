@@ -2,20 +2,21 @@
 
 The server listens on the loopback address by default, and beyond this machine only with TLS. It writes no
 request log: a URL may contain a question, and a login link contains a code. A delegated command is refused
-unless it would use the same memory, settings and version as this process; see quaid.cli.client for the client
-side.
+unless it only reads and would use the same memory, settings and version as this process; see
+quaid.server_socket for the client side.
 """
 
 import asyncio
 import contextlib
 import errno
+import json
 import os
 import signal
 import socket
 import stat
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,21 +32,17 @@ from quaid.cli.output import print_notice
 from quaid.config import Settings
 from quaid.errors import (
     Cancelled,
-    Defect,
     FileTrouble,
     InvalidArgument,
-    NeedsYes,
     OpenToOthers,
     PortTaken,
     QuaidError,
     ServedAlready,
 )
 from quaid.operations import dispatch, index, service
-from quaid.operations.registry import Operation
-from quaid.server_socket import DONE, INPUT, NOT_HERE, PROCEED, READS, REQUEST, WANTS_INPUT, WRITES
 from quaid.web import app as web_app, workers
 from quaid.web.auth import MAX_HEAD, ServerAddress
-from quaid.web.workers import WorkerPool, operation_key, queue_name
+from quaid.web.workers import WorkerPool, queue_name
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -53,45 +50,9 @@ if TYPE_CHECKING:
 MAX_COMMANDS = 32
 REQUEST_TIMEOUT = 5.0
 
-NEVER_DELEGATED = frozenset({"kb.kb_remember", "ingest.ingest", "facts.check"})
-"""Operations that start child processes or take minutes; the calling process runs them itself."""
-
-
-class CommandRefused(Exception):
-    """This server does not run the command; the client has to run it itself."""
-
-
-class CommandNeedsInput(Exception):
-    """The command reads standard input, which the client has not sent yet."""
-
-
-class DelegatedCommand(NamedTuple):
-    """A command received from a client."""
-
-    line: parser.CommandLine
-    settings: Settings
-    terminals: tuple[bool, bool, bool]  # whether standard input, output and error are terminals
-
-
-class PreparedCommand(NamedTuple):
-    """A parsed command with its operation and arguments, ready to run."""
-
-    asked: DelegatedCommand
-    operation: Operation
-    given: dict[str, Any]
-
-
-class CommandOutput(NamedTuple):
-    """The exit status and output of a command."""
-
-    status: int
-    before: str  # written to standard error before the output
-    out: str
-    after: str  # written to standard error after the output
-
 
 def accept_commands(app: "Starlette", settings: Settings) -> None:
-    """Accept delegated commands while the app runs. A read-only server does not: it would refuse half of them."""
+    """Accept delegated commands while the app runs, except on a read-only server, whose settings differ."""
     if (
         app.state.readonly
         or server_socket.is_handover_off(settings.environ)
@@ -110,220 +71,135 @@ def accept_commands(app: "Starlette", settings: Settings) -> None:
 
 @contextlib.asynccontextmanager
 async def listen_for_commands(settings: Settings, crew: WorkerPool) -> AsyncIterator[None]:
-    """Serve delegated commands. If the socket cannot be created, serve none: clients then run commands themselves."""
+    """Answer delegated commands. If the socket cannot be created, answer none: commands then run locally."""
     try:
-        found = _bind_socket(settings)
+        listener, path, inode = _bind_socket(settings)
     except OSError:
         yield
         return
-    path, ours = found.path, found.inode
-    desk = CommandServer(settings, crew)
-    server = await asyncio.start_unix_server(desk.talk, sock=found.socket)
+    database = os.stat(settings.db_path)
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        try:
+            if server_socket.is_same_user(writer.get_extra_info("socket")) and len(tasks) <= MAX_COMMANDS:
+                line = await asyncio.wait_for(reader.readline(), REQUEST_TIMEOUT)
+                queue, work = _command_work(json.loads(line), settings, database)
+                writer.write(b"\n")  # accepted: the client now waits longer
+                reply = await _unless_gone(reader, crew.run(queue, work))
+                writer.write(json.dumps(reply).encode())
+                await writer.drain()
+        except (Exception, asyncio.CancelledError):  # noqa: S110 (the client runs the command itself, or has gone)
+            pass
+        finally:
+            tasks.discard(task)
+            writer.close()
+
+    server = await asyncio.start_unix_server(answer, sock=listener, limit=server_socket.MAX_MESSAGE_BYTES)
     try:
         yield
     finally:
         with contextlib.suppress(OSError):
-            if os.stat(path).st_ino == ours:  # otherwise another server has replaced the socket
+            if os.stat(path).st_ino == inode:  # otherwise another server has replaced the socket
                 os.unlink(path)
         server.close()
-        desk.stop()
+        for task in tasks:
+            task.cancel()
 
 
-class _BoundSocket(NamedTuple):
-    socket: socket.socket
-    path: str
-    inode: int
-
-
-def _bind_socket(settings: Settings) -> _BoundSocket:
-    """Create the socket of this memory. It is bound to a temporary name and renamed once it listens."""
-    folder = server_socket.socket_folder(settings.home)
+def _bind_socket(settings: Settings) -> tuple[socket.socket, str, int]:
+    """Create the socket of this memory and return it with its path and inode. It is bound to a temporary name and
+    renamed once it listens.
+    """
+    path = server_socket.socket_path(settings.home, settings.db_path)
+    folder = os.path.dirname(path)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     about = os.lstat(folder)
     if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid():
         raise PermissionError
     os.chmod(folder, 0o700)
-    path = os.path.join(folder, server_socket.socket_name(settings.db_path))
     new = f"{path}.{os.getpid()}"
-    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(new)
-        server_socket.use_socket_path(new, found.bind)
+        server_socket.use_socket_path(new, listener.bind)
         os.chmod(new, 0o600)
-        found.listen(MAX_COMMANDS)
-        found.setblocking(False)
+        listener.listen(MAX_COMMANDS)
+        listener.setblocking(False)
         inode = os.stat(new).st_ino
         os.replace(new, path)  # atomic; clients connect to the newest server
     except BaseException:
-        found.close()
+        listener.close()
         raise
-    return _BoundSocket(found, path, inode)
+    return listener, path, inode
 
 
-class CommandServer:
-    """Serves delegated commands, one for each connection."""
-
-    def __init__(self, settings: Settings, crew: WorkerPool) -> None:
-        self._settings, self._crew = settings, crew
-        self._at = os.stat(settings.db_path)
-        self._talks: set[asyncio.Task[None]] = set()
-
-    def stop(self) -> None:
-        for each in self._talks:
-            each.cancel()
-
-    async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._talks.add(task)
-        try:
-            if is_same_user(writer.get_extra_info("socket")) and len(self._talks) <= MAX_COMMANDS:
-                await self._talk(reader, writer)
-        except (OSError, EOFError, ValueError, TimeoutError, asyncio.CancelledError):
-            pass  # the client runs the command itself, or has gone
-        finally:
-            self._talks.discard(task)
-            writer.close()
-
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        parts = await asyncio.wait_for(_receive_frame(reader, REQUEST), REQUEST_TIMEOUT)
-        try:
-            asked = self._read(parts)
-            try:
-                ready = _prepare_command(asked, None)
-            except CommandNeedsInput:
-                writer.write(server_socket.encode_message(WANTS_INPUT))
-                (data,) = await _receive_frame(reader, INPUT)
-                ready = _prepare_command(asked, data)
-        except (CommandRefused, QuaidError):  # the client runs it itself and reports any error
-            writer.write(server_socket.encode_message(NOT_HERE))
-            await writer.drain()
-            return
-        writer.write(server_socket.encode_message(READS if ready.operation.scope == "read" else WRITES))
-        await _receive_frame(reader, PROCEED)  # raises if the client has gone, before any work starts
-        said = await self._while_there(
-            reader, self._crew.run(queue_name(ready.operation), _command_work(ready), "")
-        )
-        if said is None:
-            writer.write(server_socket.encode_message(NOT_HERE))
-        else:
-            texts = (each.encode("utf-8", "replace") for each in said[1:])
-            writer.write(server_socket.encode_message(DONE, str(said.status).encode(), *texts))
-        await writer.drain()
-
-    def _read(self, parts: list[bytes]) -> DelegatedCommand:
-        """Parse a request. Raise CommandRefused unless its version, environment, memory and settings equal ours."""
-        version, package, cwd, terminals, words, environ = parts
-        here = os.path.dirname(os.path.abspath(quaid.__file__))
-        if (os.fsdecode(version), os.fsdecode(package)) != (quaid.__version__, here):
-            raise CommandRefused
-        theirs = dict(each.split("=", 1) for each in server_socket.split_words(environ) if "=" in each)
-        if server_socket.shared_environment(theirs) != server_socket.shared_environment(
-            self._settings.environ
-        ):
-            raise CommandRefused
-        line = parser.split_command_line(server_socket.split_words(words))
-        settings = config.read_settings(line.db, theirs, os.fsdecode(cwd), line.config)
-        try:
-            there = os.stat(settings.db_path)
-        except OSError:
-            raise CommandRefused from None
-        if not os.path.samestat(there, self._at):
-            raise CommandRefused
-        if (settings.config_path, settings.given) != (self._settings.config_path, self._settings.given):
-            raise CommandRefused
-        read, out, err = (bool(each) for each in terminals)
-        return DelegatedCommand(line, settings, (read, out, err))
-
-    async def _while_there(self, reader: asyncio.StreamReader, work: Any) -> "CommandOutput | None":
-        """Return the result of `work`; cancel it and raise EOFError if the client disconnects."""
-        job = asyncio.ensure_future(work)
-        gone = asyncio.ensure_future(reader.read(1))
-        try:
-            await asyncio.wait((job, gone), return_when=asyncio.FIRST_COMPLETED)
-            if not job.done():
-                raise EOFError
-            return job.result()  # type: ignore[no-any-return]
-        finally:
-            job.cancel()
-            gone.cancel()
+async def _unless_gone(reader: asyncio.StreamReader, work: Any) -> Any:
+    """Return the result of `work`; cancel it and raise EOFError if the client disconnects."""
+    job, gone = asyncio.ensure_future(work), asyncio.ensure_future(reader.read(1))
+    try:
+        await asyncio.wait((job, gone), return_when=asyncio.FIRST_COMPLETED)
+        if not job.done():
+            raise EOFError
+        return job.result()
+    finally:
+        job.cancel()
+        gone.cancel()
 
 
-def is_same_user(there: Any) -> bool:
-    """Return True if the peer of a Unix socket runs as the same user as this process."""
-    return server_socket.peer_uid(there) == os.getuid()
+def _command_work(
+    request: dict[str, Any], ours: Settings, database: os.stat_result
+) -> tuple[str, Callable[[Brain], tuple[int, str, str, str]]]:
+    """Return the queue for a delegated command, and the function that runs it and returns its status and output.
 
-
-def _prepare_command(asked: DelegatedCommand, data: bytes | None) -> PreparedCommand:
-    """Return the operation of a command and its arguments, or raise CommandRefused or CommandNeedsInput."""
-    line = asked.line
-    if line.wants_help or line.command not in index.COMMANDS:
-        raise CommandRefused
-    operation = dispatch.find_command(line.command)
-    if operation.scope == "owner" or operation_key(operation) in NEVER_DELEGATED:
-        raise CommandRefused
-    if queue_name(operation) == "long" and asked.terminals[2]:
-        raise CommandRefused  # it would show progress on the client's terminal
-
-    def text_of(name: str) -> str:
-        if name != "-" or asked.terminals[0]:
-            raise CommandRefused
-        if data is None:
-            raise CommandNeedsInput
-        return parser.decode_text(name, data)
-
-    return PreparedCommand(asked, operation, parser.operation_arguments(line, operation, text_of))
-
-
-def _command_work(ready: PreparedCommand) -> Any:
-    """Return a function that runs the command on a worker.
-
-    The function returns None if the client has to run the command itself, for example to ask for confirmation
-    at its terminal.
+    Raise ValueError or QuaidError unless the command only reads, and its version, environment, memory and settings
+    equal ours.
     """
-    asked, operation, given = ready
-    line, (read, out, err) = asked.line, asked.terminals
-    before = "".join(f"quaid: {each}\n" for each in asked.settings.warnings)
+    here = {"version": quaid.__version__, "package": os.path.dirname(os.path.abspath(quaid.__file__))}
+    environ = request["environ"]
+    line = parser.split_command_line(request["words"])
+    settings = config.read_settings(line.db, environ, request["cwd"], line.config)
+    if (
+        any(request[name] != value for name, value in here.items())
+        or server_socket.shared_environment(environ) != server_socket.shared_environment(ours.environ)
+        or (settings.config_path, settings.given) != (ours.config_path, ours.given)
+        or not os.path.samestat(os.stat(settings.db_path), database)
+        or line.wants_help
+        or line.command not in index.COMMANDS
+    ):
+        raise ValueError("the command has to run in its own process")
+    _, out_is_terminal, err_is_terminal = request["terminals"]
+    operation = dispatch.find_command(line.command)
+    queue = queue_name(operation)
+    takes_file = any(param.arg.file for param in operation.params)  # of the other process
+    shows_progress = queue == "long" and err_is_terminal
+    if operation.scope != "read" or takes_file or shows_progress:
+        raise ValueError("the command has to run in its own process")
+    arguments = parser.operation_arguments(line, operation)
+    before = "".join(f"quaid: {warning}\n" for warning in settings.warnings)
 
-    def failed(error: QuaidError) -> CommandOutput:
-        return CommandOutput(error.exit_status, before, "", output.format_error(error, line.as_json, err))
-
-    def work(brain: Brain) -> CommandOutput | None:
-        usual, brain.settings = brain.settings, asked.settings
-        told: list[str] = []
-        brain.notice = told.append
+    def work(brain: Brain) -> tuple[int, str, str, str]:
+        usual, brain.settings = brain.settings, settings
+        notices: list[str] = []
+        brain.notice = notices.append
         try:
-            record = dispatch.call(brain, operation, given, "owner")
-            if getattr(record, "if_agreed", {}):
-                obstacle = output.obstacle(read, err, line.as_json)
-                if not obstacle:
-                    return None
-                raise NeedsYes(act=record.act, obstacle=obstacle)
-            text = output.format_record(record, line.as_json, out)
-            aside = output.format_side_notes(given.get("slug"), record, line.as_json, err)
-            notices = "".join(f"quaid: {output.strip_control_characters(each)}.\n" for each in told)
-            return CommandOutput(int(getattr(record, "exit_status", 0)), before + notices, text, aside)
+            record = dispatch.call(brain, operation, arguments, "owner")
         except Cancelled:
             raise
         except QuaidError as error:
-            return failed(error)
-        except Exception as error:
-            if "QUAID_TRACE" in asked.settings.environ and operation.scope == "read":
-                return None  # the client runs it again and shows the traceback
-            return failed(Defect(problem=f"{type(error).__name__}: {error}"))
+            return error.exit_status, before, "", output.format_error(error, line.as_json, err_is_terminal)
         finally:
             brain.settings, brain.notice = usual, None
+        text = output.format_record(record, line.as_json, out_is_terminal)
+        notes = output.format_side_notes(arguments.get("slug"), record, line.as_json, err_is_terminal)
+        told = "".join(f"quaid: {output.strip_control_characters(notice)}.\n" for notice in notices)
+        return int(getattr(record, "exit_status", 0)), before + told, text, notes
 
-    return work
-
-
-async def _receive_frame(reader: asyncio.StreamReader, letter: bytes) -> list[bytes]:
-    head = await reader.readexactly(5)
-    size = int.from_bytes(head[1:], "big")
-    if head[:1] != letter or size > server_socket.MAX_MESSAGE_BYTES:
-        raise ValueError("that is not what was to come")
-    return server_socket.decode_parts(await reader.readexactly(size))
+    return queue, work
 
 
 LOOPBACK = "127.0.0.1"
