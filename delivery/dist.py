@@ -18,6 +18,7 @@ ROOT = os.path.dirname(HERE)
 CARRIED = (
     "quaid/emacs/ai-kb.el",
     "quaid/storage/schema.sql",
+    "quaid/model/secret_rules.toml",
     "quaid/skills/setup/SKILL.md",
     "quaid/cli/demo_memory.txt",
     "quaid/cli/completion_bash.txt",

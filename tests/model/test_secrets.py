@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import string
 import time
 from itertools import pairwise
@@ -9,7 +10,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.model.secrets import SECRET_RULES, decode_data, find_secrets, is_text_data, secret_remedy
+from quaid.model.secrets import CHECKS, decode_data, find_secrets, is_text_data, secret_rules
 
 LETTERS = string.ascii_letters + string.digits
 
@@ -37,13 +38,20 @@ def test_a_finding_says_where_it_is_and_what_to_do() -> None:
     assert "allow-secret" in first.remedy
 
 
-def test_every_rule_has_a_remedy_and_needles_in_their_case() -> None:
-    for rule in SECRET_RULES:
+def test_every_rule_compiles_and_names_a_check_and_needles_in_their_case() -> None:
+    rules = secret_rules()
+    for needle, rule in (*rules.tokens, *rules.anywhere):
+        assert needle in rule.needles
+    for rule in (*(rule for _, rule in (*rules.tokens, *rules.anywhere)), *rules.context, rules.discord):
         assert rule.kind == rule.kind.lower()
-        assert "password manager" in secret_remedy(rule)
-        if rule.folded:
-            assert all(needle == needle.lower() for needle in rule.needles)
-    assert len({rule.kind for rule in SECRET_RULES}) >= 27
+        assert rule.check in CHECKS
+        assert "{" not in re.sub(r"\{\d+(?:,\d*)?\}|[\\[]\{", "", rule.pattern), "a name of [parts] is wrong"
+        assert re.compile(rule.pattern)
+        assert re.compile(rule.lead)
+    for pattern in rules.patterns.values():
+        assert re.compile(pattern)
+    assert all(needle == needle.lower() for rule in rules.context for needle in rule.needles)
+    assert len(rules.kinds) >= 27
 
 
 def test_the_page_on_secrets_names_every_kind() -> None:
@@ -56,7 +64,7 @@ def test_the_page_on_secrets_names_every_kind() -> None:
         if line.startswith("| ")
         for each in line.split("|")[2].split(",")
     }
-    assert {rule.kind for rule in SECRET_RULES} - named == set()
+    assert secret_rules().kinds - named == set()
 
 
 def test_findings_do_not_overlap_and_come_in_order() -> None:

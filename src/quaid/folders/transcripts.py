@@ -398,7 +398,7 @@ class _TranscriptReader:
         if held is None:
             held = self._waiting[client, session] = _PendingConversation()
         if title:
-            held.title = mask(title).text
+            held.title = mask(title)[0]
         held.project = held.project or project
         if turn:
             text, masked = mask(turn.text)

@@ -238,7 +238,7 @@ def mask_urls(text: str) -> str:
     """Return a message with the credentials and query strings of its URLs masked."""
     text = _USERINFO.sub(r"\1://…@", text[:MAX_MESSAGE_LENGTH])
     text = _PASSWORD.sub(r"\1:…@", text)
-    return mask(_QUERY.sub(r"\1?…", text)).text
+    return mask(_QUERY.sub(r"\1?…", text))[0]
 
 
 def write_private_file(path: str, data: bytes) -> None:
