@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-import apsw
-
 from bench.corpora import Ask, Corpus
 from bench.measures import Quality, judge, mean
 from quaid.embedding.registry import Embedder
@@ -16,7 +14,7 @@ from quaid.search import answer as answers
 from quaid.search.answer import RankedQuestion
 from quaid.search.fusion import FUSION_STRATEGIES, fuse
 from quaid.storage import chunks, collections, embedding_queue, page_edits, pages, vector_index, vectors
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import Database, Transaction
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NOW = "2026-04-25T12:00:00Z"
@@ -67,7 +65,7 @@ def fill(db: Database, embedder: Embedder) -> None:
 
 
 def save(db: Database, batch: Sequence[Page], at: int) -> None:
-    def work(tx: apsw.Connection) -> None:
+    def work(tx: Transaction) -> None:
         for number, page in enumerate(batch, at):
             page_edits.save(tx, page, uuid=f"uuid-{number}", now=NOW, expected_version=0)
 

@@ -13,7 +13,6 @@ import shutil
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import apsw
 import numpy as np
 
 from bench.scale import NOTEBOOK_FILES, folder_of
@@ -21,7 +20,7 @@ from bench.search import TYPES, vocabulary
 from bench.standin import MODEL, WIDTH
 from quaid.model.names import fold_name, names_of
 from quaid.storage import chunks, vectors
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import Database, Transaction
 
 NOW = "2026-04-25T12:00:00Z"
 
@@ -214,7 +213,7 @@ class World:
         batch.words.append((chunk_id, title, heading, body))
 
 
-def _write(tx: apsw.Connection, batch: Batch) -> None:
+def _write(tx: Transaction, batch: Batch) -> None:
     tx.executemany(
         "INSERT INTO pages (id, slug, uuid, type, title, summary, wing, room, created_at, updated_at,"
         " truth_updated_at, timeline_updated_at, frontmatter, compiled_truth, timeline)"

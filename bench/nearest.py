@@ -14,12 +14,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import apsw
 import numpy as np
 
 from bench.table import show, verdict
 from quaid.storage import vectors
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import Database, Transaction
 from quaid.storage.text_index import SearchFilters
 from quaid.storage.vector_index import ChunkIndex
 
@@ -117,7 +116,7 @@ def build(path: str, many: Array) -> None:
             db.write(lambda tx, start=start: add(tx, start, many[start : start + BATCH]))  # type: ignore[misc]
 
 
-def add(tx: apsw.Connection, start: int, rows: Array) -> None:
+def add(tx: Transaction, start: int, rows: Array) -> None:
     numbers = range(start, start + len(rows))
     tx.executemany(
         "INSERT INTO pages (slug, uuid, type, title, wing, created_at, updated_at, truth_updated_at,"
@@ -190,7 +189,7 @@ def high(values: list[float]) -> float:
 COLD = """
 import sys, time
 import numpy as np
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import Database, Transaction
 from quaid.storage.vector_index import ChunkIndex
 started = time.process_time()
 query = np.frombuffer(bytes.fromhex(sys.argv[2]), "<f4")

@@ -19,7 +19,7 @@ from quaid.search.plan import plan_query
 from quaid.search.text import search_pages
 from quaid.storage import migrations, page_edits
 from quaid.storage.pages import page_heads
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import Database, Transaction
 from quaid.storage.text_index import SPACED, SearchFilters, match
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -113,7 +113,7 @@ def build_cpu(memory: str, bare: str, texts: list[Page]) -> tuple[float, float]:
 
 
 def save(db: Database, batch: list[tuple[int, Page]]) -> None:
-    def work(tx: apsw.Connection) -> None:
+    def work(tx: Transaction) -> None:
         for number, page in batch:
             page_edits.save(tx, page, uuid=f"uuid-{number}", now=NOW, expected_version=0, cut=False)
 

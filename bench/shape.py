@@ -65,6 +65,11 @@ def main() -> None:
         ("modules named by a verb in -ing", sum(_is_verb(path.stem) for path in trees), 0),
         ("own imports inside functions", sum(_inner_imports(tree) for tree in trees.values()), 60),
     ]
+    door = _storage_calls(trees, names)
+    figures += [
+        ("storage functions called from outside", len(door), 150),
+        ("modules that call them", len(set().union(*door.values())), 45),
+    ]
     rows = [(name, f"{value:,}", verdict(value, limit)) for name, value, limit in figures]
     for (command, _, limit), count in zip(COMMANDS, _entered(), strict=True):
         rows.append((f"modules entered by {' '.join(command[:2])}", str(count), verdict(count, limit)))
@@ -108,6 +113,40 @@ def _imported(tree: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _storage_calls(trees: dict[Path, ast.Module], names: dict[Path, str]) -> dict[tuple[str, str], set[str]]:
+    """Return the functions of storage that take a database or a transaction, with the outside modules using them."""
+    functions = {
+        (names[path], node.name)
+        for path, tree in trees.items()
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.args.args and node.args.args[0].arg in ("db", "tx")
+    }
+    found: dict[tuple[str, str], set[str]] = collections.defaultdict(set)
+    for path, tree in trees.items():
+        if names[path].startswith("quaid.storage"):
+            continue
+        nodes = list(ast.walk(tree))
+        imported = {
+            alias.asname or alias.name: (node.module, alias.name)
+            for node in nodes
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("quaid.storage")
+            for alias in node.names
+        }
+        for node in nodes:
+            used = None
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id in imported
+            ):
+                used = ".".join(imported[node.value.id]), node.attr
+            elif isinstance(node, ast.Name):
+                used = imported.get(node.id)
+            if used in functions:
+                found[used].add(names[path])
+    return found
 
 
 def _inner_imports(tree: ast.Module) -> int:

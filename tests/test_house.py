@@ -65,6 +65,27 @@ def imported(tree: ast.Module) -> Iterator[str]:
                 yield from (f"quaid.{alias.name}" for alias in node.names)
 
 
+SQL = re.compile(r"^\s*(SELECT|INSERT|UPDATE|DELETE|CREATE TABLE|PRAGMA|WITH RECURSIVE|BEGIN|COMMIT)\b ")
+
+
+def test_only_storage_speaks_sql() -> None:
+    """No statement and no type of the SQLite library is used outside storage; transactions are only handed on."""
+    wrong = []
+    for room, path, tree in modules():
+        if room == "storage":
+            continue
+        wrong += [path for name in imported(tree) if name.split(".")[0] in ("apsw", "sqlite3")]
+        for node in ast.walk(tree):
+            statement = (
+                isinstance(node, ast.Constant) and isinstance(node.value, str) and SQL.match(node.value)
+            )
+            used = isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("tx", "self.tx", "_tx")
+            raw = isinstance(node, ast.Attribute) and ast.unparse(node).endswith("db.connection")
+            if statement or used or raw:
+                wrong.append(f"{path}:{getattr(node, 'lineno', 0)}")
+    assert not wrong
+
+
 def test_imports_go_only_to_the_right() -> None:
     wrong = []
     for room, path, tree in modules():

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 from tests.faults.here import FOLDER, files, open_brain, run
 from tests.faults.ledger import Cases
@@ -17,6 +16,7 @@ from quaid.folders.indexer import digest
 from quaid.folders.scanner import LARGEST_FILE, Folder
 from quaid.folders.sync import SyncReport, sync_collection
 from quaid.storage import collections
+from quaid.storage.sqlite.connection import Transaction
 
 pytestmark = [pytest.mark.promise("never overwrite unread text"), pytest.mark.usefixtures("one_case")]
 
@@ -138,7 +138,7 @@ def test_a_database_that_is_full_at_any_moment_leaves_file_and_page_as_they_were
 
 
 def test_a_file_that_somebody_changed_after_us_is_not_changed_back(brain: Brain, root: Path) -> None:
-    def work(tx: apsw.Connection) -> None:
+    def work(tx: Transaction) -> None:
         from quaid.folders import page_writer
         from quaid.operations import pages as editing
         from quaid.storage import pages

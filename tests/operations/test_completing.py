@@ -15,6 +15,7 @@ from quaid.errors import MissingDatabase
 from quaid.operations import dispatch, search
 from quaid.storage import SCHEMA_VERSION
 from quaid.storage.sqlite import connection as opening
+from quaid.storage.sqlite.connection import Transaction
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:
@@ -132,7 +133,7 @@ def test_a_memory_of_another_schema_is_left_alone(brain: Brain, filled: Settings
 
 
 def test_a_tab_does_not_wait_for_who_writes(brain: Brain, filled: Settings) -> None:
-    def work(tx: apsw.Connection) -> float:
+    def work(tx: Transaction) -> float:
         tx.execute("UPDATE pages SET title = 'Two'")
         begun = time.monotonic()
         assert "people/alice" in search.complete_names(filled, "slugs", "people/")

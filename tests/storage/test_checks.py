@@ -10,7 +10,7 @@ import pytest
 
 from quaid.model.page import build_page
 from quaid.storage import checks, page_edits, vectors
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import Database, Transaction
 
 NOW = "2026-04-25T12:00:00Z"
 
@@ -19,7 +19,7 @@ NOW = "2026-04-25T12:00:00Z"
 def full(db: Database) -> Database:
     """A memory with a little of everything, and nothing wrong."""
 
-    def work(tx: apsw.Connection) -> None:
+    def work(tx: Transaction) -> None:
         for slug, truth in (("a", "engine"), ("b", "東京の図書館"), ("c", "")):
             page = build_page(slug, {"tags": ["t", slug]}, truth, "- **2020-01-01** | s — One.\n")
             page_edits.save(tx, page, uuid=slug, now=NOW, expected_version=0)
@@ -29,7 +29,7 @@ def full(db: Database) -> Database:
     return db
 
 
-def link(tx: apsw.Connection, since: str | None, until: str | None, **other: Any) -> None:
+def link(tx: Transaction, since: str | None, until: str | None, **other: Any) -> None:
     tx.execute(
         "INSERT INTO links (from_page_id, to_page_id, relationship, valid_from, valid_until, created_at)"
         " VALUES (?, ?, ?, ?, ?, '')",
@@ -37,7 +37,7 @@ def link(tx: apsw.Connection, since: str | None, until: str | None, **other: Any
     )
 
 
-def claim(tx: apsw.Connection, value: str, until: str | None = None, supersedes: int | None = None) -> None:
+def claim(tx: Transaction, value: str, until: str | None = None, supersedes: int | None = None) -> None:
     tx.execute(
         "INSERT INTO assertions (page_id, subject, subject_key, predicate, object, valid_until, supersedes_id,"
         " created_at)"
@@ -46,7 +46,7 @@ def claim(tx: apsw.Connection, value: str, until: str | None = None, supersedes:
     )
 
 
-def without_rules(db: Database, work: Callable[[apsw.Connection], object]) -> None:
+def without_rules(db: Database, work: Callable[[Transaction], object]) -> None:
     """Do what the tables forbid, as damage or another program would."""
     db.connection.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 0)
     db.connection.pragma("ignore_check_constraints", 1)
@@ -166,7 +166,7 @@ def test_circles_are_named_by_their_smallest_member(older: dict[int, int], circl
 # Embeddings
 
 
-def model(tx: apsw.Connection, name: str, active: int) -> None:
+def model(tx: Transaction, name: str, active: int) -> None:
     vectors.register_model(tx, name, 4, "")
     tx.execute("UPDATE embedding_models SET active = ? WHERE name = ?", (active, name))
 
@@ -239,7 +239,7 @@ def test_a_missing_or_extra_row_of_words_is_found(full: Database, damage: str) -
 
 
 def test_old_words_are_found(full: Database) -> None:
-    def work(tx: apsw.Connection) -> None:
+    def work(tx: Transaction) -> None:
         (trigger,) = tx.execute("SELECT sql FROM sqlite_schema WHERE name = 'pages_au'").fetchall()[0]
         tx.execute("DROP TRIGGER pages_au")
         tx.execute("UPDATE pages SET compiled_truth = 'motor' WHERE id = 1")
@@ -318,7 +318,7 @@ def test_links_that_are_not_those_of_the_text_are_found(full: Database) -> None:
 
 
 def test_a_link_that_leads_elsewhere_than_its_text_says_is_found(full: Database) -> None:
-    def work(tx: apsw.Connection) -> None:
+    def work(tx: Transaction) -> None:
         for slug, text in (("x/linking", "To [[x/target]]."), ("x/target", ""), ("x/other", "")):
             page = build_page(slug, {}, text, "")
             page_edits.save(tx, page, uuid=slug, now=NOW, expected_version=0)

@@ -1,12 +1,11 @@
 """Chunks as rows: they follow their page, keep their ids, and are found by words."""
 
-import apsw
 import pytest
 
 from quaid.model.page import build_page
 from quaid.storage import checks, chunks, collections, page_edits
 from quaid.storage.checks import recut_pages
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import Database, Transaction
 from quaid.storage.text_index import SearchFilters
 
 NOW = "2026-04-25T12:00:00Z"
@@ -154,7 +153,7 @@ def test_another_strategy_cuts_every_page_anew(db: Database) -> None:
     page_id = save(db, "a", "one\n\ntwo\n\n## B\n\nthree")
     kept = ids(db, page_id)[1]
 
-    def work(tx: apsw.Connection) -> None:
+    def work(tx: Transaction) -> None:
         collections.set_setting(tx, "chunk_strategy", "paragraph")
         recut_pages(tx)
 

@@ -23,7 +23,7 @@ from quaid.errors import (
     ReadOnly,
 )
 from quaid.storage import SCHEMA_VERSION
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import Database, Transaction
 
 NOW = "2026-04-25T12:00:00Z"
 ADD = "INSERT INTO config (key, value) VALUES (?, ?)"
@@ -203,7 +203,7 @@ def test_write_returns_what_the_work_returns(db: Database) -> None:
 
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt])
 def test_work_that_fails_leaves_nothing(db: Database, failure: type[BaseException]) -> None:
-    def work(tx: apsw.Connection) -> None:
+    def work(tx: Transaction) -> None:
         tx.execute(ADD, ("a", "b"))
         raise failure
 
@@ -219,7 +219,7 @@ def test_a_write_is_sure_of_its_turn_before_it_reads(db: Database) -> None:
 
 
 def test_what_is_tried_out_leaves_nothing(db: Database) -> None:
-    def work(tx: apsw.Connection) -> bool:
+    def work(tx: Transaction) -> bool:
         tx.execute(ADD, ("a", "b"))
         return has(db, "a")
 
@@ -251,7 +251,7 @@ def test_a_reading_sees_one_state(db: Database) -> None:
 
 
 def test_a_reading_within_a_write_sees_what_it_did(db: Database) -> None:
-    def work(tx: apsw.Connection) -> bool:
+    def work(tx: Transaction) -> bool:
         tx.execute(ADD, ("a", "b"))
         with db.reading():
             return has(db, "a")
@@ -281,7 +281,7 @@ def test_what_is_found_out_within_a_write_that_fails_is_not_kept(db: Database) -
     def count() -> int:
         return len(db.rows("SELECT 1 FROM config"))
 
-    def work(tx: apsw.Connection) -> None:
+    def work(tx: Transaction) -> None:
         tx.execute("INSERT INTO config (key, value) VALUES ('tried', 'x')")
         assert db.cached("settings", count) == before + 1
         raise KeyError
@@ -377,7 +377,7 @@ def test_a_process_that_forgets_to_close_loses_nothing(db: Database, output: Cal
     output(
         """
         import os, sys
-        from quaid.storage.sqlite.connection import Database
+        from quaid.storage.sqlite.connection import Database, Transaction
         db = Database.open(sys.argv[1], "now")
         db.write(lambda tx: tx.execute("INSERT INTO config VALUES ('a', 'b')"))
         os._exit(0)
@@ -415,7 +415,7 @@ def test_a_copy_with_a_rollback_journal_gets_a_log_when_it_is_opened(tmp_path: P
 UNPRIVILEGED = """
     import os, sys
     from quaid.errors import QuaidError
-    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.sqlite.connection import Database, Transaction
     from quaid.storage import briefing, checks
     os.chdir("/")
     if os.getuid() == 0:

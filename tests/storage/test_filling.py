@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-import apsw
 import pytest
 
 from quaid.model.page import build_page
 from quaid.storage import embedding_queue, page_edits, vectors
 from quaid.storage.embedding_queue import chunk_coverage
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import Database, Transaction
 
 NOW = "2026-04-25T12:00:00Z"
 MODEL = "small"
@@ -20,7 +19,7 @@ def db(tmp_path: Path) -> Database:
     paragraphs = "\n\n".join(f"## Part {number}\n\nText {number}." for number in range(50))
     made = [build_page(f"notes/{number}", {"title": f"Page {number}"}, paragraphs, "") for number in range(3)]
 
-    def work(tx: apsw.Connection) -> None:
+    def work(tx: Transaction) -> None:
         for page in made:
             page_edits.save(tx, page, uuid=page.slug, now=NOW, expected_version=None)
 

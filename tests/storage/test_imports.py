@@ -8,7 +8,7 @@ import pytest
 from quaid.model.page import build_page
 from quaid.storage import history, page_edits, pages
 from quaid.storage.history import ImportBatch, ImportedFile
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import Database, Transaction
 
 T1, T2 = "2026-04-25T12:00:01Z", "2026-04-25T12:00:02Z"
 ODD = b"\xef\xbb\xbf# A\r\n\0\xff"
@@ -19,7 +19,7 @@ def digest(data: bytes) -> str:
 
 
 def take_in(
-    tx: apsw.Connection, import_id: str, path: str, data: bytes, slug: str | None = None, now: str = T1
+    tx: Transaction, import_id: str, path: str, data: bytes, slug: str | None = None, now: str = T1
 ) -> int:
     page_id = version = None
     if slug:
@@ -33,7 +33,7 @@ def take_in(
 def first(db: Database) -> dict[str, int]:
     """An import of two pages and a file that makes none."""
 
-    def work(tx: apsw.Connection) -> dict[str, int]:
+    def work(tx: Transaction) -> dict[str, int]:
         history.begin_import(tx, "first", "/notes", T1)
         kept = {
             "a.md": take_in(tx, "first", "a.md", ODD, "a"),
@@ -71,7 +71,7 @@ def test_a_page_that_was_edited_since_shows_it(db: Database, first: dict[str, in
 
 
 def test_an_import_stands_for_the_files_that_did_not_change(db: Database, first: dict[str, int]) -> None:
-    def work(tx: apsw.Connection) -> None:
+    def work(tx: Transaction) -> None:
         history.begin_import(tx, "second", "/copy/of/notes", T2)
         history.add_file_to_import(tx, "second", "a.md", first["a.md"])
         take_in(tx, "second", "b.md", b"b2", "b", T2)
@@ -90,7 +90,7 @@ def test_an_import_stands_for_the_files_that_did_not_change(db: Database, first:
 
 
 def test_the_newest_bytes_of_a_path_are_the_active_ones(db: Database, first: dict[str, int]) -> None:
-    def work(tx: apsw.Connection) -> None:
+    def work(tx: Transaction) -> None:
         history.begin_import(tx, "second", "/notes", T2)
         take_in(tx, "second", "a.md", b"new", "a", T2)
         take_in(tx, "second", "README.md", b"again", now=T2)
@@ -104,7 +104,7 @@ def test_the_newest_bytes_of_a_path_are_the_active_ones(db: Database, first: dic
 
 
 def test_a_page_has_one_active_file_even_when_it_moved(db: Database, first: dict[str, int]) -> None:
-    def work(tx: apsw.Connection) -> None:
+    def work(tx: Transaction) -> None:
         history.begin_import(tx, "second", "/notes", T2)
         take_in(tx, "second", "new/a.md", b"moved", "a", T2)
 

@@ -17,7 +17,7 @@ from quaid.errors import DiskFull, MigrationFailed
 from quaid.model.names import fold_name
 from quaid.storage import SCHEMA_VERSION, checks, collections, history, migrations, pages
 from quaid.storage.migrations import uuid_of_v5_page
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import Database, Transaction
 
 NOW = "2026-06-01T00:00:00Z"
 
@@ -173,7 +173,7 @@ def test_an_import_that_fails_changes_nothing(
 ) -> None:
     whole = migrations.import_v5
 
-    def failing_import(tx: apsw.Connection, now: str) -> None:
+    def failing_import(tx: Transaction, now: str) -> None:
         whole(tx, now)
         raise failure
 
@@ -213,7 +213,7 @@ def test_of_many_processes_that_open_it_at_once_one_migrates(
 ) -> None:
     script = """
         import sys
-        from quaid.storage.sqlite.connection import Database
+        from quaid.storage.sqlite.connection import Database, Transaction
         sys.stdin.readline()
         with Database.open(sys.argv[1], "2026-06-01T00:00:00Z") as db:
             print(db.one("SELECT count(*) FROM pages WHERE collection_id = 1"))
@@ -238,7 +238,7 @@ def test_a_migration_that_is_killed_can_be_done_again(
         """
         import os, signal, sys, threading, time
         from quaid.storage import migrations
-        from quaid.storage.sqlite.connection import Database
+        from quaid.storage.sqlite.connection import Database, Transaction
         def kill():
             time.sleep(float(sys.argv[2]))
             os.kill(os.getpid(), signal.SIGKILL)

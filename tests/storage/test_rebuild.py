@@ -1,13 +1,12 @@
 """Derived rows burn and come back as they were."""
 
-import apsw
 import pytest
 
 from quaid.model import chunker
 from quaid.model.page import build_page
 from quaid.storage import checks, page_edits
 from quaid.storage.checks import rebuild_derived_rows
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import Database, Transaction
 
 NOW = "2026-04-25T12:00:00Z"
 DERIVED = {
@@ -36,7 +35,7 @@ def everything(db: Database) -> dict[str, list[tuple[object, ...]]]:
 
 
 def fill(db: Database) -> None:
-    def work(tx: apsw.Connection) -> None:
+    def work(tx: Transaction) -> None:
         for slug, frontmatter, truth, timeline in (
             (
                 "a",
@@ -70,7 +69,7 @@ def test_derived_rows_burn_and_come_back_as_they_were(db: Database) -> None:
     before = everything(db)
     assert all(before.values())
 
-    def burn(tx: apsw.Connection) -> None:
+    def burn(tx: Transaction) -> None:
         tx.execute("DELETE FROM tags")
         tx.execute("DELETE FROM timeline_entries")
         for table in ("page_fts", "page_fts_unspaced", "chunk_fts"):

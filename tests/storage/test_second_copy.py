@@ -1,13 +1,12 @@
 """A page whose text is not that of its chunks is refused, wherever it would be shown."""
 
-import apsw
 import pytest
 
 from quaid.errors import DamagedDatabase
 from quaid.model.page import build_page
 from quaid.search.text import search_pages
 from quaid.storage import page_edits, pages
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import Database, Transaction
 
 NOW = "2026-04-25T12:00:00Z"
 LONG = "\n\n".join(f"## Part {number}\n\n{'Some words about boats and tea. ' * 60}" for number in range(9))
@@ -22,7 +21,7 @@ def save(db: Database, slug: str, *, cut: bool = True) -> None:
 def flip(db: Database, table: str, column: str, old: str, new: str) -> None:
     """Change a text behind everybody's back, as a flipped bit would: no trigger hears of it."""
 
-    def work(tx: apsw.Connection) -> None:
+    def work(tx: Transaction) -> None:
         triggers = tx.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").fetchall()
         for name, _ in triggers:
             tx.execute(f"DROP TRIGGER {name}")

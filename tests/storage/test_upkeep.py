@@ -5,7 +5,6 @@ import signal
 import stat
 from pathlib import Path
 
-import apsw
 import pytest
 from tests.storage.conftest import Start
 
@@ -14,13 +13,13 @@ from quaid.errors import AlreadyExists, DamagedDatabase, DiskFull, FileTrouble, 
 from quaid.model.page import build_page
 from quaid.storage import briefing, checks, history, page_edits, pages
 from quaid.storage.sqlite import backup as backups
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import Database, Transaction
 
 DIES_AT_THE_END = """
 import os, signal, sys
 from quaid.storage import files
 from quaid.storage.sqlite import backup
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import Database, Transaction
 from quaid.cli.render import render
 files.sync_file = lambda path: os.kill(os.getpid(), signal.SIGKILL)
 with Database.open(sys.argv[1], "") as db:
@@ -32,7 +31,7 @@ T1, T2 = "2026-04-25T12:00:01Z", "2026-04-25T12:00:02Z"
 
 @pytest.fixture
 def full(db: Database) -> Database:
-    def work(tx: apsw.Connection) -> None:
+    def work(tx: Transaction) -> None:
         for slug, kind, now in (("a", "person", T1), ("b", "person", T2), ("c", "concept", T1)):
             page = build_page(
                 slug, {"type": kind, "tags": ["t"]}, "text " * 3000, "- **2020-01-01** — One.\n"

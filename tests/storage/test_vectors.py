@@ -4,14 +4,13 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 
-import apsw
 import numpy as np
 import pytest
 
 from quaid.errors import InvalidArgument, NotFound
 from quaid.model.page import build_page
 from quaid.storage import checks, chunks, collections, embedding_queue, page_edits, vectors
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import Database, Transaction
 from quaid.storage.text_index import SearchFilters
 from quaid.storage.vector_index import ChunkIndex
 
@@ -47,7 +46,7 @@ def write(db: Database, slug: str, truth: str, timeline: str = "", **frontmatter
 
 
 def use(db: Database, model: Bag, *, activate: bool = True) -> None:
-    def work(tx: apsw.Connection) -> None:
+    def work(tx: Transaction) -> None:
         vectors.register_model(tx, model.name, model.dimensions, NOW)
         if activate:
             vectors.activate_model(tx, model.name)
@@ -83,7 +82,7 @@ def sentence(number: int) -> str:
 
 
 def many(db: Database, count: int, model: Bag) -> None:
-    def work(tx: apsw.Connection) -> None:
+    def work(tx: Transaction) -> None:
         for number in range(count):
             page = build_page(
                 f"p{number}",

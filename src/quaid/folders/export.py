@@ -42,7 +42,7 @@ from quaid.storage.collections import DEFAULT_COLLECTION, Collection
 from quaid.storage.facts import FactChange, FactRow
 from quaid.storage.links import AddedLink
 from quaid.storage.pages import PageRow
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import Database, Transaction
 from quaid.storage.sqlite.errors import write_alone
 
 DATA_FOLDER = ".quaid"
@@ -287,7 +287,7 @@ class LinksAndFactsImport:
     """Restore the links and facts of a file within a transaction; existing and invalid records are skipped."""
 
     def __init__(
-        self, db: Database, tx: Any, find: Callable[[str], ImportedPageRef | None], now: str
+        self, db: Database, tx: Transaction, find: Callable[[str], ImportedPageRef | None], now: str
     ) -> None:
         self.db = db
         self.tx = tx
@@ -419,7 +419,7 @@ def of_folder(db: Database, collection: Collection, now: str) -> Returned:
     except (OSError, QuaidError, ValueError) as error:
         return Returned(0, 0, (f"not taken in: {error}".rstrip("."),))
 
-    def work(tx: Any) -> Returned:
+    def work(tx: Transaction) -> Returned:
         def find(address: str) -> ImportedPageRef | None:
             path = contents.files.get(address) or address.replace("::", "/", 1) + ".md"
             page_id = collections.page_of_file(tx, collection.id, path)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from shlex import quote
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 from quaid.errors import QuaidError, VersionConflict
 from quaid.folders import export as exporter, indexer, scanner, sync
@@ -23,7 +23,7 @@ from quaid.storage import collections, history, links, page_edits, pages
 from quaid.storage.history import ImportedFile
 from quaid.storage.page_edits import NewPage
 from quaid.storage.pages import PageRow
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import Database, Transaction
 from quaid.storage.sqlite.errors import write_alone
 
 ImportOutcome = Literal[
@@ -249,7 +249,7 @@ class ImportWriter:
         self.written: set[str] = set()  # slugs whose version was already incremented
         self.new: set[str] = set()  # slugs of pages that did not exist
 
-    def run(self, tx: Any) -> None:
+    def run(self, tx: Transaction) -> None:
         if history.newest_import(self.db) != self.plan.past.newest:
             raise ConcurrentImport
         self.tx = tx

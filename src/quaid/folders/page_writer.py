@@ -6,7 +6,7 @@ file is durable before the transaction commits; if the transaction fails, the fi
 
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from quaid.errors import (
     Cancelled,
@@ -34,12 +34,12 @@ from quaid.storage import collections, erase as erasure, history, page_edits, pa
 from quaid.storage.collections import Collection, PageFile
 from quaid.storage.page_edits import SaveResult
 from quaid.storage.pages import PageRow
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import Database, Transaction
 from quaid.storage.sqlite.errors import os_error
 
 
 def update_heading_pages(
-    tx: Any,
+    tx: Transaction,
     collection: Collection,
     file_page: int,
     file_slug: str,
@@ -75,7 +75,7 @@ def update_heading_pages(
 
 
 def _save_heading_page(
-    tx: Any,
+    tx: Transaction,
     collection: Collection,
     file_page: int,
     file_slug: str,
@@ -106,7 +106,7 @@ def _save_heading_page(
 
 
 def _heading_page_with_slug(
-    tx: Any, collection: Collection, file_slug: str, node: Page, page_id: int | None, named: str
+    tx: Transaction, collection: Collection, file_slug: str, node: Page, page_id: int | None, named: str
 ) -> Page:
     """Return the page under a slug below its file's slug, with a suffix if another page has that slug."""
     address = slugs.from_path(f"{file_slug}/{slugs.segment(node.title)}")
@@ -121,7 +121,7 @@ def _heading_page_with_slug(
     return indexer.with_slug(node, address)
 
 
-def _heading_uuid(tx: Any, named: str, token: str) -> str:
+def _heading_uuid(tx: Transaction, named: str, token: str) -> str:
     """Return the id of the heading if it is a UUID that no other page has; else derive a new one."""
     if indexer.looks_like_uuid(named) and not pages.has_uuid(tx, named):
         return named
@@ -132,7 +132,7 @@ def _heading_uuid(tx: Any, named: str, token: str) -> str:
 
 def save_page(
     db: Database,
-    tx: Any,
+    tx: Transaction,
     collection: Collection,
     old: PageRow | None,
     new: Page,
@@ -186,7 +186,7 @@ def _bytes_differ(db: Database, collection: Collection, old: PageRow | None, dat
     return known is not None and data is not None and indexer.digest(data) != known.content_hash
 
 
-def _keep_old_version(tx: Any, collection: Collection, old: PageRow, now: str, uuid: str) -> None:
+def _keep_old_version(tx: Transaction, collection: Collection, old: PageRow, now: str, uuid: str) -> None:
     """Store the previous version of a page without a file."""
     text = markdown.render(old.frontmatter, old.truth, old.timeline)
     history.keep_version(
@@ -204,7 +204,7 @@ def _keep_old_version(tx: Any, collection: Collection, old: PageRow, now: str, u
 
 def _write_page_file(
     db: Database,
-    tx: Any,
+    tx: Transaction,
     collection: Collection,
     root: str,
     old: PageRow | None,
@@ -603,7 +603,7 @@ def _is_pure_insertion(old: str, new: str) -> bool:
 
 
 def _write_id(db: Database, collection: Collection, each: PageFile, now: str, token: str) -> None:
-    def work(tx: Any) -> None:
+    def work(tx: Transaction) -> None:
         old = pages.find(db, each.slug, collection.name)
         if old is None or old.id != each.page_id:
             raise _SkipFile("its page changed meanwhile; run it again")

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from quaid.errors import AlreadyExists, FileChanged, FileTrouble, NoPlaceToRestore, NotFound
 from quaid.folders import atomic_write, export as exporter, ignore, indexer, page_writer, scanner
@@ -29,7 +29,7 @@ from quaid.storage.collections import Collection, CollectionState, PageFile
 from quaid.storage.erase import QuarantinedPage
 from quaid.storage.facts import FactRow
 from quaid.storage.links import AddedLink
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import Database, Transaction
 from quaid.storage.sqlite.errors import translate_os_errors
 
 
@@ -120,7 +120,7 @@ def _attach_folder(
         looked = [(each, folder.look(str(each.raw_path))) for each in wanted]
         identity = str(folder.identity)
 
-    def work(tx: Any) -> int:
+    def work(tx: Transaction) -> int:
         size = 0
         collections.forget_all_files(tx, collection.id)
         for each, found in looked:
@@ -181,7 +181,7 @@ def _occupied_error(collection: Collection, path: str) -> AlreadyExists:
 
 
 def _unhide_page(
-    tx: Any,
+    tx: Transaction,
     collection: Collection,
     each: QuarantinedPage,
     file: ScannedFile,
@@ -206,7 +206,7 @@ def _unhide_page(
 
 
 def _displace_page(
-    tx: Any, collection: Collection, each: QuarantinedPage, file: ScannedFile, now: str
+    tx: Transaction, collection: Collection, each: QuarantinedPage, file: ScannedFile, now: str
 ) -> None:
     """Quarantine another page recorded at this path: its file is gone, since ours could be created there."""
     other = collections.page_of_file(tx, collection.id, file.path)
@@ -216,7 +216,7 @@ def _displace_page(
         erasure.quarantine_page(tx, other, now)
 
 
-def _free_slug(tx: Any, collection: Collection, each: QuarantinedPage, asked: str, path: str) -> str:
+def _free_slug(tx: Transaction, collection: Collection, each: QuarantinedPage, asked: str, path: str) -> str:
     """Return the slug for a restored page: its old one, else the requested one, with a suffix if that is in use."""
     if not page_edits.is_vacated_slug(each.slug, each.id):
         return each.slug

@@ -29,7 +29,7 @@ from quaid.model.sync_plan import (
 from quaid.storage import collections, erase as erasure, history, links, page_edits, pages
 from quaid.storage.collections import Collection
 from quaid.storage.page_edits import NewPage
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import Database, Transaction
 from quaid.storage.sqlite.errors import is_row_error
 
 
@@ -138,7 +138,7 @@ class SyncWriter:
             self.progress(done, spool.count, "Writing")
 
     def _touch(self, plan: SyncPlan, first: int, last: int) -> None:
-        def work(tx: Any) -> None:
+        def work(tx: Transaction) -> None:
             for old, read in plan.touched[first:last]:
                 if not collections.is_file_unchanged(tx, self.collection.id, old):
                     continue  # changed by another process since the walk
@@ -178,7 +178,9 @@ class SyncWriter:
                 one_by_one = True
         return len(waiting)
 
-    def _take_batch(self, items: list[SpooledFile], todo: PendingFiles, one_by_one: bool, tx: Any) -> None:
+    def _take_batch(
+        self, items: list[SpooledFile], todo: PendingFiles, one_by_one: bool, tx: Transaction
+    ) -> None:
         self._make_way(tx, items, todo)
         if not one_by_one:
             self._take_all(tx, items, todo)
@@ -191,7 +193,7 @@ class SyncWriter:
                     raise
                 raise _FileFailed(item, error) from error
 
-    def _make_way(self, tx: Any, items: list[SpooledFile], todo: PendingFiles) -> None:
+    def _make_way(self, tx: Transaction, items: list[SpooledFile], todo: PendingFiles) -> None:
         """Free the slugs of pages that move in this batch, because another of them may claim one, as in a swap."""
         moving = {old.page_id for old, _ in (todo[item.path] for item in items) if old and old.page_id}
         self.left = {}
@@ -207,7 +209,7 @@ class SyncWriter:
             elif holder.is_hidden:
                 page_edits.vacate_slug(tx, holder.page_id)
 
-    def _take_all(self, tx: Any, items: list[SpooledFile], todo: PendingFiles) -> None:
+    def _take_all(self, tx: Transaction, items: list[SpooledFile], todo: PendingFiles) -> None:
         """Write files to their pages in order. Insert runs of new files without slug conflicts together."""
         together: list[SpooledFile] = []
         not_free: tuple[set[str], set[str]] | None = None
@@ -227,7 +229,7 @@ class SyncWriter:
             not_free = None  # the slugs in use may have changed
         self._take_new(tx, together, todo)
 
-    def _not_free(self, tx: Any, items: list[SpooledFile]) -> tuple[set[str], set[str]]:
+    def _not_free(self, tx: Transaction, items: list[SpooledFile]) -> tuple[set[str], set[str]]:
         """Return the requested slugs that are in use, and the paths that are already indexed."""
         wanted = [item.page.slug for item in items if item.page]
         return (
@@ -235,7 +237,7 @@ class SyncWriter:
             collections.seen_paths(tx, self.collection.id, [item.path for item in items]),
         )
 
-    def _take_new(self, tx: Any, items: list[SpooledFile], todo: PendingFiles) -> None:
+    def _take_new(self, tx: Transaction, items: list[SpooledFile], todo: PendingFiles) -> None:
         """Insert pages for new files."""
         if not items:
             return
@@ -257,7 +259,7 @@ class SyncWriter:
         self.counts["new"] += len(made)
         self.made.update(item.path for item, _, _ in made)
 
-    def _take_in(self, tx: Any, item: SpooledFile, old: LastSeenFile | None, read: ReadFile) -> None:
+    def _take_in(self, tx: Transaction, item: SpooledFile, old: LastSeenFile | None, read: ReadFile) -> None:
         """Write one file to its page."""
         assert item.page is not None
         if self._is_overtaken(tx, read):
@@ -324,13 +326,13 @@ class SyncWriter:
     def _has_left(self, path: str, heading: str) -> bool:
         return heading not in self.headings.get(path, {heading})
 
-    def _is_overtaken(self, tx: Any, read: ReadFile) -> bool:
+    def _is_overtaken(self, tx: Transaction, read: ReadFile) -> bool:
         """Return True if another process has indexed this file since it was read; then the next sync handles it."""
         there = collections.content_hash_of_file(tx, self.collection.id, read.file.path)
         expected = read.old.content_hash if read.old is not None and read.old.path == read.file.path else None
         return there not in (None, "", expected)
 
-    def _named(self, tx: Any, made: Page, path: str, page_id: int | None) -> Page:
+    def _named(self, tx: Transaction, made: Page, path: str, page_id: int | None) -> Page:
         """Return the page under a free slug: the requested one, else that of its path, else one with a suffix."""
         holder = pages.slug_holder(tx, self.collection.id, made.slug)
         if holder is None or holder.page_id == page_id or (holder.is_hidden and page_id is None):
@@ -344,7 +346,7 @@ class SyncWriter:
         self.notes.append(FileNote(path, f"another file has the slug {made.slug}; this one is {address}"))
         return indexer.with_slug(made, address)
 
-    def _uuid(self, tx: Any, named: str | None) -> str:
+    def _uuid(self, tx: Transaction, named: str | None) -> str:
         """Return the id in the file, unless it is invalid or another page has it; else a new id."""
         if named and indexer.looks_like_uuid(named) and not pages.has_uuid(tx, named):
             return named
@@ -383,7 +385,7 @@ class SidecarChanges(NamedTuple):
 
 
 def apply_sidecar(
-    tx: Any,
+    tx: Transaction,
     db: "Database",
     page_id: int,
     before: bytes,
@@ -661,7 +663,7 @@ class SyncRun:
             )
         )
 
-    def _apply(self, tx: Any, path: str, data: bytes, before: bytes, wanted: dict[str, Any]) -> None:
+    def _apply(self, tx: Transaction, path: str, data: bytes, before: bytes, wanted: dict[str, Any]) -> None:
         ids = [
             collections.page_of_file(tx, self.collection.id, each)
             for each in indexer.sidecar_page_files(path)
@@ -723,7 +725,7 @@ class SyncRun:
         waiting = 0 if verdict.allowed else len(missing)
         return self._report(reason, waiting + (0 if may_hide.allowed else len(hidden)))
 
-    def _finish(self, tx: Any, folder: Folder, gone: list[LastSeenFile], whole: bool) -> None:
+    def _finish(self, tx: Transaction, folder: Folder, gone: list[LastSeenFile], whole: bool) -> None:
         for each in gone:
             if not collections.is_file_unchanged(tx, self.collection.id, each):
                 continue  # changed by another process since the walk
@@ -736,7 +738,7 @@ class SyncRun:
             collections.set_root_identity(tx, self.collection.id, str(folder.identity))
             collections.mark_synced(tx, self.collection.id, self.now)
 
-    def _discard_expired(self, tx: Any) -> None:
+    def _discard_expired(self, tx: Transaction) -> None:
         """Delete pages whose quarantine has expired, except those with data that exists nowhere else."""
         before = dates.shift_date(self.now[:10], -erasure.QUARANTINE_DAYS)
         for each in erasure.expired_pages(tx, self.collection.id, before):

@@ -16,7 +16,7 @@ from quaid.formats.transcripts import BrokenTranscript, TranscriptTurn, iter_jso
 from quaid.model.secrets import mask
 from quaid.storage import conversations
 from quaid.storage.conversations import NewTurn, TranscriptState, TurnBatch
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import Database, Transaction
 
 if TYPE_CHECKING:
     from zipfile import ZipInfo
@@ -423,7 +423,7 @@ class _TranscriptReader:
             for which, held in self._waiting.items()
         ]
 
-        def work(tx: Any) -> list[conversations.TurnsAdded]:
+        def work(tx: Transaction) -> list[conversations.TurnsAdded]:
             if state is not None:
                 if self._moved_from:
                     conversations.forget_transcript(tx, self._moved_from)

@@ -28,7 +28,7 @@ from quaid.storage.collections import (
 )
 from quaid.storage.embedding_queue import ChangeStamp, EmbeddedRange, EmbeddingFailure, TurnScope
 from quaid.storage.sqlite import backup as backups
-from quaid.storage.sqlite.connection import WriterLock
+from quaid.storage.sqlite.connection import Transaction, WriterLock
 from quaid.storage.sqlite.errors import translate_os_errors
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def use_chosen_model(brain: Brain, embedder: "Embedder") -> None:
     if active is not None and active.name != embedder.name:
         moment = brain.now()
 
-        def work(tx: Any) -> None:
+        def work(tx: Transaction) -> None:
             vectors.register_model(tx, embedder.name, embedder.dimensions, moment)
             vectors.activate_model(tx, embedder.name)
 

@@ -26,6 +26,7 @@ from quaid.storage.sqlite.backup import DatabaseCopy
 if TYPE_CHECKING:
     from quaid.model.similarity import TextSimilarity
     from quaid.storage.pages import PageDigest
+    from quaid.storage.sqlite.connection import Transaction
 
 ENTITY_TYPES = ("person", "company", "deal", "yc", "civic", "project")
 """Types whose pages describe one real-world entity. Two pages with the same name are duplicate candidates
@@ -214,7 +215,7 @@ def merge(
     gone_slug = other if into == slug else slug
     now = brain.now()
 
-    def work(tx: Any) -> MergeRecord:
+    def work(tx: "Transaction") -> MergeRecord:
         kept, gone = require_exact_slug(brain, into), require_exact_slug(brain, gone_slug)
         _check_version(kept, gone, expected_version, other_version)
         editing.refuse_page_of_folder(brain, kept.slug, kept.collection, "Change")
@@ -301,7 +302,7 @@ def rename(
     """Give a page another slug. Links follow, and the old slug leads to the page."""
     old_slug, now = slug, brain.now()
 
-    def work(tx: Any) -> RenameRecord:
+    def work(tx: "Transaction") -> RenameRecord:
         old = require_exact_slug(brain, old_slug)
         if expected_version not in (None, old.version):
             raise VersionConflict(slug=old.slug, expected=expected_version, current_version=old.version)

@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Callable
 from threading import Event
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import (
@@ -44,6 +44,9 @@ from quaid.storage import collections, erase as erasure, history
 from quaid.storage.collections import Collection, FileProblem, WatchOwner
 from quaid.storage.erase import QuarantinedPage
 from quaid.storage.history import ImportBatch
+
+if TYPE_CHECKING:
+    from quaid.storage.sqlite.connection import Transaction
 
 COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
@@ -163,7 +166,7 @@ def attach_folder(
     now = brain.now()
     known = collections.find(brain.db, name)
 
-    def work(tx: Any) -> None:
+    def work(tx: "Transaction") -> None:
         if known is None:
             collections.add(tx, name, kind, root, writable, now)
         else:
@@ -251,7 +254,7 @@ def collection_remove(
         raise InvalidArgument(name="name", problem=f"{name} lives in the database and cannot be removed")
     now, root = brain.now(), found.root
 
-    def work(tx: Any) -> CollectionRemoveRecord:
+    def work(tx: "Transaction") -> CollectionRemoveRecord:
         collections.set_state(tx, found.id, "detached", now)
         if found.is_write_target:
             collections.set_write_target(tx, collections.require(brain.db, collections.DEFAULT_COLLECTION).id)
@@ -683,7 +686,7 @@ def quarantine_restore(brain: Brain, page: QuarantinedAddress) -> QuarantineRest
     return QuarantineRestoreRecord(back.slug, found.collection, back.path, back.version)
 
 
-def _discard_page(tx: Any, going: list[QuarantinedPage]) -> None:
+def _discard_page(tx: "Transaction", going: list[QuarantinedPage]) -> None:
     for each in going:
         erasure.discard_page(tx, each.id)
 

@@ -17,6 +17,7 @@ from quaid.storage.conversations import ConversationRow, TurnRow
 
 if TYPE_CHECKING:
     from quaid.embedding.registry import Embedder
+    from quaid.storage.sqlite.connection import Transaction
 
 FOLDERS_SETTING = "conversation_folders"
 TRANSCRIPT_CLIENTS = ("claude-code", "codex", "plain", "chatgpt", "claude.ai")
@@ -187,7 +188,7 @@ def _add_to_setting(brain: Brain, added: list[str]) -> tuple[tuple[str, ...], st
         why = f"{source} says which folders are (conversation_folders); add it there"
         return (), f"{new[0]} is not looked into again: {why if source else 'its name holds : or ;'}"
 
-    def work(tx: Any) -> None:
+    def work(tx: "Transaction") -> None:
         before = collections.get_setting(brain.db, FOLDERS_SETTING) or ""
         collections.set_setting(tx, FOLDERS_SETTING, ":".join(filter(None, [before, *new])))
 

@@ -1,6 +1,6 @@
 """Facts with their validity interval and source, and contradictions between them."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, VersionConflict
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from quaid.model.contradictions import ContradictionFinding
     from quaid.model.facts import Snapshot
     from quaid.storage.facts import PastTexts, VersionText
+    from quaid.storage.sqlite.connection import Transaction
 
 KeptSide = Literal["left", "right", "both"]
 
@@ -71,7 +72,7 @@ def resolve_contradiction(brain: Brain, id: int, side: KeptSide, note: str) -> R
         about = page_heads(brain.db, sorted({each.page_id for each in given}))
     told = " ".join(filter(None, [note.strip(), _resolution_note(given) if given else ""]))
 
-    def work(tx: Any) -> None:
+    def work(tx: "Transaction") -> None:
         for each in given:
             if each.kind == "link":
                 if links.require_added(brain.db, each.id) != ties[each.id]:
@@ -283,7 +284,7 @@ def assert_(
     given = assertions.check_fact(values, "", stored.title)
     now = brain.now()
 
-    def work(tx: Any) -> tuple[store.FactChange, int]:
+    def work(tx: "Transaction") -> tuple[store.FactChange, int]:
         added = store.add_fact(tx, stored.id, given, now)
         if added.changed:
             _, version = page_edits.touch(

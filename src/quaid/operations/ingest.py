@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import (
@@ -31,6 +31,9 @@ from quaid.storage import collections, facts as assertions, history, links, page
 from quaid.storage.history import EarlierIngest, IngestSource
 from quaid.storage.page_edits import SaveResult
 from quaid.storage.pages import PageRow
+
+if TYPE_CHECKING:
+    from quaid.storage.sqlite.connection import Transaction
 
 _SCHEME = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]*:(?=//)")
 KEYS_NOT_COPIED = ("type", "slug", "alias", "aliases", "links", "wing", "room", "quaid_id", "id")
@@ -104,7 +107,7 @@ class Ingestion:
         self.uuids = [brain.new_uuid() for _ in range(len(changes) + 1)]
         self.own: PageChange | None = None  # writes the source's own page; None for a file
 
-    def run(self, tx: Any) -> IngestResult | EarlierIngest:
+    def run(self, tx: "Transaction") -> IngestResult | EarlierIngest:
         """Apply all changes, or return the earlier ingest of the same bytes."""
         self.tx = tx
         earlier = None if self.force else self.known()

@@ -1,7 +1,7 @@
 """Links between pages, the graph around a page, and paths between pages."""
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, LinkFromText, NotFound
@@ -15,6 +15,9 @@ from quaid.storage import links as store, page_edits
 from quaid.storage.briefing import link_beginnings
 from quaid.storage.links import GraphLink, LinkRow
 from quaid.storage.pages import PageHead, page_heads
+
+if TYPE_CHECKING:
+    from quaid.storage.sqlite.connection import Transaction
 
 Temporal = Annotated[
     Literal["current", "historical", "all"],
@@ -77,7 +80,7 @@ def link(
     since, until = _interval(valid_from, valid_until)
     now = brain.now()
 
-    def work(tx: Any) -> tuple[int, int]:
+    def work(tx: "Transaction") -> tuple[int, int]:
         _, version = page_edits.touch(
             tx, start.slug, expected_version=expected_version, now=now, collection=start.collection
         )
@@ -110,7 +113,7 @@ def link_close(
     until = dates.check_date(valid_until, "valid_until")
     now = brain.now()
 
-    def work(tx: Any) -> tuple[int, LinkRow]:
+    def work(tx: "Transaction") -> tuple[int, LinkRow]:
         found = store.require_added(brain.db, link_id)
         if found.valid_from and until < found.valid_from:
             raise InvalidArgument(
@@ -163,7 +166,7 @@ def unlink(
     named = _relationship(relationship) if relationship else None
     now = brain.now()
 
-    def work(tx: Any) -> UnlinkRecord:
+    def work(tx: "Transaction") -> UnlinkRecord:
         found = store.between(brain.db, start.id, end.id, named)
         from_text = tuple(each for each in found if each.source_kind == store.FROM_TEXT)
         added = tuple(each for each in found if each.source_kind != store.FROM_TEXT)

@@ -51,6 +51,7 @@ from quaid.storage.sqlite.errors import translate_os_errors
 
 if TYPE_CHECKING:
     from quaid.embedding.registry import Embedder
+    from quaid.storage.sqlite.connection import Transaction
 
 
 class ActiveModel(NamedTuple):
@@ -385,7 +386,7 @@ def config_set(
     elif not (value.isascii() and value.isdigit() and 0 < int(value) < 10**9):
         raise InvalidArgument(name=key, problem=f"must be a positive whole number, not {value!r}")
 
-    def work(tx: Any) -> None:
+    def work(tx: "Transaction") -> None:
         collections.set_setting(tx, key, value)
         if key == "chunk_strategy":
             recut_pages(tx)

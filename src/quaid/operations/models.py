@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.embedding import onnx as onnx_models, registry as embedders, remote as remote_models
@@ -22,6 +22,9 @@ from quaid.errors import (
 from quaid.operations import background, pages as editing
 from quaid.operations.registry import Arg, op
 from quaid.storage import chunks, collections, embedding_queue, vectors
+
+if TYPE_CHECKING:
+    from quaid.storage.sqlite.connection import Transaction
 
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,79}")
 SAME_MODEL_COSINE = 0.95  # two vectors of one text with at least this cosine are of one model
@@ -372,7 +375,7 @@ def embeddings_use(
         )
     moment = brain.now()
 
-    def work(tx: Any) -> None:
+    def work(tx: "Transaction") -> None:
         vectors.register_model(tx, name, embedder.dimensions, moment)
         vectors.activate_model(tx, name)
         collections.set_setting(tx, SEMANTIC_SEARCH, "on")

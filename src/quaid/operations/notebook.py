@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.clients.known import context_limit
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from quaid.folders.page_writer import EditResult, FileText, TextChange
     from quaid.notebook.prompt import PromptLimits
     from quaid.storage.collections import IndexedPage
+    from quaid.storage.sqlite.connection import Transaction
 
 
 def edit_file(
@@ -84,7 +85,7 @@ def apply_chunk_options(brain: Brain) -> None:
     if wanted != (collections.get_setting(brain.db, NOTEBOOK_WINDOW) or "window"):
         from quaid.storage.checks import recut_pages
 
-        def work(tx: Any) -> None:
+        def work(tx: "Transaction") -> None:
             collections.set_setting(tx, NOTEBOOK_WINDOW, wanted)
             recut_pages(tx)
 

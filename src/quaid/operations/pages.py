@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from quaid.storage.collections import Collection
     from quaid.storage.facts import FactChange
     from quaid.storage.page_edits import SaveResult
+    from quaid.storage.sqlite.connection import Transaction
 
 MAX_WINGS_SHOWN = 12
 
@@ -97,7 +98,7 @@ def edit_page(
 
     now, uuid = brain.now(), brain.new_uuid()
 
-    def work(tx: Any) -> "tuple[SaveResult, Page]":
+    def work(tx: "Transaction") -> "tuple[SaveResult, Page]":
         collection, name = locate_page(brain, address)
         find = pages.find if may_create else pages.require
         old = find(brain.db, name, collection.name)
@@ -366,7 +367,7 @@ class _FactWriter:
         self._given = given
         self.added: list[FactChange] = []
 
-    def __call__(self, tx: Any, saved: "SaveResult", page: "Page", now: str) -> "SaveResult":
+    def __call__(self, tx: "Transaction", saved: "SaveResult", page: "Page", now: str) -> "SaveResult":
         if not self._given:
             return saved
         from quaid.model import facts
@@ -602,7 +603,7 @@ def raw(
 
     now = brain.now()
 
-    def work(tx: Any) -> int:
+    def work(tx: "Transaction") -> int:
         page_id, version = page_edits.touch(
             tx, stored.slug, expected_version=expected_version, now=now, collection=stored.collection
         )

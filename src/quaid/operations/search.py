@@ -22,9 +22,8 @@ from quaid.operations import pages
 from quaid.operations.registry import Arg, op
 from quaid.search import text as text_search
 from quaid.search.text import PageHit
-from quaid.storage import SCHEMA_VERSION, collections, gaps, pages as pagess
+from quaid.storage import collections, gaps, pages as pagess
 from quaid.storage.gaps import Gap
-from quaid.storage.sqlite import connection
 from quaid.storage.sqlite.connection import Database
 
 if TYPE_CHECKING:
@@ -415,11 +414,10 @@ def complete_names(settings: Settings, kind: str, start: str) -> list[str]:
 
 def _names_in_database(settings: Settings, kind: str, start: str) -> list[str]:
     """Return names from the database, or [] if its schema version is not the current one."""
-    path = os.path.realpath(settings.db_path)
-    if connection.read_header(path).version != SCHEMA_VERSION:
+    db = Database.open_for_names(settings.db_path, LOCK_TIMEOUT_MS)
+    if db is None:
         return []
-    with Database(path, connection.connect(path, writable=False), writable=False) as db:
-        db.connection.set_busy_timeout(LOCK_TIMEOUT_MS)
+    with db:
         return DATABASE_COMPLETERS[kind](db, start)
 
 

@@ -11,7 +11,7 @@ from quaid.model.chunker import Chunk, chunk_by_structure, chunk_page
 from quaid.model.page import Page, build_page
 from quaid.model.timeline import summary_hash
 from quaid.storage import SCHEMA_VERSION, chunks, conversations, links, page_edits, text_index, vectors
-from quaid.storage.sqlite.connection import APPLICATION_ID
+from quaid.storage.sqlite.connection import APPLICATION_ID, Transaction
 from quaid.storage.sqlite.errors import translate_sqlite_errors
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ PAGES_PER_PROGRESS = 50
 
 
 def rebuild_derived_rows(
-    tx: apsw.Connection, told: Callable[[int, int], None] = lambda _done, _total: None
+    tx: Transaction, told: Callable[[int, int], None] = lambda _done, _total: None
 ) -> None:
     """Rebuild all rows derived from pages. Call `told(done, total)` to report progress."""
     total: int = tx.execute("SELECT count(*) FROM pages").get
@@ -52,7 +52,7 @@ def rebuild_derived_rows(
     vectors.encode_turn_vectors(tx)
 
 
-def empty_text_indexes(tx: apsw.Connection) -> None:
+def empty_text_indexes(tx: Transaction) -> None:
     """Empty the full-text indexes. Recreate an index that cannot be emptied."""
     there = {str(name) for (name,) in tx.execute("SELECT name FROM sqlite_schema")}
     for index in TEXT_INDEXES:
@@ -68,7 +68,7 @@ def _index_tables(index: str) -> tuple[str, ...]:
     return index, *(f"{index}_{each}" for each in ("data", "idx", "docsize", "config"))
 
 
-def _recreate_index(tx: apsw.Connection, index: str) -> None:
+def _recreate_index(tx: Transaction, index: str) -> None:
     from quaid.storage.migrations import schema_statements
 
     config = f"{index}_config"
@@ -86,28 +86,28 @@ def _recreate_index(tx: apsw.Connection, index: str) -> None:
         tx.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, guarded)
 
 
-def recut_pages(tx: apsw.Connection) -> None:
+def recut_pages(tx: Transaction) -> None:
     """Chunk every page again with the current settings. Unchanged chunks keep their rows."""
     for page_id, page, quarantined in parsed_pages(tx):
         if not quarantined:
             chunks.write(tx, page_id, page.title, page.truth, page.timeline)
 
 
-def parsed_pages(tx: apsw.Connection) -> Iterator[tuple[int, Page, bool]]:
+def parsed_pages(tx: Transaction) -> Iterator[tuple[int, Page, bool]]:
     """Yield id, parsed page and whether it is quarantined. Skip the pages that unbuilt_pages() yields."""
     for page_id, _, page, quarantined in _built(tx):
         if isinstance(page, Page):
             yield page_id, page, quarantined
 
 
-def unbuilt_pages(tx: apsw.Connection) -> Iterator[tuple[str, str]]:
+def unbuilt_pages(tx: Transaction) -> Iterator[tuple[str, str]]:
     """Yield the slug of each page whose rows cannot be derived from its text, and the reason."""
     for _, slug, problem, _ in _built(tx):
         if isinstance(problem, str):
             yield slug, problem
 
 
-def _built(tx: apsw.Connection) -> Iterator[tuple[int, str, Page | str, bool]]:
+def _built(tx: Transaction) -> Iterator[tuple[int, str, Page | str, bool]]:
     """Yield id, slug, the page or a description of the problem, and whether it is quarantined."""
     for page_id, slug, title, frontmatter, truth, timeline, quarantined in tx.execute(
         "SELECT id, slug, title, frontmatter, compiled_truth, timeline, quarantined_at IS NOT NULL FROM pages"
@@ -162,7 +162,7 @@ def run_checks(db: "Database", names: tuple[str, ...]) -> list[Violation]:
     """Run these checks on one snapshot of the database."""
     found: list[Violation] = []
 
-    def look(connection: apsw.Connection) -> None:
+    def look(connection: Transaction) -> None:
         for name in names:
             try:
                 found.extend(Violation(name, *finding) for finding in CHECKS[name](connection))
@@ -182,7 +182,7 @@ def run_checks(db: "Database", names: tuple[str, ...]) -> list[Violation]:
     if db.writable:
         db.dry_run(look)
     else:
-        copy = apsw.Connection(":memory:")
+        copy = Transaction(":memory:")
         with db.lock.turn, copy.backup("main", db.connection, "main") as backup:
             backup.step()
         look(copy)
@@ -190,7 +190,7 @@ def run_checks(db: "Database", names: tuple[str, ...]) -> list[Violation]:
     return found
 
 
-def check_links(connection: apsw.Connection) -> Findings:
+def check_links(connection: Transaction) -> Findings:
     """Find links that end before they begin, overlap, have no page, or differ from the page text."""
     for link, since, until in connection.execute(
         "SELECT id, valid_from, valid_until FROM links WHERE valid_until < valid_from"
@@ -219,7 +219,7 @@ def check_links(connection: apsw.Connection) -> Findings:
         yield f"link {link}", "it does not lead to the page that its text names"
 
 
-def check_facts(connection: apsw.Connection) -> Findings:
+def check_facts(connection: Transaction) -> Findings:
     """Find duplicate facts and broken supersession chains."""
     for first, times, subject, predicate, value in connection.execute(
         "SELECT min(id), count(*), subject, predicate, object FROM assertions"
@@ -260,7 +260,7 @@ def find_cycles(older: dict[int, int]) -> list[int]:
     return starts
 
 
-def check_embeddings(connection: apsw.Connection) -> Findings:
+def check_embeddings(connection: Transaction) -> Findings:
     """Find inconsistent embedding models, vectors and codes."""
     models: list[Row] = connection.execute(
         "SELECT name, dimensions, vec_table, active, mean FROM embedding_models"
@@ -284,14 +284,14 @@ def check_embeddings(connection: apsw.Connection) -> Findings:
             yield f"model {name}", f"{number} vectors are of it, but it is not registered"
 
 
-def _check_vector_sizes(connection: apsw.Connection, model: str, dimensions: int, table: str) -> Findings:
+def _check_vector_sizes(connection: Transaction, model: str, dimensions: int, table: str) -> Findings:
     wrong = f"SELECT count(*) FROM {table} WHERE model = ? AND length(vector) <> ?"  # noqa: S608 (checked)
     for (number,) in connection.execute(wrong, (model, 2 * dimensions)):
         if number:
             yield f"model {model}", f"{number} vectors are not of {dimensions} dimensions"
 
 
-def _check_turn_vectors(connection: apsw.Connection) -> Findings:
+def _check_turn_vectors(connection: Transaction) -> Findings:
     """Check the vectors and codes of conversations, and that turn parts match their turns."""
     rows: list[Row] = connection.execute(
         "SELECT m.name, m.dimensions, e.mean FROM turn_encodings e JOIN embedding_models m ON m.name = e.model"
@@ -304,7 +304,7 @@ def _check_turn_vectors(connection: apsw.Connection) -> Findings:
 
 
 def _check_codes(
-    connection: apsw.Connection, model: str, dimensions: int, table: str, codes: str, mean: bytes | None
+    connection: Transaction, model: str, dimensions: int, table: str, codes: str, mean: bytes | None
 ) -> Findings:
     """Check that the code blocks contain the ids of the vectors, in order, with a code for each."""
     coded: list[int] = []
@@ -325,7 +325,7 @@ def _check_codes(
         yield f"model {model}", "its codes are not those of its vectors"
 
 
-def check_text_indexes(connection: apsw.Connection) -> Findings:
+def check_text_indexes(connection: Transaction) -> Findings:
     """Find full-text index entries that do not match the pages, chunks and turns."""
     for table in TEXT_INDEXES:
         try:
@@ -338,7 +338,7 @@ def check_text_indexes(connection: apsw.Connection) -> Findings:
         yield f"turn {turn}", problem
 
 
-def _check_chunk_words(connection: apsw.Connection) -> Findings:
+def _check_chunk_words(connection: Transaction) -> Findings:
     """Index all chunks again in an in-memory database and compare the word counts."""
     sql = "SELECT c.id, p.title, c.heading_path, c.chunk_text FROM chunks c JOIN pages p ON p.id = c.page_id"
     wanted, there = _word_counts(
@@ -354,10 +354,10 @@ def _check_chunk_words(connection: apsw.Connection) -> Findings:
 
 
 def _word_counts(
-    connection: apsw.Connection, table: str, sql: str, add: Callable[[apsw.Connection, Any], object]
+    connection: Transaction, table: str, sql: str, add: Callable[[Transaction, Any], object]
 ) -> tuple[dict[Any, Any], dict[Any, Any]]:
     """Return the expected word counts by row id, from a new in-memory index, and those in the full-text table."""
-    aside = apsw.Connection(":memory:")
+    aside = Transaction(":memory:")
     for (made_by,) in connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)):
         aside.execute(str(made_by))
     for row in connection.execute(sql):
@@ -368,7 +368,7 @@ def _word_counts(
     return wanted, there
 
 
-def _check_unspaced_words(connection: apsw.Connection) -> Findings:
+def _check_unspaced_words(connection: Transaction) -> Findings:
     """Index all pages again in an in-memory database and compare the word counts."""
     sql = "SELECT id, title, slug, compiled_truth, timeline FROM searchable_pages"
     wanted, there = _word_counts(
@@ -383,7 +383,7 @@ def _check_unspaced_words(connection: apsw.Connection) -> Findings:
             yield f"page {page_id}", "its words in page_fts_unspaced are old"
 
 
-def check_integrity(connection: apsw.Connection) -> Findings:
+def check_integrity(connection: Transaction) -> Findings:
     """Find file damage, broken foreign keys, mismatched versions and wrong derived rows."""
     yield from _check_file(connection)
     for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
@@ -402,7 +402,7 @@ def check_integrity(connection: apsw.Connection) -> Findings:
     yield from _check_derived_rows(connection)
 
 
-def _check_file(connection: apsw.Connection) -> Findings:
+def _check_file(connection: Transaction) -> Findings:
     """Run SQLite's integrity check. If a full-text index is broken, check the other tables one by one."""
     try:
         for (message,) in connection.execute("PRAGMA integrity_check"):
@@ -425,7 +425,7 @@ def is_text_index_damage(problem: str) -> bool:
     return "fts5" in problem.lower() or any(each in problem for each in TEXT_INDEXES)
 
 
-def _check_derived_rows(connection: apsw.Connection) -> Findings:
+def _check_derived_rows(connection: Transaction) -> Findings:
     """Compare tags, timeline entries and chunks with the text they are derived from."""
     tags = "SELECT tag FROM tags WHERE page_id = ? ORDER BY id"
     entries = (
@@ -469,7 +469,7 @@ def _expected_entry_rows(page: Page) -> list[tuple[str, str, str, str, str, int]
     return list(rows.values())
 
 
-CHECKS: dict[str, Callable[[apsw.Connection], Findings]] = {
+CHECKS: dict[str, Callable[[Transaction], Findings]] = {
     "links": check_links,
     "assertions": check_facts,
     "embeddings": check_embeddings,

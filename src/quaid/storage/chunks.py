@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from quaid.model import chunker, plain_text
 
 if TYPE_CHECKING:
-    import apsw
-
     from quaid.model.chunker import Chunk
-    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.sqlite.connection import Database, Transaction
     from quaid.storage.text_index import SearchFilters
 
 _PLACES = str(list(range(1, 257)))
@@ -161,7 +159,7 @@ def _update_uncut(db: "Database", seen: _UncutPages) -> _UncutPages:
     return _find_uncut(db, seen.last, str(seen.pages))
 
 
-def write_pages(tx: "apsw.Connection", page_ids: list[int]) -> None:
+def write_pages(tx: "Transaction", page_ids: list[int]) -> None:
     """Chunk these pages from their current text."""
     for page_id in page_ids:
         for title, truth, timeline in tx.execute(
@@ -171,7 +169,7 @@ def write_pages(tx: "apsw.Connection", page_ids: list[int]) -> None:
             write(tx, page_id, str(title), str(truth), str(timeline))
 
 
-def leave_uncut(tx: "apsw.Connection", page_id: int) -> None:
+def leave_uncut(tx: "Transaction", page_id: int) -> None:
     """Delete the chunks of a page, which are out of date, and count it in UNCUT_COUNTER."""
     tx.execute("DELETE FROM chunks WHERE page_id = ?", (page_id,))
     tx.execute(
@@ -181,7 +179,7 @@ def leave_uncut(tx: "apsw.Connection", page_id: int) -> None:
     )
 
 
-def write(tx: "apsw.Connection", page_id: int, title: str, truth: str, timeline: str) -> None:
+def write(tx: "Transaction", page_id: int, title: str, truth: str, timeline: str) -> None:
     """Write the chunks of a page, keeping the rows of unchanged ones."""
     present: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
     for chunk_id, index, start_line, end_line, *content in tx.execute(
@@ -212,7 +210,7 @@ def write(tx: "apsw.Connection", page_id: int, title: str, truth: str, timeline:
 
 
 def _insert_chunks(
-    tx: "apsw.Connection", page_id: int, title: str, new: "list[tuple[int, bytes, Chunk]]"
+    tx: "Transaction", page_id: int, title: str, new: "list[tuple[int, bytes, Chunk]]"
 ) -> None:
     # Ids are never reused, so the next ones are known before the insert.
     last = tx.execute("SELECT seq FROM sqlite_sequence WHERE name = 'chunks'").fetchone()
@@ -233,7 +231,7 @@ def _insert_chunks(
     )
 
 
-def index_words(tx: "apsw.Connection", rows: list[tuple[int, str, str, str]]) -> None:
+def index_words(tx: "Transaction", rows: list[tuple[int, str, str, str]]) -> None:
     """Add chunks, given as (id, title, heading path, text), to the full-text index."""
     tx.executemany(
         "INSERT INTO chunk_fts (rowid, title, heading_path, chunk_text) VALUES (?, ?, ?, ?)",
@@ -241,7 +239,7 @@ def index_words(tx: "apsw.Connection", rows: list[tuple[int, str, str, str]]) ->
     )
 
 
-def index_all_words(tx: "apsw.Connection") -> None:
+def index_all_words(tx: "Transaction") -> None:
     """Rebuild the full-text index from the chunks."""
     tx.execute("INSERT INTO chunk_fts (chunk_fts) VALUES ('delete-all')")
     last: Any = 0
@@ -258,7 +256,7 @@ def _cut_words(text: str) -> str:
     return plain_text.cut_cjk(text) if plain_text.has_cjk(text) else text
 
 
-def strategy(tx: "apsw.Connection", page_id: int) -> str:
+def strategy(tx: "Transaction", page_id: int) -> str:
     """Return the chunking strategy of a page: as configured; in notebooks, by window unless configured otherwise."""
     found = tx.execute(
         "SELECT coalesce((SELECT coalesce((SELECT value FROM config WHERE key = ?2), 'window')"

@@ -10,10 +10,8 @@ from quaid.model.dates import day_number
 from quaid.storage import files as durable_files
 
 if TYPE_CHECKING:
-    import apsw
-
     from quaid.model.sync_plan import LastSeenFile, ScannedFile
-    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.sqlite.connection import Database, Transaction
 
 
 def get_setting(db: "Database", key: str) -> str | None:
@@ -22,7 +20,7 @@ def get_setting(db: "Database", key: str) -> str | None:
     return None if row is None else row[0]
 
 
-def set_setting(tx: "apsw.Connection", key: str, value: str) -> None:
+def set_setting(tx: "Transaction", key: str, value: str) -> None:
     tx.execute(
         "INSERT INTO config (key, value) VALUES (?, ?)"
         " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
@@ -45,7 +43,7 @@ def read_memory_id(db: "Database") -> str | None:
     return None if row is None else str(row[0])
 
 
-def set_memory_id(tx: "apsw.Connection", id: str) -> None:
+def set_memory_id(tx: "Transaction", id: str) -> None:
     """Set the id of a memory that has none."""
     tx.execute("INSERT OR IGNORE INTO quaid_config (key, value) VALUES (?, ?)", (MEMORY_ID_KEY, id))
 
@@ -106,7 +104,7 @@ def write_target(db: "Database") -> Collection:
     return _collection_of_row(row)
 
 
-def add(tx: "apsw.Connection", name: str, kind: str, root: str, writable: bool, now: str) -> int:
+def add(tx: "Transaction", name: str, kind: str, root: str, writable: bool, now: str) -> int:
     """Add a collection for a folder and return its id."""
     tx.execute(
         "INSERT INTO collections (name, kind, root_path, writable, created_at, updated_at)"
@@ -116,15 +114,15 @@ def add(tx: "apsw.Connection", name: str, kind: str, root: str, writable: bool, 
     return tx.last_insert_rowid()
 
 
-def set_state(tx: "apsw.Connection", collection_id: int, state: CollectionState, now: str) -> None:
+def set_state(tx: "Transaction", collection_id: int, state: CollectionState, now: str) -> None:
     tx.execute("UPDATE collections SET state = ?, updated_at = ? WHERE id = ?", (state, now, collection_id))
 
 
-def set_kind(tx: "apsw.Connection", collection_id: int, kind: str, now: str) -> None:
+def set_kind(tx: "Transaction", collection_id: int, kind: str, now: str) -> None:
     tx.execute("UPDATE collections SET kind = ?, updated_at = ? WHERE id = ?", (kind, now, collection_id))
 
 
-def set_root(tx: "apsw.Connection", collection_id: int, root: str, writable: bool, now: str) -> None:
+def set_root(tx: "Transaction", collection_id: int, root: str, writable: bool, now: str) -> None:
     """Change the folder of a collection and whether it is writable."""
     tx.execute(
         "UPDATE collections SET root_path = ?, writable = ?, updated_at = ? WHERE id = ?",
@@ -132,13 +130,13 @@ def set_root(tx: "apsw.Connection", collection_id: int, root: str, writable: boo
     )
 
 
-def set_write_target(tx: "apsw.Connection", collection_id: int) -> None:
+def set_write_target(tx: "Transaction", collection_id: int) -> None:
     """Make one collection the write target, instead of the current one."""
     tx.execute("UPDATE collections SET is_write_target = 0 WHERE is_write_target = 1")
     tx.execute("UPDATE collections SET is_write_target = 1 WHERE id = ?", (collection_id,))
 
 
-def set_ignore(tx: "apsw.Connection", collection_id: int, patterns: str, problem: str | None) -> None:
+def set_ignore(tx: "Transaction", collection_id: int, patterns: str, problem: str | None) -> None:
     """Store the last valid ignore patterns, and the problem with the current ignore file, if any."""
     tx.execute(
         "UPDATE collections SET ignore_patterns = ?, ignore_problem = ? WHERE id = ?",
@@ -146,7 +144,7 @@ def set_ignore(tx: "apsw.Connection", collection_id: int, patterns: str, problem
     )
 
 
-def mark_synced(tx: "apsw.Connection", collection_id: int, now: str) -> None:
+def mark_synced(tx: "Transaction", collection_id: int, now: str) -> None:
     """Record a complete sync and clear any halt."""
     tx.execute(
         "UPDATE collections SET last_sync_at = ?, reconcile_halted_at = NULL, reconcile_halt_reason = NULL"
@@ -155,7 +153,7 @@ def mark_synced(tx: "apsw.Connection", collection_id: int, now: str) -> None:
     )
 
 
-def mark_halted(tx: "apsw.Connection", collection_id: int, reason: str, now: str) -> None:
+def mark_halted(tx: "Transaction", collection_id: int, reason: str, now: str) -> None:
     """Record that a sync halted and waits for confirmation by the user."""
     tx.execute(
         "UPDATE collections SET last_sync_at = ?1, reconcile_halted_at = coalesce(reconcile_halted_at, ?1),"
@@ -164,7 +162,7 @@ def mark_halted(tx: "apsw.Connection", collection_id: int, reason: str, now: str
     )
 
 
-def remove(tx: "apsw.Connection", collection_id: int) -> None:
+def remove(tx: "Transaction", collection_id: int) -> None:
     """Delete a collection that has no pages left."""
     tx.execute("DELETE FROM raw_imports WHERE collection_id = ?", (collection_id,))
     tx.execute("DELETE FROM collections WHERE id = ?", (collection_id,))
@@ -189,7 +187,7 @@ def root_identity(db: "Database", collection_id: int) -> str | None:
     return None if row is None else str(row[0])
 
 
-def set_root_identity(tx: "apsw.Connection", collection_id: int, identity: str) -> None:
+def set_root_identity(tx: "Transaction", collection_id: int, identity: str) -> None:
     tx.execute(
         "INSERT OR REPLACE INTO quaid_config (key, value) VALUES (?, ?)", (_root_key(collection_id), identity)
     )
@@ -324,7 +322,7 @@ def read_leases(db: "Database", me: WatchSession, clock: Clock, name: str | None
 def take_leases(db: "Database", me: WatchSession, clock: Clock, name: str | None = None) -> WatchLeases:
     """Write a heartbeat and lease all free collections, in one transaction, so that only one process gets each."""
 
-    def work(tx: "apsw.Connection") -> WatchLeases:
+    def work(tx: "Transaction") -> WatchLeases:
         _remove_dead_sessions(tx, me, clock)
         now = clock(0)
         tx.execute(
@@ -395,7 +393,7 @@ def _watch_leases(holders: list[_LeaseRow], me: WatchSession, clock: Clock) -> W
     return WatchLeases(mine, tuple(others), tuple(free))
 
 
-def _remove_dead_sessions(tx: "apsw.Connection", me: WatchSession, clock: Clock) -> None:
+def _remove_dead_sessions(tx: "Transaction", me: WatchSession, clock: Clock) -> None:
     """Delete dead sessions and, by cascade, their leases."""
     rows = tx.execute("SELECT 0, '', session_id, pid, host, heartbeat_at FROM serve_sessions").fetchall()
     over = [each.session_id for each in _lease_rows(rows) if _is_dead(each, me, clock)]
@@ -472,7 +470,7 @@ def quarantined_files(db: "Database", collection_id: int) -> "list[LastSeenFile]
 
 
 def record_file(
-    tx: "apsw.Connection",
+    tx: "Transaction",
     collection_id: int,
     file: "ScannedFile",
     content_hash: str,
@@ -485,7 +483,7 @@ def record_file(
 
 
 def record_files(
-    tx: "apsw.Connection",
+    tx: "Transaction",
     collection_id: int,
     files: "Iterable[tuple[ScannedFile, str, int | None, str | None]]",
     now: str,
@@ -501,7 +499,7 @@ def record_files(
     )
 
 
-def seen_paths(tx: "apsw.Connection", collection_id: int, paths: list[str]) -> set[str]:
+def seen_paths(tx: "Transaction", collection_id: int, paths: list[str]) -> set[str]:
     """Return those paths that have been seen before."""
     found = tx.execute(
         "SELECT f.relative_path FROM json_each(?) AS wanted CROSS JOIN file_state AS f"
@@ -511,7 +509,7 @@ def seen_paths(tx: "apsw.Connection", collection_id: int, paths: list[str]) -> s
     return {str(path) for (path,) in found}
 
 
-def content_hash_of_file(tx: "apsw.Connection", collection_id: int, path: str) -> str | None:
+def content_hash_of_file(tx: "Transaction", collection_id: int, path: str) -> str | None:
     """Return the content hash of a file when it was last indexed, or None."""
     for (found,) in tx.execute(
         "SELECT content_hash FROM file_state WHERE collection_id = ? AND relative_path = ?",
@@ -521,7 +519,7 @@ def content_hash_of_file(tx: "apsw.Connection", collection_id: int, path: str) -
     return None
 
 
-def page_of_file(tx: "apsw.Connection", collection_id: int, path: str) -> int | None:
+def page_of_file(tx: "Transaction", collection_id: int, path: str) -> int | None:
     """Return the page id of a file, or None if it is unknown."""
     for (found,) in tx.execute(
         "SELECT page_id FROM file_state WHERE collection_id = ? AND relative_path = ?", (collection_id, path)
@@ -530,7 +528,7 @@ def page_of_file(tx: "apsw.Connection", collection_id: int, path: str) -> int | 
     return None
 
 
-def is_file_unchanged(tx: "apsw.Connection", collection_id: int, known: "LastSeenFile") -> bool:
+def is_file_unchanged(tx: "Transaction", collection_id: int, known: "LastSeenFile") -> bool:
     """Return True if the stored state of a file still has the content and page of `known`."""
     found = tx.execute(
         "SELECT 1 FROM file_state WHERE collection_id = ? AND relative_path = ? AND content_hash = ?"
@@ -540,7 +538,7 @@ def is_file_unchanged(tx: "apsw.Connection", collection_id: int, known: "LastSee
     return found.fetchone() is not None
 
 
-def forget_file(tx: "apsw.Connection", collection_id: int, path: str, page_id: int | None = None) -> None:
+def forget_file(tx: "Transaction", collection_id: int, path: str, page_id: int | None = None) -> None:
     """Delete the state of a file that no longer exists; with `page_id`, only if it still belongs to that page."""
     tx.execute(
         "DELETE FROM file_state WHERE collection_id = ?1 AND relative_path = ?2 AND (?3 IS NULL OR page_id IS ?3)",
@@ -687,12 +685,12 @@ def page_files(db: "Database", collection_id: int) -> list[PageFile]:
     return [PageFile(*row) for row in rows]
 
 
-def forget_all_files(tx: "apsw.Connection", collection_id: int) -> None:
+def forget_all_files(tx: "Transaction", collection_id: int) -> None:
     """Forget all files of a collection, because its folder has changed."""
     tx.execute("DELETE FROM file_state WHERE collection_id = ?", (collection_id,))
 
 
-def page_of_heading(tx: "apsw.Connection", collection_id: int, node_id: str) -> int | None:
+def page_of_heading(tx: "Transaction", collection_id: int, node_id: str) -> int | None:
     """Return the page of a heading in any file of the collection, or None."""
     for (page_id,) in tx.execute(
         "SELECT page_id FROM file_nodes WHERE collection_id = ? AND node_id = ?", (collection_id, node_id)
@@ -701,7 +699,7 @@ def page_of_heading(tx: "apsw.Connection", collection_id: int, node_id: str) -> 
     return None
 
 
-def other_file_with_heading(tx: "apsw.Connection", page_id: int, file_page_id: int) -> str | None:
+def other_file_with_heading(tx: "Transaction", page_id: int, file_page_id: int) -> str | None:
     """Return the path of another file that contained this heading when last read, if its page is visible."""
     for (path,) in tx.execute(
         "SELECT f.relative_path FROM file_nodes n JOIN file_state f ON f.page_id = n.file_page_id"
@@ -714,7 +712,7 @@ def other_file_with_heading(tx: "apsw.Connection", page_id: int, file_page_id: i
 
 
 def record_heading(
-    tx: "apsw.Connection", collection_id: int, page_id: int, file_page_id: int, node_id: str
+    tx: "Transaction", collection_id: int, page_id: int, file_page_id: int, node_id: str
 ) -> None:
     """Store that a page is made from a heading of a file."""
     tx.execute("DELETE FROM file_nodes WHERE page_id = ?", (page_id,))

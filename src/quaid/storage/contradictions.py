@@ -10,12 +10,10 @@ from quaid.model.departures import candidate_names, may_mention_departure
 from quaid.model.facts import NameIndex, PageAge, PageInfo, Snapshot, SnapshotLink, SnapshotText, StoredFact
 from quaid.model.names import fold_name
 from quaid.storage import facts as assertions
-from quaid.storage.sqlite.connection import as_json
+from quaid.storage.sqlite.connection import Transaction, as_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-    import apsw
 
     from quaid.model.contradictions import Citation
     from quaid.storage.sqlite.connection import Database
@@ -249,7 +247,7 @@ def last_check(db: "Database") -> str | None:
 
 
 def record(
-    tx: "apsw.Connection",
+    tx: Transaction,
     findings: list[ContradictionFinding],
     told: dict[str, str],
     page_ids: list[int] | None,
@@ -341,7 +339,7 @@ def require(db: "Database", contradiction_id: int) -> Contradiction:
     return found[0]
 
 
-def resolve(tx: "apsw.Connection", contradiction_id: int, note: str, now: str) -> None:
+def resolve(tx: Transaction, contradiction_id: int, note: str, now: str) -> None:
     """Mark a contradiction as resolved. An existing note is kept if `note` is empty."""
     tx.execute(
         "UPDATE contradictions SET resolved_at = coalesce(resolved_at, ?),"

@@ -13,9 +13,7 @@ from quaid.model import chunker, plain_text
 from quaid.storage import vectors
 
 if TYPE_CHECKING:
-    import apsw
-
-    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.sqlite.connection import Database, Transaction
 
 HASH_BYTES = 16
 TURNS_PER_BATCH = 1_000
@@ -31,7 +29,7 @@ class TurnPartRow(NamedTuple):
 # Parts
 
 
-def cut_turns(tx: "apsw.Connection", turns: "Iterable[tuple[int, str, str]]") -> None:
+def cut_turns(tx: "Transaction", turns: "Iterable[tuple[int, str, str]]") -> None:
     """Split turns, given as (id, role, text), into parts and store them."""
     tx.executemany(
         "INSERT INTO turn_parts (turn_id, part, start_at, end_at, content_hash) VALUES (?, ?, ?, ?, ?)",
@@ -45,14 +43,14 @@ def _parts_of_turn(role: str, text: str) -> "Iterator[TurnPartRow]":
         yield TurnPartRow(number, start, end, hashlib.sha256(said).digest()[:HASH_BYTES])
 
 
-def recut_turns(tx: "apsw.Connection") -> None:
+def recut_turns(tx: "Transaction") -> None:
     """Split all turns again. Vectors of unchanged parts are kept."""
     tx.execute("DELETE FROM turn_parts")
     for turns in _turn_batches(tx):
         cut_turns(tx, turns)
 
 
-def wrong_parts(connection: "apsw.Connection") -> "Iterator[tuple[int, str]]":
+def wrong_parts(connection: "Transaction") -> "Iterator[tuple[int, str]]":
     """Yield the turns whose stored parts do not match their text."""
     for turns in _turn_batches(connection):
         there: dict[int, list[TurnPartRow]] = {}
@@ -67,7 +65,7 @@ def wrong_parts(connection: "apsw.Connection") -> "Iterator[tuple[int, str]]":
                 yield turn_id, "its parts in turn_parts are not those of its text"
 
 
-def _turn_batches(connection: "apsw.Connection") -> "Iterator[list[tuple[int, str, str]]]":
+def _turn_batches(connection: "Transaction") -> "Iterator[list[tuple[int, str, str]]]":
     after = 0
     while True:
         found: Iterable[tuple[int, str, str]] = connection.execute(
@@ -148,7 +146,7 @@ _TURN_COLUMNS = "id, conversation_id, turn, role, said_at, text"
 
 
 def add(
-    tx: "apsw.Connection", batch: TurnBatch, now: str, seen: SeenTurns, *, anew: bool, again: bool = False
+    tx: "Transaction", batch: TurnBatch, now: str, seen: SeenTurns, *, anew: bool, again: bool = False
 ) -> TurnsAdded:
     """Append turns to a conversation, skipping those it already has.
 
@@ -176,12 +174,12 @@ def add(
     return TurnsAdded(conversation, len(rows), is_new)
 
 
-def _largest(tx: "apsw.Connection", sql: str, values: tuple[int, ...]) -> int:
+def _largest(tx: "Transaction", sql: str, values: tuple[int, ...]) -> int:
     row = tx.execute(sql, values).fetchone()
     return int(row[0]) if row and row[0] else 0
 
 
-def _find_or_add(tx: "apsw.Connection", batch: TurnBatch, now: str) -> tuple[int, bool, bool]:
+def _find_or_add(tx: "Transaction", batch: TurnBatch, now: str) -> tuple[int, bool, bool]:
     found = tx.execute(
         "SELECT id, removed_at IS NOT NULL FROM conversations WHERE client = ? AND session = ?",
         (batch.client, batch.session),
@@ -196,7 +194,7 @@ def _find_or_add(tx: "apsw.Connection", batch: TurnBatch, now: str) -> tuple[int
 
 
 def _new_turns(
-    tx: "apsw.Connection", conversation: int, turns: Iterable[NewTurn], seen: SeenTurns, anew: bool
+    tx: "Transaction", conversation: int, turns: Iterable[NewTurn], seen: SeenTurns, anew: bool
 ) -> dict[bytes, NewTurn]:
     """Return the turns that are not stored yet, by identity."""
     named: dict[bytes, NewTurn] = {}
@@ -221,7 +219,7 @@ def _turn_identity(turn: NewTurn) -> bytes:
 
 
 def _counted_identity(
-    tx: "apsw.Connection", conversation: int, said: bytes, seen: SeenTurns, anew: bool
+    tx: "Transaction", conversation: int, said: bytes, seen: SeenTurns, anew: bool
 ) -> bytes:
     """Return the identity of the next occurrence of a turn without key and time."""
     number = seen.get(said, 0)
@@ -236,7 +234,7 @@ def _numbered_identity(said: bytes, number: int) -> bytes:
     return hashlib.blake2b(said + number.to_bytes(8, "big"), digest_size=16).digest()
 
 
-def _has_turn(tx: "apsw.Connection", conversation: int, identity: bytes) -> bool:
+def _has_turn(tx: "Transaction", conversation: int, identity: bytes) -> bool:
     found = tx.execute(
         "SELECT 1 FROM conversation_turns WHERE conversation_id = ? AND identity = ?",
         (conversation, identity),
@@ -244,7 +242,7 @@ def _has_turn(tx: "apsw.Connection", conversation: int, identity: bytes) -> bool
     return found.fetchone() is not None
 
 
-def _update_metadata(tx: "apsw.Connection", conversation: int, batch: TurnBatch, new: list[NewTurn]) -> None:
+def _update_metadata(tx: "Transaction", conversation: int, batch: TurnBatch, new: list[NewTurn]) -> None:
     """Update times, title, project and the count of masked secrets from this batch."""
     times = [turn.said_at for turn in new if turn.said_at]
     first = next((turn.text for turn in new if turn.role == "user"), "")
@@ -266,7 +264,7 @@ def _title_of(text: str) -> str:
     return line if len(line) <= LONGEST_TITLE else line[: LONGEST_TITLE - 1] + "…"
 
 
-def index_words(tx: "apsw.Connection", rows: Iterable[tuple[int, str]]) -> None:
+def index_words(tx: "Transaction", rows: Iterable[tuple[int, str]]) -> None:
     """Add turns, given as (id, text), to the full-text index."""
     tx.executemany(
         "INSERT INTO turn_fts (rowid, text) VALUES (?, ?)",
@@ -274,18 +272,18 @@ def index_words(tx: "apsw.Connection", rows: Iterable[tuple[int, str]]) -> None:
     )
 
 
-def rebuild_words(tx: "apsw.Connection") -> None:
+def rebuild_words(tx: "Transaction") -> None:
     """Rebuild the full-text index of turns."""
     tx.execute("INSERT INTO turn_fts (turn_fts) VALUES ('delete-all')")
     for turns in _turn_text_batches(tx):
         index_words(tx, turns)
 
 
-def wrong_words(connection: "apsw.Connection") -> Iterator[tuple[int, str]]:
+def wrong_words(connection: "Transaction") -> Iterator[tuple[int, str]]:
     """Yield the turns whose word count in the index differs from that in a new in-memory index."""
-    import apsw
+    from quaid.storage.sqlite.connection import Transaction
 
-    aside = apsw.Connection(":memory:")
+    aside = Transaction(":memory:")
     for (sql,) in connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'turn_fts'"):
         aside.execute(str(sql))
     for turns in _turn_text_batches(connection):
@@ -302,7 +300,7 @@ def wrong_words(connection: "apsw.Connection") -> Iterator[tuple[int, str]]:
             yield turn, "its words in turn_fts are not those of its text"
 
 
-def _turn_text_batches(connection: "apsw.Connection") -> Iterator[list[tuple[int, str]]]:
+def _turn_text_batches(connection: "Transaction") -> Iterator[list[tuple[int, str]]]:
     """Yield all turns in batches of 1000."""
     after = 0
     while True:
@@ -319,7 +317,7 @@ def _turn_text_batches(connection: "apsw.Connection") -> Iterator[list[tuple[int
 # Removing
 
 
-def remove(tx: "apsw.Connection", conversation: int, now: str) -> None:
+def remove(tx: "Transaction", conversation: int, now: str) -> None:
     """Delete the turns of a conversation, with their index entries and vectors.
 
     The row of the conversation is kept, so that its transcript does not restore it.
@@ -480,7 +478,7 @@ def list_transcripts(db: "Database") -> list[TranscriptState]:
     return [TranscriptState(*row) for row in rows]
 
 
-def save_transcript(tx: "apsw.Connection", state: TranscriptState, now: str) -> None:
+def save_transcript(tx: "Transaction", state: TranscriptState, now: str) -> None:
     """Store how far a file has been read."""
     tx.execute(
         f"INSERT OR REPLACE INTO transcript_files ({_TRANSCRIPT_COLUMNS}, read_at)"  # noqa: S608
@@ -489,5 +487,5 @@ def save_transcript(tx: "apsw.Connection", state: TranscriptState, now: str) -> 
     )
 
 
-def forget_transcript(tx: "apsw.Connection", path: str) -> None:
+def forget_transcript(tx: "Transaction", path: str) -> None:
     tx.execute("DELETE FROM transcript_files WHERE path = ?", (path,))

@@ -15,7 +15,7 @@ from quaid.storage import history, links, vectors
 from quaid.storage.sqlite.errors import BUSY_SECONDS, translate_sqlite_errors
 
 if TYPE_CHECKING:
-    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.sqlite.connection import Database, Transaction
 
 QUARANTINE_DAYS = 30
 """Days after which a quarantined page is discarded."""
@@ -72,7 +72,7 @@ class QuarantinedLink(NamedTuple):
     created_at: str
 
 
-def quarantine_page(tx: "apsw.Connection", page_id: int, now: str) -> None:
+def quarantine_page(tx: "Transaction", page_id: int, now: str) -> None:
     """Hide a page. Links in other texts are resolved again, to other pages with its names."""
     tx.execute(
         "UPDATE pages SET quarantined_at = ?1, updated_at = ?1, version = version + 1 WHERE id = ?2",
@@ -120,7 +120,7 @@ def added_links_of(db: "Database", page_id: int) -> list[QuarantinedLink]:
     return [QuarantinedLink(*row) for row in rows]
 
 
-def mark_exported(tx: "apsw.Connection", chosen: list[QuarantinedPage], path: str, now: str) -> None:
+def mark_exported(tx: "Transaction", chosen: list[QuarantinedPage], path: str, now: str) -> None:
     """Record that pages were exported to `path`."""
     tx.executemany(
         "INSERT OR REPLACE INTO quarantine_exports (page_id, collection_id, slug, quarantined_at, exported_at, path)"
@@ -129,7 +129,7 @@ def mark_exported(tx: "apsw.Connection", chosen: list[QuarantinedPage], path: st
     )
 
 
-def discard_page(tx: "apsw.Connection", page_id: int) -> None:
+def discard_page(tx: "Transaction", page_id: int) -> None:
     """Delete a page with its history, except for raw bytes that an import still refers to."""
     names = links.detach_page(tx, page_id)
     tx.execute(
@@ -141,7 +141,7 @@ def discard_page(tx: "apsw.Connection", page_id: int) -> None:
     links.resolve_again(tx, names)
 
 
-def clear_collection(tx: "apsw.Connection", db: "Database", collection_id: int, now: str) -> tuple[int, int]:
+def clear_collection(tx: "Transaction", db: "Database", collection_id: int, now: str) -> tuple[int, int]:
     """Discard all pages of a collection, except those with data that is in no file, which are quarantined.
 
     Return the numbers of discarded and kept pages.
@@ -163,7 +163,7 @@ def clear_collection(tx: "apsw.Connection", db: "Database", collection_id: int, 
     return len(shown) - len(kept), len(kept)
 
 
-def expired_pages(tx: "apsw.Connection", collection_id: int, before: str) -> list[QuarantinedPage]:
+def expired_pages(tx: "Transaction", collection_id: int, before: str) -> list[QuarantinedPage]:
     """Return pages that have been in quarantine since before `before`."""
     rows = tx.execute(
         f"{_QUARANTINED_SQL} p.collection_id = ? AND p.quarantined_at < ?", (collection_id, before)
@@ -171,7 +171,7 @@ def expired_pages(tx: "apsw.Connection", collection_id: int, before: str) -> lis
     return [QuarantinedPage._make(row) for row in rows]
 
 
-def _names_of(tx: "apsw.Connection", page_id: int) -> set[str]:
+def _names_of(tx: "Transaction", page_id: int) -> set[str]:
     return {str(name) for (name,) in tx.execute("SELECT name FROM page_names WHERE page_id = ?", (page_id,))}
 
 
@@ -293,7 +293,7 @@ def _layer_values(target: EraseTarget, sidecars: list[str]) -> tuple[Any, ...]:
     return target.id, json.dumps([target.slug, *target.former]), json.dumps(sidecars)
 
 
-def erase_page(tx: apsw.Connection, target: EraseTarget, sidecars: list[str]) -> None:
+def erase_page(tx: "Transaction", target: EraseTarget, sidecars: list[str]) -> None:
     """Delete a page from every layer. Links to it in other texts become unresolved."""
     values = _layer_values(target, sidecars)
     layers = dict(_LAYERS)
@@ -342,7 +342,7 @@ _LEAVE_LOG = (
 )
 
 
-def _execute_layer(tx: apsw.Connection, sql: str, values: tuple[Any, ...]) -> None:
+def _execute_layer(tx: "Transaction", sql: str, values: tuple[Any, ...]) -> None:
     tx.execute(sql, values[: _parameter_count(sql)])
 
 
@@ -373,7 +373,7 @@ def vacuum_and_checkpoint(db: "Database") -> CleanupResult:
     return CleanupResult(rewritten, emptied, problem)
 
 
-def _vacuum(connection: apsw.Connection) -> bool:
+def _vacuum(connection: "Transaction") -> bool:
     size = int(connection.pragma("page_count")) * int(connection.pragma("page_size"))
     if size > VACUUM_IN_MEMORY_BYTES:
         connection.pragma("temp_store", "FILE")
@@ -582,7 +582,7 @@ def json_strings(value: Any) -> list[str]:
 
 
 def quarantine_headings(
-    tx: "apsw.Connection", file_page_id: int, now: str, but: "frozenset[int] | set[int]" = frozenset()
+    tx: "Transaction", file_page_id: int, now: str, but: "frozenset[int] | set[int]" = frozenset()
 ) -> None:
     """Quarantine the pages of a file's headings, except those in `but`, which still exist."""
     rows = tx.execute(

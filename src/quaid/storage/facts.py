@@ -30,10 +30,8 @@ from quaid.model.names import aliases, fold_name
 from quaid.storage import collections, links, pages
 
 if TYPE_CHECKING:
-    import apsw
-
     from quaid.storage.links import LinkRow
-    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.sqlite.connection import Database, Transaction
 
 SINGLE_VALUED_SETTING = "single_valued_predicates"
 """Configuration key for predicates the user declares single-valued, in addition to the built-in ones."""
@@ -81,7 +79,7 @@ class FactChange(NamedTuple):
     """True if the source, evidence or confidence of an existing fact changed."""
 
 
-def add_fact(tx: "apsw.Connection", page_id: int, given: FactInput, now: str) -> FactChange:
+def add_fact(tx: "Transaction", page_id: int, given: FactInput, now: str) -> FactChange:
     """Add a fact to a page, or update the matching fact that is already there.
 
     Facts that the new one supersedes end when it begins: the fact named by `supersedes_id`, and earlier facts with
@@ -117,7 +115,7 @@ def add_fact(tx: "apsw.Connection", page_id: int, given: FactInput, now: str) ->
     return FactChange(new, True, tuple(ended), True)
 
 
-def _insert_fact(tx: "apsw.Connection", page_id: int, given: FactInput, created_at: str) -> int:
+def _insert_fact(tx: "Transaction", page_id: int, given: FactInput, created_at: str) -> int:
     tx.execute(
         "INSERT INTO assertions (page_id, subject, subject_key, predicate, object, valid_from, valid_until,"
         " supersedes_id, confidence, asserted_by, source_ref, evidence_text, created_at)"
@@ -131,7 +129,7 @@ def _insert_fact(tx: "apsw.Connection", page_id: int, given: FactInput, created_
     return tx.last_insert_rowid()
 
 
-def facts_like(tx: "apsw.Connection", page_id: int, given: FactInput) -> list[FactRow]:
+def facts_like(tx: "Transaction", page_id: int, given: FactInput) -> list[FactRow]:
     """Return the facts of a page with the same subject and predicate."""
     wanted = canonical_predicate(given.predicate)
     return [
@@ -141,7 +139,7 @@ def facts_like(tx: "apsw.Connection", page_id: int, given: FactInput) -> list[Fa
     ]
 
 
-def restore_fact(tx: "apsw.Connection", page_id: int, given: FactInput, created_at: str) -> FactChange:
+def restore_fact(tx: "Transaction", page_id: int, given: FactInput, created_at: str) -> FactChange:
     """Insert a fact exactly as it was exported, without superseding or ending other facts."""
     time = (given.valid_from, given.valid_until)
     for row in facts_like(tx, page_id, given):
@@ -150,7 +148,7 @@ def restore_fact(tx: "apsw.Connection", page_id: int, given: FactInput, created_
     return FactChange(_insert_fact(tx, page_id, given, created_at), True, (), True)
 
 
-def mark_superseded(tx: "apsw.Connection", new_id: int, old_id: int) -> bool:
+def mark_superseded(tx: "Transaction", new_id: int, old_id: int) -> bool:
     """Record that one fact superseded another and return True.
 
     Return False if the new fact already supersedes a different one, the old fact has no end date, or the relation
@@ -165,7 +163,7 @@ def mark_superseded(tx: "apsw.Connection", new_id: int, old_id: int) -> bool:
     return True
 
 
-def _require_superseded(tx: "apsw.Connection", page_id: int, given: FactInput) -> FactRow:
+def _require_superseded(tx: "Transaction", page_id: int, given: FactInput) -> FactRow:
     """Return the fact named by `supersedes_id`; raise InvalidArgument if its subject or predicate differs."""
     named = _require_fact(tx, given.supersedes_id or 0)
     same = canonical_predicate(named.predicate) == canonical_predicate(given.predicate)
@@ -180,7 +178,7 @@ def _require_superseded(tx: "apsw.Connection", page_id: int, given: FactInput) -
     return named
 
 
-def _subject_ref(tx: "apsw.Connection", page_id: int, key: str) -> EntityRef:
+def _subject_ref(tx: "Transaction", page_id: int, key: str) -> EntityRef:
     called = tx.execute(
         "SELECT n.name, n.page_id, n.kind FROM page_names AS n JOIN pages AS p ON p.id = n.page_id"
         " WHERE n.name = ? AND p.quarantined_at IS NULL",
@@ -227,7 +225,7 @@ def _joined_evidence(row: FactRow, given: FactInput) -> tuple[str, str]:
 
 
 def _update_fact(
-    tx: "apsw.Connection", known: FactRow, given: FactInput, named: FactRow | None, now: str
+    tx: "Transaction", known: FactRow, given: FactInput, named: FactRow | None, now: str
 ) -> FactChange:
     """Merge new information into an existing row: end date, source, evidence, confidence, superseded fact."""
     until = given.valid_until or known.valid_until
@@ -273,7 +271,7 @@ def _joined_confidence(known: FactRow, given: FactInput) -> float:
     return max(known.confidence, given.confidence) if given.source_ref else known.confidence
 
 
-def _is_cycle(tx: "apsw.Connection", known: FactRow, named: FactRow) -> bool:
+def _is_cycle(tx: "Transaction", known: FactRow, named: FactRow) -> bool:
     """Return True if `named` equals `known` or supersedes it, directly or indirectly."""
     circle = tx.execute(
         "WITH RECURSIVE older (id) AS (VALUES (?) UNION SELECT a.supersedes_id FROM assertions AS a"
@@ -283,7 +281,7 @@ def _is_cycle(tx: "apsw.Connection", known: FactRow, named: FactRow) -> bool:
     return circle is not None
 
 
-def _refuse_cycle(tx: "apsw.Connection", known: FactRow, named: FactRow) -> None:
+def _refuse_cycle(tx: "Transaction", known: FactRow, named: FactRow) -> None:
     if _is_cycle(tx, known, named):
         what = "the same fact" if named.id == known.id else f"what fact {known.id} was superseded by"
         raise InvalidArgument(name="supersedes_id", problem=f"fact {named.id} is {what}")
@@ -310,7 +308,7 @@ def _neighbours_in_time(others: list[FactRow], day: str) -> tuple[list[FactRow],
     )
 
 
-def _end_fact(tx: "apsw.Connection", row: FactRow, day: str) -> bool:
+def _end_fact(tx: "Transaction", row: FactRow, day: str) -> bool:
     """End a fact on a day, but not before it began. Return True if the row changed.
 
     A fact that is corrected from its first day on gets an empty validity interval.
@@ -323,7 +321,7 @@ def _end_fact(tx: "apsw.Connection", row: FactRow, day: str) -> bool:
 
 
 def shorten_fact(
-    tx: "apsw.Connection", seen: FactRow, since: str | None, until: str | None, successor: int | None
+    tx: "Transaction", seen: FactRow, since: str | None, until: str | None, successor: int | None
 ) -> bool:
     """Set a shorter validity interval on a fact; return False if its row no longer equals `seen`.
 
@@ -390,7 +388,7 @@ def single_valued_predicates(db: "Database") -> frozenset[str]:
     return facts.single_valued_predicates(collections.get_setting(db, SINGLE_VALUED_SETTING))
 
 
-def _read_single_valued(tx: "apsw.Connection") -> frozenset[str]:
+def _read_single_valued(tx: "Transaction") -> frozenset[str]:
     row = tx.execute("SELECT value FROM config WHERE key = ?", (SINGLE_VALUED_SETTING,)).fetchone()
     return facts.single_valued_predicates(row[0] if row else None)
 
@@ -399,14 +397,14 @@ def _select_facts(db: "Database", rest: str, values: tuple[Any, ...]) -> list[Fa
     return [FactRow(*row) for row in db.rows(f"SELECT {_FACT_COLUMNS} {rest}", values)]
 
 
-def _facts_of_subject(tx: "apsw.Connection", page_id: int, key: str) -> list[FactRow]:
+def _facts_of_subject(tx: "Transaction", page_id: int, key: str) -> list[FactRow]:
     sql = (
         f"SELECT {_FACT_COLUMNS} FROM assertions AS a WHERE a.subject_key = ? AND a.page_id = ? ORDER BY a.id"  # noqa: S608
     )
     return [FactRow(*row) for row in tx.execute(sql, (key, page_id))]
 
 
-def _require_fact(tx: "apsw.Connection", assertion_id: int) -> FactRow:
+def _require_fact(tx: "Transaction", assertion_id: int) -> FactRow:
     query = f"SELECT {_FACT_COLUMNS} FROM assertions AS a WHERE a.id = ?"  # noqa: S608 (fixed columns)
     row = tx.execute(query, (assertion_id,)).fetchone()
     if row is None:

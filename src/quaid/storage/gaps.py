@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from quaid.errors import NotFound
 
 if TYPE_CHECKING:
-    import apsw
-
-    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.sqlite.connection import Database, Transaction
 
 _COLUMNS = (
     "id, query_hash, query_text, context, confidence_score, sensitivity, approved_by, approved_at,"
@@ -38,7 +36,7 @@ class Gap(NamedTuple):
     last_seen_at: str
 
 
-def log_gap(tx: "apsw.Connection", query_hash: str, context: str, score: float | None, now: str) -> Gap:
+def log_gap(tx: "Transaction", query_hash: str, context: str, score: float | None, now: str) -> Gap:
     """Record that a query found no answer, or increment the counter of its open gap."""
     rows: list[tuple[Any, ...]] = tx.execute(
         "UPDATE knowledge_gaps SET times_seen = times_seen + 1, last_seen_at = ?,"  # noqa: S608
@@ -101,7 +99,7 @@ def with_words(db: "Database", limit: int) -> list[tuple[int, str]]:
 
 
 def approve(
-    tx: "apsw.Connection",
+    tx: "Transaction",
     gap: Gap,
     *,
     query_text: str | None,
@@ -125,7 +123,7 @@ def approve(
     )
 
 
-def resolve(tx: "apsw.Connection", gap_id: int, slug: str | None, now: str) -> bool:
+def resolve(tx: "Transaction", gap_id: int, slug: str | None, now: str) -> bool:
     """Resolve a gap, optionally with the page that answers it. Return False if it was already resolved."""
     tx.execute(
         "UPDATE knowledge_gaps SET resolved_at = ?, resolved_by_slug = ? WHERE id = ? AND resolved_at IS NULL",
@@ -134,7 +132,7 @@ def resolve(tx: "apsw.Connection", gap_id: int, slug: str | None, now: str) -> b
     return tx.changes() > 0
 
 
-def clear(tx: "apsw.Connection", now: str) -> int:
+def clear(tx: "Transaction", now: str) -> int:
     """Resolve every open gap without a stored query and return their number."""
     tx.execute(
         "UPDATE knowledge_gaps SET resolved_at = ? WHERE resolved_at IS NULL AND query_text IS NULL"

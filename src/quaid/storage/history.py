@@ -11,9 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    import apsw
-
-    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.sqlite.connection import Database, Transaction
 
 MOST_VERSIONS = 10
 """Maximum number of former versions kept per page."""
@@ -37,7 +35,7 @@ class PageVersion(NamedTuple):
 
 
 def keep_version(
-    tx: "apsw.Connection",
+    tx: "Transaction",
     collection_id: int,
     page_id: int,
     version: int | None,
@@ -67,7 +65,7 @@ def keep_version(
 
 
 def keep_sidecar_file(
-    tx: "apsw.Connection", collection_id: int, path: str, data: bytes, now: str, batch: str
+    tx: "Transaction", collection_id: int, path: str, data: bytes, now: str, batch: str
 ) -> None:
     """Store the bytes of a file that belongs to a page but is not a page itself, replacing earlier bytes."""
     tx.execute(
@@ -92,7 +90,7 @@ def read_sidecar_file(db: "Database", collection_id: int, path: str) -> bytes | 
 
 
 def keep_first_versions(
-    tx: "apsw.Connection",
+    tx: "Transaction",
     collection_id: int,
     files: "list[tuple[int, str, bytes, str]]",
     now: str,
@@ -114,7 +112,7 @@ def keep_first_versions(
     )
 
 
-def trim_versions(tx: "apsw.Connection", page_id: int, oldest: str) -> None:
+def trim_versions(tx: "Transaction", page_id: int, oldest: str) -> None:
     """Delete versions that are too old or exceed MOST_VERSIONS, except those an import refers to."""
     # A version's age counts from the day it was replaced: the ten-year-old text of a page changed today is kept for
     # the full period from today.
@@ -246,7 +244,7 @@ def source_of_page(db: "Database", page_id: int) -> tuple[str, int | None] | Non
 
 
 def keep_source(
-    tx: "apsw.Connection",
+    tx: "Transaction",
     source: IngestSource,
     *,
     import_id: str,
@@ -287,7 +285,7 @@ def keep_source(
         _adopt_rows(tx, source, page[0])
 
 
-def move_source(tx: "apsw.Connection", earlier: EarlierIngest, source: IngestSource) -> None:
+def move_source(tx: "Transaction", earlier: EarlierIngest, source: IngestSource) -> None:
     """Record that an ingested source is now at another location."""
     tx.execute(
         "UPDATE ingest_log SET source_ref = ? WHERE source_ref = ? AND EXISTS (SELECT 1 FROM import_manifest AS m"
@@ -301,7 +299,7 @@ def move_source(tx: "apsw.Connection", earlier: EarlierIngest, source: IngestSou
 
 
 def log_ingest(
-    tx: "apsw.Connection",
+    tx: "Transaction",
     import_id: str,
     source_ref: str,
     content_hash: str,
@@ -316,7 +314,7 @@ def log_ingest(
     )
 
 
-def _stored_source(tx: "apsw.Connection", source: IngestSource, page: tuple[int, int] | None) -> int | None:
+def _stored_source(tx: "Transaction", source: IngestSource, page: tuple[int, int] | None) -> int | None:
     """Return the row that already stores this content from this source.
 
     If `page` is given, the row must be the active one of that page and version.
@@ -331,7 +329,7 @@ def _stored_source(tx: "apsw.Connection", source: IngestSource, page: tuple[int,
     return None if row is None else int(row[0])
 
 
-def _source_path(tx: "apsw.Connection", source: IngestSource, page_id: int) -> str:
+def _source_path(tx: "Transaction", source: IngestSource, page_id: int) -> str:
     """Return the path that `export --raw` writes a source to, in the folder of its page.
 
     It begins with './', which no path in a folder does, so that an import does not mistake the row for one of its
@@ -349,7 +347,7 @@ def _source_path(tx: "apsw.Connection", source: IngestSource, page_id: int) -> s
     return f"{INGESTED_PREFIX}{page_id}/{name}" if other else path
 
 
-def _adopt_rows(tx: "apsw.Connection", source: IngestSource, page_id: int) -> None:
+def _adopt_rows(tx: "Transaction", source: IngestSource, page_id: int) -> None:
     """Assign rows of this source that have no page to a page, so that they are deleted with it."""
     tx.execute(
         "UPDATE raw_imports SET page_id = ?1 WHERE page_id IS NULL AND content_hash = ?2 AND import_id IN"
@@ -429,7 +427,7 @@ def imported_bytes(db: "Database", raw_id: int) -> bytes:
     return b"" if row is None else bytes(row[0])
 
 
-def begin_import(tx: "apsw.Connection", import_id: str, source_dir: str, now: str) -> None:
+def begin_import(tx: "Transaction", import_id: str, source_dir: str, now: str) -> None:
     """Insert the manifest row of a new import."""
     tx.execute(
         "INSERT INTO import_manifest (import_id, source_dir, created_at) VALUES (?, ?, ?)",
@@ -438,7 +436,7 @@ def begin_import(tx: "apsw.Connection", import_id: str, source_dir: str, now: st
 
 
 def keep_imported_file(
-    tx: "apsw.Connection",
+    tx: "Transaction",
     import_id: str,
     file_path: str,
     data: bytes,
@@ -469,7 +467,7 @@ def keep_imported_file(
 
 
 def keep_imported_files(
-    tx: "apsw.Connection", import_id: str, files: "list[tuple[str, bytes, str, int]]", now: str
+    tx: "Transaction", import_id: str, files: "list[tuple[str, bytes, str, int]]", now: str
 ) -> None:
     """Store the bytes of files that created new pages, given as (path, bytes, hash, page id)."""
     from quaid.storage.sqlite.connection import next_row_id
@@ -499,7 +497,7 @@ def keep_imported_files(
     )
 
 
-def add_file_to_import(tx: "apsw.Connection", import_id: str, file_path: str, raw_id: int) -> None:
+def add_file_to_import(tx: "Transaction", import_id: str, file_path: str, raw_id: int) -> None:
     """Add a file whose bytes are already stored to an import."""
     tx.execute(
         "INSERT INTO import_files (import_id, file_path, raw_id) VALUES (?, ?, ?)",
@@ -507,7 +505,7 @@ def add_file_to_import(tx: "apsw.Connection", import_id: str, file_path: str, ra
     )
 
 
-def finish_import(tx: "apsw.Connection", import_id: str, page_count: int) -> None:
+def finish_import(tx: "Transaction", import_id: str, page_count: int) -> None:
     """Set the page count of a finished import."""
     tx.execute("UPDATE import_manifest SET page_count = ? WHERE import_id = ?", (page_count, import_id))
 

@@ -13,10 +13,8 @@ from quaid.model.links import LinkCandidate, LinkReference, find_references, res
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import apsw
-
     from quaid.model.page import Page
-    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.sqlite.connection import Database, Transaction
 
 Temporal = Literal["current", "historical", "all"]
 
@@ -71,7 +69,7 @@ class GraphLink(NamedTuple):
     valid_until: str | None
 
 
-def derive(tx: "apsw.Connection", page_id: int, page: "Page") -> None:
+def derive(tx: "Transaction", page_id: int, page: "Page") -> None:
     """Update the links derived from a page's text. Links that are still in the text keep their row and id."""
     wanted = {_identity(each): each for each in find_references(page)}
     there = {
@@ -103,7 +101,7 @@ def _identity(reference: LinkReference) -> tuple[str, str, str | None]:
     return reference.target, reference.relationship, reference.valid_from
 
 
-def _add_references(tx: "apsw.Connection", page_id: int, slug: str, new: list[LinkReference]) -> None:
+def _add_references(tx: "Transaction", page_id: int, slug: str, new: list[LinkReference]) -> None:
     collection, now = _require_row(
         tx,
         "SELECT c.name, p.updated_at FROM pages p JOIN collections c ON c.id = p.collection_id WHERE p.id = ?",
@@ -113,7 +111,7 @@ def _add_references(tx: "apsw.Connection", page_id: int, slug: str, new: list[Li
 
 
 def add_from_texts(
-    tx: "apsw.Connection", new: list[tuple[int, str, list[LinkReference]]], collection: str, now: str
+    tx: "Transaction", new: list[tuple[int, str, list[LinkReference]]], collection: str, now: str
 ) -> None:
     """Insert links for pages without derived links so far, given as (page id, slug, references)."""
     known = _candidates(tx, {each.key for _, _, named in new for each in named}) if new else {}
@@ -133,7 +131,7 @@ def add_from_texts(
     )
 
 
-def resolve_again(tx: "apsw.Connection", names: "Iterable[str]") -> None:
+def resolve_again(tx: "Transaction", names: "Iterable[str]") -> None:
     """Resolve all links again whose target has one of these names."""
     rows = tx.execute(
         "SELECT l.id, l.target, l.target_key, l.to_page_id, p.slug, c.name FROM json_each(?) AS wanted"
@@ -145,7 +143,7 @@ def resolve_again(tx: "apsw.Connection", names: "Iterable[str]") -> None:
         tx.executemany("UPDATE links SET to_page_id = ? WHERE id = ?", _changed_targets(tx, rows))
 
 
-def _changed_targets(tx: "apsw.Connection", rows: list[tuple[Any, ...]]) -> list[tuple[int | None, int]]:
+def _changed_targets(tx: "Transaction", rows: list[tuple[Any, ...]]) -> list[tuple[int | None, int]]:
     """Return (new target, link id) for each link whose target has changed."""
     known = _candidates(tx, {row[2] for row in rows})
     changed = []
@@ -156,7 +154,7 @@ def _changed_targets(tx: "apsw.Connection", rows: list[tuple[Any, ...]]) -> list
     return changed
 
 
-def differ_from_text(tx: "apsw.Connection", page_id: int, page: "Page") -> bool:
+def differ_from_text(tx: "Transaction", page_id: int, page: "Page") -> bool:
     """Return True if the stored links of a page differ from those its text contains."""
     rows = tx.execute(
         "SELECT target, target_key, relationship, context, part, line, valid_from, valid_until FROM links"
@@ -166,7 +164,7 @@ def differ_from_text(tx: "apsw.Connection", page_id: int, page: "Page") -> bool:
     return set(rows) != {tuple(each) for each in find_references(page)}
 
 
-def wrong_targets(tx: "apsw.Connection") -> list[int]:
+def wrong_targets(tx: "Transaction") -> list[int]:
     """Return ids of derived links whose stored target is wrong.
 
     Links from or to hidden pages are skipped: a hidden page may still be a target, and its own links are resolved
@@ -181,7 +179,7 @@ def wrong_targets(tx: "apsw.Connection") -> list[int]:
     return [link for _, link in _changed_targets(tx, rows)]
 
 
-def _candidates(tx: "apsw.Connection", keys: "Iterable[str]") -> dict[str, list[LinkCandidate]]:
+def _candidates(tx: "Transaction", keys: "Iterable[str]") -> dict[str, list[LinkCandidate]]:
     """Return the visible pages that have each of these names."""
     found: dict[str, list[LinkCandidate]] = {}
     for name, page_id, collection, slug, kind, former in tx.execute(
@@ -204,7 +202,7 @@ def resolve_targets(db: "Database", targets: list[str], collection: str) -> dict
     return {each: page_id for each, page_id in found.items() if page_id is not None}
 
 
-def detach_page(tx: "apsw.Connection", page_id: int) -> set[str]:
+def detach_page(tx: "Transaction", page_id: int) -> set[str]:
     """Unset the target of derived links to a page that is about to be removed.
 
     Return its names, to be passed to `resolve_again` after the removal.
@@ -216,7 +214,7 @@ def detach_page(tx: "apsw.Connection", page_id: int) -> set[str]:
 
 
 def add(
-    tx: "apsw.Connection",
+    tx: "Transaction",
     from_id: int,
     to_id: int,
     *,
@@ -245,7 +243,7 @@ def add(
 
 
 def _refuse_overlap(
-    tx: "apsw.Connection",
+    tx: "Transaction",
     from_id: int,
     to_id: int,
     relationship: str,
@@ -266,14 +264,14 @@ def _refuse_overlap(
         raise kind(id=found[0], relationship=relationship)
 
 
-def close(tx: "apsw.Connection", link: LinkRow, valid_until: str | None) -> None:
+def close(tx: "Transaction", link: LinkRow, valid_until: str | None) -> None:
     """Set the day from which a link is no longer valid; None makes it open-ended."""
     start, end = _require_row(tx, "SELECT from_page_id, to_page_id FROM links WHERE id = ?", (link.id,))
     _refuse_overlap(tx, start, end, link.relationship, link.valid_from, valid_until, besides=link.id)
     tx.execute("UPDATE links SET valid_until = ? WHERE id = ?", (valid_until, link.id))
 
 
-def remove(tx: "apsw.Connection", links: list[LinkRow]) -> None:
+def remove(tx: "Transaction", links: list[LinkRow]) -> None:
     """Delete links permanently."""
     tx.executemany("DELETE FROM links WHERE id = ?", [(link.id,) for link in links])
 
@@ -442,7 +440,7 @@ def _temporal_condition(temporal: Temporal, day: str) -> tuple[str, tuple[str, .
     return "", ()
 
 
-def add_redirect(tx: "apsw.Connection", collection_id: int, slug: str, page_id: int, now: str) -> None:
+def add_redirect(tx: "Transaction", collection_id: int, slug: str, page_id: int, now: str) -> None:
     """Redirect an old slug to a page."""
     tx.execute(
         "INSERT OR REPLACE INTO redirects (collection_id, slug, page_id, created_at) VALUES (?, ?, ?, ?)",
@@ -450,7 +448,7 @@ def add_redirect(tx: "apsw.Connection", collection_id: int, slug: str, page_id: 
     )
 
 
-def _require_row(tx: "apsw.Connection", sql: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+def _require_row(tx: "Transaction", sql: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
     row: tuple[Any, ...] | None = tx.execute(sql, values).fetchone()
     assert row is not None
     return row

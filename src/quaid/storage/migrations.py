@@ -18,7 +18,7 @@ from quaid.model.names import fold_name
 from quaid.model.slug import uuid7
 from quaid.storage import SCHEMA_VERSION, collections, files as durable_files, vectors
 from quaid.storage.checks import rebuild_derived_rows
-from quaid.storage.sqlite.connection import WriterLock, as_json
+from quaid.storage.sqlite.connection import Transaction, WriterLock, as_json
 from quaid.storage.sqlite.errors import translate_os_errors, translate_sqlite_errors
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def create_database(path: str, now: str, memory_id: str = "") -> None:
                 raise
 
 
-def add_default_collection(tx: apsw.Connection, now: str) -> None:
+def add_default_collection(tx: Transaction, now: str) -> None:
     """Insert the collection for pages that exist only in the database."""
     tx.execute(
         "INSERT INTO collections (id, name, kind, is_write_target, created_at, updated_at)"
@@ -84,7 +84,7 @@ def _check_path_free(path: str) -> None:
 
 
 def _create_tables(path: str, now: str, memory_id: str) -> None:
-    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+    connection = Transaction(path, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         connection.pragma("journal_mode", "MEMORY")
         connection.pragma("synchronous", "OFF")
@@ -181,7 +181,7 @@ INSERT INTO import_files (import_id, file_path, raw_id) SELECT import_id, file_p
 """
 
 
-def import_v5(tx: apsw.Connection, now: str) -> None:
+def import_v5(tx: Transaction, now: str) -> None:
     """Rename the old tables, create the current ones, copy the rows and drop the old tables."""
     _rename_v5_tables(tx)
     tx.execute(read_schema())
@@ -214,7 +214,7 @@ def uuid_of_v5_page(slug: str, created_at: str) -> str:
     return uuid7(milliseconds, hashlib.sha256(slug.encode()).digest()[:10])
 
 
-def _rename_v5_tables(tx: apsw.Connection) -> None:
+def _rename_v5_tables(tx: Transaction) -> None:
     for kind, name in tx.execute(
         "SELECT type, name FROM sqlite_schema WHERE type IN ('index', 'trigger', 'view') AND sql IS NOT NULL"
     ).fetchall():
@@ -225,7 +225,7 @@ def _rename_v5_tables(tx: apsw.Connection) -> None:
         tx.execute(f"ALTER TABLE {table} RENAME TO v5_{table}")
 
 
-def _copy_v5_pages(tx: apsw.Connection) -> None:
+def _copy_v5_pages(tx: Transaction) -> None:
     for page_id, slug, created_at, frontmatter, text in _fetch_rows(
         tx, "SELECT id, slug, created_at, frontmatter, timeline FROM v5_pages"
     ):
@@ -273,7 +273,7 @@ def _with_entries(text: str, entries: list[tuple[Any, ...]]) -> str:
     return text
 
 
-def _fetch_rows(tx: apsw.Connection, sql: str, params: tuple[int, ...] = ()) -> list[tuple[Any, ...]]:
+def _fetch_rows(tx: Transaction, sql: str, params: tuple[int, ...] = ()) -> list[tuple[Any, ...]]:
     return tx.execute(sql, params).fetchall()
 
 
@@ -302,7 +302,7 @@ def migrate(db: "Database", now: str) -> None:
         )
 
 
-def _run_import(connection: apsw.Connection, now: str) -> None:
+def _run_import(connection: Transaction, now: str) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         import_v5(connection, now)
@@ -315,7 +315,7 @@ def _run_import(connection: apsw.Connection, now: str) -> None:
         raise
 
 
-def _check_result(connection: apsw.Connection) -> None:
+def _check_result(connection: Transaction) -> None:
     damage = connection.execute("PRAGMA integrity_check(1)").fetchall()
     if damage != [("ok",)]:
         raise ValueError(f"the result is damaged: {damage[0][0]}")

@@ -17,12 +17,10 @@ from quaid.model.page import DerivedData, derive_data
 from quaid.model.timeline import summary_hash
 from quaid.storage import chunks, links, text_index
 from quaid.storage.pages import require_collection_id
-from quaid.storage.sqlite.connection import as_json, next_row_id
+from quaid.storage.sqlite.connection import Transaction, as_json, next_row_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    import apsw
 
     from quaid.model.page import Page
     from quaid.storage.pages import PageRow
@@ -47,7 +45,7 @@ class NewPage(NamedTuple):
     """Data derived from the page, if already computed."""
 
 
-def taken_slugs(tx: "apsw.Connection", collection_id: int, slugs: "Iterable[str]") -> set[str]:
+def taken_slugs(tx: Transaction, collection_id: int, slugs: "Iterable[str]") -> set[str]:
     """Return those of the slugs that are in use by a page, hidden or not, or by a redirect."""
     found = tx.execute(
         "SELECT p.slug FROM json_each(?1) AS wanted CROSS JOIN pages AS p"
@@ -60,7 +58,7 @@ def taken_slugs(tx: "apsw.Connection", collection_id: int, slugs: "Iterable[str]
 
 
 def add_pages(
-    tx: "apsw.Connection", new: list[NewPage], *, now: str, collection_id: int, collection: str
+    tx: Transaction, new: list[NewPage], *, now: str, collection_id: int, collection: str
 ) -> list[int]:
     """Insert pages with unused slugs at version 1, without cutting them into chunks. Return their ids."""
     first = next_row_id(tx, "pages")
@@ -129,7 +127,7 @@ class _ExistingPage(NamedTuple):
 
 
 def save(
-    tx: "apsw.Connection",
+    tx: Transaction,
     page: "Page",
     *,
     uuid: str,
@@ -166,7 +164,7 @@ def save(
 
 
 def derive(
-    tx: "apsw.Connection", page_id: int, page: "Page", quarantined: bool = False, *, cut: bool = True
+    tx: Transaction, page_id: int, page: "Page", quarantined: bool = False, *, cut: bool = True
 ) -> None:
     """Rebuild the rows derived from a page."""
     tx.execute("DELETE FROM tags WHERE page_id = ?", (page_id,))
@@ -192,7 +190,7 @@ def derive(
             chunks.leave_uncut(tx, page_id)
 
 
-def _resolve_links_to(tx: "apsw.Connection", page_id: int) -> None:
+def _resolve_links_to(tx: Transaction, page_id: int) -> None:
     """Resolve links to a page that was hidden and is visible again."""
 
     rows = tx.execute("SELECT name FROM page_names WHERE page_id = ?", (page_id,))
@@ -200,7 +198,7 @@ def _resolve_links_to(tx: "apsw.Connection", page_id: int) -> None:
 
 
 def touch(
-    tx: "apsw.Connection", slug: str, *, expected_version: int | None, now: str, collection: str = "default"
+    tx: Transaction, slug: str, *, expected_version: int | None, now: str, collection: str = "default"
 ) -> tuple[int, int]:
     """Increment a page's version because related rows change. Return its id and new version."""
     present = _find_existing(tx, slug, require_collection_id(tx, collection))
@@ -213,7 +211,7 @@ def touch(
     return present.id, present.version + 1
 
 
-def _find_existing(tx: "apsw.Connection", slug: str, collection_id: int) -> _ExistingPage | None:
+def _find_existing(tx: Transaction, slug: str, collection_id: int) -> _ExistingPage | None:
     row = tx.execute(
         "SELECT id, version, quarantined_at, type, title, summary, wing, room, frontmatter, compiled_truth,"
         " timeline, truth_updated_at, timeline_updated_at FROM pages WHERE collection_id = ? AND slug = ?",
@@ -222,7 +220,7 @@ def _find_existing(tx: "apsw.Connection", slug: str, collection_id: int) -> _Exi
     return None if row is None else _ExistingPage(*row)
 
 
-def _refuse_moved(tx: "apsw.Connection", slug: str, collection_id: int, expected: int | None) -> None:
+def _refuse_moved(tx: Transaction, slug: str, collection_id: int, expected: int | None) -> None:
     """Raise PageMoved if the slug redirects to a visible page; drop a redirect to a hidden one."""
     for target, version, hidden in tx.execute(
         "SELECT p.slug, p.version, p.quarantined_at IS NOT NULL FROM redirects AS r"
@@ -240,9 +238,7 @@ def _is_unchanged(present: _ExistingPage, page: "Page", frontmatter: str) -> boo
     return present[3:11] == now
 
 
-def _insert(
-    tx: "apsw.Connection", page: "Page", frontmatter: str, uuid: str, now: str, collection_id: int
-) -> int:
+def _insert(tx: Transaction, page: "Page", frontmatter: str, uuid: str, now: str, collection_id: int) -> int:
     tx.execute(
         "INSERT INTO pages (collection_id, slug, uuid, type, title, summary, wing, room, created_at,"
         " updated_at, truth_updated_at, timeline_updated_at, frontmatter, compiled_truth, timeline)"
@@ -259,7 +255,7 @@ def _insert(
     return tx.last_insert_rowid()
 
 
-def _update(tx: "apsw.Connection", present: _ExistingPage, page: "Page", frontmatter: str, now: str) -> None:
+def _update(tx: Transaction, present: _ExistingPage, page: "Page", frontmatter: str, now: str) -> None:
     tx.execute(
         "UPDATE pages SET type = ?, title = ?, summary = ?, wing = ?, room = ?, updated_at = ?,"
         " truth_updated_at = ?, timeline_updated_at = ?, frontmatter = ?, compiled_truth = ?, timeline = ?,"
@@ -274,7 +270,7 @@ def _update(tx: "apsw.Connection", present: _ExistingPage, page: "Page", frontma
     )
 
 
-def free_slug(tx: "apsw.Connection", collection_id: int, slug: str) -> None:
+def free_slug(tx: Transaction, collection_id: int, slug: str) -> None:
     """Remove redirects from a slug that is about to be used by a page, and the names they gave their targets."""
     rows: list[tuple[Any, ...]] = tx.execute(
         "DELETE FROM redirects WHERE collection_id = ? AND slug = ? RETURNING page_id", (collection_id, slug)
@@ -284,7 +280,7 @@ def free_slug(tx: "apsw.Connection", collection_id: int, slug: str) -> None:
 
 
 def change_slug(
-    tx: "apsw.Connection",
+    tx: Transaction,
     collection_id: int,
     page_id: int,
     old: str,
@@ -308,7 +304,7 @@ def change_slug(
     links.resolve_again(tx, [name for (name,) in tx.execute(near, (page_id,)) if name is not None])
 
 
-def vacate_slug(tx: "apsw.Connection", page_id: int) -> None:
+def vacate_slug(tx: Transaction, page_id: int) -> None:
     """Give a page a temporary slug so that another page can take its slug.
 
     It gets a new slug soon, or, if hidden, when it becomes visible again.
@@ -343,7 +339,7 @@ class MergedRows(NamedTuple):
     gaps: int
 
 
-def rename_page(tx: "apsw.Connection", old: "PageRow", page: "Page", now: str, *, redirect: bool) -> int:
+def rename_page(tx: Transaction, old: "PageRow", page: "Page", now: str, *, redirect: bool) -> int:
     """Rename a page, optionally with a redirect from its old slug. Return the new version."""
     collection_id = _collection_id_of_page(tx, old.id)
     check_slug_free(tx, collection_id, page.slug, old.id)
@@ -351,7 +347,7 @@ def rename_page(tx: "apsw.Connection", old: "PageRow", page: "Page", now: str, *
     return _save_and_touch(tx, page, old.collection, now)
 
 
-def check_slug_free(tx: "apsw.Connection", collection_id: int, slug: str, page_id: int) -> None:
+def check_slug_free(tx: Transaction, collection_id: int, slug: str, page_id: int) -> None:
     """Raise AlreadyExists or PageMoved if another page has or had the slug."""
     for hidden in _first_column(
         tx,
@@ -369,7 +365,7 @@ def check_slug_free(tx: "apsw.Connection", collection_id: int, slug: str, page_i
 
 
 def merge_pages(
-    tx: "apsw.Connection", kept: "PageRow", gone: "PageRow", page: "Page", now: str
+    tx: Transaction, kept: "PageRow", gone: "PageRow", page: "Page", now: str
 ) -> tuple[int, MergedRows]:
     """Merge the page `gone` into `kept`.
 
@@ -404,7 +400,7 @@ def merge_pages(
     return version, moved
 
 
-def _save_and_touch(tx: "apsw.Connection", page: "Page", collection: str, now: str) -> int:
+def _save_and_touch(tx: Transaction, page: "Page", collection: str, now: str) -> int:
     """Save a page and increment its version even if its text is unchanged, because related rows have changed."""
     saved: SaveResult = save(tx, page, uuid="", now=now, expected_version=None, collection=collection)
     if saved.changed:
@@ -413,7 +409,7 @@ def _save_and_touch(tx: "apsw.Connection", page: "Page", collection: str, now: s
     return touch(tx, page.slug, expected_version=None, now=now, collection=collection)[1]
 
 
-def _move_links(tx: "apsw.Connection", kept: int, gone: int) -> tuple[int, int, int]:
+def _move_links(tx: Transaction, kept: int, gone: int) -> tuple[int, int, int]:
     """Move explicitly added links to the kept page; derived links follow the texts.
 
     Return the numbers of deleted, moved and joined links.
@@ -444,7 +440,7 @@ def _move_links(tx: "apsw.Connection", kept: int, gone: int) -> tuple[int, int, 
     return between, moved, joined
 
 
-def _join_links(tx: "apsw.Connection", joined: page_merge.JoinedSpan, contexts: list[str]) -> None:
+def _join_links(tx: Transaction, joined: page_merge.JoinedSpan, contexts: list[str]) -> None:
     context = "; ".join(dict.fromkeys(filter(None, contexts)))
     link, since, until = joined.span
     tx.executemany("DELETE FROM links WHERE id = ?", [(each,) for each in joined.absorbed])
@@ -454,7 +450,7 @@ def _join_links(tx: "apsw.Connection", joined: page_merge.JoinedSpan, contexts: 
     )
 
 
-def _move_facts(tx: "apsw.Connection", kept: int, gone: int) -> tuple[int, int]:
+def _move_facts(tx: Transaction, kept: int, gone: int) -> tuple[int, int]:
     moved = _count_changes(tx, "UPDATE assertions SET page_id = ? WHERE page_id = ?", (kept, gone))
     same: list[tuple[Any, ...]] = tx.execute(
         "SELECT min(id), json_group_array(id) FROM assertions WHERE page_id = ?"
@@ -467,7 +463,7 @@ def _move_facts(tx: "apsw.Connection", kept: int, gone: int) -> tuple[int, int]:
     return moved, len(dropped)
 
 
-def _merge_fact(tx: "apsw.Connection", first: int, other: int) -> None:
+def _merge_fact(tx: Transaction, first: int, other: int) -> None:
     """Merge a duplicate fact into the first one, joining evidence, sources and supersession."""
     tx.execute(
         "UPDATE assertions AS a SET"
@@ -487,7 +483,7 @@ def _merge_fact(tx: "apsw.Connection", first: int, other: int) -> None:
     tx.execute("DELETE FROM assertions WHERE id = ?", (other,))
 
 
-def _move_raw_data(tx: "apsw.Connection", kept: int, gone: "PageRow") -> tuple[int, tuple[str, ...]]:
+def _move_raw_data(tx: Transaction, kept: int, gone: "PageRow") -> tuple[int, tuple[str, ...]]:
     """Move raw data to the kept page. Data that differs from the kept page's is stored under a new source name."""
     ours = dict(tx.execute("SELECT source, data FROM raw_data WHERE page_id = ?", (kept,)))
     theirs = tx.execute(
@@ -511,7 +507,7 @@ def _move_raw_data(tx: "apsw.Connection", kept: int, gone: "PageRow") -> tuple[i
     return moved, tuple(renamed)
 
 
-def _move_imports(tx: "apsw.Connection", kept: int, gone: int) -> int:
+def _move_imports(tx: Transaction, kept: int, gone: int) -> int:
     """Move stored bytes to the kept page as history.
 
     They have no page version, because the kept page never had exactly this text.
@@ -530,32 +526,32 @@ def _move_imports(tx: "apsw.Connection", kept: int, gone: int) -> int:
     return moved
 
 
-def _move_contradictions(tx: "apsw.Connection", kept: int, gone: int) -> int:
+def _move_contradictions(tx: Transaction, kept: int, gone: int) -> int:
     moved = _count_changes(tx, "UPDATE contradictions SET page_id = ? WHERE page_id = ?", (kept, gone))
     return moved + _count_changes(
         tx, "UPDATE contradictions SET other_page_id = ? WHERE other_page_id = ?", (kept, gone)
     )
 
 
-def _collection_id_of_page(tx: "apsw.Connection", page_id: int) -> int:
+def _collection_id_of_page(tx: Transaction, page_id: int) -> int:
     return int(_first_column(tx, "SELECT collection_id FROM pages WHERE id = ?", (page_id,))[0])
 
 
-def _count_changes(tx: "apsw.Connection", sql: str, values: tuple[Any, ...]) -> int:
+def _count_changes(tx: Transaction, sql: str, values: tuple[Any, ...]) -> int:
     tx.execute(sql, values)
     return tx.changes()
 
 
-def _first_column(tx: "apsw.Connection", sql: str, values: tuple[Any, ...]) -> list[Any]:
+def _first_column(tx: Transaction, sql: str, values: tuple[Any, ...]) -> list[Any]:
     return [value for (value,) in tx.execute(sql, values)]
 
 
-def index_names(tx: "apsw.Connection", page_id: int, page: "Page") -> set[str]:
+def index_names(tx: Transaction, page_id: int, page: "Page") -> set[str]:
     """Update the name rows of a page. Return the names that were added or removed."""
     return _write_names(tx, page_id, page.title, page.slug, page.frontmatter)
 
 
-def drop_redirect_names(tx: "apsw.Connection", page_id: int) -> set[str]:
+def drop_redirect_names(tx: Transaction, page_id: int) -> set[str]:
     """Update the name rows of a page after a redirect to it was removed. Return the names that changed."""
     for title, slug, frontmatter in tx.execute(
         "SELECT title, slug, frontmatter FROM pages WHERE id = ?", (page_id,)
@@ -565,7 +561,7 @@ def drop_redirect_names(tx: "apsw.Connection", page_id: int) -> set[str]:
 
 
 def _write_names(
-    tx: "apsw.Connection", page_id: int, title: str, address: str, frontmatter: dict[str, Any]
+    tx: Transaction, page_id: int, title: str, address: str, frontmatter: dict[str, Any]
 ) -> set[str]:
     before = {
         (name, kind)

@@ -11,11 +11,10 @@ from quaid.model.timeline import TimelineEntry
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import apsw
     import numpy as np
 
     from quaid.model.timeline import TimelineEntry
-    from quaid.storage.sqlite.connection import Database, Row
+    from quaid.storage.sqlite.connection import Database, Row, Transaction
     from quaid.storage.vectors import EmbeddingModel
 
 PageSort = Literal["updated", "created", "title"]
@@ -155,7 +154,7 @@ def page_addresses(db: "Database") -> list[tuple[str, str, str]]:
     )
 
 
-def require_collection_id(tx: "apsw.Connection", name: str) -> int:
+def require_collection_id(tx: "Transaction", name: str) -> int:
     for (found,) in tx.execute("SELECT id FROM collections WHERE name = ?", (name,)):
         return int(found)
     known = ", ".join(each for (each,) in tx.execute("SELECT name FROM collections ORDER BY name"))
@@ -337,7 +336,7 @@ def single_collection_with(db: "Database", slug: str) -> str | None:
     return found[0] if found else None
 
 
-def slug_holder(tx: "apsw.Connection", collection_id: int, slug: str) -> SlugHolder | None:
+def slug_holder(tx: "Transaction", collection_id: int, slug: str) -> SlugHolder | None:
     for page_id, hidden in tx.execute(
         "SELECT id, quarantined_at IS NOT NULL FROM pages WHERE collection_id = ? AND slug = ?",
         (collection_id, slug),
@@ -346,13 +345,13 @@ def slug_holder(tx: "apsw.Connection", collection_id: int, slug: str) -> SlugHol
     return None
 
 
-def slug_of(tx: "apsw.Connection", page_id: int) -> str | None:
+def slug_of(tx: "Transaction", page_id: int) -> str | None:
     for (slug,) in tx.execute("SELECT slug FROM pages WHERE id = ?", (page_id,)):
         return str(slug)
     return None
 
 
-def slugs_beginning(tx: "apsw.Connection", collection_id: int, start: str) -> set[str]:
+def slugs_beginning(tx: "Transaction", collection_id: int, start: str) -> set[str]:
     """Return the slugs of a collection that begin with `start`."""
     rows = tx.execute(
         "SELECT slug FROM pages WHERE collection_id = ? AND slug >= ? AND slug < ?",
@@ -404,7 +403,7 @@ def _slugs_by_folder_in(db: "Database", collection_id: int, start: str, most: in
     return found
 
 
-def has_uuid(tx: "apsw.Connection", uuid: str) -> bool:
+def has_uuid(tx: "Transaction", uuid: str) -> bool:
     return tx.execute("SELECT 1 FROM pages WHERE uuid = ?", (uuid,)).fetchone() is not None
 
 
@@ -474,7 +473,7 @@ def read_raw_data(db: "Database", page_id: int, source: str | None = None) -> li
     return [RawData(name, json.loads(data), fetched_at) for name, data, fetched_at in found]
 
 
-def write_raw_data(tx: "apsw.Connection", page_id: int, source: str, data: Any, now: str) -> None:
+def write_raw_data(tx: "Transaction", page_id: int, source: str, data: Any, now: str) -> None:
     """Insert or replace the raw data of a source."""
     from quaid.storage.sqlite.connection import as_json
 
@@ -485,7 +484,7 @@ def write_raw_data(tx: "apsw.Connection", page_id: int, source: str, data: Any, 
     )
 
 
-def remove_raw_data(tx: "apsw.Connection", page_id: int, source: str) -> bool:
+def remove_raw_data(tx: "Transaction", page_id: int, source: str) -> bool:
     """Delete the raw data of a source. Return True if there was any."""
     tx.execute("DELETE FROM raw_data WHERE page_id = ? AND source = ?", (page_id, source))
     return tx.changes() > 0
@@ -545,7 +544,7 @@ def namesake_pairs(db: "Database") -> list[tuple[int, int, str]]:
     return [(first, second, str(name)) for first, second, name in rows]
 
 
-def mark_distinct(tx: "apsw.Connection", one: int, other: int, now: str) -> bool:
+def mark_distinct(tx: "Transaction", one: int, other: int, now: str) -> bool:
     """Record that a user declared two pages distinct. Return False if this was already recorded."""
     tx.execute(
         "INSERT INTO quaid_config (key, value) SELECT ? || min(a.uuid, b.uuid) || ' ' || max(a.uuid, b.uuid), ?"

@@ -14,7 +14,7 @@ from quaid.errors import InvalidArgument, InvalidSearch
 from quaid.model.plain_text import cut_cjk, has_cjk
 
 if TYPE_CHECKING:
-    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.sqlite.connection import Database, Transaction
 
 SPACED = "page_fts"
 UNSPACED = "page_fts_unspaced"
@@ -64,14 +64,14 @@ _FILTER_CONDITIONS = {
 # Indexing
 
 
-def index_page(tx: "apsw.Connection", page_id: int, title: str, slug: str, truth: str, timeline: str) -> None:
+def index_page(tx: "Transaction", page_id: int, title: str, slug: str, truth: str, timeline: str) -> None:
     """Update the entry of a page in page_fts_unspaced. page_fts is maintained by triggers."""
     remove_page(tx, page_id)
     if has_cjk(title) or has_cjk(truth) or has_cjk(timeline):
         add_page(tx, page_id, title, slug, truth, timeline)
 
 
-def add_page(tx: "apsw.Connection", page_id: int, title: str, slug: str, truth: str, timeline: str) -> None:
+def add_page(tx: "Transaction", page_id: int, title: str, slug: str, truth: str, timeline: str) -> None:
     """Insert a page into page_fts_unspaced, which must not contain it yet."""
     tx.execute(
         "INSERT INTO page_fts_unspaced (rowid, title, body) VALUES (?, ?, ?)",
@@ -79,7 +79,7 @@ def add_page(tx: "apsw.Connection", page_id: int, title: str, slug: str, truth: 
     )
 
 
-def remove_page(tx: "apsw.Connection", page_id: int) -> None:
+def remove_page(tx: "Transaction", page_id: int) -> None:
     """Remove a page from page_fts_unspaced, if present."""
     # The lookup takes a third of the time of a delete without effect.
     if tx.execute("SELECT 1 FROM page_fts_unspaced_docsize WHERE id = ?", (page_id,)).fetchone():

@@ -40,6 +40,25 @@ from quaid.storage.sqlite.errors import (
 if TYPE_CHECKING:
     from types import TracebackType
 
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+
+class Transaction(apsw.Connection):
+    """The connection that Database.write() passes to its function.
+
+    Only this package runs statements on it; other packages hand it on to functions of this one.
+    """
+
+    def rows(self, sql: str, params: Row = ()) -> list[Row]:
+        """Return all rows of a query."""
+        return self.execute(sql, params).fetchall()
+
+    def one(self, sql: str, params: Row = ()) -> Row | None:
+        """Return the first row of a query, or None."""
+        return self.execute(sql, params).fetchone()
+
+
 WAL_HEADER_BYTES, WAL_FRAME_BYTES = 32, 24
 """Size of the WAL header, and of the header of each frame, in bytes."""
 
@@ -54,7 +73,7 @@ NO_WAL_NOTE = bytes(16)
 """Note written when there is no WAL, or its end is unknown."""
 
 
-def wal_note(path: str, connection: apsw.Connection) -> bytes:
+def wal_note(path: str, connection: Transaction) -> bytes:
     """Return the WAL's salts and number of valid frames, which check_wal() uses to detect a shortened WAL."""
     if not CAN_READ_WAL_END:
         return NO_WAL_NOTE
@@ -71,7 +90,7 @@ def wal_note(path: str, connection: apsw.Connection) -> bytes:
     return salts + frames.to_bytes(8, "big") if len(salts) == 8 else NO_WAL_NOTE
 
 
-def check_wal(path: str, connection: apsw.Connection, noted: bytes = b"") -> None:
+def check_wal(path: str, connection: Transaction, noted: bytes = b"") -> None:
     """Raise DamagedDatabase if acknowledged transactions are missing from the WAL or follow its first bad frame."""
     if not CAN_READ_WAL_END:
         return
@@ -111,13 +130,13 @@ def _is_wal_short(noted: bytes, header: bytes, end: int) -> bool:
     return any(salts) and (not _is_wal_header_valid(header) or salts == header[16:24]) and frames > end
 
 
-def _wal_end(connection: apsw.Connection) -> int:
+def _wal_end(connection: Transaction) -> int:
     """Return the number of frames that SQLite considers valid."""
     good, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
     return max(0, good)
 
 
-def _page_size(connection: apsw.Connection) -> int:
+def _page_size(connection: Transaction) -> int:
     return int(connection.pragma("page_size"))
 
 
@@ -221,10 +240,10 @@ def file_stamp(path: str) -> tuple[int, int, bool]:
     return found.st_mtime_ns, found.st_size, os.path.exists(path + "-wal")
 
 
-def connect(path: str, writable: bool) -> apsw.Connection:
+def connect(path: str, writable: bool) -> Transaction:
     """Return a configured connection whose schema can be read."""
     if writable:
-        return _configure(apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE))
+        return _configure(Transaction(path, flags=apsw.SQLITE_OPEN_READWRITE))
     # Without a WAL or journal no process has the file open, so it can be read as immutable. A regular open would
     # create a WAL that the file's owner might not be able to write.
     if not os.path.exists(path + "-wal") and not os.path.exists(path + "-journal"):
@@ -237,8 +256,8 @@ def connect(path: str, writable: bool) -> apsw.Connection:
         return _connect_read_only(_uri(path, "immutable=1"))
 
 
-def _connect_read_only(uri: str) -> apsw.Connection:
-    connection = _configure(apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI))
+def _connect_read_only(uri: str) -> Transaction:
+    connection = _configure(Transaction(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI))
     try:
         connection.pragma("schema_version")
     except apsw.Error:
@@ -252,7 +271,7 @@ def _uri(path: str, option: str) -> str:
     return f"file:{quoted}?{option}"
 
 
-def _configure(connection: apsw.Connection) -> apsw.Connection:
+def _configure(connection: Transaction) -> Transaction:
     connection.set_busy_timeout(BUSY_SECONDS * 1000)
     for setting, value in (
         (apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 1),
@@ -390,9 +409,6 @@ class WriterLock:
         return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
 
 
-T = TypeVar("T")
-Row = tuple[Any, ...]
-
 CANCEL_CHECK_STEPS = 10_000
 """SQLite virtual machine steps between two checks for cancellation; they take less than a millisecond."""
 
@@ -400,7 +416,7 @@ CANCEL_CHECK_STEPS = 10_000
 class Database:
     """An open memory."""
 
-    def __init__(self, path: str, connection: apsw.Connection, writable: bool) -> None:
+    def __init__(self, path: str, connection: Transaction, writable: bool) -> None:
         self.path = path
         self.connection = connection
         self.writable = writable
@@ -442,6 +458,16 @@ class Database:
             db.full = True
         if not accept_torn_log:
             db._refuse_torn_log()
+        return db
+
+    @classmethod
+    def open_for_names(cls, path: str, timeout_ms: int) -> Self | None:
+        """Open a memory for a quick read, without checks of the WAL; None if its schema is not the current one."""
+        path = os.path.realpath(path)
+        if read_header(path).version != SCHEMA_VERSION:
+            return None
+        db = cls(path, connect(path, writable=False), writable=False)
+        db.connection.set_busy_timeout(timeout_ms)
         return db
 
     @classmethod
@@ -529,11 +555,11 @@ class Database:
                 self._cache[key] = version, value
             return value  # type: ignore[return-value]
 
-    def write(self, work: Callable[[apsw.Connection], T]) -> T:
+    def write(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a transaction and commit it. All writes go through here; calls cannot be nested."""
         return self._transaction(work, "COMMIT")
 
-    def dry_run(self, work: Callable[[apsw.Connection], T]) -> T:
+    def dry_run(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` in a transaction and roll it back."""
         return self._transaction(work, "ROLLBACK")
 
@@ -554,7 +580,7 @@ class Database:
         with translate_sqlite_errors(self.path):
             self.connection.execute("ROLLBACK")
 
-    def _transaction(self, work: Callable[[apsw.Connection], T], end: str) -> T:
+    def _transaction(self, work: Callable[[Transaction], T], end: str) -> T:
         if not self.writable:
             raise DiskFull(path=self.path) if self.full else self._read_only()
         with self.lock.turn:
@@ -680,7 +706,7 @@ def as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def next_row_id(tx: "apsw.Connection", table: str) -> int:
+def next_row_id(tx: Transaction, table: str) -> int:
     """Return the next id of an AUTOINCREMENT table."""
     last = tx.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
     return 1 + (int(last[0]) if last else 0)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    import apsw
+    from quaid.storage.sqlite.connection import Transaction
+
 
 BUSY_SECONDS = 10
 """Seconds that SQLite waits for a program that does not use our writer lock."""
@@ -115,7 +116,7 @@ def is_row_error(failure: Exception) -> bool:
     return sqlite_error("", failure) is None and not isinstance(failure, OSError | MemoryError)
 
 
-def write_alone(tx: "apsw.Connection", write: "Callable[[], None]") -> Exception | None:
+def write_alone(tx: "Transaction", write: "Callable[[], None]") -> Exception | None:
     """Run `write` in a savepoint. Return the exception if the row may have caused it; raise any other."""
     try:
         with tx:
