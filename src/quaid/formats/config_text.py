@@ -22,13 +22,11 @@ class JsonNode(NamedTuple):
     value: Any
     start: int
     end: int
-    items: "tuple[JsonItem, ...]" = ()
-
-
-class JsonItem(NamedTuple):
-    key: str | None
-    start: int  # start of the key, or of the value in a list
-    node: JsonNode
+    items: "tuple[JsonNode, ...]" = ()
+    key: str | None = None
+    """The key in its object."""
+    key_start: int = 0
+    """Start of the key, or of the value in a list."""
 
 
 def parse_json(text: str) -> Any:
@@ -42,15 +40,14 @@ def put_json(text: str, path: tuple[str, ...], value: Any) -> str:
     for depth, key in enumerate(path):
         if not isinstance(node.value, dict):
             raise NotJson(f"{'.'.join(path[:depth]) or 'the whole'} is not an object")
-        found = next((each for each in node.items if each.key == key), None)
-        if found is None:
+        member = next((item for item in node.items if item.key == key), None)
+        if member is None or member.value is None:  # null counts as missing
             for name in reversed(path[depth + 1 :]):
                 value = {name: value}
+        if member is None:
             return _insert_member(text, node, key, value)
-        node = found.node
-        if node.value is None:  # null counts as missing
-            for name in reversed(path[depth + 1 :]):
-                value = {name: value}
+        node = member
+        if node.value is None:
             break
     if node.value == value:
         return text
@@ -82,7 +79,7 @@ def remove_json(text: str, path: tuple[str | int, ...], keep: JsonPaths = ()) ->
         return text
     if len(parent.items) == 1 and len(path) > 1 and path[:-1] not in keep and _has_no_comment(text, parent):
         return remove_json(text, path[:-1], keep)
-    at = next(number for number, each in enumerate(parent.items) if each.key == path[-1])
+    at = next(number for number, item in enumerate(parent.items) if item.key == path[-1])
     return _cut_member(text, path[:-1], parent, at)
 
 
@@ -97,7 +94,7 @@ def remove_json_items(
         node = _find_node(text, path)
         if node is None or not isinstance(node.value, list):
             return text
-        at = next((number for number, each in enumerate(node.items) if unwanted(each.node.value)), None)
+        at = next((number for number, item in enumerate(node.items) if unwanted(item.value)), None)
         if at is None:
             return text
         if len(node.items) == 1 and path not in keep and _has_no_comment(text, node):
@@ -108,10 +105,10 @@ def remove_json_items(
 def _find_node(text: str, path: tuple[str | int, ...]) -> JsonNode | None:
     node = _json_root(text)
     for key in path:
-        found = next((each for at, each in enumerate(node.items) if key in (each.key, at)), None)
-        if found is None:
+        member = next((item for at, item in enumerate(node.items) if key in (item.key, at)), None)
+        if member is None:
             return None
-        node = found.node
+        node = member
     return node
 
 
@@ -123,15 +120,15 @@ def _insert_member(text: str, node: JsonNode, key: str | None, value: Any) -> st
     close = node.end - 1
     lines = "\n" in text[node.start : node.end] or not node.items
     outer = _indent_at(text, node.start)
-    inner = _indent_at(text, node.items[0].start) if node.items and lines else outer + _unit(text)
-    name = "" if key is None else f"{_quoted(key)}: "
-    written = name + (_json_text(text, value, inner) if lines else _compact(value))
+    inner = _indent_at(text, node.items[0].key_start) if node.items and lines else outer + _unit(text)
+    name = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "
+    written = name + (_json_text(text, value, inner) if lines else json.dumps(value, ensure_ascii=False))
     newline = _newline(text)
     if not node.items:
         kept = text[node.start + 1 : close].rstrip(_SPACE)  # keeps a comment in an empty object
         body = f"{kept}{newline}{inner}{written}{newline}{outer}"
         return text[: node.start + 1] + body + text[close:]
-    last = node.items[-1].node.end
+    last = node.items[-1].end
     comma = _comma(text, last, close)
     if not lines:
         end = comma + 1 if comma is not None else last
@@ -151,8 +148,8 @@ def _cut_member(text: str, path: tuple[str | int, ...], node: JsonNode, at: int)
         rest = [value for number, value in enumerate(node.value) if number != at]
     expected = _replaced(parse_json(text), path, rest)
     item = node.items[at]
-    before = _content_end(text, node.items[at - 1].node.end if at else node.start + 1, item.start)
-    for begin in (before, item.start):  # the latter keeps a line end that terminates a // comment
+    before = _content_end(text, node.items[at - 1].end if at else node.start + 1, item.key_start)
+    for begin in (before, item.key_start):  # the latter keeps a line end that terminates a // comment
         new = _cut_from(text, node, at, begin)
         try:
             if parse_json(new) == expected:
@@ -164,15 +161,15 @@ def _cut_member(text: str, path: tuple[str | int, ...], node: JsonNode, at: int)
 
 def _cut_from(text: str, node: JsonNode, at: int, begin: int) -> str:
     item, close = node.items[at], node.end - 1
-    comma = _comma(text, item.node.end, node.items[at + 1].start if at + 1 < len(node.items) else close)
-    end = item.node.end if comma is None else comma + 1
+    comma = _comma(text, item.end, node.items[at + 1].key_start if at + 1 < len(node.items) else close)
+    end = item.end if comma is None else comma + 1
     if len(node.items) == 1:
         rest = text[end:close]
         empty = not rest.strip(_SPACE) and begin == node.start + 1
         return text[:begin] + ("" if empty else rest) + text[close:]
     if at + 1 < len(node.items) or comma is not None:
         return text[:begin] + text[end:]
-    previous = _comma(text, node.items[at - 1].node.end, item.start)
+    previous = _comma(text, node.items[at - 1].end, item.key_start)
     assert previous is not None  # members are always separated by a comma
     return text[:previous] + text[previous + 1 : begin] + text[end:]
 
@@ -188,7 +185,7 @@ def _replaced(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
 def _has_no_comment(text: str, node: JsonNode) -> bool:
     """Return True if an object or list with one item contains no comment besides the item."""
     item = node.items[0]
-    around = text[node.start + 1 : item.start] + text[item.node.end : node.end - 1]
+    around = text[node.start + 1 : item.key_start] + text[item.end : node.end - 1]
     return not around.strip(_SPACE + ",")
 
 
@@ -236,14 +233,6 @@ def _json_text(text: str, value: Any, indent: str) -> str:
     return (_newline(text) + indent).join(lines)
 
 
-def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _quoted(key: str) -> str:
-    return _compact(key)
-
-
 # Parsing
 
 
@@ -273,7 +262,7 @@ def _json_value(text: str, at: int, depth: int) -> JsonNode:
 
 def _container(text: str, start: int, depth: int, close: str) -> JsonNode:
     """Parse an object or a list with its items."""
-    items: list[JsonItem] = []
+    items: list[JsonNode] = []
     at = _white(text, start + 1)
     while text[at : at + 1] != close:
         begin, key = at, None
@@ -281,21 +270,21 @@ def _container(text: str, start: int, depth: int, close: str) -> JsonNode:
             if text[at : at + 1] != '"':
                 raise _json_error(text, at)
             name = _json_value(text, at, depth)
-            key = str(name.value)
+            key = name.value
             at = _white(text, name.end)
             if text[at : at + 1] != ":":
                 raise _json_error(text, at)
             at = _white(text, at + 1)
         node = _json_value(text, at, depth + 1)
-        items.append(JsonItem(key, begin, node))
+        items.append(node._replace(key=key, key_start=begin))
         at = _white(text, node.end)
         if text[at : at + 1] == ",":
             at = _white(text, at + 1)
         elif text[at : at + 1] != close:
             raise _json_error(text, at)
-    value: Any = [each.node.value for each in items]
+    value: Any = [item.value for item in items]
     if close == "}":
-        value = {str(each.key): each.node.value for each in items}
+        value = {item.key: item.value for item in items}
         if len(value) < len(items):
             raise NotJson("a key stands twice in one object")
     return JsonNode(value, start, at + 1, tuple(items))
@@ -328,8 +317,6 @@ def _json_error(text: str, at: int) -> NotJson:
 
 
 _TOML_HEADER = re.compile(r"[ \t]*\[{1,2}([^\[\]\n]+)\]{1,2}[ \t]*(?:#.*)?")
-_INLINE_TABLE = re.compile(r"""((?:"(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_.\- \t])++)=[ \t]*\{""")
-_TOML_KEY_PART = re.compile(r"""[ \t]*("(?:[^"\\]|\\.)*"|'[^']*'|[A-Za-z0-9_-]+)[ \t]*(\.|\Z)""")
 
 
 class NotToml(ValueError):
@@ -348,67 +335,32 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 def put_toml(text: str, path: tuple[str, ...], values: Mapping[str, str | list[str]]) -> str:
     """Set these values in a table, creating it if it is missing. Other keys of the table are kept."""
-    try:
-        return _put_table(text, path, values)
-    except NotToml as error:
-        raise NotToml(_inline_table_error(text, path) or str(error)) from None
+    expected = parse_toml(text)
+    table = _table_at(expected, path)
+    if table is not None and all(table.get(key) == value for key, value in values.items()):
+        return text
+    newline, new = _newline(text), text
+    lines = {key: f"{_toml_key(key)} = {_toml_value(value)}{newline}" for key, value in values.items()}
+    if table is None:
+        header = f"[{'.'.join(map(_toml_key, path))}]{newline}"
+        gap = newline if text and not text.endswith(newline * 2) else ""
+        new += (gap if not text or text.endswith("\n") else newline * 2) + header + "".join(lines.values())
+    else:
+        for key, line in lines.items():
+            new = _set_key(new, path, key, line)
+    table = expected
+    for key in path:
+        table = table.setdefault(key, {})
+    table.update(values)
+    if not _is_toml(new) or parse_toml(new) != expected:
+        raise _not_editable(path)
+    return new
 
 
 def remove_toml(text: str, path: tuple[str, ...]) -> str:
     """Remove a table and its subtables."""
-    try:
-        return _remove_table(text, path)
-    except NotToml as error:
-        raise NotToml(_inline_table_error(text, path) or str(error)) from None
-
-
-def _put_table(text: str, path: tuple[str, ...], values: Mapping[str, str | list[str]]) -> str:
-    old = parse_toml(text)
-    table = _table_at(old, path)
-    if table is not None and all(table.get(key) == value for key, value in values.items()):
-        return text
-    newline = "\r\n" if "\r\n" in text else "\n"
-    if table is None:
-        block = [
-            f"[{'.'.join(map(_toml_key, path))}]",
-            *(f"{_toml_key(k)} = {_toml_value(v)}" for k, v in values.items()),
-        ]
-        gap = "" if not text or text.endswith(newline * 2) else newline
-        gap = gap if not text or text.endswith("\n") else newline * 2
-        new = text + gap + "".join(line + newline for line in block)
-    else:
-        new = text
-        for key, value in values.items():
-            new = _set_key(new, path, key, f"{_toml_key(key)} = {_toml_value(value)}{newline}")
-    return _check_edit(new, _with_table(old, path, {**(table or {}), **values}))
-
-
-def _inline_table_error(text: str, path: tuple[str, ...]) -> str:
-    """Return the error message for an inline table, which line edits cannot change, or "" if there is none."""
-    above: tuple[str, ...] = ()
-    for line in text.splitlines():
-        header = _table_header(line)
-        if header is not None:
-            above = header
-            continue
-        match = _INLINE_TABLE.match(line)
-        if match is None or "=" not in line:
-            continue
-        keys = _key_parts(match[1]) or ()
-        whole = (*above, *keys)
-        if keys and whole == path[: len(whole)]:
-            name = ".".join(whole)
-            tables = ".".join(map(_toml_key, path))
-            return (
-                f"{name} is an inline table ({name} = {{ … }}), and inline tables are not edited here;"
-                f" write it as tables, each with a header such as [{tables}]"
-            )
-    return ""
-
-
-def _remove_table(text: str, path: tuple[str, ...]) -> str:
-    old = parse_toml(text)
-    if _table_at(old, path) is None:
+    expected = parse_toml(text)
+    if _table_at(expected, path) is None:
         return text
     kept: list[str] = []
     loose: list[str] = []  # blank lines and comments that may belong to the next table
@@ -422,15 +374,13 @@ def _remove_table(text: str, path: tuple[str, ...]) -> str:
             kept.append(line)
         elif header is None:
             loose = [*loose, line] if not line.strip() or line.lstrip().startswith("#") else []
-    new = _without_gap("".join([*kept, *loose]), text)
-    return _check_edit(new, _with_table(old, path, None), _with_table(old, path, None, keep_empty=True))
-
-
-def _without_gap(new: str, old: str) -> str:
-    """Remove the blank line that preceded a table removed from the end."""
-    for newline in ("\r\n", "\n"):
-        if new.endswith(newline * 2) and not old.endswith(newline * 2):
-            return new[: -len(newline)]
+    new, newline = "".join([*kept, *loose]), _newline(text)
+    if new.endswith(newline * 2) and not text.endswith(newline * 2):
+        new = new[: -len(newline)]  # the blank line before a table removed from the end
+    *parents, name = path
+    del _table_at(expected, tuple(parents))[name]
+    if not _is_toml(new) or _without_empty(parse_toml(new), parents) != _without_empty(expected, parents):
+        raise _not_editable(path)
     return new
 
 
@@ -439,7 +389,7 @@ def _set_key(text: str, path: tuple[str, ...], key: str, line: str) -> str:
     lines = text.splitlines(keepends=True)
     at = next((number for number, each in enumerate(lines) if _table_header(each) == path), None)
     if at is None:
-        raise NotToml(f"{'.'.join(path)} is not written as a table of its own")
+        raise _not_editable(path)
     for start in range(at + 1, len(lines)):
         if _table_header(lines[start]) is not None:
             break
@@ -459,56 +409,44 @@ def _is_toml(text: str) -> bool:
     return True
 
 
-def _check_edit(text: str, *expected: dict[str, Any]) -> str:
-    if parse_toml(text) not in expected:
-        raise NotToml("the table is written in a way that cannot be edited line by line")
-    return text
+def _not_editable(path: tuple[str, ...]) -> NotToml:
+    tables = ".".join(map(_toml_key, path))
+    return NotToml(
+        f"{tables} is not written as a table of its own: dotted keys and inline tables are not edited here; write"
+        f" it as tables, each with a header such as [{tables}]"
+    )
 
 
 def _table_header(line: str) -> tuple[str, ...] | None:
     """Return the path of the table that a line opens, or None."""
     match = _TOML_HEADER.fullmatch(line.strip("\r\n\ufeff"))
-    return None if match is None else _key_parts(match[1])
+    if match is None or not _is_toml(f"[{match[1]}]"):
+        return None
+    table, path = parse_toml(f"[{match[1]}]"), []
+    while table:
+        path.append(next(iter(table)))
+        table = table[path[-1]]
+    return tuple(path)
 
 
-def _key_parts(name: str) -> tuple[str, ...] | None:
-    """Split a dotted key into its parts, or return None if it is invalid."""
-    parts, at = [], 0
-    while at < len(name):
-        part = _TOML_KEY_PART.match(name, at)
-        if part is None:
+def _table_at(values: dict[str, Any], path: Sequence[str]) -> Any:
+    """Return the table at a path, or None if there is none."""
+    for depth, key in enumerate(path, 1):
+        if key not in values:
             return None
-        word = part[1]
-        parts.append(parse_toml(f"x = {word}")["x"] if word[0] in "\"'" else word)
-        at = part.end()
-    return tuple(parts)
+        values = values[key]
+        if not isinstance(values, dict):
+            raise NotToml(f"{'.'.join(path[:depth])} is not a table")
+    return values
 
 
-def _table_at(values: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any] | None:
-    found: Any = values
-    for key in path:
-        if not isinstance(found, dict) or key not in found:
-            return None
-        found = found[key]
-    if not isinstance(found, dict):
-        raise NotToml(f"{'.'.join(path)} is not a table")
-    return found
-
-
-def _with_table(
-    values: dict[str, Any], path: tuple[str, ...], table: dict[str, Any] | None, keep_empty: bool = False
-) -> dict[str, Any]:
-    """Return the values with one table replaced or removed, and parents left empty removed unless `keep_empty`."""
-    key, rest = path[0], path[1:]
-    if not rest:
-        changed = {name: value for name, value in values.items() if name != key}
-        return changed if table is None else {**changed, key: table}
-    below = values.get(key, {})
-    if not isinstance(below, dict):
-        raise NotToml(f"{key} is not a table")
-    inner = _with_table(below, rest, table, keep_empty)
-    changed = {name: value for name, value in values.items() if name != key}
-    return {**changed, key: inner} if inner or keep_empty or table is not None else changed
+def _without_empty(values: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
+    """Return the values without the tables on a path that are empty: their headers may have gone or stayed."""
+    if not path or path[0] not in values:
+        return values
+    below = _without_empty(values[path[0]], path[1:])
+    rest = {key: value for key, value in values.items() if key != path[0]}
+    return {**rest, path[0]: below} if below else rest
 
 
 def _toml_key(name: str) -> str:
@@ -517,8 +455,7 @@ def _toml_key(name: str) -> str:
 
 def _toml_value(value: str | list[str]) -> str:
     """Encode text or a list of text. JSON without escaped letters is valid TOML, except for DEL."""
-    text = json.dumps(value, ensure_ascii=False)
-    return text.replace("\x7f", "\\u007f")
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 SYSTEMD_TEMPLATE = """\
@@ -555,7 +492,7 @@ def launchd_plist(command: Sequence[str], label: str, environment: Mapping[str, 
     """Return a launchd plist that restarts the program only if it failed."""
     import plistlib
 
-    told = {
+    values = {
         "Label": label,
         "ProgramArguments": list(command),
         "EnvironmentVariables": dict(environment),
@@ -567,7 +504,7 @@ def launchd_plist(command: Sequence[str], label: str, environment: Mapping[str, 
         "Umask": 0o077,
         "ExitTimeOut": 5,
     }
-    return plistlib.dumps(told).decode()
+    return plistlib.dumps(values).decode()
 
 
 def systemd_quote(text: str) -> str:
