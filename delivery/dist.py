@@ -21,6 +21,7 @@ CARRIED = (
     "quaid/model/secret_rules.toml",
     "quaid/skills/setup/SKILL.md",
     "quaid/cli/demo_memory.txt",
+    "quaid/cli/layouts.txt",
     "quaid/cli/completion_bash.txt",
     "data/share/man/man1/quaid.1",
     "data/share/man/man1/ai-kb.1",

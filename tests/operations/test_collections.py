@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from quaid.app import Brain
-from quaid.cli.render import RENDERERS, render
-from quaid.cli.render_reports import RENDERERS as COLLECTIONS
+from quaid.cli.render import render
 from quaid.errors import (
     AlreadyExists,
     AmbiguousSlug,
@@ -435,12 +434,12 @@ def test_import_and_collection_add_give_the_same_account(brain: Brain, linked: P
     lines = ["types: 2 person, 1 company", "tags: 3, links: 3, timeline entries: 2, raw data: 2"]
     imported = dispatch.call(brain, dispatch.find_command("import"), {"folder": str(linked)}, "owner")
     assert accounts(json_value(imported)["report"]) == wanted
-    assert [line for line in RENDERERS["ImportRecord"](imported).splitlines() if line in lines] == lines
+    assert [line for line in render(imported).splitlines() if line in lines] == lines
     attached = dispatch.call(
         brain, dispatch.find_command("collection add"), {"name": "linked", "path": str(linked)}, "owner"
     )
     assert accounts(json_value(attached)["sync"]) == wanted
-    shown = [line.strip() for line in COLLECTIONS[type(attached).__name__](attached).splitlines()]
+    shown = [line.strip() for line in render(attached).splitlines()]
     assert [line for line in shown if line in lines] == lines
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from quaid.app import Brain
-from quaid.cli.render import RENDERERS
+from quaid.cli.render import render
 from quaid.errors import InvalidArgument, PageNotFound, UnknownModel
 from quaid.operations import dispatch
 from quaid.storage import chunks, embedding_queue
@@ -59,7 +59,7 @@ def test_embedding_fills_every_chunk_once(imported: Brain) -> None:
 def test_validate_counts_chunks_without_a_vector_and_finds_nothing_wrong(imported: Brain) -> None:
     def checked(**which: bool) -> tuple[int | None, int | None, int, str]:
         record = run(imported, "validate", **which)
-        told = RENDERERS["ValidateRecord"](record).partition("\n")[2]
+        told = render(record).partition("\n")[2]
         return record.chunks_without_vector, record.pages_not_cut, record.exit_status, told
 
     not_cut = "No vectors yet: 2 pages not cut into chunks; `quaid embed` makes them"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from quaid.app import Brain
-from quaid.cli.render_reports import RENDERERS
+from quaid.cli.render import render
 from quaid.embedding import onnx as onnx_models, registry as embedders
 from quaid.embedding.onnx import find_package
 from quaid.errors import (
@@ -75,7 +75,7 @@ def test_a_new_memory_has_the_built_in_model(brain: Brain) -> None:
     assert [(each.name, each.dimensions, each.active, each.ready) for each in record.models] == [
         ("bge-small-en-v1.5", 384, True, True)
     ]
-    assert RENDERERS["ModelsRecord"](record).startswith("*  bge-small-en-v1.5  384  ready")
+    assert render(record).startswith("*  bge-small-en-v1.5  384  ready")
 
 
 def test_a_folder_is_added_where_it_lies(brain: Brain, folder: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_folder_that_loses_its_tokenizer_is_not_ready(brain: Brain, folder: Pa
     assert "tokenizer.json" in call(brain, "model_list").models[1].problem
     checked = call(brain, "model_check", name="other-model")
     assert (checked.healthy, checked.exit_status) == (False, 1)
-    assert "tokenizer.json" in RENDERERS["ModelCheckRecord"](checked)
+    assert "tokenizer.json" in render(checked)
     call(brain, "model_remove", name="other-model")
     with pytest.raises(InvalidModel, match=r"no tokenizer\.json"):
         call(brain, "model_add", place=str(folder))
@@ -107,10 +107,10 @@ def test_a_folder_that_loses_its_tokenizer_is_not_ready(brain: Brain, folder: Pa
 def test_a_server_is_added_checked_and_removed(brain: Brain, address: str) -> None:
     record = call(brain, "model_add", place=address, kind="ollama", model="nomic-embed-text")
     assert (record.model.name, record.model.dimensions) == ("nomic-embed-text", 3)
-    assert "quaid embed --model nomic-embed-text" in RENDERERS["ModelAddRecord"](record)
+    assert "quaid embed --model nomic-embed-text" in render(record)
     assert call(brain, "model_check", name="nomic-embed-text").healthy
     removed = call(brain, "model_remove", name="nomic-embed-text")
-    assert RENDERERS["ModelRemoveRecord"](removed) == "Removed nomic-embed-text"
+    assert render(removed) == "Removed nomic-embed-text"
     with pytest.raises(UnknownModel):
         call(brain, "model_check", name="nomic-embed-text")
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from quaid.app import Brain
-from quaid.cli.render import RENDERERS
+from quaid.cli.render import render
 from quaid.errors import InvalidArgument, InvalidDate, InvalidType, NotFound
 from quaid.operations import dispatch
 from quaid.operations.dispatch import json_value
@@ -92,7 +92,7 @@ def test_a_wrong_argument_is_named(brain: Brain, arguments: dict[str, Any], erro
 
 
 def test_a_person_reads_why_and_where(brain: Brain) -> None:
-    text = RENDERERS["Answer"](ask(brain, "dendrites", explain=True))
+    text = render(ask(brain, "dendrites", explain=True))
     assert "1. concepts/zinc  Zinc (concept, 1.00, words)" in text
     assert "holds dendrites [truth 1-5]" in text
     assert "Zinc grows dendrites in sea water." in text
@@ -100,7 +100,7 @@ def test_a_person_reads_why_and_where(brain: Brain) -> None:
 
 
 def test_a_person_reads_that_nothing_was_found(brain: Brain) -> None:
-    assert RENDERERS["Answer"](ask(brain, "quarterly tax")).startswith("Nothing found for 'quarterly tax'.")
+    assert render(ask(brain, "quarterly tax")).startswith("Nothing found for 'quarterly tax'.")
 
 
 @pytest.mark.parametrize(("tool", "name"), [("memory_query", "question"), ("memory_search", "query")])

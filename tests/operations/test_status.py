@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from quaid.app import Brain
-from quaid.cli.render_reports import RENDERERS
+from quaid.cli.render import render
 from quaid.operations import background, dispatch
 from quaid.operations.dispatch import json_value
 from quaid.storage import collections, embedding_queue, vectors
@@ -22,7 +22,7 @@ def run(brain: Brain, command: str, **arguments: Any) -> Any:
 def status(brain: Brain) -> Any:
     record = dispatch.call(brain, dispatch.find_tool("memory_status"), {}, "read")
     assert json_value(record)
-    assert RENDERERS["StatusRecord"](record).startswith("memory")
+    assert render(record).startswith("memory")
     return record
 
 
@@ -66,7 +66,7 @@ def test_who_fills_and_what_went_wrong_is_told(brain: Brain) -> None:
     background.record_failure(brain, MODEL, "it is too warm")
     found = status(brain)
     assert found.trouble.problem == "it is too warm"
-    assert "last failure" in RENDERERS["StatusRecord"](found)
+    assert "last failure" in render(found)
     turn = EmbeddingLease(brain.db.path)
     assert turn.try_take()
     turn.begin(MODEL, brain.now())
@@ -108,7 +108,7 @@ def test_no_fault_of_a_model_keeps_the_rest_from_being_told(brain: Brain, added:
     assert found.model.problem
     assert "quaid model" in found.model.remedy
     assert found.next_steps == ("until the model is back, questions are answered by words",)
-    assert found.model.problem in RENDERERS["StatusRecord"](found)
+    assert found.model.problem in render(found)
 
 
 def test_nothing_is_loaded(brain: Brain) -> None:

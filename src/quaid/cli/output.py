@@ -1,14 +1,13 @@
-"""Format records, errors, tables and progress for standard output and standard error, and ask for confirmation."""
+"""Format records, errors and progress for standard output and standard error, and ask for confirmation."""
 
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from quaid.app import Progress, no_progress
 from quaid.errors import Cancelled, NeedsYes, QuaidError
-from quaid.model import slug as slugs
 from quaid.operations.dispatch import json_value
 
 
@@ -68,79 +67,6 @@ def strip_control_characters(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() or each in "\n\t" else "\ufffd" for each in text)
-
-
-TEXT_WIDTH = 78
-
-
-def format_table(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows as text, each column as wide as its widest cell; the last column is not padded."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
-    return "\n".join(
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
-        for row in rows
-    )
-
-
-def wrap_text(text: str) -> Iterable[str]:
-    line = ""
-    for word in text.split():
-        if line and len(line) + 1 + len(word) > TEXT_WIDTH:
-            yield line
-            line = ""
-        line = f"{line} {word}" if line else word
-    if line:
-        yield line
-
-
-def format_page_counts(report: Any) -> list[str]:
-    """Return lines with the counts of an import or a sync."""
-    kinds = ", ".join(f"{number:,} {name}" for name, number in report.types.items())
-    found = (
-        ("tags", report.tags),
-        ("links", report.links_extracted),
-        ("timeline entries", report.timeline_entries),
-        ("raw data", report.raw_data),
-    )
-    return [f"types: {kinds or 'none'}", ", ".join(f"{name}: {number:,}" for name, number in found)]
-
-
-def lost_front(record: Any) -> str:
-    """Return a line that names the front matter keys and tags that a page has lost, or an empty string."""
-    lost = [
-        f"{noun} {', '.join(names)}"
-        for noun, names in (("keys", record.keys_removed), ("tags", record.tags_removed))
-        if names
-    ]
-    if not lost:
-        return ""
-    told = f"Removed with the front matter that the new text leaves out: {'; '.join(lost)}"
-    return f"\n{told}\n`quaid history {record.slug}` lists the version that has them"
-
-
-def words_only_note(why: str) -> str:
-    """Return the line that says that only words were searched, and why."""
-    if why.lower().startswith("semantic search is off"):
-        return f"By words only. {why.rstrip('.')}."
-    return f"By words only: {why.rstrip('.')}."
-
-
-def shorten(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def format_size(number: int) -> str:
-    left = float(number)
-    for unit in ("bytes", "KB", "MB"):
-        if left < 1000:
-            return f"{left:.0f} {unit}" if unit == "bytes" else f"{left:.1f} {unit}"
-        left /= 1000
-    return f"{left:.2f} GB"
-
-
-def page_address(page: Any) -> str:
-    """Return a page's slug, with its collection unless that is the default one."""
-    return slugs.address(page.collection, page.slug)
 
 
 PROGRESS_DELAY = 0.5  # seconds; shorter work shows no progress
