@@ -12,7 +12,8 @@ from quaid.errors import InvalidArgument
 from quaid.formats import markdown
 from quaid.operations import dispatch
 from quaid.operations.dispatch import json_value
-from quaid.operations.overview import BRIEFING_PARTS, BriefingLine
+from quaid.operations.overview import BRIEFING_PARTS
+from quaid.storage.briefing import BriefingLine
 
 DAY = 86_400.0
 

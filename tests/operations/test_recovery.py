@@ -16,7 +16,7 @@ from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import MissingDatabase
 from quaid.operations import dispatch
-from quaid.storage import briefing, checks, collections, pages
+from quaid.storage import checks, collections, pages
 
 SRC = str(Path(__file__).resolve().parents[2] / "src")
 
@@ -243,5 +243,5 @@ def test_a_rebuild_that_is_killed_leaves_no_half_memory(
     process.wait()
     assert not os.path.exists(settings.db_path)
     call(brain, "query", question="pod")
-    assert briefing.page_count(brain.db) == 600
+    assert pages.count(brain.db) == 600
     assert not [each for each in os.listdir(tmp_path) if "unfinished" in each]

@@ -479,7 +479,7 @@ class ChangeDetector:
 
     def __init__(self) -> None:
         self._stamp: ChangeStamp | None = None
-        self._state: tuple[Any, ...] | None = None
+        self._state: list[Any] | None = None
         self._gap = 0
         self._filling = ""
 
@@ -490,7 +490,7 @@ class ChangeDetector:
         if stamp == self._stamp:
             return news
         first, self._stamp = self._stamp is None, stamp
-        state, gap = briefing.page_count_and_last_change(brain.db), gaps.latest(brain.db)
+        *state, gap = briefing.latest_changes(brain.db)
         if not first and state != self._state:
             news.append(ChangeEvent("changed", {"pages": state[0], "updated_at": state[1]}))
         if not first and gap > self._gap:

@@ -45,6 +45,7 @@ from quaid.storage import (
 from quaid.storage.briefing import Stats
 from quaid.storage.checks import Violation, rebuild_derived_rows as rebuilt, recut_pages
 from quaid.storage.embedding_queue import EmbeddingFailure, EmbeddingRun
+from quaid.storage.pages import count as count_pages
 from quaid.storage.sqlite import backup as backups, connection
 from quaid.storage.sqlite.backup import BackedUp, Compacted
 from quaid.storage.sqlite.errors import translate_os_errors
@@ -108,7 +109,7 @@ def status(brain: Brain) -> StatusRecord:
     """Show how the memory is doing: pages, chunks, vectors, the model, and what to do next. Loads no model."""
     db = brain.db
     with db.reading():
-        pages = briefing.page_count(db)
+        pages = count_pages(db)
         uncut, total = len(chunks.uncut_pages(db)), chunks.count(db)
         active = _active_model(brain, total)
         others = [
@@ -522,7 +523,7 @@ def rebuild(brain: Brain) -> RebuiltRecord:
         raise
     except QuaidError as error:
         problem = str(error)
-    return RebuiltRecord(briefing.page_count(brain.db), tuple(syncs), made, problem)
+    return RebuiltRecord(count_pages(brain.db), tuple(syncs), made, problem)
 
 
 def write_notebook_file(brain: Brain, path: str, text: str) -> Any:

@@ -11,8 +11,8 @@ from quaid.notebook import files as notebook_files
 from quaid.operations.links import EDGES_PER_NODE, GraphEdge
 from quaid.operations.registry import Arg, op
 from quaid.storage import briefing as store, collections, contradictions, links
-from quaid.storage.briefing import BriefingPage, BriefingSection, DatedFilter, DatedItem, NameCount
-from quaid.storage.pages import page_heads
+from quaid.storage.briefing import BriefingLine, BriefingPart, DatedFilter, DatedItem, NameCount
+from quaid.storage.pages import count as count_pages, page_heads
 
 BRIEFING_PARTS = {
     "shifted": "What shifted",
@@ -27,6 +27,7 @@ BRIEFING_PARTS = {
     "changed": "Pages changed",
 }
 """Parts of a briefing and their titles, in order of importance."""
+SLOW_PARTS = ("shifted", "stale", "threads")
 IN_PLAY_DAYS = 7
 MAX_PAGES_CHECKED = 100
 """Largest memory, in pages, in which a briefing looks for contradictions: about 60 ms if every page
@@ -34,24 +35,6 @@ mentions a departure.
 """
 MAX_ITEMS = 1_000  # maximum lines per part
 MAX_LINE_LENGTH = 200  # maximum characters per line
-
-
-class BriefingLine(NamedTuple):
-    """One line of a briefing: page, date, state and text."""
-
-    slug: str
-    day: str
-    state: str
-    text: str
-    owner: str = ""
-    id: int | None = None  # id of the contradiction or gap, as its commands take it
-
-
-class BriefingPart(NamedTuple):
-    """The first items of a part. `total` includes those cut off by the limit."""
-
-    items: tuple[BriefingLine, ...]
-    total: int
 
 
 class BriefingRecord(NamedTuple):
@@ -95,31 +78,28 @@ def briefing(
     now = brain.now()
     today, start = now[:10], _window_start(brain, since, now)
     horizon = dates.shift_date(today, due)
-    db = brain.db
-    with db.reading():
-        record = BriefingRecord(
-            as_of=now,
-            since=start,
-            due_until=horizon,
-            pages=store.visible_page_count(db),
-            shifted=BriefingPart((), 0) if short else _shifted(brain, start, today, limit),
-            commitments=_due_part(store.due_commitments(db, horizon, limit), today),
-            actions=_due_part(store.open_actions(db, limit), today),
-            contradictions=_contradictions(brain, today, limit),
-            gaps=_gaps(brain, limit),
-            stale=BriefingPart((), 0) if short else _stale(brain, today, limit),
-            threads=BriefingPart((), 0),
-            deals=_due_part(store.open_deals(db, limit), today),
-            people=_people(brain, limit),
-            changed=_changed(brain, start, limit),
-            notes=(),
-            next_steps=(),
-        )
-        found = store.BriefingSection([], 0) if short else store.pages_with_threads(db)
-        undated = store.count_undated_commitments(db)
-    record = record._replace(threads=_threads(found, limit))
-    notes = (*_last_check_note(brain), *_notes(undated, found))
-    return record._replace(notes=notes, next_steps=_next_steps(record, limit))
+    period = {
+        "since": start,
+        "active_since": brain.now(-IN_PLAY_DAYS * 86_400),
+        "today": today,
+        "due_until": horizon,
+    }
+    names = [name for name in BRIEFING_PARTS if not (short and name in SLOW_PARTS)]
+    with brain.db.reading():
+        parts = {
+            **dict.fromkeys(BRIEFING_PARTS, BriefingPart()),
+            **store.briefing_parts(brain.db, names, period, limit),
+        }
+        pages = count_pages(brain.db)
+        notes = _notes(store.count_undated_commitments(brain.db), parts["threads"])
+        if pages > MAX_PAGES_CHECKED:
+            notes = [_last_check_note(brain), *notes]
+        else:
+            parts["contradictions"] = _find_contradictions_now(brain, today, limit)
+    parts["threads"] = _threads(parts["threads"], limit)
+    texts = {name: _with_texts(name, part, today) for name, part in parts.items()}
+    record = BriefingRecord(now, start, horizon, pages, **texts, notes=tuple(notes), next_steps=())
+    return record._replace(next_steps=_next_steps(record, limit))
 
 
 def _window_start(brain: Brain, since: str, now: str) -> str:
@@ -140,15 +120,22 @@ def _line(text: str) -> str:
     return markdown_text.shorten(markdown_text.one_line(text), MAX_LINE_LENGTH)
 
 
-def _due_part(found: BriefingSection, today: str) -> BriefingPart:
-    """Return a part with due dates."""
-    return BriefingPart(tuple(_due_line(each, today) for each in found.rows), found.total)
+def _with_texts(name: str, part: BriefingPart, today: str) -> BriefingPart:
+    """Return a part with its texts on one line each, and with what its days mean today."""
+    return part._replace(
+        items=tuple(
+            line._replace(state=_state(name, line, today), text=_line(line.text), owner=_line(line.owner))
+            for line in part.items
+        )
+    )
 
 
-def _due_line(entry: BriefingPage, today: str) -> BriefingLine:
-    states = [entry.state or "open", entry.priority, _distance(entry.day, today)]
-    state = ", ".join(filter(None, map(_line, states)))
-    return BriefingLine(entry.address, entry.day, state, _line(entry.title), _line(entry.owner))
+def _state(name: str, line: BriefingLine, today: str) -> str:
+    if name in ("commitments", "actions", "deals"):
+        return ", ".join(filter(None, [_line(line.state), _distance(line.day, today)]))
+    if name == "stale":
+        return f"truth is {count_noun(dates.day_number(today) - dates.day_number(line.day), 'day')} old"
+    return _line(line.state) or ("in play" if name == "people" else "")
 
 
 def _distance(day: str, today: str) -> str:
@@ -161,150 +148,54 @@ def _distance(day: str, today: str) -> str:
     return f"in {number}" if ahead > 0 else f"overdue by {number}"
 
 
-def _shifted(brain: Brain, start: str, today: str, limit: int) -> BriefingPart:
-    """Return facts, links, decisions and commitments that changed, newest first."""
-    db, first = brain.db, start[:10]
-    facts = [
-        store.superseded_facts(db, start, first, limit),
-        store.ended_facts(db, start, first, today, limit),
-    ]
-    links = store.changed_links(db, start, first, today, limit)
-    turned = store.reversed_decisions(db, start, limit)
-    items = [
-        BriefingLine(
-            each.address,
-            each.day,
-            "ended" if each.successor is None else "superseded",
-            _line(
-                f"{each.subject} {each.predicate} {each.object}"
-                + ("" if each.successor is None else f" → {each.successor}")
-            ),
-        )
-        for found in facts
-        for each in found.rows
-    ]
-    items += [
-        BriefingLine(
-            each.address,
-            each.day,
-            "link ended" if each.ended else "link begun",
-            _line(f"{each.relationship} {each.other}"),
-        )
-        for each in links.rows
-    ]
-    items += [
-        BriefingLine(each.address, each.day, _line(each.state), _line(each.title), _line(each.owner))
-        for each in turned.rows
-    ]
-    items.sort(key=lambda item: item.day, reverse=True)
-    return BriefingPart(tuple(items[:limit]), sum(each.total for each in [*facts, links, turned]))
-
-
-def _contradictions(brain: Brain, today: str, limit: int) -> BriefingPart:
-    """Return current contradictions. In a large memory, return those found by the last check."""
-    if not _is_large(brain):
-        return _find_contradictions_now(brain, today, limit)
-    found = store.open_contradictions(brain.db, limit)
-    items = [
-        BriefingLine(each.address, each.day, each.type, _line(each.description), id=each.id)
-        for each in found.rows
-    ]
-    return BriefingPart(tuple(items), found.total)
-
-
-def _is_large(brain: Brain) -> bool:
-    return store.visible_page_count(brain.db) > MAX_PAGES_CHECKED
-
-
 def _find_contradictions_now(brain: Brain, today: str, limit: int) -> BriefingPart:
     """Find contradictions without storing them, because the caller may have read scope only."""
     kept = contradictions.known_findings(brain.db)
-    world = contradictions.full_snapshot(brain.db, today)
-    items = []
-    for each in find_contradictions(world):
-        number, found, settled = kept.get(each.fingerprint, (None, today, None))
-        if settled is None and each.type != "stale":
-            address = store.page_address(brain.db, each.page_id)
-            items.append(BriefingLine(address, found[:10], each.type, _line(each.description), id=number))
+    findings = [
+        (finding, *kept.get(finding.fingerprint, (None, today, None)))
+        for finding in find_contradictions(contradictions.full_snapshot(brain.db, today))
+        if finding.type != "stale"
+    ]
+    heads = page_heads(brain.db, [finding.page_id for finding, *_ in findings])
+    items = [
+        BriefingLine(
+            slugs.address(head.collection, head.slug), day[:10], finding.type, finding.description, id=number
+        )
+        for finding, number, day, resolved_at in findings
+        if resolved_at is None and (head := heads[finding.page_id])
+    ]
     items.sort(key=lambda item: (item.day, item.id or 0), reverse=True)
     return BriefingPart(tuple(items[:limit]), len(items))
 
 
-def _gaps(brain: Brain, limit: int) -> BriefingPart:
-    found = store.open_gaps(brain.db, limit)
+def _threads(pages: BriefingPart, limit: int) -> BriefingPart:
+    """Return the open threads in the truths of these pages."""
     items = [
-        BriefingLine(
-            "",
-            each.day,
-            f"{each.sensitivity}, asked {count_noun(each.times_seen, 'time')}",
-            _line(each.text or ""),
-            id=each.id,
-        )
-        for each in found.rows
-    ]
-    return BriefingPart(tuple(items), found.total)
-
-
-def _stale(brain: Brain, today: str, limit: int) -> BriefingPart:
-    found = store.stale_pages(brain.db, limit)
-    items = [
-        BriefingLine(
-            each.address,
-            each.day,
-            f"truth is {count_noun(dates.day_number(today) - dates.day_number(each.day), 'day')} old",
-            _line(each.title),
-        )
-        for each in found.rows
-    ]
-    return BriefingPart(tuple(items), found.total)
-
-
-def _threads(found: BriefingSection, limit: int) -> BriefingPart:
-    items = [
-        BriefingLine(address, day, "open", _line(thread))
-        for address, day, truth in found.rows
-        for thread in markdown_text.open_threads(truth)
+        page._replace(text=thread) for page in pages.items for thread in markdown_text.open_threads(page.text)
     ]
     return BriefingPart(tuple(items[:limit]), len(items))
 
 
-def _people(brain: Brain, limit: int) -> BriefingPart:
-    found = store.changed_people(brain.db, brain.now(-IN_PLAY_DAYS * 86_400), limit)
-    items = [
-        BriefingLine(each.address, each.day, _line(each.state) or "in play", _line(each.title))
-        for each in found.rows
-    ]
-    return BriefingPart(tuple(items), found.total)
-
-
-def _changed(brain: Brain, start: str, limit: int) -> BriefingPart:
-    found = store.changed_pages(brain.db, start, limit)
-    items = [BriefingLine(each.address, each.day, each.state, _line(each.title)) for each in found.rows]
-    return BriefingPart(tuple(items), found.total)
-
-
-def _last_check_note(brain: Brain) -> tuple[str, ...]:
-    """Return a note on the age of the contradictions, if they come from the last check."""
-    if not _is_large(brain):
-        return ()
+def _last_check_note(brain: Brain) -> str:
+    """Return a note on the age of the contradictions, which come from the last check."""
     last = contradictions.last_check(brain.db)
     when = f"as of the last check, {last[:10]}" if last else "not known before a first check"
-    return (f"contradictions are {when}; `quaid check` looks for them",)
+    return f"contradictions are {when}; `quaid check` looks for them"
 
 
-def _notes(undated: int, with_threads: BriefingSection) -> tuple[str, ...]:
+def _notes(undated: int, with_threads: BriefingPart) -> list[str]:
     """Return notes on what the parts omit."""
     notes = []
     if undated:
         named = count_noun(undated, "open commitment names", "open commitments name")
         notes.append(f"{named} no day: no `due` in the front matter")
-    read = len(with_threads.rows)
+    read = len(with_threads.items)
     if read < with_threads.total:
         notes.append(
             f"open threads are those of the {count_noun(read, 'page')} left alone for longest,"
             f" of {with_threads.total:,}"
         )
-    return tuple(notes)
+    return notes
 
 
 def _next_steps(record: BriefingRecord, limit: int) -> tuple[str, ...]:
@@ -446,8 +337,8 @@ def titles(
 def wings(brain: Brain) -> WingsRecord:
     """List the wings and the types of pages with their number, and the names of the collections."""
     with brain.db.reading():
-        named = tuple(each.name for each in collections.list_all(brain.db))
-        return WingsRecord(tuple(store.wing_counts(brain.db)), tuple(store.type_counts(brain.db)), named)
+        wings, types = (tuple(store.count_pages_by(brain.db, column)) for column in ("wing", "type"))
+        return WingsRecord(wings, types, tuple(each.name for each in collections.list_all(brain.db)))
 
 
 @op("read", examples=("quaid wing people", "quaid wing people --limit 500 --json"))
@@ -458,7 +349,7 @@ def wing(
 ) -> WingRecord:
     """Show the pages of a wing and the links between them, those with the most links first."""
     with brain.db.reading():
-        total = next((each.pages for each in store.wing_counts(brain.db) if each.name == wing), 0)
+        total = next((each.pages for each in store.count_pages_by(brain.db, "wing") if each.name == wing), 0)
         if not total:
             raise NotFound(what="wing", name=wing, hint=" `quaid wings` lists them.")
         ids = store.pages_of_wing(brain.db, wing, limit)

@@ -58,7 +58,7 @@ def require_wing(brain: Brain, wing: str) -> str:
     """
     from quaid.storage import briefing
 
-    if not pages.wings_called(brain.db, [wing]) and (wings := briefing.wing_counts(brain.db)):
+    if not pages.wings_called(brain.db, [wing]) and (wings := briefing.count_pages_by(brain.db, "wing")):
         shown = ", ".join(each.name for each in wings[:MAX_WINGS_SHOWN])
         more = f" and {len(wings) - MAX_WINGS_SHOWN} more" if len(wings) > MAX_WINGS_SHOWN else ""
         raise NotFound(what="wing", name=repr(wing), hint=f" The wings are {shown}{more}.")

@@ -1,6 +1,6 @@
 """Overviews of the whole database: the sections of a briefing, dated items, wings and types, statistics."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from quaid.model.contradictions import STALE_DAYS
 from quaid.model.slug import address
@@ -9,8 +9,10 @@ from quaid.storage.chunks import FIRST_STATED_DAY, OWN_DAY
 from quaid.storage.sqlite.connection import file_size
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from quaid.storage.links import GraphLink
-    from quaid.storage.sqlite.connection import Database, Row
+    from quaid.storage.sqlite.connection import Database
 
 MOST_PAGES_OF_THREADS = 100
 
@@ -24,274 +26,26 @@ REVERSED_STATUSES = ("superseded", "reversed", "shifted")
 
 _ADDRESS = "CASE c.name WHEN 'default' THEN p.slug ELSE c.name || '::' || p.slug END"
 _PAGES = "pages p JOIN collections c ON c.id = p.collection_id"
-_PAGES_UNINDEXED = "pages p NOT INDEXED CROSS JOIN collections c ON c.id = p.collection_id"
 _STATUS = "lower(trim(coalesce(p.frontmatter ->> '$.status', '')))"
 _DAY_GLOB = "'[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*'"
 
 
-class EndedFact(NamedTuple):
-    """An assertion that ended, and the object of its successor, if it has one."""
+class BriefingLine(NamedTuple):
+    """One line of a briefing: page, date, state and text."""
 
-    address: str
-    day: str
-    subject: str
-    predicate: str
-    object: str
-    successor: str | None
-
-
-class LinkChange(NamedTuple):
-    """A link that began or ended in the period."""
-
-    address: str
-    day: str
-    ended: int  # 1 if it ended, 0 if it began
-    relationship: str
-    other: str
-
-
-class BriefingPage(NamedTuple):
-    """A page in a briefing section, with the date it is listed under."""
-
-    address: str
+    slug: str
     day: str
     state: str
-    title: str
-    owner: str
-    priority: str
+    text: str
+    owner: str = ""
+    id: int | None = None  # id of the contradiction or gap, as its commands take it
 
 
-class BriefingContradiction(NamedTuple):
-    id: int
-    address: str
-    day: str
-    type: str
-    description: str
+class BriefingPart(NamedTuple):
+    """The first items of a part. `total` includes those cut off by the limit."""
 
-
-class BriefingGap(NamedTuple):
-    id: int
-    day: str
-    sensitivity: str
-    times_seen: int
-    text: str | None  # only the approved text; None for internal gaps
-
-
-class BriefingSection(NamedTuple):
-    """The first rows of a section, and the total number of rows."""
-
-    rows: list[Any]
-    total: int
-
-
-def superseded_facts(db: "Database", since: str, first: str, limit: int) -> BriefingSection:
-    """Return facts superseded since `since` that were known before or whose successor starts on `first` or later.
-
-    A history recorded all at once, such as a career, is not a change and is left out.
-    """
-    rows = db.rows(
-        f"SELECT count(*) OVER (), {_ADDRESS}, coalesce(new.valid_from, substr(new.created_at, 1, 10)),"  # noqa: S608
-        " old.subject, old.predicate, old.object, new.object"
-        " FROM assertions new JOIN assertions old ON old.id = new.supersedes_id"
-        " JOIN pages p ON p.id = new.page_id JOIN collections c ON c.id = p.collection_id"
-        " WHERE new.supersedes_id IS NOT NULL AND new.created_at >= ?1 AND p.quarantined_at IS NULL"
-        " AND (old.created_at < ?1 OR new.valid_from >= ?2)"
-        " ORDER BY new.created_at DESC, new.id DESC LIMIT ?3",
-        (since, first, limit),
-    )
-    return _section(rows, EndedFact)
-
-
-def ended_facts(db: "Database", since: str, first: str, last: str, limit: int) -> BriefingSection:
-    """Return facts that ended between `first` and `last`, except those listed by superseded_facts()."""
-    rows = db.rows(
-        "WITH last AS (SELECT a.id, count(*) OVER () AS number FROM assertions a"  # noqa: S608
-        " WHERE a.valid_until BETWEEN ? AND ?"
-        " AND EXISTS (SELECT 1 FROM pages p WHERE p.id = a.page_id AND p.quarantined_at IS NULL) AND NOT EXISTS"
-        " (SELECT 1 FROM assertions new WHERE new.supersedes_id = a.id AND new.created_at >= ?)"
-        " ORDER BY a.valid_until DESC, a.id DESC LIMIT ?)"
-        f" SELECT last.number, {_ADDRESS}, a.valid_until, a.subject, a.predicate, a.object, NULL"
-        " FROM last JOIN assertions a ON a.id = last.id JOIN pages p ON p.id = a.page_id"
-        " JOIN collections c ON c.id = p.collection_id ORDER BY a.valid_until DESC, a.id DESC",
-        (first, last, since, limit),
-    )
-    return _section(rows, EndedFact)
-
-
-def changed_links(db: "Database", since: str, first: str, last: str, limit: int) -> BriefingSection:
-    """Return links that began or ended between `first` and `last`, and links added by hand since `since`.
-
-    Links from page text count only by their dates; rewritten pages are listed by changed_pages().
-    """
-    rows = db.rows(
-        f"SELECT count(*) OVER (), {_ADDRESS},"  # noqa: S608
-        " CASE WHEN l.valid_until BETWEEN ?1 AND ?2 THEN l.valid_until"
-        " ELSE coalesce(l.valid_from, substr(l.created_at, 1, 10)) END AS day,"
-        " coalesce(l.valid_until BETWEEN ?1 AND ?2, 0), l.relationship,"
-        " (SELECT CASE d.name WHEN 'default' THEN t.slug ELSE d.name || '::' || t.slug END"
-        " FROM pages t JOIN collections d ON d.id = t.collection_id WHERE t.id = l.to_page_id)"
-        # Select the link ids first: joining the pages of every link takes longer than the rest of the query.
-        " FROM (SELECT id FROM links WHERE valid_until BETWEEN ?1 AND ?2 OR valid_from BETWEEN ?1 AND ?2"
-        " UNION SELECT id FROM links WHERE created_at >= ?3 AND source_kind = 'programmatic') AS w"
-        " CROSS JOIN links l ON l.id = w.id"
-        " JOIN pages p ON p.id = l.from_page_id JOIN collections c ON c.id = p.collection_id"
-        " JOIN pages o ON o.id = l.to_page_id"
-        " WHERE p.quarantined_at IS NULL AND o.quarantined_at IS NULL"
-        " ORDER BY day DESC, l.id DESC LIMIT ?4",
-        (first, last, since, limit),
-    )
-    return _section(rows, LinkChange)
-
-
-def reversed_decisions(db: "Database", since: str, limit: int) -> BriefingSection:
-    """Return decisions that were reversed and commitments that were moved, on pages changed since `since`."""
-    return _select_items(
-        db,
-        "substr(p.updated_at, 1, 10)",
-        f"p.type IN ('decision', 'commitment') AND p.updated_at >= ? AND {_STATUS} IN {REVERSED_STATUSES}",
-        "p.updated_at DESC, p.id DESC",
-        (since, limit),
-    )
-
-
-def changed_pages(db: "Database", since: str, limit: int) -> BriefingSection:
-    """Return pages created or changed since `since`, newest first."""
-    rows = db.rows(
-        f"SELECT {_ADDRESS}, substr(p.updated_at, 1, 10),"  # noqa: S608
-        " CASE WHEN p.created_at >= ?1 THEN 'new' ELSE 'changed' END, p.title, '', ''"
-        f" FROM {_PAGES} WHERE p.quarantined_at IS NULL AND p.updated_at >= ?1"
-        " ORDER BY p.updated_at DESC, p.id DESC LIMIT ?2",
-        (since, limit),
-    )
-    counted = db.one("SELECT count(*) FROM pages WHERE quarantined_at IS NULL AND updated_at >= ?", (since,))
-    return BriefingSection([BriefingPage(*row) for row in rows], counted[0] if counted else 0)
-
-
-def due_commitments(db: "Database", until: str, limit: int) -> BriefingSection:
-    """Return open commitments due by `until`, longest overdue first."""
-    due = _day_expression("due", "date")
-    where = f"p.type = 'commitment' AND {_open_condition('commitment')} AND {due} <= ?"
-    return _select_items(db, due, where, "2, p.id", (until, limit))
-
-
-def count_undated_commitments(db: "Database") -> int:
-    """Return the number of open commitments without a due date."""
-    row = db.one(
-        f"SELECT count(*) FROM {_PAGES} WHERE p.quarantined_at IS NULL AND p.type = 'commitment'"  # noqa: S608
-        f" AND {_open_condition('commitment')} AND {_day_expression('due', 'date')} IS NULL"
-    )
-    return row[0] if row else 0
-
-
-def open_actions(db: "Database", limit: int) -> BriefingSection:
-    """Return open action items by priority, then by due date; those without a date come last."""
-    due = _day_expression("due", "date")
-    rank = (
-        "CASE lower(trim(coalesce(p.frontmatter ->> '$.priority', '')))"
-        " WHEN 'urgent' THEN 0 WHEN 'high' THEN 1 WHEN 'low' THEN 3 ELSE 2 END"
-    )
-    where = f"p.type = 'action_item' AND {_open_condition('action_item')}"
-    return _select_items(db, due, where, f"{rank}, {due} IS NULL, {due}, p.id", (limit,))
-
-
-def open_deals(db: "Database", limit: int) -> BriefingSection:
-    """Return open deals, ordered by expected close."""
-    close = _day_expression("expected_close", "due")
-    where = f"p.type = 'deal' AND {_open_condition('deal')}"
-    return _select_items(db, close, where, f"{close} IS NULL, {close}, p.id", (limit,))
-
-
-def changed_people(db: "Database", since: str, limit: int) -> BriefingSection:
-    """Return people whose pages changed since `since`, except those with a score below 3."""
-    score = "p.frontmatter ->> '$.score'"
-    return _select_items(
-        db,
-        "substr(p.updated_at, 1, 10)",
-        f"p.type = 'person' AND p.updated_at >= ? AND ({score} IS NULL OR CAST({score} AS REAL) >= 3)",
-        f"CAST(coalesce({score}, 0) AS REAL) DESC, p.updated_at DESC, p.id DESC",
-        (since, limit),
-    )
-
-
-def stale_pages(db: "Database", limit: int) -> BriefingSection:
-    """Return pages whose timeline is STALE_DAYS or more newer than their truth and its last review, stalest first."""
-    settled = "(SELECT max(x.resolved_at) FROM contradictions x WHERE x.page_id = p.id AND x.type = 'stale')"
-    looked = f"max(p.truth_updated_at, coalesce({settled}, ''))"
-    ahead = f"julianday(p.timeline_updated_at) - julianday({looked})"
-    where = f"p.timeline <> '' AND p.timeline_updated_at > p.truth_updated_at AND {ahead} >= {STALE_DAYS}"
-    # Every page is read, which is faster in table order than through an index.
-    return _select_items(
-        db, "substr(p.truth_updated_at, 1, 10)", where, f"{ahead} DESC, p.id", (limit,), _PAGES_UNINDEXED
-    )
-
-
-def open_contradictions(db: "Database", limit: int) -> BriefingSection:
-    """Return unresolved contradictions, newest first, except stale pages, which stale_pages() lists."""
-    rows = db.rows(
-        f"SELECT count(*) OVER (), x.id, {_ADDRESS}, substr(x.detected_at, 1, 10), x.type, x.description"  # noqa: S608
-        " FROM contradictions x JOIN pages p ON p.id = x.page_id JOIN collections c ON c.id = p.collection_id"
-        " WHERE x.resolved_at IS NULL AND x.type <> 'stale' AND p.quarantined_at IS NULL"
-        " ORDER BY x.detected_at DESC, x.id DESC LIMIT ?",
-        (limit,),
-    )
-    return _section(rows, BriefingContradiction)
-
-
-def open_gaps(db: "Database", limit: int) -> BriefingSection:
-    """Return open knowledge gaps, most frequent first. The text of internal ones is withheld."""
-    rows = db.rows(
-        "SELECT count(*) OVER (), id, substr(last_seen_at, 1, 10), sensitivity, times_seen,"
-        " CASE sensitivity WHEN 'redacted' THEN redacted_query WHEN 'external' THEN query_text END"
-        " FROM knowledge_gaps WHERE resolved_at IS NULL ORDER BY times_seen DESC, detected_at, id LIMIT ?",
-        (limit,),
-    )
-    return _section(rows, BriefingGap)
-
-
-def pages_with_threads(db: "Database") -> BriefingSection:
-    """Return address, date and truth of pages that may have open threads, least recently changed first."""
-    rows = db.rows(
-        "WITH named AS (SELECT p.id, p.truth_updated_at FROM page_fts f JOIN pages p ON p.id = f.rowid"  # noqa: S608
-        " WHERE f.page_fts MATCH 'compiled_truth : \"open threads\"' AND p.quarantined_at IS NULL),"
-        " oldest AS (SELECT id, (SELECT count(*) FROM named) AS number FROM named"
-        " ORDER BY truth_updated_at, id LIMIT ?)"
-        f" SELECT oldest.number, {_ADDRESS}, substr(p.truth_updated_at, 1, 10), p.compiled_truth"
-        " FROM oldest JOIN pages p ON p.id = oldest.id JOIN collections c ON c.id = p.collection_id"
-        " ORDER BY p.truth_updated_at, p.id",
-        (MOST_PAGES_OF_THREADS,),
-    )
-    return BriefingSection([row[1:] for row in rows], rows[0][0] if rows else 0)
-
-
-def page_address(db: "Database", page_id: int) -> str:
-    row = db.one(f"SELECT {_ADDRESS} FROM {_PAGES} WHERE p.id = ?", (page_id,))  # noqa: S608
-    return str(row[0]) if row else ""
-
-
-def visible_page_count(db: "Database") -> int:
-    row = db.one("SELECT count(*) FROM pages WHERE quarantined_at IS NULL")
-    return row[0] if row else 0
-
-
-def _select_items(
-    db: "Database", day: str, where: str, order: str, values: "Row", source: str = _PAGES
-) -> BriefingSection:
-    """Return the pages that match.
-
-    `day`, `where` and `order` must be SQL from this module; user input goes into `values`.
-    """
-    rows = db.rows(
-        f"SELECT {_ADDRESS}, {day}, {_STATUS}, p.title, coalesce(p.frontmatter ->> '$.owner', ''),"  # noqa: S608
-        " lower(trim(coalesce(p.frontmatter ->> '$.priority', ''))), count(*) OVER ()"
-        f" FROM {source} WHERE p.quarantined_at IS NULL AND {where} ORDER BY {order} LIMIT ?",
-        values,
-    )
-    found = [BriefingPage(address, day or "", *rest) for address, day, *rest, _ in rows]
-    return BriefingSection(found, rows[0][-1] if rows else 0)
-
-
-def _open_condition(kind: str) -> str:
-    return f"{_STATUS} NOT IN {CLOSED_STATUSES[kind]}"
+    items: tuple[BriefingLine, ...] = ()
+    total: int = 0
 
 
 def _day_expression(*keys: str) -> str:
@@ -303,8 +57,176 @@ def _day_expression(*keys: str) -> str:
     return f"coalesce({', '.join(dated)}, NULL)"
 
 
-def _section(rows: "list[Row]", kind: Any) -> BriefingSection:
-    return BriefingSection([kind(*row[1:]) for row in rows], rows[0][0] if rows else 0)
+def _page_lines(
+    where: str, day: str, order: str, state: str = _STATUS, owner: str = "''", source: str = _PAGES
+) -> str:
+    """Return the SELECT statement of a part with one line for each page that matches."""
+    return (
+        f"SELECT count(*) OVER (), {_ADDRESS}, coalesce({day}, ''), {state}, p.title, {owner}, NULL"  # noqa: S608
+        f" FROM {source} WHERE p.quarantined_at IS NULL AND {where} ORDER BY {order} LIMIT :limit"
+    )
+
+
+def _open_pages(type: str, day: str, order: str, more: str = "") -> str:
+    """Return the SELECT statement of open pages of a type, with status and priority as their state."""
+    state = f"concat_ws(', ', coalesce(nullif({_STATUS}, ''), 'open'), nullif({_PRIORITY}, ''))"
+    return _page_lines(f"p.type = '{type}' AND {_open_condition(type)}{more}", day, order, state, _OWNER)
+
+
+def _open_condition(kind: str) -> str:
+    return f"{_STATUS} NOT IN {CLOSED_STATUSES[kind]}"
+
+
+_PRIORITY = "lower(trim(coalesce(p.frontmatter ->> '$.priority', '')))"
+_OWNER = "coalesce(p.frontmatter ->> '$.owner', '')"
+_UPDATED_DAY = "substr(p.updated_at, 1, 10)"
+_SCORE = "p.frontmatter ->> '$.score'"
+_DUE = _day_expression("due", "date")
+_CLOSE = _day_expression("expected_close", "due")
+_URGENCY = f"CASE {_PRIORITY} WHEN 'urgent' THEN 0 WHEN 'high' THEN 1 WHEN 'low' THEN 3 ELSE 2 END"
+_REVIEWED = (
+    "max(p.truth_updated_at, coalesce((SELECT max(x.resolved_at) FROM contradictions x"
+    " WHERE x.page_id = p.id AND x.type = 'stale'), ''))"
+)
+_DAYS_AHEAD = f"julianday(p.timeline_updated_at) - julianday({_REVIEWED})"
+
+# Facts superseded since :since that were known before, or whose successor starts in the period. A history recorded
+# all at once, such as a career, is not a change and is left out.
+_SUPERSEDED_FACTS = (
+    f"SELECT count(*) OVER (), {_ADDRESS}, coalesce(new.valid_from, substr(new.created_at, 1, 10)), 'superseded',"  # noqa: S608
+    " format('%s %s %s → %s', old.subject, old.predicate, old.object, new.object), '', NULL"
+    " FROM assertions new JOIN assertions old ON old.id = new.supersedes_id"
+    " JOIN pages p ON p.id = new.page_id JOIN collections c ON c.id = p.collection_id"
+    " WHERE new.supersedes_id IS NOT NULL AND new.created_at >= :since AND p.quarantined_at IS NULL"
+    " AND (old.created_at < :since OR new.valid_from >= :first)"
+    " ORDER BY new.created_at DESC, new.id DESC LIMIT :limit"
+)
+_ENDED_FACTS = (
+    "WITH last AS (SELECT a.id, count(*) OVER () AS number FROM assertions a"  # noqa: S608
+    " WHERE a.valid_until BETWEEN :first AND :today"
+    " AND EXISTS (SELECT 1 FROM pages p WHERE p.id = a.page_id AND p.quarantined_at IS NULL) AND NOT EXISTS"
+    " (SELECT 1 FROM assertions new WHERE new.supersedes_id = a.id AND new.created_at >= :since)"
+    " ORDER BY a.valid_until DESC, a.id DESC LIMIT :limit)"
+    f" SELECT last.number, {_ADDRESS}, a.valid_until, 'ended',"
+    " format('%s %s %s', a.subject, a.predicate, a.object), '', NULL"
+    " FROM last JOIN assertions a ON a.id = last.id JOIN pages p ON p.id = a.page_id"
+    " JOIN collections c ON c.id = p.collection_id ORDER BY a.valid_until DESC, a.id DESC"
+)
+# Links that began or ended in the period, and links added by hand since :since. Links from page text count only by
+# their dates; rewritten pages are listed as changed.
+_CHANGED_LINKS = (
+    f"SELECT count(*) OVER (), {_ADDRESS},"  # noqa: S608
+    " CASE WHEN l.valid_until BETWEEN :first AND :today THEN l.valid_until"
+    " ELSE coalesce(l.valid_from, substr(l.created_at, 1, 10)) END AS day,"
+    " iif(l.valid_until BETWEEN :first AND :today, 'link ended', 'link begun'), l.relationship || ' ' ||"
+    " (SELECT CASE d.name WHEN 'default' THEN t.slug ELSE d.name || '::' || t.slug END"
+    " FROM pages t JOIN collections d ON d.id = t.collection_id WHERE t.id = l.to_page_id), '', NULL"
+    # Select the link ids first: joining the pages of every link takes longer than the rest of the query.
+    " FROM (SELECT id FROM links WHERE valid_until BETWEEN :first AND :today OR valid_from BETWEEN :first AND :today"
+    " UNION SELECT id FROM links WHERE created_at >= :since AND source_kind = 'programmatic') AS w"
+    " CROSS JOIN links l ON l.id = w.id"
+    " JOIN pages p ON p.id = l.from_page_id JOIN collections c ON c.id = p.collection_id"
+    " JOIN pages o ON o.id = l.to_page_id"
+    " WHERE p.quarantined_at IS NULL AND o.quarantined_at IS NULL"
+    " ORDER BY day DESC, l.id DESC LIMIT :limit"
+)
+
+BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
+    # What shifted: facts, links, reversed decisions and moved commitments.
+    "shifted": (
+        _SUPERSEDED_FACTS,
+        _ENDED_FACTS,
+        _CHANGED_LINKS,
+        _page_lines(
+            f"p.type IN ('decision', 'commitment') AND p.updated_at >= :since AND {_STATUS} IN {REVERSED_STATUSES}",
+            _UPDATED_DAY,
+            "p.updated_at DESC, p.id DESC",
+            owner=_OWNER,
+        ),
+    ),
+    "commitments": (_open_pages("commitment", _DUE, f"{_DUE}, p.id", f" AND {_DUE} <= :due_until"),),
+    # By priority, then by due date; those without a date come last.
+    "actions": (_open_pages("action_item", _DUE, f"{_URGENCY}, {_DUE} IS NULL, {_DUE}, p.id"),),
+    # As found by the last check, except stale pages, which have their own part.
+    "contradictions": (
+        f"SELECT count(*) OVER (), {_ADDRESS}, substr(x.detected_at, 1, 10), x.type, x.description, '', x.id"  # noqa: S608
+        " FROM contradictions x JOIN pages p ON p.id = x.page_id JOIN collections c ON c.id = p.collection_id"
+        " WHERE x.resolved_at IS NULL AND x.type <> 'stale' AND p.quarantined_at IS NULL"
+        " ORDER BY x.detected_at DESC, x.id DESC LIMIT :limit",
+    ),
+    # Most frequent first. The text of internal questions is withheld.
+    "gaps": (
+        "SELECT count(*) OVER (), '', substr(last_seen_at, 1, 10),"
+        " format('%s, asked %,d time%s', sensitivity, times_seen, iif(times_seen = 1, '', 's')),"
+        " coalesce(CASE sensitivity WHEN 'redacted' THEN redacted_query WHEN 'external' THEN query_text END, ''),"
+        " '', id"
+        " FROM knowledge_gaps WHERE resolved_at IS NULL ORDER BY times_seen DESC, detected_at, id LIMIT :limit",
+    ),
+    # Pages whose timeline is STALE_DAYS or more newer than their truth and its last review, stalest first. Every
+    # page is read, which is faster in table order than through an index.
+    "stale": (
+        _page_lines(
+            f"p.timeline <> '' AND p.timeline_updated_at > p.truth_updated_at AND {_DAYS_AHEAD} >= {STALE_DAYS}",
+            "substr(p.truth_updated_at, 1, 10)",
+            f"{_DAYS_AHEAD} DESC, p.id",
+            source="pages p NOT INDEXED CROSS JOIN collections c ON c.id = p.collection_id",
+        ),
+    ),
+    # The whole truth of pages that may have open threads, least recently changed first.
+    "threads": (
+        "WITH named AS (SELECT p.id, p.truth_updated_at FROM page_fts f JOIN pages p ON p.id = f.rowid"  # noqa: S608
+        " WHERE f.page_fts MATCH 'compiled_truth : \"open threads\"' AND p.quarantined_at IS NULL),"
+        " oldest AS (SELECT id, (SELECT count(*) FROM named) AS number FROM named"
+        f" ORDER BY truth_updated_at, id LIMIT {MOST_PAGES_OF_THREADS})"
+        f" SELECT oldest.number, {_ADDRESS}, substr(p.truth_updated_at, 1, 10), 'open', p.compiled_truth, '', NULL"
+        " FROM oldest JOIN pages p ON p.id = oldest.id JOIN collections c ON c.id = p.collection_id"
+        " ORDER BY p.truth_updated_at, p.id",
+    ),
+    "deals": (_open_pages("deal", _CLOSE, f"{_CLOSE} IS NULL, {_CLOSE}, p.id"),),
+    # Except people with a score below 3.
+    "people": (
+        _page_lines(
+            "p.type = 'person' AND p.updated_at >= :active_since"
+            f" AND ({_SCORE} IS NULL OR CAST({_SCORE} AS REAL) >= 3)",
+            _UPDATED_DAY,
+            f"CAST(coalesce({_SCORE}, 0) AS REAL) DESC, p.updated_at DESC, p.id DESC",
+        ),
+    ),
+    "changed": (
+        "SELECT (SELECT count(*) FROM pages WHERE quarantined_at IS NULL AND updated_at >= :since),"  # noqa: S608
+        f" {_ADDRESS}, {_UPDATED_DAY}, iif(p.created_at >= :since, 'new', 'changed'), p.title, '', NULL"
+        f" FROM {_PAGES} WHERE p.quarantined_at IS NULL AND p.updated_at >= :since"
+        " ORDER BY p.updated_at DESC, p.id DESC LIMIT :limit",
+    ),
+}
+"""The parts of a briefing: queries for the total number of lines and the columns of BriefingLine."""
+
+
+def briefing_parts(
+    db: "Database", names: "Iterable[str]", period: dict[str, str], limit: int
+) -> dict[str, BriefingPart]:
+    """Return parts of a briefing.
+
+    `period` has the times `since` and `active_since` and the days `today` and `due_until`.
+    """
+    values = {**period, "first": period["since"][:10], "limit": limit}
+    parts = {}
+    for name in names:
+        sections = [db.rows(sql, values) for sql in BRIEFING_PARTS[name]]
+        lines = [BriefingLine(*row[1:]) for rows in sections for row in rows]
+        if len(sections) > 1:
+            lines = sorted(lines, key=lambda line: line.day, reverse=True)[:limit]
+        parts[name] = BriefingPart(tuple(lines), sum(rows[0][0] for rows in sections if rows))
+    return parts
+
+
+def count_undated_commitments(db: "Database") -> int:
+    """Return the number of open commitments without a due date."""
+    row = db.one(
+        f"SELECT count(*) FROM {_PAGES} WHERE p.quarantined_at IS NULL AND p.type = 'commitment'"  # noqa: S608
+        f" AND {_open_condition('commitment')} AND {_DUE} IS NULL"
+    )
+    return row[0] if row else 0
 
 
 DATED_KINDS = ("entry", "log", "page", "due", "link", "fact")
@@ -462,17 +384,8 @@ def _select_dated(
     ]
 
 
-def wing_counts(db: "Database") -> list[NameCount]:
-    """Return the wings with their number of pages, largest first."""
-    return _count_by(db, "wing")
-
-
-def type_counts(db: "Database") -> list[NameCount]:
-    """Return the page types with their number of pages, largest first."""
-    return _count_by(db, "type")
-
-
-def _count_by(db: "Database", column: str) -> list[NameCount]:
+def count_pages_by(db: "Database", column: Literal["wing", "type"]) -> list[NameCount]:
+    """Return the wings or page types with their number of pages, largest first."""
     rows = db.rows(
         f"SELECT {column}, count(*) FROM pages WHERE quarantined_at IS NULL GROUP BY {column} ORDER BY 2 DESC, 1"  # noqa: S608
     )
@@ -549,14 +462,11 @@ class Stats(NamedTuple):
 def database_stats(db: "Database") -> Stats:
     """Return the statistics, all from one snapshot."""
     with db.reading():
-        by_type = db.rows(
-            "SELECT type, count(*) FROM pages WHERE quarantined_at IS NULL"
-            " GROUP BY type ORDER BY count(*) DESC, type"
-        )
+        by_type = count_pages_by(db, "type")
         return Stats(
             path=db.path,
             schema_version=SCHEMA_VERSION,
-            pages=sum(number for _, number in by_type),
+            pages=sum(each.pages for each in by_type),
             pages_by_type=dict(by_type),
             links=links.count(db),
             tags=_count_rows(db, "tags"),
@@ -575,15 +485,13 @@ def database_stats(db: "Database") -> Stats:
         )
 
 
-def page_count(db: "Database") -> int:
-    """Return the number of pages that are not quarantined."""
-    return _count_rows(db, "pages WHERE quarantined_at IS NULL")
-
-
-def page_count_and_last_change(db: "Database") -> tuple[int, str]:
-    """Return the number of pages that are not quarantined, and the time of their latest change."""
-    row = db.one("SELECT count(*), max(updated_at) FROM pages WHERE quarantined_at IS NULL")
-    return (int(row[0]), str(row[1] or "")) if row else (0, "")
+def latest_changes(db: "Database") -> tuple[int, str, int]:
+    """Return the number of pages that are not quarantined, the time of their latest change, and the newest gap."""
+    row = db.one(
+        "SELECT count(*), coalesce(max(updated_at), ''), (SELECT coalesce(max(id), 0) FROM knowledge_gaps)"
+        " FROM pages WHERE quarantined_at IS NULL"
+    )
+    return (row[0], row[1], row[2]) if row else (0, "", 0)
 
 
 def _count_rows(db: "Database", what: str) -> int:

@@ -140,9 +140,3 @@ def clear(tx: "Transaction", now: str) -> int:
         (now,),
     )
     return tx.changes()
-
-
-def latest(db: "Database") -> int:
-    """Return the highest gap id, or 0 if there are no gaps."""
-    row = db.one("SELECT max(id) FROM knowledge_gaps")
-    return int(row[0] or 0) if row else 0

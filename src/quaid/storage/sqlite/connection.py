@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
+Values = Row | dict[str, Any]
+"""Values of the parameters of a statement, by position or by name."""
 
 
 class Transaction(apsw.Connection):
@@ -50,11 +52,11 @@ class Transaction(apsw.Connection):
     Only this package runs statements on it; other packages hand it on to functions of this one.
     """
 
-    def rows(self, sql: str, params: Row = ()) -> list[Row]:
+    def rows(self, sql: str, params: Values = ()) -> list[Row]:
         """Return all rows of a query."""
         return self.execute(sql, params).fetchall()
 
-    def one(self, sql: str, params: Row = ()) -> Row | None:
+    def one(self, sql: str, params: Values = ()) -> Row | None:
         """Return the first row of a query, or None."""
         return self.execute(sql, params).fetchone()
 
@@ -514,13 +516,13 @@ class Database:
             self.connection.close()
             raise
 
-    def rows(self, sql: str, params: Row = ()) -> list[Row]:
+    def rows(self, sql: str, params: Values = ()) -> list[Row]:
         """Return all rows of a query."""
         with self.lock.turn, translate_sqlite_errors(self.path):
             self._look_again()
             return self.connection.execute(sql, params).fetchall()
 
-    def one(self, sql: str, params: Row = ()) -> Row | None:
+    def one(self, sql: str, params: Values = ()) -> Row | None:
         """Return the first row of a query, or None."""
         with self.lock.turn, translate_sqlite_errors(self.path):
             self._look_again()
