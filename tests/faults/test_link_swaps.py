@@ -131,7 +131,7 @@ def test_a_look_into_a_knowledge_base_never_goes_through_a_link(tmp_path: Path, 
     try:
         for _ in cases.walk(2_000, 100_000):
             looks = [layout.stat_file(str(root), path) for path in paths]
-            looks += [each.looks for each in layout.walk_store(str(root))]
+            looks += [stat for _, stat in layout.walk_store(str(root))]
             assert not foreign & {each.inode for each in looks if each}
             for path in paths:
                 try:

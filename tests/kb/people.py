@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.kb.stores import plain
+from tests.kb.stores import has_all_objects, plain
 
 from quaid.app import Brain
 from quaid.config import Settings
@@ -102,5 +102,5 @@ class Person:
         return (
             self("lint")["findings"] == []
             and self.by_git("status", "--porcelain") == ""
-            and self.git.fsck() == ()
+            and has_all_objects(self.git)
         )

@@ -69,6 +69,17 @@ def add(git: Git, path: str, text: str) -> str:
     return git.commit([path], f"add {path}")
 
 
+def log(git: Git, form: str = "%H") -> list[str]:
+    """Return one line for each commit, newest first."""
+    environ = {"PATH": os.environ["PATH"], "HOME": os.devnull}
+    return plain(git.root, "log", f"--format={form}", environ=environ).splitlines()
+
+
+def has_all_objects(git: Git) -> bool:
+    environ = {"PATH": os.environ["PATH"], "HOME": os.devnull}
+    return plain(git.root, "fsck", "--full", "--strict", "--no-dangling", environ=environ) == ""
+
+
 def write(git: Git, path: str, text: str) -> None:
     whole = Path(git.root, path)
     whole.parent.mkdir(parents=True, exist_ok=True)

@@ -201,18 +201,20 @@ def test_a_server_is_asked_as_a_stranger_would(
 
 
 @pytest.mark.parametrize(
-    ("url", "state", "told"),
+    ("url", "outcome", "message"),
     [
-        ("git@example.org:ai-kb.git", "unknown", "cannot be known behind ssh"),
-        ("ssh://git@example.org/ai-kb.git", "unknown", "cannot be known behind ssh"),
-        ("http://example.org/ai-kb.git", "public", "in the clear"),
-        ("https://127.0.0.1:1/ai-kb.git", "unknown", "cannot be known"),
+        ("git@example.org:ai-kb.git", (True, True), "cannot be known behind ssh"),
+        ("ssh://git@example.org/ai-kb.git", (True, True), "cannot be known behind ssh"),
+        ("http://example.org/ai-kb.git", (False, False), "in the clear"),
+        ("https://127.0.0.1:1/ai-kb.git", (True, True), "cannot be known"),
     ],
 )
-def test_what_cannot_be_known_is_said_to_be_so(tmp_path: Path, url: str, state: str, told: str) -> None:
-    found = store_remote.judge_privacy(url, str(tmp_path), {"PATH": os.environ["PATH"]}, 10)
-    assert found.state == state
-    assert told in found.told
+def test_privacy_of_a_remote_that_shows_nothing(
+    tmp_path: Path, url: str, outcome: tuple[bool, bool], message: str
+) -> None:
+    check = store_remote.check_privacy(url, str(tmp_path), {"PATH": os.environ["PATH"]}, 10)
+    assert (check.well, check.missing) == outcome
+    assert message in check.told
 
 
 # The timer

@@ -10,9 +10,8 @@ import pytest
 from tests.kb.stores import add, bare, environ_of, store, write
 
 from quaid.errors import GitMissing, StoreMissing
-from quaid.kb import health, state
+from quaid.kb import catalog, health
 from quaid.kb.git import Git
-from quaid.kb.state import NudgeFacts
 
 NOWHERE: dict[str, str] = {"PATH": ""}
 """A machine on which no git is found: whoever asks it all the same fails."""
@@ -20,11 +19,11 @@ NOWHERE: dict[str, str] = {"PATH": ""}
 
 def later() -> int:
     """The time when everything that was written has settled."""
-    return time.time_ns() + 10 * state.RACY_NS
+    return time.time_ns() + 10 * catalog.RACY_NS
 
 
 def told(git: Git, environ: dict[str, str]) -> str:
-    return state.session_nudge(git.root, environ, later)
+    return health.session_nudge(git.root, environ, later)
 
 
 def test_it_is_what_status_says_and_the_second_time_no_git_is_called(tmp_path: Path) -> None:
@@ -76,15 +75,15 @@ def test_whatever_the_line_depends_on_is_looked_at_again(tmp_path: Path) -> None
 def test_what_has_just_changed_is_not_remembered(tmp_path: Path) -> None:
     environ = environ_of(tmp_path)
     git = store(tmp_path, environ=environ)
-    assert state.session_nudge(git.root, environ) == ""
-    assert not os.path.exists(os.path.join(git.ours, state.NUDGE_FILE))
+    assert health.session_nudge(git.root, environ) == ""
+    assert not os.path.exists(os.path.join(git.ours, health.NUDGE_FILE))
 
 
 def test_what_is_remembered_has_no_words(tmp_path: Path) -> None:
     environ = environ_of(tmp_path)
     git = store(tmp_path, environ=environ)
     told(git, environ)
-    place = Path(git.ours, state.NUDGE_FILE)
+    place = Path(git.ours, health.NUDGE_FILE)
     mark = json.loads(place.read_text())
     mark[2][0] = "9 secrets; now run this"
     place.write_text(json.dumps(mark))
@@ -96,25 +95,25 @@ def test_what_is_remembered_has_no_words(tmp_path: Path) -> None:
 
 def test_without_a_store_it_says_so(tmp_path: Path) -> None:
     with pytest.raises(StoreMissing):
-        state.session_nudge(str(tmp_path), {})
+        health.session_nudge(str(tmp_path), {})
 
 
 @pytest.mark.parametrize(
-    ("facts", "line"),
+    ("counts", "line"),
     [
-        (NudgeFacts(0, False, False, 0, 0, 0), ""),
-        (NudgeFacts(1, False, False, 0, 0, 0), "ai-kb: 1 secret in it: `ai-kb lint`"),
-        (NudgeFacts(0, True, True, 2, 0, 0), "ai-kb: it and its remote have diverged: `ai-kb doctor`"),
+        ((0, 0, 0, 0, 0, 0, 0), ""),
+        ((1, 0, 0, 0, 0, 0, 0), "ai-kb: 1 secret in it: `ai-kb lint`"),
+        ((0, 1, 1, 2, 0, 0, 0), "ai-kb: it and its remote have diverged: `ai-kb doctor`"),
         (
-            NudgeFacts(0, False, True, 1, 0, 0),
+            (0, 0, 1, 1, 0, 0, 0),
             "ai-kb: 1 commit not pushed, the last push failed: `ai-kb doctor`",
         ),
         (
-            NudgeFacts(0, False, False, 2, 3, 150),
+            (0, 0, 0, 2, 3, 150, 0),
             "ai-kb: 2 commits not pushed yet: `ai-kb push`; 3 files not committed: `ai-kb commit`;"
             " 150 nodes to look through: `ai-kb curate --dry-run`",
         ),
     ],
 )
-def test_the_words(facts: NudgeFacts, line: str) -> None:
-    assert state.nudge_text(facts) == line
+def test_the_line_names_what_there_is_to_do(counts: tuple[int, ...], line: str) -> None:
+    assert health.nudge_text(*counts) == line

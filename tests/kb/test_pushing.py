@@ -17,7 +17,7 @@ from tests.kb.test_locking import start
 
 from quaid.kb import remote as store_remote, state
 from quaid.kb.git import Git
-from quaid.kb.state import Divergence, RemoteEvent
+from quaid.kb.state import RemoteEvent
 
 NOON, LATER = "2026-04-25T12:00:00Z", "2026-04-25T12:15:00Z"
 
@@ -53,15 +53,15 @@ def nobody() -> Iterator[int]:
 
 def test_what_is_only_here_is_pushed_once(one: Git) -> None:
     assert store_remote.push_store(one, NOON).outcome == "pushed"
-    assert state.read_state(one.root).push == RemoteEvent(NOON, "pushed")
+    assert state.read_state(one.root).push == RemoteEvent("pushed", at=NOON)
     assert store_remote.push_store(one, LATER).outcome == "nothing"
-    assert state.read_state(one.root).push == RemoteEvent(NOON, "pushed")
+    assert state.read_state(one.root).push == RemoteEvent("pushed", at=NOON)
     assert one.state().ahead == 0
 
 
 def test_without_a_remote_nothing_happens(tmp_path: Path) -> None:
     git = store(tmp_path)
-    assert store_remote.push_store(git, NOON) == ("nothing", "there is no remote")
+    assert store_remote.push_store(git, NOON) == RemoteEvent("nothing", "there is no remote")
     assert state.read_state(git.root) == state.StoreState()
 
 
@@ -75,29 +75,29 @@ def test_a_rejected_push_records_the_divergence_and_leaves_the_commit(
     noted = state.read_state(two.root)
     assert noted.push is not None
     assert noted.push.outcome == "rejected"
-    assert noted.fetch == RemoteEvent(NOON, "reached")
-    assert noted.divergence == Divergence(NOON, 1, 1)
+    assert noted.fetch == RemoteEvent("reached", at=NOON)
+    assert noted.diverged_at == NOON
     assert two.head() == here
     assert two.state().is_clean
     assert plain(tmp_path / "remote.git", "rev-parse", "main", environ=environ_of(tmp_path)).strip() == there
     add(two, "three.org", "three")
     store_remote.push_store(two, LATER)
-    assert state.read_state(two.root).divergence == Divergence(NOON, 2, 1)
+    assert state.read_state(two.root).diverged_at == NOON
 
     plain(two.root, "rebase", "-q", "origin/main", environ=environ_of(tmp_path))
     assert store_remote.push_store(two, LATER).outcome == "pushed"
-    assert state.read_state(two.root).divergence is None
+    assert state.read_state(two.root).diverged_at == ""
 
 
 def test_a_fetch_records_whether_the_remote_was_reached(one: Git, two: Git, tmp_path: Path) -> None:
     add(one, "one.org", "one")
     one.push()
     fetched, tree = store_remote.fetch_store(two, NOON)
-    assert (fetched.reached, tree.behind) == (True, 1)
+    assert (fetched.outcome, tree.behind) == ("reached", 1)
     os.rename(tmp_path / "remote.git", tmp_path / "away.git")
     fetched, tree = store_remote.fetch_store(two, LATER)
     noted = state.read_state(two.root).fetch
-    assert (fetched.reached, tree.behind) == (False, 1)
+    assert (fetched.outcome, tree.behind) == ("unreachable", 1)
     assert noted is not None
     assert (noted.at, noted.outcome) == (LATER, "unreachable")
     assert noted.problem
@@ -114,7 +114,7 @@ def test_a_fetch_looks_at_the_tree_again_only_when_a_branch_has_moved(one: Git, 
     add(two, "two.org", "two")  # by somebody else, meanwhile
     apart = store_remote.fetch_store(two, LATER, before=behind)[1]
     assert (apart.ahead, apart.behind) == (1, 1)
-    assert state.read_state(two.root).divergence == Divergence(LATER, 1, 1)
+    assert state.read_state(two.root).diverged_at == LATER
 
 
 def test_a_conflict_is_left_for_a_person(one: Git, two: Git) -> None:
@@ -142,8 +142,10 @@ def test_a_remote_that_refuses_connections_is_noted_and_no_error(one: Git, nobod
 def test_a_remote_that_hangs_is_given_up(one: Git, silence: int) -> None:
     one.set_remote(f"http://127.0.0.1:{silence}/kb.git")
     began = time.monotonic()
-    assert store_remote.push_store(one, NOON, seconds=0.5) == ("unreachable", "no answer within 0.5 s")
-    assert not one.fetch(0.5).reached
+    assert store_remote.push_store(one, NOON, seconds=0.5) == RemoteEvent(
+        "unreachable", "no answer within 0.5 s"
+    )
+    assert one.fetch(0.5).outcome != "reached"
     assert time.monotonic() - began < 30
 
 
@@ -203,7 +205,7 @@ def test_a_failure_that_is_over_is_forgotten(one: Git, tmp_path: Path) -> None:
     os.rename(tmp_path / "away.git", tmp_path / "remote.git")
     plain(one.root, "push", "-q", "origin", "main", environ=environ_of(tmp_path))
     assert store_remote.push_store(one, LATER).outcome == "nothing"
-    assert state.read_state(one.root).push == RemoteEvent(LATER, "nothing")
+    assert state.read_state(one.root).push == RemoteEvent("nothing", at=LATER)
 
 
 def test_a_killed_push_is_made_good_by_the_next(one: Git, tmp_path: Path) -> None:
@@ -232,22 +234,20 @@ def test_a_killed_push_is_made_good_by_the_next(one: Git, tmp_path: Path) -> Non
 
 def test_the_state_is_private_and_holds_no_secret_of_an_address(one: Git) -> None:
     secret = "https://ann:hunter2@example.org/kb.git?token=abcdef is away"
-    state.note_state(one.root, push=RemoteEvent(NOON, "unreachable", secret), curated_nodes=150)
+    state.note_state(one.root, push=RemoteEvent("unreachable", secret, NOON), accepted="150")
     path = Path(one.ours, "state.json")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert "hunter2" not in path.read_text()
     assert "abcdef" not in path.read_text()
     state.note_state(one.root, indexed_at=NOON)
     noted = state.read_state(one.root)
-    assert (noted.curated_nodes, noted.indexed_at) == (150, NOON)
+    assert (noted.accepted, noted.indexed_at) == ("150", NOON)
     assert json.loads(path.read_text())["push"]["outcome"] == "unreachable"
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"push": 3, "fetch": {"at": 1}, "curated_nodes": "x"}', "\0\0"]
-)
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"push": 3, "fetch": {"at": 1}, "accepted": 3}', "\0\0"])
 def test_a_state_that_cannot_be_read_counts_as_empty(one: Git, text: str) -> None:
-    state.note_state(one.root, curated_nodes=1)
+    state.note_state(one.root, accepted="1")
     Path(one.ours, "state.json").write_text(text)
     assert state.read_state(one.root) == state.StoreState()
     state.note_state(one.root, indexed_at=NOON)
@@ -255,5 +255,5 @@ def test_a_state_that_cannot_be_read_counts_as_empty(one: Git, text: str) -> Non
 
 
 def test_the_state_is_no_part_of_the_tree(one: Git) -> None:
-    state.note_state(one.root, curated_nodes=1)
+    state.note_state(one.root, accepted="1")
     assert one.state().is_clean

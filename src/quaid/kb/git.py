@@ -9,7 +9,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.errors import (
     CloneFailed,
@@ -28,13 +28,13 @@ from quaid.errors import (
     UnsafeStore,
 )
 from quaid.kb import layout, repo_policy, state
-from quaid.kb.repo_policy import ALLOWED_PROTOCOLS, GitCommit, TreeState
+from quaid.kb.repo_policy import ALLOWED_PROTOCOLS, TreeState
+from quaid.kb.state import JournalEntries, RemoteEvent
 from quaid.storage import files as durable_files
 from quaid.storage.sqlite.errors import translate_os_errors
 
 if TYPE_CHECKING:
     from subprocess import Popen
-    from typing import Self
 
 LOCAL_TIMEOUT = 120.0
 """Timeout in seconds for commands without network access, far above what any of them needs."""
@@ -100,15 +100,19 @@ class CommandResult(NamedTuple):
     timed_out: bool = False
 
 
+def find_program(name: str, environ: Mapping[str, str]) -> str:
+    """Return the path of a program, or an empty string. The working folder may contain a program of that name, so
+    relative PATH entries are skipped."""
+    paths = (os.path.join(folder, name) for folder in _program_folders(environ))
+    return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), "")
+
+
 def git_program(environ: Mapping[str, str]) -> str:
-    """Return the path of git. Skip relative PATH entries: the working folder may contain a program named git."""
-    names = ("git.exe",) if os.name == "nt" else ("git",)
-    for folder in program_folders(environ):
-        for name in names:
-            path = os.path.join(folder, name)
-            if os.path.isfile(path) and os.access(path, os.X_OK):
-                return path
-    raise GitMissing()
+    """Return the path of git. Raise GitMissing if it is not installed."""
+    program = find_program("git.exe" if os.name == "nt" else "git", environ)
+    if not program:
+        raise GitMissing()
+    return program
 
 
 def git_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -117,7 +121,7 @@ def git_environment(environ: Mapping[str, str]) -> dict[str, str]:
         key: value for key, value in environ.items() if not key.startswith("GIT_") or key in KEPT_VARIABLES
     }
     ours |= {
-        "PATH": os.pathsep.join(program_folders(environ)),
+        "PATH": os.pathsep.join(_program_folders(environ)),
         "LC_ALL": "C",
         "LANGUAGE": "",
         "GIT_TERMINAL_PROMPT": "0",
@@ -141,16 +145,6 @@ def git_environment(environ: Mapping[str, str]) -> dict[str, str]:
         ours[f"GIT_CONFIG_KEY_{number}"] = key
         ours[f"GIT_CONFIG_VALUE_{number}"] = value
     return ours
-
-
-def served_command(verb: str) -> str:
-    """Return the command that git runs as the server side of a local remote.
-
-    Git would run it with the settings and hooks of that repository, so these are overridden."""
-    settings = {
-        key: GIT_SETTINGS[key] for key in ("core.hooksPath", "core.fsmonitor", "core.alternateRefsCommand")
-    }
-    return " ".join(("git", *(f"-c {key}={value}" for key, value in settings.items()), verb))
 
 
 def run_command(
@@ -214,20 +208,35 @@ def stop_process(process: "Popen[bytes]") -> None:
     process.wait()
 
 
-def program_folders(environ: Mapping[str, str]) -> list[str]:
+def _program_folders(environ: Mapping[str, str]) -> list[str]:
     """Return the absolute folders in PATH."""
-    return [each for each in environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(each)]
+    folders = environ.get("PATH", os.defpath).split(os.pathsep)
+    return [folder for folder in folders if os.path.isabs(folder)]
 
 
 REMOTE_NAME = "origin"
+DEFAULT_BRANCH = "main"
+FETCH_TIMEOUT = 10.0
+PUSH_TIMEOUT = 60.0
+CLONE_TIMEOUT = 600.0
+
+FALLBACK_IDENTITY = ("ai-kb", "ai-kb@localhost")
+"""Name and address for commits if git has no user configured."""
+
 UNFILTERED_VERBS = frozenset({"cat-file", "for-each-ref", "ls-remote", "ls-tree"})
 """Commands that do not read git attributes, so they are safe to run before neutralize_attributes()."""
+
+EMPTY_TREES = (
+    "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+    "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+)
+"""IDs of the tree without files, in repositories with SHA-1 and with SHA-256. Git knows it without storing it."""
 
 MIN_FREE_BYTES = 64 * 1024
 """Bytes. If less is free, a failed git command is reported as a full disk."""
 
 
-class Repository:
+class Git:
     """A git repository that holds a store. Git processes that write inherit the lock's file descriptor in `keep`."""
 
     def __init__(self, root: str, environ: Mapping[str, str]) -> None:
@@ -250,10 +259,6 @@ class Repository:
             return False
         return True
 
-    def beside(self, root: str) -> "Self":
-        """Return another store with the same environment."""
-        return type(self)(root, self._environ)
-
     # Reading
 
     def remote(self) -> str | None:
@@ -263,12 +268,12 @@ class Repository:
     def branch(self) -> str | None:
         """Return the checked-out branch, or None if HEAD is detached."""
         repo_policy.check_git_folder(self.root)
-        return repo_policy.current_branch(self.folder)
+        return repo_policy.read_head(self.folder)[0]
 
     def head(self) -> str | None:
         """Return the newest commit of the branch, or None if it has no commit."""
         repo_policy.check_git_folder(self.root)
-        return repo_policy.head_commit(self.folder)
+        return repo_policy.read_head(self.folder)[1]
 
     def state(self) -> TreeState:
         """Return uncommitted changes, and how far the branch is ahead of and behind the last fetched remote."""
@@ -290,30 +295,17 @@ class Repository:
     def _seen(self, branch: str | None) -> str | None:
         return branch and repo_policy.read_ref(self.folder, f"refs/remotes/{REMOTE_NAME}/{branch}")
 
-    def log(self, count: int = 20, paths: Sequence[str] = ()) -> tuple[GitCommit, ...]:
-        """Return the latest commits, newest first."""
+    def count_commits(self, most: int) -> int:
+        """Return the number of commits of the branch, counted up to `most`."""
         if self.head() is None:
-            return ()
-        options = (
-            "-z",
-            f"--max-count={int(count)}",
-            f"--format={repo_policy.LOG_FORMAT}",
-            "--no-show-signature",
-        )
-        out = self.call("log", *options, "HEAD", "--", *map(repo_policy.check_store_path, paths), reads=True)
-        return repo_policy.parse_commits(out)
-
-    def diff(self, paths: Sequence[str] = ()) -> str:
-        """Return the differences between the working tree and the last commit, as a patch."""
-        options = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--ignore-submodules=all")
-        out = self.call("diff", *options, "HEAD", "--", *map(repo_policy.check_store_path, paths), reads=True)
-        return out.decode(errors="replace")
+            return 0
+        return int(self.call("rev-list", "--count", f"--max-count={most}", "HEAD", "--", reads=True))
 
     def content(self, path: str, commit: str = "HEAD") -> bytes | None:
         """Return a file's content in a commit, or None if it is not in the commit."""
         if commit != "HEAD":
             repo_policy.check_commit_id(commit)
-        done = self._done("cat-file", "blob", f"{commit}:{repo_policy.check_store_path(path)}", reads=True)
+        done = self._run("cat-file", "blob", f"{commit}:{repo_policy.check_store_path(path)}", reads=True)
         return done.out if done.status == 0 else None
 
     def top(self, commit: str) -> list[str]:
@@ -328,28 +320,20 @@ class Repository:
         pairs = [line.partition(" ") for line in os.fsdecode(out).splitlines()]
         return {name: commit for commit, _, name in pairs if not name.endswith("/HEAD")}
 
-    def fsck(self) -> tuple[str, ...]:
-        """Return the problems reported by git fsck; empty if there are none."""
-        done = self._done("fsck", "--full", "--no-dangling", "--no-progress", reads=True)
-        if done.status == 0:
-            return ()
-        lines = (done.out.decode(errors="replace") + done.err).splitlines()
-        return tuple(filter(None, lines)) or (f"git fsck ended with {done.status}",)
-
     def _differences(self, old: str | None, new: str) -> dict[str, str]:
         """Return path and new blob ID (all zeros if deleted) of each file that differs between two trees."""
-        if old is None:
-            return repo_policy.parse_tree(self.call("ls-tree", "-r", "-z", new, reads=True))
-        return repo_policy.parse_diff(
-            self.call("diff-tree", "-r", "-z", "--no-renames", old, new, reads=True)
+        old = old or EMPTY_TREES[self._config.sha256]
+        parts = os.fsdecode(self.call("diff-tree", "-r", "-z", "--no-renames", old, new, reads=True)).split(
+            "\0"
         )
+        return {path: entry.split(" ")[3] for entry, path in zip(parts[::2], parts[1::2], strict=False)}
 
     # Running git
 
     def config(self) -> repo_policy.GitConfig:
         """Return the settings, checked again when .git/config has changed. Raise an error if the store is unsafe."""
-        found = repo_policy.check_git_folder(self.root)
-        mark = found and (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+        status = repo_policy.check_git_folder(self.root)
+        mark = status and (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
         if mark != self._judged:
             command = (self._program, "config", "--list", "-z", "--show-scope")
             done = run_command(command, self.root, self._environ | self._here, seconds=10)
@@ -360,29 +344,17 @@ class Repository:
             self._judged = mark
         return self._config
 
-    def call(
-        self,
-        *arguments: str,
-        data: bytes | None = None,
-        reads: bool = False,
-        seconds: float = LOCAL_TIMEOUT,
-        also: Mapping[str, str] | None = None,
-    ) -> bytes:
-        """Run git and return its output. Raise an error if it fails."""
-        done = self._done(*arguments, data=data, reads=reads, seconds=seconds, also=also, keep=self.keep)
+    def call(self, *arguments: str, reads: bool = False, **options: Any) -> bytes:
+        """Run git and return its output. Raise an error if it fails. `reads`: the command needs no lock of git."""
+        done = self._run(*arguments, reads=reads, keep=self.keep, **options)
         if done.status != 0:
             raise self._failure(arguments, done)
         return done.out
 
-    def _done(
-        self,
-        *arguments: str,
-        data: bytes | None = None,
-        reads: bool = False,
-        seconds: float = LOCAL_TIMEOUT,
-        also: Mapping[str, str] | None = None,
-        keep: tuple[int, ...] = (),
+    def _run(
+        self, *arguments: str, reads: bool = False, also: Mapping[str, str] | None = None, **options: Any
     ) -> CommandResult:
+        """Run git with the options of run_command() and the environment variables in `also`."""
         config = self.config()
         if arguments[0] not in UNFILTERED_VERBS and self._settled != self._judged:
             repo_policy.neutralize_attributes(self.root)
@@ -392,8 +364,7 @@ class Repository:
             environ["GIT_OPTIONAL_LOCKS"] = "0"
         if config.ssh:
             environ["GIT_SSH_COMMAND"] = config.ssh
-        command = (self._program, *arguments)
-        return run_command(command, self.root, environ, data=data, seconds=seconds, keep=keep)
+        return run_command((self._program, *arguments), self.root, environ, **options)
 
     def _plain(self, *arguments: str, seconds: float = LOCAL_TIMEOUT) -> None:
         """Run a git command that creates a repository."""
@@ -407,48 +378,11 @@ class Repository:
         if ".lock': File exists" in done.err:
             hint = " If no git is running there, wait a minute: a lock that was left behind is then removed."
             return StoreLocked(path=self.root, holder="another git", hint=hint)
-        verb = next((each for each in arguments if each[:1] != "-" and "=" not in each), "")
-        return GitFailed(verb=verb, path=self.root, problem=self._told(done))
+        verb = next((word for word in arguments if word[:1] != "-" and "=" not in word), "")
+        return GitFailed(verb=verb, path=self.root, problem=self._problem(done))
 
-    def _told(self, done: CommandResult) -> str:
+    def _problem(self, done: CommandResult) -> str:
         return repo_policy.mask_urls(repo_policy.error_line(done.err)) if done.status else ""
-
-
-def _is_disk_full(folder: str) -> bool:
-    """Return True if the disk is nearly full. Git often reports only that it could not write."""
-    if not hasattr(os, "statvfs"):
-        return False
-    room = os.statvfs(folder)
-    return room.f_bavail * room.f_frsize < MIN_FREE_BYTES
-
-
-DEFAULT_BRANCH = "main"
-FETCH_TIMEOUT = 10.0
-PUSH_TIMEOUT = 60.0
-CLONE_TIMEOUT = 600.0
-
-FALLBACK_IDENTITY = ("ai-kb", "ai-kb@localhost")
-"""Name and address for commits if git has no user configured."""
-
-
-class GitIdentity(NamedTuple):
-    name: str
-    email: str
-
-
-class FetchResult(NamedTuple):
-    reached: bool
-    problem: str = ""
-    is_silent: bool = False  # it failed only after a long wait
-
-
-class PushResult(NamedTuple):
-    outcome: Literal["pushed", "nothing", "rejected", "unreachable"]
-    problem: str = ""
-
-
-class Git(Repository):
-    """A git repository that holds a store, with write operations."""
 
     # Creating
 
@@ -487,16 +421,12 @@ class Git(Repository):
                 os.mkdir(unfinished, 0o700)
             serving = git._serving(url, "upload-pack")
             options = ("--quiet", "--no-checkout", "--no-local", "--template=", "--no-tags", *serving)
+            options += ("--no-recurse-submodules", f"--origin={REMOTE_NAME}", "--", url, unfinished)
             try:
-                git._plain(
-                    *("-c", f"init.defaultBranch={DEFAULT_BRANCH}", "clone", *options),
-                    *("--no-recurse-submodules", f"--origin={REMOTE_NAME}", "--", url, unfinished),
-                    seconds=seconds,
-                )
+                git._plain("-c", f"init.defaultBranch={DEFAULT_BRANCH}", "clone", *options, seconds=seconds)
             except GitFailed as failure:
-                raise CloneFailed(
-                    url=repo_policy.mask_urls(url), problem=failure.facts["problem"]
-                ) from failure
+                problem = failure.facts["problem"]
+                raise CloneFailed(url=repo_policy.mask_urls(url), problem=problem) from failure
             git.call("config", "core.symlinks", "false")
             if git.head() is None:  # the remote's HEAD names a branch that was never pushed, often master
                 git.call("symbolic-ref", "HEAD", f"refs/heads/{DEFAULT_BRANCH}")
@@ -521,10 +451,8 @@ class Git(Repository):
 
     def follow_the_only_branch(self) -> None:
         """If this store has no commit and the remote has a single branch, switch to that branch."""
-        names = [
-            name.removeprefix(f"refs/remotes/{REMOTE_NAME}/")
-            for name in self.branches(f"refs/remotes/{REMOTE_NAME}")
-        ]
+        prefix = f"refs/remotes/{REMOTE_NAME}"
+        names = [name.removeprefix(f"{prefix}/") for name in self.branches(prefix)]
         url = self.remote()
         if self.head() is None and len(names) == 1 and url is not None and names[0] != self.branch():
             self.call("symbolic-ref", "HEAD", f"refs/heads/{repo_policy.check_branch(names[0])}")
@@ -539,9 +467,7 @@ class Git(Repository):
             return
         remedy = "Name a folder that does not exist yet"
         if ".git" in names:
-            remedy = (
-                f"`ai-kb init` mends a knowledge base that is there; else {remedy[0].lower()}{remedy[1:]}"
-            )
+            remedy = "`ai-kb init` mends a knowledge base that is there; else name a folder that does not exist yet"
         raise StoreOccupied(path=folder, told=repo_policy.shorten_paths(names), remedy=remedy)
 
     def look_into(self, url: str, seconds: float = CLONE_TIMEOUT) -> bool:
@@ -552,9 +478,8 @@ class Git(Repository):
         self.init()
         self.set_remote(url)
         serving = self._serving(url, "upload-pack")
-        done = self._done(
-            "ls-remote", "--heads", "--quiet", *serving, "--", REMOTE_NAME, seconds=FETCH_TIMEOUT
-        )
+        command = ("ls-remote", "--heads", "--quiet", *serving, "--", REMOTE_NAME)
+        done = self._run(*command, seconds=FETCH_TIMEOUT)
         if done.status != 0:
             return False
         names = [line.partition("\t")[2] for line in os.fsdecode(done.out).splitlines()]
@@ -581,18 +506,16 @@ class Git(Repository):
 
     # The remote
 
-    def fetch(self, seconds: float = FETCH_TIMEOUT) -> FetchResult:
+    def fetch(self, seconds: float = FETCH_TIMEOUT) -> RemoteEvent:
         """Fetch from the remote without changing the working tree. Failing to reach it is not an error."""
         url = self.remote()
         if url is None:
-            return FetchResult(False, "there is no remote")
+            return RemoteEvent("unreachable", "there is no remote")
         options = ("--quiet", "--no-tags", "--no-recurse-submodules", "--no-auto-maintenance", "--refmap=")
+        serving = ("--no-write-fetch-head", *self._serving(url, "upload-pack"), "--", REMOTE_NAME)
         refs = f"+refs/heads/*:refs/remotes/{REMOTE_NAME}/*"
-        serving = self._serving(url, "upload-pack")
-        done = self._done(
-            *("fetch", *options, "--no-write-fetch-head", *serving, "--", REMOTE_NAME, refs), seconds=seconds
-        )
-        return FetchResult(True) if done.status == 0 else FetchResult(False, self._told(done))
+        done = self._run("fetch", *options, *serving, refs, seconds=seconds)
+        return RemoteEvent("unreachable", self._problem(done)) if done.status else RemoteEvent("reached")
 
     def fast_forward(self) -> bool:
         """Fast-forward to the last fetched commit if no local change is lost. Return True if the branch moved."""
@@ -619,28 +542,23 @@ class Git(Repository):
             self.call("merge", *options, there)
         return True
 
-    def push(self, seconds: float = PUSH_TIMEOUT) -> PushResult:
+    def push(self, seconds: float = PUSH_TIMEOUT) -> RemoteEvent:
         """Push the branch to the remote, never with force. Failures are returned, not raised."""
         url, branch = self.remote(), self.branch()
         if url is None or branch is None or self.head() is None:
-            return PushResult(
+            return RemoteEvent(
                 "nothing", "there is no remote" if url is None else "there is no commit to push"
             )
         ref = f"refs/heads/{branch}"
         options = ("--porcelain", "--no-verify", "--no-signed", "--recurse-submodules=no", "--no-follow-tags")
         serving = self._serving(url, "receive-pack")
-        done = self._done("push", *options, *serving, "--", REMOTE_NAME, f"{ref}:{ref}", seconds=seconds)
-        return PushResult(*repo_policy.parse_push(done.status, done.out, self._told(done)))
+        done = self._run("push", *options, *serving, "--", REMOTE_NAME, f"{ref}:{ref}", seconds=seconds)
+        return RemoteEvent(*repo_policy.parse_push(done.status, done.out, self._problem(done)))
 
     # Writing; the caller holds the store's lock
 
     def commit(
-        self,
-        paths: Sequence[str],
-        message: str,
-        author: GitIdentity | None = None,
-        when: float | None = None,
-        expected: Mapping[str, bytes | None] | None = None,
+        self, paths: Sequence[str], message: str, expected: Mapping[str, bytes | None] | None = None
     ) -> str:
         """Commit exactly these files as they are on disk (missing ones as deleted) and return the commit ID.
 
@@ -664,15 +582,14 @@ class Git(Repository):
             if parent is not None and not changed:
                 self._check_same(tree, parent)
                 return parent
-            line = ("-p", parent) if parent else ()
-            told = self.call("commit-tree", *line, tree, data=message.encode(), also=self._who(author, when))
-            new = told.decode().strip()
+            options = ("-p", parent) if parent else ()
+            out = self.call("commit-tree", *options, tree, data=message.encode(), also=self._identity())
+            new = out.decode().strip()
             subject = message.partition("\n")[0]
-            none = "0" * len(new)
             repo_policy.sync_objects(self.folder, begun)
-            self.call("update-ref", "-m", f"commit: {subject}", "HEAD", new, parent or none)
+            self.call("update-ref", "-m", f"commit: {subject}", "HEAD", new, parent or "0" * len(new))
         except BaseException:
-            self._done("reset", "--quiet", "--", *wanted)
+            self._run("reset", "--quiet", "--", *wanted)
             raise
         repo_policy.sync_branch(self.folder, branch)
         return new
@@ -680,9 +597,8 @@ class Git(Repository):
     def _check_same(self, tree: str, commit: str) -> None:
         """Verify an empty diff by comparing tree IDs: git may report no difference if its output got lost."""
         if tree != self.call("rev-parse", f"{commit}^{{tree}}", reads=True).decode().strip():
-            raise GitFailed(
-                verb="diff-tree", path=self.root, problem="it told of no difference where there is one"
-            )
+            problem = "it told of no difference where there is one"
+            raise GitFailed(verb="diff-tree", path=self.root, problem=problem)
 
     def restore(self, paths: Sequence[str]) -> None:
         """Reset these files to the last commit, on disk and in the index. Delete files that are not in it."""
@@ -720,12 +636,12 @@ class Git(Repository):
             raise
         state.end_journal(self.ours, around)
 
-    def _still_ours(self, note: state.JournalEntries) -> list[str]:
+    def _still_ours(self, note: JournalEntries) -> list[str]:
         """Return the files that may be restored: their content is what the journal recorded, or it recorded none.
 
         Missing files that are not in the last commit are included: a restore may have been interrupted after deleting
         them, before it removed them from the index."""
-        found, missing = [], []
+        unchanged, missing = [], []
         for path, written in note.items():
             try:
                 with open(os.path.join(self.root, path), "rb") as file:
@@ -733,11 +649,11 @@ class Git(Repository):
             except OSError:
                 there = state.NO_FILE
             if written in (state.ANY_CONTENT, there):
-                found.append(path)
+                unchanged.append(path)
             elif there == state.NO_FILE:
                 missing.append(path)
         known = self._committed(missing)
-        return [*found, *(path for path in missing if path not in known)]
+        return [*unchanged, *(path for path in missing if path not in known)]
 
     def _committed(self, paths: Sequence[str]) -> set[str]:
         """Return those of the files that are in the last commit."""
@@ -761,9 +677,14 @@ class Git(Repository):
         self.call("-c", "gc.auto=2000", "gc", "--auto", "--quiet", seconds=LOCAL_TIMEOUT * 5)
 
     def _serving(self, url: str, verb: str) -> tuple[str, ...]:
-        return (
-            () if repo_policy.url_to_path(url, self.root) is None else (f"--{verb}={served_command(verb)}",)
-        )
+        """Return the option that sets the command that git runs as the server side of a local remote.
+
+        Git would run it with the settings and hooks of that repository, so these are overridden."""
+        if repo_policy.url_to_path(url, self.root) is None:
+            return ()
+        keys = ("core.hooksPath", "core.fsmonitor", "core.alternateRefsCommand")
+        settings = [f"-c {key}={GIT_SETTINGS[key]}" for key in keys]
+        return (f"--{verb}={' '.join(('git', *settings, verb))}",)
 
     def _judge(
         self, changed: Mapping[str, str], wanted: Sequence[str], expected: Mapping[str, bytes | None]
@@ -782,31 +703,24 @@ class Git(Repository):
     @property
     def knows_the_person(self) -> bool:
         """True if a name and an address for commits are configured. Without them, plain git refuses to commit."""
-        given = (self._environ.get("GIT_COMMITTER_NAME"), self._environ.get("GIT_COMMITTER_EMAIL"))
-        known = (self._config.name, self._config.email)
-        return all(one or other for one, other in zip(given, known, strict=True))
+        names = (self._environ.get("GIT_COMMITTER_NAME"), self._environ.get("GIT_COMMITTER_EMAIL"))
+        configured = (self._config.name, self._config.email)
+        return all(one or other for one, other in zip(names, configured, strict=True))
 
-    def _who(self, author: GitIdentity | None, when: float | None) -> dict[str, str]:
+    def _identity(self) -> dict[str, str]:
         """Return the identity variables for a commit: the configured user, else FALLBACK_IDENTITY."""
-        who: dict[str, str] = {}
-        for role in ("AUTHOR", "COMMITTER"):
-            known = (self._config.name, self._config.email)
-            given = (author.name, author.email) if author and role == "AUTHOR" else (None, None)
-            for part, value, mine, nobody in zip(
-                ("NAME", "EMAIL"), given, known, FALLBACK_IDENTITY, strict=True
-            ):
-                variable = f"GIT_{role}_{part}"
-                who[variable] = value or self._environ.get(variable) or mine or nobody
-            if when is not None:
-                who[f"GIT_{role}_DATE"] = f"@{int(when)} +0000"
-        return who
+        values = {
+            "NAME": self._config.name or FALLBACK_IDENTITY[0],
+            "EMAIL": self._config.email or FALLBACK_IDENTITY[1],
+        }
+        names = {f"GIT_{role}_{part}": part for role in ("AUTHOR", "COMMITTER") for part in values}
+        return {name: self._environ.get(name) or values[part] for name, part in names.items()}
 
     def _plain_file(self, path: str) -> str:
         full = os.path.join(self.root, repo_policy.check_tracked_path(path))
         if os.path.lexists(full) and (os.path.islink(full) or not os.path.isfile(full)):
-            raise InvalidArgument(
-                name="path", problem=f"{path} is not a plain file and cannot be committed; move it elsewhere"
-            )
+            problem = f"{path} is not a plain file and cannot be committed; move it elsewhere"
+            raise InvalidArgument(name="path", problem=problem)
         return path
 
     def _remove(self, path: str) -> None:
@@ -817,3 +731,11 @@ class Git(Repository):
                     os.unlink(full)
                 except (FileNotFoundError, NotADirectoryError):
                     pass
+
+
+def _is_disk_full(folder: str) -> bool:
+    """Return True if the disk is nearly full. Git often reports only that it could not write."""
+    if not hasattr(os, "statvfs"):
+        return False
+    room = os.statvfs(folder)
+    return room.f_bavail * room.f_frsize < MIN_FREE_BYTES

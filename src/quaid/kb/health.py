@@ -1,17 +1,22 @@
-"""Status, health checks and the curation report of a store. None of them changes a node."""
+"""Status, health checks, the curation report and the session nudge of a store. None of them changes a node."""
 
+import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
+from zlib import crc32
 
 from quaid.errors import QuaidError
 from quaid.kb import catalog as catalogs, layout, lint, remote as store_remote, repo_policy, setup, state
 from quaid.kb.catalog import Catalog, query_words
-from quaid.kb.git import Git
+from quaid.kb.git import REMOTE_NAME, Git
 from quaid.kb.layout import RAW_README, KbCheck, KbStatus
 from quaid.kb.node import NODE_TYPES, Node, captured_file
 from quaid.kb.repo_policy import TreeState, mask_urls
-from quaid.kb.state import NudgeFacts, StoreState, nudge_text
+from quaid.kb.state import StoreState
 from quaid.model import claims, dates
 from quaid.model.plain_text import count_noun
 
@@ -59,22 +64,13 @@ class CurationReport(NamedTuple):
     """The nodes to review next."""
 
 
-class CurationDue(NamedTuple):
-    is_due: bool
-    nodes: int
-    new: int
-    """Number of nodes added since the last pass."""
-    last: str
-    """Date of the last pass; empty if there was none."""
-
-
-def check_curation(nodes: Sequence[Node]) -> CurationDue:
-    """Return whether curation is due, with the counts that decide it."""
+def check_curation(nodes: Sequence[Node]) -> tuple[bool, int, str]:
+    """Return whether curation is due, the number of nodes added since the last pass, and the date of that pass."""
     last = max((node.last_curated for node in nodes), default="")
-    new = sum(1 for node in nodes if not node.last_curated and node.created >= last) if last else len(nodes)
-    return CurationDue(
-        new >= CURATION_INTERVAL if last else len(nodes) >= FIRST_CURATION, len(nodes), new, last
-    )
+    if not last:
+        return len(nodes) >= FIRST_CURATION, len(nodes), ""
+    new = sum(1 for node in nodes if not node.last_curated and node.created >= last)
+    return new >= CURATION_INTERVAL, new, last
 
 
 def curation_report(catalog: Catalog, today: str, days: int = UNTOUCHED_DAYS) -> CurationReport:
@@ -107,16 +103,12 @@ def curation_report(catalog: Catalog, today: str, days: int = UNTOUCHED_DAYS) ->
 
 def _unused_captures(catalog: Catalog, raw: Sequence[str], sources: set[str]) -> tuple[str, ...]:
     """Return captures that no node names as its source. Complete files are left out if a stub refers to them."""
-    unnamed = [path for path in raw if not _is_named_source(path, sources)]
+    unnamed = [path for path in raw if not any(path in source for source in sources)]
     if any(path.startswith(f"{layout.RAW_FILES_FOLDER}/") for path in unnamed):
         stubs = (path for path in raw if path.endswith(layout.NODE_ENDING) and path.count("/") == 1)
         kept = {captured_file(catalog.text(path)) for path in stubs}
         unnamed = [path for path in unnamed if path not in kept]
     return tuple(unnamed)
-
-
-def _is_named_source(path: str, sources: Iterable[str]) -> bool:
-    return any(path in source for source in sources)
 
 
 def _superseded_node(old: Node, linking: Sequence[Node]) -> SupersededNode:
@@ -144,24 +136,21 @@ def _find_duplicates(nodes: Sequence[Node]) -> tuple[DuplicatePair, ...]:
     """Return pairs that say the same. Only nodes that share some of their rarer words are compared."""
     current = [node for node in nodes if node.status != "superseded"]
     holding: dict[str, list[int]] = {}
-    said = []
+    statements = []
     for at, node in enumerate(current):
-        said.append(claims.Statement(str(at), node.title, node.summary, "", node.type, node.projects))
+        statements.append(claims.Statement(str(at), node.title, node.summary, "", node.type, node.projects))
         for word in query_words(f"{node.title} {node.summary}"):
             holding.setdefault(word, []).append(at)
-    found = []
+    pairs = []
     for at, node in enumerate(current):
-        shared: dict[int, int] = {}
+        shared: Counter[int] = Counter()
         for word in query_words(f"{node.title} {node.summary}"):
-            for other in holding[word] if len(holding[word]) <= MAX_NODES_PER_WORD else ():
-                if other > at:
-                    shared[other] = shared.get(other, 0) + 1
-        near = [said[other] for other, count in shared.items() if count >= MIN_SHARED_WORDS]
-        found += [
-            DuplicatePair(node, current[int(each.key)], each.why)
-            for each in (claims.find_similar(said[at], near) if near else ())
-        ]
-    return tuple(found)
+            if len(holding[word]) <= MAX_NODES_PER_WORD:
+                shared.update(other for other in holding[word] if other > at)
+        near = [statements[other] for other, count in shared.items() if count >= MIN_SHARED_WORDS]
+        similar = claims.find_similar(statements[at], near) if near else ()
+        pairs += [DuplicatePair(node, current[int(match.key)], match.why) for match in similar]
+    return tuple(pairs)
 
 
 LARGE_RAW_TOTAL = 50 * 1024 * 1024
@@ -169,62 +158,134 @@ LARGE_RAW_TOTAL = 50 * 1024 * 1024
 
 def store_status(git: Git) -> KbStatus:
     """Return the status of a store."""
-    return status_and_facts(git)[0]
+    return _status_and_nudge(git)[0]
 
 
-def status_and_facts(git: Git) -> tuple[KbStatus, NudgeFacts]:
-    """Return the status of a store, and the facts for the line shown at the start of a session."""
+def _status_and_nudge(git: Git) -> tuple[KbStatus, list[int]]:
+    """Return the status of a store, and the arguments of nudge_text()."""
     tree = git.state()
     noted = state.read_state(git.root)
     catalog = catalogs.load_catalog(git.root, git.ours)
     nodes = list(catalog.nodes)
     files = catalog.files.values()
-    raw = sum(file.looks.size for file in files if layout.is_raw_file(file.path))
     secrets = sum(code == "secret" for file in files for _, code, _, _ in file.findings)
     uncommitted = (*tree.changed, *(path for path in tree.untracked if layout.is_store_file(path)))
-    due = check_curation(nodes)
+    is_due, new, _ = check_curation(nodes)
     ahead = _unpushed_commits(git, tree)
-    failed = noted.push is not None and noted.push.outcome in ("rejected", "unreachable") and bool(ahead)
-    problem = noted.push.problem or noted.push.outcome if failed and noted.push else ""
-    diverged = tree.has_diverged or (noted.divergence is not None and tree.branch is not None)
+    failed = bool(ahead) and noted.push.outcome in ("rejected", "unreachable")
+    diverged = tree.has_diverged or bool(noted.diverged_at and tree.branch is not None)
     unfinished = tree.in_progress or ("merge" if tree.conflicted else "")
-    facts = NudgeFacts(
-        *(secrets, diverged, bool(problem), ahead, len(uncommitted)),
-        *(due.new if due.is_due else 0, bool(unfinished)),
+    counts = [secrets, diverged, failed, ahead, len(uncommitted), new if is_due else 0, bool(unfinished)]
+    status = KbStatus(
+        root=git.root,
+        nodes=len(nodes),
+        contested=sum(node.status == "contested" for node in nodes),
+        branch=tree.branch or "",
+        remote=mask_urls(git.remote() or ""),
+        ahead=ahead,
+        behind=tree.behind,
+        uncommitted=uncommitted,
+        push_problem=noted.push.problem or noted.push.outcome if failed else "",
+        diverged=diverged,
+        indexed_at=noted.indexed_at,
+        raw_bytes=sum(file.looks.size for file in files if layout.is_raw_file(file.path)),
+        secrets=secrets,
+        curation_due=is_due,
+        nudge=nudge_text(*counts),
+        unfinished=unfinished,
+        conflicted=tree.conflicted,
+        remote_problem=_fetch_problem(git, noted),
     )
-    found = KbStatus(
-        git.root,
-        len(nodes),
-        sum(node.status == "contested" for node in nodes),
-        tree.branch or "",
-        mask_urls(git.remote() or ""),
-        ahead,
-        tree.behind,
-        uncommitted,
-        problem,
-        diverged,
-        noted.indexed_at,
-        raw,
-        secrets,
-        due.is_due,
-        nudge_text(facts),
-        unfinished,
-        tree.conflicted,
-        _fetch_problem(git, noted),
-    )
-    return found, facts
+    return status, [int(count) for count in counts]
+
+
+def nudge_text(
+    secrets: int,
+    diverged: int,
+    push_failed: int,
+    ahead: int,
+    uncommitted: int,
+    new_nodes: int,
+    unfinished: int,
+) -> str:
+    """Return one line for the start of a session; empty if there is nothing to do.
+
+    `ahead` is 0 without a remote, `new_nodes` unless curation is due. `unfinished`: a merge or rebase is."""
+    commits = count_noun(ahead, "commit")
+    parts = {
+        f"{count_noun(secrets, 'secret')} in it: `ai-kb lint`": secrets,
+        "a merge or rebase is not finished: `ai-kb doctor`": unfinished,
+        "it and its remote have diverged: `ai-kb doctor`": diverged,
+        f"{commits} not pushed, the last push failed: `ai-kb doctor`": push_failed and not diverged,
+        f"{commits} not pushed yet: `ai-kb push`": ahead and not (push_failed or diverged),
+        f"{count_noun(uncommitted, 'file')} not committed: `ai-kb commit`": uncommitted,
+        f"{count_noun(new_nodes, 'node')} to look through: `ai-kb curate --dry-run`": new_nodes,
+    }
+    line = "; ".join(text for text, is_true in parts.items() if is_true)
+    return f"ai-kb: {line}" if line else ""
+
+
+NUDGE_FILE = "nudge.json"
+NUDGE_VERSION = 3
+NUDGE_DEPENDENCIES = ("index", "config", "info/exclude", f"{layout.OWN_FOLDER}/{state.STATE_FILE}")
+"""Files in .git that the nudge depends on, besides branches and the catalog."""
+
+
+def session_nudge(root: str, environ: Mapping[str, str], clock: Callable[[], int] = time.time_ns) -> str:
+    """Return the nudge of a store, as shown by `status`, using a cache.
+
+    The cache holds numbers and no text, because the line is shown to agents."""
+    repo_policy.check_git_folder(root)
+    folder = os.path.join(root, ".git", layout.OWN_FOLDER)
+    before, catalog, _ = _tree_mark(root)
+    with suppress(QuaidError, ValueError, TypeError):
+        *marks, counts = state.read_json(folder, NUDGE_FILE)
+        if marks == [before, catalog]:
+            return nudge_text(*map(int, counts))
+    status, counts = _status_and_nudge(Git(root, environ))
+    after, catalog, newest = _tree_mark(root)
+    if after == before and newest < clock() - catalogs.RACY_NS:
+        with suppress(OSError):  # without the cache, the next session only starts a little slower
+            path = os.path.join(folder, NUDGE_FILE)
+            repo_policy.write_private_file(path, json.dumps([after, catalog, counts]).encode(), durable=False)
+    return status.nudge
+
+
+def _tree_mark(root: str) -> tuple[int, int, int]:
+    """Return checksums of everything the nudge depends on, the catalog last, and the newest timestamp."""
+    folder = os.path.join(root, ".git")
+    files = layout.walk_store(root)
+    below = {path.rpartition("/")[0] for path, _ in files} | {""}
+    ignoring = [_stat_or_none(os.path.join(root, each, ".gitignore")) for each in sorted(below)]
+    ours = [_stat_or_none(os.path.join(folder, *name.split("/"))) for name in NUDGE_DEPENDENCIES]
+    branch, head = repo_policy.read_head(folder)
+    remote = branch and repo_policy.read_ref(folder, f"refs/remotes/{REMOTE_NAME}/{branch}")
+    stats = [*(looks for _, looks in files), *filter(None, (*ignoring, *ours))]
+    newest = max((max(looks.mtime_ns, looks.ctime_ns) for looks in stats), default=0)
+    act = repo_policy.unfinished_act(folder)
+    tree = repr((NUDGE_VERSION, ignoring, ours, branch, act, head, remote))
+    # There may be thousands of files, so each is formatted as cheaply as possible.
+    tree += "\n".join([f"{path} {m} {c} {size} {inode}" for path, (m, c, size, inode) in files])
+    catalog = repr(_stat_or_none(os.path.join(folder, layout.OWN_FOLDER, catalogs.CATALOG_NAME)))
+    return crc32(tree.encode("utf-8", "surrogatepass")), crc32(catalog.encode()), newest
+
+
+def _stat_or_none(path: str) -> layout.FileStat | None:
+    try:
+        return layout.FileStat.of(os.lstat(path))
+    except OSError:
+        return None
 
 
 def _fetch_problem(git: Git, noted: StoreState) -> str:
     """Return why and when the last fetch failed; empty if it succeeded."""
-    if git.remote() is None or noted.fetch is None or noted.fetch.outcome == "reached":
+    if git.remote() is None or noted.fetch.outcome in ("", "reached"):
         return ""
-    told = f"{noted.fetch.problem or 'not reached'} ({noted.fetch.at})"
+    message = f"{noted.fetch.problem or 'not reached'} ({noted.fetch.at})"
     if noted.fetch.outcome == "silent":
-        told += (
-            f"; writers do without it for {store_remote.SILENT_MINUTES} minutes, `ai-kb push` asks it at once"
-        )
-    return told
+        minutes = store_remote.SILENT_MINUTES
+        message += f"; writers do without it for {minutes} minutes, `ai-kb push` asks it at once"
+    return message
 
 
 def _unpushed_commits(git: Git, tree: TreeState) -> int:
@@ -233,54 +294,44 @@ def _unpushed_commits(git: Git, tree: TreeState) -> int:
     Without a branch, for example during a rebase, there is nothing to compare, and the result is 0."""
     if git.remote() is None or tree.head is None or tree.branch is None:
         return 0
-    return tree.ahead if tree.upstream is not None else len(git.log(1000))
+    return tree.ahead if tree.upstream is not None else git.count_commits(1000)
 
 
 def check_store(
     git: Git, environ: Mapping[str, str], home: str, platform: str, *, now: str, seconds: float = 5.0
 ) -> list[KbCheck]:
     """Run all checks of the store and of its setup on this machine."""
-    checks = [KbCheck("repository", True, git.root)]
-    found = store_status(git)
+    status = store_status(git)
     noted = state.read_state(git.root)
-    checks.append(_check_tree(found))
-    checks += _check_remote(git, found, environ, now, seconds)
-    checks.append(_check_push(found, noted, git.knows_the_person))
-    findings = lint.lint_store(
-        catalogs.load_catalog(git.root, git.ours, certain=True, judge=lint.file_checker()), git.ours
-    )
-    fatal = [each for each in findings if each.fatal]
-    secrets = [each for each in fatal if each.code == "secret"]
+    catalog = catalogs.load_catalog(git.root, git.ours, certain=True, judge=lint.file_checker())
+    fatal = [finding for finding in lint.lint_store(catalog, git.ours) if finding.fatal]
+    secrets = [finding for finding in fatal if finding.code == "secret"]
     first = f"{fatal[0].path}:{fatal[0].line}: {fatal[0].message}" if fatal else ""
-    checks.append(
-        KbCheck(
-            "lint",
-            not fatal,
-            first and f"{count_noun(len(fatal), 'finding')}; {first}",
-            "`ai-kb lint` shows them all",
-        )
-    )
+    found = f"{count_noun(len(fatal), 'finding')}; {first}" if fatal else ""
     where = f"{len(secrets)}, first {secrets[0].path}:{secrets[0].line}" if secrets else "none found"
-    checks.append(KbCheck("secrets", not secrets, where, "Take them out, and revoke those that were pushed"))
-    due = check_curation(list(catalogs.load_catalog(git.root, git.ours).nodes))
-    checks.append(
+    is_due, new, last = check_curation(list(catalog.nodes))
+    since = f" since {last}" if last else f", due at {FIRST_CURATION}"
+    raw = f"{status.raw_bytes / 1024 / 1024:.1f} MB"
+    return [
+        KbCheck("repository", True, git.root),
+        _check_tree(status),
+        *_check_remote(git, status, environ, now, seconds),
+        _check_push(status, noted, git.knows_the_person),
+        KbCheck("lint", not fatal, found, "`ai-kb lint` shows them all"),
+        KbCheck("secrets", not secrets, where, "Take them out, and revoke those that were pushed"),
         KbCheck(
             "curation",
-            not due.is_due,
-            f"{count_noun(due.new, 'node')} since {due.last}"
-            if due.last
-            else f"{count_noun(due.nodes, 'node')}, due at {FIRST_CURATION}",
+            not is_due,
+            f"{count_noun(new, 'node')}{since}",
             "`ai-kb curate --dry-run`, and the skill curate",
-        )
-    )
-    raw = f"{found.raw_bytes / 1024 / 1024:.1f} MB"
-    checks.append(
-        KbCheck("raw", found.raw_bytes <= LARGE_RAW_TOTAL, raw, "`ai-kb curate --dry-run` names large files")
-    )
-    checks.append(_check_timer(git, found, environ, home, platform))
-    checks.append(_check_org_roam(git, environ))
-    checks += [_check_program(name, why, environ) for name, why in OPTIONAL_PROGRAMS]
-    return checks
+        ),
+        KbCheck(
+            "raw", status.raw_bytes <= LARGE_RAW_TOTAL, raw, "`ai-kb curate --dry-run` names large files"
+        ),
+        _check_timer(git, status, environ, home, platform),
+        _check_org_roam(git, environ),
+        *(_check_program(name, why, environ) for name, why in OPTIONAL_PROGRAMS),
+    ]
 
 
 OPTIONAL_PROGRAMS = (
@@ -290,19 +341,14 @@ OPTIONAL_PROGRAMS = (
 )
 
 
-def _check_timer(git: Git, found: KbStatus, environ: Mapping[str, str], home: str, platform: str) -> KbCheck:
+def _check_timer(git: Git, status: KbStatus, environ: Mapping[str, str], home: str, platform: str) -> KbCheck:
     """Check whether an active timer pushes this store."""
-    if not found.remote:
+    if not status.remote:
         return KbCheck("timer", True, "not needed without a remote", missing=True)
-    timer = setup.find_timer(git.root, environ, home, platform)
-    if timer is None:
-        return KbCheck(
-            "timer", True, "none; `ai-kb install-timer` has the store pushed by itself", missing=True
-        )
-    if timer.state in ("active", "unknown"):
-        rest = f"; whether it runs cannot be known: {timer.problem}" if timer.problem else ", active"
-        return KbCheck("timer", True, f"{timer.place}{rest}")
-    return KbCheck("timer", False, f"{timer.place}: {timer.problem}", timer.remedy)
+    nothing = "none; `ai-kb install-timer` has the store pushed by itself"
+    return setup.check_timer(git.root, environ, home, platform) or KbCheck(
+        "timer", True, nothing, missing=True
+    )
 
 
 def _check_org_roam(git: Git, environ: Mapping[str, str]) -> KbCheck:
@@ -327,83 +373,76 @@ def _check_org_roam(git: Git, environ: Mapping[str, str]) -> KbCheck:
 def _check_program(name: str, why: str, environ: Mapping[str, str]) -> KbCheck:
     import shutil
 
-    found = shutil.which(name, path=environ.get("PATH", ""))
-    return KbCheck(name, True, found or f"not installed ({why})", missing=not found)
+    path = shutil.which(name, path=environ.get("PATH", ""))
+    return KbCheck(name, True, path or f"not installed ({why})", missing=not path)
 
 
-def _check_tree(found: KbStatus) -> KbCheck:
-    if found.unfinished:
-        verb = f"git -C {found.root} {found.unfinished}"
-        told = f"a {found.unfinished} was begun and not finished; nothing can be written until then"
-        if found.conflicted:
-            files = f"resolve {repo_policy.shorten_paths(found.conflicted)}, `git -C {found.root} add` them, then "
-            told = f"{told}; {count_noun(len(found.conflicted), 'file')} in conflict"
-        else:
-            files = ""
-        if found.unfinished == "bisect":
-            return KbCheck("tree", False, told, f"`{verb} reset`")
-        return KbCheck(
-            "tree", False, told, f"{files[:1].upper()}{files[1:]}`{verb} --continue`, or `{verb} --abort`"
+def _check_tree(status: KbStatus) -> KbCheck:
+    git = f"git -C {status.root}"
+    if status.unfinished:
+        verb = f"{git} {status.unfinished}"
+        message = f"a {status.unfinished} was begun and not finished; nothing can be written until then"
+        remedy = (
+            f"`{verb} reset`"
+            if status.unfinished == "bisect"
+            else f"`{verb} --continue`, or `{verb} --abort`"
         )
-    if found.uncommitted:
-        told = f"{count_noun(len(found.uncommitted), 'file')} not committed, first {found.uncommitted[0]}"
-        return KbCheck("tree", False, told, "`ai-kb commit` lints and commits them")
-    if not found.branch:
-        remedy = f"`git -C {found.root} switch main`; nothing can be written until then"
+        if status.conflicted:
+            files = repo_policy.shorten_paths(status.conflicted)
+            remedy = f"Resolve {files}, `{git} add` them, then {remedy}"
+            message += f"; {count_noun(len(status.conflicted), 'file')} in conflict"
+        return KbCheck("tree", False, message, remedy)
+    if status.uncommitted:
+        files = f"{count_noun(len(status.uncommitted), 'file')} not committed, first {status.uncommitted[0]}"
+        return KbCheck("tree", False, files, "`ai-kb commit` lints and commits them")
+    if not status.branch:
+        remedy = f"`{git} switch main`; nothing can be written until then"
         return KbCheck("tree", False, "no branch is checked out", remedy)
-    if found.branch not in ("main", "master"):
-        told = f"on the branch {found.branch}, not main: commits and pushes go there"
-        return KbCheck("tree", False, told, f"`git -C {found.root} switch main` once it is merged")
-    return KbCheck("tree", True, f"clean, on {found.branch}")
+    if status.branch not in ("main", "master"):
+        message = f"on the branch {status.branch}, not main: commits and pushes go there"
+        return KbCheck("tree", False, message, f"`{git} switch main` once it is merged")
+    return KbCheck("tree", True, f"clean, on {status.branch}")
 
 
 def _check_remote(
-    git: Git, found: KbStatus, environ: Mapping[str, str], now: str, seconds: float
+    git: Git, status: KbStatus, environ: Mapping[str, str], now: str, seconds: float
 ) -> list[KbCheck]:
     """Check whether the remote responds and whether it is private."""
-    if not found.remote:
+    if not status.remote:
         remedy = "`ai-kb init --remote URL` names a private one; without it this disk is the only copy"
         return [KbCheck("remote", True, f"none. {remedy}", missing=True)]
     try:
         fetched, _ = store_remote.fetch_store(git, now, seconds)
     except QuaidError as error:
         return [KbCheck("remote", False, str(error), "Mend its address with `ai-kb init --remote URL`")]
-    if not fetched.reached:
+    if fetched.outcome != "reached":
         remedy = "Offline is fine; else check address and key"
-        if fetched.is_silent:
+        if fetched.outcome == "silent":
             minutes = store_remote.SILENT_MINUTES
             remedy += f". Writers do without it for {minutes} minutes; `ai-kb push` asks it at once"
         unknown = KbCheck("private", True, "cannot be known of a remote that does not answer", missing=True)
-        return [KbCheck("remote", False, f"{found.remote}: {fetched.problem}", remedy), unknown]
-
-    judged = store_remote.judge_privacy(git.remote() or "", git.root, environ, seconds)
-    told = f"{judged.told}. {judged.remedy}" if judged.state == "unknown" and judged.remedy else judged.told
+        return [KbCheck("remote", False, f"{status.remote}: {fetched.problem}", remedy), unknown]
     return [
-        KbCheck("remote", True, f"{found.remote} answers"),
-        KbCheck("private", judged.state != "public", told, judged.remedy, judged.state == "unknown"),
+        KbCheck("remote", True, f"{status.remote} answers"),
+        store_remote.check_privacy(git.remote() or "", git.root, environ, seconds),
     ]
 
 
-def _check_push(found: KbStatus, noted: StoreState, is_known: bool) -> KbCheck:
+def _check_push(status: KbStatus, noted: StoreState, is_known: bool) -> KbCheck:
     """Check whether all commits are pushed. `is_known`: git has a name and an address for commits."""
-    if found.remote and not found.branch:
+    if status.remote and not status.branch:
         return KbCheck("push", True, "cannot be known while no branch is checked out", missing=True)
-    if found.diverged:
-        told = f"diverged: {count_noun(found.ahead, 'commit')} only here, {found.behind} only there"
-        remedy = f"`git -C {os.path.abspath(found.root)} pull --rebase`, then `ai-kb index` and `ai-kb push`"
+    if status.diverged:
+        message = f"diverged: {count_noun(status.ahead, 'commit')} only here, {status.behind} only there"
+        remedy = f"`git -C {os.path.abspath(status.root)} pull --rebase`, then `ai-kb index` and `ai-kb push`"
         if not is_known:
             name = "`git config --global user.name NAME`, `git config --global user.email ADDRESS`"
             remedy = f"Git does not know you yet: {name}; then {remedy}"
-        return KbCheck("push", False, told, remedy)
-    if found.push_problem:
-        at = noted.push.at if noted.push else ""
-        return KbCheck(
-            "push", False, f"ahead {found.ahead}; failed {at}: {found.push_problem}", "`ai-kb push`"
-        )
-    if found.ahead:
-        return KbCheck(
-            "push",
-            True,
-            f"ahead {found.ahead}; `ai-kb push` sends it, `ai-kb install-timer` does so for ever",
-        )
+        return KbCheck("push", False, message, remedy)
+    if status.push_problem:
+        message = f"ahead {status.ahead}; failed {noted.push.at}: {status.push_problem}"
+        return KbCheck("push", False, message, "`ai-kb push`")
+    if status.ahead:
+        message = f"ahead {status.ahead}; `ai-kb push` sends it, `ai-kb install-timer` does so for ever"
+        return KbCheck("push", True, message)
     return KbCheck("push", True, "nothing to push")

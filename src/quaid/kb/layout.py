@@ -35,10 +35,13 @@ class FileStat(NamedTuple):
     size: int
     inode: int
 
+    @classmethod
+    def of(cls, status: os.stat_result) -> "FileStat":
+        return cls(status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
 
-class StoreFile(NamedTuple):
-    path: str
-    looks: FileStat
+
+StoreFile = tuple[str, FileStat]
+"""The path of a file and its stat."""
 
 
 def default_store_root(environ: Mapping[str, str], home: str) -> str:
@@ -94,7 +97,7 @@ def walk_store(root: str) -> list[StoreFile]:
         _walk_entries(handle, "", found)
     finally:
         os.close(handle)
-    found.sort(key=lambda each: each[0])
+    found.sort()
     return found
 
 
@@ -114,11 +117,9 @@ def _walk_entries(handle: int, below: str, found: list[StoreFile]) -> None:
                 and entry.is_file(follow_symlinks=False)
             ):
                 try:
-                    told = entry.stat(follow_symlinks=False)
+                    found.append((below + name, FileStat.of(entry.stat(follow_symlinks=False))))
                 except FileNotFoundError:  # deleted since scandir() listed it
                     continue
-                looks = FileStat(told.st_mtime_ns, told.st_ctime_ns, told.st_size, told.st_ino)
-                found.append(StoreFile(below + name, looks))
 
 
 def _walk_folder(above: int, name: str, below: str, found: list[StoreFile]) -> None:
@@ -138,14 +139,12 @@ def stat_file(root: str, path: str) -> FileStat | None:
     """Return the stat fields of a file, or None if it is missing, not a regular file or not part of the store."""
     try:
         with OpenStore(root) as store:
-            found = store.stat(path)
+            status = store.stat(path)
     except OSError as error:
         if error.errno in MISSING_ERRNOS:
             return None
         raise
-    if not stat.S_ISREG(found.st_mode) or not is_store_file(path):
-        return None
-    return FileStat(found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+    return FileStat.of(status) if stat.S_ISREG(status.st_mode) and is_store_file(path) else None
 
 
 def read_file(root: str, path: str, limit: int | None = None) -> bytes:
@@ -168,9 +167,9 @@ class OpenStore:
 
     def stat(self, path: str) -> os.stat_result:
         """Return the result of lstat() for a file."""
-        found: os.stat_result
-        found = self._at(path, lambda name, folder: os.stat(name, dir_fd=folder, follow_symlinks=False))
-        return found
+        status: os.stat_result
+        status = self._at(path, lambda name, folder: os.stat(name, dir_fd=folder, follow_symlinks=False))
+        return status
 
     def read(self, path: str, limit: int | None = None) -> bytes:
         """Return the content of a file, up to limit bytes. Fail if any part of the path is a symlink."""

@@ -5,24 +5,17 @@ Pushes are never forced. A failure to reach the remote is recorded and does not 
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from hashlib import sha256
-from typing import Literal, NamedTuple
 
 from quaid.errors import RemoteOccupied, StoreForeign
 from quaid.kb import git as git_cli, layout, node as nodes, repo_policy, state
-from quaid.kb.git import (
-    DEFAULT_BRANCH,
-    FETCH_TIMEOUT,
-    PUSH_TIMEOUT,
-    REMOTE_NAME,
-    FetchResult,
-    Git,
-    PushResult,
-)
+from quaid.kb.git import DEFAULT_BRANCH, FETCH_TIMEOUT, PUSH_TIMEOUT, REMOTE_NAME, Git
+from quaid.kb.layout import KbCheck
 from quaid.kb.repo_policy import TreeState, mask_urls, shorten_paths
-from quaid.kb.state import Divergence, RemoteEvent, StoreState
+from quaid.kb.state import RemoteEvent
 
 IGNORABLE_NAMES = frozenset(
     {".DS_Store", ".directory", ".gitattributes", ".gitignore", ".gitkeep", ".localized"}
@@ -36,34 +29,20 @@ MAX_BRANCHES = 20
 MAX_HEAD_BYTES = 64 * 1024
 """Maximum number of bytes read from each file."""
 
-
-class StoreContents(NamedTuple):
-    names: tuple[str, ...]
-    """Top-level entries; folders end with a slash."""
-    is_marked: bool
-
-    @property
-    def is_foreign(self) -> bool:
-        return bool(self.names) and not self.is_marked
-
-    @property
-    def told(self) -> str:
-        return shorten_paths(self.names)
+Listing = tuple[Iterable[str], Callable[[str], bytes | None]]
+"""The top-level names of a folder or of a commit, folders with a trailing slash, and a function that reads a file."""
 
 
-def inspect_names(names: Iterable[str], read: Callable[[str], bytes | None]) -> StoreContents:
-    """Return the entries, and whether one of them marks a knowledge base. `read` returns the content of an entry."""
-    listed = tuple(sorted(name for name in names if name not in IGNORABLE_NAMES and ".quaid-" not in name))
-    return StoreContents(
-        listed,
-        layout.CONTRACT_FILE in listed or any(_is_mark(name, read) for name in _org_candidates(listed)),
-    )
-
-
-def _org_candidates(names: Iterable[str]) -> list[str]:
-    """Return the org files to examine, index files first."""
-    found = [name for name in names if layout.is_index_file(name)]
-    return (found + [name for name in names if layout.is_node_file(name)])[:MAX_FILES_READ]
+def _foreign_files(listings: Iterable[Listing]) -> str:
+    """Return the first names in these listings as text; empty if there are none or if one marks a knowledge base."""
+    found: set[str] = set()
+    for entries, read in listings:
+        names = sorted(name for name in entries if name not in IGNORABLE_NAMES and ".quaid-" not in name)
+        org_files = sorted(filter(layout.is_index_file, names)) + list(filter(layout.is_node_file, names))
+        if layout.CONTRACT_FILE in names or any(_is_mark(name, read) for name in org_files[:MAX_FILES_READ]):
+            return ""
+        found.update(names)
+    return shorten_paths(sorted(found))
 
 
 def _is_mark(name: str, read: Callable[[str], bytes | None]) -> bool:
@@ -71,16 +50,16 @@ def _is_mark(name: str, read: Callable[[str], bytes | None]) -> bool:
     if layout.is_index_file(name):
         return nodes.is_generated_index(text)
     properties = nodes.parse_node(name, text).parsed.properties
-    return all(properties.get(each, "").strip() for each in nodes.REQUIRED_PROPERTIES)
+    return all(properties.get(required, "").strip() for required in nodes.REQUIRED_PROPERTIES)
 
 
-def inspect_folder(root: str) -> StoreContents:
-    """Inspect a folder. A missing folder counts as empty."""
+def _list_folder(root: str) -> Listing:
+    """List a folder. A missing folder counts as empty, and folders without files are left out, as in git."""
     try:
         with os.scandir(root) as entries:
             names = [_entry_name(entry) for entry in entries if entry.name != ".git"]
     except FileNotFoundError:
-        return StoreContents((), False)
+        names = []
 
     def read(name: str) -> bytes | None:
         try:
@@ -89,52 +68,50 @@ def inspect_folder(root: str) -> StoreContents:
         except OSError:
             return None
 
-    return inspect_names(filter(None, names), read)
+    return filter(None, names), read
 
 
 def _entry_name(entry: "os.DirEntry[str]") -> str:
-    """Return the name of an entry, or an empty string for a folder without files, which git does not track either."""
     if not entry.is_dir(follow_symlinks=False):
         return entry.name
     return f"{entry.name}/" if any(files for _, _, files in os.walk(entry.path)) else ""
 
 
-def inspect_commit(git: Git, commit: str) -> StoreContents:
-    """Inspect the top level of a commit."""
-    return inspect_names(git.top(commit), lambda name: git.content(name, commit))
+def _list_commits(git: Git, commits: Iterable[str]) -> Iterator[Listing]:
+    for commit in list(commits)[:MAX_BRANCHES]:
+        yield git.top(commit), partial(git.content, commit=commit)
 
 
-def inspect_store(git: Git) -> StoreContents:
-    """Inspect a folder, and the history of its repository if the folder is not recognized as a knowledge base."""
-    found = inspect_folder(git.root)
-    if found.is_marked or not git.is_repository():
-        return found
-    head = git.head()
-    if head is None and state.unfinished_paths(git.ours):
-        return StoreContents((), False)  # init was interrupted before its first commit
-    commits = [head] if head is not None else list(git.branches("refs/heads").values())
-    return _join_contents([found, *(inspect_commit(git, commit) for commit in commits[:MAX_BRANCHES])])
+def foreign_store(git: Git) -> str:
+    """Return what a folder and its repository hold if that is no knowledge base; empty if it is one, or empty."""
+
+    def listings() -> Iterator[Listing]:
+        yield _list_folder(git.root)
+        if not git.is_repository():
+            return
+        head = git.head()
+        yield from _list_commits(git, [head] if head else git.branches("refs/heads").values())
+
+    if git.is_repository() and git.head() is None and state.read_journal(git.ours):
+        return ""  # init was interrupted before its first commit
+    return _foreign_files(listings())
 
 
 def require_own_store(git: Git) -> Git:
     """Return the store. Raise StoreForeign if AI_KB_DIR or kb.store names a repository of something else."""
-    found = inspect_store(git)
-    if found.is_foreign:
-        raise StoreForeign(path=git.root, told=found.told)
+    files = foreign_store(git)
+    if files:
+        raise StoreForeign(path=git.root, told=files)
     return git
 
 
-def inspect_remote(git: Git, branch: str | None = None) -> StoreContents:
-    """Inspect the remote as last fetched: the current branch if the remote has it, else all of its branches."""
-    seen = git.branches(f"refs/remotes/{REMOTE_NAME}")
-    ours = seen.get(f"refs/remotes/{REMOTE_NAME}/{branch or git.branch() or DEFAULT_BRANCH}")
-    commits = [ours] if ours is not None else list(seen.values())
-    return _join_contents([inspect_commit(git, commit) for commit in commits[:MAX_BRANCHES]])
+def foreign_remote(git: Git) -> str:
+    """Return what the remote, as last fetched, holds if that is no knowledge base; empty otherwise.
 
-
-def _join_contents(all_contents: list[StoreContents]) -> StoreContents:
-    names = dict.fromkeys(name for each in all_contents for name in each.names)
-    return StoreContents(tuple(sorted(names)), any(each.is_marked for each in all_contents))
+    Only the current branch counts if the remote has it, else all of its branches."""
+    branches = git.branches(f"refs/remotes/{REMOTE_NAME}")
+    current = branches.get(f"refs/remotes/{REMOTE_NAME}/{git.branch() or DEFAULT_BRANCH}")
+    return _foreign_files(_list_commits(git, [current] if current else branches.values()))
 
 
 SLOW_SECONDS = 3.0
@@ -144,65 +121,60 @@ SILENT_MINUTES = 10
 """Minutes during which writers do not contact such a remote again."""
 
 
-def push_store(git: Git, now: str, seconds: float = PUSH_TIMEOUT) -> PushResult:
+def push_store(git: Git, now: str, seconds: float = PUSH_TIMEOUT) -> RemoteEvent:
     """Push if there are commits to push, and record the outcome."""
     tree = git.state()
-    if git.remote() is None or tree.branch is None or tree.head is None:
-        if git.remote() is not None and tree.branch is None:
-            act = tree.in_progress
-            return PushResult("rejected", f"a {act} is not finished" if act else "no branch is checked out")
-        return PushResult(
-            "nothing", "there is no remote" if git.remote() is None else "there is no commit to push"
-        )
+    if git.remote() is None:
+        return RemoteEvent("nothing", "there is no remote")
+    if tree.branch is None:
+        act = tree.in_progress
+        return RemoteEvent("rejected", f"a {act} is not finished" if act else "no branch is checked out")
+    if tree.head is None:
+        return RemoteEvent("nothing", "there is no commit to push")
     if tree.upstream is not None and not tree.ahead:
-        state.change_state(git.root, lambda before: _with_all_pushed(before, now, tree))
-        return PushResult("nothing")
+        event = state.read_state(git.root).push
+        if event.outcome in ("rejected", "unreachable"):
+            event = RemoteEvent("nothing", at=now)  # what failed to be pushed is on the remote by now
+        state.note_state(git.root, tree, now, push=event)
+        return RemoteEvent("nothing")
     if tree.upstream is None:  # the first push of this branch: inspect the remote before sending files to it
-        unsuited = _check_first_push(git, now, seconds)
-        if unsuited is not None:
-            state.note_state(git.root, push=RemoteEvent(now, unsuited.outcome, unsuited.problem))
-            return unsuited
-    done = git.push(seconds)
-    if done.outcome == "rejected":
+        problem = _first_push_problem(git, now, seconds)
+        if problem is not None:
+            state.note_state(git.root, push=problem._replace(at=now))
+            return problem
+    event = git.push(seconds)
+    if event.outcome == "rejected":
         fetched = git.fetch(min(seconds, FETCH_TIMEOUT))
         tree = git.state()
-        state.note_state(git.root, fetch=_fetch_event(fetched, now))
-    elif done.outcome in ("pushed", "nothing"):
+        state.note_state(git.root, fetch=fetched._replace(at=now))
+    elif event.outcome in ("pushed", "nothing"):
         tree = tree._replace(ahead=0, behind=0)
-    event = RemoteEvent(now, done.outcome, done.problem)
-    heard = done.outcome != "unreachable"
-
-    def noted(before: StoreState) -> StoreState:
-        after = _with_divergence(before, now, tree)._replace(push=event)
-        return _with_reached(after, now) if heard else after
-
-    state.change_state(git.root, noted)
-    return done
+    reached = {} if event.outcome == "unreachable" else {"fetch": RemoteEvent("reached", at=now)}
+    state.note_state(git.root, tree, now, push=event._replace(at=now), **reached)
+    return event
 
 
-def _check_first_push(git: Git, now: str, seconds: float) -> PushResult | None:
+def _first_push_problem(git: Git, now: str, seconds: float) -> RemoteEvent | None:
     """Inspect a remote before the first push to it. Return why it must not be used, or None."""
     fetched, _ = fetch_store(git, now, min(seconds, FETCH_TIMEOUT))
-    if not fetched.reached:
-        return PushResult("unreachable", fetched.problem)
+    if fetched.outcome != "reached":
+        return RemoteEvent("unreachable", fetched.problem)
     try:
         refuse_foreign_remote(git)
     except RemoteOccupied as error:
-        return PushResult("rejected", str(error).rstrip("."))
+        return RemoteEvent("rejected", str(error).rstrip("."))
     return None
 
 
 def refuse_foreign_remote(git: Git) -> None:
     """Raise RemoteOccupied if the remote, as last fetched, holds something other than a knowledge base."""
     url = git.remote() or ""
-    if state.read_state(git.root).accepted == url_hash(url):
-        return
-    found = inspect_remote(git)
-    if found.is_foreign:
+    files = "" if state.read_state(git.root).accepted == url_hash(url) else foreign_remote(git)
+    if files:
         remedy = (
             "Name another one with `ai-kb init --remote URL`; `ai-kb init --force` pushes beside these files"
         )
-        raise RemoteOccupied(url=mask_urls(url), told=found.told, remedy=remedy)
+        raise RemoteOccupied(url=mask_urls(url), told=files, remedy=remedy)
 
 
 def url_hash(url: str) -> str:
@@ -217,65 +189,36 @@ def fetch_store(
     before: TreeState | None = None,
     *,
     sparing: bool = False,
-) -> tuple[FetchResult, TreeState]:
+) -> tuple[RemoteEvent, TreeState]:
     """Fetch, record the outcome and any divergence, and return both the outcome and the state of the tree.
 
     `before` is a recent tree state, which is reused unless a branch has moved since.
     `sparing`: skip the fetch if the remote timed out a few minutes ago."""
-    until = silent_until(state.read_state(git.root), now) if sparing else ""
-    if until:
-        tree = before if before is not None and git.stands_as(before) else git.state()
-        return FetchResult(
-            False, f"it did not answer before; it is asked again after {until}, or by `ai-kb push`"
-        ), tree
+    until = _silent_until(state.read_state(git.root).fetch, now) if sparing else ""
     began = time.monotonic()
-    fetched = git.fetch(seconds)
-    if not fetched.reached and time.monotonic() - began >= min(SLOW_SECONDS, seconds):
-        fetched = fetched._replace(is_silent=True)
+    if until:
+        problem = f"it did not answer before; it is asked again after {until}, or by `ai-kb push`"
+        fetched = RemoteEvent("unreachable", problem)
+    else:
+        fetched = git.fetch(seconds)
+        if fetched.outcome != "reached" and time.monotonic() - began >= min(SLOW_SECONDS, seconds):
+            fetched = fetched._replace(outcome="silent")
     tree = before if before is not None and git.stands_as(before) else git.state()
-    if git.remote() is not None:
-        event = _fetch_event(fetched, now)
-        state.change_state(git.root, lambda before: _with_divergence(before, now, tree)._replace(fetch=event))
+    if git.remote() is not None and not until:
+        state.note_state(git.root, tree, now, fetch=fetched._replace(at=now))
     return fetched, tree
 
 
-def _fetch_event(fetched: FetchResult, now: str) -> RemoteEvent:
-    outcome = "reached" if fetched.reached else "silent" if fetched.is_silent else "unreachable"
-    return RemoteEvent(now, outcome, fetched.problem)
-
-
-def silent_until(noted: StoreState, now: str) -> str:
+def _silent_until(fetch: RemoteEvent, now: str) -> str:
     """Return the time until which writers skip a remote that timed out, or an empty string if it can be contacted."""
-    if noted.fetch is None or noted.fetch.outcome != "silent":
+    if fetch.outcome != "silent":
         return ""
     try:
-        since, moment = datetime.fromisoformat(noted.fetch.at), datetime.fromisoformat(now)
+        since, moment = datetime.fromisoformat(fetch.at), datetime.fromisoformat(now)
         until = since + timedelta(minutes=SILENT_MINUTES)
         return f"{until:%H:%M} UTC" if since <= moment < until else ""
     except (ValueError, TypeError):
         return ""
-
-
-def _with_divergence(before: StoreState, now: str, tree: TreeState) -> StoreState:
-    """Record whether the branches have diverged, keeping the time at which that was first noticed."""
-    if not tree.has_diverged:
-        return before._replace(divergence=None)
-    since = before.divergence.at if before.divergence else now
-    return before._replace(divergence=Divergence(since, tree.ahead, tree.behind))
-
-
-def _with_reached(before: StoreState, now: str) -> StoreState:
-    """Clear a recorded fetch failure, because the remote has responded."""
-    is_over = before.fetch is not None and before.fetch.outcome != "reached"
-    return before._replace(fetch=RemoteEvent(now, "reached")) if is_over else before
-
-
-def _with_all_pushed(before: StoreState, now: str, tree: TreeState) -> StoreState:
-    """Clear a recorded push failure, because there is nothing left to push. The time of a successful push is kept."""
-    after = _with_divergence(before, now, tree)
-    if before.push is not None and before.push.outcome in ("rejected", "unreachable"):
-        after = after._replace(push=RemoteEvent(now, "nothing"))
-    return after
 
 
 DAEMON_EXPORT_FILE = "git-daemon-export-ok"
@@ -292,97 +235,84 @@ REFUSAL_MESSAGES = (
 """Error messages of git for servers that require authentication."""
 
 
-class RemotePrivacy(NamedTuple):
-    state: Literal["private", "public", "unknown"]
-    told: str
-    remedy: str = ""
-
-
-def judge_privacy(url: str, root: str, environ: Mapping[str, str], seconds: float) -> RemotePrivacy:
-    """Return whether the remote is private. The caller has just reached it."""
+def check_privacy(url: str, root: str, environ: Mapping[str, str], seconds: float) -> KbCheck:
+    """Check whether the remote is private. The caller has just reached it."""
     folder = repo_policy.url_to_path(url, root)
     if folder is not None:
-        return _folder_privacy(folder, environ)
+        return _check_folder(folder, environ)
     scheme, separator, rest = url.partition("://")
     if separator and scheme.lower() in ("http", "https"):
-        return _server_privacy(scheme.lower(), rest, environ, seconds)
-    return RemotePrivacy(
-        "unknown",
-        "cannot be known behind ssh: a key opens public and private repositories alike",
-        "Look at its settings on the server; it should be readable by you only",
+        return _check_server(scheme.lower(), rest, environ, seconds)
+    return _unknown(
+        "cannot be known behind ssh: a key opens public and private repositories alike."
+        " Look at its settings on the server; it should be readable by you only"
     )
 
 
-def _folder_privacy(folder: str, environ: Mapping[str, str]) -> RemotePrivacy:
+def _unknown(message: str) -> KbCheck:
+    return KbCheck("private", True, message, missing=True)
+
+
+def _check_folder(folder: str, environ: Mapping[str, str]) -> KbCheck:
     path = os.path.realpath(folder)
     if os.path.isdir(os.path.join(path, ".git")):
         path = os.path.join(path, ".git")
     if os.path.exists(os.path.join(path, DAEMON_EXPORT_FILE)):
-        return RemotePrivacy(
-            "public",
-            f"git daemon may serve it to everybody ({DAEMON_EXPORT_FILE})",
-            f"`rm {path}/{DAEMON_EXPORT_FILE}`",
-        )
-    mirrors = _mirror_urls(path, environ)
+        message = f"git daemon may serve it to everybody ({DAEMON_EXPORT_FILE})"
+        return KbCheck("private", False, message, f"`rm {path}/{DAEMON_EXPORT_FILE}`")
+    # Only the config file of the repository is read, so nothing in it is executed.
+    pattern = r"^remote\..*\.(push)?url$"
+    command = ("config", "--file", os.path.join(path, "config"), "--get-regexp", pattern)
+    mirrors = _run_git(command, environ, 10).out.decode(errors="replace").splitlines()
     if mirrors:
-        mirror = repo_policy.mask_urls(mirrors[0])
-        told = f"it has a remote of its own, {mirror}; whether that is private cannot be known"
-        return RemotePrivacy("unknown", told, "Take the remote away if it is a public mirror")
+        mirror = mask_urls(mirrors[0].partition(" ")[2])
+        return _unknown(
+            f"it has a remote of its own, {mirror}; whether that is private cannot be known."
+            " Take the remote away if it is a public mirror"
+        )
     if os.name == "nt":
-        return RemotePrivacy("unknown", "cannot be known of a folder on this system")
+        return _unknown("cannot be known of a folder on this system")
     try:
         is_open = _is_world_readable(path)
     except OSError as error:
-        return RemotePrivacy("unknown", f"cannot be known: {error.strerror}")
+        return _unknown(f"cannot be known: {error.strerror}")
     if is_open:
-        return RemotePrivacy("public", "every user of this machine can read it", f"`chmod -R o-rwx {path}`")
-    return RemotePrivacy("private", "a folder that other users of this machine cannot read")
+        return KbCheck("private", False, "every user of this machine can read it", f"`chmod -R o-rwx {path}`")
+    return KbCheck("private", True, "a folder that other users of this machine cannot read")
 
 
-def _mirror_urls(path: str, environ: Mapping[str, str]) -> list[str]:
-    """Return the remote URLs of a local repository. Only its config file is read, so nothing in it is executed."""
-    file = os.path.join(path, "config")
-    command = (
-        git_cli.git_program(environ),
-        "config",
-        "--file",
-        file,
-        "--get-regexp",
-        r"^remote\..*\.(push)?url$",
-    )
-    done = git_cli.run_command(command, os.sep, git_cli.git_environment(environ), seconds=10)
-    return [line.partition(" ")[2] for line in done.out.decode(errors="replace").splitlines()]
+def _run_git(
+    arguments: tuple[str, ...], environ: Mapping[str, str], seconds: float, **variables: str
+) -> git_cli.CommandResult:
+    """Run git outside of any repository."""
+    command = (git_cli.git_program(environ), *arguments)
+    return git_cli.run_command(command, os.sep, git_cli.git_environment(environ) | variables, seconds=seconds)
 
 
 def _is_world_readable(path: str) -> bool:
     """Return True if other users can enter the folder and all its parents and read its HEAD file."""
     place = path
-    while True:
-        if not os.stat(place).st_mode & 0o001:
-            return False
+    while os.stat(place).st_mode & 0o001:
         above = os.path.dirname(place)
         if above == place:
-            break
+            return bool(os.stat(os.path.join(path, "HEAD")).st_mode & 0o004)
         place = above
-    return bool(os.stat(os.path.join(path, "HEAD")).st_mode & 0o004)
+    return False
 
 
-def _server_privacy(scheme: str, rest: str, environ: Mapping[str, str], seconds: float) -> RemotePrivacy:
+def _check_server(scheme: str, rest: str, environ: Mapping[str, str], seconds: float) -> KbCheck:
     host = rest.partition("/")[0].rpartition("@")[2]
     name = host if host.startswith("[") else host.partition(":")[0]
     if scheme == "http" and name.lower() not in LOCAL_HOSTS:
-        told = "http sends everything in the clear, so the network can read it"
-        return RemotePrivacy("public", told, "`ai-kb init --remote URL` with https or ssh")
-    address = f"{scheme}://{rest.partition('/')[0].rpartition('@')[2]}/{rest.partition('/')[2]}"
+        message = "http sends everything in the clear, so the network can read it"
+        return KbCheck("private", False, message, "`ai-kb init --remote URL` with https or ssh")
     # Try without the user's credentials: no credential helper, .netrc, headers or client certificate.
-    nobody = {"HOME": os.devnull, "XDG_CONFIG_HOME": os.devnull, "NETRC": os.devnull}
-    nobody |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-    command = (git_cli.git_program(environ), "ls-remote", "--heads", "--", address)
-    done = git_cli.run_command(command, os.sep, git_cli.git_environment(environ) | nobody, seconds=seconds)
+    anonymous = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "NETRC", "GIT_CONFIG_GLOBAL"), os.devnull)
+    anonymous["GIT_CONFIG_NOSYSTEM"] = "1"
+    address = f"{scheme}://{host}/{rest.partition('/')[2]}"
+    done = _run_git(("ls-remote", "--heads", "--", address), environ, seconds, **anonymous)
     if done.status == 0:
-        return RemotePrivacy("public", "it answers without a password", "Make it private on the server")
-    if any(each in done.err for each in REFUSAL_MESSAGES):
-        return RemotePrivacy("private", "it shows nothing without a password")
-    return RemotePrivacy(
-        "unknown", f"cannot be known: {repo_policy.mask_urls(repo_policy.error_line(done.err))}"
-    )
+        return KbCheck("private", False, "it answers without a password", "Make it private on the server")
+    if any(message in done.err for message in REFUSAL_MESSAGES):
+        return KbCheck("private", True, "it shows nothing without a password")
+    return _unknown(f"cannot be known: {mask_urls(repo_policy.error_line(done.err))}")

@@ -9,7 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from quaid.errors import InvalidArgument, StoreMissing, UnsafeStore
 from quaid.kb.layout import OWN_FOLDER
@@ -26,17 +26,10 @@ ATTRIBUTES = """\
 """Attribute overrides. merge=union avoids conflicts in index files: merges keep all lines, and it is rebuilt."""
 
 ALLOWED_SETTINGS = {
-    "core": {
-        *(
-            "repositoryformatversion",
-            "filemode",
-            "bare",
-            "logallrefupdates",
-            "ignorecase",
-            "precomposeunicode",
-        ),
-        *("symlinks", "autocrlf", "sharedrepository"),
-    },
+    "core": frozenset(
+        "repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks autocrlf"
+        " sharedrepository".split()
+    ),
     "extensions": {"objectformat"},
     "remote.": {"url", "fetch", "tagopt"},
     "branch.": {"remote", "merge", "rebase", "description"},
@@ -71,12 +64,12 @@ def check_git_folder(root: str) -> os.stat_result | None:
     """Raise an error if .git is unsafe or missing. Return the stat of .git/config, or None if it does not exist."""
     folder = os.path.join(root, ".git")
     try:
-        found = os.lstat(folder)
+        status = os.lstat(folder)
     except (FileNotFoundError, NotADirectoryError):
         raise StoreMissing(path=root) from None
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         raise _unsafe_store(root, "its .git is not a folder but points elsewhere")
-    if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+    if hasattr(os, "geteuid") and status.st_uid != os.geteuid():
         raise UnsafeStore(
             path=root, problem="it belongs to another user", remedy="Clone it, or take it over with chown"
         )
@@ -113,7 +106,7 @@ def neutralize_attributes(root: str) -> None:
 def check_config(listing: bytes, root: str) -> GitConfig:
     """Parse `git config --list -z --show-scope`. Raise UnsafeStore for a setting that is not on the allowlist."""
     parts = listing.decode(errors="surrogateescape").split("\0")
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     remotes: list[str] = []
     for scope, entry in zip(parts[::2], parts[1::2], strict=False):
         key, _, value = entry.partition("\n")
@@ -122,7 +115,7 @@ def check_config(listing: bytes, root: str) -> GitConfig:
             if key == "remote.origin.url":
                 remotes.append(value)
         if key != "core.sshcommand" or scope in ("system", "global"):
-            found[key] = value
+            settings[key] = value
     if len(remotes) > 1:
         raise _unsafe_store(root, "its remote has several addresses")
     for url in remotes:
@@ -131,10 +124,10 @@ def check_config(listing: bytes, root: str) -> GitConfig:
             raise _unsafe_store(root, f"its remote {mask_urls(url)!r} {problem}")
     return GitConfig(
         remotes[0] if remotes else None,
-        found.get("user.name") or None,
-        found.get("user.email") or None,
-        found.get("core.sshcommand") or None,
-        found.get("extensions.objectformat") == "sha256",
+        settings.get("user.name") or None,
+        settings.get("user.email") or None,
+        settings.get("core.sshcommand") or None,
+        settings.get("extensions.objectformat") == "sha256",
     )
 
 
@@ -150,7 +143,7 @@ def _check_setting(key: str, value: str, root: str) -> None:
 
 def url_problem(url: str, root: str) -> str | None:
     """Return why a URL is rejected, or None."""
-    if not url or url.startswith("-") or any(ord(each) < 32 for each in url):
+    if not url or url.startswith("-") or any(ord(character) < 32 for character in url):
         return "is not an address"
     scheme, separator, rest = url.partition("://")
     if separator:
@@ -161,10 +154,8 @@ def url_problem(url: str, root: str) -> str | None:
             return "has a host that begins with a dash"
     elif "::" in url.partition("/")[0]:
         return "names a program to run"
-    else:
-        like = _SCP_LIKE.match(url)
-        if like and like["host"].startswith("-"):
-            return "has a host that begins with a dash"
+    elif (match := _SCP_LIKE.match(url)) and match["host"].startswith("-"):
+        return "has a host that begins with a dash"
     path = url_to_path(url, root)
     if path is not None and is_within(path, root):
         return "lies in the store itself"
@@ -203,10 +194,13 @@ def check_url(url: str, root: str) -> str:
 
 def check_branch(name: str) -> str:
     """Return the branch name. Raise InvalidArgument if git could interpret it as something else."""
-    bad = not name or name.startswith(("-", "/", ".")) or name.endswith(("/", ".", ".lock"))
-    if bad or ".." in name or "//" in name or not name.replace("/", "").replace(".", "-").isprintable():
-        raise InvalidArgument(name="branch", problem=f"{name!r} is not a name for a branch")
-    if any(each in " ~^:?*[\\\x7f@{" for each in name):
+    if (
+        not name.replace("/", "").replace(".", "-").isprintable()
+        or name.startswith(("-", "/", "."))
+        or name.endswith(("/", ".", ".lock"))
+        or any(part in name for part in ("..", "//", *" ~^:?*[\\\x7f@{"))
+        or not name
+    ):
         raise InvalidArgument(name="branch", problem=f"{name!r} is not a name for a branch")
     return name
 
@@ -241,27 +235,27 @@ def mask_urls(text: str) -> str:
     return mask(_QUERY.sub(r"\1?…", text))[0]
 
 
-def write_private_file(path: str, data: bytes) -> None:
-    """Write a small file atomically and durably, readable by its owner only."""
+def write_private_file(path: str, data: bytes, *, durable: bool = True) -> None:
+    """Write a small file atomically, readable by its owner only, and unless `durable` is False flush it to disk."""
     unfinished = f"{path}.{os.getpid()}-{os.urandom(4).hex()}.new"
     handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(unfinished, path)
     except BaseException:
-        durable_files.remove_with_sidecars(unfinished)
+        os.unlink(unfinished)
         raise
-    durable_files.sync_folder(os.path.dirname(path))
+    if durable:
+        durable_files.sync_folder(os.path.dirname(path))
 
 
 def _unsafe_store(root: str, problem: str) -> UnsafeStore:
     return UnsafeStore(path=root, problem=problem, remedy="Clone it afresh with `ai-kb clone URL`")
 
-
-LOG_FORMAT = "%H%x1f%ct%x1f%an%x1f%ae%x1f%s"
 
 UNFINISHED_ACTS = {
     "MERGE_HEAD": "merge",
@@ -296,43 +290,33 @@ class TreeState(NamedTuple):
         return bool(self.ahead and self.behind)
 
 
-class GitCommit(NamedTuple):
-    id: str
-    when: int
-    author: str
-    email: str
-    subject: str
-
-
 def parse_status(out: bytes, act: str | None) -> TreeState:
     """Parse the output of `git status --porcelain=v2 --branch -z --no-renames`."""
-    branch = head = upstream = None
-    ahead = behind = 0
-    counted = False
+    headers: dict[str, str] = {}
     changed, untracked, conflicted = [], [], []
     for line in os.fsdecode(out).split("\0"):
         mark, _, rest = line.partition(" ")
         if mark == "#":
             key, _, value = rest.partition(" ")
-            if key == "branch.oid" and value != "(initial)":
-                head = value
-            elif key == "branch.head" and value != "(detached)":
-                branch = value
-            elif key == "branch.upstream":
-                upstream = value
-            elif key == "branch.ab":
-                ahead, behind = (abs(int(number)) for number in value.split())
-                counted = True
+            headers[key] = value
         elif mark == "1":
             changed.append(rest.split(" ", 7)[7])
         elif mark == "u":
             conflicted.append(rest.split(" ", 9)[9])
         elif mark in ("?", "!"):  # include ignored files: a cloned .gitignore must not hide a node
             untracked.append(rest)
-    if not counted:
-        upstream = None
-    lists = (tuple(changed), tuple(untracked), tuple(conflicted))
-    return TreeState(branch, head, upstream, ahead, behind, *lists, act)
+    counts = headers.get("branch.ab", "")
+    return TreeState(
+        branch=headers.get("branch.head", "").replace("(detached)", "") or None,
+        head=headers.get("branch.oid", "").replace("(initial)", "") or None,
+        upstream=headers.get("branch.upstream") if counts else None,
+        ahead=abs(int(counts.split()[0])) if counts else 0,
+        behind=abs(int(counts.split()[1])) if counts else 0,
+        changed=tuple(changed),
+        untracked=tuple(untracked),
+        conflicted=tuple(conflicted),
+        in_progress=act,
+    )
 
 
 def unfinished_act(folder: str) -> str | None:
@@ -342,24 +326,17 @@ def unfinished_act(folder: str) -> str | None:
     )
 
 
-def current_branch(folder: str) -> str | None:
+def read_head(folder: str) -> tuple[str | None, str | None]:
+    """Return the checked-out branch, None if HEAD is detached, and its newest commit, None if there is none."""
     try:
         with open(os.path.join(folder, "HEAD"), encoding="utf-8", errors="surrogateescape") as file:
             text = file.read().strip()
     except FileNotFoundError:
-        return None
-    return text.removeprefix("ref: refs/heads/") if text.startswith("ref: refs/heads/") else None
-
-
-def head_commit(folder: str) -> str | None:
-    name = current_branch(folder)
-    if name is not None:
-        return read_ref(folder, f"refs/heads/{name}")
-    try:
-        with open(os.path.join(folder, "HEAD"), encoding="ascii", errors="replace") as file:
-            return _commit_id(file.read().strip())
-    except FileNotFoundError:
-        return None
+        return None, None
+    branch = text.removeprefix("ref: refs/heads/")
+    if branch == text:
+        return None, _commit_id(text)
+    return branch, read_ref(folder, f"refs/heads/{branch}")
 
 
 def read_ref(folder: str, name: str) -> str | None:
@@ -372,9 +349,9 @@ def read_ref(folder: str, name: str) -> str | None:
     try:
         with open(os.path.join(folder, "packed-refs"), encoding="utf-8", errors="surrogateescape") as file:
             for line in file:
-                found, _, packed = line.rstrip("\n").partition(" ")
+                commit, _, packed = line.rstrip("\n").partition(" ")
                 if packed == name:
-                    return _commit_id(found)
+                    return _commit_id(commit)
     except FileNotFoundError:
         pass
     return None
@@ -391,39 +368,13 @@ def _commit_id(text: str) -> str | None:
     return text if len(text) in (40, 64) and not text.strip("0123456789abcdef") else None
 
 
-def parse_commits(out: bytes) -> tuple[GitCommit, ...]:
-    found = []
-    for entry in out.decode(errors="replace").split("\0"):
-        if entry.strip():
-            name, when, author, email, subject = entry.strip("\n").split("\x1f", 4)
-            found.append(GitCommit(name, int(when), author, email, subject))
-    return tuple(found)
-
-
-def parse_diff(out: bytes) -> dict[str, str]:
-    """Parse the output of `git diff-tree -r -z` into new blob IDs by path."""
-    parts = os.fsdecode(out).split("\0")
-    return {path: entry.split(" ")[3] for entry, path in zip(parts[::2], parts[1::2], strict=False)}
-
-
-def parse_tree(out: bytes) -> dict[str, str]:
-    """Parse the output of `git ls-tree -r -z` into blob IDs by path."""
-    found = {}
-    for entry in filter(None, os.fsdecode(out).split("\0")):
-        facts, _, path = entry.partition("\t")
-        found[path] = facts.split(" ")[2]
-    return found
-
-
 def blob_id(data: bytes, sha256: bool) -> str:
     """Return the ID that git gives to a blob with this content."""
     make = hashlib.sha256 if sha256 else hashlib.sha1
     return make(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def parse_push(
-    status: int, out: bytes, problem: str
-) -> tuple[Literal["pushed", "nothing", "rejected", "unreachable"], str]:
+def parse_push(status: int, out: bytes, problem: str) -> tuple[str, str]:
     """Parse the output of `git push --porcelain` into an outcome and the reason for a failure."""
     for line in out.decode(errors="replace").splitlines():
         flag, _, rest = line.partition("\t")
@@ -439,8 +390,8 @@ def error_line(err: str) -> str:
     lines = [
         line.strip() for line in err.splitlines() if line.strip() and not line.startswith(NOISE_PREFIXES)
     ]
-    telling = [line for line in lines if line.startswith(("fatal:", "error:", "ssh:"))] or lines
-    line = telling[0] if telling else err.strip().rpartition("\n")[2]
+    lines = [line for line in lines if line.startswith(("fatal:", "error:", "ssh:"))] or lines
+    line = lines[0] if lines else err.strip().rpartition("\n")[2]
     return line.removeprefix("fatal: ").removeprefix("error: ").rstrip(".") or "git said nothing"
 
 

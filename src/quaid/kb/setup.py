@@ -22,7 +22,7 @@ from quaid.kb import (
 )
 from quaid.kb.catalog import Catalog
 from quaid.kb.git import Git
-from quaid.kb.layout import KbInitReport, KbTimerReport
+from quaid.kb.layout import KbCheck, KbInitReport, KbTimerReport
 from quaid.kb.node import NodeDraft
 from quaid.kb.repo_policy import write_private_file
 from quaid.kb.transaction import StoreChange
@@ -64,20 +64,22 @@ def clone_store(git: Git, url: str, environ: Mapping[str, str], *, force: bool =
     """Clone a store. Before any file is written, raise RemoteOccupied if the remote holds something else."""
 
     def check(fetched: Git) -> None:
-        found = store_remote.inspect_remote(fetched)
-        if found.is_foreign:
-            raise RemoteOccupied(url=repo_policy.mask_urls(url), told=found.told, remedy=REMOTE_REMEDY)
+        files = store_remote.foreign_remote(fetched)
+        if files:
+            raise RemoteOccupied(url=repo_policy.mask_urls(url), told=files, remedy=REMOTE_REMEDY)
 
     return Git.clone(url, git.root, environ, check=None if force else check)
 
 
-def init_store(git: Git, *, remote: str, now: str, local: str, id: str, force: bool = False) -> KbInitReport:
+def init_store(
+    git: Git, environ: Mapping[str, str], *, remote: str, now: str, local: str, id: str, force: bool = False
+) -> KbInitReport:
     """Create or repair a store. Unless forced, refuse folders and remotes that hold something else."""
     created = not git.is_repository() or git.head() is None
     if remote:
         remote = repo_policy.check_url(repo_policy.absolute_url(remote), git.root)
     if not force:
-        _refuse_foreign(git, remote)
+        _refuse_foreign(git, remote, environ)
     git.init()
     if remote and git.remote() != remote:
         git.set_remote(remote)
@@ -92,10 +94,9 @@ def init_store(git: Git, *, remote: str, now: str, local: str, id: str, force: b
             files[layout.CONTRACT_FILE] = contract_text().encode()
         if not any(layout.is_raw_file(path) for path in catalog.files):
             files[layout.RAW_README] = RAW_README_TEXT.encode()
-        if not any(True for _ in catalog.nodes):
-            files[nodes.node_file_name(FIRST_NODE.title, local)] = nodes.render_node(
-                FIRST_NODE, id, local[:10]
-            ).encode()
+        if not catalog.count:
+            name = nodes.node_file_name(FIRST_NODE.title, local)
+            files[name] = nodes.render_node(FIRST_NODE, id, local[:10]).encode()
         if not files and layout.INDEX_PREFIX + layout.NODE_ENDING not in catalog.files:
             return transaction.index_change(catalog)
         return StoreChange(files, "ai-kb: a knowledge base")
@@ -104,30 +105,21 @@ def init_store(git: Git, *, remote: str, now: str, local: str, id: str, force: b
     return KbInitReport(git.root, created, done.paths, repo_policy.mask_urls(git.remote() or ""), done.commit)
 
 
-def _refuse_foreign(git: Git, remote: str) -> None:
-    found = store_remote.inspect_store(git)
-    if found.is_foreign:
-        raise StoreOccupied(path=git.root, told=found.told, remedy=FOLDER_REMEDY)
-    is_there = git.is_repository()
-    known = git.remote() if is_there else None
+def _refuse_foreign(git: Git, remote: str, environ: Mapping[str, str]) -> None:
+    files = store_remote.foreign_store(git)
+    if files:
+        raise StoreOccupied(path=git.root, told=files, remedy=FOLDER_REMEDY)
+    known = git.remote() if git.is_repository() else None
     url = remote or known or ""
     if not url or (url == known and git.head() is not None):
         return
-    import shutil
     import tempfile
 
-    passing = tempfile.mkdtemp(prefix="ai-kb-")
-    try:
-        look = git.beside(passing)
-        there = (
-            store_remote.inspect_remote(look)
-            if look.look_into(url)
-            else store_remote.StoreContents((), False)
-        )
-    finally:
-        shutil.rmtree(passing, ignore_errors=True)
-    if there.is_foreign:
-        raise RemoteOccupied(url=repo_policy.mask_urls(url), told=there.told, remedy=REMOTE_REMEDY)
+    with tempfile.TemporaryDirectory(prefix="ai-kb-", ignore_cleanup_errors=True) as folder:
+        copy = Git(folder, environ)
+        files = store_remote.foreign_remote(copy) if copy.look_into(url) else ""
+    if files:
+        raise RemoteOccupied(url=repo_policy.mask_urls(url), told=files, remedy=REMOTE_REMEDY)
 
 
 def contract_text() -> str:
@@ -247,14 +239,14 @@ def launchd_plist(command: Sequence[str]) -> str:
     """Return the launchd agent that pushes at regular intervals."""
     import plistlib
 
-    told = {
+    settings = {
         "Label": LAUNCHD_LABEL,
         "ProgramArguments": list(command),
         "StartInterval": PUSH_MINUTES * 60,
         "RunAtLoad": True,
         "ProcessType": "Background",
     }
-    return plistlib.dumps(told).decode()
+    return plistlib.dumps(settings).decode()
 
 
 def cron_line(command: Sequence[str]) -> str:
@@ -270,8 +262,8 @@ def install_timer(
     Idempotent. `home` is the user's home folder."""
     if platform == "darwin":
         return _install_launchd(command, home)
-    systemctl = _find_program("systemctl", environ) if platform == "linux" else None
-    if systemctl is None:
+    systemctl = git_cli.find_program("systemctl", environ) if platform == "linux" else ""
+    if not systemctl:
         return KbTimerReport("cron", (), (), False, (cron_line(command),))
     return _install_systemd(command, environ, home, systemctl)
 
@@ -279,10 +271,7 @@ def install_timer(
 def _install_systemd(
     command: Sequence[str], environ: Mapping[str, str], home: str, systemctl: str
 ) -> KbTimerReport:
-    settings = environ.get("XDG_CONFIG_HOME", "")
-    folder = os.path.join(
-        settings if os.path.isabs(settings) else os.path.join(home, ".config"), "systemd/user"
-    )
+    folder = _systemd_folder(environ, home)
     texts = {f"{TIMER_NAME}.service": service_unit(command), f"{TIMER_NAME}.timer": timer_unit()}
     written, unchanged = _write_units(folder, texts)
     problem = ""
@@ -308,73 +297,56 @@ def _install_launchd(command: Sequence[str], home: str) -> KbTimerReport:
     return KbTimerReport("launchd", written, unchanged, False, to_run)
 
 
-class InstalledTimer(NamedTuple):
-    """An installed timer and its state."""
-
-    place: str
-    state: Literal["active", "stopped", "another store", "unknown"]
-    problem: str = ""
-    remedy: str = ""
-
-
-def find_timer(root: str, environ: Mapping[str, str], home: str, platform: str) -> InstalledTimer | None:
-    """Return the timer that pushes a store on this machine, or None."""
-    if platform == "darwin":
-        place = os.path.join(home, "Library", "LaunchAgents", f"{LAUNCHD_LABEL}.plist")
-        asked: tuple[str, ...] = (
-            "launchctl",
-            "print",
-            f"gui/{os.getuid() if hasattr(os, 'getuid') else 0}/{LAUNCHD_LABEL}",
-        )
-        remedy = f"`launchctl bootstrap gui/$(id -u) {place}`"
-        return _inspect_unit(root, place, place, asked, remedy, environ)
+def _systemd_folder(environ: Mapping[str, str], home: str) -> str:
     settings = environ.get("XDG_CONFIG_HOME", "")
-    folder = os.path.join(
+    return os.path.join(
         settings if os.path.isabs(settings) else os.path.join(home, ".config"), "systemd/user"
     )
-    place, service = (
-        os.path.join(folder, f"{TIMER_NAME}.timer"),
-        os.path.join(folder, f"{TIMER_NAME}.service"),
-    )
-    if os.path.exists(place):
-        asked = ("systemctl", "--user", "is-active", f"{TIMER_NAME}.timer")
+
+
+def check_timer(root: str, environ: Mapping[str, str], home: str, platform: str) -> KbCheck | None:
+    """Check the timer that pushes a store on this machine. Return None if there is none."""
+    if platform == "darwin":
+        path = os.path.join(home, "Library", "LaunchAgents", f"{LAUNCHD_LABEL}.plist")
+        service = f"gui/{os.getuid() if hasattr(os, 'getuid') else 0}/{LAUNCHD_LABEL}"
+        remedy = f"`launchctl bootstrap gui/$(id -u) {path}`"
+        return _check_unit(root, path, path, ("launchctl", "print", service), remedy, environ)
+    folder = _systemd_folder(environ, home)
+    timer, service = (os.path.join(folder, f"{TIMER_NAME}.{ending}") for ending in ("timer", "service"))
+    if os.path.exists(timer):
+        command = ("systemctl", "--user", "is-active", f"{TIMER_NAME}.timer")
         remedy = f"`systemctl --user enable --now {TIMER_NAME}.timer`"
-        return _inspect_unit(root, place, service, asked, remedy, environ)
-    program = _find_program("crontab", environ)
-    if program is None:
+        return _check_unit(root, timer, service, command, remedy, environ)
+    program = git_cli.find_program("crontab", environ)
+    if not program:
         return None
-    lines = (
-        git_cli.run_command((program, "-l"), home, environ, seconds=10)
-        .out.decode(errors="replace")
-        .splitlines()
-    )
-    if any("kb push" in line and root in line for line in lines if not line.lstrip().startswith("#")):
-        return InstalledTimer("your crontab", "active")
+    lines = git_cli.run_command((program, "-l"), home, environ, seconds=10).out.decode(errors="replace")
+    if any("kb push" in line and root in line for line in lines.splitlines() if line.lstrip()[:1] != "#"):
+        return KbCheck("timer", True, "your crontab, active")
     return None
 
 
-def _inspect_unit(
-    root: str, place: str, named_in: str, asked: Sequence[str], remedy: str, environ: Mapping[str, str]
-) -> InstalledTimer | None:
-    """Return the timer defined by a unit file, or None if the file does not exist."""
-    if not os.path.exists(place):
+def _check_unit(
+    root: str, path: str, named_in: str, command: Sequence[str], remedy: str, environ: Mapping[str, str]
+) -> KbCheck | None:
+    """Check the timer defined by a unit file. Return None if the file does not exist."""
+    if not os.path.exists(path):
         return None
     text = _read_or_none(named_in) or ""
     if config_text.systemd_quote(f"AI_KB_DIR={root}") not in text and f"AI_KB_DIR={root}<" not in text:
-        return InstalledTimer(
-            place, "another store", f"it does not push {root}", "`ai-kb install-timer` writes it anew"
-        )
-    program = _find_program(asked[0], environ)
-    if program is None:
-        return InstalledTimer(place, "unknown", f"{asked[0]} is not there")
-    done = git_cli.run_command((program, *asked[1:]), os.sep, environ, seconds=10)
-    if done.status == 0:
-        return InstalledTimer(place, "active")
-    told = done.out.decode(errors="replace").strip()
-    if told in ("inactive", "failed", "unknown", "deactivating") or asked[0] == "launchctl":
-        return InstalledTimer(place, "stopped", f"it is {told or 'not loaded'}", remedy)
-    problem = done.err.strip().partition("\n")[0] or f"{asked[0]} ended with {done.status}"
-    return InstalledTimer(place, "unknown", problem)
+        problem = f"{path}: it does not push {root}"
+        return KbCheck("timer", False, problem, "`ai-kb install-timer` writes it anew")
+    program = git_cli.find_program(command[0], environ)
+    problem = f"{command[0]} is not there"
+    if program:
+        done = git_cli.run_command((program, *command[1:]), os.sep, environ, seconds=10)
+        if done.status == 0:
+            return KbCheck("timer", True, f"{path}, active")
+        answer = done.out.decode(errors="replace").strip()
+        if answer in ("inactive", "failed", "unknown", "deactivating") or command[0] == "launchctl":
+            return KbCheck("timer", False, f"{path}: it is {answer or 'not loaded'}", remedy)
+        problem = done.err.strip().partition("\n")[0] or f"{command[0]} ended with {done.status}"
+    return KbCheck("timer", True, f"{path}; whether it runs cannot be known: {problem}")
 
 
 def _write_units(folder: str, texts: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -398,14 +370,6 @@ def _read_or_none(path: str) -> str | None:
             return file.read()
     except FileNotFoundError:
         return None
-
-
-def _find_program(name: str, environ: Mapping[str, str]) -> str | None:
-    for folder in git_cli.program_folders(environ):
-        path = os.path.join(folder, name)
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
-    return None
 
 
 ORG_ROAM_DATABASE = "org-roam.db"
@@ -441,10 +405,16 @@ SYNC_CODE = r"""
 """
 
 
-class OrgRoamSync(NamedTuple):
+class KbSyncRecord(NamedTuple):
+    """Result of updating the org-roam database."""
+
     state: Literal["fresh", "synced", "no emacs", "no org-roam", "failed"]
     database: str
     problem: str = ""
+
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.state == "failed" else 0
 
 
 def lisp_file() -> str:
@@ -454,50 +424,47 @@ def lisp_file() -> str:
     package = os.path.dirname(os.path.abspath(quaid.__file__))
     installed = os.path.join(package, "emacs", "ai-kb.el")
     source = os.path.join(os.path.dirname(os.path.dirname(package)), "emacs", "ai-kb.el")
-    found = next((path for path in (installed, source) if os.path.exists(path)), None)
-    if found is None:
-        raise FileTrouble(path=installed, problem="it is not there; install quaid anew")
-    return found
+    for path in (installed, source):
+        if os.path.exists(path):
+            return path
+    raise FileTrouble(path=installed, problem="it is not there; install quaid anew")
 
 
 def is_org_roam_fresh(root: str, database: str) -> bool:
     """Return True if the org-roam database matches the current nodes."""
-    return os.path.exists(database) and _read_stamp(database) == _nodes_digest(root)
+    return os.path.exists(database) and _read_or_none(database + STAMP_SUFFIX) == _nodes_digest(root)
 
 
 def sync_org_roam(
     root: str, ours: str, environ: Mapping[str, str], *, database: str = "", force: bool = False
-) -> OrgRoamSync:
+) -> KbSyncRecord:
     """Update the org-roam database by running Emacs in batch mode."""
     import shutil
 
     database = database or os.path.join(ours, ORG_ROAM_DATABASE)
     if not force and is_org_roam_fresh(root, database):
-        return OrgRoamSync("fresh", database)
+        return KbSyncRecord("fresh", database)
     program = shutil.which("emacs", path=environ.get("PATH", ""))
     if program is None:
-        return OrgRoamSync("no emacs", database, "Emacs is not installed; only its browsing needs this")
+        return KbSyncRecord("no emacs", database, "Emacs is not installed; only its browsing needs this")
     before = _nodes_digest(root)
-    known = {**environ, "AI_KB_ROOT": root, "AI_KB_DATABASE": database}
-    command = (
-        program,
-        "--batch",
-        "--no-site-file",
-        "--eval",
-        SYNC_CODE.replace("{force}", "t" if force else "nil"),
+    code = SYNC_CODE.replace("{force}", "t" if force else "nil")
+    done = git_cli.run_command(
+        (program, "--batch", "--no-site-file", "--eval", code),
+        root,
+        {**environ, "AI_KB_ROOT": root, "AI_KB_DATABASE": database},
+        seconds=EMACS_TIMEOUT,
     )
-    done = git_cli.run_command(command, root, known, seconds=EMACS_TIMEOUT)
     lines = [line for line in done.err.splitlines() if line.strip()]
     if done.status != 0 or not os.path.exists(database):
-        told = _emacs_error(lines) or f"Emacs ended with {done.status}"
-        if "load file" in told and "org-roam" in told:
-            return OrgRoamSync(
-                "no org-roam", database, "org-roam is not installed in Emacs; only browsing needs it"
-            )
-        return OrgRoamSync("failed", database, told)
+        problem = _emacs_error(lines) or f"Emacs ended with {done.status}"
+        if "load file" in problem and "org-roam" in problem:
+            missing = "org-roam is not installed in Emacs; only browsing needs it"
+            return KbSyncRecord("no org-roam", database, missing)
+        return KbSyncRecord("failed", database, problem)
     with open(database + STAMP_SUFFIX, "w", encoding="ascii") as file:
         file.write(before)
-    return OrgRoamSync("synced", database, next((line for line in lines if "(org-roam):" in line), ""))
+    return KbSyncRecord("synced", database, next((line for line in lines if "(org-roam):" in line), ""))
 
 
 def _emacs_error(lines: list[str]) -> str:
@@ -507,15 +474,7 @@ def _emacs_error(lines: list[str]) -> str:
     return (marked or plain[-1:] or lines[-1:] or [""])[0].strip()
 
 
-def _read_stamp(database: str) -> str:
-    try:
-        with open(database + STAMP_SUFFIX, encoding="ascii", errors="replace") as file:
-            return file.read(100)
-    except OSError:
-        return ""
-
-
 def _nodes_digest(root: str) -> str:
     """Return a digest of the paths and stats of all nodes. It changes when a node is added, removed or modified."""
-    looks = [(each.path, *each.looks) for each in layout.walk_store(root) if layout.is_node_file(each.path)]
+    looks = [(path, *looks) for path, looks in layout.walk_store(root) if layout.is_node_file(path)]
     return hashlib.blake2b(repr(looks).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()

@@ -39,7 +39,7 @@ from quaid.kb.git import Git, run_command
 from quaid.kb.lint import LintFinding
 from quaid.kb.repo_policy import TreeState
 from quaid.storage import files as durable_files
-from quaid.storage.files import FIRST_LOCK_PAUSE, LONGEST_LOCK_PAUSE, try_lock_file
+from quaid.storage.files import LONGEST_LOCK_PAUSE
 from quaid.storage.sqlite.errors import translate_os_errors
 
 LOCK_TIMEOUT = 30.0
@@ -73,9 +73,13 @@ def store_lock(git: Git, what: str = "ai-kb", patience: float = LOCK_TIMEOUT) ->
     path = os.path.join(git.ours, "lock")
     with translate_os_errors(path):
         durable_files.make_folders(git.ours)
-        handle = _wait_for_lock(path, patience, git.root)
+        handle, is_locked = state.lock_file(path, patience)
     before = _list_git_locks(git.folder)
     try:
+        if not is_locked:
+            name = _lock_holder(handle)[0]
+            holder = f"{name} for more than {patience:g} s" if name else "another process"
+            raise StoreLocked(path=git.root, holder=holder, hint="")
         git.keep = (handle,)
         _clear_git_locks(
             git, _lock_holder(handle)
@@ -96,33 +100,6 @@ def store_lock(git: Git, what: str = "ai-kb", patience: float = LOCK_TIMEOUT) ->
     finally:
         git.keep = ()
         os.close(handle)
-
-
-def _wait_for_lock(path: str, patience: float, root: str) -> int:
-    deadline, pause = time.monotonic() + patience, FIRST_LOCK_PAUSE
-    while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
-        try:
-            if try_lock_file(handle) and _is_same_file(handle, path):
-                return handle
-            if time.monotonic() >= deadline:
-                holder = _lock_holder(handle)[0]
-                told = f"{holder} for more than {patience:g} s" if holder else "another process"
-                raise StoreLocked(path=root, holder=told, hint="")
-        except BaseException:
-            os.close(handle)
-            raise
-        os.close(handle)
-        time.sleep(pause)
-        pause = min(2 * pause, LONGEST_LOCK_PAUSE)
-
-
-def _is_same_file(handle: int, path: str) -> bool:
-    """Return True if the locked file is still the one at the path."""
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(handle))
-    except FileNotFoundError:
-        return False
 
 
 def _lock_holder(handle: int) -> tuple[str, float]:
@@ -175,12 +152,10 @@ def _is_unopened(path: str) -> bool:
 
 
 def _list_git_locks(folder: str) -> list[str]:
-    found = [
-        os.path.join(folder, name) for name in GIT_LOCK_FILES if os.path.lexists(os.path.join(folder, name))
-    ]
+    paths = [os.path.join(folder, name) for name in GIT_LOCK_FILES]
     for place, _, names in os.walk(os.path.join(folder, "refs")):
-        found += [os.path.join(place, name) for name in names if name.endswith(".lock")]
-    return found
+        paths += [os.path.join(place, name) for name in names if name.endswith(".lock")]
+    return list(filter(os.path.lexists, paths))
 
 
 def _remove_stale_lock(path: str, root: str, left: tuple[str, float]) -> bool:
@@ -255,8 +230,6 @@ class ChangeResult(NamedTuple):
     paths: tuple[str, ...]
     offline: str
     """Why the remote was not reached; empty if it was, or if there is none."""
-    style: tuple[LintFinding, ...] = ()
-    """Findings in the changed files that did not stop the commit."""
     adopted: tuple[str, ...] = ()
     """Files edited by the user that are part of the commit."""
     nodes: int = 0
@@ -406,15 +379,12 @@ def _index_and_commit(
         write_store_file(catalog, path, data)
         changed.add(path)
     catalog = catalogs.refresh_files(catalog, index, lint.file_checker())
-    findings = lint.lint_store(catalog, git.ours)
-    _refuse_fatal(findings)
+    _refuse_fatal(lint.lint_store(catalog, git.ours))
     expected = _linted_bytes(catalog, changed)
     _refuse_fatal(list(_untracked_findings(expected)))
     commit = git.commit(sorted(changed), message, expected=expected) if changed else ""
     state.note_state(git.root, indexed_at=now)
-    return ChangeResult(
-        commit, tuple(sorted(changed)), offline, tuple(each for each in findings if each.path in changed)
-    )
+    return ChangeResult(commit, tuple(sorted(changed)), offline)
 
 
 def _refuse_fatal(findings: list[LintFinding]) -> None:
@@ -490,7 +460,7 @@ def _fetch_and_forward(git: Git, now: str, tree: TreeState, *, foreign: bool = F
         store_remote.refuse_foreign_remote(git)
     if tree.behind or tree.head is None:  # a store without commits takes over those of the remote
         git.fast_forward()
-    return "" if fetched.reached else fetched.problem
+    return "" if fetched.outcome == "reached" else fetched.problem
 
 
 # Files

@@ -18,7 +18,6 @@ from quaid.kb import (
     node as nodes,
     remote as store_remote,
     setup,
-    state,
     transaction,
 )
 from quaid.kb.edits import MAX_CAPTURE_BYTES
@@ -32,7 +31,6 @@ from quaid.storage import collections
 
 if TYPE_CHECKING:
     from quaid.kb.catalog import Catalog, NodeFilters
-    from quaid.kb.git import Git, PushResult
     from quaid.kb.health import CurationReport
     from quaid.kb.node import Node
     from quaid.kb.transaction import ChangeResult, StoreChange
@@ -53,9 +51,9 @@ def session_nudge(settings: Settings) -> str:
     if not os.path.isdir(os.path.join(path, ".git")):
         return ""
     has_contract = os.path.isfile(os.path.join(path, layout.CONTRACT_FILE))
-    if not has_contract and store_remote.inspect_store(Git(path, settings.environ)).is_foreign:
+    if not has_contract and store_remote.foreign_store(Git(path, settings.environ)):
         return ""
-    return state.session_nudge(path, settings.environ)
+    return health.session_nudge(path, settings.environ)
 
 
 NodeName = Annotated[
@@ -501,7 +499,8 @@ class KbCurateRecord(NamedTuple):
 
 
 class KbPushRecord(NamedTuple):
-    outcome: Literal["pushed", "nothing", "rejected", "unreachable"]
+    outcome: str
+    """One of pushed, nothing, rejected, unreachable."""
     problem: str
     ahead: int
 
@@ -517,18 +516,6 @@ class KbCaptureRecord(NamedTuple):
     """The complete source below raw/files/, or "" if only the stub was written."""
     cut: bool
     commit: str
-
-
-class KbSyncRecord(NamedTuple):
-    """Result of updating the org-roam database."""
-
-    state: Literal["fresh", "synced", "no emacs", "no org-roam", "failed"]
-    database: str
-    problem: str
-
-    @property
-    def exit_status(self) -> int:
-        return 1 if self.state == "failed" else 0
 
 
 class KbMapRecord(NamedTuple):
@@ -555,14 +542,12 @@ def kb_init(
     A folder or a remote that holds other files is refused before anything is written, unless --force is given."""
     root = brain.settings.path(path) if path else kb_root(brain)
     git = Git(root, brain.settings.environ)
-    return setup.init_store(
-        git,
-        remote=remote or "",
-        now=brain.now(),
-        local=brain.local(),
-        id=brain.random_uuid(),
-        force=force,
-    )
+    return _init_store(brain, git, remote or "", force)
+
+
+def _init_store(brain: Brain, git: Git, remote: str, force: bool) -> KbInitReport:
+    values = {"now": brain.now(), "local": brain.local(), "id": brain.random_uuid()}
+    return setup.init_store(git, brain.settings.environ, remote=remote, force=force, **values)
 
 
 @op("owner", command="kb clone", examples=("ai-kb clone git@example.org:ai-kb.git",))
@@ -580,10 +565,7 @@ def kb_clone(
     root = brain.settings.path(path) if path else kb_root(brain)
     environ = brain.settings.environ
     git = setup.clone_store(Git(root, environ), url, environ, force=force)
-    made = setup.init_store(
-        git, remote="", now=brain.now(), local=brain.local(), id=brain.random_uuid(), force=force
-    )
-    return made._replace(created=True)
+    return _init_store(brain, git, "", force)._replace(created=True)
 
 
 @op("owner", command="kb lint", examples=("ai-kb lint", "ai-kb lint --index"))
@@ -671,14 +653,14 @@ def kb_curate(
 
         stamped = len(report.batch)
         transaction.apply_change(open_store(brain), brain.now(), "curate", plan)
-    return KbCurateRecord(report, health.check_curation(list(catalog.nodes)).is_due, stamped, dry_run)
+    return KbCurateRecord(report, health.check_curation(list(catalog.nodes))[0], stamped, dry_run)
 
 
 @op("owner", command="kb push", examples=("ai-kb push",))
 def kb_push(brain: Brain) -> KbPushRecord:
     """Push what the remote does not have. Never forces; what fails is noted, and nothing is lost."""
     git = open_store(brain)
-    pushed: PushResult = store_remote.push_store(git, brain.now())
+    pushed = store_remote.push_store(git, brain.now())
     try:
         with transaction.store_lock(git, "push", patience=1):
             git.tidy()  # under the lock: it removes folders that another git may be writing to
@@ -772,13 +754,11 @@ def kb_sync(
     brain: Brain,
     force: Annotated[bool, Arg("Make it anew, also when it is that of the nodes.")] = False,
     database: Annotated[str | None, Arg("Where it is [in .git/ai-kb].", path=True)] = None,
-) -> KbSyncRecord:
+) -> setup.KbSyncRecord:
     """Bring org-roam's own index of the nodes up to date, if they have changed. Nothing else needs it."""
     git = open_store(brain)
     where = brain.settings.path(database) if database else ""
-    return KbSyncRecord(
-        *setup.sync_org_roam(git.root, git.ours, brain.settings.environ, database=where, force=force)
-    )
+    return setup.sync_org_roam(git.root, git.ours, brain.settings.environ, database=where, force=force)
 
 
 @op("owner", command="kb map", examples=("ai-kb map | dot -Tsvg > map.svg", "ai-kb map --project emacs"))

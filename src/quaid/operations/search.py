@@ -376,11 +376,8 @@ def _node_names(settings: Settings, start: str) -> list[str]:
     root = kb.kb_root_of(settings)
     if not os.path.isdir(root):
         return []
-    nodes = (
-        each.path.removesuffix(layout.NODE_ENDING)
-        for each in layout.walk_store(root)
-        if layout.is_node_file(each.path)
-    )
+    paths = (path for path, _ in layout.walk_store(root) if layout.is_node_file(path))
+    nodes = (path.removesuffix(layout.NODE_ENDING) for path in paths)
     return _with_prefix(nodes, start)
 
 

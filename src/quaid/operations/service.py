@@ -290,11 +290,7 @@ def _last_lines(path: str, lines: int) -> list[str]:
 
 
 def _find_program(name: str, brain: Brain) -> str:
-    for folder in git_cli.program_folders(brain.settings.environ):
-        path = os.path.join(folder, name)
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
-    return ""
+    return git_cli.find_program(name, brain.settings.environ)
 
 
 def _first_line(text: str) -> str:
