@@ -12,6 +12,7 @@ from quaid.errors import Cancelled, DamagedDatabase, FolderNotEmpty, InvalidArgu
 from quaid.folders import export as exporter, indexer, scanner
 from quaid.folders.importer import ImportReport
 from quaid.model import page as page_model, slug as slugs
+from quaid.model.sync_plan import ScannedFile
 from quaid.operations.collections import (
     collection_add,
     collection_remove,
@@ -106,9 +107,7 @@ def test_every_slug_comes_back_as_itself(brain: Brain, tmp_path: Path) -> None:
     put(brain, "one", {"slug": "two"}, "# One")
     export(brain, tmp_path / "out")
     with scanner.Folder(str(tmp_path / "out")) as folder:
-        found = [
-            each.path for each in folder.walk() if isinstance(each, scanner.FoundFile) and each.kind == "page"
-        ]
+        found = [each.path for each in folder.walk() if isinstance(each, ScannedFile) and each.kind == "page"]
         made = [indexer.parse_file(path, folder.read(path)).page for path in found]
     expected = {address: f"Text of {address}." for address in ODD_SLUGS} | {"one": "# One"}
     assert {each.slug: each.truth for each in made} == expected

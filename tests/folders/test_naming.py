@@ -3,12 +3,12 @@
 from hypothesis import given, strategies as st
 
 from quaid.folders import indexer
-from quaid.folders.indexer import SlugClaim, assign_slugs
+from quaid.folders.indexer import assign_slugs
 from quaid.model import slug as slugs
 
 
 def test_without_a_quarrel_everybody_gets_what_they_ask_for() -> None:
-    assert assign_slugs([SlugClaim("a.md", "a"), SlugClaim("B c.md", "b-c"), SlugClaim("d.md", "x/y")]) == {
+    assert assign_slugs([("a.md", "a"), ("B c.md", "b-c"), ("d.md", "x/y")]) == {
         "a.md": "a",
         "B c.md": "b-c",
         "d.md": "x/y",
@@ -16,15 +16,15 @@ def test_without_a_quarrel_everybody_gets_what_they_ask_for() -> None:
 
 
 def test_whoever_stands_at_the_path_of_the_slug_keeps_it() -> None:
-    given = assign_slugs([SlugClaim("My Name.md", "my-name"), SlugClaim("my-name.md", "my-name")])
+    given = assign_slugs([("My Name.md", "my-name"), ("my-name.md", "my-name")])
     assert given["my-name.md"] == "my-name"
     assert given["My Name.md"].startswith("my-name-")
-    given = assign_slugs([SlugClaim("a.md", "people/bob"), SlugClaim("people/bob.md", "people/bob")])
+    given = assign_slugs([("a.md", "people/bob"), ("people/bob.md", "people/bob")])
     assert given == {"a.md": "a", "people/bob.md": "people/bob"}
 
 
 def test_otherwise_the_first_path_keeps_it() -> None:
-    assert assign_slugs([SlugClaim("a.md", "same"), SlugClaim("b.md", "same"), SlugClaim("c.md", "b")]) == {
+    assert assign_slugs([("a.md", "same"), ("b.md", "same"), ("c.md", "b")]) == {
         "a.md": "same",
         "b.md": "b",
         "c.md": "c",
@@ -32,7 +32,7 @@ def test_otherwise_the_first_path_keeps_it() -> None:
 
 
 def test_a_taken_slug_is_nobodys() -> None:
-    given = assign_slugs([SlugClaim("a.md", "a")], taken=["a"])
+    given = assign_slugs([("a.md", "a")], taken=["a"])
     assert given["a.md"] == indexer.suffixed_slug("a", "a.md", {"a"})
 
 
@@ -50,9 +50,9 @@ def test_the_suffix_grows_until_it_is_free_and_the_slug_stays_within_its_length(
     st.lists(st.tuples(st.sampled_from(["a.md", "A.md", "b/a.md", "b/A.md", "c.md"]), st.sampled_from("abc")))
 )
 def test_every_path_gets_its_own_valid_slug(pairs: list[tuple[str, str]]) -> None:
-    claims = [SlugClaim(path, wanted) for path, wanted in dict(pairs).items()]
+    claims = [(path, wanted) for path, wanted in dict(pairs).items()]
     given_slugs = assign_slugs(claims)
-    assert set(given_slugs) == {claim.path for claim in claims}
+    assert set(given_slugs) == {path for path, _ in claims}
     assert len(set(given_slugs.values())) == len(claims)
     assert all(slugs.check(each) for each in given_slugs.values())
     assert assign_slugs(claims) == given_slugs

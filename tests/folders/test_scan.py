@@ -10,7 +10,8 @@ import pytest
 
 from quaid.errors import FileTrouble, NotFound
 from quaid.folders import scanner
-from quaid.folders.scanner import LARGEST_FILE, Folder, FoundFile, SkippedEntry
+from quaid.folders.scanner import LARGEST_FILE, Folder, SkippedEntry
+from quaid.model.sync_plan import ScannedFile, path_key
 
 Fill = Callable[[dict[str, str | bytes]], Path]
 
@@ -19,7 +20,7 @@ def walk(root: Path) -> tuple[dict[str, str], dict[str, str]]:
     """What was found, by kind, and what was left out, by reason."""
     with Folder(str(root)) as folder:
         entries = list(folder.walk())
-    found: dict[str, str] = {entry.path: entry.kind for entry in entries if isinstance(entry, FoundFile)}
+    found: dict[str, str] = {entry.path: entry.kind for entry in entries if isinstance(entry, ScannedFile)}
     return found, {entry.path: entry.reason for entry in entries if isinstance(entry, SkippedEntry)}
 
 
@@ -159,7 +160,7 @@ def test_a_name_that_is_not_utf_8_is_reported(vault: Fill) -> None:
 def test_two_spellings_of_an_accent_have_one_key(vault: Fill) -> None:
     composed, decomposed = "Käse.md", unicodedata.normalize("NFD", "Käse.md")
     assert composed != decomposed
-    assert scanner.path_key(composed) == scanner.path_key(decomposed)
+    assert path_key(composed) == path_key(decomposed)
 
 
 def test_folders_without_end_are_left_out(tmp_path: Path) -> None:

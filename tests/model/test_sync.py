@@ -3,17 +3,14 @@
 import pytest
 
 from quaid.model.sync_plan import (
-    ChangedFile,
     FileSignature,
-    FileToRead,
     LastSeenFile,
-    MovedFile,
     ReadFile,
     ScannedFile,
     classify_files,
-    may_hide,
-    may_remove,
+    hiding_obstacle,
     plan_sync,
+    removal_obstacle,
 )
 
 LONG_AGO, NOW = 1_000_000_000_000_000_000, 1_700_000_000_000_000_000
@@ -24,7 +21,7 @@ def stat(size: int = 1, when: int = LONG_AGO) -> FileSignature:
 
 
 def file(path: str, **other: int) -> ScannedFile:
-    return ScannedFile(path, path.casefold(), stat(**other))
+    return ScannedFile(path, "page", stat(**other))
 
 
 def known(
@@ -38,49 +35,52 @@ def read(path: str, content: str = "h", uuid: str | None = None, old: LastSeenFi
 
 
 def test_a_file_with_the_same_stat_is_not_read() -> None:
-    found = classify_files([file("a"), file("b", size=2), file("c")], [known("a"), known("b"), known("d")])
-    assert [each.path for each in found.unchanged] == ["a"]
-    assert [(each.file.path, each.old and each.old.path) for each in found.to_read] == [
-        ("b", "b"),
-        ("c", None),
-    ]
-    assert [each.path for each in found.missing] == ["d"]
+    unchanged, to_read, missing = classify_files(
+        [file("a"), file("b", size=2), file("c")], [known("a"), known("b"), known("d")]
+    )
+    assert unchanged == 1
+    assert [(seen.path, old and old.path) for seen, old in to_read] == [("b", "b"), ("c", None)]
+    assert [old.path for old in missing] == ["d"]
 
 
 def test_a_file_that_changed_just_before_it_was_seen_is_read_again() -> None:
-    found = classify_files([file("a", when=NOW)], [known("a", seen=NOW + 1, when=NOW)])
-    assert [each.file.path for each in found.to_read] == ["a"]
+    _, to_read, _ = classify_files([file("a", when=NOW)], [known("a", seen=NOW + 1, when=NOW)])
+    assert [seen.path for seen, _ in to_read] == ["a"]
+
+
+def test_an_unchanged_file_that_failed_is_read_again_on_request() -> None:
+    failed = known("a", "")
+    assert classify_files([file("a")], [failed]) == (1, [], [])
+    assert classify_files([file("a")], [failed], retry=True) == (0, [(file("a"), failed)], [])
 
 
 def test_a_change_of_case_only_is_read_and_is_not_missing() -> None:
-    found = classify_files([file("Note")], [known("note")])
-    assert (found.to_read, found.missing) == ([FileToRead(file("Note"), known("note"))], [])
+    assert classify_files([file("Note")], [known("note")]) == (0, [(file("Note"), known("note"))], [])
     again = read("Note", old=known("note"))
-    assert plan_sync([again], [known("note")], []).changed == [ChangedFile(known("note"), again)]
+    assert plan_sync([again], [known("note")], []).changed == [again]
 
 
 def test_two_files_whose_names_differ_only_in_case_are_two() -> None:
     found = classify_files([file("Note"), file("note")], [known("note")])
-    assert [each.path for each in found.unchanged] == ["note"]
-    assert found.to_read == [FileToRead(file("Note"), None)]
+    assert found == (1, [(file("Note"), None)], [])
 
 
 def test_same_bytes_are_only_touched_and_others_changed() -> None:
     a, b = read("a", old=known("a")), read("b", "new", old=known("b"))
     done = plan_sync([a, b], [known("a"), known("b")], [])
-    assert (done.touched, done.changed) == ([ChangedFile(known("a"), a)], [ChangedFile(known("b"), b)])
+    assert (done.touched, done.changed) == ([a], [b])
 
 
 def test_a_file_without_a_page_is_tried_again() -> None:
     broken = known("a")._replace(has_problem=True, page_id=None)
     again = read("a", old=broken)
-    assert plan_sync([again], [broken], []).changed == [ChangedFile(broken, again)]
+    assert plan_sync([again], [broken], []).changed == [again]
 
 
 def test_an_id_carries_a_page_to_its_new_path_and_new_words() -> None:
     old = known("a", "h", "u1")
     done = plan_sync([read("b", "other", "u1")], [old], [old])
-    assert done.moved == [MovedFile(old, read("b", "other", "u1"))]
+    assert done.moved == [(old, read("b", "other", "u1"))]
     assert (done.new, done.gone) == ([], [])
 
 
@@ -97,7 +97,7 @@ def test_two_files_with_the_id_of_a_missing_one_follow_neither() -> None:
 
 def test_unique_content_carries_a_page() -> None:
     old = known("a")
-    assert plan_sync([read("b")], [old], [old]).moved == [MovedFile(old, read("b"))]
+    assert plan_sync([read("b")], [old], [old]).moved == [(old, read("b"))]
 
 
 @pytest.mark.parametrize(
@@ -119,14 +119,14 @@ def test_two_files_that_changed_places_keep_their_pages_by_id() -> None:
     a, b = known("a", "ha", "u1"), known("b", "hb", "u2")
     at_b, at_a = read("b", "ha", "u1", old=b), read("a", "hb", "u2", old=a)
     done = plan_sync([at_a, at_b], [a, b], [])
-    assert done == ([], [], [MovedFile(b, at_a), MovedFile(a, at_b)], [], [])
+    assert done == ([], [], [(b, at_a), (a, at_b)], [], [])
 
 
 def test_a_page_that_moves_over_another_removes_it() -> None:
     a, b = known("a", "ha", "u1"), known("b", "hb", "u2")
     at_b = read("b", "ha", "u1", old=b)
     done = plan_sync([at_b], [a, b], [a])
-    assert done.moved == [MovedFile(a, at_b)]
+    assert done.moved == [(a, at_b)]
     assert done.gone == [b]
 
 
@@ -149,9 +149,8 @@ def test_a_page_that_moves_over_another_removes_it() -> None:
 def test_only_positive_absence_removes(
     gone: int, of: int, files: int, complete: bool, confirmed: bool, allowed: bool
 ) -> None:
-    verdict = may_remove(gone, of, files, complete=complete, confirmed=confirmed)
-    assert verdict.allowed is allowed
-    assert bool(verdict.reason) is not allowed
+    obstacle = removal_obstacle(gone, of, files, complete=complete, confirmed=confirmed)
+    assert (obstacle == "") is allowed
 
 
 @pytest.mark.parametrize(
@@ -169,9 +168,7 @@ def test_only_positive_absence_removes(
 def test_rules_that_would_hide_much_wait_for_a_person(
     hidden: int, known: int, confirmed: bool, allowed: bool
 ) -> None:
-    verdict = may_hide(hidden, known, confirmed=confirmed)
-    assert verdict.allowed is allowed
-    assert bool(verdict.reason) is not allowed
+    assert (hiding_obstacle(hidden, known, confirmed=confirmed) == "") is allowed
 
 
 def test_a_page_in_quarantine_does_not_hide_a_missing_file_that_has_its_old_path() -> None:

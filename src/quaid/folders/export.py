@@ -26,7 +26,6 @@ from quaid.folders.scanner import (
     LARGEST_FILE,
     PAGE_ENDINGS,
     Folder,
-    FoundFile,
     Progress,
     SkippedEntry,
 )
@@ -37,6 +36,7 @@ from quaid.model.links import LONGEST_CONTEXT, normalize_relationship
 from quaid.model.markdown_text import shorten
 from quaid.model.names import fold_name
 from quaid.model.page import Page
+from quaid.model.sync_plan import ScannedFile
 from quaid.storage import checks, collections, facts as assertions, history, links, page_edits, pages
 from quaid.storage.collections import DEFAULT_COLLECTION, Collection
 from quaid.storage.facts import FactChange, FactRow
@@ -275,29 +275,21 @@ def _address_field(record: dict[str, Any], name: str, where: str) -> str:
     return value
 
 
-class ImportedPageRef(NamedTuple):
-    """The local page that an address in the file resolves to."""
-
-    id: int
-    collection: str
-    slug: str
-
-
 class LinksAndFactsImport:
     """Restore the links and facts of a file within a transaction; existing and invalid records are skipped."""
 
     def __init__(
-        self, db: Database, tx: Transaction, find: Callable[[str], ImportedPageRef | None], now: str
+        self, db: Database, tx: Transaction, find: Callable[[str], PageRow | None], now: str
     ) -> None:
         self.db = db
         self.tx = tx
         self.find = find
         self.now = now
-        self.pages: dict[str, ImportedPageRef | None] = {}
+        self.pages: dict[str, PageRow | None] = {}
         self.links = self.facts = 0
         self.ours: set[int] = set()
         """Ids of links restored by this import."""
-        self.changed: dict[int, ImportedPageRef] = {}
+        self.changed: dict[int, PageRow] = {}
         """Pages that got new links or facts, by id."""
         self.problems: list[str] = []
         self.missing: dict[str, int] = {}
@@ -328,7 +320,7 @@ class LinksAndFactsImport:
         if failure := write_alone(self.tx, write):
             self.problems.append(_problem_text(failure, where))
 
-    def _page(self, address: str) -> ImportedPageRef | None:
+    def _page(self, address: str) -> PageRow | None:
         if address not in self.pages:
             self.pages[address] = self.find(address)
         found = self.pages[address]
@@ -420,13 +412,11 @@ def of_folder(db: Database, collection: Collection, now: str) -> Returned:
         return Returned(0, 0, (f"not taken in: {error}".rstrip("."),))
 
     def work(tx: Transaction) -> Returned:
-        def find(address: str) -> ImportedPageRef | None:
+        def find(address: str) -> PageRow | None:
             path = contents.files.get(address) or address.replace("::", "/", 1) + ".md"
             page_id = collections.page_of_file(tx, collection.id, path)
             name = None if page_id is None else pages.slug_of(tx, page_id)
-            return (
-                None if page_id is None or name is None else ImportedPageRef(page_id, collection.name, name)
-            )
+            return None if name is None else pages.find(db, name, collection.name)
 
         returning = LinksAndFactsImport(db, tx, find, now)
         returning.run(contents, None)
@@ -437,7 +427,7 @@ def of_folder(db: Database, collection: Collection, now: str) -> Returned:
     return db.write(work)
 
 
-def _is_selected(page: ImportedPageRef, only: set[str] | None) -> bool:
+def _is_selected(page: PageRow, only: set[str] | None) -> bool:
     return only is None or (page.collection == "default" and page.slug in only)
 
 
@@ -850,7 +840,7 @@ def _sidecar_differences(before: FolderContents, after: FolderContents) -> list[
 
 
 def _read_folder(root: str, progress: Progress) -> FolderContents:
-    claims: list[tuple[indexer.SlugClaim, ComparedPage]] = []
+    claims: list[tuple[tuple[str, str], ComparedPage]] = []
     contents = FolderContents({}, {}, {}, set(), [])
     raw: list[tuple[str, bytes]] = []
     with Folder(root, PAGE_ENDINGS) as folder:
@@ -867,14 +857,14 @@ def _read_folder(root: str, progress: Progress) -> FolderContents:
                 if data is not None:
                     claims.append(_oversized_page(folder, each))
             elif each.kind == "special":
-                contents.special.update((claim.slug, one) for claim, one in _pages_of_file(each.path, data))
+                contents.special.update((claim[1], one) for claim, one in _pages_of_file(each.path, data))
             else:
                 claims += _pages_of_file(each.path, data)
     slugs = indexer.assign_slugs([claim for claim, _ in claims])
-    asked = Counter(claim.slug for claim, _ in claims)
-    contents.contested.update(slugs[claim.path] for claim, _ in claims if asked[claim.slug] > 1)
-    contents.pages.update({slugs[claim.path]: one for claim, one in claims})
-    by_stem = {indexer.page_stem(claim.path): slugs[claim.path] for claim, _ in claims}
+    asked = Counter(name for (_, name), _ in claims)
+    contents.contested.update(slugs[path] for (path, name), _ in claims if asked[name] > 1)
+    contents.pages.update({slugs[path]: one for (path, _), one in claims})
+    by_stem = {indexer.page_stem(path): slugs[path] for (path, _), _ in claims}
     for path, data in raw:
         page_path = indexer.sidecar_page_stem(path)
         address = by_stem.get(page_path) or slug.from_path(page_path + ".md")
@@ -890,7 +880,7 @@ def _note_skipped(entry: SkippedEntry, contents: FolderContents) -> None:
         contents.troubles.append((entry.path, f"is left out by every import: {entry.reason}"))
 
 
-def _read_or_note(folder: Folder, found: FoundFile, troubles: list[tuple[str, str]]) -> bytes | None:
+def _read_or_note(folder: Folder, found: ScannedFile, troubles: list[tuple[str, str]]) -> bytes | None:
     try:
         return folder.read(found.path)
     except OSError as error:
@@ -898,23 +888,23 @@ def _read_or_note(folder: Folder, found: FoundFile, troubles: list[tuple[str, st
         return None
 
 
-def _oversized_page(folder: Folder, found: FoundFile) -> tuple[indexer.SlugClaim, ComparedPage]:
+def _oversized_page(folder: Folder, found: ScannedFile) -> tuple[tuple[str, str], ComparedPage]:
     parent, _, name = found.path.rpartition("/")
     whole = hashlib.sha256()
     with os.fdopen(os.open(name, FILE_FLAGS, dir_fd=folder.enter(parent)), "rb") as file:
         while block := file.read(1 << 20):
             whole.update(block)
-    why = f"too large: {found.size:,} bytes, and {LARGEST_FILE:,} are allowed"
-    claim = indexer.SlugClaim(found.path, slug.from_path(found.path))
+    why = f"too large: {found.stat.size:,} bytes, and {LARGEST_FILE:,} are allowed"
+    claim = (found.path, slug.from_path(found.path))
     return claim, ComparedPage(found.path, {}, whole.hexdigest(), "", 0, why)
 
 
-def _pages_of_file(path: str, data: bytes) -> list[tuple[indexer.SlugClaim, ComparedPage]]:
+def _pages_of_file(path: str, data: bytes) -> list[tuple[tuple[str, str], ComparedPage]]:
     """Return the page of a file and the pages of its headings."""
     read = indexer.parse_file(path, data)
-    found = [(indexer.SlugClaim(path, read.page.slug), _compared_page(path, read.page))]
+    found = [((path, read.page.slug), _compared_page(path, read.page))]
     for number, node in enumerate(read.nodes):
-        found.append((indexer.SlugClaim(f"{path}/{number}", node.slug), _compared_page(path, node)))
+        found.append(((f"{path}/{number}", node.slug), _compared_page(path, node)))
     return found
 
 

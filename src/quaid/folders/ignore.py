@@ -4,7 +4,6 @@ A .quaidignore file may come from an untrusted folder, so an invalid file leaves
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from quaid.folders.scanner import IgnoreCheck
 
@@ -22,13 +21,6 @@ MAX_PATTERN_LENGTH = 4_096  # characters; longer than any path
 
 IgnoreEdit = Callable[[str], str]
 """A function that takes the text of an ignore file and returns the new text."""
-
-
-class IgnoreRules(NamedTuple):
-    """The patterns in force, and the error in the current ignore file if it is invalid."""
-
-    patterns: str
-    problem: str | None
 
 
 def patterns_problem(patterns: str) -> str | None:
@@ -115,10 +107,10 @@ def _is_templates_folder(path: str) -> bool:
     )
 
 
-def parse_rules(data: bytes | None, last_good: str) -> IgnoreRules:
-    """Parse the content of an ignore file. If it is invalid, return the last valid patterns and the problem."""
+def parse_rules(data: bytes | None, last_good: str) -> tuple[str, str | None]:
+    """Parse an ignore file. Return the patterns and None; if it is invalid, the last valid ones and the problem."""
     if data is None:
-        return IgnoreRules("", None)
+        return "", None
     text = data[: MAX_IGNORE_CHARACTERS + 1].decode("utf-8", "replace").removeprefix("\ufeff")
     problem = patterns_problem(text)
-    return IgnoreRules(last_good, problem) if problem else IgnoreRules(text, None)
+    return (last_good, problem) if problem else (text, None)

@@ -1,30 +1,34 @@
-"""Import a folder: read all files first, then write all pages in one transaction, or none.
+"""Import a folder: a run over its files whose pages go to the default collection, in one transaction or not at all.
 
-Nothing in the folder changes, and a page that was edited in the database since its last import is kept.
+Nothing in the folder changes, nothing is removed, and a page that was edited in the database since its last import is
+kept.
 """
 
 import errno
 import os
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from shlex import quote
 from typing import Literal, NamedTuple, get_args
 
-from quaid.errors import QuaidError, VersionConflict
-from quaid.folders import export as exporter, indexer, scanner, sync
-from quaid.folders.indexer import Spool, SpooledFile
-from quaid.folders.scanner import LARGEST_FILE, FileNote, Folder, FoundFile, Progress, path_key
-from quaid.folders.sync import WriteCounts
+from quaid.errors import VersionConflict
+from quaid.folders import export as exporter, indexer, scanner
+from quaid.folders.indexer import SpooledFile
+from quaid.folders.scanner import FileNote, Folder, Progress
+from quaid.folders.sync import FolderRun
 from quaid.formats import markdown
 from quaid.model import slug as slugs
 from quaid.model.page import Page
-from quaid.storage import collections, history, links, page_edits, pages
+from quaid.model.sync_plan import ScannedFile, path_key
+from quaid.storage import collections, history, page_edits, pages
 from quaid.storage.history import ImportedFile
-from quaid.storage.page_edits import NewPage
 from quaid.storage.pages import PageRow
 from quaid.storage.sqlite.connection import Database, Transaction
-from quaid.storage.sqlite.errors import write_alone
+
+IMPORT_COLLECTION, IMPORT_COLLECTION_ID = "default", 1
+"""The collection that imported pages are added to."""
+
+SPECIAL_FILE_SETTINGS = {"index.md": "original_index", "schema.md": "original_schema"}
 
 ImportOutcome = Literal[
     "new",  # a page was created
@@ -59,7 +63,7 @@ class ImportReport(NamedTuple):
     folder: str
     import_id: str | None  # None if nothing changed and nothing was written
     files_seen: int
-    outcomes: dict[ImportOutcome, int]
+    outcomes: dict[str, int]
     left_out: dict[str, int]  # by reason
     types: dict[str, int]  # of the pages that were created or changed
     tags: int
@@ -73,446 +77,8 @@ class ImportReport(NamedTuple):
     links_extracted: int = 0  # links in the texts of the pages that were created or changed
 
 
-class ImportTally:
-    """Collects the figures and notes of an import report."""
-
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-        self.files_seen = 0
-        self.outcomes: Counter[ImportOutcome] = Counter()
-        self.left_out: Counter[str] = Counter()
-        self.written = WriteCounts()
-        self.raw_data = self.links = self.facts = self.links_extracted = 0
-        self.notes: list[FileNote] = []
-        self.conflicts: list[ImportConflict] = []
-        self.gone: list[str] = []
-
-    def leave_out(self, path: str, reason: str) -> None:
-        self.outcomes["left_out"] += 1
-        self.left_out[reason] += 1
-        if reason in NOTED_REASONS:
-            self.note(path, f"left out: {reason}")
-
-    def fail(self, path: str, problem: str) -> None:
-        self.outcomes["failed"] += 1
-        self.note(path, problem)
-
-    def note(self, path: str, *texts: str) -> None:
-        self.notes += [FileNote(scanner.printable(path), text) for text in texts]
-
-    def wrote(self, outcome: ImportOutcome, page_id: int, page: "Page") -> None:
-        self.outcomes[outcome] += 1
-        self.written.add(page_id, page)
-
-    def conflict(self, path: str, slug: str) -> None:
-        self.outcomes["conflict"] += 1
-        remedy = f"quaid put {slug} {quote(os.path.join(self.folder, path))}"
-        self.conflicts.append(ImportConflict(scanner.printable(path), slug, remedy))
-
-    def report(self, import_id: str | None) -> ImportReport:
-        return ImportReport(
-            folder=self.folder,
-            import_id=import_id,
-            files_seen=self.files_seen,
-            outcomes={outcome: self.outcomes[outcome] for outcome in get_args(ImportOutcome)},
-            left_out=dict(sorted(self.left_out.items())),
-            types=dict(self.written.types.most_common()),
-            tags=self.written.tags,
-            timeline_entries=self.written.timeline_entries,
-            raw_data=self.raw_data,
-            notes=tuple(sorted(self.notes)),
-            conflicts=tuple(sorted(self.conflicts)),
-            gone=tuple(sorted(map(scanner.printable, self.gone))),
-            links=self.links,
-            facts=self.facts,
-            links_extracted=self.links_extracted,
-        )
-
-
 class ConcurrentImport(Exception):
     """Another process imported something while we were reading, so the plan is outdated."""
-
-
-class ImportHistory:
-    """The files that earlier imports brought from a folder.
-
-    A folder is recognized by the path of its last import. Any other folder may be a known one that was moved: it is
-    considered the same if most of the page files with a known path have the known content.
-    """
-
-    def __init__(self, db: Database, root: str) -> None:
-        with db.reading():
-            self.newest = history.newest_import(db)
-            last = history.newest_import(db, root)
-            self.same_folder = last is not None
-            self.files = history.files_of_import(db, last) if last else history.imported_files(db)
-        self._other_spellings = {path_key(path): path for path in self.files if not path.isascii()}
-        self._pages: dict[int, str] | None = None
-        self.seen: set[str] = set()
-
-    def find(self, path: str) -> ImportedFile | None:
-        known = self.files.get(path)
-        if known is None and not path.isascii():
-            path = self._other_spellings.get(path_key(path), path)
-            known = self.files.get(path)
-        if known is not None:
-            self.seen.add(path)
-        return known
-
-    def judge(self, same: int, different: int) -> None:
-        """Decide whether a folder not imported from this path is a known folder that was moved."""
-        self.same_folder = self.same_folder or same > different
-
-    def of_page(self, page_id: int) -> tuple[str, ImportedFile] | None:
-        """Return the path and file of this folder that a page was imported from, or None."""
-        if not self.same_folder:
-            return None
-        if self._pages is None:
-            self._pages = {
-                each.page_id: path for path, each in self.files.items() if each.page_id is not None
-            }
-        path = self._pages.get(page_id)
-        return None if path is None else (path, self.files[path])
-
-
-class LinksAndFactsFile(NamedTuple):
-    """The links-and-facts file of an export, if it has to be imported."""
-
-    data: bytes
-    content_hash: str
-    known: bool
-    """It was imported before, so only records of new pages are restored."""
-
-
-class ImportPlan(NamedTuple):
-    """The result of reading a folder. It holds paths only; the contents are in the spool."""
-
-    past: ImportHistory
-    claims: list[indexer.SlugClaim]  # the spooled pages, sorted by path
-    carried: dict[str, ImportedFile]  # files with unchanged content
-    paths: set[str]  # paths of all files to be imported
-    beside: "LinksAndFactsFile | None" = None
-
-    def known(self, path: str) -> ImportedFile | None:
-        """Return the page file as last imported from this folder, or None."""
-        known = self.past.find(path) if self.past.same_folder else None
-        return known if known and known.page_id is not None else None
-
-
-def matches_bytes(stored: PageRow, path: str, data: bytes) -> bool:
-    """Return True if a stored page has the content of a file; False if the file cannot be parsed."""
-    try:
-        return has_same_content(stored, indexer.parse_file(path, data).page)
-    except Exception:  # the importer reports the error when it reads the file
-        return False
-
-
-def has_same_content(stored: PageRow, made: Page) -> bool:
-    """Return True if a stored page has the content of a parsed page."""
-    said = (stored.truth, stored.timeline, stored.frontmatter)
-    return said == (made.truth, made.timeline, made.frontmatter)
-
-
-IMPORT_COLLECTION, IMPORT_COLLECTION_ID = "default", 1
-"""The collection that imported pages are added to."""
-
-SPECIAL_FILE_SETTINGS = {"index.md": "original_index", "schema.md": "original_schema"}
-
-
-class ImportWriter:
-    def __init__(
-        self,
-        db: Database,
-        plan: ImportPlan,
-        spool: Spool,
-        tally: ImportTally,
-        import_id: str,
-        now: str,
-        new_uuid: Callable[[], str],
-        progress: Progress,
-        *,
-        force: bool = False,
-    ) -> None:
-        self.force = force
-        self.db = db
-        self.plan = plan
-        self.spool = spool
-        self.tally = tally
-        self.import_id = import_id
-        self.now = now
-        self.new_uuid = new_uuid
-        self.progress = progress
-        self.slugs: dict[str, str] = {}  # slug of each page file, by path without ending
-        self.page_files = 0
-        self.waiting: list[tuple[SpooledFile, Page]] = []  # pages to be written together
-        self.bytes_waiting = 0
-        self.written: set[str] = set()  # slugs whose version was already incremented
-        self.new: set[str] = set()  # slugs of pages that did not exist
-
-    def run(self, tx: Transaction) -> None:
-        if history.newest_import(self.db) != self.plan.past.newest:
-            raise ConcurrentImport
-        self.tx = tx
-        history.begin_import(tx, self.import_id, self.tally.folder, self.now)
-        for path, known in self.plan.carried.items():
-            history.add_file_to_import(tx, self.import_id, path, known.raw_id)
-            if known.slug:
-                self._has_page(path, known.slug)
-        assigned = self._assign()
-        for done, item in enumerate(self.spool.each()):
-            self.progress(done, self.spool.count, "Writing")
-            self.tally.note(item.path, *item.notes)
-            if item.problem:
-                self.tally.fail(item.path, item.problem)
-                continue
-            if item.page:
-                self._page(item, item.page, assigned)
-                continue
-            self._write_waiting()
-            if "/" in item.path:
-                self._sidecar(item)
-            else:
-                self._special(item)
-        self._write_waiting()
-        if self.plan.beside:
-            self._links_and_facts(self.plan.beside)
-        self.tally.links_extracted = links.count(self.db, self.tally.written.page_ids)
-        history.finish_import(tx, self.import_id, self.page_files)
-        self.progress(self.spool.count, self.spool.count, "Writing")
-
-    def _assign(self) -> dict[str, str]:
-        """Assign a slug to each page that was not imported from this folder before."""
-        known = {claim.path: self.plan.known(claim.path) for claim in self.plan.claims}
-        ours = [*known.values(), *self.plan.carried.values()]
-        self.taken = {each.slug for each in ours if each and each.slug}
-        fresh = [claim for claim in self.plan.claims if known[claim.path] is None]
-        assigned = indexer.assign_slugs(fresh, self.taken)
-        self.taken.update(assigned.values())
-        for claim in fresh:
-            if assigned[claim.path] != claim.slug:
-                text = f"another file has the slug {claim.slug}; this one is {assigned[claim.path]}"
-                self.tally.note(claim.path, text)
-        return assigned
-
-    def _page(self, item: SpooledFile, made: Page, assigned: dict[str, str]) -> None:
-        known = self.plan.known(item.path)
-        if known and known.slug:
-            self._write_waiting()
-            self._alone(item, lambda: self._again(item, indexer.with_slug(made, known.slug or ""), known))
-            return
-        self.waiting.append((item, indexer.with_slug(made, assigned[item.path])))
-        self.bytes_waiting += len(item.data)
-        if len(self.waiting) == page_edits.BULK_ROWS or self.bytes_waiting > page_edits.BULK_BYTES:
-            self._write_waiting()
-
-    def _write_waiting(self) -> None:
-        """Write the waiting pages in order: those with free slugs together, the others one by one."""
-        if not self.waiting:
-            return
-        waiting, self.waiting, self.bytes_waiting = self.waiting, [], 0
-        taken = page_edits.taken_slugs(self.tx, IMPORT_COLLECTION_ID, [made.slug for _, made in waiting])
-        free: list[tuple[SpooledFile, Page]] = []
-        for item, made in waiting:
-            if made.slug in taken:
-                self._write_new(free)
-                free = []
-                self._alone(item, partial(self._first_time, item, made))
-            else:
-                free.append((item, made))
-        self._write_new(free)
-
-    def _alone(self, item: SpooledFile, write: Callable[[], None]) -> None:
-        """Write one page in a savepoint, so that an error affects only this file."""
-        if failure := write_alone(self.tx, write):
-            self.tally.fail(item.path, indexer.failure_note(failure))
-
-    def _write_new(self, free: list[tuple[SpooledFile, Page]]) -> None:
-        """Write these pages together; if that fails, one by one."""
-        if write_alone(self.tx, partial(self._add, free)):
-            for item, made in free:
-                self._alone(item, partial(self._add, [(item, made)]))
-
-    def _add(self, free: list[tuple[SpooledFile, Page]]) -> None:
-        new = [NewPage(made, self.new_uuid(), item.derived_of(made)) for item, made in free]
-        ids = page_edits.add_pages(
-            self.tx, new, now=self.now, collection_id=IMPORT_COLLECTION_ID, collection=IMPORT_COLLECTION
-        )
-        files = [
-            (item.path, item.data, item.content_hash, id_) for (item, _), id_ in zip(free, ids, strict=True)
-        ]
-        history.keep_imported_files(self.tx, self.import_id, files, self.now)
-        for (item, made), page_id in zip(free, ids, strict=True):
-            self._has_page(item.path, made.slug)
-            self.written.add(made.slug)
-            self.new.add(made.slug)
-            self.tally.wrote("new", page_id, made)
-
-    def _first_time(self, item: SpooledFile, made: Page) -> None:
-        try:
-            saved = page_edits.save(
-                self.tx, made, uuid=self.new_uuid(), now=self.now, expected_version=0, cut=False
-            )
-        except VersionConflict:
-            stored = pages.require(self.db, made.slug)
-            self._meets(item, indexer.with_slug(made, stored.slug), stored)  # the slug may be a redirect
-            return
-        self._keep(item, made.slug, saved.id, saved.version)
-        self.written.add(made.slug)
-        self.new.add(made.slug)
-        self.tally.wrote("new", saved.id, made)
-
-    def _meets(self, item: SpooledFile, made: Page, stored: PageRow) -> None:
-        """Handle a new file whose slug already has a page."""
-        if has_same_content(stored, made):
-            self._keep(item, stored.slug, stored.id, stored.version)
-            self.tally.outcomes["unchanged"] += 1
-            return
-        known = self._brought_before(stored, item.path)
-        if known:
-            self._again(item, made, known)
-        elif origin := history.origin_of_page(self.db, stored.id):
-            address = indexer.suffixed_slug(made.slug, item.path, self.taken)
-            self.taken.add(address)
-            text = f"a page of {origin[0]} has the slug {made.slug}; this one is {address}"
-            self.tally.note(item.path, text)
-            self._first_time(item, indexer.with_slug(made, address))
-        elif self.force:
-            self._overwrite(item, made, stored)
-        else:
-            self._conflict(item, stored)
-
-    def _brought_before(self, stored: PageRow, path: str) -> ImportedFile | None:
-        """Return the file of this folder that a page came from, if it is the same file or no longer exists."""
-        before = self.plan.past.of_page(stored.id)
-        if before is None and (origin := history.origin_of_page(self.db, stored.id)):
-            folder, old_path, known = origin
-            before = (old_path, known) if folder == self.tally.folder else None
-        if before and (before[0] == path or before[0] not in self.plan.paths):
-            return before[1]
-        return None
-
-    def _again(self, item: SpooledFile, made: Page, known: ImportedFile) -> None:
-        stored = pages.find(self.db, made.slug)
-        if stored and has_same_content(stored, made) and not self._is_derived_anew(stored, made):
-            self._keep(item, made.slug, stored.id, stored.version)
-            self.tally.outcomes["unchanged"] += 1
-            return
-        if stored and not self.force and self._edited_here(stored, item.path, known):
-            self._conflict(item, stored)
-            return
-        self._overwrite(item, made, stored)
-
-    def _overwrite(self, item: SpooledFile, made: Page, stored: PageRow | None) -> None:
-        if self.force and stored and not has_same_content(stored, made):
-            text = markdown.render(stored.frontmatter, stored.truth, stored.timeline).encode()
-            path, batch = f"{stored.slug}.md", f"edit-{self.new_uuid()}"
-            history.keep_version(
-                *(self.tx, IMPORT_COLLECTION_ID, stored.id, stored.version, path, text, self.now, batch),
-                present=False,
-            )
-        expected = stored.version if stored else None
-        saved = page_edits.save(
-            self.tx, made, uuid=self.new_uuid(), now=self.now, expected_version=expected, cut=False
-        )
-        self._keep(item, made.slug, saved.id, saved.version)
-        self.written.add(made.slug)
-        self.tally.wrote("changed", saved.id, made)
-
-    def _is_derived_anew(self, stored: PageRow, made: Page) -> bool:
-        """Return True if a forced import would change the title, summary, type or place of an equal text."""
-        old = (stored.type, stored.title, stored.summary, stored.wing, stored.room)
-        return self.force and old != (made.type, made.title, made.summary, made.wing, made.room)
-
-    def _edited_here(self, stored: PageRow, path: str, known: ImportedFile) -> bool:
-        if stored.version == known.page_version_at_import:
-            return False
-        # Raw data also increments the version, so the text is compared with that of the file.
-        return not matches_bytes(stored, path, history.imported_bytes(self.db, known.raw_id))
-
-    def _conflict(self, item: SpooledFile, stored: PageRow) -> None:
-        self._keep(item, stored.slug, stored.id, None)  # no version: the page never had this content
-        self.tally.conflict(item.path, stored.slug)
-
-    def _keep(self, item: SpooledFile, address: str, page_id: int, version: int | None) -> None:
-        history.keep_imported_file(
-            self.tx, self.import_id, item.path, item.data, item.content_hash, page_id, version, self.now
-        )
-        self._has_page(item.path, address)
-
-    def _has_page(self, path: str, address: str) -> None:
-        self.page_files += 1
-        self.slugs[indexer.page_stem(path)] = address
-
-    def _keep_bytes(self, item: SpooledFile) -> None:
-        history.keep_imported_file(
-            self.tx, self.import_id, item.path, item.data, item.content_hash, None, None, self.now
-        )
-
-    def _special(self, item: SpooledFile) -> None:
-        self._keep_bytes(item)
-        key = SPECIAL_FILE_SETTINGS.get(item.path.lower())
-        if key:
-            collections.set_setting(self.tx, key, markdown.decode(item.data).text)
-        self.tally.outcomes["special"] += 1
-
-    def _sidecar(self, item: SpooledFile) -> None:
-        self.tally.outcomes["sidecar"] += 1
-        known = self.plan.past.find(item.path) if self.plan.past.same_folder else None
-        before = history.imported_bytes(self.db, known.raw_id) if known else indexer.EMPTY_SIDECAR
-        self._keep_bytes(item)
-        try:
-            wanted = indexer.parse_sidecar(item.data)
-        except ValueError as error:
-            self.tally.note(item.path, f"not JSON, kept as it is: {error}")
-            return
-        page_path = indexer.sidecar_page_stem(item.path)
-        address = self.slugs.get(page_path) or slugs.from_path(page_path + ".md")
-        stored = pages.find(self.db, address)
-        if stored is None:
-            self.tally.note(item.path, f"there is no page {address} for it; kept as it is")
-            return
-        applied = sync.apply_sidecar(self.tx, self.db, stored.id, before, wanted, self.now, force=self.force)
-        self.tally.note(item.path, *applied.notes)
-        self.tally.raw_data += applied.written
-        if applied.changed and stored.slug not in self.written:
-            page_edits.touch(self.tx, stored.slug, expected_version=None, now=self.now)
-            self.written.add(stored.slug)
-
-    def _links_and_facts(self, beside: LinksAndFactsFile) -> None:
-        """Restore links and facts that are in no text.
-
-        The file itself is not stored, because it would retain data of pages that are forgotten later.
-        """
-        path = exporter.LINKS_AND_FACTS_PATH
-        try:
-            contents = exporter.parse_links_and_facts(beside.data)
-        except ValueError as error:
-            self.tally.note(path, f"not taken in: {error}")
-            history.log_ingest(self.tx, self.import_id, path, beside.content_hash, [], self.now)
-            return
-        find = partial(self._place, files=contents.files)
-        returning = exporter.LinksAndFactsImport(self.db, self.tx, find, self.now)
-        returning.run(contents, self.new if beside.known else None)
-        self.tally.links, self.tally.facts = returning.links, returning.facts
-        self.tally.note(path, *exporter.shorten_problems(returning.problems))
-        for place in returning.changed.values():
-            if place.collection != IMPORT_COLLECTION or place.slug not in self.written:
-                page_edits.touch(
-                    self.tx, place.slug, expected_version=None, now=self.now, collection=place.collection
-                )
-        page_ids = sorted(returning.changed)
-        history.log_ingest(self.tx, self.import_id, path, beside.content_hash, page_ids, self.now)
-
-    def _place(self, address: str, files: dict[str, str]) -> exporter.ImportedPageRef | None:
-        """Return the page for an address in the export: the one made from its file, else one with that slug."""
-        collection, name = slugs.split_address(address)
-        own = self.slugs.get(indexer.page_stem(files.get(address, address.replace("::", "/", 1))))
-        inside = name if collection is None else slugs.from_path(f"{collection}/{name}.md")
-        for there, each in ((IMPORT_COLLECTION, own), (IMPORT_COLLECTION, inside), (collection, name)):
-            stored = pages.find(self.db, each, there) if each and there else None
-            if stored:
-                return exporter.ImportedPageRef(stored.id, stored.collection, stored.slug)
-        return None
 
 
 def import_folder(
@@ -529,69 +95,120 @@ def import_folder(
 
     With `force`, unchanged files are imported again, and pages that were edited in the database are overwritten.
     """
-    root = os.path.realpath(root)
-    with Folder(root) as folder:
+    with Folder(os.path.realpath(root)) as folder:
         while True:
-            with Spool(os.path.dirname(db.path), db.path) as spool:
-                reading = ImportReader(db, folder, spool, progress, force=force)
-                plan, tally = reading.run()
-                if not spool.count and plan.beside is None:
-                    return tally.report(None)
-                taking_in = ImportWriter(
-                    db, plan, spool, tally, import_id, now, new_uuid, progress, force=force
-                )
+            run = ImportRun(db, folder, now, new_uuid, progress, import_id, force=force)
+            with run.spool:
+                run.read_folder()
+                if not run.spool.count and not run.has_links_and_facts:
+                    return run.report(None)
                 try:
-                    db.write(taking_in.run)
+                    db.write(run.write)
                 except ConcurrentImport:
                     continue
-                return tally.report(import_id)
+                return run.report(import_id)
 
 
-class ImportReader:
-    """Reads each file once: files with known content are skipped, the others are parsed and spooled."""
+class ImportRun(FolderRun):
+    """One import. Files of earlier imports are recognized by their path relative to the folder.
+
+    A folder is recognized by the path of its last import. Any other folder may be a known one that was moved: it is
+    considered the same if most of the page files with a known path have the known content.
+    """
 
     def __init__(
-        self, db: Database, folder: Folder, spool: Spool, progress: Progress, *, force: bool = False
+        self,
+        db: Database,
+        folder: Folder,
+        now: str,
+        new_uuid: Callable[[], str],
+        progress: Progress,
+        import_id: str,
+        *,
+        force: bool,
     ) -> None:
-        self.db = db
-        self.force = force
+        super().__init__(db, IMPORT_COLLECTION_ID, IMPORT_COLLECTION, now, new_uuid, progress)
         self.folder = folder
-        self.spool = spool
-        self.progress = progress
-        self.tally = ImportTally(scanner.printable(folder.root))
-        self.plan = ImportPlan(ImportHistory(db, self.tally.folder), [], {}, set())
+        self.root = scanner.printable(folder.root)
+        self.import_id = import_id
+        self.force = force
+        with db.reading():
+            self.newest = history.newest_import(db)
+            last = history.newest_import(db, self.root)
+            self.past = history.files_of_import(db, last) if last else history.imported_files(db)
+        self._is_known_root = last is not None
+        self._spellings = {path_key(path): path for path in self.past if not path.isascii()}
+        self._past_pages = {
+            each.page_id: path for path, each in self.past.items() if each.page_id is not None
+        }
+        self.seen: set[str] = set()  # paths of earlier imports that are still there
+        self.paths: set[str] = set()  # paths of all files to be imported
+        self.carried: dict[str, ImportedFile] = {}  # files with unchanged content
+        self.claims: list[
+            tuple[str, str]
+        ] = []  # path and requested slug of the spooled pages, sorted by path
         self.fresh: set[str] = set()  # pages new to all imports, by path without ending
         self.different: set[str] = set()  # known pages with changed content
-        self.done = self.left = self.same = 0
+        self.links_file: tuple[bytes, str] | None = None  # bytes and hash of the links-and-facts file
+        self.is_links_file_known = False  # then only records of new pages are restored
+        self.assigned: dict[str, str] = {}  # slugs of pages that were not imported from this folder before
+        self.taken: set[str] = set()  # slugs of all pages of this folder
+        self.slugs: dict[str, str] = {}  # slug of each page file, by path without ending
+        self.page_files = 0
+        self.written: set[str] = set()  # slugs whose version was already incremented
+        self.new: set[str] = set()  # slugs of pages that did not exist
+        self.conflicts: list[ImportConflict] = []
 
-    def run(self) -> tuple[ImportPlan, ImportTally]:
-        found = self._walk()
-        for each in found:
-            if each.kind != "sidecar":
-                self._file(each, len(found))
-        self.plan.past.judge(self.same, len(self.different))
-        # Sidecars come last, because an unchanged one has to be applied again if its page is new.
-        for each in found:
-            if each.kind == "sidecar":
-                self._file(each, len(found))
-        self.progress(len(found), len(found), "Reading")
-        self._look_beside()
-        past = self.plan.past
-        if past.same_folder:
-            self.tally.gone = [path for path in past.files if path not in past.seen]
-        return self.plan, self.tally
+    def report(self, import_id: str | None) -> ImportReport:
+        gone = self.past.keys() - self.seen if self.is_same_folder else ()
+        counts = self.counts
+        return ImportReport(
+            folder=self.root,
+            import_id=import_id,
+            files_seen=counts["seen"],
+            outcomes={outcome: counts[outcome] for outcome in get_args(ImportOutcome)},
+            left_out=dict(sorted(self.left_out.items())),
+            types=dict(self.types.most_common()),
+            tags=counts["tags"],
+            timeline_entries=counts["timeline_entries"],
+            raw_data=counts["raw_data"],
+            notes=tuple(sorted(self.notes)),
+            conflicts=tuple(sorted(self.conflicts)),
+            gone=tuple(sorted(map(scanner.printable, gone))),
+            links=counts["links"],
+            facts=counts["facts"],
+            links_extracted=counts["links_extracted"],
+        )
 
-    def _walk(self) -> list[FoundFile]:
-        found = []
+    @property
+    def is_same_folder(self) -> bool:
+        """True if earlier imports are of this folder; known when all files except sidecars are read."""
+        return self._is_known_root or self.counts["same"] > len(self.different)
+
+    # Reading
+
+    def read_folder(self) -> None:
+        """Read each file once: files with known content are skipped, the others are parsed and spooled."""
+        files: list[ScannedFile] = []
         for entry in self.folder.walk():
-            self.tally.files_seen += 1
-            if isinstance(entry, FoundFile):
-                found.append(entry)
-            elif entry.path != f"{exporter.DATA_FOLDER}/" or not self._beside():
-                self.tally.leave_out(entry.path, entry.reason)
-        return found
+            self.counts["seen"] += 1
+            if isinstance(entry, ScannedFile):
+                files.append(entry)
+            elif entry.path != f"{exporter.DATA_FOLDER}/" or not self._read_links_and_facts():
+                self._leave_out(entry.path, entry.reason)
+        # Sidecars come last, because an unchanged one has to be applied again if its page is new.
+        files.sort(key=lambda file: file.kind == "sidecar")
+        for done, file in enumerate(files):
+            self.progress(done, len(files), "Reading")
+            self._read_one(file, len(files) - done - 1)
+        self.progress(len(files), len(files), "Reading")
 
-    def _beside(self) -> bool:
+    @property
+    def has_links_and_facts(self) -> bool:
+        """True if the links-and-facts file has to be imported: it is new, or there are new pages."""
+        return self.links_file is not None and bool(self.fresh or not self.is_links_file_known)
+
+    def _read_links_and_facts(self) -> bool:
         """Read the links-and-facts file of an export. Return False if there is none."""
         path, largest = exporter.LINKS_AND_FACTS_PATH, exporter.MAX_LINKS_AND_FACTS_BYTES
         try:
@@ -599,103 +216,342 @@ class ImportReader:
         except FileNotFoundError:
             return False
         except OSError as error:
-            self.tally.leave_out(path, scanner.SYMLINK if error.errno == errno.ELOOP else scanner.UNREADABLE)
+            self._leave_out(path, scanner.SYMLINK if error.errno == errno.ELOOP else scanner.UNREADABLE)
             return True
         if len(data) > largest:
-            self.tally.outcomes["too_large"] += 1
-            self.tally.note(
+            self.too_large(
                 path, f"too large: {largest:,} bytes are allowed; its links and facts are left out"
             )
             return True
-        self.tally.outcomes["links_and_facts"] += 1
-        content_hash = indexer.digest(data)
-        known = not self.force and history.earlier_ingest(self.db, content_hash, path) is not None
-        self.plan = self.plan._replace(beside=LinksAndFactsFile(data, content_hash, known))
+        self.counts["links_and_facts"] += 1
+        self.links_file = data, indexer.digest(data)
+        earlier = history.earlier_ingest(self.db, self.links_file[1], path)
+        self.is_links_file_known = earlier is not None and not self.force
         return True
 
-    def _look_beside(self) -> None:
-        """Skip a links-and-facts file that was imported before, unless there are new pages."""
-        beside = self.plan.beside
-        if beside and beside.known and not self.fresh:
-            self.plan = self.plan._replace(beside=None)
+    def _leave_out(self, path: str, reason: str) -> None:
+        self.counts["left_out"] += 1
+        self.left_out[reason] += 1
+        if reason in NOTED_REASONS:
+            self.note(path, f"left out: {reason}")
 
-    def _file(self, found: FoundFile, total: int) -> None:
-        self.progress(self.done, total, "Reading")
-        self.done += 1
-        self.left = total - self.done
-        known = self.plan.past.find(found.path)
-        data = self._bytes(found)
+    def unreadable(self, path: str, error: OSError) -> None:
+        self._leave_out(path, scanner.GONE if isinstance(error, FileNotFoundError) else scanner.UNREADABLE)
+
+    def too_large(self, path: str, problem: str) -> None:
+        self.counts["too_large"] += 1
+        self.note(path, problem)
+
+    def _read_one(self, file: ScannedFile, waiting: int) -> None:
+        path = file.path
+        known = self._find_past(path)
+        data = self.read(file)
         if data is None:
             return
-        self.plan.paths.add(found.path)
+        self.paths.add(path)
         content_hash = indexer.digest(data)
-        same = known is not None and known.content_hash == content_hash
-        if found.kind == "page":
-            self._page(found.path, data, content_hash, known, same)
-        elif same and not self.force and not self._has_new_page(found):
-            assert known is not None
-            self.plan.carried[found.path] = known
-            self.tally.outcomes[found.kind] += 1
-        else:
-            self.spool.add(SpooledFile(found.path, content_hash, data, None))
-
-    def _bytes(self, found: FoundFile) -> bytes | None:
-        try:
-            data = self.folder.read(found.path)
-        except FileNotFoundError:
-            self.tally.leave_out(found.path, scanner.GONE)
-        except OSError:
-            self.tally.leave_out(found.path, scanner.UNREADABLE)
-        else:
-            if len(data) <= LARGEST_FILE:
-                return data
-            self.tally.outcomes["too_large"] += 1
-            size = max(found.size, len(data))
-            text = f"too large: {size:,} bytes, and {LARGEST_FILE:,} are allowed; split it"
-            self.tally.note(found.path, text)
-        return None
-
-    def _page(
-        self, path: str, data: bytes, content_hash: str, known: ImportedFile | None, same: bool
-    ) -> None:
-        if known and known.page_id is not None and same:
-            self.same += 1
-            if not self.force:
-                self.plan.carried[path] = known
-                self._unchanged(path, data, known)
+        is_same = known is not None and known.content_hash == content_hash
+        if file.kind == "page":
+            is_same = is_same and known is not None and known.page_id is not None
+            self.counts["same"] += is_same
+            if known and is_same and not self.force:
+                self.carried[path] = known
+                self._count_unchanged(path, data, known)
                 return
-        (self.different if known else self.fresh).add(indexer.page_stem(path))
-        try:
-            self._parse(path, data, content_hash)
-        except (OSError, QuaidError):
-            raise
-        except Exception as error:
-            self.tally.fail(path, indexer.failure_note(error))
+            (self.different if known else self.fresh).add(indexer.page_stem(path))
+            if parsed := self.spool_page(path, content_hash, data, waiting):
+                self.claims.append((path, parsed[0]))
+        elif known and is_same and not self.force and not self._has_new_page(file):
+            self.carried[path] = known
+            self.counts[file.kind] += 1
+        else:
+            self.spool.add(SpooledFile(path, content_hash, data, None))
 
-    def _parse(self, path: str, data: bytes, content_hash: str) -> None:
-        if self.spool.may_leave(self.spool.count, self.left):
-            self.plan.claims.append(indexer.SlugClaim(path, indexer.requested_identity(path, data).slug))
-            self.spool.leave(path, content_hash, data)
-            return
-        made, notes, _ = indexer.parse_file(path, data)
-        self.tally.note(path, *notes)
-        self.plan.claims.append(indexer.SlugClaim(path, made.slug))
-        self.spool.add(SpooledFile(path, content_hash, data, made))
-
-    def _unchanged(self, path: str, data: bytes, known: ImportedFile) -> None:
+    def _count_unchanged(self, path: str, data: bytes, known: ImportedFile) -> None:
         """Count a file with known content: its page may have been edited since."""
-        outcome: ImportOutcome = "unchanged"
+        outcome = "unchanged"
         if known.page_version_now != known.page_version_at_import:
             stored = pages.find(self.db, known.slug or "")
-            if stored and not matches_bytes(stored, path, data):
+            if stored and not _matches_bytes(stored, path, data):
                 outcome = "edited" if known.page_version_at_import else "conflict"
         if outcome == "conflict":
-            self.tally.conflict(path, known.slug or "")
+            self._add_conflict(path, known.slug or "")
         else:
-            self.tally.outcomes[outcome] += 1
+            self.counts[outcome] += 1
 
-    def _has_new_page(self, found: FoundFile) -> bool:
-        if found.kind != "sidecar":
+    def _has_new_page(self, file: ScannedFile) -> bool:
+        if file.kind != "sidecar":
             return False
-        page_path = indexer.sidecar_page_stem(found.path)
-        return page_path in self.fresh or (page_path in self.different and not self.plan.past.same_folder)
+        stem = indexer.sidecar_page_stem(file.path)
+        return stem in self.fresh or (stem in self.different and not self.is_same_folder)
+
+    def _find_past(self, path: str) -> ImportedFile | None:
+        """Return the file of an earlier import with this path."""
+        if path not in self.past and not path.isascii():
+            path = self._spellings.get(path_key(path), path)
+        if path in self.past:
+            self.seen.add(path)
+        return self.past.get(path)
+
+    def _known(self, path: str) -> ImportedFile | None:
+        """Return the page file as last imported from this folder, or None."""
+        known = self._find_past(path) if self.is_same_folder else None
+        return known if known and known.page_id is not None else None
+
+    # Writing
+
+    def write(self, tx: Transaction) -> None:
+        if history.newest_import(self.db) != self.newest:
+            raise ConcurrentImport
+        history.begin_import(tx, self.import_id, self.root, self.now)
+        for path, known in self.carried.items():
+            history.add_file_to_import(tx, self.import_id, path, known.raw_id)
+            if known.slug:
+                self._has_page(path, known.slug)
+        self._assign_slugs()
+        for batch in self.batches():
+            if batch and batch[0].page is None:
+                self._write_other(tx, batch[0])
+            else:
+                self.write_pages(tx, [self._with_slug(item) for item in batch])
+        if self.links_file and self.has_links_and_facts:
+            self._write_links_and_facts(tx, *self.links_file)
+        self.counts["links_extracted"] = self.links_extracted()
+        history.finish_import(tx, self.import_id, self.page_files)
+
+    def _assign_slugs(self) -> None:
+        """Assign a slug to each page that was not imported from this folder before."""
+        known = {path: self._known(path) for path, _ in self.claims}
+        self.taken = {each.slug for each in (*known.values(), *self.carried.values()) if each and each.slug}
+        fresh = [claim for claim in self.claims if known[claim[0]] is None]
+        self.assigned = indexer.assign_slugs(fresh, self.taken)
+        self.taken.update(self.assigned.values())
+        for path, slug in fresh:
+            if self.assigned[path] != slug:
+                self.note(path, f"another file has the slug {slug}; this one is {self.assigned[path]}")
+
+    def _with_slug(self, item: SpooledFile) -> SpooledFile:
+        """Return the file with its page under the slug that it has here."""
+        known = self._known(item.path)
+        slug = known.slug if known and known.slug else self.assigned[item.path]
+        assert item.page is not None
+        if item.page.slug == slug:
+            return item
+        return item._replace(page=indexer.with_slug(item.page, slug), derived=None)
+
+    def is_new(self, item: SpooledFile) -> bool:
+        known = self._known(item.path)
+        return known is None or not known.slug
+
+    def keep_new(self, tx: Transaction, items: list[tuple[int, SpooledFile]]) -> None:
+        files = [(item.path, item.data, item.content_hash, page_id) for page_id, item in items]
+        history.keep_imported_files(tx, self.import_id, files, self.now)
+        for _, item in items:
+            assert item.page is not None
+            self._has_page(item.path, item.page.slug)
+            self.written.add(item.page.slug)
+            self.new.add(item.page.slug)
+
+    def write_page(self, tx: Transaction, item: SpooledFile) -> None:
+        assert item.page is not None
+        known = self._known(item.path)
+        if known and known.slug:
+            self._write_again(tx, item, item.page, known)
+        else:
+            self._write_first(tx, item, item.page)
+
+    def _write_first(self, tx: Transaction, item: SpooledFile, made: Page) -> None:
+        try:
+            saved = page_edits.save(
+                tx, made, uuid=self.new_uuid(), now=self.now, expected_version=0, cut=False
+            )
+        except VersionConflict:
+            stored = pages.require(self.db, made.slug)
+            # The slug may be a redirect.
+            self._write_over(tx, item, indexer.with_slug(made, stored.slug), stored)
+            return
+        self._wrote(tx, "new", item, made, saved.id, saved.version)
+        self.new.add(made.slug)
+
+    def _write_over(self, tx: Transaction, item: SpooledFile, made: Page, stored: PageRow) -> None:
+        """Handle a new file whose slug already has a page."""
+        if _has_same_content(stored, made):
+            self._keep(tx, item, stored, stored.version)
+            self.counts["unchanged"] += 1
+            return
+        known = self._brought_before(stored, item.path)
+        if known:
+            self._write_again(tx, item, made, known)
+        elif origin := history.origin_of_page(self.db, stored.id):
+            slug = indexer.suffixed_slug(made.slug, item.path, self.taken)
+            self.taken.add(slug)
+            self.note(item.path, f"a page of {origin[0]} has the slug {made.slug}; this one is {slug}")
+            self._write_first(tx, item, indexer.with_slug(made, slug))
+        elif self.force:
+            self._overwrite(tx, item, made, stored)
+        else:
+            self._keep_conflict(tx, item, stored)
+
+    def _brought_before(self, stored: PageRow, path: str) -> ImportedFile | None:
+        """Return the file of this folder that a page was imported from, if it is this one or has gone."""
+        old_path = self._past_pages.get(stored.id) if self.is_same_folder else None
+        known = self.past[old_path] if old_path is not None else None
+        if known is None and (origin := history.origin_of_page(self.db, stored.id)):
+            folder, old_path, known = origin
+            known = known if folder == self.root else None
+        return known if old_path == path or old_path not in self.paths else None
+
+    def _write_again(self, tx: Transaction, item: SpooledFile, made: Page, known: ImportedFile) -> None:
+        """Write a file that was imported before, unless its page was edited in the database since."""
+        stored = pages.find(self.db, made.slug)
+        if stored and _has_same_content(stored, made) and not self._is_derived_anew(stored, made):
+            self._keep(tx, item, stored, stored.version)
+            self.counts["unchanged"] += 1
+        elif stored and not self.force and self._is_edited_here(stored, item.path, known):
+            self._keep_conflict(tx, item, stored)
+        else:
+            self._overwrite(tx, item, made, stored)
+
+    def _overwrite(self, tx: Transaction, item: SpooledFile, made: Page, stored: PageRow | None) -> None:
+        if self.force and stored and not _has_same_content(stored, made):
+            text = markdown.render(stored.frontmatter, stored.truth, stored.timeline).encode()
+            path, batch = f"{stored.slug}.md", f"edit-{self.new_uuid()}"
+            history.keep_version(
+                *(tx, IMPORT_COLLECTION_ID, stored.id, stored.version, path, text, self.now, batch),
+                present=False,
+            )
+        expected = stored.version if stored else None
+        saved = page_edits.save(
+            tx, made, uuid=self.new_uuid(), now=self.now, expected_version=expected, cut=False
+        )
+        self._wrote(tx, "changed", item, made, saved.id, saved.version)
+
+    def _is_derived_anew(self, stored: PageRow, made: Page) -> bool:
+        """Return True if a forced import would change the title, summary, type or place of an equal text."""
+        old = (stored.type, stored.title, stored.summary, stored.wing, stored.room)
+        return self.force and old != (made.type, made.title, made.summary, made.wing, made.room)
+
+    def _is_edited_here(self, stored: PageRow, path: str, known: ImportedFile) -> bool:
+        if stored.version == known.page_version_at_import:
+            return False
+        # Raw data also increments the version, so the text is compared with that of the file.
+        return not _matches_bytes(stored, path, history.imported_bytes(self.db, known.raw_id))
+
+    def _wrote(
+        self,
+        tx: Transaction,
+        outcome: ImportOutcome,
+        item: SpooledFile,
+        made: Page,
+        page_id: int,
+        version: int,
+    ) -> None:
+        self._keep_bytes(tx, item, page_id, version)
+        self._has_page(item.path, made.slug)
+        self.written.add(made.slug)
+        self.counts[outcome] += 1
+        self.count_page(page_id, made)
+
+    def _keep(self, tx: Transaction, item: SpooledFile, stored: PageRow, version: int | None) -> None:
+        """Store a file whose page stays as it is."""
+        self._keep_bytes(tx, item, stored.id, version)
+        self._has_page(item.path, stored.slug)
+
+    def _keep_conflict(self, tx: Transaction, item: SpooledFile, stored: PageRow) -> None:
+        self._keep(tx, item, stored, None)  # no version: the page never had this content
+        self._add_conflict(item.path, stored.slug)
+
+    def _add_conflict(self, path: str, slug: str) -> None:
+        self.counts["conflict"] += 1
+        remedy = f"quaid put {slug} {quote(os.path.join(self.root, path))}"
+        self.conflicts.append(ImportConflict(scanner.printable(path), slug, remedy))
+
+    def _has_page(self, path: str, slug: str) -> None:
+        self.page_files += 1
+        self.slugs[indexer.page_stem(path)] = slug
+
+    def _keep_bytes(
+        self, tx: Transaction, item: SpooledFile, page_id: int | None = None, version: int | None = None
+    ) -> None:
+        history.keep_imported_file(
+            tx, self.import_id, item.path, item.data, item.content_hash, page_id, version, self.now
+        )
+
+    def _write_other(self, tx: Transaction, item: SpooledFile) -> None:
+        """Store a special file or a sidecar."""
+        if "/" in item.path:
+            self._write_sidecar(tx, item)
+            return
+        self._keep_bytes(tx, item)
+        key = SPECIAL_FILE_SETTINGS.get(item.path.lower())
+        if key:
+            collections.set_setting(tx, key, markdown.decode(item.data).text)
+        self.counts["special"] += 1
+
+    def _write_sidecar(self, tx: Transaction, item: SpooledFile) -> None:
+        self.counts["sidecar"] += 1
+        known = self._find_past(item.path) if self.is_same_folder else None
+        before = history.imported_bytes(self.db, known.raw_id) if known else indexer.EMPTY_SIDECAR
+        self._keep_bytes(tx, item)
+        try:
+            wanted = indexer.parse_sidecar(item.data)
+        except ValueError as error:
+            self.note(item.path, f"not JSON, kept as it is: {error}")
+            return
+        stem = indexer.sidecar_page_stem(item.path)
+        address = self.slugs.get(stem) or slugs.from_path(stem + ".md")
+        stored = pages.find(self.db, address)
+        if stored is None:
+            self.note(item.path, f"there is no page {address} for it; kept as it is")
+            return
+        changed = self.apply_sidecar(tx, item.path, stored.id, before, wanted, force=self.force)
+        if changed and stored.slug not in self.written:
+            page_edits.touch(tx, stored.slug, expected_version=None, now=self.now)
+            self.written.add(stored.slug)
+
+    def _write_links_and_facts(self, tx: Transaction, data: bytes, content_hash: str) -> None:
+        """Restore links and facts that are in no text.
+
+        The file itself is not stored, because it would retain data of pages that are forgotten later.
+        """
+        path = exporter.LINKS_AND_FACTS_PATH
+        try:
+            contents = exporter.parse_links_and_facts(data)
+        except ValueError as error:
+            self.note(path, f"not taken in: {error}")
+            history.log_ingest(tx, self.import_id, path, content_hash, [], self.now)
+            return
+        find = partial(self._find_page, files=contents.files)
+        restored = exporter.LinksAndFactsImport(self.db, tx, find, self.now)
+        restored.run(contents, self.new if self.is_links_file_known else None)
+        self.counts.update(links=restored.links, facts=restored.facts)
+        self.note(path, *exporter.shorten_problems(restored.problems))
+        for page in restored.changed.values():
+            if page.collection != IMPORT_COLLECTION or page.slug not in self.written:
+                page_edits.touch(
+                    tx, page.slug, expected_version=None, now=self.now, collection=page.collection
+                )
+        history.log_ingest(tx, self.import_id, path, content_hash, sorted(restored.changed), self.now)
+
+    def _find_page(self, address: str, files: dict[str, str]) -> PageRow | None:
+        """Return the page for an address in the export: the one made from its file, else one with that slug."""
+        collection, name = slugs.split_address(address)
+        own = self.slugs.get(indexer.page_stem(files.get(address, address.replace("::", "/", 1))))
+        inside = name if collection is None else slugs.from_path(f"{collection}/{name}.md")
+        candidates = ((IMPORT_COLLECTION, own), (IMPORT_COLLECTION, inside), (collection, name))
+        found = (pages.find(self.db, slug, there) for there, slug in candidates if slug and there)
+        return next(filter(None, found), None)
+
+
+def _matches_bytes(stored: PageRow, path: str, data: bytes) -> bool:
+    """Return True if a stored page has the content of a file; False if the file cannot be parsed."""
+    try:
+        return _has_same_content(stored, indexer.parse_file(path, data).page)
+    except Exception:  # the importer reports the error when it reads the file
+        return False
+
+
+def _has_same_content(stored: PageRow, made: Page) -> bool:
+    """Return True if a stored page has the content of a parsed page."""
+    old = (stored.truth, stored.timeline, stored.frontmatter)
+    return old == (made.truth, made.timeline, made.frontmatter)

@@ -19,11 +19,12 @@ from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from quaid.errors import FileTrouble, InvalidSlug
-from quaid.folders.scanner import PAGE_ENDINGS, RAW_FOLDER, path_key
+from quaid.folders.scanner import PAGE_ENDINGS, RAW_FOLDER
 from quaid.formats import markdown, org
 from quaid.model import markdown_text, page as page_model, slug as slugs
 from quaid.model.links import IN_FILE_KEY, LinkReference
 from quaid.model.page import DerivedData, Page, derive_data
+from quaid.model.sync_plan import path_key
 from quaid.model.timeline import TimelineEntry
 from quaid.storage.sqlite.errors import translate_os_errors
 
@@ -86,12 +87,7 @@ def parse_file(path: str, data: bytes) -> ParsedPage:
     return ParsedPage(made, (*notes, *_type_notes(made), *_date_notes(made)))
 
 
-class RequestedIdentity(NamedTuple):
-    slug: str
-    identity: str | None
-
-
-def requested_identity(path: str, data: bytes) -> RequestedIdentity:
+def requested_identity(path: str, data: bytes) -> tuple[str, str | None]:
     """Return the slug and id that a markdown file requests, as `parse_file` would, at a tenth of the cost."""
     head = data
     if data.startswith((b"---\n", b"+++\n")):
@@ -99,13 +95,11 @@ def requested_identity(path: str, data: bytes) -> RequestedIdentity:
         head = data[: closing + 5] if closing >= 0 else data
     # Keys may be written with backslash escapes or in UTF-16, so a header with either has to be parsed.
     if not any(each in head for each in _HEADER_MARKS):
-        return RequestedIdentity(slugs.from_path(path), None)
+        return slugs.from_path(path), None
     # Non-ASCII text is decoded as a whole, because its encoding may depend on bytes after the header.
     front = markdown.parse(markdown.decode(head if head.isascii() else data).text).frontmatter
     named = front.get(ID_KEY)
-    return RequestedIdentity(
-        claimed_slug(front) or slugs.from_path(path), named if isinstance(named, str) else None
-    )
+    return claimed_slug(front) or slugs.from_path(path), named if isinstance(named, str) else None
 
 
 def _parse_org(path: str, data: bytes) -> ParsedPage:
@@ -203,31 +197,28 @@ def _title_from_name(path: str) -> str | None:
 MIN_SUFFIX_LENGTH = 6
 
 
-class SlugClaim(NamedTuple):
-    path: str
-    slug: str  # the slug that the file requests
+def assign_slugs(claims: Iterable[tuple[str, str]], taken: Iterable[str] = ()) -> dict[str, str]:
+    """Return the slug of each path, given paths with the slugs that their files request.
 
-
-def assign_slugs(claims: Iterable[SlugClaim], taken: Iterable[str] = ()) -> dict[str, str]:
-    """Return the slug of each path. Claims must be sorted by path; slugs in `taken` are already in use."""
+    Claims must be sorted by path; slugs in `taken` are already in use.
+    """
     owned = set(taken)
-    given: dict[str, str] = {}
-    waiting: list[SlugClaim] = []
-    for claim in claims:
-        if claim.slug not in owned and page_stem(claim.path) == claim.slug:
-            given[claim.path] = claim.slug
-            owned.add(claim.slug)
+    assigned: dict[str, str] = {}
+    waiting: list[tuple[str, str]] = []
+    for path, slug in claims:
+        if slug not in owned and page_stem(path) == slug:
+            assigned[path] = slug
+            owned.add(slug)
         else:
-            waiting.append(claim)
-    for claim in waiting:
-        address = claim.slug
-        if address in owned:
-            address = slugs.from_path(claim.path)
-        if address in owned:
-            address = suffixed_slug(address, claim.path, owned)
-        given[claim.path] = address
-        owned.add(address)
-    return given
+            waiting.append((path, slug))
+    for path, slug in waiting:
+        if slug in owned:
+            slug = slugs.from_path(path)
+        if slug in owned:
+            slug = suffixed_slug(slug, path, owned)
+        assigned[path] = slug
+        owned.add(slug)
+    return assigned
 
 
 def suffixed_slug(address: str, path: str, taken: set[str]) -> str:
@@ -328,10 +319,8 @@ HELPER_TIMEOUT = 60.0
 """Seconds to wait for progress of the helper; no single file takes this long."""
 
 
-class ParsedFile(NamedTuple):
-    page: Page
-    notes: tuple[str, ...]
-    derived: DerivedData
+ParsedFile = tuple[Page, tuple[str, ...], DerivedData]
+"""A page, the notes about it, and its derived data."""
 
 
 def is_helper_worthwhile(done: int, waiting: int) -> bool:
@@ -451,22 +440,18 @@ def page_from_plain(values: tuple[Any, ...]) -> Page:
 def dump_parsed(parsed: ParsedFile | None) -> bytes:
     if parsed is None:
         return marshal.dumps(None)
-    front, names, references, *rest = parsed.derived
-    held: Any = (
-        page_to_plain(parsed.page),
-        parsed.notes,
-        (front, names, [tuple(each) for each in references], *rest),
-    )
-    return marshal.dumps(held)
+    page, notes, (front, names, references, *rest) = parsed
+    derived: Any = (front, names, [tuple(each) for each in references], *rest)
+    return marshal.dumps((page_to_plain(page), notes, derived))
 
 
 def load_parsed(record: bytes) -> ParsedFile | None:
-    held = marshal.loads(record)  # noqa: S302 (our own file)
-    if held is None:
+    plain = marshal.loads(record)  # noqa: S302 (our own file)
+    if plain is None:
         return None
-    page, notes, (front, names, references, *rest) = held
+    page, notes, (front, names, references, *rest) = plain
     derived = DerivedData(front, names, [LinkReference(*each) for each in references], *rest)
-    return ParsedFile(page_from_plain(page), notes, derived)
+    return page_from_plain(page), notes, derived
 
 
 MAX_MEMORY_BYTES = 1024 * 1024
@@ -488,10 +473,6 @@ class SpooledFile(NamedTuple):
     """Data derived from the page, such as its names and links."""
     problem: str = ""
     """Why a page file has no page: Quaid failed on it."""
-
-    def derived_of(self, page: Page) -> "DerivedData | None":
-        """Return the derived data, or None if `page` is not the parsed page, because its slug has changed."""
-        return self.derived if page is self.page else None
 
 
 class Spool:
@@ -578,7 +559,8 @@ class Spool:
             item = SpooledFile(path, content_hash, data, None)
             made = next(parsed) if plain is None else None
             if made is not None:
-                yield item._replace(page=made.page, notes=made.notes, derived=made.derived)
+                page, notes, derived = made
+                yield item._replace(page=page, notes=notes, derived=derived)
                 continue
             try:
                 yield _parse_spooled(item, plain)
@@ -632,7 +614,7 @@ def _parse_record(record: bytes) -> bytes | None:
         return None
     try:
         made, notes, _ = parse_file(path, data)
-        return dump_parsed(ParsedFile(made, notes, derive_data(made)))
+        return dump_parsed((made, notes, derive_data(made)))
     except Exception:
         return dump_parsed(None)  # the parent parses the file again and reports the error
 

@@ -25,11 +25,11 @@ from quaid.errors import (
 )
 from quaid.folders import atomic_write, ignore, indexer, scanner
 from quaid.folders.indexer import ID_KEY
-from quaid.folders.scanner import LARGEST_FILE, FileNote, Folder, FoundFile, Progress
+from quaid.folders.scanner import LARGEST_FILE, FileNote, Folder, Progress
 from quaid.formats import markdown, org_edit
 from quaid.model import dates, page as page_model, slug as slugs
 from quaid.model.page import Page
-from quaid.model.sync_plan import FileSignature, ScannedFile
+from quaid.model.sync_plan import ScannedFile
 from quaid.storage import collections, erase as erasure, history, page_edits, pages
 from quaid.storage.collections import Collection, PageFile
 from quaid.storage.page_edits import SaveResult
@@ -233,13 +233,11 @@ def _write_page_file(
             db.on_rollback(_undo_write(root, path, data, before, uuid))
             atomic_write.replace_file(folder, path, data, known.content_hash, uuid)
         found = folder.look(path)
-    if not isinstance(found, FoundFile):
+    if not isinstance(found, ScannedFile):
         raise FileChanged(path=path)
     page_edits.free_slug(tx, collection.id, new.slug)
     history.keep_version(tx, collection.id, saved.id, saved.version, path, data, now, f"edit-{uuid}")
-    stat = FileSignature(found.size, found.mtime_ns, found.ctime_ns, found.inode)
-    file = ScannedFile(path, found.key.casefold(), stat)
-    collections.record_file(tx, collection.id, file, indexer.digest(data), saved.id, now)
+    collections.record_file(tx, collection.id, found, indexer.digest(data), saved.id, now)
     if indexer.is_org(path):
         nodes = indexer.parse_file(path, data).nodes
         update_heading_pages(tx, collection, saved.id, new.slug, path, nodes, now, uuid)
@@ -462,7 +460,7 @@ def _read_text(folder: Folder, path: str) -> FileText | None:
         found = folder.look(path)
         if found is None:
             return None
-        if not isinstance(found, FoundFile):
+        if not isinstance(found, ScannedFile):
             told = "a link; links are not followed" if found.reason == scanner.SYMLINK else found.reason
             raise FileTrouble(path=path, problem=f"cannot be read or written here: it is {told}")
         data = folder.read(path)
@@ -471,7 +469,7 @@ def _read_text(folder: Folder, path: str) -> FileText | None:
     except OSError as problem:
         raise os_error(path, problem) from None
     if len(data) > LARGEST_FILE:
-        raise TooLarge(what=path, size=found.size, limit=LARGEST_FILE)
+        raise TooLarge(what=path, size=found.stat.size, limit=LARGEST_FILE)
     return _decode_text(path, data)
 
 

@@ -12,10 +12,10 @@ from quaid.errors import AlreadyExists, FileChanged, FileTrouble, NoPlaceToResto
 from quaid.folders import atomic_write, export as exporter, ignore, indexer, page_writer, scanner
 from quaid.folders.atomic_write import FolderWriter
 from quaid.folders.indexer import ID_KEY
-from quaid.folders.scanner import LARGEST_FILE, Folder, FoundFile, Progress
+from quaid.folders.scanner import LARGEST_FILE, Folder, Progress
 from quaid.folders.sync import INCOMPLETE_REASONS
 from quaid.model import slug as slugs
-from quaid.model.sync_plan import FileSignature, ScannedFile
+from quaid.model.sync_plan import ScannedFile
 from quaid.storage import (
     collections,
     erase as erasure,
@@ -124,11 +124,9 @@ def _attach_folder(
         size = 0
         collections.forget_all_files(tx, collection.id)
         for each, found in looked:
-            if isinstance(found, FoundFile):  # the next sync handles files that were removed meanwhile
-                stat = FileSignature(found.size, found.mtime_ns, found.ctime_ns, found.inode)
-                file = ScannedFile(found.path, found.key.casefold(), stat)
-                collections.record_file(tx, collection.id, file, str(each.raw_hash), each.page_id, now)
-                size += found.size
+            if isinstance(found, ScannedFile):  # the next sync handles files that were removed meanwhile
+                collections.record_file(tx, collection.id, found, str(each.raw_hash), each.page_id, now)
+                size += found.stat.size
         collections.set_root(tx, collection.id, target, collection.writable, now)
         collections.set_state(tx, collection.id, "active", now)
         collections.set_root_identity(tx, collection.id, identity)
@@ -164,11 +162,9 @@ def restore_quarantined_page(db: Database, each: QuarantinedPage, token: str, no
         except FileChanged:
             raise _occupied_error(collection, path) from None
         found = folder.look(path)
-    if not isinstance(found, FoundFile):
+    if not isinstance(found, ScannedFile):
         raise FileChanged(path=path)
-    stat = FileSignature(found.size, found.mtime_ns, found.ctime_ns, found.inode)
-    file = ScannedFile(path, found.key.casefold(), stat)
-    return db.write(lambda tx: _unhide_page(tx, collection, each, file, data, now, token))
+    return db.write(lambda tx: _unhide_page(tx, collection, each, found, data, now, token))
 
 
 def _occupied_error(collection: Collection, path: str) -> AlreadyExists:
@@ -350,9 +346,9 @@ class AuditRun:
     def read(self, folder: Folder) -> None:
         """Read all page files of the folder."""
         ignored = ignore.ignore_matcher(self.collection.ignore_patterns, self.collection.kind)
-        files: list[FoundFile] = []
+        files: list[ScannedFile] = []
         for each in folder.walk(ignored):
-            if isinstance(each, FoundFile):
+            if isinstance(each, ScannedFile):
                 files += [each] if each.kind != "sidecar" else []
             elif each.reason in INCOMPLETE_REASONS:
                 self.unreadable.append(each.path)

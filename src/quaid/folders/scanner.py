@@ -4,11 +4,11 @@ are skipped."""
 import errno
 import os
 import stat
-import unicodedata
 from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from quaid.errors import FileTrouble, NotFound
+from quaid.model.sync_plan import FileKind, FileSignature, ScannedFile
 
 MARKDOWN = (".md", ".markdown")
 PAGE_ENDINGS = (*MARKDOWN, ".org")
@@ -34,30 +34,12 @@ TOO_DEEP = "too many folders deep"
 GONE = "gone while it was read"
 IGNORED = "ignored"
 
-FileKind = Literal["page", "special", "sidecar"]
-
 IgnoreCheck = Callable[[str], bool]
 """A function that returns True if a path is to be skipped. Paths of folders end with a slash."""
 
 
 def ignore_nothing(_path: str) -> bool:
     return False
-
-
-class FoundFile(NamedTuple):
-    """A page, special file or sidecar found by a walk. The path is relative to the root, spelled as on disk."""
-
-    path: str
-    kind: FileKind
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
-
-    @property
-    def key(self) -> str:
-        """The path in Unicode NFC, because file systems differ in how they compose accents."""
-        return path_key(self.path)
 
 
 class SkippedEntry(NamedTuple):
@@ -68,12 +50,6 @@ class SkippedEntry(NamedTuple):
 def page_endings(kind: str) -> tuple[str, ...]:
     """Return the file name endings of pages in a collection of this kind; a notebook has markdown only."""
     return MARKDOWN if kind == "notebook" else PAGE_ENDINGS
-
-
-def path_key(path: str) -> str:
-    if path.isascii():
-        return path
-    return unicodedata.normalize("NFC", path)
 
 
 def is_visible(path: str) -> bool:
@@ -102,11 +78,11 @@ class Folder:
         """The inode number of the folder; a different one means that the folder was replaced."""
         return os.fstat(self._handle).st_ino
 
-    def walk(self, ignored: IgnoreCheck = ignore_nothing) -> Iterator[FoundFile | SkippedEntry]:
+    def walk(self, ignored: IgnoreCheck = ignore_nothing) -> Iterator[ScannedFile | SkippedEntry]:
         """Yield all entries below the folder, sorted by name within each folder."""
         yield from _FolderWalk(self.endings, ignored).entries(self._handle, "", 0)
 
-    def look(self, path: str) -> FoundFile | SkippedEntry | None:
+    def look(self, path: str) -> ScannedFile | SkippedEntry | None:
         """Return one entry as `walk` would yield it, or None if it does not exist.
 
         If a parent folder is a symlink, the skipped entry names that folder.
@@ -125,7 +101,7 @@ class Folder:
         kind = _file_kind(name, parent, in_raw, self.endings)
         if not stat.S_ISREG(facts.st_mode) or kind is None:
             return SkippedEntry(path, OTHER_KIND if stat.S_ISREG(facts.st_mode) else NOT_A_FILE)
-        return FoundFile(path, kind, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
+        return ScannedFile(path, kind, _signature(facts))
 
     def _link_on_the_way(self, parent: str) -> str:
         """Return the first symlink among the parent folders, or ""."""
@@ -215,7 +191,7 @@ class _FolderWalk(NamedTuple):
     endings: tuple[str, ...]
     ignored: IgnoreCheck
 
-    def entries(self, handle: int, prefix: str, depth: int) -> Iterator[FoundFile | SkippedEntry]:
+    def entries(self, handle: int, prefix: str, depth: int) -> Iterator[ScannedFile | SkippedEntry]:
         in_raw = prefix == RAW_FOLDER + "/" or prefix.endswith(f"/{RAW_FOLDER}/")
         try:
             with os.scandir(handle) as listing:
@@ -243,7 +219,7 @@ class _FolderWalk(NamedTuple):
 
     def _below(
         self, handle: int, path: str, name: str, in_raw: bool, depth: int
-    ) -> Iterator[FoundFile | SkippedEntry]:
+    ) -> Iterator[ScannedFile | SkippedEntry]:
         reason = _skip_reason(name, in_raw, depth)
         if reason:
             yield SkippedEntry(path + "/", reason)
@@ -267,14 +243,18 @@ def _skip_reason(name: str, in_raw: bool, depth: int) -> str:
     return TOO_DEEP if depth >= MAX_DEPTH else ""
 
 
-def _file_entry(entry: os.DirEntry[str], path: str, kind: FileKind | None) -> FoundFile | SkippedEntry:
+def _file_entry(entry: os.DirEntry[str], path: str, kind: FileKind | None) -> ScannedFile | SkippedEntry:
     if kind is None:
         return SkippedEntry(path, HIDDEN_FILE if entry.name.startswith(".") else OTHER_KIND)
     try:
         facts = entry.stat(follow_symlinks=False)
     except OSError:
         return SkippedEntry(path, GONE)
-    return FoundFile(path, kind, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
+    return ScannedFile(path, kind, _signature(facts))
+
+
+def _signature(facts: os.stat_result) -> FileSignature:
+    return FileSignature(facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
 
 
 def _file_kind(name: str, prefix: str, in_raw: bool, endings: tuple[str, ...]) -> FileKind | None:

@@ -3,9 +3,10 @@
 `classify_files` decides from stat results which files to read; `plan_sync` decides what to do with each one.
 """
 
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 RACY_NS = 2_000_000_000
 """Nanoseconds. A file that changed this shortly before it was read may have changed again without a new mtime,
@@ -14,6 +15,13 @@ because timestamps are coarse."""
 FEW_REMOVALS = 10
 SHARE_OF_REMOVALS = 0.1
 """More removals in one sync than the larger of FEW_REMOVALS and this share of the files need confirmation."""
+
+FileKind = Literal["page", "special", "sidecar"]
+
+
+def path_key(path: str) -> str:
+    """Return the path in Unicode NFC, because file systems differ in how they compose accents."""
+    return path if path.isascii() else unicodedata.normalize("NFC", path)
 
 
 class FileSignature(NamedTuple):
@@ -26,11 +34,16 @@ class FileSignature(NamedTuple):
 
 
 class ScannedFile(NamedTuple):
-    """A file that is in the folder now."""
+    """A page, special file or sidecar in a folder. The path is relative to the root, spelled as on disk."""
 
     path: str
-    key: str
+    kind: FileKind
     stat: FileSignature
+
+    @property
+    def key(self) -> str:
+        """The path without differences in case and Unicode normalization."""
+        return path_key(self.path).casefold()
 
 
 class LastSeenFile(NamedTuple):
@@ -46,15 +59,8 @@ class LastSeenFile(NamedTuple):
     has_problem: bool = False
 
 
-class FileToRead(NamedTuple):
-    """A file that must be read, and the index entry for its path."""
-
-    file: ScannedFile
-    old: LastSeenFile | None
-
-
 class ReadFile(NamedTuple):
-    """A file with the hash and id of its current content."""
+    """A file with the hash and id of its current content, and the index entry for its path."""
 
     file: ScannedFile
     old: LastSeenFile | None
@@ -63,64 +69,46 @@ class ReadFile(NamedTuple):
     """The page id in its front matter, if any."""
 
 
-class SortedFiles(NamedTuple):
-    unchanged: list[LastSeenFile]
-    to_read: list[FileToRead]
-    missing: list[LastSeenFile]
-
-
-class MovedFile(NamedTuple):
-    old: LastSeenFile
-    read: ReadFile
-
-
-class ChangedFile(NamedTuple):
-    old: LastSeenFile
-    read: ReadFile
+FilesToRead = list[tuple[ScannedFile, LastSeenFile | None]]
+"""Files that must be read, each with the index entry for its path."""
+MovedFiles = list[tuple[LastSeenFile, ReadFile]]
 
 
 class SyncPlan(NamedTuple):
     """What to do with the files that were read and those that are missing."""
 
-    touched: list[ChangedFile]
+    touched: list[ReadFile]
     """Same content, different stat fields."""
-    changed: list[ChangedFile]
-    moved: list[MovedFile]
+    changed: list[ReadFile]
+    moved: MovedFiles
     """The page is kept; its file has a new path and possibly new content."""
     new: list[ReadFile]
     gone: list[LastSeenFile]
 
-    @property
-    def is_empty(self) -> bool:
-        return not any(self)
 
-
-def classify_files(files: Iterable[ScannedFile], known: Iterable[LastSeenFile]) -> SortedFiles:
-    """Sort files into unchanged ones, ones to read, and missing ones.
+def classify_files(
+    files: list[ScannedFile], known: Iterable[LastSeenFile], *, retry: bool = False
+) -> tuple[int, FilesToRead, list[LastSeenFile]]:
+    """Return the number of unchanged files, the files to read, and the missing ones.
 
     Files are matched by path. A file whose path differs from a known one only in case or Unicode normalization is
-    matched with it, unless a file with exactly the known path exists.
+    matched with it, unless a file with exactly the known path exists. With `retry`, unchanged files that could not
+    be indexed, which have no content hash, are read again.
     """
-    there = list(files)
-    paths = {file.path for file in there}
-    left = {each.path: each for each in known}
-    by_key = {each.key: each for each in left.values() if each.path not in paths}
-    unchanged: list[LastSeenFile] = []
-    to_read: list[FileToRead] = []
-    for file in there:
-        before = left.get(file.path) or by_key.pop(file.key, None)
-        if before is not None:
-            del left[before.path]
-        if (
-            before is not None
-            and before.path == file.path
-            and before.stat == file.stat
-            and not _is_racy(before)
-        ):
-            unchanged.append(before)
-        else:
-            to_read.append(FileToRead(file, before))
-    return SortedFiles(unchanged, to_read, list(left.values()))
+    paths = {file.path for file in files}
+    missing = {old.path: old for old in known}
+    by_key = {old.key: old for old in missing.values() if old.path not in paths}
+    to_read: FilesToRead = []
+    for file in files:
+        old = missing.get(file.path) or by_key.pop(file.key, None)
+        if old is not None:
+            del missing[old.path]
+        is_unchanged = (
+            old is not None and (old.path, old.stat) == (file.path, file.stat) and not _is_racy(old)
+        )
+        if old is None or not is_unchanged or (retry and not old.content_hash):
+            to_read.append((file, old))
+    return len(files) - len(to_read), to_read, list(missing.values())
 
 
 def _is_racy(known: LastSeenFile) -> bool:
@@ -137,10 +125,10 @@ def plan_sync(
     reads = list(read)
     lost = {_file_key(each): each for each in missing}
     moved = _follow_ids(reads, known, lost)
-    taken = {_file_key(each.old) for each in moved}
-    carried = {each.read.file.path for each in moved}
-    touched: list[ChangedFile] = []
-    changed: list[ChangedFile] = []
+    taken = {_file_key(old) for old, _ in moved}
+    carried = {read.file.path for _, read in moved}
+    touched: list[ReadFile] = []
+    changed: list[ReadFile] = []
     fresh: list[ReadFile] = []
     for each in reads:
         old = each.old
@@ -151,7 +139,7 @@ def plan_sync(
             fresh.append(each)
         else:
             same = (old.path, old.content_hash) == (each.file.path, each.content_hash) and not old.has_problem
-            (touched if same else changed).append(ChangedFile(old, each))
+            (touched if same else changed).append(each)
     for key in taken:
         lost.pop(key, None)
     new = _follow_content(fresh, lost, moved)
@@ -166,7 +154,7 @@ def _file_key(known: LastSeenFile) -> _FileKey:
 
 def _follow_ids(
     reads: list[ReadFile], known: Iterable[LastSeenFile], lost: Mapping[_FileKey, LastSeenFile]
-) -> list[MovedFile]:
+) -> MovedFiles:
     """Return files with the id of a page whose own file is missing or now contains another id."""
     named = Counter(each.page_uuid for each in reads if each.page_uuid)
     names_now = {_file_key(each.old): each.page_uuid for each in reads if each.old}
@@ -180,12 +168,12 @@ def _follow_ids(
             None,
             each.page_uuid,
         ):
-            moved.append(MovedFile(old, each))
+            moved.append((old, each))
     return moved
 
 
 def _follow_content(
-    fresh: list[ReadFile], lost: dict[_FileKey, LastSeenFile], moved: list[MovedFile]
+    fresh: list[ReadFile], lost: dict[_FileKey, LastSeenFile], moved: MovedFiles
 ) -> list[ReadFile]:
     """Match new files with missing ones by content: append matches to `moved`, remove them from `lost`, return the
     rest."""
@@ -198,34 +186,32 @@ def _follow_content(
         if old is None or (read.page_uuid and old.page_uuid and read.page_uuid != old.page_uuid):
             new.append(read)
         else:
-            moved.append(MovedFile(lost.pop(_file_key(old)), read))
+            moved.append((lost.pop(_file_key(old)), read))
     return new
 
 
-class RemovalVerdict(NamedTuple):
-    """Whether pages without files may be removed, and if not, why."""
+def removal_obstacle(gone: int, known: int, files: int, *, complete: bool, confirmed: bool) -> str:
+    """Return why pages without files may not be removed, or "".
 
-    allowed: bool
-    reason: str
-
-
-def may_remove(gone: int, known: int, files: int, *, complete: bool, confirmed: bool) -> RemovalVerdict:
-    """Decide whether pages may be removed: never after a partial scan, and many at once only if confirmed."""
+    They never are after a partial scan, and many at once only if confirmed.
+    """
     if not gone:
-        return RemovalVerdict(True, "")
+        return ""
     if not complete:
-        return RemovalVerdict(False, "a part of the folder could not be read")
+        return "a part of the folder could not be read"
+    if confirmed:
+        return ""
     if not files and known:
-        return RemovalVerdict(confirmed, "" if confirmed else "the folder is empty; it may not be mounted")
-    if gone > max(FEW_REMOVALS, SHARE_OF_REMOVALS * known) and not confirmed:
-        return RemovalVerdict(False, f"{gone} of {known} files are missing at once")
-    return RemovalVerdict(True, "")
+        return "the folder is empty; it may not be mounted"
+    if gone > max(FEW_REMOVALS, SHARE_OF_REMOVALS * known):
+        return f"{gone} of {known} files are missing at once"
+    return ""
 
 
-def may_hide(hidden: int, known: int, *, confirmed: bool) -> RemovalVerdict:
-    """Decide whether newly ignored files may be hidden. A mistake in the ignore rules must not hide most of the
-    memory."""
+def hiding_obstacle(hidden: int, known: int, *, confirmed: bool) -> str:
+    """Return why newly ignored files may not be hidden, or "". A mistake in the ignore rules must not hide most of
+    the memory."""
+    if not hidden or confirmed:
+        return ""
     too_many = hidden == known or hidden > max(FEW_REMOVALS, SHARE_OF_REMOVALS * known)
-    if hidden and too_many and not confirmed:
-        return RemovalVerdict(False, f"the ignore rules would hide {hidden} of {known} files at once")
-    return RemovalVerdict(True, "")
+    return f"the ignore rules would hide {hidden} of {known} files at once" if too_many else ""

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from quaid.errors import FileTrouble, InvalidArgument, QuaidError
 from quaid.folders import page_writer
-from quaid.folders.scanner import LARGEST_FILE, SYMLINK, Folder, FoundFile, SkippedEntry
+from quaid.folders.scanner import LARGEST_FILE, SYMLINK, Folder, SkippedEntry
 from quaid.formats import sections
 from quaid.formats.sections import SectionEdit
+from quaid.model.sync_plan import ScannedFile
 from quaid.notebook.layout import REFERENCE, MigratedFile
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def _legacy_texts(root: str, folder: str) -> list[tuple[str, str | None]]:
             pages = sorted(
                 each.path
                 for each in opened.walk()
-                if isinstance(each, FoundFile) and each.path.lower().endswith(".md")
+                if isinstance(each, ScannedFile) and each.path.lower().endswith(".md")
             )
             return [
                 (f"{folder}/{path}", _read_legacy_text(opened, path))

@@ -9,9 +9,10 @@ import re
 from typing import NamedTuple
 
 from quaid.errors import QuaidError
-from quaid.folders.scanner import Folder, FoundFile
+from quaid.folders.scanner import Folder
 from quaid.formats import markdown
 from quaid.model.plain_text import count_tokens
+from quaid.model.sync_plan import ScannedFile
 from quaid.notebook import layout
 from quaid.notebook.layout import REFERENCE, PromptPart, SessionPrompt
 
@@ -214,7 +215,9 @@ def _page_paths(root: str, folder: str) -> list[str]:
     try:
         with Folder(os.path.join(root, folder)) as opened:
             found = [
-                each.path for each in opened.walk() if isinstance(each, FoundFile) and each.kind != "sidecar"
+                each.path
+                for each in opened.walk()
+                if isinstance(each, ScannedFile) and each.kind != "sidecar"
             ]
     except QuaidError:
         return []

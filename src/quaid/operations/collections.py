@@ -519,9 +519,9 @@ def _rewrite_ignore_file(found: Collection, change: "ignore.IgnoreEdit", token: 
             data = None
         except OSError as error:
             raise FileTrouble(path=ignore.IGNORE_FILE, problem=f"cannot be read: {error.strerror}") from None
-        rules = ignore.parse_rules(data, "")
-        if data is not None and rules.problem:
-            problem = f"cannot be used: {rules.problem}; mend it with an editor first"
+        _, invalid = ignore.parse_rules(data, "")
+        if invalid:
+            problem = f"cannot be used: {invalid}; mend it with an editor first"
             raise FileTrouble(path=ignore.IGNORE_FILE, problem=problem)
         text = data.decode("utf-8") if data is not None else ""
         new = change(text)
