@@ -18,7 +18,7 @@ from bench.corpora import Corpus, locomo
 from bench.measures import judge
 from bench.table import show, verdict
 from bench.vectors import Kept
-from quaid.embedding import backfill
+from quaid.embedding.backfill import Backfill
 from quaid.embedding.registry import Embedder
 from quaid.search import conversations as conversation_search
 from quaid.storage import conversations as store, embedding_queue, vectors
@@ -91,7 +91,7 @@ def ask(corpus: Corpus, embedder: Embedder) -> Talk:
                 turns.append(NewTurn(role, text, "", str(place)))
             batch = TurnBatch("plain", page.slug, turns)
             db.write(lambda tx, batch=batch: store.add(tx, batch, NOW, {}, anew=True))  # type: ignore[misc]
-        backfill.embed_turns(db, embedder, now=lambda: NOW, progress=lambda *_: None)
+        Backfill(db, embedder, lambda: NOW, lambda *_: None).embed_turns()
         index = TurnIndex(db)
         for each in corpus.asks:
             embedder.embed_query(each.text)  # kept: what is measured is the search

@@ -28,9 +28,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "app": {"notebook", "kb", "search", "folders", "storage", "embedding", "formats", "model", "config"},
 }
 MAY_IMPORT["operations"] = {*MAY_IMPORT["app"], "app", "clients", "skills", "server_socket"}
-MAY_IMPORT["mcp"] = {"operations", "app", "config", "formats", "model", "folders"}
+MAY_IMPORT["worker"] = {"operations", "app", "config", "folders", "storage"}
+MAY_IMPORT["mcp"] = {"worker", "operations", "app", "config", "formats", "model", "folders"}
 MAY_IMPORT["cli"] = {"operations", "app", "config", "formats", "model", "server_socket", "mcp", "web"}
-MAY_IMPORT["web"] = {"operations", "app", "config", "formats", "model", "server_socket", "mcp", "cli"}
+MAY_IMPORT["web"] = {
+    "worker",
+    "operations",
+    "app",
+    "config",
+    "formats",
+    "model",
+    "server_socket",
+    "mcp",
+    "cli",
+}
 # Rooms that may not open files, look at the clock or the environment.
 PURE = ("model", "formats")
 IMPURE_MODULES = {"os", "io", "random", "secrets", "subprocess", "socket", "apsw", "shutil", "tempfile"}

@@ -78,7 +78,7 @@ def test_a_folder_of_ones_own_stays_and_can_be_asked(home: Path) -> None:
     assert not (home / ".quaid").exists()
     db = str(home / "sample" / "memory.db")
     assert sorted(os.listdir(home / "sample")) == [
-        *("folders-of-memory.db.json", "memory.db", "memory.db-filling-lock", "memory.db-lock"),
+        *("folders-of-memory.db.json", "memory.db", "memory.db-embed-lock", "memory.db-lock"),
         *("notebook", "notes"),
     ]
     assert f"quaid --db {db} web" in done.stdout

@@ -113,7 +113,7 @@ def test_nothing_that_is_private_reaches_a_log_or_standard_error(
     assert leaks(home, *canaries, ASKED) == []
     assert open_to_others(home) == []
     looked = kept_by_us(home)
-    assert {"memory.db-lock", "memory.db-filling-lock", "HEAD"} <= {path.name for path in looked}
+    assert {"memory.db-lock", "memory.db-embed-lock", "HEAD"} <= {path.name for path in looked}
     cases.count(len(looked))
     cases.note(f"{len(said)} outputs, {len(looked)} files")
 
@@ -207,14 +207,14 @@ def over_stdio(home: Path, token: str, model: Server, seed: int) -> list[str]:
         server.call("memory_get", slug=5, nonsense=ASKED)
         server.call("memory_put", slug="a/page", content=PAGE, expected_version=99)
         server.write(f'{{"broken": "{ASKED} {PAGE} {seed}'.encode())
-        embedding_queue.clear_failure(str(home / "memory.db"))
+        embedding_queue.record_state(str(home / "memory.db"), {})
         (home / FOLDER / f"stdio{seed}.md").write_text(f"---\n[{PAGE}\n---\n# {PAGE}\n\nstdio{seed}\n")
         wait_until(lambda: knows(home, f"stdio{seed}"))
         wait_until(lambda: embedding_queue.last_failure(str(home / "memory.db")))
         for question in (ASKED, f"{ASKED} {PAGE}"):  # the first lets it make vectors, the second is refused
             assert seen(home, token) == []
-            embedding_queue.clear_failure(
-                str(home / "memory.db")
+            embedding_queue.record_state(
+                str(home / "memory.db"), {}
             )  # a model that has just failed is asked nothing
             model.asked.clear()
             server.call("memory_query", question=question)

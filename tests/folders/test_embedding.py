@@ -13,15 +13,14 @@ from quaid.embedding.backfill import (
     BATCH_SIZE,
     MAX_INLINE_CHUNKS,
     MAX_INLINE_TOKENS,
+    Backfill,
     BackfillReport,
-    embed_chunks,
-    embed_few_chunks,
-    run_backfill,
 )
 from quaid.errors import Cancelled, EmbedderUnavailable, InvalidArgument
 from quaid.model.page import build_page
 from quaid.storage import embedding_queue, page_edits, vectors
-from quaid.storage.embedding_queue import EmbeddingFailure, EmbeddingLease
+from quaid.storage.embedding_queue import EmbeddingFailure
+from quaid.storage.leases import Lease
 from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-04-25T12:00:00Z"
@@ -75,10 +74,10 @@ def db(tmp_path: object) -> Database:
 def test_everything_gets_a_vector_once(db: Database) -> None:
     write(db, 70)
     model = Hashes()
-    assert embed_chunks(db, model, now=now, progress=quiet) == BackfillReport(
+    assert Backfill(db, model, now, quiet).embed_chunks() == BackfillReport(
         embedded=70, cached=0, total=70, failed=0
     )
-    assert embed_chunks(db, model, now=now, progress=quiet) == BackfillReport(
+    assert Backfill(db, model, now, quiet).embed_chunks() == BackfillReport(
         embedded=0, cached=70, total=70, failed=0
     )
     assert len(model.seen) == 70
@@ -90,19 +89,19 @@ def test_everything_gets_a_vector_once(db: Database) -> None:
 def test_only_what_changed_is_embedded_again(db: Database) -> None:
     write(db, 5)
     model = Hashes()
-    embed_chunks(db, model, now=now, progress=quiet)
+    Backfill(db, model, now, quiet).embed_chunks()
     write(db, 2, "other")
-    assert embed_chunks(db, model, now=now, progress=quiet) == BackfillReport(
+    assert Backfill(db, model, now, quiet).embed_chunks() == BackfillReport(
         embedded=2, cached=3, total=5, failed=0
     )
     write(db, 2)  # as before: the vectors are still there
-    assert embed_chunks(db, model, now=now, progress=quiet).embedded == 0
+    assert Backfill(db, model, now, quiet).embed_chunks().embedded == 0
 
 
 def test_a_second_model_is_filled_beside_the_active_one(db: Database) -> None:
     write(db, 3)
-    embed_chunks(db, Hashes("first"), now=now, progress=quiet)
-    assert embed_chunks(db, Hashes("second"), now=now, progress=quiet).embedded == 3
+    Backfill(db, Hashes("first"), now, quiet).embed_chunks()
+    assert Backfill(db, Hashes("second"), now, quiet).embed_chunks().embedded == 3
     active = vectors.active_model(db)
     assert active is not None
     assert active.name == "first"
@@ -111,9 +110,9 @@ def test_a_second_model_is_filled_beside_the_active_one(db: Database) -> None:
 def test_a_model_that_fails_loses_nothing_of_what_is_done(db: Database) -> None:
     write(db, 3 * BATCH_SIZE)
     with pytest.raises(ConnectionError):
-        embed_chunks(db, Hashes(works_for=2 * BATCH_SIZE), now=now, progress=quiet)
+        Backfill(db, Hashes(works_for=2 * BATCH_SIZE), now, quiet).embed_chunks()
     assert embedding_queue.chunk_coverage(db, "hashes") == (2 * BATCH_SIZE, 3 * BATCH_SIZE)
-    assert embed_chunks(db, Hashes(), now=now, progress=quiet).embedded == BATCH_SIZE
+    assert Backfill(db, Hashes(), now, quiet).embed_chunks().embedded == BATCH_SIZE
 
 
 def test_whoever_is_stopped_goes_on_where_he_was(db: Database) -> None:
@@ -124,15 +123,15 @@ def test_whoever_is_stopped_goes_on_where_he_was(db: Database) -> None:
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        embed_chunks(db, Hashes(), now=now, progress=stop)
+        Backfill(db, Hashes(), now, stop).embed_chunks()
     model = Hashes()
-    assert embed_chunks(db, model, now=now, progress=quiet).embedded == len(model.seen) == 2 * BATCH_SIZE
+    assert Backfill(db, model, now, quiet).embed_chunks().embedded == len(model.seen) == 2 * BATCH_SIZE
 
 
 KILLED = """
 import sys, time
 from quaid.storage.sqlite.connection import Database
-from quaid.embedding.backfill import BATCH_SIZE, embed_chunks
+from quaid.embedding.backfill import BATCH_SIZE, Backfill
 from tests.folders.test_embedding import NOW, Hashes
 
 def told(done, total, what):
@@ -145,7 +144,7 @@ class Slow(Hashes):
         time.sleep(0.05)
         return super().embed_passages(texts)
 
-embed_chunks(Database.open(sys.argv[1], NOW), Slow(), now=lambda: NOW, progress=told)
+Backfill(Database.open(sys.argv[1], NOW), Slow(), lambda: NOW, told).embed_chunks()
 """
 
 
@@ -162,9 +161,7 @@ def test_whoever_is_killed_loses_one_batch_at_most(db: Database) -> None:
     kept = embedding_queue.chunk_coverage(db, "hashes")[0]
     assert told[-1] <= kept < 6 * BATCH_SIZE
     model = Hashes()
-    assert (
-        embed_chunks(db, model, now=now, progress=quiet).embedded == len(model.seen) == 6 * BATCH_SIZE - kept
-    )
+    assert Backfill(db, model, now, quiet).embed_chunks().embedded == len(model.seen) == 6 * BATCH_SIZE - kept
 
 
 def test_the_newest_page_comes_first_and_of_an_import_the_one_with_most_links(db: Database) -> None:
@@ -180,36 +177,36 @@ def test_the_newest_page_comes_first_and_of_an_import_the_one_with_most_links(db
     save("newer", "a newer one", "2026-04-25T12:00:01Z")
     model = Hashes(works_for=BATCH_SIZE)
     with pytest.raises(ConnectionError):
-        embed_chunks(db, model, now=now, progress=quiet)
+        Backfill(db, model, now, quiet).embed_chunks()
     first = [text.splitlines()[-1] for text in model.seen]
     assert first[0].endswith("a newer one")
     assert [text.partition("text ")[2].partition(",")[0] for text in first[1:3]] == ["7", "9"]
     assert embedding_queue.chunk_coverage(db, "hashes") == (BATCH_SIZE, 2 * BATCH_SIZE + 2)
     again = Hashes()
-    embed_chunks(db, again, now=now, progress=quiet)
+    Backfill(db, again, now, quiet).embed_chunks()
     assert "an older one" in again.seen[-1]
 
 
 def test_unusable_vectors_are_counted_and_not_kept(db: Database) -> None:
     write(db, 2)
     write(db, 1, "bad")
-    assert embed_chunks(db, Picky(), now=now, progress=quiet) == BackfillReport(1, 0, 2, 1, ("p0",))
+    assert Backfill(db, Picky(), now, quiet).embed_chunks() == BackfillReport(1, 0, 2, 1, ("p0",))
     assert embedding_queue.chunk_coverage(db, "hashes") == (1, 2)
 
 
 def test_a_model_that_changed_its_width_is_refused(db: Database) -> None:
     write(db, 1)
-    embed_chunks(db, Hashes(), now=now, progress=quiet)
+    Backfill(db, Hashes(), now, quiet).embed_chunks()
     wide = Hashes()
     wide.dimensions = 16
     with pytest.raises(InvalidArgument):
-        embed_chunks(db, wide, now=now, progress=quiet)
+        Backfill(db, wide, now, quiet).embed_chunks()
 
 
 def test_single_pages_and_a_limited_number(db: Database) -> None:
     write(db, 10)
-    assert embed_chunks(db, Hashes(), now=now, progress=quiet, slugs=["p3", "none"]).embedded == 1
-    assert embed_chunks(db, Hashes(), now=now, progress=quiet, limit=4).embedded == 4
+    assert Backfill(db, Hashes(), now, quiet).embed_chunks(slugs=["p3", "none"]).embedded == 1
+    assert Backfill(db, Hashes(), now, quiet).embed_chunks(limit=4).embedded == 4
     assert embedding_queue.chunk_coverage(db, "hashes") == (5, 10)
 
 
@@ -219,11 +216,11 @@ def test_two_who_fill_at_once_do_no_harm(db: Database) -> None:
 
     class Overtaken(Hashes):
         def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
-            embed_chunks(other, Hashes(), now=now, progress=quiet)
+            Backfill(other, Hashes(), now, quiet).embed_chunks()
             return super().embed_passages(texts)
 
     slow = Overtaken()
-    embed_chunks(db, slow, now=now, progress=quiet)
+    Backfill(db, slow, now, quiet).embed_chunks()
     assert len(slow.seen) == BATCH_SIZE
     assert embedding_queue.chunk_coverage(db, "hashes") == (2 * BATCH_SIZE, 2 * BATCH_SIZE)
     assert db.rows("SELECT count(*) FROM page_embeddings_vec_8") == [(2 * BATCH_SIZE,)]
@@ -244,7 +241,7 @@ class Touchy(Hashes):
 def test_one_text_that_a_model_cannot_stand_does_not_keep_the_others_back(db: Database) -> None:
     write(db, BATCH_SIZE + 5)
     write(db, 1, "poison")
-    assert embed_chunks(db, Touchy(), now=now, progress=quiet).failed == 1
+    assert Backfill(db, Touchy(), now, quiet).embed_chunks().failed == 1
     assert embedding_queue.chunk_coverage(db, "hashes") == (BATCH_SIZE + 4, BATCH_SIZE + 5)
 
 
@@ -252,17 +249,17 @@ def test_several_texts_that_a_model_cannot_stand_are_named_and_all_others_are_ma
     write(db, 3 * BATCH_SIZE)
     write(db, 2, "poison")
     for _ in range(2):
-        filled = embed_chunks(db, Touchy(), now=now, progress=quiet)
+        filled = Backfill(db, Touchy(), now, quiet).embed_chunks()
         assert (filled.failed, filled.failures) == (2, ("p0", "p1"))
         assert embedding_queue.chunk_coverage(db, "hashes") == (3 * BATCH_SIZE - 2, 3 * BATCH_SIZE)
-    run_backfill(db, Touchy(), now=now, progress=quiet)
+    Backfill(db, Touchy(), now, quiet).run()
     told = embedding_queue.last_failure(db.path)
     assert told == EmbeddingFailure("hashes", "it gives nothing usable for 2 chunks (p0, p1)", NOW)
 
 
 def test_a_single_text_that_a_model_cannot_stand_is_not_taken_for_a_model_that_is_down(db: Database) -> None:
     write(db, 1, "poison")
-    assert embed_chunks(db, Touchy(), now=now, progress=quiet) == BackfillReport(0, 0, 1, 1, ("p0",))
+    assert Backfill(db, Touchy(), now, quiet).embed_chunks() == BackfillReport(0, 0, 1, 1, ("p0",))
 
 
 def test_what_a_batch_gave_before_the_model_went_down_is_kept(db: Database) -> None:
@@ -275,14 +272,14 @@ def test_what_a_batch_gave_before_the_model_went_down_is_kept(db: Database) -> N
             return super().embed_passages(texts)
 
     with pytest.raises(EmbedderUnavailable):
-        embed_chunks(db, Dying(), now=now, progress=quiet)
+        Backfill(db, Dying(), now, quiet).embed_chunks()
     assert embedding_queue.chunk_coverage(db, "hashes")[0] >= 4
 
 
 def test_a_model_that_refuses_nearly_everything_is_given_up(db: Database) -> None:
     write(db, 4 * BATCH_SIZE, "poison")
     with pytest.raises(EmbedderUnavailable, match="refuses nearly every text"):
-        embed_chunks(db, Touchy(), now=now, progress=quiet)
+        Backfill(db, Touchy(), now, quiet).embed_chunks()
 
 
 def test_a_model_that_is_down_is_given_up_after_a_few_tries(db: Database) -> None:
@@ -298,7 +295,7 @@ def test_a_model_that_is_down_is_given_up_after_a_few_tries(db: Database) -> Non
     model = Counted()
     model.down = True
     with pytest.raises(EmbedderUnavailable):
-        embed_chunks(db, model, now=now, progress=quiet)
+        Backfill(db, model, now, quiet).embed_chunks()
     assert model.tries <= 3
 
 
@@ -307,31 +304,31 @@ def test_filling_in_turn_leaves_word_of_what_went_wrong(db: Database) -> None:
     model = Touchy()
     model.down = True
     with pytest.raises(EmbedderUnavailable):
-        run_backfill(db, model, now=now, progress=quiet)
+        Backfill(db, model, now, quiet).run()
     assert embedding_queue.last_failure(db.path) == EmbeddingFailure("hashes", "it chokes", NOW, down=True)
     model.down = False
-    assert run_backfill(db, model, now=now, progress=quiet) == BackfillReport(3, 0, 3, 0)
+    assert Backfill(db, model, now, quiet).run() == BackfillReport(3, 0, 3, 0)
     assert embedding_queue.last_failure(db.path) is None
     write(db, 1, "poison")
-    run_backfill(db, Picky(), now=now, progress=quiet)
+    Backfill(db, Picky(), now, quiet).run()
     write(db, 1, "bad")
-    run_backfill(db, Picky(), now=now, progress=quiet)
+    Backfill(db, Picky(), now, quiet).run()
     told = embedding_queue.last_failure(db.path)
     assert told == EmbeddingFailure("hashes", "it gives nothing usable for 1 chunk (p0)", NOW)
 
 
 def test_while_another_fills_the_hasty_leave_and_the_patient_wait(db: Database) -> None:
     write(db, 2)
-    other = EmbeddingLease(db.path)
+    other = Lease(db.path, embedding_queue.LEASE)
     assert other.try_take()
-    assert run_backfill(db, Hashes(), now=now, progress=quiet, patient=False) is None
+    assert Backfill(db, Hashes(), now, quiet).run(patient=False) is None
     told = []
 
     def report(done: int, total: int, what: str) -> None:
         told.append(what)
         other.release()
 
-    assert run_backfill(db, Hashes(), now=now, progress=report) == BackfillReport(2, 0, 2, 0)
+    assert Backfill(db, Hashes(), now, report).run() == BackfillReport(2, 0, 2, 0)
     assert told[0] == "Another process makes vectors"
 
 
@@ -342,28 +339,28 @@ def test_a_stop_is_no_failure_and_ends_the_turn(db: Database) -> None:
         raise Cancelled
 
     with pytest.raises(Cancelled):
-        run_backfill(db, Hashes(), now=now, progress=stop)
+        Backfill(db, Hashes(), now, stop).run()
     assert embedding_queue.last_failure(db.path) is None
-    assert EmbeddingLease(db.path).try_take()
+    assert Lease(db.path, embedding_queue.LEASE).try_take()
 
 
 def test_a_few_are_filled_on_the_way_and_many_are_not(db: Database) -> None:
-    assert embed_few_chunks(db, Hashes(), now=now, progress=quiet) == 0
+    assert Backfill(db, Hashes(), now, quiet).embed_few() == 0
     write(db, MAX_INLINE_CHUNKS)
-    assert embed_few_chunks(db, Hashes(), now=now, progress=quiet) == MAX_INLINE_CHUNKS
-    assert embed_few_chunks(db, Hashes(), now=now, progress=quiet) == 0
+    assert Backfill(db, Hashes(), now, quiet).embed_few() == MAX_INLINE_CHUNKS
+    assert Backfill(db, Hashes(), now, quiet).embed_few() == 0
     write(db, MAX_INLINE_CHUNKS + 1, "other")
-    assert embed_few_chunks(db, Hashes(), now=now, progress=quiet) == 0
+    assert Backfill(db, Hashes(), now, quiet).embed_few() == 0
     assert embedding_queue.chunk_coverage(db, "hashes") == (0, MAX_INLINE_CHUNKS + 1)
 
 
 def test_a_few_that_are_long_are_not_filled_on_the_way(db: Database) -> None:
     write(db, 1, "long words " * MAX_INLINE_TOKENS)
-    assert embed_few_chunks(db, Hashes(), now=now, progress=quiet) == 0
+    assert Backfill(db, Hashes(), now, quiet).embed_few() == 0
 
 
 def test_on_the_way_no_other_model_is_filled_than_the_active_one(db: Database) -> None:
     write(db, 1)
-    embed_chunks(db, Hashes(), now=now, progress=quiet)
+    Backfill(db, Hashes(), now, quiet).embed_chunks()
     write(db, 1, "other")
-    assert embed_few_chunks(db, Hashes("second"), now=now, progress=quiet) == 0
+    assert Backfill(db, Hashes("second"), now, quiet).embed_few() == 0

@@ -3,11 +3,11 @@
 import pytest
 from tests.folders.test_embedding import NOW, Hashes, Picky, now, quiet, write
 
-from quaid.embedding.backfill import BATCH_SIZE, MAX_INLINE_CHUNKS, embed_few_turns, embed_turns, run_backfill
+from quaid.embedding.backfill import BATCH_SIZE, MAX_INLINE_CHUNKS, Backfill
 from quaid.errors import EmbedderUnavailable
 from quaid.storage import conversations, embedding_queue, vectors
 from quaid.storage.conversations import NewTurn, TurnBatch
-from quaid.storage.embedding_queue import EmbeddedRange, TurnScope
+from quaid.storage.embedding_queue import EmbeddedRange
 from quaid.storage.sqlite.connection import Database
 
 
@@ -29,12 +29,12 @@ def test_pages_come_first_and_turns_are_counted_apart(db: Database) -> None:
     say(db, "a", *sentences(40), "yes")
     write(db, 3)
     model = Hashes()
-    filled = run_backfill(db, model, now=now, progress=quiet, turns_since="")
+    filled = Backfill(db, model, now, quiet).run(turns_since="")
     assert filled is not None
     assert (filled.embedded, filled.total, filled.turns, filled.turns_left) == (3, 3, 40, 0)
     assert all("text" in text for text in model.seen[:3])
     assert all(text.startswith("user: Sentence") for text in model.seen[3:])
-    again = run_backfill(db, model, now=now, progress=quiet, turns_since="")
+    again = Backfill(db, model, now, quiet).run(turns_since="")
     assert again is not None
     assert (again.turns, len(model.seen)) == (0, 43)
 
@@ -44,21 +44,21 @@ def test_turns_wait_where_nobody_wants_them(db: Database) -> None:
     say(db, "old", "What was said a long time ago.", day="2020-01-01")
     model = Hashes()
     for since, seen in ((None, 0), ("2026-01-01T00:00:00Z", 2), ("", 3)):
-        run_backfill(db, model, now=now, progress=quiet, turns_since=since)
+        Backfill(db, model, now, quiet).run(turns_since=since)
         assert len(model.seen) == seen
 
 
 def test_a_stop_loses_at_most_a_batch(db: Database) -> None:
     say(db, "a", *sentences(3 * BATCH_SIZE))
     with pytest.raises(ConnectionError):
-        embed_turns(db, Hashes(works_for=2 * BATCH_SIZE), now=now, progress=quiet)
+        Backfill(db, Hashes(works_for=2 * BATCH_SIZE), now, quiet).embed_turns()
     assert embedding_queue.turn_coverage(db, "hashes") == (2 * BATCH_SIZE, 3 * BATCH_SIZE)
-    assert embed_turns(db, Hashes(), now=now, progress=quiet).turns == BATCH_SIZE
+    assert Backfill(db, Hashes(), now, quiet).embed_turns().turns == BATCH_SIZE
 
 
 def test_a_text_that_a_model_cannot_stand_is_named_by_its_conversation(db: Database) -> None:
     say(db, "a", *sentences(5), "This is a bad sentence about boats.")
-    filled = run_backfill(db, Picky(), now=now, progress=quiet, turns_since="")
+    filled = Backfill(db, Picky(), now, quiet).run(turns_since="")
     assert filled is not None
     assert (filled.turns, filled.turns_left, filled.failed, filled.failures) == (5, 1, 1, ("plain:a",))
     trouble = embedding_queue.last_failure(db.path)
@@ -69,21 +69,21 @@ def test_a_text_that_a_model_cannot_stand_is_named_by_its_conversation(db: Datab
 def test_a_few_turns_are_made_on_the_way_to_an_answer_and_many_are_not(db: Database) -> None:
     model = Hashes()
     say(db, "a", *sentences(1))
-    assert embed_few_turns(db, model, now=now, progress=quiet) == 0  # no model is in use yet
-    embed_turns(db, model, now=now, progress=quiet)
+    assert Backfill(db, model, now, quiet).embed_few("") == 0  # no model is in use yet
+    Backfill(db, model, now, quiet).embed_turns()
     say(db, "b", *[f"{text} Again." for text in sentences(MAX_INLINE_CHUNKS)])
-    assert embed_few_turns(db, model, now=now, progress=quiet) == MAX_INLINE_CHUNKS
+    assert Backfill(db, model, now, quiet).embed_few("") == MAX_INLINE_CHUNKS
     say(db, "c", *[f"{text} Once more." for text in sentences(MAX_INLINE_CHUNKS + 1)])
-    assert embed_few_turns(db, model, now=now, progress=quiet) == 0
+    assert Backfill(db, model, now, quiet).embed_few("") == 0
     assert len(model.seen) == 1 + MAX_INLINE_CHUNKS
 
 
 def test_long_turns_are_not_made_on_the_way(db: Database) -> None:
     model = Hashes()
     say(db, "a", *sentences(1))
-    embed_turns(db, model, now=now, progress=quiet)
+    Backfill(db, model, now, quiet).embed_turns()
     say(db, "b", "A very long sentence, again and again. " * 500)
-    assert embed_few_turns(db, model, now=now, progress=quiet) == 0
+    assert Backfill(db, model, now, quiet).embed_few("") == 0
 
 
 def test_a_model_that_is_down_says_so_and_what_was_made_is_kept(db: Database) -> None:
@@ -93,7 +93,7 @@ def test_a_model_that_is_down_says_so_and_what_was_made_is_kept(db: Database) ->
 
     say(db, "a", *sentences(2))
     with pytest.raises(EmbedderUnavailable):
-        run_backfill(db, Down(), now=now, progress=quiet, turns_since="")
+        Backfill(db, Down(), now, quiet).run(turns_since="")
     trouble = embedding_queue.last_failure(db.path)
     assert trouble is not None
     assert trouble.down
@@ -103,12 +103,12 @@ def test_a_model_that_is_down_says_so_and_what_was_made_is_kept(db: Database) ->
 
 
 def test_a_turn_without_a_vector_is_seen_as_far_as_it_is_wanted(db: Database) -> None:
-    everything, recent = TurnScope("on", ""), TurnScope("recent", "2026-01-01T00:00:00Z")
+    everything, recent = "", "2026-01-01T00:00:00Z"
     say(db, "old", "What was said a long time ago.", day="2020-01-01")
     assert embedding_queue.embedded_range(db, EmbeddedRange()) == EmbeddedRange()
     assert embedding_queue.embedded_range(db, EmbeddedRange(), everything) is None
     say(db, "a", *sentences(2))
-    embed_turns(db, Hashes(), now=now, progress=quiet, since=recent.since)
+    Backfill(db, Hashes(), now, quiet).embed_turns(since=recent)
     known = embedding_queue.embedded_range(db, EmbeddedRange(), recent)
     assert known == EmbeddedRange("hashes", 0, embedding_queue.highest_part_id(db), "recent")
     assert known is not None
@@ -120,9 +120,9 @@ def test_a_turn_without_a_vector_is_seen_as_far_as_it_is_wanted(db: Database) ->
 
 
 def test_ids_that_come_again_do_not_hide_a_turn(db: Database) -> None:
-    everything = TurnScope("on", "")
+    everything = ""
     say(db, "a", *sentences(3))
-    embed_turns(db, Hashes(), now=now, progress=quiet)
+    Backfill(db, Hashes(), now, quiet).embed_turns()
     known = embedding_queue.embedded_range(db, EmbeddedRange(), everything)
     assert known is not None
     (conversation,) = conversations.find_by_session(db, "a")

@@ -13,11 +13,11 @@ import pytest
 from tests.folders.conftest import Fill
 from tests.folders.watched import Watched
 
+from quaid import worker
 from quaid.app import Brain
 from quaid.cli.render import render
 from quaid.config import Settings
 from quaid.folders import indexer
-from quaid.mcp import watcher, worker
 from quaid.model import chunker, links, page as page_model
 from quaid.operations import collections as watching, dispatch
 from quaid.storage import collections
@@ -247,9 +247,9 @@ def test_the_watcher_of_a_server_leaves_word_of_its_end(
     def broken(*_: Any, **__: Any) -> None:
         raise KeyError("something unforeseen")
 
-    monkeypatch.setattr(worker, "on_server_exit", lambda _act: None)
+    monkeypatch.setattr(worker, "_exit_with_server", lambda _stop, _seconds: None)
     monkeypatch.setattr(os, "nice", lambda _by: 0)
     monkeypatch.setattr(watching, "watch_folders", broken)
-    assert watcher.main(watched.brain.settings.db_path) == 1
+    assert worker.main("watch", watched.brain.settings.db_path) == 1
     (record,) = [each for each in run(watched.brain, "collection list").collections if each.name == "notes"]
     assert "the last sync failed: Quaid itself failed (KeyError" in str(record.halted)

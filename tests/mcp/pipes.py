@@ -22,7 +22,7 @@ HELLO = {
 def environment() -> dict[str, str]:
     return {
         **os.environ,
-        "PYTHONPATH": SOURCE,
+        "PYTHONPATH": os.pathsep.join((SOURCE, ROOT)),  # ROOT for hasty_worker
         "PYTHONWARNINGS": "error",
         "QUAID_BACKGROUND_EMBEDDING": "off",
     }
@@ -36,11 +36,12 @@ def command(db: str, *more: str) -> list[str]:
 HASTY = """
 import sys
 from quaid.cli.main import main
-from quaid.mcp import worker
-worker.EMBED_AFTER_START = worker.EMBED_AFTER_CALL = worker.WATCH_AFTER_START = worker.WATCH_CHECK_SECONDS = 0.3
+from quaid import worker
+from quaid.storage import leases
+worker.START_DELAY = worker.CALL_DELAY = worker.WATCH_INTERVAL = 0.3
 worker.EMBED_INTERVAL = 0.5
-worker.WATCHER_MODULE = "tests.mcp.hasty_watcher"
-worker.WATCH_HEARTBEAT = worker.WATCH_HEARTBEAT._replace(stale=5.0)
+worker.WORKER_MODULE = "tests.mcp.hasty_worker"
+leases.STALE_SECONDS = 5.0
 sys.exit(main())
 """
 

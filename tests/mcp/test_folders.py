@@ -13,8 +13,8 @@ from tests.mcp.pipes import PATIENCE, ROOT, SOURCE, Pipes
 
 from quaid.app import Brain
 from quaid.config import Settings
-from quaid.operations import dispatch
-from quaid.storage import collections
+from quaid.operations import collections, dispatch
+from quaid.storage import leases
 
 Start = Callable[..., Pipes]
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="asks the system about processes")
@@ -42,12 +42,20 @@ def folder(db: str, settings: Settings, tmp_path: Path) -> Path:
 
 
 def owner(settings: Settings) -> int:
-    """The process that watches now, if one does that lives."""
+    """Return the process that watches now, or 0."""
+    path = os.path.realpath(settings.db_path)
     with Brain(settings) as brain:
-        rows = brain.db.rows(
-            "SELECT pid FROM serve_sessions s JOIN collection_owners o ON o.session_id = s.session_id"
-        )
-    return next((pid for (pid,) in rows if collections.is_process_running(pid)), 0)
+        names = [collections.watch_lease(each.id) for each in collections.watched_collections(brain)]
+    held = [name for name in names if leases.is_leased(path, name)]
+    return leases.read_state(path, held[0]).get("pid", 0) if held else 0
+
+
+def is_running(process: int) -> bool:
+    try:
+        with open(f"/proc/{process}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except FileNotFoundError:
+        return False
 
 
 def children(process: int) -> list[int]:
@@ -87,9 +95,8 @@ def test_one_of_three_servers_has_the_folder_watched_and_all_find_what_changed(
     for server in servers:
         status, left, errors = server.end()
         assert (status, left, len(errors.splitlines())) == (0, [], 1)
-    assert not collections.is_process_running(process)
-    with Brain(settings) as brain:
-        assert brain.db.rows("SELECT * FROM serve_sessions") == []
+    assert not is_running(process)
+    assert owner(settings) == 0
 
 
 @pytest.mark.parametrize("victim", ["server", "watcher", "hung watcher"])
@@ -112,7 +119,7 @@ def test_when_the_owner_dies_another_takes_over(
     finally:
         if victim == "hung watcher":
             os.kill(before, signal.SIGCONT)
-    wait_until(lambda: not collections.is_process_running(before))
+    wait_until(lambda: not is_running(before))
     assert all(heir.record("memory_get", slug="people/alice") for _ in range(3))
 
 

@@ -244,8 +244,8 @@ def test_modules_in_the_folder_of_a_client_are_never_run(
         (folder / name).write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nraise SystemExit\n")
     run(settings, "put", slug="concepts/tide", content="# Tide\n\nIt comes twice a day.")
     code = (
-        "import sys\nfrom quaid.mcp.worker import _start_embedder\n"
-        "filler = _start_embedder(sys.argv[1])\nsys.exit(filler.wait())"
+        "import sys\nfrom quaid.worker import WorkerProcess\n"
+        "process = WorkerProcess('embed').start(sys.argv[1])\nsys.exit(process.wait())"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", code, served], cwd=folder, env={**environment(), **ON}, timeout=PATIENCE

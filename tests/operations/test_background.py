@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
+from quaid import worker
 from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import EmbedderUnavailable
 from quaid.operations import background, dispatch
-from quaid.operations.background import RETRY_SECONDS, EmbeddingMonitor
+from quaid.operations.background import RETRY_SECONDS
 from quaid.storage import embedding_queue, vectors
-from quaid.storage.embedding_queue import EmbeddingLease
+from quaid.storage.leases import Lease
+from quaid.worker import EmbeddingMonitor
 
 NOON = 1_777_118_400.0
 
@@ -88,13 +90,12 @@ def test_what_others_wrote_counts_too(brain: Brain, settings: Settings) -> None:
 
 def test_nobody_is_sent_while_somebody_is_at_work(brain: Brain) -> None:
     put(brain)
-    turn = EmbeddingLease(brain.db.path)
-    assert turn.try_take()
-    turn.begin("m", brain.now())
+    lease = Lease(brain.db.path, embedding_queue.LEASE)
+    assert lease.try_take()
+    lease.hold(model="m", since=brain.now())
     watch = EmbeddingMonitor()
     assert not watch.wants(brain)
-    turn.succeed()
-    turn.release()
+    lease.release()
     assert watch.wants(brain)
 
 
@@ -115,7 +116,7 @@ def test_a_failure_is_left_alone_until_a_write_or_ten_minutes_later(brain: Brain
 
 def test_a_process_that_died_is_a_failure_unless_it_said_more(brain: Brain) -> None:
     background.record_failure(brain, "m", "the reason")
-    background.record_exit(brain, "status -9")
+    worker._record_failure(brain, "embed", "ended with status 1")
     told = embedding_queue.last_failure(brain.db.path)
     assert told
     assert told.problem == "the reason"

@@ -10,7 +10,7 @@ from quaid.cli.render import render
 from quaid.operations import background, dispatch
 from quaid.operations.dispatch import json_value
 from quaid.storage import collections, embedding_queue, vectors
-from quaid.storage.embedding_queue import EmbeddingLease
+from quaid.storage.leases import Lease
 
 MODEL = "bge-small-en-v1.5"
 
@@ -67,13 +67,13 @@ def test_who_fills_and_what_went_wrong_is_told(brain: Brain) -> None:
     found = status(brain)
     assert found.trouble.problem == "it is too warm"
     assert "last failure" in render(found)
-    turn = EmbeddingLease(brain.db.path)
-    assert turn.try_take()
-    turn.begin(MODEL, brain.now())
+    lease = Lease(brain.db.path, embedding_queue.LEASE)
+    assert lease.try_take()
+    lease.hold(model=MODEL, since=brain.now())
     found = status(brain)
     assert (found.filling.model, found.trouble) == (MODEL, None)
     assert found.next_steps == ("nothing to do: vectors are being made",)
-    turn.release()
+    lease.release()
 
 
 def test_models_that_made_vectors_before_are_named(brain: Brain) -> None:

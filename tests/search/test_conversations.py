@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from quaid.app import Brain
-from quaid.embedding.backfill import embed_turns
+from quaid.embedding.backfill import Backfill
 from quaid.search.conversations import TurnSearchResult, search_turns, search_turns_by_words
 from quaid.storage import conversations
 from quaid.storage.conversations import NewTurn, TurnBatch
@@ -125,7 +125,7 @@ def talks(talk: Brain) -> Brain:
     talk.db.write(
         lambda tx: conversations.add(tx, TurnBatch("plain", "xyz", turns), talk.now(), {}, anew=True)
     )
-    embed_turns(talk.db, Places(), now=talk.now, progress=lambda *_: None)
+    Backfill(talk.db, Places(), talk.now, lambda *_: None).embed_turns()
     return talk
 
 
@@ -179,7 +179,7 @@ def test_of_a_long_turn_the_part_is_shown_that_was_meant(talks: Brain) -> None:
     talks.db.write(
         lambda tx: conversations.add(tx, TurnBatch("plain", "long", turns), talks.now(), {}, anew=True)
     )
-    embed_turns(talks.db, Places(), now=talks.now, progress=lambda *_: None)
+    Backfill(talks.db, Places(), talks.now, lambda *_: None).embed_turns()
     hits = looked(talks, "boat?").hits
     (hit,) = [each for each in hits if each.session == "long"]
     assert "ship" in hit.snippet

@@ -10,7 +10,6 @@ from quaid.storage import chunks, embedding_queue, page_edits, vector_index, vec
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters
 from quaid.storage.vector_index import ChunkIndex
-from quaid.storage.vectors import EmbeddingModel
 
 NOW = "2026-04-25T12:00:00Z"
 MODEL = "small"
@@ -182,22 +181,11 @@ def test_what_is_written_later_has_its_vector_in_a_warm_index(db: Database, quer
         assert found
 
 
-def test_how_much_is_made_is_looked_up_again_after_a_write(
-    db: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_coverage_is_counted_again_after_a_write(db: Database) -> None:
     save(db, 1)
     embed(db)
     index, model = ChunkIndex(db), vectors.list_models(db)[0]
-    looks: list[EmbeddingModel] = []
-    made = embedding_queue.estimate_coverage
-
-    def look(db: Database, model: EmbeddingModel) -> tuple[int, int]:
-        looks.append(model)
-        return made(db, model)
-
-    monkeypatch.setattr(embedding_queue, "estimate_coverage", look)
     assert [index.made(model), index.made(model)] == [(2, 2), (2, 2)]
-    assert len(looks) == 1
     save(db, 2)
     assert index.made(model) == (2, 4)
     with Database.open(db.path, NOW) as other:

@@ -256,10 +256,11 @@ def test_a_sample_is_known_again_by_the_model_that_made_it(db: Database) -> None
     assert vectors.sample_vector(db, A.name) is None
     write(db, "a", "some words")
     embed(db, A)
-    found = vectors.sample_vector(db, A.name)
-    assert found
-    assert vectors.cosine_to_stored(A.embed_passages([found.text])[0], found.vector) > 0.999
-    assert vectors.cosine_to_stored(B.embed_passages([found.text])[0], found.vector) < 0.9
+    sample = vectors.sample_vector(db, A.name)
+    assert sample
+    text, vector = sample
+    assert vectors.cosine_to_stored(A.embed_passages([text])[0], vector) > 0.999
+    assert vectors.cosine_to_stored(B.embed_passages([text])[0], vector) < 0.9
 
 
 # The nearest

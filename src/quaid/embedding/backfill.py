@@ -5,13 +5,14 @@ where it stopped.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
 from quaid.model.plain_text import count_noun
 from quaid.storage import chunks, embedding_queue, vectors
-from quaid.storage.embedding_queue import EmbeddingLease, PendingText
+from quaid.storage.embedding_queue import PendingText
+from quaid.storage.leases import Lease
 from quaid.storage.vectors import EmbeddingModel
 
 if TYPE_CHECKING:
@@ -72,257 +73,243 @@ class BackfillReport(NamedTuple):
     """Conversation turns still without a vector."""
 
 
-class _BatchTotals(NamedTuple):
-    """The result of embedding some pending texts."""
-
-    embedded: int
-    cached: int
-    refused: dict[bytes, None]
-
-
 NOTHING_EMBEDDED = BackfillReport(0, 0, 0, 0)
 
+Batch = tuple[list[tuple[PendingText, bytes]], EmbedderUnavailable | None]
+"""Texts with their vectors, and a failure if the model is down; the vectors are valid in any case."""
 
-def run_backfill(
-    db: "Database",
-    embedder: PassageEmbedder,
-    *,
-    now: Callable[[], str],
-    progress: Callable[[int, int, str], None],
-    slugs: list[str] | None = None,
-    turns_since: str | None = None,
-    patient: bool = True,
-) -> BackfillReport | None:
-    """Embed pages, then turns, while holding the embedding lease, and record failures.
 
-    Only turns of conversations that ended since `turns_since` are embedded: all with "", none with None. If another
-    process holds the lease, wait for it, or return None if not `patient`.
-    """
-    turn = EmbeddingLease(db.path)
-    while db.writable and not turn.try_take():
-        if not patient:
-            return None
-        _report_other_process(db, embedder, progress)
-        time.sleep(POLL_SECONDS)
-    if not db.writable:
-        return embed_chunks(db, embedder, now=now, progress=progress, slugs=slugs)
-    try:
-        turn.begin(embedder.name, now())
-        filled = embed_chunks(db, embedder, now=now, progress=progress, slugs=slugs)
-        if turns_since is not None and slugs is None:
-            filled = embed_turns(db, embedder, filled, now=now, progress=progress, since=turns_since)
-        if filled.failed:
-            turn.fail(embedder.name, _failure_text(filled), now())
+class Backfill:
+    """Embeds the texts of a memory that have no vector of a model."""
+
+    def __init__(
+        self,
+        db: "Database",
+        embedder: PassageEmbedder,
+        now: Callable[[], str],
+        progress: Callable[[int, int, str], None],
+    ) -> None:
+        self._db = db
+        self._embedder = embedder
+        self._now = now
+        self._progress = progress
+
+    def run(
+        self, *, slugs: list[str] | None = None, turns_since: str | None = None, patient: bool = True
+    ) -> BackfillReport | None:
+        """Embed pages, then turns, while holding the embedding lease, and record failures.
+
+        Only turns of conversations that ended since `turns_since` are embedded: all with "", none with None. If
+        another process holds the lease, wait for it, or return None if not `patient`.
+        """
+        name = self._embedder.name
+        lease = Lease(self._db.path, embedding_queue.LEASE)
+        while self._db.writable and not lease.try_take():
+            if not patient:
+                return None
+            made, total = embedding_queue.chunk_coverage(self._db, name)
+            self._progress(min(made, total - 1), total, "Another process makes vectors")
+            time.sleep(POLL_SECONDS)
+        if not self._db.writable:
+            return self.embed_chunks(slugs)
+        state: dict[str, Any] = {}
+        try:
+            lease.hold(model=name, since=self._now())
+            report = self.embed_chunks(slugs)
+            if turns_since is not None and slugs is None:
+                report = self.embed_turns(turns_since, report)
+            if report.failed:
+                state = embedding_queue.failure_state(name, _failure_text(report), self._now())
+            return report
+        except Cancelled:
+            raise
+        except QuaidError as failure:
+            down = isinstance(failure, EmbedderUnavailable)
+            state = embedding_queue.failure_state(name, failure_reason(failure), self._now(), down=down)
+            raise
+        finally:
+            try:
+                lease.write(state)
+            finally:
+                lease.release()
+
+    def embed_few(self, turns_since: str | None = None) -> int:
+        """Embed missing chunks, or turns with `turns_since`, if they are few, so that recent changes are found.
+
+        Return their number.
+        """
+        db, name = self._db, self._embedder.name
+        active = vectors.active_model(db)
+        if active is not None and active.name != name:
+            return 0
+        if active is None and turns_since is not None:
+            return 0
+        pending: list[int] | None = None
+        if turns_since is not None:
+            made, total = embedding_queue.turn_coverage(db, name)
+        elif active is not None:
+            made, total = embedding_queue.estimate_coverage(db, active)
+            pending = embedding_queue.pending_chunks(db, active)
         else:
-            turn.succeed()
-        return filled
-    except (Cancelled, KeyboardInterrupt):
-        turn.succeed()
-        raise
-    except QuaidError as failure:
-        turn.fail(
-            embedder.name, failure_reason(failure), now(), down=isinstance(failure, EmbedderUnavailable)
+            made, total = 0, chunks.count(db)
+        if not 0 < total - made <= MAX_INLINE_CHUNKS:
+            return 0
+        if turns_since is not None:
+            parts = embedding_queue.missing_parts(db, name, turns_since)
+            tokens = embedding_queue.characters_of_parts(db, parts) // 4
+        else:
+            tokens = chunks.tokens(db, pending)
+        if tokens > MAX_INLINE_TOKENS:
+            return 0
+        patience, db.lock.patience = db.lock.patience, INLINE_LOCK_TIMEOUT
+        try:
+            if turns_since is not None:
+                return self.embed_turns(turns_since).turns
+            if pending is None:
+                return self.embed_chunks(limit=MAX_INLINE_CHUNKS, insist=False).embedded
+            # The pending ids are known, and finding them again would take longer than embedding them.
+            return self._embed_chunk_ids(pending, insist=False)[0]
+        finally:
+            db.lock.patience = patience
+
+    def embed_chunks(
+        self, slugs: list[str] | None = None, limit: int | None = None, *, insist: bool = True
+    ) -> BackfillReport:
+        """Embed the chunks without a vector of this model, most recently changed pages first.
+
+        An unknown model is registered; the first one becomes active. `slugs` restricts the pages, `limit` the number
+        of chunks. With `insist`, the texts of a rejected batch are retried one by one.
+        """
+        cut_pages(self._db, self._progress)
+        model = self._registered_model()
+        pending = embedding_queue.missing_chunks(self._db, model.name, slugs)[:limit]
+        cached, total = embedding_queue.chunk_coverage(self._db, model.name)
+        embedded, more, refused = self._embed_chunk_ids(pending, insist)
+        failures = embedding_queue.slugs_of_contents(self._db, refused)
+        return BackfillReport(embedded, cached + more, total, len(refused), failures)
+
+    def embed_turns(self, since: str = "", report: BackfillReport = NOTHING_EMBEDDED) -> BackfillReport:
+        """Embed turns of conversations that ended since a timestamp, latest first, and add the result to `report`."""
+        db, name = self._db, self._embedder.name
+        pending = (
+            embedding_queue.missing_parts(db, name, since) if embedding_queue.highest_part_id(db) else []
         )
-        raise
-    finally:
-        turn.release()
+        if not pending:
+            return report
+        self._registered_model()
+        before = embedding_queue.count_missing_turns(db, name, since)
+        _, _, refused = self._embed_in_batches(
+            pending,
+            TURNS_LABEL,
+            lambda part_ids: embedding_queue.texts_of_parts(db, name, part_ids),
+            lambda tx, found: vectors.keep_turn_vectors(tx, name, found, self._now()),
+        )
+        left = embedding_queue.count_missing_turns(db, name, since)
+        return report._replace(
+            failed=report.failed + len(refused),
+            failures=(*report.failures, *embedding_queue.conversations_of_contents(db, refused)),
+            turns=max(0, before - left),
+            turns_left=left,
+        )
+
+    def _embed_chunk_ids(self, pending: list[int], insist: bool) -> tuple[int, int, list[bytes]]:
+        db, name = self._db, self._embedder.name
+        return self._embed_in_batches(
+            pending,
+            CHUNKS_LABEL,
+            lambda chunk_ids: embedding_queue.texts_of_chunks(db, name, chunk_ids),
+            lambda tx, found: vectors.keep_chunk_vectors(tx, name, found, self._now()),
+            insist,
+        )
+
+    def _embed_in_batches(
+        self,
+        pending: list[int],
+        label: str,
+        texts_of: Callable[[list[int]], list[PendingText]],
+        keep: Callable[[Any, list[tuple[bytes, bytes]]], int],
+        insist: bool = True,
+    ) -> tuple[int, int, list[bytes]]:
+        """Embed pending texts batch by batch and store the vectors.
+
+        Return how many were embedded and how many had a vector meanwhile, and the contents that the model refused.
+        """
+        embedded = cached = done = 0
+        refused: dict[bytes, None] = {}
+        for start in range(0, len(pending), BATCH_SIZE):
+            ids = pending[start : start + BATCH_SIZE]
+            self._progress(done, len(pending), label)
+            texts = [text for text in texts_of(ids) if text.content_hash not in refused]
+            batch, failure = self._embed_texts(texts, insist)
+            if batch:
+                rows = [(text.content_hash, vector) for text, vector in batch]
+                self._db.write(lambda tx, rows=rows: keep(tx, rows))  # type: ignore[misc]
+            if failure is not None:
+                raise failure
+            embedded += len(batch)
+            cached += len(ids) - len(texts)
+            done += len(ids)
+            made = {text.content_hash for text, _ in batch}
+            refused.update({text.content_hash: None for text in texts if text.content_hash not in made})
+            if len(refused) > embedded + MAX_EXTRA_FAILURES:
+                raise self._unavailable(f"it refuses nearly every text ({len(refused):,})")
+        self._progress(done, len(pending), label)
+        return embedded, cached, list(refused)
+
+    def _embed_texts(self, texts: list[PendingText], insist: bool) -> Batch:
+        """Return the texts with their vectors, omitting those without a usable vector."""
+        if not texts:
+            return [], None
+        try:
+            found = self._embedder.embed_passages([text.text for text in texts])
+        except EmbedderUnavailable as failure:
+            return self._embed_one_by_one(texts, failure) if insist else ([], failure)
+        if len(found) != len(texts):
+            return [], self._unavailable(f"it gave {len(found)} vectors for {len(texts)} texts")
+        pairs = zip(texts, found, strict=True)
+        return [pair for pair in pairs if vectors.is_usable_vector(pair[1], self._embedder.dimensions)], None
+
+    def _embed_one_by_one(self, texts: list[PendingText], failure: EmbedderUnavailable) -> Batch:
+        """Embed texts one by one and skip those the model rejects. Stop if it also rejects PROBE_TEXT."""
+        found: list[tuple[PendingText, bytes]] = []
+        for text in texts:
+            alone, problem = ([], failure) if len(texts) == 1 else self._embed_texts([text], insist=False)
+            found += alone
+            if problem is not None:
+                try:
+                    self._embedder.embed_passages([PROBE_TEXT])
+                except EmbedderUnavailable as down:
+                    return found, down
+        return found, None
+
+    def _registered_model(self) -> EmbeddingModel:
+        db, embedder = self._db, self._embedder
+        model = vectors.find_model(db, embedder.name)
+        if model is None or model.dimensions != embedder.dimensions or vectors.active_model(db) is None:
+            moment = self._now()
+
+            def work(tx: Any) -> None:
+                vectors.register_model(tx, embedder.name, embedder.dimensions, moment)
+                if vectors.active_model(db) is None:
+                    vectors.activate_model(tx, embedder.name)
+
+            db.write(work)
+        return vectors.require_model(db, embedder.name)
+
+    def _unavailable(self, problem: str) -> EmbedderUnavailable:
+        return EmbedderUnavailable(name=self._embedder.name, problem=problem, remedy="Try another model")
 
 
-def _failure_text(filled: BackfillReport) -> str:
-    named = ", ".join(filled.failures[:MAX_NAMED_FAILURES])
-    chunks_ = count_noun(filled.failed, "chunk")
-    more = " …" if len(filled.failures) > MAX_NAMED_FAILURES else ""
-    return f"it gives nothing usable for {chunks_} ({named}{more})"
+def _failure_text(report: BackfillReport) -> str:
+    named = ", ".join(report.failures[:MAX_NAMED_FAILURES])
+    more = " …" if len(report.failures) > MAX_NAMED_FAILURES else ""
+    return f"it gives nothing usable for {count_noun(report.failed, 'chunk')} ({named}{more})"
 
 
 def failure_reason(failure: QuaidError) -> str:
     """Return the reason of a model failure, without the model's name and without text that a server replied."""
     facts = failure.facts
     return str(facts.get("noted") or facts.get("problem") or failure).rstrip(".")
-
-
-def _report_other_process(
-    db: "Database", embedder: PassageEmbedder, progress: Callable[[int, int, str], None]
-) -> None:
-    known = vectors.find_model(db, embedder.name)
-    made, total = embedding_queue.chunk_coverage(db, known.name) if known else (0, chunks.count(db))
-    progress(min(made, total - 1), total, "Another process makes vectors")
-
-
-def embed_few_chunks(
-    db: "Database",
-    embedder: PassageEmbedder,
-    *,
-    now: Callable[[], str],
-    progress: Callable[[int, int, str], None],
-) -> int:
-    """Embed missing chunks if they are few, so that recent changes are found. Return their number."""
-    active = vectors.active_model(db)
-    if active is None:
-        made, total, waiting = 0, chunks.count(db), None
-    elif active.name == embedder.name:
-        made, total = embedding_queue.estimate_coverage(db, active)
-        waiting = embedding_queue.pending_chunks(db, active)
-    else:
-        return 0
-    if not 0 < total - made <= MAX_INLINE_CHUNKS or chunks.tokens(db, waiting) > MAX_INLINE_TOKENS:
-        return 0
-    patience, db.lock.patience = db.lock.patience, INLINE_LOCK_TIMEOUT
-    try:
-        if active is None or waiting is None:
-            return embed_chunks(
-                db, embedder, now=now, progress=progress, limit=MAX_INLINE_CHUNKS, insist=False
-            ).embedded
-        # The pending ids are known, and finding them again would take longer than embedding them.
-        return _embed_chunk_ids(db, embedder, waiting, now=now, progress=progress, insist=False).embedded
-    finally:
-        db.lock.patience = patience
-
-
-def embed_few_turns(
-    db: "Database",
-    embedder: PassageEmbedder,
-    *,
-    now: Callable[[], str],
-    progress: Callable[[int, int, str], None],
-    since: str = "",
-) -> int:
-    """Embed missing conversation turns if they are few. Return their number."""
-    active = vectors.active_model(db)
-    if active is None or active.name != embedder.name:
-        return 0
-    made, total = embedding_queue.turn_coverage(db, active.name)
-    if not 0 < total - made <= MAX_INLINE_CHUNKS:
-        return 0
-    waiting = embedding_queue.missing_parts(db, active.name, since)
-    if embedding_queue.characters_of_parts(db, waiting) > 4 * MAX_INLINE_TOKENS:
-        return 0
-    patience, db.lock.patience = db.lock.patience, INLINE_LOCK_TIMEOUT
-    try:
-        return embed_turns(db, embedder, now=now, progress=progress, since=since).turns
-    finally:
-        db.lock.patience = patience
-
-
-def embed_chunks(
-    db: "Database",
-    embedder: PassageEmbedder,
-    *,
-    now: Callable[[], str],
-    progress: Callable[[int, int, str], None],
-    slugs: list[str] | None = None,
-    limit: int | None = None,
-    insist: bool = True,
-) -> BackfillReport:
-    """Embed the chunks without a vector of this model, most recently changed pages first.
-
-    An unknown model is registered; the first one becomes active. `slugs` restricts the pages, `limit` the number of
-    chunks. With `insist`, the texts of a rejected batch are retried one by one.
-    """
-    cut_pages(db, progress)
-    model = _registered_model(db, embedder, now)
-    waiting = embedding_queue.missing_chunks(db, model.name, slugs)[:limit]
-    cached, total = embedding_queue.chunk_coverage(db, model.name)
-    made = _embed_chunk_ids(db, embedder, waiting, now=now, progress=progress, insist=insist)
-    refused = list(made.refused)
-    return BackfillReport(
-        made.embedded,
-        cached + made.cached,
-        total,
-        len(refused),
-        embedding_queue.slugs_of_contents(db, refused) if refused else (),
-    )
-
-
-def _embed_chunk_ids(
-    db: "Database",
-    embedder: PassageEmbedder,
-    waiting: list[int],
-    *,
-    now: Callable[[], str],
-    progress: Callable[[int, int, str], None],
-    insist: bool,
-) -> _BatchTotals:
-    name = embedder.name
-    return _embed_in_batches(
-        db,
-        embedder,
-        waiting,
-        lambda chunk_ids: embedding_queue.texts_of_chunks(db, name, chunk_ids),
-        lambda tx, found: vectors.keep_chunk_vectors(tx, name, found, now()),
-        lambda done: progress(done, len(waiting), CHUNKS_LABEL),
-        insist,
-    )
-
-
-def embed_turns(
-    db: "Database",
-    embedder: PassageEmbedder,
-    filled: BackfillReport = NOTHING_EMBEDDED,
-    *,
-    now: Callable[[], str],
-    progress: Callable[[int, int, str], None],
-    since: str = "",
-) -> BackfillReport:
-    """Embed turns of conversations that ended since a timestamp, latest first, and add the result to `filled`."""
-    waiting = (
-        embedding_queue.missing_parts(db, embedder.name, since) if embedding_queue.highest_part_id(db) else []
-    )
-    if not waiting:
-        return filled
-    model = _registered_model(db, embedder, now)
-    turns = embedding_queue.count_missing_turns(db, model.name, since)
-    made = _embed_in_batches(
-        db,
-        embedder,
-        waiting,
-        lambda part_ids: embedding_queue.texts_of_parts(db, model.name, part_ids),
-        lambda tx, found: vectors.keep_turn_vectors(tx, model.name, found, now()),
-        lambda done: progress(done, len(waiting), TURNS_LABEL),
-    )
-    refused = list(made.refused)
-    left = embedding_queue.count_missing_turns(db, model.name, since)
-    return filled._replace(
-        failed=filled.failed + len(refused),
-        failures=(
-            *filled.failures,
-            *(embedding_queue.conversations_of_contents(db, refused) if refused else ()),
-        ),
-        turns=max(0, turns - left),
-        turns_left=left,
-    )
-
-
-def _embed_in_batches(
-    db: "Database",
-    embedder: PassageEmbedder,
-    waiting: list[int],
-    texts_of: Callable[[list[int]], list[PendingText]],
-    keep: Callable[[Any, list[tuple[bytes, bytes]]], int],
-    progress: Callable[[int], None],
-    insist: bool = True,
-) -> _BatchTotals:
-    """Embed pending texts batch by batch and store the vectors."""
-    embedded = cached = done = 0
-    refused: dict[bytes, None] = {}
-    for ids in _batches(waiting):
-        progress(done)
-        texts = [each for each in texts_of(ids) if each.content_hash not in refused]
-        found, failure = _embed_texts(embedder, texts, insist)
-        if found:
-            kept = [(each.content_hash, vector) for each, vector in found]
-            db.write(lambda tx, kept=kept: keep(tx, kept))  # type: ignore[misc]
-        if failure is not None:
-            raise failure
-        embedded += len(found)
-        cached += len(ids) - len(texts)
-        done += len(ids)
-        made = {each.content_hash for each, _ in found}
-        refused.update({each.content_hash: None for each in texts if each.content_hash not in made})
-        if len(refused) > embedded + MAX_EXTRA_FAILURES:
-            raise _model_unusable(embedder, len(refused))
-    progress(done)
-    return _BatchTotals(embedded, cached, refused)
 
 
 def cut_pages(db: "Database", progress: Callable[[int, int, str], None]) -> int:
@@ -335,81 +322,3 @@ def cut_pages(db: "Database", progress: Callable[[int, int, str], None]) -> int:
     if page_ids:
         progress(len(page_ids), len(page_ids), "Cutting into chunks")
     return len(page_ids)
-
-
-def _registered_model(db: "Database", embedder: PassageEmbedder, now: Callable[[], str]) -> EmbeddingModel:
-    known = vectors.find_model(db, embedder.name)
-    if known is None or known.dimensions != embedder.dimensions or vectors.active_model(db) is None:
-        moment = now()
-
-        def work(tx: object) -> None:
-            vectors.register_model(tx, embedder.name, embedder.dimensions, moment)  # type: ignore[arg-type]
-            if vectors.active_model(db) is None:
-                vectors.activate_model(tx, embedder.name)  # type: ignore[arg-type]
-
-        db.write(work)
-        known = vectors.find_model(db, embedder.name)
-    assert known is not None
-    return known
-
-
-def _batches(ids: list[int]) -> Iterator[list[int]]:
-    for start in range(0, len(ids), BATCH_SIZE):
-        yield ids[start : start + BATCH_SIZE]
-
-
-def _model_unusable(embedder: PassageEmbedder, refused: int) -> EmbedderUnavailable:
-    return EmbedderUnavailable(
-        name=embedder.name, problem=f"it refuses nearly every text ({refused:,})", remedy="Try another model"
-    )
-
-
-class _BatchResult(NamedTuple):
-    found: list[tuple[PendingText, bytes]]
-    failure: EmbedderUnavailable | None = None
-    """Set if the model is down; the vectors in `found` are still valid."""
-
-
-def _embed_texts(embedder: PassageEmbedder, texts: list[PendingText], insist: bool) -> _BatchResult:
-    """Return the texts with their vectors, omitting those without a usable vector."""
-    if not texts:
-        return _BatchResult([])
-    try:
-        found = embedder.embed_passages([each.text for each in texts])
-    except EmbedderUnavailable as failure:
-        return _embed_one_by_one(embedder, texts, failure) if insist else _BatchResult([], failure)
-    if len(found) != len(texts):
-        problem = f"it gave {len(found)} vectors for {len(texts)} texts"
-        return _BatchResult(
-            [], EmbedderUnavailable(name=embedder.name, problem=problem, remedy="Try another model")
-        )
-    return _BatchResult(
-        [
-            pair
-            for pair in zip(texts, found, strict=True)
-            if vectors.is_usable_vector(pair[1], embedder.dimensions)
-        ]
-    )
-
-
-def _embed_one_by_one(
-    embedder: PassageEmbedder, texts: list[PendingText], failure: EmbedderUnavailable
-) -> _BatchResult:
-    """Embed texts one by one and skip those the model rejects. Stop if it also rejects PROBE_TEXT."""
-    found: list[tuple[PendingText, bytes]] = []
-    for text in texts:
-        alone = _BatchResult([], failure) if len(texts) == 1 else _embed_texts(embedder, [text], insist=False)
-        found += alone.found
-        if alone.failure is not None:
-            probed = _probe_failure(embedder)
-            if probed is not None:
-                return _BatchResult(found, probed)
-    return _BatchResult(found)
-
-
-def _probe_failure(embedder: PassageEmbedder) -> EmbedderUnavailable | None:
-    try:
-        embedder.embed_passages([PROBE_TEXT])
-    except EmbedderUnavailable as failure:
-        return failure
-    return None

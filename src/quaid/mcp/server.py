@@ -18,8 +18,8 @@ from quaid.config import Settings
 from quaid.errors import Cancelled, QuaidError, UnknownTool
 from quaid.mcp import jsonrpc, resources, tools
 from quaid.mcp.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Request, RequestId, RpcError
-from quaid.mcp.worker import HelperSupervisor
 from quaid.operations.registry import Scope
+from quaid.worker import Supervisor
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 STATELESS_VERSIONS = ("2026-07-28",)
@@ -323,13 +323,13 @@ class CallThread:
         memory: CancellableBrain,
         send: Callable[[Any], None],
         deserted: Callable[[], None],
-        idle: HelperSupervisor | None = None,
+        idle: Supervisor | None = None,
     ) -> None:
         self._connection = connection
         self._memory = memory
         self._send = send
         self._deserted = deserted
-        self._idle = idle or HelperSupervisor()
+        self._idle = idle or Supervisor()
         self._complaints: set[str] = set()
         self._calls: deque[PendingCall] = deque()  # the first one is running, or next to run
         self._changed = Condition()

@@ -1,32 +1,21 @@
-"""Background work: embed missing text, elect a watcher, rebuild a deleted memory, detect changes.
-
-A server decides here whether work is due; another process does it.
-"""
+"""Background work: embed missing text, rebuild a deleted memory, detect changes."""
 
 import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from quaid.app import Brain
 from quaid.embedding import backfill
-from quaid.embedding.backfill import run_backfill
+from quaid.embedding.backfill import Backfill
 from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
 from quaid.folders.sync import sync_collection
 from quaid.model.plain_text import count_noun
 from quaid.operations.doctor import backup_folders
 from quaid.storage import briefing, collections, embedding_queue, files as durable_files, gaps, vectors
-from quaid.storage.collections import (
-    HEARTBEAT_SECONDS,
-    STALE_SECONDS,
-    AttachedFolder,
-    FolderList,
-    WatchLeases,
-    WatchSession,
-)
-from quaid.storage.embedding_queue import ChangeStamp, EmbeddedRange, EmbeddingFailure, TurnScope
+from quaid.storage.collections import AttachedFolder, FolderList
+from quaid.storage.embedding_queue import ChangeStamp, EmbeddingFailure
 from quaid.storage.sqlite import backup as backups
 from quaid.storage.sqlite.connection import Transaction, WriterLock
 from quaid.storage.sqlite.errors import translate_os_errors
@@ -57,53 +46,12 @@ def is_embedding_on(brain: Brain) -> bool:
     return brain.option(BACKGROUND_SETTING) != "off" and bool(brain.model_name)
 
 
-def turns_to_embed(brain: Brain) -> TurnScope:
-    """Return which conversation turns are embedded, according to embed_conversations."""
-    which = str(brain.option(CONVERSATIONS_SETTING))
-    return TurnScope(which, brain.now(-RECENT_DAYS * 86_400) if which == "recent" else "")
-
-
 def turns_since(brain: Brain) -> str | None:
     """Return the time from which turns are embedded: "" for all of them, None for none."""
-    wanted = turns_to_embed(brain)
-    return None if wanted.which == "off" else wanted.since
-
-
-class EmbeddingMonitor:
-    """Decide when a server should start an embedding process. Keeps state between checks."""
-
-    def __init__(self) -> None:
-        self._stamp: ChangeStamp | None = None
-        self._whole: EmbeddedRange | None = EmbeddedRange()  # None: some text has no vector
-        self._tried: ChangeStamp | None = None  # the state at which embedding was last started
-        self._troubled = False  # the previous check found a recorded failure
-
-    def wants(self, brain: Brain) -> bool:
-        """Return True if an embedding process should be started now."""
-        if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
-            return False
-        stamp = embedding_queue.change_stamp(brain.db)
-        if stamp != self._stamp:
-            self._whole = embedding_queue.embedded_range(
-                brain.db, self._whole or EmbeddedRange(), turns_to_embed(brain)
-            )
-            self._stamp = stamp
-        if (
-            self._whole is not None
-            or not is_embedding_on(brain)
-            or embedding_queue.current_run(brain.db.path)
-        ):
-            return False
-        failed = embedding_queue.last_failure(brain.db.path)
-        recovered, self._troubled = self._troubled and failed is None, failed is not None
-        if failed is not None and failed.at > brain.now(-RETRY_SECONDS):
-            wanted = stamp.own != (self._tried.own if self._tried else 0)
-        else:
-            # An earlier run on the same state will not do better now, unless the model has recovered.
-            wanted = recovered or failed is not None or self._tried != stamp
-        if wanted:
-            self._tried = stamp
-        return wanted
+    which = brain.option(CONVERSATIONS_SETTING)
+    if which == "off":
+        return None
+    return brain.now(-RECENT_DAYS * 86_400) if which == "recent" else ""
 
 
 def embed_missing(brain: Brain) -> None:
@@ -112,17 +60,14 @@ def embed_missing(brain: Brain) -> None:
     if embedder is not None:
         try:
             use_chosen_model(brain, embedder)
-            run_backfill(
-                brain.db,
-                embedder,
-                now=brain.now,
-                progress=brain.progress,
-                turns_since=turns_since(brain),
-                patient=False,
-            )
+            _backfill(brain, embedder).run(turns_since=turns_since(brain), patient=False)
             _drop_stale_vectors(brain)
         except QuaidError:
             pass  # already recorded
+
+
+def _backfill(brain: Brain, embedder: "Embedder") -> Backfill:
+    return Backfill(brain.db, embedder, brain.now, brain.progress)
 
 
 def _drop_stale_vectors(brain: Brain) -> None:
@@ -142,12 +87,7 @@ def use_chosen_model(brain: Brain, embedder: "Embedder") -> None:
     active = vectors.active_model(brain.db)
     if active is not None and active.name != embedder.name:
         moment = brain.now()
-
-        def work(tx: Transaction) -> None:
-            vectors.register_model(tx, embedder.name, embedder.dimensions, moment)
-            vectors.activate_model(tx, embedder.name)
-
-        brain.db.write(work)
+        brain.db.write(lambda tx: vectors.use_model(tx, embedder.name, embedder.dimensions, moment))
 
 
 def embed_few(brain: Brain, embedder: "Embedder", turns: str | None = None) -> str:
@@ -156,18 +96,13 @@ def embed_few(brain: Brain, embedder: "Embedder", turns: str | None = None) -> s
     With `turns`, embed conversation turns since that time, else page chunks. Return a problem if the model
     hangs and should not be asked again, else "".
     """
-    if not brain.db.writable or not is_embedding_on(brain) or _failed_recently(brain, embedder.name):
+    if not brain.db.writable or not is_embedding_on(brain) or failed_recently(brain, embedder.name):
         return ""
     started = time.monotonic()
     try:
         if embedder.ready() is None:
             use_chosen_model(brain, embedder)
-            if turns is None:
-                backfill.embed_few_chunks(brain.db, embedder, now=brain.now, progress=brain.progress)
-            else:
-                backfill.embed_few_turns(
-                    brain.db, embedder, now=brain.now, progress=brain.progress, since=turns
-                )
+            _backfill(brain, embedder).embed_few(turns)
     except Cancelled:
         raise
     except QuaidError as failure:
@@ -223,27 +158,19 @@ def unresolved_failure(brain: Brain, model: str) -> EmbeddingFailure | None:
 def clear_failure(brain: Brain, model: str) -> None:
     """Clear the recorded failure of a model that answers again, so that waiting work resumes."""
     if unresolved_failure(brain, model) is not None:
-        try:
-            embedding_queue.clear_failure(brain.db.path)
-        except QuaidError:
-            pass  # the folder is not writable
+        with suppress(QuaidError):  # the folder may not be writable
+            embedding_queue.record_state(brain.db.path, {})
 
 
 def record_failure(brain: Brain, model: str, problem: str, *, down: bool = False) -> None:
     """Record a failure for `quaid status`."""
-    try:
-        embedding_queue.record_failure(brain.db.path, model, problem, brain.now(), down=down)
-    except QuaidError:
-        pass  # the folder is not writable
+    state = embedding_queue.failure_state(model, problem, brain.now(), down=down)
+    with suppress(QuaidError):  # the folder may not be writable
+        embedding_queue.record_state(brain.db.path, state)
 
 
-def record_exit(brain: Brain, problem: str) -> None:
-    """Record that an embedding process died, unless it recorded a failure itself."""
-    if not _failed_recently(brain, None):
-        record_failure(brain, collections.get_setting(brain.db, "embedding_model") or "", problem)
-
-
-def _failed_recently(brain: Brain, model: str | None) -> bool:
+def failed_recently(brain: Brain, model: str | None = None) -> bool:
+    """Return True if this model, or any, failed less than RETRY_SECONDS ago."""
     failed = embedding_queue.last_failure(brain.db.path)
     return failed is not None and model in (None, failed.model) and failed.at > brain.now(-RETRY_SECONDS)
 
@@ -269,92 +196,6 @@ def question_embedder(brain: Brain) -> "tuple[Embedder | None, str]":
     # If the model is known to hang, do not wait for it again.
     problem = backoff_reason(brain, embedder.name) or embed_few(brain, embedder)
     return (None, problem) if problem else (QuestionEmbedder(brain, embedder), "")
-
-
-SECONDS_TO_RELEASE = 1.0
-"""Seconds to wait for the write lock when releasing leases. If that fails, the lease expires by itself."""
-
-
-class Heartbeat(NamedTuple):
-    """Seconds between heartbeats, and seconds without one after which a process counts as dead."""
-
-    beat: float = HEARTBEAT_SECONDS
-    stale: float = STALE_SECONDS
-
-
-HEARTBEAT = Heartbeat()
-
-
-class WatchDemand(NamedTuple):
-    watcher: bool
-    """True if a folder has no watcher."""
-    soon: bool
-    """True if, in addition, a process that watches other folders may take it shortly."""
-
-
-def watch_demand(brain: Brain, rhythm: Heartbeat = HEARTBEAT) -> WatchDemand:
-    """Return whether a watcher process should be started."""
-    if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
-        return WatchDemand(False, False)
-    standing = collections.read_leases(brain.db, own_session(brain, rhythm), brain.now)
-    return WatchDemand(bool(standing.free), bool(standing.free and standing.others))
-
-
-class WatchLease:
-    """A lease on watched folders. As a context manager, it renews the lease from a thread."""
-
-    def __init__(self, brain: Brain, name: str | None = None, rhythm: Heartbeat = HEARTBEAT) -> None:
-        self.standing = WatchLeases(frozenset(), (), ())
-        self._brain = brain
-        self._name = name
-        self._seconds = rhythm.beat
-        self._me = own_session(brain, rhythm)
-        self._ending = Event()
-        self._thread = Thread(target=self._keep, name="lease", daemon=True)
-
-    def beat(self) -> None:
-        """Renew the lease and take free folders. Writes nothing if there are none to renew or take."""
-        standing = collections.read_leases(self._brain.db, self._me, self._brain.now, self._name)
-        if standing.mine or standing.free:
-            standing = collections.take_leases(self._brain.db, self._me, self._brain.now, self._name)
-        self.standing = standing
-
-    def __enter__(self) -> "WatchLease":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ending.set()
-        self._thread.join(SECONDS_TO_RELEASE)
-        lock = self._brain.db.lock
-        before, lock.patience = lock.patience, SECONDS_TO_RELEASE
-        try:
-            collections.release_leases(self._brain.db, self._me)
-        except QuaidError:
-            pass  # the lease expires by itself
-        finally:
-            lock.patience = before
-
-    def _keep(self) -> None:
-        while not self._ending.wait(self._seconds):
-            try:
-                self.beat()
-            except Exception:  # noqa: S110 (a memory that is busy, full or just closed: the next beat tries again)
-                pass
-
-
-def own_session(brain: Brain, rhythm: Heartbeat = HEARTBEAT) -> WatchSession:
-    """Return this process as a watch session, as other processes see it."""
-    return WatchSession(brain.new_uuid(), os.getpid(), _host_name(), rhythm.stale)
-
-
-def _host_name() -> str:
-    """Return the scope in which process ids are comparable: host name and PID namespace."""
-    name = os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
-    try:
-        return f"{name} {os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return name
 
 
 UNFINISHED_SUFFIX = "-unfinished"
@@ -469,9 +310,8 @@ def _rebuild_message(
     return f"{told}; the log that it left is {log}" if log else told
 
 
-class ChangeEvent(NamedTuple):
-    kind: str  # changed, gap or embedding
-    facts: dict[str, Any]
+ChangeEvent = tuple[str, dict[str, Any]]
+"""The kind of a change ("changed", "gap" or "embedding") and its facts."""
 
 
 class ChangeDetector:
@@ -492,9 +332,9 @@ class ChangeDetector:
         first, self._stamp = self._stamp is None, stamp
         *state, gap = briefing.latest_changes(brain.db)
         if not first and state != self._state:
-            news.append(ChangeEvent("changed", {"pages": state[0], "updated_at": state[1]}))
+            news.append(("changed", {"pages": state[0], "updated_at": state[1]}))
         if not first and gap > self._gap:
-            news.append(ChangeEvent("gap", {"id": gap, "open": gaps.count(brain.db, resolved=False)}))
+            news.append(("gap", {"id": gap, "open": gaps.count(brain.db, resolved=False)}))
         self._state, self._gap = state, gap
         return news
 
@@ -505,9 +345,5 @@ class ChangeDetector:
         if not model or vectors.find_model(brain.db, model) is None:
             return []
         made, total = embedding_queue.chunk_coverage(brain.db, model)
-        return [
-            ChangeEvent(
-                "embedding",
-                {"model": model, "done": made, "total": total, "finished": at_work is None},
-            )
-        ]
+        facts = {"model": model, "done": made, "total": total, "finished": at_work is None}
+        return [("embedding", facts)]

@@ -4,6 +4,7 @@ import os
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -11,6 +12,7 @@ from quaid.app import Brain
 from quaid.errors import (
     AlreadyExists,
     AmbiguousSlug,
+    Busy,
     Cancelled,
     CollectionReadOnly,
     FileTrouble,
@@ -38,12 +40,12 @@ from quaid.folders.sync import SyncReport, sync_collection
 from quaid.folders.watcher import DEFAULT_PACE, Watcher, WatchPace
 from quaid.model import dates, slug as slugs
 from quaid.model.plain_text import count_noun
-from quaid.operations.background import HEARTBEAT, Heartbeat, WatchLease
 from quaid.operations.registry import Arg, op
-from quaid.storage import collections, erase as erasure, history
-from quaid.storage.collections import Collection, FileProblem, WatchOwner
+from quaid.storage import collections, erase as erasure, history, leases
+from quaid.storage.collections import Collection, FileProblem
 from quaid.storage.erase import QuarantinedPage
 from quaid.storage.history import ImportBatch
+from quaid.storage.leases import Lease
 
 if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Transaction
@@ -341,6 +343,14 @@ def _collection_record(brain: Brain, each: Collection) -> CollectionRecord:
 EventHandler = Callable[[Any], None]
 
 
+class WatchOwner(NamedTuple):
+    """A collection watched by another process."""
+
+    collection: str
+    pid: int
+    host: str
+
+
 class WatchStandby(NamedTuple):
     """Event: other processes watch these collections."""
 
@@ -354,33 +364,65 @@ def watch_folders(
     *,
     name: str | None = None,
     patient: bool = True,
-    rhythm: Heartbeat = HEARTBEAT,
     pace: WatchPace = DEFAULT_PACE,
 ) -> None:
     """Watch all folders, or one, until `stop` is set. If not patient, return when other processes watch them all."""
     if patient:
         watchable_collections(brain, name)
-    lease = WatchLease(brain, name, rhythm)
-    told: tuple[WatchOwner, ...] = ()
+    held: dict[int, Lease] = {}
+    owners: tuple[WatchOwner, ...] = ()
+    due = 0.0
 
     def which() -> frozenset[int] | None:
-        nonlocal told
-        standing = lease.standing
-        if standing.others != told:
-            told = standing.others
-            if told:
-                tell(WatchStandby(told))
-        return standing.mine if standing.mine or patient else None
+        nonlocal owners, due
+        if time.monotonic() >= due:
+            due = time.monotonic() + pace.look
+            with suppress(Busy):  # tried again at the next look
+                before, owners = owners, take_watch_leases(brain, held, name)
+                if owners and owners != before:
+                    tell(WatchStandby(owners))
+        return frozenset(held) if held or patient else None
 
-    lease.beat()
-    with lease:
+    try:
         _new_watcher(brain, tell, stop, pace).run(which)
+    finally:
+        for lease in held.values():
+            lease.release(remove=True)
+
+
+def take_watch_leases(brain: Brain, held: dict[int, Lease], name: str | None) -> tuple[WatchOwner, ...]:
+    """Add the leases of unwatched collections to `held` and drop lost ones. Return who holds the others."""
+    watched = {each.id: each for each in watched_collections(brain) if name in (None, each.name)}
+    for id in [id for id, lease in held.items() if id not in watched or not lease.is_held()]:
+        held.pop(id).release(remove=True)
+    owners = []
+    for id, collection in watched.items():
+        lease = Lease(brain.db.path, watch_lease(id))
+        if id in held:
+            continue
+        if lease.try_take():
+            lease.hold(host=os.uname().nodename if hasattr(os, "uname") else "")
+            held[id] = lease
+        else:
+            state = leases.read_state(brain.db.path, watch_lease(id))
+            owners.append(WatchOwner(collection.name, int(state.get("pid", 0)), str(state.get("host", ""))))
+    return tuple(owners)
+
+
+def watched_collections(brain: Brain) -> list[Collection]:
+    """Return the collections that have a folder and are active."""
+    return [each for each in collections.list_all(brain.db) if each.root and each.state == "active"]
+
+
+def watch_lease(collection_id: int) -> str:
+    """Return the name of the lease on watching a collection."""
+    return f"watch-{collection_id}"
 
 
 def record_watch_failure(brain: Brain, problem: str) -> None:
     """Record for every attached folder that the watcher process failed."""
-    for each in collections.list_all(brain.db):
-        if each.root and each.state == "active" and not each.halt_reason:
+    for each in watched_collections(brain):
+        if not each.halt_reason:
             watcher.record_sync_failure(brain.db, each, problem, brain.now())
 
 
@@ -391,8 +433,9 @@ def sync_once(brain: Brain, tell: EventHandler, name: str | None = None) -> bool
 
 def watchable_collections(brain: Brain, name: str | None) -> frozenset[int]:
     """Return the ids of the collections that can be watched. Raises an error if there are none."""
-    chosen = [collections.require(brain.db, name)] if name else collections.list_all(brain.db)
-    found = frozenset(each.id for each in chosen if each.root and each.state == "active")
+    if name:
+        collections.require(brain.db, name)
+    found = frozenset(each.id for each in watched_collections(brain) if name in (None, each.name))
     if not found and name:
         raise InvalidArgument(name="name", problem=f"{name} has no folder that could be watched")
     if not found:

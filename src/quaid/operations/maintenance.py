@@ -149,18 +149,16 @@ def status(brain: Brain) -> StatusRecord:
 def _active_model(brain: Brain, total: int) -> ActiveModel:
     name = brain.model_name or collections.get_setting(brain.db, "embedding_model") or embedders.DEFAULT_MODEL
     problem, remedy = _model_problem(brain, name)
-    known = vectors.find_model(brain.db, name)
-    made = embedding_queue.chunk_coverage(brain.db, name)[0] if known else 0
+    made, _ = embedding_queue.chunk_coverage(brain.db, name)
     return ActiveModel(name, problem is None, problem, remedy, made, total - made)
 
 
 def _conversation_coverage(brain: Brain, model: str) -> ConversationCoverage:
-    wanted = background.turns_to_embed(brain)
+    since = background.turns_since(brain)
     _, turns = conversations.count(brain.db)
-    missing = (
-        embedding_queue.count_missing_turns(brain.db, model, wanted.since) if wanted.which != "off" else 0
-    )
-    return ConversationCoverage(turns, missing, wanted.which, background.RECENT_DAYS)
+    missing = 0 if since is None else embedding_queue.count_missing_turns(brain.db, model, since)
+    which = str(brain.option(background.CONVERSATIONS_SETTING))
+    return ConversationCoverage(turns, missing, which, background.RECENT_DAYS)
 
 
 def _model_problem(brain: Brain, name: str) -> tuple[str | None, str | None]:

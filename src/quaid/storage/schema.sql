@@ -410,22 +410,6 @@ CREATE TABLE knowledge_gaps (
 CREATE UNIQUE INDEX knowledge_gaps_open ON knowledge_gaps (query_hash) WHERE resolved_at IS NULL;
 CREATE INDEX knowledge_gaps_told ON knowledge_gaps (times_seen) WHERE query_text IS NOT NULL AND resolved_at IS NULL;
 
--- derived: from the processes that serve now; stale rows may go at any time
-CREATE TABLE serve_sessions (
-    session_id TEXT PRIMARY KEY NOT NULL,
-    pid INTEGER NOT NULL,
-    host TEXT NOT NULL DEFAULT '',
-    started_at TEXT NOT NULL,
-    heartbeat_at TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-
--- derived: from serve_sessions: which of them watches a collection
-CREATE TABLE collection_owners (
-    collection_id INTEGER PRIMARY KEY REFERENCES collections (id) ON DELETE CASCADE,
-    session_id TEXT NOT NULL REFERENCES serve_sessions (session_id) ON DELETE CASCADE,
-    acquired_at TEXT NOT NULL
-) STRICT;
-
 -- kept: which quarantined pages were written out, and where to
 CREATE TABLE quarantine_exports (
     id INTEGER PRIMARY KEY,

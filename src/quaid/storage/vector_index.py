@@ -6,9 +6,8 @@ rows are dropped when the matches are looked up, in the same snapshot.
 """
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from quaid.errors import NotFound
 from quaid.storage import embedding_queue, vectors
 from quaid.storage.chunks import (
     PAGE_DAY,
@@ -18,11 +17,9 @@ from quaid.storage.chunks import (
     page_conditions,
     page_index_hint,
 )
-from quaid.storage.vectors import encode_vectors
+from quaid.storage.vectors import VectorTables, encode_vectors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy as np
 
     from quaid.storage.sqlite.connection import Database
@@ -69,44 +66,13 @@ SPARE_RESULTS = 32
 """Extra vectors fetched beyond the requested number, because their texts may have been deleted."""
 
 
-class VectorSource(NamedTuple):
-    """The tables of a model's vectors, and the version and mean of their codes."""
-
-    name: str
-    dimensions: int
-    table: str
-    encoding: int
-    mean: bytes | None
-    codes: str = "vector_codes"
-
-
-class CoverageCache:
-    """Caches the numbers of embedded and of all contents per model until the next write."""
-
-    def __init__(self, db: "Database") -> None:
-        self._db = db
-        self._known: dict[str, tuple[int, tuple[int, int]]] = {}
-
-    def of(self, model: str, count: "Callable[[], tuple[int, int]]") -> tuple[int, int]:
-        with self._db.reading():
-            self._db.one(
-                "SELECT 1 FROM embedding_models"
-            )  # data_version needs an open snapshot, which only a read starts
-            version = self._db.connection.data_version()
-            seen, found = self._known.get(model, (None, (0, 0)))
-            if seen != version:
-                found = count()
-                self._known[model] = version, found
-            return found
-
-
 class VectorView:
     """In-memory view of one model's vectors: ascending ids, codes and, from the second query on, the vectors."""
 
-    def __init__(self, db: "Database", model: VectorSource, resident_bytes: int, questions: int) -> None:
+    def __init__(self, db: "Database", tables: VectorTables, resident_bytes: int, questions: int) -> None:
         import numpy as np
 
-        self.model = model
+        self.tables = tables
         self.questions = questions
         self._db = db
         self._resident_bytes = resident_bytes
@@ -138,10 +104,10 @@ class VectorView:
         import numpy as np
 
         if self._mean is None:
-            if self.model.mean is not None:
-                self._mean = np.frombuffer(self.model.mean, "<f4")
+            if self.tables.mean is not None:
+                self._mean = np.frombuffer(self.tables.mean, "<f4")
             elif not len(self):
-                return np.zeros(self.model.dimensions, np.float32)
+                return np.zeros(self.tables.dimensions, np.float32)
             else:
                 self._mean = np.asarray(self._rows(slice(None)).mean(axis=0))
         return self._mean
@@ -158,12 +124,12 @@ class VectorView:
             return None
         self._seen = version
         last = int(self._ids[-1]) if len(self) else 0
-        new, vectors = self._read("id > ? AND model = ? ORDER BY id", (last, self.model.name))
+        new, vectors = self._read("id > ? AND model = ? ORDER BY id", (last, self.tables.model))
         if len(new):
             self._kept_ids.add(new)
             if self._kept_codes is not None:
-                self._kept_codes.add(encode_vectors(vectors, np.frombuffer(self.model.mean or b"", "<f4")).T)
-            elif self.model.mean is None:
+                self._kept_codes.add(encode_vectors(vectors, np.frombuffer(self.tables.mean or b"", "<f4")).T)
+            elif self.tables.mean is None:
                 self._mean = None
             if self._kept_vectors is not None:
                 self._kept_vectors.add(vectors)
@@ -174,9 +140,13 @@ class VectorView:
         self.questions += 1
         if self.questions == 1:
             return
-        if self._kept_vectors is None and len(self) * self.model.dimensions * 4 <= self._resident_bytes:
-            found = self._aligned(*self._read("model = ? ORDER BY id", (self.model.name,)))
+        if self._kept_vectors is None and len(self) * self.tables.dimensions * 4 <= self._resident_bytes:
+            found = self._aligned(*self._read("model = ? ORDER BY id", (self.tables.model,)))
             self._kept_vectors = GrowingArray(found, axis=0)
+
+    def allowed(self, filters: "SearchFilters") -> "Array":
+        """Return the positions of the vectors whose texts pass the filters."""
+        raise NotImplementedError
 
     def best(self, query: "Array", count: int, slots: "Array | None") -> list[tuple[int, float]]:
         """Return ids and cosines of the nearest vectors, best first."""
@@ -207,33 +177,33 @@ class VectorView:
             return self._ids[places], self._vectors[places] @ query
         ids, vectors = self._read(
             "id IN (SELECT value FROM json_each(?)) AND model = ?",
-            (str(self._ids[places].tolist()), self.model.name),
+            (str(self._ids[places].tolist()), self.tables.model),
         )
         return ids, vectors @ query
 
     def _rows(self, places: slice) -> "Array":
         if self._vectors is not None:
             return self._vectors[places]
-        return self._read("model = ? ORDER BY id", (self.model.name,))[1]
+        return self._read("model = ? ORDER BY id", (self.tables.model,))[1]
 
     def _read_codes(self) -> None:
         import numpy as np
 
         blocks = self._db.rows(
-            f"SELECT vec_rowids, codes FROM {self.model.codes} WHERE model = ? ORDER BY block",  # noqa: S608 (fixed)
-            (self.model.name,),
+            f"SELECT vec_rowids, codes FROM {self.tables.codes} WHERE model = ? ORDER BY block",  # noqa: S608 (fixed)
+            (self.tables.model,),
         )
         ids = np.frombuffer(b"".join([block[0] for block in blocks]), "<i8")
         if len(ids) > FEW_VECTORS:
             words = np.frombuffer(b"".join([block[1] for block in blocks]), "<u8").reshape(len(ids), -1)
             self._kept_ids, self._kept_codes = GrowingArray(ids), GrowingArray(np.ascontiguousarray(words.T))
         else:  # the first refresh reads all vectors
-            self._kept_vectors = GrowingArray(np.empty((0, self.model.dimensions), np.float32), axis=0)
+            self._kept_vectors = GrowingArray(np.empty((0, self.tables.dimensions), np.float32), axis=0)
 
     def _read(self, where: str, values: tuple[Any, ...]) -> "tuple[Array, Array]":
         """Return ids and vectors of the matching rows."""
         return self._vectors_in(
-            self._db.rows(f"SELECT id, vector FROM {self.model.table} WHERE {where}", values)  # noqa: S608
+            self._db.rows(f"SELECT id, vector FROM {self.tables.vectors} WHERE {where}", values)  # noqa: S608
         )
 
     def _rows_at(self, places: "Array") -> "tuple[Array, Array]":
@@ -242,7 +212,7 @@ class VectorView:
 
         ids, vectors = self._read(
             "id IN (SELECT value FROM json_each(?)) AND model = ?",
-            (str(self._ids[places].tolist()), self.model.name),
+            (str(self._ids[places].tolist()), self.tables.model),
         )
         return np.searchsorted(self._ids, ids), vectors
 
@@ -252,7 +222,7 @@ class VectorView:
 
         ids = np.array([row[0] for row in rows], np.int64)
         vectors = np.frombuffer(b"".join([row[1] for row in rows]), "<f2")
-        return ids, vectors.reshape(len(rows), self.model.dimensions).astype(np.float32)
+        return ids, vectors.reshape(len(rows), self.tables.dimensions).astype(np.float32)
 
     def _aligned(self, ids: "Array", vectors: "Array") -> "Array":
         """Return the vectors aligned with the ids of the view; zeros where a vector was deleted."""
@@ -260,7 +230,7 @@ class VectorView:
 
         if len(ids) == len(self._ids):
             return vectors
-        every = np.zeros((len(self._ids), self.model.dimensions), np.float32)
+        every = np.zeros((len(self._ids), self.tables.dimensions), np.float32)
         every[np.searchsorted(self._ids, ids)] = vectors
         return every
 
@@ -341,46 +311,84 @@ MOST_DELETED = 1_000
 """Deleted chunks tolerated in memory, in addition to a quarter of all."""
 
 
-class ChunkIndex:
-    """Nearest-neighbour search over the vectors of chunks."""
+class VectorIndex:
+    """Nearest-neighbour search over the vectors of one kind, for one process."""
 
-    def __init__(self, db: "Database", resident_bytes: int = CHUNK_RESIDENT_BYTES) -> None:
+    TABLES = ""
+    """The query for the VectorTables of a model."""
+
+    def __init__(self, db: "Database", resident_bytes: int) -> None:
         self._db = db
         self._resident_bytes = resident_bytes
-        self._views: dict[str, _ChunkView] = {}
-        self._made = CoverageCache(db)
-
-    def made(self, model: "EmbeddingModel") -> tuple[int, int]:
-        """Return the numbers of embedded chunks and of all chunks, cached until the next write."""
-
-        return self._made.of(model.name, lambda: embedding_queue.estimate_coverage(self._db, model))
+        self._views: dict[str, VectorView] = {}
 
     def nearest(
-        self, model: str, query: "np.ndarray[Any, Any]", k: int, allowed: "SearchFilters | None" = None
+        self, model: str, query: "np.ndarray[Any, Any]", k: int, filters: "SearchFilters | None" = None
     ) -> list[tuple[int, float]]:
-        """Return the nearest chunks that pass the filters with their cosines, best first."""
+        """Return the nearest texts that pass the filters with their cosines, best first."""
         import numpy as np
 
         query = np.ascontiguousarray(query, np.float32)
         with self._db.reading():
             view = self._view(model)
             view.warm_up()
-            slots = view.allowed(allowed) if allowed is not None and any(allowed) else None
+            slots = view.allowed(filters) if filters is not None and any(filters) else None
             most = len(view) if slots is None else len(slots)
             wanted = k + SPARE_RESULTS
             while True:
-                found = self._chunks(view, view.best(query, min(wanted, most), slots), allowed)
-                if len(found) >= k or wanted >= most:
-                    return found[:k]
+                matches = view.best(query, min(wanted, most), slots)
+                texts = self._texts(view.tables.vectors, matches, filters)
+                if len(texts) >= k or wanted >= most:
+                    return texts[:k]
                 wanted *= 4
+
+    def baseline(self, model: str, query: "np.ndarray[Any, Any]") -> float:
+        """Return the cosine expected for an unrelated text: that of the mean of all vectors."""
+        import numpy as np
+
+        with self._db.reading():
+            mean = self._view(model).mean()
+        return float(mean @ np.asarray(query, np.float32))
+
+    def _view(self, model: str) -> "VectorView":
+        """Return the view of a model, refreshed to the current snapshot."""
+        tables = vectors.tables_of_row(self._db.one(self.TABLES, (model,)), model)
+        view = self._views.get(model)
+        if view is None or view.tables != tables:
+            questions = view.questions if view else 0
+            view = self._views[model] = self._new_view(tables, questions)
+        view.refresh()
+        return view
+
+    def _new_view(self, tables: "VectorTables", questions: int) -> "VectorView":
+        return VectorView(self._db, tables, self._resident_bytes, questions)
+
+    def _texts(
+        self, table: str, matches: list[tuple[int, float]], filters: "SearchFilters | None"
+    ) -> list[tuple[int, float]]:
+        """Return the existing texts that have these vectors and pass the filters, best first."""
+        raise NotImplementedError
+
+
+class ChunkIndex(VectorIndex):
+    """Nearest-neighbour search over the vectors of chunks."""
+
+    TABLES = vectors.CHUNK_TABLES
+
+    def __init__(self, db: "Database", resident_bytes: int = CHUNK_RESIDENT_BYTES) -> None:
+        super().__init__(db, resident_bytes)
+
+    def made(self, model: "EmbeddingModel") -> tuple[int, int]:
+        """Return the numbers of embedded chunks and of all chunks."""
+        return embedding_queue.estimate_coverage(self._db, model)
 
     def cosines(self, model: str, query: "np.ndarray[Any, Any]", chunk_ids: list[int]) -> dict[int, float]:
         """Return the cosine of each of these chunks that has a vector."""
         import numpy as np
 
-        found, vectors = self.vectors_of(model, chunk_ids)
+        ids, vectors = self.vectors_of(model, chunk_ids)
         scores = vectors @ np.asarray(query, np.float32)
-        return dict(zip(found.tolist(), scores.tolist(), strict=True))
+        return dict(zip(ids.tolist(), scores.tolist(), strict=True))
 
     def vectors_of(self, model: str, chunk_ids: list[int]) -> "tuple[Array, Array]":
         """Return those of these chunks that have a vector, in order, and the vectors.
@@ -388,64 +396,54 @@ class ChunkIndex:
         The caller must have read the chunk ids in the same snapshot.
         """
         with self._db.reading():
-            return self._view(model).of_chunks(chunk_ids)
+            view = self._view(model)
+            assert isinstance(view, _ChunkView)
+            return view.of_chunks(chunk_ids)
 
-    def baseline(self, model: str, query: "np.ndarray[Any, Any]") -> float:
-        """Return the cosine expected for an unrelated chunk: that of the mean of all vectors."""
-        import numpy as np
+    def _new_view(self, tables: "VectorTables", questions: int) -> "VectorView":
+        return _ChunkView(self._db, tables, self._resident_bytes, questions)
 
-        with self._db.reading():
-            mean = self._view(model).mean()
-        return float(mean @ np.asarray(query, np.float32))
-
-    def _chunks(
-        self, view: "_ChunkView", found: list[tuple[int, float]], allowed: "SearchFilters | None"
+    def _texts(
+        self, table: str, matches: list[tuple[int, float]], filters: "SearchFilters | None"
     ) -> list[tuple[int, float]]:
-        """Return the existing chunks that have these vectors and pass the filters."""
-        conditions, values = page_conditions(allowed) if allowed is not None else ("", ())
+        conditions, values = page_conditions(filters) if filters is not None else ("", ())
         where = ""
-        if allowed is not None and conditions:
-            pages = f"pages AS p{page_index_hint(allowed)} ON p.id = c.page_id"
+        if filters is not None and conditions:
+            pages = f"pages AS p{page_index_hint(filters)} ON p.id = c.page_id"
             where = f" CROSS JOIN {pages} WHERE p.quarantined_at IS NULL AND {conditions}"
         rows = self._db.rows(
             "SELECT v.id, c.id FROM json_each(?) AS wanted"  # noqa: S608 (the registry's name, fixed conditions)
-            f" CROSS JOIN {view.model.table} AS v ON v.id = wanted.value"
+            f" CROSS JOIN {table} AS v ON v.id = wanted.value"
             f" CROSS JOIN chunks AS c ON c.content_hash = v.content_hash{where}",
-            (str([vector_id for vector_id, _ in found]), *values),
+            (str([vector_id for vector_id, _ in matches]), *values),
         )
-        chunks: dict[int, list[int]] = {}
-        for vector_id, chunk_id in rows:
-            chunks.setdefault(vector_id, []).append(chunk_id)
-        return [(chunk_id, score) for vector_id, score in found for chunk_id in chunks.get(vector_id, ())]
+        return _scored_texts(rows, matches)
 
-    def _view(self, name: str) -> "_ChunkView":
-        """Return the view of a model, refreshed to the current snapshot."""
-        row = self._db.one(
-            "SELECT name, dimensions, vec_table, encoding, mean FROM embedding_models WHERE name = ?", (name,)
-        )
-        if row is None:
-            raise NotFound(what="model", name=name, hint=" `quaid model list` shows them all.")
-        model = VectorSource(*row)
-        view = self._views.get(name)
-        if view is None or view.model != model:
-            questions = view.questions if view else 0
-            view = self._views[name] = _ChunkView(self._db, model, self._resident_bytes, questions)
-        view.refresh()
-        return view
+
+def _scored_texts(rows: list[tuple[int, int]], matches: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    """Return each text of the rows (vector id, text id) with its best score, best first."""
+    texts: dict[int, list[int]] = {}
+    for vector_id, text_id in rows:
+        texts.setdefault(vector_id, []).append(text_id)
+    best: dict[int, float] = {}
+    for vector_id, score in matches:
+        for text_id in texts.get(vector_id, ()):
+            best.setdefault(text_id, score)
+    return list(best.items())
 
 
 class _ChunkView(VectorView):
     """In-memory view of chunk vectors and, from the second query on, the mapping of chunks to vectors."""
 
-    def __init__(self, db: "Database", model: VectorSource, resident_bytes: int, questions: int) -> None:
+    def __init__(self, db: "Database", tables: VectorTables, resident_bytes: int, questions: int) -> None:
         self._chunks: _ChunkTable | None = None
-        super().__init__(db, model, resident_bytes, questions)
+        super().__init__(db, tables, resident_bytes, questions)
 
     def refresh(self) -> int | None:
         """Read the vectors and chunks added since the last call."""
         last = super().refresh()
         if last is not None and self._chunks is not None:
-            self._chunks.refresh(self._db, self.model, last, self._ids)
+            self._chunks.refresh(self._db, self.tables, last, self._ids)
         return last
 
     def warm_up(self) -> None:
@@ -453,7 +451,7 @@ class _ChunkView(VectorView):
         super().warm_up()
         if self.questions > 1 and self._chunks is None:
             self._chunks = _ChunkTable()
-            self._chunks.refresh(self._db, self.model, 0, self._ids)
+            self._chunks.refresh(self._db, self.tables, 0, self._ids)
 
     def allowed(self, filters: "SearchFilters") -> "Array":
         """Return the positions of the vectors whose chunks pass the filters."""
@@ -465,9 +463,9 @@ class _ChunkView(VectorView):
         ids = _read_ids(
             self._db,
             f"{pages}SELECT group_concat(v.id) FROM pages AS p CROSS JOIN chunks AS c ON c.page_id = p.id"  # noqa: S608
-            f" CROSS JOIN {self.model.table} AS v ON v.content_hash = c.content_hash AND v.model = ?"
+            f" CROSS JOIN {self.tables.vectors} AS v ON v.content_hash = c.content_hash AND v.model = ?"
             f" WHERE p.quarantined_at IS NULL AND {conditions}",
-            (self.model.name, *values),
+            (self.tables.model, *values),
         )
         return np.flatnonzero(np.isin(self._ids, ids))
 
@@ -489,8 +487,8 @@ class _ChunkView(VectorView):
             self._db.rows(
                 "SELECT c.id, v.vector FROM json_each(?) AS wanted"  # noqa: S608 (the registry's name)
                 " CROSS JOIN chunks AS c ON c.id = wanted.value"
-                f" CROSS JOIN {self.model.table} AS v ON v.content_hash = c.content_hash AND v.model = ?",
-                (str(chunk_ids), self.model.name),
+                f" CROSS JOIN {self.tables.vectors} AS v ON v.content_hash = c.content_hash AND v.model = ?",
+                (str(chunk_ids), self.tables.model),
             )
         )
 
@@ -513,7 +511,7 @@ class _ChunkTable:
         """Three rows: chunk id (ascending), page id, vector position."""
         return self._kept.now
 
-    def refresh(self, db: "Database", model: VectorSource, last_vector: int, ids: "Array") -> None:
+    def refresh(self, db: "Database", tables: VectorTables, last_vector: int, ids: "Array") -> None:
         """Read the chunks and vectors added since the last call."""
         import numpy as np
 
@@ -522,7 +520,7 @@ class _ChunkTable:
             if self._looked_at > 1.25 * count(db) + MOST_DELETED:
                 self._forget()
                 last_vector = 0
-        new = self._all(db, model) if not self._last else self._new(db, model, last_vector)
+        new = self._all(db, tables) if not self._last else self._new(db, tables, last_vector)
         if new.size:
             new[2] = np.searchsorted(ids, new[2])
             new = new[:, np.argsort(new[0], kind="stable")]
@@ -533,31 +531,31 @@ class _ChunkTable:
                 self._kept.add(new)
         self._last = max(self._last, highest_id(db))
 
-    def _all(self, db: "Database", model: VectorSource) -> "Array":
+    def _all(self, db: "Database", tables: VectorTables) -> "Array":
         """Return chunk, page and vector id of every embedded chunk, from two covering indexes."""
         found = _read_ids(
             db,
             "SELECT group_concat(c.id || ',' || c.page_id || ',' || v.id)"  # noqa: S608 (the registry's name)
-            f" FROM chunks AS c INDEXED BY chunks_by_page CROSS JOIN {model.table} AS v"
+            f" FROM chunks AS c INDEXED BY chunks_by_page CROSS JOIN {tables.vectors} AS v"
             " ON v.content_hash = c.content_hash AND v.model = ?",
-            (model.name,),
+            (tables.model,),
         )
         return found.reshape(-1, 3).T.copy()
 
-    def _new(self, db: "Database", model: VectorSource, last_vector: int) -> "Array":
+    def _new(self, db: "Database", tables: VectorTables, last_vector: int) -> "Array":
         """Return the same for new vectors, and for new chunks whose vector already existed."""
         import numpy as np
 
         columns = "SELECT c.id, c.page_id, v.id FROM "
         match = "v.content_hash = c.content_hash"
         new = db.rows(
-            f"{columns}{model.table} AS v CROSS JOIN chunks AS c ON {match} WHERE v.id > ? AND v.model = ?",
-            (last_vector, model.name),
+            f"{columns}{tables.vectors} AS v CROSS JOIN chunks AS c ON {match} WHERE v.id > ? AND v.model = ?",
+            (last_vector, tables.model),
         )
         new += db.rows(
-            f"{columns}chunks AS c CROSS JOIN {model.table} AS v ON {match} AND v.model = ?"
+            f"{columns}chunks AS c CROSS JOIN {tables.vectors} AS v ON {match} AND v.model = ?"
             " WHERE c.id > ? AND v.id <= ?",
-            (model.name, self._last, last_vector),
+            (tables.model, self._last, last_vector),
         )
         return np.array(new, np.int64).reshape(-1, 3).T.copy()
 
@@ -628,33 +626,19 @@ It is lower than for chunks, because conversations are searched less often than 
 """
 
 
-class TurnIndex:
-    """Nearest-neighbour search over the vectors of turns, for one process like `ChunkIndex`."""
+class TurnIndex(VectorIndex):
+    """Nearest-neighbour search over the vectors of turns, with the score of the best part of each."""
+
+    TABLES = vectors.TURN_TABLES
 
     def __init__(self, db: "Database", resident_bytes: int = TURN_RESIDENT_BYTES) -> None:
-        self._db = db
-        self._resident_bytes = resident_bytes
-        self._views: dict[str, VectorView] = {}
-        self._made = CoverageCache(db)
+        super().__init__(db, resident_bytes)
 
     def made(self, model: "EmbeddingModel") -> tuple[int, int]:
         """Return the numbers of embedded contents and of all contents, cached until the next write."""
-        return self._made.of(model.name, lambda: embedding_queue.turn_coverage(self._db, model.name))
-
-    def nearest(self, model: str, query: "np.ndarray[Any, Any]", k: int) -> list[tuple[int, float]]:
-        """Return the nearest turns with the cosines of their best parts, best first."""
-        import numpy as np
-
-        query = np.ascontiguousarray(query, np.float32)
-        with self._db.reading():
-            view = self._view(model)
-            view.warm_up()
-            wanted = k + SPARE_RESULTS
-            while True:
-                found = self._turns(view.best(query, min(wanted, len(view)), None))
-                if len(found) >= k or wanted >= len(view):
-                    return found[:k]
-                wanted *= 4
+        return self._db.cached(
+            f"turns embedded by {model.name}", lambda: embedding_queue.turn_coverage(self._db, model.name)
+        )
 
     def cosines(self, model: str, query: "np.ndarray[Any, Any]", turn_ids: list[int]) -> dict[int, float]:
         """Return the cosine of the best part of each of these turns that has a vector."""
@@ -682,46 +666,18 @@ class TurnIndex:
                 best[turn_id] = score, start
         return best
 
-    def baseline(self, model: str, query: "np.ndarray[Any, Any]") -> float:
-        """Return the cosine expected for an unrelated turn: that of the mean of all vectors."""
-        import numpy as np
-
-        with self._db.reading():
-            mean = self._view(model).mean()
-        return float(mean @ np.asarray(query, np.float32))
-
-    def _turns(self, found: list[tuple[int, float]]) -> list[tuple[int, float]]:
-        """Return the existing turns that have these vectors, without duplicates."""
+    def _texts(
+        self,
+        table: str,
+        matches: list[tuple[int, float]],
+        filters: "SearchFilters | None",  # noqa: ARG002 (turns have no filters)
+    ) -> list[tuple[int, float]]:
         rows = self._db.rows(
-            "SELECT v.id, p.turn_id FROM json_each(?) AS wanted CROSS JOIN turn_vectors AS v ON v.id = wanted.value"
+            f"SELECT v.id, p.turn_id FROM json_each(?) AS wanted CROSS JOIN {table} AS v ON v.id = wanted.value"  # noqa: S608
             " CROSS JOIN turn_parts AS p ON p.content_hash = v.content_hash ORDER BY p.id DESC",
-            (str([vector_id for vector_id, _ in found]),),
+            (str([vector_id for vector_id, _ in matches]),),
         )
-        turns: dict[int, list[int]] = {}
-        for vector_id, turn_id in rows:
-            turns.setdefault(vector_id, []).append(turn_id)
-        best: dict[int, float] = {}
-        for vector_id, score in found:
-            for turn_id in turns.get(vector_id, ()):
-                best.setdefault(turn_id, score)
-        return list(best.items())
-
-    def _view(self, name: str) -> VectorView:
-        """Return the view of a model, refreshed to the current snapshot."""
-        row = self._db.one(
-            "SELECT m.name, m.dimensions, 'turn_vectors', coalesce(e.encoding, 0), e.mean, 'turn_codes'"
-            " FROM embedding_models AS m LEFT JOIN turn_encodings AS e ON e.model = m.name WHERE m.name = ?",
-            (name,),
-        )
-        if row is None:
-            raise NotFound(what="model", name=name, hint=" `quaid model list` shows them all.")
-        source = VectorSource(*row)
-        view = self._views.get(name)
-        if view is None or view.model != source:
-            questions = view.questions if view else 0
-            view = self._views[name] = VectorView(self._db, source, self._resident_bytes, questions)
-        view.refresh()
-        return view
+        return _scored_texts(rows, matches)
 
 
 MOST_PAGE_VECTORS = 1_500

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from quaid.storage.sqlite.connection import Database
 
-if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 SHORTLIST, SHORTLIST_AT = 2_048, 50_000
@@ -92,8 +91,8 @@ def nearest_codes(codes: "Array", code: "Array", size: int, allowed: "Array | No
         return np.arange(codes.shape[1])
     total = code_distances(codes, code)
     within = np.searchsorted(np.cumsum(np.bincount(total)), size)
-    found = np.flatnonzero(total <= within)
-    return found if allowed is None else allowed[found]
+    nearest = np.flatnonzero(total <= within)
+    return nearest if allowed is None else allowed[nearest]
 
 
 def refine_codes(codes: "Array", places: "Array", query: "Array", size: int) -> "Array":
@@ -107,8 +106,8 @@ def refine_codes(codes: "Array", places: "Array", query: "Array", size: int) -> 
     # Precompute the contribution of each byte value at each position, so that a score is a sum of table lookups.
     signs = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32) * 2 - 1
     worth = padded.reshape(-1, 8) @ signs.T
-    given = np.ascontiguousarray(codes[:, places].T).view(np.uint8)
-    scores = worth.ravel()[given + np.arange(0, worth.size, 256)].sum(axis=1)
+    code_bytes = np.ascontiguousarray(codes[:, places].T).view(np.uint8)
+    scores = worth.ravel()[code_bytes + np.arange(0, worth.size, 256)].sum(axis=1)
     return places[np.argpartition(-scores, size - 1)[:size]]
 
 
@@ -130,16 +129,46 @@ FIRST_MEAN, LAST_MEAN = 256, 65_536
 
 
 class VectorTables(NamedTuple):
-    """The tables with one model's vectors of one kind. Table names never come from user input."""
+    """The tables of one model's vectors of one kind, and the version and mean of their codes.
+
+    Table names never come from user input.
+    """
 
     model: str
     dimensions: int
     vectors: str
+    encoding: int
+    mean: bytes | None
+    mean_of: int
+    """Number of vectors that the mean was computed from."""
     codes: str
     means: str
     """The table with the columns encoding, mean_of and mean."""
     key: str
     """The column of `means` with the model name."""
+
+
+CHUNK_TABLES = (
+    "SELECT name, dimensions, vec_table, encoding, mean, mean_of, 'vector_codes', 'embedding_models', 'name'"
+    " FROM embedding_models WHERE name = ?"
+)
+TURN_TABLES = (
+    "SELECT m.name, m.dimensions, 'turn_vectors', coalesce(e.encoding, 0), e.mean, coalesce(e.mean_of, 0),"
+    " 'turn_codes', 'turn_encodings', 'model'"
+    " FROM embedding_models AS m LEFT JOIN turn_encodings AS e ON e.model = m.name WHERE m.name = ?"
+)
+"""Queries for the VectorTables of a model: of chunk vectors, and of turn vectors."""
+
+
+def tables_of_row(row: tuple[Any, ...] | None, model: str) -> VectorTables:
+    """Return the row of a query for VectorTables, or raise NotFound."""
+    if row is None or not (row[2] == "turn_vectors" or _VECTOR_TABLE.fullmatch(row[2])):
+        raise NotFound(what="model", name=model, hint=" `quaid model list` shows them all.")
+    return VectorTables(*row)
+
+
+def _tables(tx: "apsw.Connection", query: str, model: str) -> VectorTables:
+    return tables_of_row(tx.execute(query, (model,)).fetchone(), model)
 
 
 def is_usable_vector(raw: bytes, dimensions: int) -> bool:
@@ -152,8 +181,8 @@ def is_usable_vector(raw: bytes, dimensions: int) -> bool:
     return bool(np.isfinite(vector).all() and vector.any())
 
 
-def insert_vectors(
-    tx: "apsw.Connection", shelf: VectorTables, found: list[tuple[bytes, bytes]], now: str
+def _insert_vectors(
+    tx: "apsw.Connection", tables: VectorTables, found: list[tuple[bytes, bytes]], now: str
 ) -> int:
     """Store vectors as (content hash, little-endian float32 bytes). Return the number of new rows."""
     import numpy as np
@@ -161,119 +190,105 @@ def insert_vectors(
     inserted: list[int] = []
     added: list[Array] = []
     for content_hash, raw in found:
-        if not is_usable_vector(raw, shelf.dimensions):
-            problem = f"of {shelf.model} is not of {shelf.dimensions} finite numbers"
+        if not is_usable_vector(raw, tables.dimensions):
+            problem = f"of {tables.model} is not of {tables.dimensions} finite numbers"
             raise InvalidArgument(name="vector", problem=problem)
         vector = np.frombuffer(raw, "<f4").astype(np.float64)  # squares of float32 values may underflow
         vector = (vector / np.linalg.norm(vector)).astype("<f2")
         row = tx.execute(
-            f"INSERT OR IGNORE INTO {shelf.vectors} (model, content_hash, embedded_at, vector)"  # noqa: S608 (fixed)
+            f"INSERT OR IGNORE INTO {tables.vectors} (model, content_hash, embedded_at, vector)"  # noqa: S608 (fixed)
             " VALUES (?, ?, ?, ?) RETURNING id",
-            (shelf.model, content_hash, now, vector.tobytes()),
+            (tables.model, content_hash, now, vector.tobytes()),
         ).fetchone()
         if row:
             inserted.append(int(row[0]))
             added.append(vector)
     if inserted:
-        _add_codes(tx, shelf, inserted, np.stack(added).astype("<f4"))
+        _add_codes(tx, tables, inserted, np.stack(added).astype("<f4"))
     return len(inserted)
-
-
-def _first_row(tx: "apsw.Connection", sql: str, model: str) -> tuple[Any, ...] | None:
-    return tx.execute(sql, (model,)).fetchone()
-
-
-def _read_mean(tx: "apsw.Connection", shelf: VectorTables) -> tuple[bytes | None, int]:
-    """Return the mean used for the codes, and the number of vectors it was computed from."""
-    row = _first_row(tx, f"SELECT mean, mean_of FROM {shelf.means} WHERE {shelf.key} = ?", shelf.model)  # noqa: S608
-    return (row[0], row[1]) if row else (None, 0)
 
 
 # Codes
 
 
-def _add_codes(tx: "apsw.Connection", shelf: VectorTables, ids: list[int], added: "Array") -> None:
+def _add_codes(tx: "apsw.Connection", tables: VectorTables, ids: list[int], added: "Array") -> None:
     """Encode new vectors, or all of them when their number has doubled since the mean was computed."""
     import numpy as np
 
-    mean, mean_of = _read_mean(tx, shelf)
-    last = _first_row(
-        tx,
-        f"SELECT block, vec_rowids, codes FROM {shelf.codes} WHERE model = ? ORDER BY block DESC LIMIT 1",  # noqa: S608
-        shelf.model,
-    )
+    last: tuple[Any, ...] | None = tx.execute(
+        f"SELECT block, vec_rowids, codes FROM {tables.codes} WHERE model = ? ORDER BY block DESC LIMIT 1",  # noqa: S608
+        (tables.model,),
+    ).fetchone()
     block, old_ids, old_codes = last or (0, b"", b"")
     count = block * CODES_PER_BLOCK + len(old_ids) // 8 + len(ids)
-    if mean is None:
-        query = f"SELECT count(*) FROM {shelf.vectors} WHERE model = ?"  # noqa: S608 (a fixed table)
-        (count,) = _first_row(tx, query, shelf.model) or (0,)
-    if count >= max(FIRST_MEAN, 2 * mean_of) and mean_of < LAST_MEAN:
-        encode_tables(tx, shelf)
-    elif mean is not None:
+    if tables.mean is None:
+        query = f"SELECT count(*) FROM {tables.vectors} WHERE model = ?"  # noqa: S608 (a fixed table)
+        (count,) = tx.execute(query, (tables.model,)).fetchone() or (0,)
+    if count >= max(FIRST_MEAN, 2 * tables.mean_of) and tables.mean_of < LAST_MEAN:
+        _encode_tables(tx, tables)
+    elif tables.mean is not None:
         all_ids = old_ids + np.array(ids, "<i8").tobytes()
-        codes = old_codes + encode_vectors(added, np.frombuffer(mean, "<f4")).tobytes()
-        _write_code_blocks(tx, shelf, block, all_ids, codes)
+        codes = old_codes + encode_vectors(added, np.frombuffer(tables.mean, "<f4")).tobytes()
+        _write_code_blocks(tx, tables, block, all_ids, codes)
 
 
-def encode_tables(tx: "apsw.Connection", shelf: VectorTables) -> None:
+def _encode_tables(tx: "apsw.Connection", tables: VectorTables) -> None:
     """Recompute the mean and all codes of one set of tables."""
     import numpy as np
 
-    rows = f"SELECT id, vector FROM {shelf.vectors} WHERE model = ? ORDER BY id"  # noqa: S608 (fixed)
-    total, count = np.zeros(shelf.dimensions), 0
-    for _, vectors in _vector_batches(tx, rows, shelf):
+    rows = f"SELECT id, vector FROM {tables.vectors} WHERE model = ? ORDER BY id"  # noqa: S608 (fixed)
+    total, count = np.zeros(tables.dimensions), 0
+    for _, vectors in _vector_batches(tx, rows, tables):
         total += vectors.sum(axis=0, dtype=np.float64)
         count += len(vectors)
-    tx.execute(f"DELETE FROM {shelf.codes} WHERE model = ?", (shelf.model,))  # noqa: S608 (fixed)
+    tx.execute(f"DELETE FROM {tables.codes} WHERE model = ?", (tables.model,))  # noqa: S608 (fixed)
     mean = (total / max(count, 1)).astype("<f4")
     enough = count >= FIRST_MEAN
     tx.execute(
-        f"UPDATE {shelf.means} SET mean = ?, mean_of = ?, encoding = encoding + 1 WHERE {shelf.key} = ?",  # noqa: S608
-        (mean.tobytes() if enough else None, count if enough else 0, shelf.model),
+        f"UPDATE {tables.means} SET mean = ?, mean_of = ?, encoding = encoding + 1 WHERE {tables.key} = ?",  # noqa: S608
+        (mean.tobytes() if enough else None, count if enough else 0, tables.model),
     )
     if enough:
-        for block, (ids, vectors) in enumerate(_vector_batches(tx, rows, shelf)):
-            _write_code_blocks(tx, shelf, block, ids.tobytes(), encode_vectors(vectors, mean).tobytes())
+        for block, (ids, vectors) in enumerate(_vector_batches(tx, rows, tables)):
+            _write_code_blocks(tx, tables, block, ids.tobytes(), encode_vectors(vectors, mean).tobytes())
 
 
-def _vector_batches(tx: "apsw.Connection", sql: str, shelf: VectorTables) -> "Iterator[tuple[Array, Array]]":
+def _vector_batches(tx: "apsw.Connection", sql: str, tables: VectorTables) -> "Iterator[tuple[Array, Array]]":
     """Yield ids and vectors, one block at a time."""
     import numpy as np
 
-    cursor = tx.execute(sql, (shelf.model,))
+    cursor = tx.execute(sql, (tables.model,))
     rows: list[tuple[Any, ...]]
     while rows := list(islice(cursor, CODES_PER_BLOCK)):
         ids = np.array([row[0] for row in rows], "<i8")
-        vectors = np.frombuffer(b"".join([row[1] for row in rows]), "<f2").reshape(-1, shelf.dimensions)
+        vectors = np.frombuffer(b"".join([row[1] for row in rows]), "<f2").reshape(-1, tables.dimensions)
         yield ids, vectors.astype("<f4")
 
 
 def _write_code_blocks(
-    tx: "apsw.Connection", shelf: VectorTables, block: int, ids: bytes, codes: bytes
+    tx: "apsw.Connection", tables: VectorTables, block: int, ids: bytes, codes: bytes
 ) -> None:
     size = len(codes) // (len(ids) // 8)
     for start in range(0, len(ids) // 8, CODES_PER_BLOCK):
         tx.execute(
-            f"INSERT OR REPLACE INTO {shelf.codes} (model, block, vec_rowids, codes) VALUES (?, ?, ?, ?)",  # noqa: S608
+            f"INSERT OR REPLACE INTO {tables.codes} (model, block, vec_rowids, codes) VALUES (?, ?, ?, ?)",  # noqa: S608
             (
-                *(
-                    shelf.model,
-                    block + start // CODES_PER_BLOCK,
-                    ids[start * 8 : (start + CODES_PER_BLOCK) * 8],
-                ),
+                tables.model,
+                block + start // CODES_PER_BLOCK,
+                ids[start * 8 : (start + CODES_PER_BLOCK) * 8],
                 codes[start * size : (start + CODES_PER_BLOCK) * size],
             ),
         )
 
 
-def drop_codes(tx: "apsw.Connection", shelf: VectorTables, gone: set[int]) -> None:
+def _drop_codes(tx: "apsw.Connection", tables: VectorTables, gone: set[int]) -> None:
     """Remove codes from their blocks. A block may become shorter; empty blocks are deleted."""
     import numpy as np
 
     unwanted = np.array(sorted(gone), "<i8")
     rows: list[tuple[Any, ...]] = tx.execute(
-        f"SELECT block, vec_rowids, codes FROM {shelf.codes} WHERE model = ? ORDER BY block",  # noqa: S608 (fixed)
-        (shelf.model,),
+        f"SELECT block, vec_rowids, codes FROM {tables.codes} WHERE model = ? ORDER BY block",  # noqa: S608 (fixed)
+        (tables.model,),
     ).fetchall()
     for block, ids, codes in rows:
         numbers = np.frombuffer(ids, "<i8")
@@ -282,12 +297,12 @@ def drop_codes(tx: "apsw.Connection", shelf: VectorTables, gone: set[int]) -> No
             continue
         if stay.any():
             codes = np.frombuffer(codes, np.uint8).reshape(len(numbers), -1)[stay]
-            _write_code_blocks(tx, shelf, block, numbers[stay].tobytes(), codes.tobytes())
+            _write_code_blocks(tx, tables, block, numbers[stay].tobytes(), codes.tobytes())
         else:
-            tx.execute(f"DELETE FROM {shelf.codes} WHERE model = ? AND block = ?", (shelf.model, block))  # noqa: S608
+            tx.execute(f"DELETE FROM {tables.codes} WHERE model = ? AND block = ?", (tables.model, block))  # noqa: S608
     tx.execute(
-        f"UPDATE {shelf.means} SET encoding = encoding + 1 WHERE {shelf.key} = ?",  # noqa: S608 (fixed)
-        (shelf.model,),
+        f"UPDATE {tables.means} SET encoding = encoding + 1 WHERE {tables.key} = ?",  # noqa: S608 (fixed)
+        (tables.model,),
     )
 
 
@@ -303,46 +318,34 @@ class EmbeddingModel(NamedTuple):
     active: bool
 
 
-class VectorSample(NamedTuple):
-    """An embedded text and its stored vector."""
-
-    text: str
-    vector: bytes
-
-
 _MODEL_SQL = "SELECT name, dimensions, vec_table, active FROM embedding_models"
 
 
 def list_models(db: "Database") -> list[EmbeddingModel]:
     """Return all registered models."""
-    return [_model_of_row(row) for row in db.rows(_MODEL_SQL + " ORDER BY created_at, name")]
+    rows = db.rows(_MODEL_SQL + " ORDER BY created_at, name")
+    return [EmbeddingModel(name, width, table, bool(active)) for name, width, table, active in rows]
 
 
 def active_model(db: "Database") -> EmbeddingModel | None:
     """Return the model used for search, or None."""
-    row = db.one(_MODEL_SQL + " WHERE active = 1")
-    return None if row is None else _model_of_row(row)
+    return next((model for model in list_models(db) if model.active), None)
 
 
 def find_model(db: "Database", name: str) -> EmbeddingModel | None:
     """Return the model with this name, or None."""
-    row = db.one(_MODEL_SQL + " WHERE name = ?", (name,))
-    return None if row is None else _model_of_row(row)
-
-
-def _model_of_row(row: tuple[Any, ...]) -> EmbeddingModel:
-    return EmbeddingModel(row[0], row[1], row[2], bool(row[3]))
+    return next((model for model in list_models(db) if model.name == name), None)
 
 
 def register_model(tx: "apsw.Connection", name: str, dimensions: int, now: str) -> None:
     """Register a model without activating it. Registering it again has no effect."""
     if not 0 < dimensions <= 65_536:
         raise InvalidArgument(name="dimensions", problem=f"{dimensions} is no width of a vector")
-    known = tx.execute("SELECT dimensions FROM embedding_models WHERE name = ?", (name,)).fetchone()
-    if known and known[0] != dimensions:
-        problem = f"{name} has vectors of {known[0]} dimensions here, not {dimensions}; give it another name"
+    row = tx.execute("SELECT dimensions FROM embedding_models WHERE name = ?", (name,)).fetchone()
+    if row and row[0] != dimensions:
+        problem = f"{name} has vectors of {row[0]} dimensions here, not {dimensions}; give it another name"
         raise InvalidArgument(name="dimensions", problem=problem)
-    if known is None:
+    if row is None:
         add_vector_table(tx, dimensions)
         tx.execute(
             "INSERT INTO embedding_models (name, dimensions, vec_table, created_at) VALUES (?, ?, ?, ?)",
@@ -356,6 +359,12 @@ def activate_model(tx: "apsw.Connection", name: str) -> None:
         raise NotFound(what="model", name=name, hint=" `quaid model list` shows them all.")
     tx.execute("UPDATE embedding_models SET active = 0 WHERE active = 1 AND name <> ?", (name,))
     tx.execute("UPDATE embedding_models SET active = 1 WHERE name = ?", (name,))
+
+
+def use_model(tx: "apsw.Connection", name: str, dimensions: int, now: str) -> None:
+    """Register a model and use it for searching."""
+    register_model(tx, name, dimensions, now)
+    activate_model(tx, name)
 
 
 def vector_table(dimensions: int) -> str:
@@ -384,16 +393,16 @@ def vector_tables(tx: "apsw.Connection") -> list[str]:
     return [str(name) for (name,) in names if _VECTOR_TABLE.fullmatch(str(name))]
 
 
-def sample_vector(db: "Database", model: str) -> VectorSample | None:
-    """Return the text and vector of some chunk embedded by this model."""
-    known = require_model(db, model)
+def sample_vector(db: "Database", model: str) -> tuple[str, bytes] | None:
+    """Return the text and stored vector of some chunk embedded by this model."""
+    table = require_model(db, model).vec_table
     row = db.one(
-        f"SELECT p.title, c.heading_path, c.chunk_text, v.vector FROM {known.vec_table} AS v"  # noqa: S608 (checked)
+        f"SELECT p.title, c.heading_path, c.chunk_text, v.vector FROM {table} AS v"  # noqa: S608 (checked)
         " CROSS JOIN chunks AS c ON c.content_hash = v.content_hash CROSS JOIN pages AS p ON p.id = c.page_id"
         " WHERE v.model = ? LIMIT 1",
         (model,),
     )
-    return VectorSample(embedding_text(*row[:3]), row[3]) if row else None
+    return (embedding_text(*row[:3]), row[3]) if row else None
 
 
 def cosine_to_stored(raw: bytes, kept: bytes) -> float:
@@ -414,25 +423,12 @@ def require_model(db: "Database", name: str) -> EmbeddingModel:
 
 def keep_chunk_vectors(tx: "apsw.Connection", model: str, found: list[tuple[bytes, bytes]], now: str) -> int:
     """Store chunk vectors as (content hash, little-endian float32 bytes). Return the number of new rows."""
-    return insert_vectors(tx, chunk_tables(tx, model), found, now)
+    return _insert_vectors(tx, _tables(tx, CHUNK_TABLES, model), found, now)
 
 
 def encode_chunk_vectors(tx: "apsw.Connection", model: str) -> None:
     """Recompute the mean and all codes of a model's chunk vectors."""
-    encode_tables(tx, chunk_tables(tx, model))
-
-
-def dimensions_of(tx: "apsw.Connection", model: str) -> int:
-    """Return the number of dimensions of a model's vectors."""
-    return chunk_tables(tx, model).dimensions
-
-
-def chunk_tables(tx: "apsw.Connection", model: str) -> VectorTables:
-    sql = "SELECT vec_table, dimensions FROM embedding_models WHERE name = ?"
-    row: tuple[Any, ...] | None = tx.execute(sql, (model,)).fetchone()
-    if row is None or not _VECTOR_TABLE.fullmatch(str(row[0])):
-        raise NotFound(what="model", name=model, hint=" `quaid model list` shows them all.")
-    return VectorTables(model, int(row[1]), str(row[0]), "vector_codes", "embedding_models", "name")
+    _encode_tables(tx, _tables(tx, CHUNK_TABLES, model))
 
 
 # Deletion
@@ -477,26 +473,27 @@ _CHUNK_EXISTS = "(SELECT 1 FROM chunks AS c WHERE c.content_hash = v.content_has
 
 
 def _drop_vectors(tx: "apsw.Connection", which: str, values: tuple[str, ...]) -> int:
-    gone: dict[str, set[int]] = {}
-    for table in vector_tables(tx):
-        rows: list[tuple[Any, ...]] = tx.execute(
-            f"DELETE FROM {table} AS v WHERE {which} RETURNING model, id",  # noqa: S608 (checked)
-            values,
-        ).fetchall()
-        for model, vector_id in rows:
-            gone.setdefault(model, set()).add(vector_id)
-    for model, ids in gone.items():
-        drop_codes(tx, chunk_tables(tx, model), ids)
-    return sum(len(ids) for ids in gone.values())
+    dropped = (_drop_rows(tx, CHUNK_TABLES, table, which, values) for table in vector_tables(tx))
+    return sum(dropped)
+
+
+def _drop_rows(
+    tx: "apsw.Connection", query: str, table: str, which: str, values: tuple[str, ...] = ()
+) -> int:
+    """Delete the rows of a vector table that satisfy the condition `which`, and their codes."""
+    ids: dict[str, set[int]] = {}
+    rows: list[tuple[Any, ...]] = tx.execute(
+        f"DELETE FROM {table} AS v WHERE {which} RETURNING model, id",  # noqa: S608 (checked)
+        values,
+    ).fetchall()
+    for model, vector_id in rows:
+        ids.setdefault(model, set()).add(vector_id)
+    for model, gone in ids.items():
+        _drop_codes(tx, _tables(tx, query, model), gone)
+    return len(rows)
 
 
 # Vectors of turns
-
-
-def turn_tables(tx: "apsw.Connection", model: str) -> VectorTables:
-    """Return the tables of a model's turn vectors."""
-    dimensions = dimensions_of(tx, model)
-    return VectorTables(model, dimensions, "turn_vectors", "turn_codes", "turn_encodings", "model")
 
 
 def keep_turn_vectors(tx: "apsw.Connection", model: str, found: list[tuple[bytes, bytes]], now: str) -> int:
@@ -509,24 +506,18 @@ def keep_turn_vectors(tx: "apsw.Connection", model: str, found: list[tuple[bytes
             (json.dumps([each.hex() for each, _ in found]),),
         )
     }
-    return insert_vectors(tx, turn_tables(tx, model), [pair for pair in found if pair[0] in there], now)
+    return _insert_vectors(
+        tx, _tables(tx, TURN_TABLES, model), [pair for pair in found if pair[0] in there], now
+    )
 
 
 def encode_turn_vectors(tx: "apsw.Connection") -> None:
     """Recompute the mean and the codes of turn vectors for all models."""
     for (model,) in tx.execute("SELECT model FROM turn_encodings").fetchall():
-        encode_tables(tx, turn_tables(tx, str(model)))
+        _encode_tables(tx, _tables(tx, TURN_TABLES, str(model)))
 
 
 def purge_turn_vectors(tx: "apsw.Connection") -> int:
     """Delete the vectors of all models whose content no turn has. Return their number."""
-    gone: dict[str, set[int]] = {}
-    rows: list[tuple[Any, ...]] = tx.execute(
-        "DELETE FROM turn_vectors AS v WHERE NOT EXISTS"
-        " (SELECT 1 FROM turn_parts AS p WHERE p.content_hash = v.content_hash) RETURNING model, id"
-    ).fetchall()
-    for model, vector_id in rows:
-        gone.setdefault(model, set()).add(vector_id)
-    for model, ids in gone.items():
-        drop_codes(tx, turn_tables(tx, model), ids)
-    return len(rows)
+    unused = "NOT EXISTS (SELECT 1 FROM turn_parts AS p WHERE p.content_hash = v.content_hash)"
+    return _drop_rows(tx, TURN_TABLES, "turn_vectors", unused)

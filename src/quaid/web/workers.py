@@ -19,10 +19,10 @@ from quaid.app import Brain, shared_models
 from quaid.config import Settings
 from quaid.errors import Cancelled, NotAllowed, QuaidError, TooMany, UnknownCommand
 from quaid.mcp.server import log_to_stderr
-from quaid.mcp.worker import HelperSupervisor
 from quaid.operations import dispatch, index
 from quaid.operations.background import ChangeDetector
 from quaid.operations.registry import Operation, Scope
+from quaid.worker import Supervisor
 
 T = TypeVar("T")
 EventSink = Callable[[str, dict[str, Any]], None]
@@ -302,7 +302,7 @@ class MaintenanceThread:
         self._settings, self._tell = settings, tell
         self._ending = Event()
         self._complaints: set[str] = set()
-        self._idle = HelperSupervisor(self._heard) if cares else None
+        self._idle = Supervisor(self._heard) if cares else None
         self._thread = Thread(target=self._work, name="upkeep", daemon=True)
 
     def start(self) -> None:
@@ -339,8 +339,8 @@ class MaintenanceThread:
     def _look(self, brain: Brain) -> None:
         pulse = ChangeDetector()
         while not self._ending.is_set():
-            for news in pulse.look(brain):
-                self._tell(news.kind, news.facts)
+            for kind, facts in pulse.look(brain):
+                self._tell(kind, facts)
             if self._idle is not None and self._idle.seconds() == 0:
                 self._idle.look(brain)
             self._ending.wait(POLL_SECONDS)

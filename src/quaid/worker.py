@@ -1,0 +1,282 @@
+"""The worker processes of a server, which embed missing text and watch folders, and their supervision.
+
+A server decides here whether work is due and starts `python -m quaid.worker JOB PATH`. The standard input of a worker
+is a pipe held open by the server; when it closes, the worker exits. Leases (storage/leases.py) make sure that of all
+servers of a memory only one has each job done. Embedding and watching are two processes, because a loaded model takes
+ten times the memory of a watcher and is released by exiting.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+
+from quaid import config
+from quaid.app import Brain
+from quaid.errors import QuaidError
+from quaid.folders import watcher
+from quaid.folders.watcher import DEFAULT_PACE, WatchPace
+from quaid.operations import background, collections
+from quaid.storage import collections as stored_collections, embedding_queue, leases
+from quaid.storage.embedding_queue import ChangeStamp, EmbeddedRange
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+    EventListener = Callable[[dict[str, Any]], None]
+
+# Seconds
+START_DELAY = 3.0
+WATCH_INTERVAL, EMBED_INTERVAL = 3.0, 60.0
+CALL_DELAY = 2.0  # between a call and the next check for missing vectors
+FAILURE_DELAY = 60.0
+EXIT_TIMEOUT = 1.0
+STOP_TIMEOUT = 0.7  # for a watcher to finish its sync; less than EXIT_TIMEOUT
+
+MAX_EARLY_EXITS = 3
+"""Number of watchers in a row that may exit early before the next start is delayed by FAILURE_DELAY."""
+
+WORKER_MODULE = "quaid.worker"
+WINDOWS_CREATION_FLAGS = 0x08004000  # CREATE_NO_WINDOW | BELOW_NORMAL_PRIORITY_CLASS
+NICENESS = {"embed": 10, "watch": 5}  # of 19: yield to other processes, but notice edits soon
+
+
+class EmbeddingMonitor:
+    """Decide when a server should start an embedding process. Keeps state between checks."""
+
+    def __init__(self) -> None:
+        self._stamp: ChangeStamp | None = None
+        self._whole: EmbeddedRange | None = EmbeddedRange()  # None: some text has no vector
+        self._tried: ChangeStamp | None = None  # the state at which embedding was last started
+        self._troubled = False  # the previous check found a recorded failure
+
+    def wants(self, brain: Brain) -> bool:
+        """Return True if an embedding process should be started now."""
+        if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
+            return False
+        stamp = embedding_queue.change_stamp(brain.db)
+        if stamp != self._stamp:
+            self._whole = embedding_queue.embedded_range(
+                brain.db, self._whole or EmbeddedRange(), background.turns_since(brain)
+            )
+            self._stamp = stamp
+        if (
+            self._whole is not None
+            or not background.is_embedding_on(brain)
+            or embedding_queue.current_run(brain.db.path)
+        ):
+            return False
+        failed = embedding_queue.last_failure(brain.db.path) is not None
+        recovered, self._troubled = self._troubled and not failed, failed
+        if background.failed_recently(brain):
+            wanted = stamp.own != (self._tried.own if self._tried else 0)
+        else:
+            # An earlier run on the same state will not do better now, unless the model has recovered.
+            wanted = recovered or failed or self._tried != stamp
+        if wanted:
+            self._tried = stamp
+        return wanted
+
+
+class WorkerProcess:
+    """One worker process of a server, or none at the moment."""
+
+    def __init__(self, job: str) -> None:
+        self._job = job
+        self._process: Popen[bytes] | None = None
+        self._started = 0.0
+        self._early_exits = 0
+        self.not_before = 0.0
+
+    def start(self, path: str, hear: "EventListener | None" = None) -> "Popen[bytes]":
+        """Start the worker for the memory at this path. `hear` is called with its events."""
+        import subprocess  # takes half a megabyte, so import it only when needed
+
+        flags = ["--tell"] if hear else []
+        # -P keeps Python from importing modules from the client's working folder.
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", WORKER_MODULE, self._job, os.path.abspath(path), *flags],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE if hear else subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            creationflags=WINDOWS_CREATION_FLAGS if os.name == "nt" else 0,
+        )
+        self._started = time.monotonic()
+        if hear:
+            Thread(target=_forward_events, args=(self._process, hear), name="watcher", daemon=True).start()
+        return self._process
+
+    def is_running(self, brain: Brain) -> bool:
+        """Return True if the worker runs. If it has failed, record that for `quaid doctor` and `quaid status`."""
+        if self._process is None:
+            return False
+        status = self._process.poll()
+        if status is None:
+            return True
+        self.release()
+        self._process = None
+        if status:
+            how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+            _record_failure(brain, self._job, how)
+        is_early = time.monotonic() - self._started < 2 * WATCH_INTERVAL
+        self._early_exits = self._early_exits + 1 if is_early else 0
+        if self._early_exits >= MAX_EARLY_EXITS:
+            self.not_before = time.monotonic() + FAILURE_DELAY
+        return False
+
+    def release(self) -> None:
+        """Close the worker's standard input, which tells it to exit."""
+        if self._process is not None and self._process.stdin:
+            self._process.stdin.close()
+
+    def end(self) -> None:
+        """Stop the worker, killing it after a timeout."""
+        if self._process is None:
+            return
+        from subprocess import TimeoutExpired
+
+        self.release()
+        try:
+            self._process.wait(EXIT_TIMEOUT)
+        except TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+
+def _record_failure(brain: Brain, job: str, how: str) -> None:
+    """Record that a worker died, unless it recorded a failure itself."""
+    if job == "watch":
+        collections.record_watch_failure(brain, f"the process that watches folders {how}")
+    elif not background.failed_recently(brain):
+        model = stored_collections.get_setting(brain.db, "embedding_model") or ""
+        background.record_failure(brain, model, f"the process that makes vectors {how}")
+
+
+def _forward_events(process: "Popen[bytes]", hear: "EventListener") -> None:
+    """Pass the events of a worker to the listener until it exits. Lines that are not JSON are skipped."""
+    if process.stdout is None:
+        return
+    with process.stdout as lines:
+        for line in lines:
+            with suppress(ValueError):
+                hear(json.loads(line))
+
+
+class Supervisor:
+    """Starts and monitors the workers of a server. Used only by the thread that owns the memory."""
+
+    def __init__(self, hear: "EventListener | None" = None) -> None:
+        self._hear = hear
+        self._embed, self._watch = WorkerProcess("embed"), WorkerProcess("watch")
+        self._embed_due = self._watch_due = time.monotonic() + START_DELAY
+        self._monitor = EmbeddingMonitor()
+        self._saw_free = False
+
+    def put_off(self) -> None:
+        """Delay the next check for missing vectors, because a call has just been handled."""
+        self._embed_due = time.monotonic() + CALL_DELAY
+
+    def seconds(self) -> float:
+        """Return the seconds until the next check is due."""
+        return max(0.0, min(self._embed_due, self._watch_due) - time.monotonic())
+
+    def look(self, brain: Brain) -> None:
+        """Run the checks that are due, and start the workers that are needed."""
+        path = brain.settings.db_path
+        if self._watch_due <= time.monotonic():
+            self._watch_due = time.monotonic() + WATCH_INTERVAL
+            if not self._watch.is_running(brain) and self._wants_watcher(brain):
+                self._watch.start(path, self._hear)
+        if self._embed_due <= time.monotonic():
+            is_running = self._embed.is_running(brain)
+            if not is_running and self._monitor.wants(brain):
+                self._embed.start(path)
+                is_running = True
+            self._embed_due = time.monotonic() + (CALL_DELAY if is_running else EMBED_INTERVAL)
+
+    def _wants_watcher(self, brain: Brain) -> bool:
+        """Return True if a folder has no watcher, and no other process is likely to take it soon."""
+        if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
+            return False
+        watched = [
+            leases.is_leased(brain.db.path, collections.watch_lease(collection.id))
+            for collection in collections.watched_collections(brain)
+        ]
+        is_free = not all(watched)
+        # A process that watches other folders will usually take a new one too: wait one interval for it.
+        wanted = is_free and (self._saw_free or not any(watched))
+        self._saw_free = is_free
+        return wanted and time.monotonic() >= self._watch.not_before
+
+    def end(self) -> None:
+        """Stop all workers."""
+        self._embed.release()  # signal both before waiting for either
+        self._watch.end()
+        self._embed.end()
+
+
+# In the worker process
+
+
+def main(job: str, path: str, *flags: str, pace: WatchPace = DEFAULT_PACE) -> int:
+    """Embed the missing texts of the memory at this path, or watch its folders.
+
+    With --tell, print one line of JSON per event, with counts and collection names but no page text.
+    """
+    if hasattr(os, "nice"):
+        os.nice(NICENESS[job])
+    stop = Event()
+    Thread(
+        target=_exit_with_server, args=(stop, STOP_TIMEOUT if job == "watch" else 0.0), daemon=True
+    ).start()
+    try:
+        with _open_memory(path) as brain:
+            if job == "embed":
+                background.embed_missing(brain)
+            else:
+                tell = _print_event if "--tell" in flags else _ignore_event
+                collections.watch_folders(brain, tell, stop, patient=False, pace=pace)
+    except Exception as error:
+        if job == "watch":  # record it for `quaid doctor`, since standard error is discarded
+            with suppress(QuaidError), _open_memory(path) as brain:
+                collections.record_watch_failure(brain, watcher.error_text(error))
+        return 1
+    return 0
+
+
+def _exit_with_server(stop: Event, seconds: float) -> None:
+    """Exit when the server has exited or closed the pipe. Exiting at any point is safe: SQLite rolls back."""
+    while os.read(0, 1):
+        pass
+    stop.set()
+    time.sleep(seconds)
+    os._exit(0)
+
+
+def _open_memory(path: str) -> Brain:
+    return Brain(config.read_settings(path, os.environ, os.path.dirname(path)))
+
+
+def _ignore_event(_event: Any) -> None:
+    pass
+
+
+def _print_event(event: Any) -> None:
+    """Print an event as one line of JSON for the server."""
+    kind = type(event).__name__.removeprefix("Watch").lower()
+    names = "collection problem"
+    if kind == "synced":
+        event, names = event.sync, "collection files new changed moved removed"
+    facts = {name: getattr(event, name, None) for name in names.split()}
+    with suppress(OSError):  # the server has exited, and this process will too
+        sys.stdout.write(json.dumps({"event": kind, **facts}) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
