@@ -10,59 +10,24 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
 from quaid.embedding.registry import Embedder
 
-T = TypeVar("T")
-
 
 class ModelCache:
-    """Caches the embedder in use. Requesting another model replaces it."""
+    """Caches the embedder in use, for several threads. Requesting another model replaces it."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._opened: SharedEmbedder | None = None
+        self._embedder: Embedder | None = None
 
     def get(self, name: str, open: Callable[[], Embedder]) -> Embedder:
         """Return the embedder with this name, opening it if it is not the cached one."""
         with self._lock:
-            if self._opened is None or self._opened.name != name:
-                self._opened = SharedEmbedder(open())
-            return self._opened
-
-
-class SharedEmbedder:
-    """A thread-safe embedder: the first call, which loads the model, is serialized."""
-
-    def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
-        self._lock = Lock()
-        self._loaded = False
-        self.name, self.dimensions, self.max_tokens = embedder.name, embedder.dimensions, embedder.max_tokens
-        self.query_prefix, self.passage_prefix = embedder.query_prefix, embedder.passage_prefix
-        self.unrelated: float | None = getattr(embedder, "unrelated", None)
-
-    def ready(self) -> str | None:
-        return self._embedder.ready()
-
-    def health(self) -> str | None:
-        with self._lock:
-            return self._embedder.health()
-
-    def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
-        return self._asked(lambda: self._embedder.embed_passages(texts))
-
-    def embed_query(self, text: str) -> bytes:
-        return self._asked(lambda: self._embedder.embed_query(text))
-
-    def _asked(self, ask: Callable[[], T]) -> T:
-        if self._loaded:
-            return ask()
-        with self._lock:
-            result = ask()
-            self._loaded = True
-        return result
+            if self._embedder is None or self._embedder.name != name:
+                self._embedder = open()
+            return self._embedder
 
 
 COPY_MODEL_FILE, COPY_WEIGHTS_FILE, COPY_STAMP_FILE = "model.onnx", "weights.bin", "stamp.json"

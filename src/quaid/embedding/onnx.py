@@ -13,7 +13,8 @@ import os
 import sys
 import threading
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from quaid.embedding import cache as model_cache
@@ -244,18 +245,18 @@ class OnnxEmbedder:
         missing = [name for name in NEEDED_PACKAGES if not find_package(name)]
         if missing:
             return f"{' and '.join(missing)} cannot be found: install quaid again"
-        if self.model_file() is None:
+        if find_model_file(self.folder) is None:
             return f"{self.folder} has no model.onnx"
         if not os.path.isfile(os.path.join(self.folder, "tokenizer.json")):
             return f"{self.folder} has no tokenizer.json"
         return None
 
     def embed_query(self, text: str) -> bytes:
-        with self._told_plainly():
+        with self._translate_errors():
             return self._open(bulk=False).vector(self._query_tokens(self.query_prefix + text))
 
     def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
-        with self._told_plainly():
+        with self._translate_errors():
             session = self._open(bulk=len(texts) >= BULK_TEXTS)
 
             def one(text: str) -> bytes:
@@ -281,10 +282,6 @@ class OnnxEmbedder:
             return "it gives two vectors for one text"
         return "it gives one vector for all texts" if first == other else None
 
-    def model_file(self) -> str | None:
-        """Return the path of the ONNX file in the folder, or None."""
-        return find_model_file(self.folder)
-
     def _open(self, *, bulk: bool) -> "OnnxSession":
         """Return the session, reopening it once for bulk use."""
         with self._loading:
@@ -297,8 +294,7 @@ class OnnxEmbedder:
             return self._session
 
     def _load(self, bulk: bool) -> "OnnxSession":
-
-        path = self.model_file() or ""
+        path = find_model_file(self.folder) or ""
         return OnnxSession(path, self._pooling, session_options(optimise=True, prepack=bulk, precise=False))
 
     def _tokens(self, text: str) -> list[int]:
@@ -319,23 +315,16 @@ class OnnxEmbedder:
     def _unavailable(self, problem: str) -> EmbedderUnavailable:
         return EmbedderUnavailable(name=self.name, problem=problem, remedy=REMEDY.format(name=self.name))
 
-    def _told_plainly(self) -> "_RuntimeErrors":
-        return _RuntimeErrors(self)
-
-
-class _RuntimeErrors:
-    """Context manager that converts exceptions of the runtime to EmbedderUnavailable."""
-
-    def __init__(self, embedder: OnnxEmbedder) -> None:
-        self._embedder = embedder
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, Exception) and not isinstance(error, QuaidError):
+    @contextmanager
+    def _translate_errors(self) -> Iterator[None]:
+        """Convert exceptions of the runtime to EmbedderUnavailable."""
+        try:
+            yield
+        except QuaidError:
+            raise
+        except Exception as error:
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            raise self._embedder._unavailable(f"it fails ({first[:200]})") from error
+            raise self._unavailable(f"it fails ({first[:200]})") from error
 
 
 def find_model_file(folder: str) -> str | None:
@@ -505,7 +494,7 @@ class BgeSmall(OnnxEmbedder):
 
     def health(self) -> str | None:
         try:
-            with self._told_plainly():
+            with self._translate_errors():
                 alike = self._likeness(self._open(bulk=False))
         except QuaidError as error:
             return str(error.facts.get("problem", error))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Embedder(Protocol):
-    """Converts texts to normalized vectors of little-endian float32 numbers."""
+    """Converts texts to normalized vectors of little-endian float32 numbers. May be called from several threads."""
 
     name: str
     dimensions: int

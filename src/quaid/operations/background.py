@@ -17,7 +17,7 @@ from quaid.storage import briefing, collections, embedding_queue, files as durab
 from quaid.storage.collections import AttachedFolder, FolderList
 from quaid.storage.embedding_queue import ChangeStamp, EmbeddingFailure
 from quaid.storage.sqlite import backup as backups
-from quaid.storage.sqlite.connection import Transaction, WriterLock
+from quaid.storage.sqlite.connection import WriterLock
 from quaid.storage.sqlite.errors import translate_os_errors
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.embedding import onnx as onnx_models, registry as embedders, remote as remote_models
-from quaid.embedding.backfill import run_backfill
+from quaid.embedding.backfill import Backfill
 from quaid.embedding.registry import Embedder, EmbedderEnvironment, ModelDescription
 from quaid.errors import (
     AlreadyExists,
@@ -21,7 +21,7 @@ from quaid.errors import (
 )
 from quaid.operations import background, pages as editing
 from quaid.operations.registry import Arg, op
-from quaid.storage import chunks, collections, embedding_queue, vectors
+from quaid.storage import collections, embedding_queue, vectors
 
 if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Transaction
@@ -234,10 +234,9 @@ def _refuse_other_model(brain: Brain, description: ModelDescription) -> None:
     other = known.dimensions != description.dimensions
     sample = None if other else vectors.sample_vector(brain.db, known.name)
     if sample is not None:
-        (found,) = embedders.open_embedder(description, model_surroundings(brain)).embed_passages(
-            [sample.text]
-        )
-        other = vectors.cosine_to_stored(found, sample.vector) < SAME_MODEL_COSINE
+        text, stored = sample
+        (vector,) = embedders.open_embedder(description, model_surroundings(brain)).embed_passages([text])
+        other = vectors.cosine_to_stored(vector, stored) < SAME_MODEL_COSINE
     if other:
         raise InvalidArgument(
             name="name",
@@ -258,10 +257,7 @@ def _model_record(brain: Brain, description: ModelDescription, active: str) -> M
             *description[:8], description.name == active, False, str(error.facts.get("problem", error))
         )
     return ModelRecord(
-        description.name,
-        description.kind,
-        description.place,
-        description.model,
+        *description[:4],
         embedder.dimensions,
         embedder.max_tokens,
         embedder.query_prefix,
@@ -295,47 +291,27 @@ def embed(
     if not model:
         background.use_chosen_model(brain, embedder)
     try:
-        filled = run_backfill(
-            brain.db,
-            embedder,
-            now=brain.now,
-            progress=brain.progress,
-            slugs=pages,
-            turns_since=_turns_since(brain, all),
+        since = background.turns_since(brain)
+        report = Backfill(brain.db, embedder, brain.now, brain.progress).run(
+            slugs=pages, turns_since="" if all and since is not None else since
         )
     except (Cancelled, KeyboardInterrupt):
-        raise _stopped_error(
-            brain, embedder.name, f"quaid embed --model {model}" if model else "quaid embed"
-        ) from None
-    assert filled is not None  # run_backfill returns None only if patient=False
+        made, total = embedding_queue.chunk_coverage(brain.db, embedder.name)
+        command = f"quaid embed --model {model}" if model else "quaid embed"
+        raise EmbeddingStopped(made=made, total=total, model=embedder.name, command=command) from None
+    assert report is not None  # run() returns None only if patient=False
     covered, total = embedding_queue.chunk_coverage(brain.db, embedder.name)
     if model and covered == total:
         brain.db.write(lambda tx: vectors.activate_model(tx, embedder.name))
     active = vectors.active_model(brain.db)
     return EmbedRecord(
         embedder.name,
-        filled.embedded,
-        filled.cached,
-        filled.total,
-        filled.failed,
-        filled.failures,
+        *report[:5],
         active is not None and active.name == embedder.name,
         round(time.process_time() - started, 2),
-        filled.turns,
-        filled.turns_left,
+        report.turns,
+        report.turns_left,
     )
-
-
-def _turns_since(brain: Brain, all: bool) -> str | None:
-    since = background.turns_since(brain)
-    return "" if all and since is not None else since
-
-
-def _stopped_error(brain: Brain, model: str, command: str) -> Cancelled:
-
-    known = vectors.find_model(brain.db, model)
-    made, total = embedding_queue.chunk_coverage(brain.db, model) if known else (0, chunks.count(brain.db))
-    return EmbeddingStopped(made=made, total=total, model=model, command=command)
 
 
 SEMANTIC_SEARCH = "semantic_search"
@@ -366,8 +342,7 @@ def embeddings_use(
     """Search by meaning with this model from now on. Text stays; vectors that are missing are made bit by bit."""
     _refuse_if_pinned(brain)
     name = embedders.DEFAULT_MODEL if name in embedders.DEFAULT_MODEL_ALIASES else name
-    added = embedders.parse_models(collections.get_setting(brain.db, embedders.MODELS_SETTING))
-    embedder = embedders.get_embedder(name, added, model_surroundings(brain))
+    embedder = _open_model(brain, name)
     problem = embedder.ready()
     if problem:
         raise EmbedderUnavailable(
@@ -376,12 +351,11 @@ def embeddings_use(
     moment = brain.now()
 
     def work(tx: "Transaction") -> None:
-        vectors.register_model(tx, name, embedder.dimensions, moment)
-        vectors.activate_model(tx, name)
+        vectors.use_model(tx, name, embedder.dimensions, moment)
         collections.set_setting(tx, SEMANTIC_SEARCH, "on")
 
     brain.db.write(work)
-    return _embeddings_record(brain)
+    return embeddings_status(brain)
 
 
 @op("owner", command="embeddings off", examples=("quaid embeddings off",))
@@ -389,13 +363,7 @@ def embeddings_off(brain: Brain) -> EmbeddingsRecord:
     """Turn semantic search off: questions are answered by words, and say so. The vectors stay."""
     _refuse_if_pinned(brain)
     brain.db.write(lambda tx: collections.set_setting(tx, SEMANTIC_SEARCH, "off"))
-    return _embeddings_record(brain)
-
-
-@op("owner", command="embeddings status", aliases={"embeddings": {}}, examples=("quaid embeddings status",))
-def embeddings_status(brain: Brain) -> EmbeddingsRecord:
-    """Show which model is chosen, whether it can be used, and how many vectors it has. Loads no model."""
-    return _embeddings_record(brain)
+    return embeddings_status(brain)
 
 
 def _refuse_if_pinned(brain: Brain) -> None:
@@ -406,13 +374,14 @@ def _refuse_if_pinned(brain: Brain) -> None:
         )
 
 
-def _embeddings_record(brain: Brain) -> EmbeddingsRecord:
+@op("owner", command="embeddings status", aliases={"embeddings": {}}, examples=("quaid embeddings status",))
+def embeddings_status(brain: Brain) -> EmbeddingsRecord:
+    """Show which model is chosen, whether it can be used, and how many vectors it has. Loads no model."""
     chosen, kept = brain.model_name, collections.get_setting(brain.db, "embedding_model")
     name = chosen or kept or embedders.DEFAULT_MODEL
     source = brain.settings.said("embedding.plugin")[1] or ("memory" if kept else "default")
     problem = _model_problem(brain) if chosen else "semantic search is off"
-    total = chunks.count(brain.db)
-    made = embedding_queue.chunk_coverage(brain.db, name)[0] if vectors.find_model(brain.db, name) else 0
+    made, total = embedding_queue.chunk_coverage(brain.db, name)
     filling = embedding_queue.current_run(brain.db.path) is not None
     record = EmbeddingsRecord(bool(chosen), name, source, problem is None, problem, made, total, filling, "")
     return record._replace(next_step=_next_step(brain, record))

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -32,11 +33,17 @@ MAX_LOG_BYTES = 256 * 1024
 ServiceState = Literal["running", "stopped", "not installed", "unknown"]
 
 
-class ManagerCommand(NamedTuple):
-    """A command for systemctl or launchctl."""
-
-    words: tuple[str, ...]
-    counts: bool = True  # False if failure is acceptable, as when stopping a service that is not running
+STEPS = {
+    ("systemd", "installed"): ("daemon-reload", "enable quaid.service", "restart quaid.service"),
+    ("systemd", "started"): ("start quaid.service",),
+    ("systemd", "stopped"): ("stop quaid.service",),
+    ("systemd", "uninstalled"): ("disable --now quaid.service",),
+    ("launchd", "installed"): ("-bootout {target}", "bootstrap {domain} {path}"),
+    ("launchd", "started"): ("-bootstrap {domain} {path}", "kickstart {target}"),
+    ("launchd", "stopped"): ("bootout {target}",),
+    ("launchd", "uninstalled"): ("-bootout {target}",),
+}
+"""Commands of the service manager for each act. One that starts with "-" may fail, as in a makefile."""
 
 
 class DaemonRecord(NamedTuple):
@@ -89,44 +96,26 @@ def daemon_install(
     change = ConfigChange(keeper.path, before, unit_text(brain, keeper, port))
     if change.needed:
         config_files.write_config(change, brain.now())
-    steps: tuple[ManagerCommand, ...] = (
-        ManagerCommand(("daemon-reload",)),
-        ManagerCommand(("enable", UNIT_NAME)),
-        ManagerCommand(("restart", UNIT_NAME)),
-    )
-    if keeper.kind == "launchd":
-        steps = (ManagerCommand(("bootout", _launchd_target()), counts=False), _bootstrap(keeper))
-    return _run_commands(brain, keeper, "installed", change.needed, steps)
+    return _run_steps(brain, keeper, "installed", change.needed)
 
 
 @op("owner", command="daemon start", examples=("quaid daemon start",))
 def daemon_start(brain: Brain) -> DaemonRecord:
     """Start the service that `quaid daemon install` made."""
-    keeper = _installed(brain)
-    steps: tuple[ManagerCommand, ...] = (ManagerCommand(("start", UNIT_NAME)),)
-    if keeper.kind == "launchd":
-        steps = (_bootstrap(keeper, counts=False), ManagerCommand(("kickstart", _launchd_target())))
-    return _run_commands(brain, keeper, "started", False, steps)
+    return _run_steps(brain, _installed(brain), "started", False)
 
 
 @op("owner", command="daemon stop", examples=("quaid daemon stop",))
 def daemon_stop(brain: Brain) -> DaemonRecord:
     """Stop the service until it is started again, or the next login."""
-    keeper = _installed(brain)
-    steps = (
-        ManagerCommand(("stop", UNIT_NAME) if keeper.kind == "systemd" else ("bootout", _launchd_target())),
-    )
-    return _run_commands(brain, keeper, "stopped", False, steps)
+    return _run_steps(brain, _installed(brain), "stopped", False)
 
 
 @op("owner", command="daemon uninstall", examples=("quaid daemon uninstall",))
 def daemon_uninstall(brain: Brain) -> DaemonRecord:
     """Stop the service and remove it. The memory and the tokens stay."""
     keeper = _installed(brain)
-    steps = (ManagerCommand(("disable", "--now", UNIT_NAME)),)
-    if keeper.kind == "launchd":
-        steps = (ManagerCommand(("bootout", _launchd_target()), counts=False),)
-    record = _run_commands(brain, keeper, "uninstalled", True, steps)
+    record = _run_steps(brain, keeper, "uninstalled", True)
     os.unlink(keeper.path)
     if keeper.kind == "systemd" and record.done:
         _run_manager(brain, keeper, ("daemon-reload",))
@@ -134,7 +123,7 @@ def daemon_uninstall(brain: Brain) -> DaemonRecord:
         # The service manager is not available. Remove the symlink that enables the unit; the user has to stop the
         # process.
         _disable(keeper)
-        left = (ManagerCommand(("stop", UNIT_NAME)), ManagerCommand(("daemon-reload",)))
+        left = (("stop", UNIT_NAME), ("daemon-reload",))
         return record._replace(done=True, to_run=_shell_lines(keeper, left))
     return record._replace(done=True)
 
@@ -226,31 +215,33 @@ def _installed(brain: Brain) -> ServiceManager:
     return keeper
 
 
-def _bootstrap(keeper: ServiceManager, *, counts: bool = True) -> ManagerCommand:
-    return ManagerCommand(("bootstrap", _launchd_domain(), keeper.path), counts)
-
-
-def _run_commands(
+def _run_steps(
     brain: Brain,
     keeper: ServiceManager,
     act: Literal["installed", "started", "stopped", "uninstalled"],
     changed: bool,
-    steps: tuple[ManagerCommand, ...],
 ) -> DaemonRecord:
+    steps = STEPS[keeper.kind, act]
+    names = {"target": _launchd_target(), "domain": _launchd_domain(), "path": keeper.path}
+    commands = [
+        tuple(word.format(**names) for word in step.removeprefix("-").split())  # the path may contain spaces
+        for step in steps
+    ]
     problem = "" if keeper.program else f"the program of {keeper.kind} is not there"
-    for step in steps if keeper.program else ():
-        status, said = _run_manager(brain, keeper, step.words)
-        if status != 0 and step.counts:
-            problem = _first_line(said) or f"it ended with {status}"
+    for step, words in zip(steps, commands, strict=True) if keeper.program else ():
+        status, printed = _run_manager(brain, keeper, words)
+        if status != 0 and not step.startswith("-"):
+            problem = _first_line(printed) or f"it ended with {status}"
             break
-    to_run = _shell_lines(keeper, steps) if problem else ()
-    return DaemonRecord(act, not problem, keeper.path, changed, to_run, problem)
+    return DaemonRecord(
+        act, not problem, keeper.path, changed, _shell_lines(keeper, commands) if problem else (), problem
+    )
 
 
-def _shell_lines(keeper: ServiceManager, steps: tuple[ManagerCommand, ...]) -> tuple[str, ...]:
+def _shell_lines(keeper: ServiceManager, commands: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     """Return the commands as typed in a shell."""
     name = "systemctl --user" if keeper.kind == "systemd" else "launchctl"
-    return tuple(f"{name} {shlex.join(step.words)}" for step in steps)
+    return tuple(f"{name} {shlex.join(words)}" for words in commands)
 
 
 def _disable(keeper: ServiceManager) -> None:
