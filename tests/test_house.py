@@ -17,7 +17,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "formats": {"model"},
     "storage": {"model"},
     "embedding": {"storage", "model"},
-    "skills": set(),
+    "skills": {"storage"},  # only to write files
     "search": {"storage", "embedding", "formats", "model"},
     "folders": {"storage", "embedding", "formats", "model"},
     "config": {"formats"},

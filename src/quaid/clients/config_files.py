@@ -338,16 +338,12 @@ def write_config(change: ConfigChange, moment: str) -> str | None:
     with translate_os_errors(change.path):
         durable_files.make_folders(os.path.dirname(path))
         backup = _make_backup(path, change.before, moment) if change.before is not None else None
-        unfinished = f"{path}.quaid-{os.getpid()}"
-        try:
-            _create_file(unfinished, change.after, _file_mode(path))
+
+        def check() -> None:
             if read_config(path) != change.before:
                 raise ClientFile(path=change.path, problem="another program changed it just now; try again")
-            os.replace(unfinished, path)
-            durable_files.sync_folder(os.path.dirname(path))
-        except BaseException:
-            durable_files.remove_with_sidecars(unfinished)
-            raise
+
+        durable_files.write_file(path, change.after.encode(), mode=_file_mode(path), check=check)
     return backup
 
 
@@ -392,7 +388,7 @@ def _make_backup(path: str, text: str, moment: str) -> str:
     for number in range(100):
         backup = f"{path}.{stamp}{f'-{number}' if number else ''}{BACKUP_SUFFIX}"
         try:
-            _create_file(backup, text, _file_mode(path))
+            durable_files.write_file(backup, text.encode(), mode=_file_mode(path), exclusive=True)
         except FileExistsError:
             continue
         return backup
@@ -404,12 +400,3 @@ def _file_mode(path: str) -> int:
         return os.stat(path).st_mode & 0o777
     except FileNotFoundError:
         return 0o600
-
-
-def _create_file(path: str, text: str, mode: int) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(handle, "wb") as file:
-        file.write(text.encode())
-        file.flush()
-        os.fsync(file.fileno())
-    os.chmod(path, mode)

@@ -17,6 +17,7 @@ from quaid.errors import InvalidArgument, NotFound
 from quaid.kb import layout, node as nodes
 from quaid.kb.layout import FileStat
 from quaid.kb.node import Node, NodeLink
+from quaid.storage import files as durable_files
 
 if TYPE_CHECKING:
     from quaid.kb.node import ParsedNode
@@ -266,17 +267,11 @@ def save_catalog(catalog: Catalog, folder: str) -> None:
     first = json.dumps([CATALOG_VERSION, len(blob), catalog.index_problem, paths, seen, digests, *rest])
     data = "\n".join([first, *[file.fields for file in files], ""]).encode() + blob
     path = os.path.join(folder, CATALOG_NAME)
-    unfinished = f"{path}-{os.getpid()}"
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
-            out.write(b"%08x " % zlib.crc32(data) + data)
-        os.replace(unfinished, path)
+        durable_files.write_file(path, b"%08x " % zlib.crc32(data) + data, durable=False)
     except OSError:
-        try:
-            os.unlink(unfinished)
-        except OSError:
-            pass
+        pass
 
 
 def _is_settled(looks: FileStat, newest: int) -> bool:

@@ -19,6 +19,7 @@ from quaid.kb.repo_policy import TreeState, mask_urls
 from quaid.kb.state import StoreState
 from quaid.model import claims, dates
 from quaid.model.plain_text import count_noun
+from quaid.storage import files as durable_files
 
 FIRST_CURATION, CURATION_INTERVAL = 150, 50
 """Curation is first due at FIRST_CURATION nodes, then after every CURATION_INTERVAL new ones."""
@@ -247,7 +248,7 @@ def session_nudge(root: str, environ: Mapping[str, str], clock: Callable[[], int
     if after == before and newest < clock() - catalogs.RACY_NS:
         with suppress(OSError):  # without the cache, the next session only starts a little slower
             path = os.path.join(folder, NUDGE_FILE)
-            repo_policy.write_private_file(path, json.dumps([after, catalog, counts]).encode(), durable=False)
+            durable_files.write_file(path, json.dumps([after, catalog, counts]).encode(), durable=False)
     return status.nudge
 
 

@@ -100,7 +100,9 @@ def neutralize_attributes(root: str) -> None:
         return
     with translate_os_errors(path):
         durable_files.make_folders(os.path.dirname(path))
-        write_private_file(path, before + (b"" if not before or before.endswith(b"\n") else b"\n") + ours)
+        durable_files.write_file(
+            path, before + (b"" if not before or before.endswith(b"\n") else b"\n") + ours
+        )
 
 
 def check_config(listing: bytes, root: str) -> GitConfig:
@@ -233,24 +235,6 @@ def mask_urls(text: str) -> str:
     text = _USERINFO.sub(r"\1://…@", text[:MAX_MESSAGE_LENGTH])
     text = _PASSWORD.sub(r"\1:…@", text)
     return mask(_QUERY.sub(r"\1?…", text))[0]
-
-
-def write_private_file(path: str, data: bytes, *, durable: bool = True) -> None:
-    """Write a small file atomically, readable by its owner only, and unless `durable` is False flush it to disk."""
-    unfinished = f"{path}.{os.getpid()}-{os.urandom(4).hex()}.new"
-    handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    except BaseException:
-        os.unlink(unfinished)
-        raise
-    if durable:
-        durable_files.sync_folder(os.path.dirname(path))
 
 
 def _unsafe_store(root: str, problem: str) -> UnsafeStore:

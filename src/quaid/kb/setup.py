@@ -24,7 +24,6 @@ from quaid.kb.catalog import Catalog
 from quaid.kb.git import Git
 from quaid.kb.layout import KbCheck, KbInitReport, KbTimerReport
 from quaid.kb.node import NodeDraft
-from quaid.kb.repo_policy import write_private_file
 from quaid.kb.transaction import StoreChange
 from quaid.storage import files as durable_files
 from quaid.storage.sqlite.errors import translate_os_errors
@@ -359,7 +358,7 @@ def _write_units(folder: str, texts: Mapping[str, str]) -> tuple[tuple[str, ...]
                 unchanged.append(path)
                 continue
             durable_files.make_folders(folder)
-            write_private_file(os.path.realpath(path), text.encode())
+            durable_files.write_file(os.path.realpath(path), text.encode())
             written.append(path)
     return tuple(written), tuple(unchanged)
 

@@ -16,7 +16,6 @@ from quaid.kb.repo_policy import (
     check_git_folder,
     check_tracked_path,
     mask_urls,
-    write_private_file,
 )
 from quaid.storage import files as durable_files
 from quaid.storage.files import FIRST_LOCK_PAUSE, LONGEST_LOCK_PAUSE, try_lock_file
@@ -63,7 +62,7 @@ def _write_json(folder: str, name: str, value: Any) -> None:
     path = os.path.join(folder, name)
     with translate_os_errors(path):
         durable_files.make_folders(folder)
-        write_private_file(path, f"{json.dumps(value, indent=1)}\n".encode())
+        durable_files.write_file(path, f"{json.dumps(value, indent=1)}\n".encode())
 
 
 def lock_file(path: str, patience: float) -> tuple[int, bool]:

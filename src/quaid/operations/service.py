@@ -345,7 +345,7 @@ def token_create(
     path = os.path.join(folder, name + ".json")
     with translate_os_errors(path):
         try:
-            _create_token_file(path, json.dumps(kept))
+            durable_files.write_file(path, json.dumps(kept).encode(), exclusive=True)
             os.utime(path, (0, 0))  # mtime 0 means never used
         except FileExistsError:
             hint = f"`quaid token revoke {name}` ends it; or choose another name."
@@ -397,7 +397,7 @@ def owner_token(settings: Settings) -> str:
     path = owner_token_path(settings)
     with translate_os_errors(path):
         try:
-            _create_token_file(path, _new_token())
+            durable_files.write_file(path, _new_token().encode(), exclusive=True)
         except FileExistsError:
             pass
         if os.name != "nt" and os.stat(path).st_mode & 0o077:
@@ -436,7 +436,8 @@ def login_code(settings: Settings, port: int, moment: float) -> str:
     code = _new_token()
     path = os.path.join(folder, _token_hash(code))
     with translate_os_errors(path):
-        _create_token_file(path, json.dumps({"port": port, "until": moment + LOGIN_CODE_SECONDS}))
+        grant = json.dumps({"port": port, "until": moment + LOGIN_CODE_SECONDS})
+        durable_files.write_file(path, grant.encode(), exclusive=True)
     return code
 
 
@@ -514,24 +515,6 @@ def _new_token() -> str:
 def _token_hash(token: str) -> str:
     """Return the SHA-256 of a token. A plain hash is enough, because tokens have 256 random bits."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
-
-
-def _create_token_file(path: str, text: str) -> None:
-    """Create a file atomically. Raises FileExistsError if it exists."""
-    unfinished = f"{path}.{os.getpid()}-{os.urandom(4).hex()}"
-    handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        if os.name == "nt":
-            os.rename(unfinished, path)  # on Windows, rename fails if the target exists
-            return
-        os.link(unfinished, path)
-    finally:
-        _unlink_token(unfinished)
-    durable_files.sync_folder(os.path.dirname(path))
 
 
 def _unlink_token(path: str) -> bool:

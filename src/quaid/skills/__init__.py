@@ -11,6 +11,8 @@ import stat
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
+from quaid.storage import files as durable_files
+
 FILE_NAME = "SKILL.md"
 EMBEDDED = "embedded"
 MAX_BYTES = 1024 * 1024  # a skill is read into an agent's context, so a larger one is a mistake
@@ -85,7 +87,8 @@ def extract(target: str, force: bool = False) -> list[Extracted]:
         planned.append((Extracted(skill.name, path, _outcome(path, content, force)), content))
     for each, content in planned:
         if each.outcome in ("written", "replaced"):
-            _write(each.path, content)
+            durable_files.make_folders(os.path.dirname(each.path))
+            durable_files.write_file(each.path, content)
     return [each for each, _ in planned]
 
 
@@ -184,27 +187,3 @@ def _outcome(path: str, content: bytes, force: bool) -> Literal["written", "repl
     if old == content:
         return "unchanged"
     return "replaced" if force else "kept"
-
-
-def _write(path: str, content: bytes) -> None:
-    """Write a file atomically, readable only by its owner."""
-    folder = os.path.dirname(path)
-    _make_folder(folder)
-    draft = os.path.join(folder, f".{FILE_NAME}.{os.getpid()}.new")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with open(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    except OSError as error:
-        os.unlink(draft)
-        error.filename = path  # a failed write does not set the file name
-        raise
-
-
-def _make_folder(folder: str) -> None:
-    if not os.path.isdir(folder):
-        _make_folder(os.path.dirname(folder))
-        os.mkdir(folder, 0o700)

@@ -243,21 +243,13 @@ def write_folder_list(db: "Database") -> None:
         for each in rows
     ]
     path = folder_list_path(db.path)
-    unfinished = f"{path}-{os.getpid()}"
     try:
         if not folders:
             if os.path.exists(path):
                 os.unlink(path)
             return
         known = {"memory_id": read_memory_id(db) or "", "folders": folders}
-        durable_files.make_private_file(unfinished)
-        try:
-            with open(unfinished, "w", encoding="utf-8") as file:
-                json.dump(known, file, indent=2)
-            durable_files.rename_durably(unfinished, path)
-        except BaseException:
-            os.unlink(unfinished)
-            raise
+        durable_files.write_file(path, json.dumps(known, indent=2).encode())
     except OSError:
         pass
 

@@ -1,4 +1,4 @@
-"""Create private files durably, lock files, and search files for byte strings in a separate process.
+"""Write private files atomically and durably, lock files, and search files for byte strings in a separate process.
 
 This module also runs as a program (`python -I -S files.py`), because opening and closing a database file in a
 process that uses it through SQLite would drop the POSIX locks of that process. As a program it reads JSON from
@@ -10,6 +10,10 @@ import errno
 import json
 import os
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def make_folders(path: str) -> None:
@@ -49,6 +53,47 @@ def sync_folder(path: str) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def write_file(
+    path: str,
+    data: bytes,
+    *,
+    mode: int = 0o600,
+    durable: bool = True,
+    exclusive: bool = False,
+    check: "Callable[[], None] | None" = None,
+) -> None:
+    """Write a file atomically: to a temporary file beside it, which then gets its name.
+
+    With `exclusive`, raise FileExistsError if the file exists. `check` is called before the file gets its name, and
+    may raise an error. Unless `durable` is False, the file and its name are flushed to disk.
+    """
+    unfinished = f"{path}.{os.getpid()}-{os.urandom(4).hex()}.new"
+    try:
+        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(data)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        if mode != 0o600:
+            os.chmod(unfinished, mode)
+        if check:
+            check()
+        if not exclusive:
+            os.replace(unfinished, path)
+        elif os.name == "nt":
+            os.rename(unfinished, path)  # on Windows, rename fails if the target exists
+        else:
+            os.link(unfinished, path)
+    except OSError as error:
+        error.filename, error.filename2 = path, None  # not the temporary file, which no user knows
+        raise
+    finally:
+        if os.path.lexists(unfinished):
+            os.unlink(unfinished)
+    if durable:
+        sync_folder(os.path.dirname(path))
 
 
 def rename_durably(finished: str, path: str) -> None:
