@@ -19,6 +19,7 @@ from quaid.formats.org import LONGEST_TITLE
 from quaid.kb.repo_policy import MAX_MESSAGE_LENGTH
 from quaid.model.claims import LONGEST_SENTENCE
 from quaid.model.departures import READ_WINDOW
+from quaid.model.secrets import secret_rules
 
 SOURCE = Path(quaid.__file__).parent
 MOST_UNITS = 60
@@ -53,8 +54,9 @@ UNBOUNDED = {
     "quaid.model.claims._WORD",
     "quaid.model.secrets._DOTTED",
     "quaid.model.secrets._GROUP",
-    "quaid.model.secrets._KEY",
     "quaid.model.secrets._MARK",
+    "quaid.model.secrets._patterns.card_digits",
+    "quaid.model.secrets._patterns.name",
 }
 """Patterns in the same modules that see texts of any length."""
 
@@ -99,12 +101,24 @@ def patterns() -> list[Found]:
                 anchored = uses <= {"match", "fullmatch"} and not place
                 known = Found(f"{module.name}.{name}{place}", source, flags, anchored)
                 found.setdefault((source, flags, anchored), known)
+    for name, source in _secret_patterns():
+        found.setdefault((source, 0, False), Found(f"quaid.model.secrets.{name}", source, 0, False))
     for path, text in texts.items():
         for line, call, source in _literal_calls(text):
             name = f"{path.relative_to(SOURCE)}:{line}"
             anchored = call in ("match", "fullmatch")
             found.setdefault((source, 0, anchored), Found(name, source, 0, anchored))
     return sorted(found.values())
+
+
+def _secret_patterns() -> Iterator[tuple[str, str]]:
+    """Yield the patterns of secret_rules.toml with their names."""
+    rules = secret_rules()
+    for name, source in rules.patterns.items():
+        yield f"_patterns.{name}", source
+    for rule in {rule for _, rule in (*rules.tokens, *rules.anywhere)} | {*rules.context, rules.discord}:
+        yield f"{rule.kind}[{rule.pattern[:20]!r}]", rule.pattern
+        yield f"{rule.kind} lead", rule.lead
 
 
 def _within(value: Any, depth: int) -> Iterator[tuple[str, Any]]:
