@@ -19,6 +19,7 @@ CARRIED = (
     "quaid/emacs/ai-kb.el",
     "quaid/storage/schema.sql",
     "quaid/model/secret_rules.toml",
+    "quaid/model/english.toml",
     "quaid/skills/setup/SKILL.md",
     "quaid/cli/demo_memory.txt",
     "quaid/cli/layouts.txt",

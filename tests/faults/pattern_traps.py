@@ -18,7 +18,8 @@ import quaid
 from quaid.formats.org import LONGEST_TITLE
 from quaid.kb.repo_policy import MAX_MESSAGE_LENGTH
 from quaid.model.claims import LONGEST_SENTENCE
-from quaid.model.departures import READ_WINDOW
+from quaid.model.departures import LONGEST_LAST_NAME
+from quaid.model.english import READ_WINDOW, english_rules
 from quaid.model.secrets import secret_rules
 
 SOURCE = Path(quaid.__file__).parent
@@ -37,6 +38,8 @@ _CALLS = ("sub", "subn", "match", "search", "findall", "finditer", "split", "ful
 BOUNDED = {
     "quaid.model.facts._COMPANY_SUFFIX": 1_000,  # the object of a fact
     "quaid.model.facts._NUMBER": 60,  # the value of a fact
+    "quaid.model.english._": 2 * READ_WINDOW,
+    "quaid.model.departures._LAST_NAME": LONGEST_LAST_NAME,
     "quaid.model.departures._": 2 * READ_WINDOW,  # what stands around a word in one paragraph
     "quaid.model.secrets._": 96,  # a value, or the name it was given to
     "quaid.model.claims._": 2 * LONGEST_SENTENCE,  # a sentence
@@ -101,8 +104,8 @@ def patterns() -> list[Found]:
                 anchored = uses <= {"match", "fullmatch"} and not place
                 known = Found(f"{module.name}.{name}{place}", source, flags, anchored)
                 found.setdefault((source, flags, anchored), known)
-    for name, source in _secret_patterns():
-        found.setdefault((source, 0, False), Found(f"quaid.model.secrets.{name}", source, 0, False))
+    for name, source, anchored in (*_secret_patterns(), *_english_patterns()):
+        found.setdefault((source, 0, anchored), Found(f"quaid.model.{name}", source, 0, anchored))
     for path, text in texts.items():
         for line, call, source in _literal_calls(text):
             name = f"{path.relative_to(SOURCE)}:{line}"
@@ -111,14 +114,30 @@ def patterns() -> list[Found]:
     return sorted(found.values())
 
 
-def _secret_patterns() -> Iterator[tuple[str, str]]:
-    """Yield the patterns of secret_rules.toml with their names."""
+def _secret_patterns() -> Iterator[tuple[str, str, bool]]:
+    """Yield the patterns of secret_rules.toml: name, source, and whether it is only matched at a place."""
     rules = secret_rules()
-    for name, source in rules.patterns.items():
-        yield f"_patterns.{name}", source
+    for name, source in rules.file.data["patterns"].items():
+        yield f"secrets._patterns.{name}", rules.file.expand(source), _is_anchored(name, "secrets")
     for rule in {rule for _, rule in (*rules.tokens, *rules.anywhere)} | {*rules.context, rules.discord}:
-        yield f"{rule.kind}[{rule.pattern[:20]!r}]", rule.pattern
-        yield f"{rule.kind} lead", rule.lead
+        yield f"secrets.{rule.kind}[{rule.pattern[:20]!r}]", rule.pattern, False
+        yield f"secrets.{rule.kind} lead", rule.lead, False
+
+
+def _english_patterns() -> Iterator[tuple[str, str, bool]]:
+    """Yield the patterns of english.toml, named after the module that uses them and so for the length they see."""
+    rules = english_rules()
+    claims = (SOURCE / "model/claims.py").read_text(encoding="utf-8")
+    for name, source in rules.data["patterns"].items():
+        module = "claims" if f'"{name}"' in claims else "departures"
+        yield f"{module}._{name.upper()}", rules.expand(source), _is_anchored(name, module)
+    for word, source, _ in (*rules.data["departures"]["events"], *rules.data["departures"]["states"]):
+        yield f"departures._phrases[{word!r}]", f"(?i){rules.expand(source)}", True
+
+
+def _is_anchored(name: str, module: str) -> bool:
+    text = (SOURCE / f"model/{module}.py").read_text(encoding="utf-8")
+    return set(re.findall(rf'pattern\("{name}"\)\.(\w+)', text)) <= {"match", "fullmatch"}
 
 
 def _within(value: Any, depth: int) -> Iterator[tuple[str, Any]]:

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from quaid.model.departures import blank_out_code
+from quaid.model.english import blank_out_code
 
 
 def test_code_and_comments_are_blanked_and_all_else_keeps_its_place() -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from quaid.model.similarity import same_line, stem
+from quaid.model.english import stem
+from quaid.model.similarity import same_line
 
 
 @pytest.mark.parametrize(

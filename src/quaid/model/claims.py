@@ -6,164 +6,11 @@ A small rule-based reader of English. A finding is shown to a person, so the rul
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import chain, product
 from typing import NamedTuple
 
-from quaid.model.similarity import stem
-
-NEGATIONS = frozenset("not never no neither nor nobody none stop hardly".split())
-"""Words that negate a clause."""
-
-DEMANDS = frozenset(
-    """use uses using prefer prefers like likes love loves enjoy enjoys favour favours favor favors want wants choose
-    adopt recommend recommends recommended always must should shall ought needs need require requires required allow
-    allows allowed permit permits permitted please ensure preferred encouraged mandatory""".split()
-)
-"""Words that recommend or require something. The other words of the clause are its topic."""
-
-REFUSALS = frozenset(
-    """avoid avoids avoiding dislike dislikes hate hates forbid forbids forbidden prohibit prohibits prohibited ban
-    bans banned refuse refuses reject rejects refrain shun loathes detests discouraged disallow disallows
-    disallowed""".split()
-)
-"""Words that advise against something or forbid it."""
-
-ATTITUDES = frozenset(
-    """prefers likes loves enjoys favours favors wants dislikes hates avoids refuses uses rejects loathes detests
-    prefer like love enjoy want dislike hate avoid use rather""".split()
-)
-"""Verbs of preference. A name before one of them is the person who has the preference, not part of the topic."""
-
-STRONG_WORDS = (
-    frozenset(
-        "always never must should shall ought not no mandatory required prefer forbidden prohibited".split()
-    )
-    | REFUSALS
-)
-"""A sentence of a procedure without one of these words is a step, not a rule."""
-
-HEDGES = frozenset(
-    "may might could sometimes perhaps maybe occasionally possibly probably rarely seldom".split()
-)
-"""Clauses with one of these words are skipped: a statement that holds only sometimes conflicts with nothing."""
-
-PAST_WORDS = frozenset(
-    """was were had did took went became ran got gave came previously formerly once ago originally
-    historically earlier initially yesterday undecided unclear""".split()
-)
-"""Clauses with one of these words are skipped: a past or undecided state conflicts with nothing."""
-
-QUESTION_WORDS = frozenset("how what why where whether who which whose".split())
-
-REPORTING_WORDS = frozenset(
-    "says say said claims claim claimed argues argue believes believe suggests according".split()
-)
-"""Sentences with one of these words are skipped: they report the opinion of another person, not of the node."""
-
-MULTI_VALUE_WORDS = frozenset(
-    """also support supports supported ship ships include includes contain contains has have provides compatible too
-    another e.g tested works
-    upgrade upgraded update updated bump bumped patch patched release released adds added""".split()
-)
-"""Words, mostly verbs, that can apply to several values at once: two versions can both be supported, or both have
-been released."""
-
-STOP_WORDS = frozenset(
-    """a an the and or of to in on at for is are be been being am my our your his her their its that this these those
-    it i we you he she they with by as into onto from so just very really only own any all every each whole entire new
-    ones do does done doing can will would has have having there here then than when if while always s general
-    generally usually often normally strictly explicitly simply still now currently today user users owner people
-    person one who which where how about up out per via get gets let lets please also too such both time times
-    instead rather much many more most least less few""".split()
-)
-"""Words that are not part of a topic."""
-
-LITTLE = frozenset("a an the and or of to in on at for with by as is are be my our your its s".split())
-"""The stop words that are ignored when titles are compared. The others, such as how, when and who, make two titles
-different."""
-
-NARROWING = frozenset("only except unless without that who whom whose where twice even".split())
-"""Words that restrict a clause to a part of its topic."""
-
-COMPLEMENTS = {
-    "disable": "enable", "exclude": "include", "fail": "pass", "hide": "show", "delete": "keep", "remove": "add",
-    "deny": "allow", "close": "open", "unlock": "lock", "decline": "accept", "reject": "accept", "ignore": "heed",
-    "asynchronous": "synchronous", "async": "sync", "mutable": "immutable", "unsafe": "safe", "invalid": "valid",
-    "insecure": "secure", "unsigned": "signed", "unstable": "stable", "private": "public", "optional": "mandatory",
-    "false": "true", "lack": "offer", "uninstall": "install", "discard": "keep", "drop": "keep",
-    "unavailable": "available", "impossible": "possible", "incompatible": "compatible", "slow": "fast",
-}  # fmt: skip
-"""Pairs of opposites: negating one means the other. Each key is replaced by its value with the sign reversed."""
-
-ALTERNATIVES = tuple(
-    frozenset(group.split())
-    for group in (
-        "tabs spaces", "before after", "merge rebase squash", "single double triple", "dark light", "lazily eagerly",
-        "lazy eager", "camelcase snake_case kebab-case pascalcase", "npm pnpm yarn bun", "pip uv poetry pipenv conda",
-        "utc local", "main master trunk develop", "black ruff yapf autopep8", "pytest unittest nose",
-        "mypy pyright pyre", "emacs vim neovim nano", "bash zsh fish", "docker podman", "json yaml toml xml ini",
-        "postgresql mysql mariadb sqlite", "ascending descending", "first last", "top bottom", "left right",
-        "above below", "minimum maximum", "internal external", "monorepo polyrepo", "metric imperial",
-        "celsius fahrenheit", "http https", "ssh https", "github gitlab gitea codeberg", "us british",
-        "debug info warning error", "optimistic pessimistic", "local remote", "push pull", "explicit implicit",
-        "explicitly implicitly", "high low", "manually automatically", "manual automatic", "strict lenient",
-        "early late", "static dynamic", "statically dynamically", "upper lower", "uppercase lowercase",
-        "singular plural", "monday sunday", "weekly daily monthly hourly yearly", "formal informal", "short long",
-        "brief detailed", "small large", "sequential parallel", "sequentially parallel",
-        "synchronously asynchronously", "relative absolute",
-        "centralised decentralised", "positional keyword", "inside outside", "lf crlf",
-    )
-)  # fmt: skip
-"""Groups of which only one member is chosen. Rejecting one member does not imply another."""
-
-SETTING_NOUNS = frozenset(
-    """branch formatter linter editor port shell language framework database license licence timezone zone format
-    encoding version name manager runner style theme default host hostname region path url directory folder model
-    separator width size limit timeout retention quote broker provider level archive backend engine server address
-    domain registry bucket channel color font locale currency schedule strategy protocol compiler interpreter
-    distribution distro os browser terminal library tool client orm owner maintainer remote origin mirror key prefix
-    extension scheme mode policy convention platform driver queue cache store storage""".split()
-)
-"""Settings that have one value at a time."""
-
-ADJECTIVES = frozenset(
-    """fast slow good bad right wrong important useful safe stable new old big small large long short available empty
-    full ready public private optional mandatory free open hard easy simple complex clean dirty strict enough
-    different same clear fine broken active idle read-only writable case-sensitive unique shared single cheap
-    expensive nice ugly set up down responsible worth due""".split()
-)
-"""Words after "is" that describe a thing, and are not the value of a setting."""
-
-CONTEXT_WORDS = frozenset(
-    """python javascript typescript java go golang rust ruby perl lisp elisp haskell c c++ makefile makefiles css html
-    sql linux macos windows android ios debian ubuntu fedora arch arm x86 ci production staging development testing
-    test tests docs documentation laptop laptops server servers home work office chat email weekend weekends friday
-    fridays monday mondays markdown org""".split()
-)
-"""Words that restrict a node to a context, such as a language or platform, if its title contains one."""
-
-SYNONYMS = {
-    "long": "length", "licence": "license", "colour": "color", "folder": "directory", "postgres": "postgresql",
-    "js": "javascript", "ts": "typescript", "golang": "go", "characters": "", "chars": "", "columns": "",
-    "lint": "linter", "dir": "directory", "wide": "width", "char": "",
-    "kept": "keep", "written": "write", "built": "build", "sent": "send", "made": "make", "held": "hold",
-    "shown": "show", "chosen": "choose", "ran": "run", "broken": "break", "done": "do", "taken": "take",
-}  # fmt: skip
-"""Maps a word to its canonical form; "" for a unit that is dropped."""
-
-UNITS = {
-    "ms": ("time", 0.001), "millisecond": ("time", 0.001), "s": ("time", 1.0), "sec": ("time", 1.0),
-    "second": ("time", 1.0), "min": ("time", 60.0), "minute": ("time", 60.0), "h": ("time", 3600.0),
-    "hour": ("time", 3600.0), "day": ("time", 86400.0), "week": ("time", 604800.0), "month": ("time", 2592000.0),
-    "year": ("time", 31536000.0), "kb": ("size", 1e3), "mb": ("size", 1e6), "gb": ("size", 1e9), "tb": ("size", 1e12),
-    "kib": ("size", 1024.0), "mib": ("size", 1048576.0), "gib": ("size", 1073741824.0), "%": ("share", 1.0),
-    "percent": ("share", 1.0), "character": ("length", 1.0), "char": ("length", 1.0), "column": ("length", 1.0),
-    "line": ("lines", 1.0), "space": ("spaces", 1.0), "word": ("words", 1.0), "time": ("times", 1.0),
-}  # fmt: skip
-
-NUMBER_WORDS = {
-    word: str(number) for number, word in enumerate("two three four five six seven eight nine ten".split(), 2)
-}
+from quaid.model.english import english_rules, pairs, pattern, split_sentences, stem, stems, word_list
 
 LONGEST_SENTENCE = 300
 """Maximum characters of a sentence; longer sentences make too many statements at once to compare and are skipped."""
@@ -171,51 +18,8 @@ LONGEST_SENTENCE = 300
 MOST_CLAIM_WORDS = 12
 """Maximum words of a claim's topic. A longer topic practically never occurs twice."""
 
-_SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+|\n+")
 _LEAD = re.compile(r"^[\s>*+#-]*(?:\d+[.)]\s+)?|\[\[[^\]]*\]\[|\]\]|[*=~`](?=\S)|(?<=\S)[*=~`](?!\w)")
-_ASIDE = re.compile(r"\s*\([^()]*\)")
-_QUOTED = re.compile(r"[\"“][^\"”]*\s[^\"”]*[\"”]")
-_PAST_PHRASE = re.compile(
-    r"\buntil (?:\w+ )?(?:19|20)\d\d|\bused to\b|\bsince then\b|\bback (?:then|in)\b"
-    r"|\bin (?:the past|19\d\d|20\d\d)\b|\blast (?:week|month|year)\b"
-)
-_NOT_ONLY = re.compile(
-    r"\bnot (?:only|just|merely|necessarily|always|yet|sure)\b|\bwhether\b|\bif not\b|\bnothing but\b|\botherwise\Z"
-)
-_CLAUSE = re.compile(
-    r"\s*[;—–]\s*|\s+-+\s+|:\s+|,\s+|\s+(?=(?:but|because|since|so|although|though|whereas)\s)"
-    r"|\s+(?=and (?:never|not|always|do not)\s)"
-)
-_DROPPED = re.compile(
-    r"(?:because|since|so|although|though|whereas|which|it|they|this|that|these|those|otherwise|e\.g\.?)\b"
-)
-_CONDITION = re.compile(r"(?:if|when|in|on|for|while|during|under|at|within|unless|except|after|before)\b")
-_TOKEN = re.compile(r"[a-z0-9][a-z0-9_.+#/@]*(?:-[a-z0-9.]*[0-9][a-z0-9.]*)*(?<![./])|%|[a-z0-9]")
-_NUMBER = re.compile(r"(\d+(?:[.,]\d+)*)([a-z%]*)\Z")
-_BOUND = re.compile(
-    r"\b(?:(?P<most>at most|no (?:more|longer|larger|greater|bigger) than|not (?:\w+ )?(?:more|longer|larger) than"
-    r"|up to|under|below|less than|fewer than|shorter than|maximum(?: of)?|within)"
-    r"|(?P<least>at least|no (?:less|fewer|shorter) than|more than|over|above|longer than|minimum(?: of)?))\s+"
-    r"(?=\d|(?:(?<=at least )|(?<=at most ))[a-z]+ \d)"
-)
-_CHOICE = re.compile(r"(.+?)\s+(?:instead of|rather than|over)\s+(?!\d)(.+)")
-_PREFER_TO = re.compile(r"(.*\bprefers?\s+.+?)\s+to\s+(.+)")
-_RATHER_THAN = re.compile(r"(.*\brather\s+.+?)\s+than\s+(.+)")
-_REST = re.compile(r"\s+(?=(?:for|in|when|on|if|during|while|at|unless|where)\s)")
-_COMPARED = re.compile(r"(.+?)\s+(?:is|are|runs?)\s+(.*?)\b(\w+er|(?:more|less) \w+)\s+than\s+(.+)")
-_SETTING = re.compile(
-    r"(?P<about>[\w' /.-]*?[\w'/.-])\s*+"
-    r"(?:(?P<sign>=|:)|(?<=\s)(?:is|are|will be)(?: (?:called|named|set to|always))?\b)"
-    r"\s*(?P<value>[^=:]+)\Z"
-)
-_AS_THE = re.compile(
-    r"(?:use|choose|pick|take)s?\s+(?P<value>.+?)\s+as\s+(?:the|our|a|an|your|my)\s+(?P<about>.+)\Z"
-)
-_RUNS_ON = re.compile(
-    r"(?P<about>.+?)\s(?P<verb>(?:is |are )?(?:runs?|encoded|hosted|lives?|written|stored|deployed)"
-    r" (?:on|as|at|in))\s(?P<value>.+)\Z"
-)
-_DETERMINERS = frozenset("the a an our we i they he she it this that these those my".split())
+_WORD = re.compile(r"[^\W_]+(?:[.'’][^\W_]+)*")
 
 
 class ClaimNumber(NamedTuple):
@@ -254,35 +58,32 @@ class Claim(NamedTuple):
     """True if the clause requires or recommends something, False if it describes a state."""
 
 
-def split_sentences(text: str) -> list[str]:
-    """Split a text into sentences."""
-    return _SENTENCE.split(text)
-
-
 def parse_claims(sentence: str, *, is_title: bool = False, is_step: bool = False) -> list[Claim]:
-    """Return the claims of a sentence. A title needs a word of _ASSERTING to make a claim, a step one of
-    STRONG_WORDS."""
+    """Return the claims of a sentence. A title needs a word of word_list("asserting") to make a claim, a step one of
+    word_list("strong")."""
     if len(sentence) > 2 * LONGEST_SENTENCE:  # checked before any pattern is applied
         return []
     sentence = _LEAD.sub("", sentence).strip()
-    if sentence.endswith("?") or len(sentence) > LONGEST_SENTENCE or _QUOTED.search(sentence):
+    if sentence.endswith("?") or len(sentence) > LONGEST_SENTENCE or pattern("quoted").search(sentence):
         return []
     text = _normalize_sentence(sentence)
     words = text.split()
-    if not words or words[0] in QUESTION_WORDS or not REPORTING_WORDS.isdisjoint(words):
+    if not words or words[0] in word_list("questions") or not word_list("reporting").isdisjoint(words):
         return []
-    if (is_step and STRONG_WORDS.isdisjoint(words)) or (is_title and _ASSERTING.isdisjoint(words)):
+    if (is_step and word_list("strong").isdisjoint(words)) or (
+        is_title and word_list("asserting").isdisjoint(words)
+    ):
         return []
-    if _PAST_PHRASE.search(text) or _NOT_ONLY.search(text):
+    if pattern("past_phrase").search(text) or pattern("not_only").search(text):
         return []
     found: list[Claim] = []
     condition = ""
     person = _leading_person(text) if sentence[0].isupper() else ""
     for number, clause in enumerate(_clauses(text)):
-        if _DROPPED.match(clause):
+        if pattern("dropped").match(clause):
             continue
-        if _CONDITION.match(clause) and number == 0 and "," in text:
-            if not NEGATIONS.isdisjoint(clause.split()):
+        if pattern("condition").match(clause) and number == 0 and "," in text:
+            if not word_list("negations").isdisjoint(clause.split()):
                 return []  # the claim holds only if something is not the case
             condition = " " + clause
             continue
@@ -297,15 +98,16 @@ def _leading_person(text: str) -> str:
     first, *after = text.split()[:4]
     is_name = (
         first.isalpha()
-        and first not in STOP_WORDS
-        and first not in ATTITUDES | DEMANDS | NEGATIONS | REFUSALS
+        and first not in word_list("stop")
+        and first
+        not in word_list("attitudes") | word_list("demands") | word_list("negations") | word_list("refusals")
     )
-    return first if is_name and not ATTITUDES.isdisjoint(after) else ""
+    return first if is_name and not word_list("attitudes").isdisjoint(after) else ""
 
 
 def _normalize_sentence(sentence: str) -> str:
     """Convert to lower case and expand contracted negations."""
-    text = _ASIDE.sub("", sentence.lower()).replace("’", "'").rstrip(".! ")
+    text = pattern("aside").sub("", sentence.lower()).replace("’", "'").rstrip(".! ")
     text = text.replace("won't", "will not").replace("can't", "can not").replace("cannot", "can not")
     text = text.replace("n't", " not").replace("needs not", "need not")
     return text.replace("no longer than", "at most").replace("no longer", "not")
@@ -317,23 +119,23 @@ def _clauses(text: str) -> list[str]:
     head, colon, value = text.partition(": ")
     if colon and len(head.split()) <= 4 and len(value.split()) <= 3 and "," not in text:
         return [f"{head}: {value}"]
-    return [clause.strip() for clause in _CLAUSE.split(text) if clause.strip()]
+    return [clause.strip() for clause in pattern("clause").split(text) if clause.strip()]
 
 
 def _clause_claims(clause: str, quote: str, is_step: bool) -> Iterator[Claim]:
     clause = clause.removeprefix("but ").removeprefix("and ")
-    compared = _COMPARED.match(clause) if " than " in clause else None
+    compared = pattern("compared").match(clause) if " than " in clause else None
     if compared:
         left, negated, more, right = compared.groups()
-        one, other = stem_words(left), stem_words(_REST.split(right, maxsplit=1)[0])
+        one, other = stem_words(left), stem_words(pattern("rest").split(right, maxsplit=1)[0])
         words = one | stem_words(right) | {stem(more)}
         if one and other and not one & other:
             yield Claim(quote, "compares", -1 if "not" in negated.split() else 1, words, value=one)
         return
     choice = _choice(clause)
-    if choice and not _BOUND.search(clause):
+    if choice and not pattern("bound").search(clause):
         chosen, left_out = choice.groups()
-        left_out, *rest = _REST.split(left_out, maxsplit=1)
+        left_out, *rest = pattern("rest").split(left_out, maxsplit=1)
         tail = " " + rest[0] if rest else ""
         yield from _plain_claims(chosen + tail, quote, is_step, demands=True)
         yield from _plain_claims("not " + left_out + tail, quote, is_step, demands=True)
@@ -348,28 +150,32 @@ def _clause_claims(clause: str, quote: str, is_step: bool) -> Iterator[Claim]:
 
 def _choice(clause: str) -> re.Match[str] | None:
     """Match a clause that prefers one thing to another; the groups are the preferred and the rejected side."""
-    if " than " in clause and (found := _RATHER_THAN.match(clause)):
+    if " than " in clause and (found := pattern("rather_than").match(clause)):
         return found
-    if "prefer" in clause and " to " in clause and (found := _PREFER_TO.match(clause)):
+    if "prefer" in clause and " to " in clause and (found := pattern("prefer_to").match(clause)):
         return found
-    return _CHOICE.match(clause) if " over " in clause or " of " in clause or " than " in clause else None
+    return (
+        pattern("choice").match(clause)
+        if " over " in clause or " of " in clause or " than " in clause
+        else None
+    )
 
 
 def _plain_claims(clause: str, quote: str, is_step: bool, demands: bool = False) -> Iterator[Claim]:
-    bound = _BOUND.search(clause)
+    bound = pattern("bound").search(clause)
     if bound:
         clause = clause[: bound.start()] + " " + clause[bound.end() :]
     tokens = _tokens(clause)
     here = set(tokens)
-    if here & HEDGES or here & PAST_WORDS or _is_past(tokens):
+    if here & word_list("hedges") or here & word_list("past") or _is_past(tokens):
         return
-    strong = demands or not here.isdisjoint(STRONG_WORDS)
-    wanted = strong or not here.isdisjoint(DEMANDS)
+    strong = demands or not here.isdisjoint(word_list("strong"))
+    wanted = strong or not here.isdisjoint(word_list("demands"))
     if is_step and not strong:
         return
     sign, words, number = _parse_matter(tokens, bound.lastgroup or "" if bound else "")
     if words and len(words) <= MOST_CLAIM_WORDS:
-        several = not here.isdisjoint(MULTI_VALUE_WORDS)
+        several = not here.isdisjoint(word_list("multi_value"))
         yield Claim(quote, "says", sign, frozenset(words), number=number, several=several, demands=wanted)
 
 
@@ -377,19 +183,21 @@ def _parse_matter(tokens: list[str], bound: str) -> tuple[int, set[str], ClaimNu
     """Return sign, topic words and number of a clause. If there are several numbers, they become topic words."""
     sign, words, numbers = 1, set[str](), list[ClaimNumber]()
     for place, token in enumerate(tokens):
-        if token in NEGATIONS or token in REFUSALS:
+        if token in word_list("negations") or token in word_list("refusals"):
             sign = -sign
-        elif token in DEMANDS:
+        elif token in word_list("demands"):
             continue
-        elif (told := _NUMBER.match(NUMBER_WORDS.get(token, token))) and (not told[2] or _unit(told[2])):
+        elif (told := pattern("number").match(_number_words().get(token, token))) and (
+            not told[2] or _unit(told[2])
+        ):
             after = tokens[place + 1] if place + 1 < len(tokens) else ""
             numbers.append(_parse_number(told[1], told[2] or after, bound))
-        elif token in NARROWING:
+        elif token in word_list("narrowing"):
             words.add(token)
-        elif token not in STOP_WORDS:
+        elif token not in word_list("stop"):
             if numbers and tokens[place - 1][0].isdigit() and _unit(token):
                 continue
-            turned = COMPLEMENTS.get(token) or _OPPOSITE.get(stem(token))
+            turned = pairs("complements").get(token) or _opposites().get(stem(token))
             if turned:
                 sign = -sign
             words.add(fold_word(turned or token))
@@ -411,13 +219,13 @@ def _parse_number(text: str, unit: str, bound: str) -> ClaimNumber:
 
 
 def _unit(word: str) -> tuple[str, float] | None:
-    return UNITS.get(word) or UNITS.get(word.removesuffix("s"))
+    return _units().get(word) or _units().get(word.removesuffix("s"))
 
 
 def _setting_claims(clause: str, quote: str) -> Iterator[Claim]:
     """Yield the claim of a clause that assigns a setting: "the default branch is main", "formatter: black"."""
-    for form in (_AS_THE, _RUNS_ON, _SETTING):
-        match = form.match(clause)
+    for form in ("as_the", "runs_on", "setting"):
+        match = pattern(form).match(clause)
         if match:
             break
     else:
@@ -429,17 +237,17 @@ def _setting_claims(clause: str, quote: str) -> Iterator[Claim]:
         not about
         or len(about) > 5
         or not 0 < len(value) <= 4
-        or here & (HEDGES | PAST_WORDS | NEGATIONS | {"also"})
+        or here & (word_list("hedges") | word_list("past") | word_list("negations") | {"also"})
     ):
         return
     relation = given.get("verb") or ""
     if (
-        form is not _RUNS_ON
+        form != "runs_on"
         and given.get("sign") != "="
-        and (about <= _VAGUE or about.isdisjoint(_SETTING_STEMS))
+        and (about <= stems("vague_settings") or about.isdisjoint(stems("settings")))
     ):
         return
-    if form is _SETTING and not given.get("sign") and not _is_value(value):
+    if form == "setting" and not given.get("sign") and not _is_value(value):
         return
     words = stem_words(given["value"]) or frozenset(value)
     yield Claim(quote, "setting", 1, about, value=words, relation=relation.rpartition(" ")[2])
@@ -448,47 +256,49 @@ def _setting_claims(clause: str, quote: str) -> Iterator[Claim]:
 def _is_value(words: list[str]) -> bool:
     """Return True if the words after "is" name a thing, and do not describe the subject or its place."""
     first = words[0]
-    if first in STOP_WORDS - {"a", "an", "the", "one"} or first in ADJECTIVES | REFUSALS | DEMANDS:
+    if first in word_list("stop") - {"a", "an", "the", "one"} or first in word_list("adjectives") | word_list(
+        "refusals"
+    ) | word_list("demands"):
         return False
     return not first.endswith(("ed", "ing", "ly", "able")) and first not in ("a", "an")
 
 
 def _tokens(clause: str) -> list[str]:
-    return [token.removesuffix("'s") for token in _TOKEN.findall(clause.replace("'s ", " "))]
+    return [token.removesuffix("'s") for token in pattern("token").findall(clause.replace("'s ", " "))]
 
 
 def stem_words(text: str) -> frozenset[str]:
     """Return the stems of the words in a lower-case text, without stop words and words of demand."""
     return frozenset(
-        fold_word(token) for token in _tokens(text) if token not in STOP_WORDS and token not in DEMANDS
+        fold_word(token)
+        for token in _tokens(text)
+        if token not in word_list("stop") and token not in word_list("demands")
     ) - {""}
 
 
 def fold_word(word: str) -> str:
     """Return the stem of a word or of its synonym; "" for a word to drop."""
-    other = SYNONYMS.get(word)
+    other = pairs("synonyms").get(word)
     return stem(word if other is None else other) if other != "" else ""
 
 
 def _is_past(tokens: list[str]) -> bool:
     """Return True if a clause tells a past event ("the build failed"). After "is", "be" or "has" it describes a
     state."""
-    if not tokens or tokens[0] not in _DETERMINERS:
+    if not tokens or tokens[0] not in word_list("determiners"):
         return False
     for place, token in enumerate(tokens[1:], 1):
         if token in ("is", "are", "be", "been", "has", "have"):
             return False
-        if token.endswith("ed") and len(token) > 4 and place > 1 and tokens[place - 1] not in _DETERMINERS:
+        if (
+            token.endswith("ed")
+            and len(token) > 4
+            and place > 1
+            and tokens[place - 1] not in word_list("determiners")
+        ):
             return True
     return len(tokens) > 1 and tokens[0] in ("we", "i", "they") and tokens[1].endswith("ed")
 
-
-_ASSERTING = DEMANDS | STRONG_WORDS | NEGATIONS | {"is", "are", "works"}
-_SETTING_STEMS = frozenset(map(stem, SETTING_NOUNS))
-_VAGUE = frozenset(
-    map(stem, ("default", "name", "version", "mode", "key", "path", "size", "style", "format", "policy"))
-)
-_OPPOSITE = {stem(word): base for word, base in COMPLEMENTS.items()}
 
 MOST_CANDIDATES = 40
 """Maximum statements that are parsed. Candidates with short titles and summaries come first."""
@@ -508,13 +318,6 @@ GENERAL_PROJECT = "general"
 
 PROCEDURE_TYPE = "procedure"
 """The node type whose sentences are steps."""
-
-_WORD = re.compile(r"[^\W_]+(?:[.'’][^\W_]+)*")
-_DECISIVE = re.compile(
-    r"\d+(?:[.,:/-]\d+)*%?|\b(?:not|no|never|none|nor|neither|without|cannot)\b|n['’]t\b"
-    r"|\b(?:january|february|march|april|may|june|july|august|september|october|november|december"
-    r"|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b"
-)
 
 
 class Statement(NamedTuple):
@@ -640,7 +443,7 @@ def conflict_reason(one: Claim, other: Claim) -> str:
 
 def _polarity_conflict(one: Claim, other: Claim) -> str:
     common, apart = one.words & other.words, one.words ^ other.words
-    if len(apart) > (len(common) >= 4) or apart & NARROWING or not common:
+    if len(apart) > (len(common) >= 4) or apart & word_list("narrowing") or not common:
         return ""
     if len(common) == 1 and not (one.demands and other.demands):
         return ""
@@ -652,7 +455,7 @@ def _alternative_conflict(one: Claim, other: Claim) -> str:
     if len(first) != 1 or len(second) != 1 or not one.words & other.words:
         return ""
     (a,), (b,) = first, second
-    if b in _ALTERNATIVE_STEMS.get(a, ()):
+    if b in _alternative_stems().get(a, ()):
         both = _quote_words(one.words & other.words, one)
         return f"“{_quote_words(first, one)}” against “{_quote_words(second, other)}”: {both}"
     return ""
@@ -660,7 +463,11 @@ def _alternative_conflict(one: Claim, other: Claim) -> str:
 
 def _number_conflict(one: Claim, first: ClaimNumber, other: Claim, second: ClaimNumber) -> str:
     common, every = one.words & other.words, one.words | other.words
-    if not common or len(every) - len(common) > (len(common) >= 4) or (every - common) & NARROWING:
+    if (
+        not common
+        or len(every) - len(common) > (len(common) >= 4)
+        or (every - common) & word_list("narrowing")
+    ):
         return ""
     if one.sign != other.sign or (first.unit and second.unit and first.unit != second.unit):
         return ""
@@ -709,7 +516,7 @@ def _same_context(new: Statement, one: Claim, other: Statement, two: Claim) -> b
     Redis."""
     mine, theirs = _content_stems(new.title), _content_stems(other.title)
     first, second = one.words | one.value, two.words | two.value
-    if (mine | first) & _CONTEXT_STEMS != (theirs | second) & _CONTEXT_STEMS:
+    if (mine | first) & stems("contexts") != (theirs | second) & stems("contexts"):
         return False
     # Title words that are missing from both sentences name the subject: "Redis pool", "Mail pool".
     said = _content_stems(one.quote) | _content_stems(two.quote)
@@ -749,7 +556,7 @@ def _claim_probes(told: list[Claim]) -> list[WordProbe]:
     """
     found = {}
     for claim in told:
-        words, spare = claim.words - _VARIABLE_STEMS, len(claim.words) > 4
+        words, spare = claim.words - _variable_stems(), len(claim.words) > 4
         if not words:
             words, spare = claim.words, len(claim.words) > 1
         found[claim.words] = WordProbe(tuple(sorted(words, key=lambda word: (-len(word), word))), int(spare))
@@ -791,9 +598,9 @@ def _candidates(new: ParsedStatement, others: Iterable[Statement]) -> list[tuple
 def find_similar(new: Statement, others: Iterable[Statement], most: int = 5) -> list[SimilarStatement]:
     """Return near-duplicates of a new statement, most similar first."""
     title, summary = _content_stems(new.title), _content_stems(new.summary)
-    probes = [WordProbe(tuple(title - _SYNONYM_STEMS), 0)]
+    probes = [WordProbe(tuple(title - _synonym_stems()), 0)]
     for words in (summary, title | summary):
-        probes.append(WordProbe(tuple(words - _SYNONYM_STEMS), int(len(words) * (1 - LEAST_SHARED))))
+        probes.append(WordProbe(tuple(words - _synonym_stems()), int(len(words) * (1 - LEAST_SHARED))))
     found = []
     for other in others:
         if not _matches_probe(_lowercase(f"{other.title} {other.summary}"), probes) or other.key == new.key:
@@ -820,12 +627,14 @@ def _similar_share(
 
 def corrects_details(old: str, new: str) -> bool:
     """Return True if numbers, dates or negations differ: a small change of wording that changes the meaning."""
-    return Counter(_DECISIVE.findall(old.lower())) != Counter(_DECISIVE.findall(new.lower()))
+    return Counter(pattern("decisive").findall(old.lower())) != Counter(
+        pattern("decisive").findall(new.lower())
+    )
 
 
 def _are_opposites(apart: frozenset[str]) -> bool:
     """Return True if two of the words are opposites or alternatives."""
-    return any(not apart.isdisjoint(_ALTERNATIVE_STEMS.get(word, ())) for word in apart)
+    return any(not apart.isdisjoint(_alternative_stems().get(word, ())) for word in apart)
 
 
 def _dice(one: frozenset[str], other: frozenset[str]) -> float:
@@ -834,26 +643,52 @@ def _dice(one: frozenset[str], other: frozenset[str]) -> float:
 
 def _content_stems(text: str) -> frozenset[str]:
     found = (word.lower().replace("’", "'").removesuffix("'s") for word in _WORD.findall(text))
-    return frozenset(fold_word(word) for word in found if word not in STOP_WORDS) - {""}
+    return frozenset(fold_word(word) for word in found if word not in word_list("stop")) - {""}
 
 
 def _weak(title: str) -> frozenset[str]:
     """Return the stop words of a title that still distinguish it from other titles."""
-    return frozenset(word.lower() for word in _WORD.findall(title)) & (STOP_WORDS - LITTLE)
+    return frozenset(word.lower() for word in _WORD.findall(title)) & (
+        word_list("stop") - word_list("little")
+    )
 
 
+@cache
 def _alternative_stems() -> dict[str, frozenset[str]]:
+    """Map the stem of a word to the stems of its alternatives and opposites."""
+    groups = [group.split() for group in english_rules().data["groups"]["alternatives"].split(",")]
     found: dict[str, frozenset[str]] = {}
-    pairs = [frozenset(pair) for pair in COMPLEMENTS.items()]
-    for group in (*ALTERNATIVES, *pairs):
-        stems = frozenset(map(stem, group))
-        for word in stems:
-            found[word] = found.get(word, frozenset()) | (stems - {word})
+    for group in (*groups, *pairs("complements").items()):
+        group_stems = frozenset(map(stem, group))
+        for word in group_stems:
+            found[word] = found.get(word, frozenset()) | (group_stems - {word})
     return found
 
 
-_ALTERNATIVE_STEMS = _alternative_stems()
-_SYNONYM_STEMS = frozenset(map(stem, SYNONYMS.values()))
-_VARIABLE_STEMS = _SYNONYM_STEMS.union(_ALTERNATIVE_STEMS)
-"""Stems for which the other text may use another word."""
-_CONTEXT_STEMS = frozenset(map(stem, CONTEXT_WORDS))
+@cache
+def _synonym_stems() -> frozenset[str]:
+    return frozenset(map(stem, pairs("synonyms").values()))
+
+
+@cache
+def _variable_stems() -> frozenset[str]:
+    """Return the stems for which the other text may use another word."""
+    return _synonym_stems().union(_alternative_stems())
+
+
+@cache
+def _opposites() -> dict[str, str]:
+    return {stem(word): base for word, base in pairs("complements").items()}
+
+
+@cache
+def _units() -> dict[str, tuple[str, float]]:
+    """Map a unit to its dimension and its factor."""
+    split = {unit: value.split("*") for unit, value in pairs("units").items()}
+    return {unit: (dimension, float(factor)) for unit, (dimension, factor) in split.items()}
+
+
+@cache
+def _number_words() -> dict[str, str]:
+    names = english_rules().data["words"]["numbers"].split()
+    return {word: str(number) for number, word in enumerate(names, 2)}

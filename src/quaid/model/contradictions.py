@@ -20,6 +20,7 @@ from quaid.model.departures import (
     find_departures,
     may_mention_departure,
 )
+from quaid.model.english import pairs, pattern, word_list
 from quaid.model.facts import (
     INVERSE_PREDICATES,
     EntityRef,
@@ -263,15 +264,14 @@ def _agree(one: ResolvedFact, other: ResolvedFact) -> bool:
     if one.object == other.object or object_key(one.says) == object_key(other.says):
         return True
     if one.predicate == "role":
-        return _role_words(one.says) <= _role_words(other.says) or _role_words(other.says) <= _role_words(
-            one.says
-        )
+        first, second = _role_words(one.says), _role_words(other.says)
+        return first <= second or second <= first
     if _is_date_within(one.says, other.says):
         return True
     if value_key(one.says) or value_key(other.says):
         return False  # commas in a number are not separators
-    first, second = _comma_parts(one.says), _comma_parts(other.says)
-    short, long = sorted((first, second), key=len)
+    parts = ([object_key(part) for part in claim.says.split(",")] for claim in (one, other))
+    short, long = sorted(parts, key=len)
     return len(short) < len(long) and short in (long[: len(short)], long[-len(short) :])
 
 
@@ -287,31 +287,13 @@ def _is_date_within(one: str, other: str) -> bool:
     return (a.first <= b.first and b.last <= a.last) or (b.first <= a.first and a.last <= b.last)
 
 
-def _comma_parts(text: str) -> list[str]:
-    return [object_key(part) for part in text.split(",")]
-
-
-_CHIEF_OFFICERS = {
-    "executive": "ceo",
-    "technology": "cto",
-    "technical": "cto",
-    "financial": "cfo",
-    "operating": "coo",
-}
-
-
 def _role_words(text: str) -> set[str]:
     """Return the words of a role. "founder" is dropped, since it is compatible with any other role."""
+    text = text.lower().replace("co-founder", "founder").replace("vice president", "vp")
     text = re.sub(
-        r"\bchief (\w+) officer\b",
-        lambda role: _CHIEF_OFFICERS.get(role[1].lower(), role[0]),
-        text,
-        flags=re.I,
-    )
-    text = re.sub(
-        r"\bvice president\b", "vp", re.sub(r"\bco-?founder\b", "founder", text, flags=re.I), flags=re.I
-    )
-    return set(re.findall(r"\w+", text.lower())) - {"and", "of", "the", "at", "founder"}
+        r"\bchief (\w+) officer\b", lambda role: pairs("chiefs").get(role[1], role[0]), text
+    ).replace("cofounder", "founder")
+    return set(re.findall(r"\w+", text)) - {"and", "of", "the", "at", "founder"}
 
 
 def stale_pages(world: Snapshot) -> Iterator[ContradictionFinding]:
@@ -349,21 +331,6 @@ SCOPE_FAMILIES = {
 """The predicate families that each scope of a departure ends."""
 
 _TOKEN = re.compile(r"[\w&+#][\w'’&.+#/-]*|[,;()]")
-_COMPANY_SUFFIXES = {"inc", "llc", "ltd", "gmbh", "corp", "plc", "ag", "as", "limited", "corporation"}
-_FOLLOWING_WORDS = set(
-    "in on for to after as when because before this last during since amid following due and but by around back"
-    " earlier later early late mid where which who over upon once while yesterday permanently together again is was"
-    " until from through any anymore completely altogether recently january february march april may june july august"
-    " september october november december".split()
-)
-_ERRAND = re.compile(
-    r"for (?:lunch|dinner|breakfast|the day|home|a meeting|a conference|the weekend|a week|a trip|the airport)\b"
-    r"|to (?:catch|get|pick|buy|meet|attend|go home|fetch|see|visit)\b"
-    r"|in (?:a hurry|tears|charge|limbo|the lurch|debt|trouble|ruins|good hands|the hands|peace)\b"
-    r"|on (?:a|the) (?:trip|train|bus|plane|way|read|shelf)\b|as (?:is|it was)\b"
-    r"|by (?:train|bus|car|bike|plane|taxi)\b",
-    re.IGNORECASE,
-)
 
 
 class OpenRelation(NamedTuple):
@@ -523,33 +490,19 @@ def _name_ends_at(words: str, tokens: list["re.Match[str]"], end: int, scope: st
         return scope == "board" and bool(re.match(r"(?:\w+ )?board\b", rest))
     while (
         end < len(tokens)
-        and tokens[end][0].lower().strip(".") in _COMPANY_SUFFIXES
+        and tokens[end][0].lower().strip(".") in word_list("company_suffixes")
         and tokens[end][0][0].isupper()
     ):
         rest = words[tokens[end].end() :].lstrip()
         end += 1
     if not rest or not rest[0].isalnum() or rest[0].isdigit():
         return True
-    if _ERRAND.match(rest):
+    if pattern("errand").match(rest):
         return False
     following = rest.split(None, 1)[0].strip(".,;:").lower()
     if following == "at":
         return bool(re.match(r"at the (?:end|start|beginning)|at age", rest))
-    return following in _FOLLOWING_WORDS or (following in _ROLE_NOUNS and scope == "work")
-
-
-_ROLE_NOUNS = {
-    "engineer",
-    "employee",
-    "executive",
-    "manager",
-    "designer",
-    "ceo",
-    "cto",
-    "cfo",
-    "researcher",
-    "staffer",
-}
+    return following in word_list("following") or (following in word_list("role_nouns") and scope == "work")
 
 
 def _came_back(written: str, tie: OpenRelation, departure: Departure) -> bool:

@@ -1,9 +1,12 @@
-"""Helpers for plain text: token estimates, counted nouns, CJK bigrams, folder lists and version numbers."""
+"""Helpers for plain text: token estimates, counted nouns, CJK bigrams, folder lists, version numbers, rule files."""
 
+import os
 import re
 import unicodedata
 from collections.abc import Callable
+from functools import cache
 from operator import add
+from typing import Any
 
 from quaid.errors import InvalidArgument
 
@@ -187,3 +190,29 @@ def is_newer_version(one: str, other: str) -> bool:
     """Return True if the first version is newer than the second."""
     first, second = version_key(one), version_key(other)
     return first is not None and second is not None and first > second
+
+
+class RuleFile:
+    """A TOML file of this package with word lists and patterns, in which {name} stands for another entry."""
+
+    def __init__(self, name: str) -> None:
+        import tomllib
+
+        with open(os.path.join(os.path.dirname(__file__), name), "rb") as file:
+            self.data: dict[str, Any] = tomllib.load(file)
+        self._entries: dict[str, str] = {}
+        for section in ("words", "parts"):
+            for key, text in self.data.get(section, {}).items():
+                self._entries[key] = self._expand(text)
+        # Compiled at first use: compiling all patterns of a file takes 40 ms, and most texts need few of them.
+        self.pattern = cache(lambda key: re.compile(self.expand(self.data["patterns"][key])))
+
+    def _expand(self, text: str) -> str:
+        return re.sub(r"\{(\w+)\}", lambda name: self._entries.get(name[1], name[0]), text)
+
+    def expand(self, source: str) -> str:
+        """Return a pattern with its parts inserted; line breaks are dropped."""
+        return self._expand(source).replace("\n", "")
+
+    def words(self, key: str) -> frozenset[str]:
+        return frozenset(self._entries[key].split())

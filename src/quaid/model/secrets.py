@@ -7,7 +7,6 @@ Exceptions are not caught: a caller that guards a commit must treat an error as 
 
 import binascii
 import math
-import os
 import re
 from bisect import bisect
 from collections import Counter
@@ -16,6 +15,8 @@ from functools import cache
 from itertools import chain, pairwise
 from re import Match, Pattern
 from typing import Any, NamedTuple
+
+from quaid.model.plain_text import RuleFile
 
 RULES_VERSION = 3
 """Increment with every change to the rules, so that findings stored with files are computed again."""
@@ -87,7 +88,7 @@ class SecretRule(NamedTuple):
 
     kind: str
     pattern: str = ""
-    """Compiled at its first use, since compiling all patterns takes 40 ms and most texts need few of them."""
+    """Compiled at its first use."""
     needles: tuple[str, ...] = ()
     check: str = "shaped"
     kinds: int = 0
@@ -116,17 +117,11 @@ class SecretRules:
     """The rules of secret_rules.toml, arranged for the search."""
 
     def __init__(self) -> None:
-        import tomllib
-
-        with open(os.path.join(os.path.dirname(__file__), "secret_rules.toml"), "rb") as file:
-            data = tomllib.load(file)
-        self._parts: dict[str, str] = {}
-        for name, source in data["parts"].items():
-            self._parts[name] = self._expand(source)
-        self.patterns = {name: self._expand(source) for name, source in data["patterns"].items()}
+        self.file = RuleFile("secret_rules.toml")
+        data = self.file.data
         self.samples: list[str] = data["samples"]["any_case"].split()
         self.exact_sample: str = data["samples"]["exact"]
-        words: dict[str, list[str]] = data["words"]
+        words: dict[str, list[str]] = data["needles"]
         self.password_words = words["password"]
         self.name_needles = frozenset(chain.from_iterable(words.values()))
         self.discord = self._rule(data["discord"])
@@ -145,9 +140,6 @@ class SecretRules:
         self.ascii_gates = {gate: needles for gate, needles in self.gates.items() if gate.isascii()}
         self.kinds = {rule.kind for rule in (*tokens, *self.context, self.discord, PASSWORD_RULE, CARD_RULE)}
 
-    def _expand(self, source: str) -> str:
-        return re.sub(r"\{(\w+)\}|\n", lambda name: self._parts.get(name[1] or "", name[0].strip()), source)
-
     def _rule(self, entry: dict[str, Any], words: dict[str, list[str]] | None = None) -> SecretRule:
         fields = dict(entry)
         if prefixes := fields.pop("prefixes", "").split():
@@ -155,7 +147,7 @@ class SecretRules:
             fields |= {"needles": prefixes, "pattern": f"{{start}}(?:{begin}){fields.pop('rest')}"}
         named = [needle for name in fields.pop("words", ()) for needle in (words or {})[name]]
         fields["needles"] = (*fields.get("needles", ()), *named)
-        fields |= {name: self._expand(fields.get(name, "")) for name in ("pattern", "lead")}
+        fields |= {name: self.file.expand(fields.get(name, "")) for name in ("pattern", "lead")}
         return SecretRule(**fields)
 
 
@@ -168,9 +160,8 @@ def secret_rules() -> SecretRules:
 _compile = cache(re.compile)
 
 
-@cache
 def _pattern(name: str) -> Pattern[str]:
-    return re.compile(secret_rules().patterns[name])
+    return secret_rules().file.pattern(name)
 
 
 # Checks of values

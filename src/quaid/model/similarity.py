@@ -1,10 +1,9 @@
-"""Similarity of texts: word stems, equal lines, equal questions, and near-duplicate pages by MinHash."""
+"""Similarity of texts: equal lines, equal questions, and near-duplicate pages by MinHash."""
 
 import hashlib
 import re
 import unicodedata
 from collections import defaultdict
-from functools import cache
 from itertools import count, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,27 +36,6 @@ def same_line(one: str, other: str) -> bool:
         else:
             return False
     return all(each in SMALL_WORDS for each in rest)
-
-
-@cache
-def stem(word: str) -> str:
-    """Return the stem of an English word: "formatters" becomes "format"."""
-    for endings, least in _SUFFIXES[word.endswith(("ss", "us", "is")) :]:
-        for ending in endings:
-            if word.endswith(ending) and len(word) - len(ending) >= least:
-                word = word[: -len(ending)]
-                break
-    if len(word) > 4 and word[-1] == word[-2] and word[-1] in "bdgklmnprt":
-        return word[:-1]
-    return word
-
-
-_SUFFIXES = (
-    (("ies", "s"), 3),
-    (("ations", "ation", "ating", "ated", "ate", "ment", "ing", "er", "ed", "ly"), 4),
-    (("y", "e", "i"), 3),
-)
-"""(suffixes, minimum length of the remaining stem). At most one suffix of each row is removed, in order."""
 
 
 def _line_words(text: str) -> list[str]:
