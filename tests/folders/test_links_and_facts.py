@@ -256,6 +256,23 @@ def test_they_come_back_with_a_folder_that_is_attached(filled: Brain, other: Bra
     assert checks.validate(other.db) == []
 
 
+def test_they_come_back_with_the_folder_of_one_collection_in_an_export(
+    filled: Brain, other: Brain, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "plan.md").write_text("# Plan\n")
+    (notes / "idea.md").write_text("# Idea\n")
+    collection_add(filled, "notes", str(notes))
+    link(filled, "notes::plan", "notes::idea", "grew_from")
+    link(filled, "notes::plan", "people/alice", "about")
+    assert_(filled, "notes::plan", "due", "2027-01-01")
+    out(filled, tmp_path / "out")
+    record = collection_add(other, "notes", str(tmp_path / "out" / "notes"))
+    assert (record.links, record.facts, record.problems) == (1, 1, ())
+    assert [each[:2] for each in known_links(other, "notes::plan")] == [("idea", "grew_from")]
+
+
 def test_an_attached_folder_says_nothing_of_pages_that_are_not_in_it(
     brain: Brain, other: Brain, vault: Fill, tmp_path: Path
 ) -> None:

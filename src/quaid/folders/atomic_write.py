@@ -13,9 +13,10 @@ import signal
 import stat
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 from quaid.errors import FileChanged, FileTrouble, FolderNotEmpty, QuaidError
-from quaid.folders.scanner import FILE_FLAGS, FOLDER_FLAGS, FileNote, Folder
+from quaid.folders.scanner import FILE_FLAGS, FileNote, Folder
 from quaid.storage import files as durable_files
 from quaid.storage.sqlite.errors import translate_os_errors
 
@@ -295,122 +296,74 @@ def settle_leftover(folder: Folder, path: str, name_to_keep: str = "saved.md") -
 
 
 EXPORT_UNFINISHED_NAME = ".quaid-unfinished"
-EXPORT_FILE_FLAGS = (
-    os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-)
 
 
-class FolderWriter:
+class FolderWriter(Folder):
     """A folder that an export writes into; it must be new or empty unless `force` is given."""
 
     def __init__(self, root: str, *, force: bool) -> None:
-        self.root = root
         self.written: list[str] = []
+        self._made: list[str] = []  # paths to remove if the export fails, in order of creation
+        self._may_take_back = not force
         with translate_os_errors(root):
             if os.path.lexists(root) and not os.path.isdir(root):
                 raise FileTrouble(path=root, problem="is a file, not a folder; name another one")
             self._made_root = not os.path.exists(root)
-            self._made: list[str] = []  # paths to remove if the export fails, in order of creation
-            self._may_take_back = not force
             durable_files.make_folders(root)
             if not force and os.listdir(root):
                 raise FolderNotEmpty(path=root)
-            self._handle = os.open(root, FOLDER_FLAGS & ~getattr(os, "O_NOFOLLOW", 0))
-        self._near: tuple[str, int] = ("", self._handle)
+            super().__init__(root)
 
     def __enter__(self) -> "FolderWriter":
         return self
 
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._leave()
+    def __exit__(self, *error: object) -> None:
+        failed = error[0] is not None
         try:
-            if kind is None:
+            if not failed:
                 os.fsync(self._handle)
         finally:
-            os.close(self._handle)
-            if kind is not None and self._may_take_back:
+            super().__exit__(*error)
+            if failed and self._may_take_back:
                 self._take_back()
 
     def _take_back(self) -> None:
         """Remove the files and folders that a failed export created, and no others."""
         for path in reversed(self._made):
-            whole = os.path.join(self.root, path)
-            try:
-                if path.endswith("/"):
-                    os.rmdir(whole)
-                else:
-                    os.unlink(whole)
-            except OSError:
-                pass
+            with suppress(OSError):
+                (os.rmdir if path.endswith("/") else os.unlink)(os.path.join(self.root, path))
         if self._made_root:
-            try:
+            with suppress(OSError):
                 os.rmdir(self.root)
-            except OSError:
-                pass
 
     def write(self, path: str, data: bytes) -> None:
         """Write a file atomically, with missing parent folders."""
-        parts = path.split("/")
-        if "\0" in path or any(part in ("", ".", "..") for part in parts):
+        parent, _, name = path.rpartition("/")
+        if "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
             raise FileTrouble(path=path, problem="leads out of the folder; it was not written")
         with translate_os_errors(os.path.join(self.root, path)):
-            self._put(self._enter(parts[:-1]), parts[-1], data)
+            self._put(self.enter(parent, make=True), name, data)
         self._made.append(path)
         self.written.append(path)
 
     def _put(self, folder: int, name: str, data: bytes) -> None:
-        try:
-            handle = os.open(EXPORT_UNFINISHED_NAME, EXPORT_FILE_FLAGS, 0o600, dir_fd=folder)
-        except FileExistsError:  # left by an interrupted export
-            _unlink_unfinished_export(folder)
-            handle = os.open(EXPORT_UNFINISHED_NAME, EXPORT_FILE_FLAGS, 0o600, dir_fd=folder)
+        _unlink_if_exists(folder, EXPORT_UNFINISHED_NAME)  # left by an interrupted export
+        handle = os.open(EXPORT_UNFINISHED_NAME, NEW_FILE_FLAGS, 0o600, dir_fd=folder)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
             os.rename(EXPORT_UNFINISHED_NAME, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
-            _unlink_unfinished_export(folder)
+            _unlink_if_exists(folder, EXPORT_UNFINISHED_NAME)
             raise
 
-    def _enter(self, names: list[str]) -> int:
-        place = "/".join(names)
-        if self._near[0] == place:
-            return self._near[1]
-        self._leave()
-        handle = self._handle
-        for depth, name in enumerate(names, 1):
-            try:
-                below, made = _open_or_make_folder(name, handle)
-                if made:
-                    self._made.append("/".join(names[:depth]) + "/")
-            finally:
-                if handle != self._handle:
-                    os.close(handle)
-            handle = below
-        self._near = (place, handle)
-        return handle
-
-    def _leave(self) -> None:
-        if self._near[1] != self._handle:
-            os.close(self._near[1])
-        self._near = ("", self._handle)
-
-
-def _open_or_make_folder(name: str, above: int) -> tuple[int, bool]:
-    try:
-        return os.open(name, FOLDER_FLAGS, dir_fd=above), False
-    except FileNotFoundError:
-        os.mkdir(name, 0o700, dir_fd=above)
-        return os.open(name, FOLDER_FLAGS, dir_fd=above), True
-    except OSError as error:
-        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
-            raise
-        problem = f"a file or a link named {name} is where a folder must be; remove it or name another folder"
-        raise OSError(error.errno, problem) from None
-
-
-def _unlink_unfinished_export(folder: int) -> None:
-    try:
-        os.unlink(EXPORT_UNFINISHED_NAME, dir_fd=folder)
-    except FileNotFoundError:
-        pass
+    def make_folder(self, name: str, above: int, path: str) -> None:
+        """Create a folder that only its owner can enter. It is synced with the whole export."""
+        try:
+            os.mkdir(name, 0o700, dir_fd=above)
+        except FileExistsError as error:
+            if not stat.S_ISDIR(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode):
+                problem = f"a file or a link named {name} is where a folder must be"
+                raise OSError(error.errno, f"{problem}; remove it or name another folder") from None
+        else:
+            self._made.append(f"{path}/")

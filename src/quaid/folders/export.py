@@ -40,7 +40,6 @@ from quaid.model.sync_plan import ScannedFile
 from quaid.storage import checks, collections, facts as assertions, history, links, page_edits, pages
 from quaid.storage.collections import DEFAULT_COLLECTION, Collection
 from quaid.storage.facts import FactChange, FactRow
-from quaid.storage.links import AddedLink
 from quaid.storage.pages import PageRow
 from quaid.storage.sqlite.connection import Database, Transaction
 from quaid.storage.sqlite.errors import write_alone
@@ -57,60 +56,39 @@ MAX_JOINED_LENGTH = 100_000
 SHOWN_PROBLEMS = 20
 MAX_PROBLEM_LENGTH = 300
 _TIMESTAMP = re.compile(r"[0-9-]{10}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z")
+_LINK_FIELDS = ("relationship", "context", "valid_from", "valid_until", "created_at")
 _FACT_FIELDS = (
     *("subject", "predicate", "object", "valid_from", "valid_until", "confidence", "asserted_by"),
     *("source_ref", "evidence_text"),
 )
 
 
-class GatheredLinksAndFacts(NamedTuple):
-    """Links and facts to be exported."""
+def render_links_and_facts(
+    links: list[tuple[str, str, Any]], facts: list[tuple[str, FactRow]], places: dict[str, str]
+) -> bytes:
+    """Render the links-and-facts file.
 
-    links: list[AddedLink]
-    facts: list[tuple[str, str, FactRow]]
-    lost: int
-    """Number of rows that cannot be read, in a damaged database."""
-
-
-def gather_links_and_facts(db: Database, collection: str | None) -> GatheredLinksAndFacts:
-    """Return the added links and the facts of all visible pages, or of one collection."""
-    found, lost_links = checks.read_by_id_range(db, "links", partial(links.added_links, db))
-    facts, lost_facts = checks.read_by_id_range(db, "assertions", partial(assertions.facts_in_range, db))
-    return GatheredLinksAndFacts(
-        [each for each in found if collection in (None, each.from_collection)],
-        [each for each in facts if collection in (None, each[0])],
-        len(lost_links) + len(lost_facts),
-    )
-
-
-def render_links_and_facts(gathered: GatheredLinksAndFacts, places: dict[str, str]) -> bytes:
-    """Render the links-and-facts file. `places` maps page addresses to file paths."""
-    told_links = [
-        {
-            "from": slug.address(each.from_collection, each.from_slug),
-            "to": slug.address(each.to_collection, each.to_slug),
-            **{name: getattr(each, name) for name in ("relationship", "context")},
-            **{name: getattr(each, name) for name in ("valid_from", "valid_until", "created_at")},
-        }
-        for each in gathered.links
+    Links are given with the addresses of both pages, facts with that of their page; `places` maps addresses to paths.
+    """
+    link_records = [
+        {"from": start, "to": end, **{name: getattr(link, name) for name in _LINK_FIELDS}}
+        for start, end, link in links
     ]
-    place = {fact.id: number for number, (_, _, fact) in enumerate(gathered.facts)}
-    told_facts = [
+    positions = {fact.id: number for number, (_, fact) in enumerate(facts)}
+    fact_records = [
         {
-            "page": slug.address(collection, address),
-            **{name: getattr(fact, name) for name in _FACT_FIELDS},
-            "created_at": fact.created_at,
-            "supersedes": place.get(fact.supersedes_id or 0),
+            "page": page,
+            **{name: getattr(fact, name) for name in (*_FACT_FIELDS, "created_at")},
+            "supersedes": positions.get(fact.supersedes_id or 0),
         }
-        for collection, address, fact in gathered.facts
+        for page, fact in facts
     ]
-    named = {each[end] for each in told_links for end in ("from", "to")}
-    named |= {each["page"] for each in told_facts}
-    files = {each: places[each] for each in sorted(named) if each in places and places[each] != f"{each}.md"}
+    named = {page for start, end, _ in links for page in (start, end)} | {page for page, _ in facts}
+    files = {page: places[page] for page in sorted(named) if places.get(page, f"{page}.md") != f"{page}.md"}
     parts = [
         f'"format": {LINKS_AND_FACTS_FORMAT}',
-        f'"links": {_json_lines(told_links)}',
-        f'"facts": {_json_lines(told_facts)}',
+        f'"links": {_json_lines(link_records)}',
+        f'"facts": {_json_lines(fact_records)}',
     ]
     if files:
         parts.append(f'"files": {json.dumps(files, indent=1)}')
@@ -390,39 +368,51 @@ class LinksAndFactsImport:
         return min(created or self.now, self.now)
 
 
-class Returned(NamedTuple):
-    """The links and facts restored from the folder of a collection."""
+def restore_links_and_facts(
+    db: Database, collection: Collection, now: str
+) -> tuple[int, int, tuple[str, ...]]:
+    """Restore the links-and-facts file of a collection's folder, for pages of that collection only.
 
-    links: int
-    facts: int
-    problems: tuple[str, ...]
-
-
-def of_folder(db: Database, collection: Collection, now: str) -> Returned:
-    """Restore the links-and-facts file in a collection's folder, for pages of that collection only."""
+    An export of several collections has a folder for each and the file beside these folders. Return the number of
+    links and of facts, and the problems.
+    """
+    root, prefix = collection.root or "", ""
+    above, folder_name = os.path.split(root)
+    if not os.path.lexists(os.path.join(root, DATA_FOLDER)):
+        root, prefix = above, f"{folder_name}/"
+    if not os.path.lexists(os.path.join(root, LINKS_AND_FACTS_PATH)):
+        return 0, 0, ()
     try:
-        with Folder(collection.root or "", scanner.page_endings(collection.kind)) as folder:
+        with Folder(root) as folder:
             data = folder.read(LINKS_AND_FACTS_PATH, MAX_LINKS_AND_FACTS_BYTES)
         if len(data) > MAX_LINKS_AND_FACTS_BYTES:
             raise ValueError(f"it is too large: {MAX_LINKS_AND_FACTS_BYTES:,} bytes are allowed")
         contents = parse_links_and_facts(data)
-    except FileNotFoundError:
-        return Returned(0, 0, ())
     except (OSError, QuaidError, ValueError) as error:
-        return Returned(0, 0, (f"not taken in: {error}".rstrip("."),))
+        return 0, 0, (f"not taken in: {error}".rstrip("."),)
 
-    def work(tx: Transaction) -> Returned:
+    def path_of(address: str) -> str:
+        return contents.files.get(address) or address.replace("::", "/", 1) + ".md"
+
+    def is_inside(*addresses: str) -> bool:
+        return all(path_of(address).startswith(prefix) for address in addresses)
+
+    contents = contents._replace(
+        links=[link if link and is_inside(link.start, link.end) else None for link in contents.links],
+        facts=[fact if fact and is_inside(fact.page) else None for fact in contents.facts],
+    )
+
+    def work(tx: Transaction) -> tuple[int, int, tuple[str, ...]]:
         def find(address: str) -> PageRow | None:
-            path = contents.files.get(address) or address.replace("::", "/", 1) + ".md"
-            page_id = collections.page_of_file(tx, collection.id, path)
+            page_id = collections.page_of_file(tx, collection.id, path_of(address).removeprefix(prefix))
             name = None if page_id is None else pages.slug_of(tx, page_id)
             return None if name is None else pages.find(db, name, collection.name)
 
-        returning = LinksAndFactsImport(db, tx, find, now)
-        returning.run(contents, None)
-        for place in returning.changed.values():
-            page_edits.touch(tx, place.slug, expected_version=None, now=now, collection=place.collection)
-        return Returned(returning.links, returning.facts, tuple(shorten_problems(returning.problems)))
+        restored = LinksAndFactsImport(db, tx, find, now)
+        restored.run(contents, None)
+        for page in restored.changed.values():
+            page_edits.touch(tx, page.slug, expected_version=None, now=now, collection=page.collection)
+        return restored.links, restored.facts, tuple(shorten_problems(restored.problems))
 
     return db.write(work)
 
@@ -525,21 +515,33 @@ def _write_links_and_facts(
     """Write the links-and-facts file. Return the number of links, the number of facts, and a problem or ""."""
     path = LINKS_AND_FACTS_PATH
     try:
-        found = gather_links_and_facts(db, collection)
-        if not (found.links or found.facts or os.path.lexists(os.path.join(writer.root, path))):
-            return 0, 0, _lost_note(found.lost)
-        data = render_links_and_facts(found, places)
+        link_rows, lost_links = checks.read_by_id_range(db, "links", partial(links.added_links, db))
+        fact_rows, lost_facts = checks.read_by_id_range(
+            db, "assertions", partial(assertions.facts_in_range, db)
+        )
+        added = [
+            (
+                slug.address(row.from_collection, row.from_slug),
+                slug.address(row.to_collection, row.to_slug),
+                row,
+            )
+            for row in link_rows
+            if collection in (None, row.from_collection)
+        ]
+        facts = [
+            (slug.address(name, page), fact) for name, page, fact in fact_rows if collection in (None, name)
+        ]
+        lost = len(lost_links) + len(lost_facts)
+        trouble = f"the memory is damaged, and {lost:,} of them cannot be read" if lost else ""
+        if not (added or facts or os.path.lexists(os.path.join(writer.root, path))):
+            return 0, 0, trouble
+        data = render_links_and_facts(added, facts, places)
         writer.write(path, data)
     except (DamagedDatabase, FileTrouble) as error:
         return 0, 0, str(error)
-    trouble = _lost_note(found.lost)
     if len(data) > MAX_LINKS_AND_FACTS_BYTES:
         trouble = f"{path} has {len(data):,} bytes, and an import reads {MAX_LINKS_AND_FACTS_BYTES:,}"
-    return len(found.links), len(found.facts), trouble
-
-
-def _lost_note(rows: int) -> str:
-    return f"the memory is damaged, and {rows:,} of them cannot be read" if rows else ""
+    return len(added), len(facts), trouble
 
 
 def _list_pages(db: Database, collection: str | None) -> tuple[list[tuple[str, str, str]], list[str]]:

@@ -146,10 +146,8 @@ def save_page(
 
     `data` is the new content of the file; without it, the current content is patched where the page differs.
     """
-    if collection.root is not None and (not collection.writable or collection.state != "active"):
-        why = "is read-only" if collection.state == "active" else f"is {collection.state}"
-        raise CollectionReadOnly(name=collection.name, why=why)
     if collection.root is not None:
+        require_writable(collection)
         new = _with_title_of_file(db, old, new)
     saved = page_edits.save(
         tx, new, uuid=uuid, now=now, expected_version=expected_version, collection=collection.name
@@ -221,7 +219,7 @@ def _write_page_file(
     path = known.path if known else f"{new.slug}.md"
     with Folder(root, scanner.page_endings(collection.kind)) as folder:
         if known is None:
-            _refuse_hidden(collection, path)
+            _refuse_hidden(collection, path, "slug")
             data = data or markdown.render(new.frontmatter, new.truth, new.timeline).encode()
             _refuse_large(path, data)
             db.on_rollback(_undo_write(root, path, data, None, uuid))
@@ -295,12 +293,19 @@ def _patch_org_file(path: str, data: bytes, text: str, new: Page) -> bytes:
     return changed
 
 
-def _refuse_hidden(collection: Collection, path: str) -> None:
+def require_writable(collection: Collection) -> None:
+    """Raise CollectionReadOnly if the files of a collection may not be changed."""
+    if not collection.writable or collection.state != "active":
+        why = "is read-only" if collection.state == "active" else f"is {collection.state}"
+        raise CollectionReadOnly(name=collection.name, why=why)
+
+
+def _refuse_hidden(collection: Collection, path: str, what: str) -> None:
     """Raise FileTrouble for a path that a sync would skip, because the next sync would remove its page."""
     if not scanner.is_visible(path) or ignore.is_ignored(
         ignore.ignore_matcher(collection.ignore_patterns, collection.kind), path
     ):
-        problem = f"is left out of {collection.name} by its ignore rules; choose another slug"
+        problem = f"is left out of {collection.name} by its ignore rules; choose another {what}"
         raise FileTrouble(path=path, problem=problem)
 
 
@@ -404,7 +409,8 @@ def edit_file(
     With `expected_version` (0: the file must not exist), the edit fails if the file has another version.
     """
     check_page_path(path)
-    _refuse_unwritable(collection, path)
+    require_writable(collection)
+    _refuse_hidden(collection, path, "name")
 
     def follow() -> None:
         sync_file(db, collection, path, now=now, new_uuid=new_uuid, progress=progress)
@@ -444,15 +450,6 @@ def sync_file(
     from quaid.folders.sync import sync_collection
 
     sync_collection(db, collection, now=now, new_uuid=new_uuid, progress=progress, only=[path])
-
-
-def _refuse_unwritable(collection: Collection, path: str) -> None:
-    if not collection.writable or collection.state != "active":
-        why = "is read-only" if collection.state == "active" else f"is {collection.state}"
-        raise CollectionReadOnly(name=collection.name, why=why)
-    if ignore.is_ignored(ignore.ignore_matcher(collection.ignore_patterns, collection.kind), path):
-        problem = f"is left out of {collection.name} by its ignore rules; choose another name"
-        raise FileTrouble(path=path, problem=problem)
 
 
 def _read_text(folder: Folder, path: str) -> FileText | None:

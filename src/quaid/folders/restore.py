@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from quaid.errors import AlreadyExists, FileChanged, FileTrouble, NoPlaceToRestore, NotFound
 from quaid.folders import atomic_write, export as exporter, ignore, indexer, page_writer, scanner
@@ -28,21 +28,24 @@ from quaid.storage import (
 from quaid.storage.collections import Collection, CollectionState, PageFile
 from quaid.storage.erase import QuarantinedPage
 from quaid.storage.facts import FactRow
-from quaid.storage.links import AddedLink
 from quaid.storage.sqlite.connection import Database, Transaction
 from quaid.storage.sqlite.errors import translate_os_errors
 
 
-class RestoreReport(NamedTuple):
+class RestoreRecord(NamedTuple):
+    name: str
+    root: str
     files: int
     bytes: int
+    left: str | None
+    """The previous folder, if it still exists. It is not changed."""
     without_bytes: tuple[str, ...]
     """Slugs of pages whose bytes are not stored."""
 
 
 def restore_collection(
     db: Database, collection: Collection, target: str, *, now: str, token: str, progress: Progress
-) -> RestoreReport:
+) -> RestoreRecord:
     """Write the files of a collection to a new or empty folder, which becomes the folder of the collection."""
     # A killed restore leaves the state "restoring"; the folder that it wrote may be complete already.
     before: CollectionState = "detached" if collection.state == "restoring" else collection.state
@@ -60,7 +63,9 @@ def restore_collection(
     except BaseException:
         db.write(lambda tx: collections.set_state(tx, collection.id, before, now))
         raise
-    return RestoreReport(len(there), size, tuple(each.slug for each in wanted if each.raw_id is None))
+    old = collection.root if collection.root != target and os.path.isdir(collection.root or "") else None
+    without_bytes = tuple(each.slug for each in wanted if each.raw_id is None)
+    return RestoreRecord(collection.name, target, len(there), size, old, without_bytes)
 
 
 def _refuse_occupied(target: str) -> None:
@@ -136,13 +141,16 @@ def _attach_folder(
     return db.write(work)
 
 
-class RestoredPage(NamedTuple):
+class QuarantineRestoreRecord(NamedTuple):
     slug: str
+    collection: str
     path: str
     version: int
 
 
-def restore_quarantined_page(db: Database, each: QuarantinedPage, token: str, now: str) -> RestoredPage:
+def restore_quarantined_page(
+    db: Database, each: QuarantinedPage, token: str, now: str
+) -> QuarantineRestoreRecord:
     """Write the file of a quarantined page back to its path, and restore the page."""
     collection = collections.require(db, each.collection)
     if collection.root is None or not collection.writable or collection.state != "active":
@@ -184,7 +192,7 @@ def _unhide_page(
     data: bytes,
     now: str,
     token: str,
-) -> RestoredPage:
+) -> QuarantineRestoreRecord:
     _displace_page(tx, collection, each, file, now)
     read = indexer.parse_file(file.path, data)
     made = indexer.with_slug(read.page, _free_slug(tx, collection, each, read.page.slug, file.path))
@@ -198,7 +206,7 @@ def _unhide_page(
         page_writer.update_heading_pages(
             tx, collection, saved.id, made.slug, file.path, read.nodes, now, token
         )
-    return RestoredPage(made.slug, file.path, saved.version)
+    return QuarantineRestoreRecord(made.slug, collection.name, file.path, saved.version)
 
 
 def _displace_page(
@@ -225,14 +233,15 @@ def _free_slug(tx: Transaction, collection: Collection, each: QuarantinedPage, a
     return indexer.suffixed_slug(asked, path, pages.slugs_beginning(tx, collection.id, asked))
 
 
-class QuarantineExport(NamedTuple):
+class QuarantineExportRecord(NamedTuple):
     folder: str
+    pages: tuple[str, ...]
     files: int
 
 
 def export_quarantined(
     db: Database, chosen: list[QuarantinedPage], target: str, force: bool, now: str
-) -> QuarantineExport:
+) -> QuarantineExportRecord:
     """Write quarantined pages to a folder durably, each with a sidecar of the data that is in no file."""
     paths: list[str] = []
     with FolderWriter(target, force=force) as writer:
@@ -250,7 +259,7 @@ def export_quarantined(
         for folder in {os.path.dirname(os.path.join(target, path)) for path in paths}:
             durable_files.sync_folder(folder)
     db.write(lambda tx: erasure.mark_exported(tx, chosen, os.path.abspath(target), now))
-    return QuarantineExport(target, len(paths))
+    return QuarantineExportRecord(target, tuple(each.slug for each in chosen), len(paths))
 
 
 def _place(each: QuarantinedPage) -> str:
@@ -260,30 +269,17 @@ def _place(each: QuarantinedPage) -> str:
 
 def _links_and_facts(db: Database, chosen: list[QuarantinedPage]) -> bytes | None:
     """Return the file with the links and facts of these pages, or None. Import and attach read it back."""
-    found: dict[int, AddedLink] = {}
-    facts: list[tuple[str, str, FactRow]] = []
-    for each in chosen:
-        for link in erasure.added_links_of(db, each.id):
-            start, from_slug = link.from_page.split("::", 1)
-            end, to_slug = link.to_page.split("::", 1)
-            found[link.id] = AddedLink(
-                link.id,
-                start,
-                from_slug,
-                end,
-                to_slug,
-                link.relationship,
-                link.context,
-                link.valid_from,
-                link.valid_until,
-                link.created_at,
-            )
-        facts += [(each.collection, each.slug, fact) for fact in assertions.facts_of_page(db, each.id)]
-    if not found and not facts:
-        return None
+    links: dict[int, tuple[str, str, Any]] = {}
+    facts: list[tuple[str, FactRow]] = []
     places = {slugs.address(each.collection, each.slug): _place(each) for each in chosen}
-    gathered = exporter.GatheredLinksAndFacts([found[id] for id in sorted(found)], facts, 0)
-    return exporter.render_links_and_facts(gathered, places)
+    for each, page in zip(chosen, places, strict=True):
+        for link in erasure.added_links_of(db, each.id):
+            start, end = (slugs.address(*name.split("::", 1)) for name in (link.from_page, link.to_page))
+            links[link.id] = start, end, link
+        facts += [(page, fact) for fact in assertions.facts_of_page(db, each.id)]
+    if not links and not facts:
+        return None
+    return exporter.render_links_and_facts([links[id] for id in sorted(links)], facts, places)
 
 
 def _quarantine_sidecar(db: Database, each: QuarantinedPage) -> bytes:
@@ -309,13 +305,19 @@ class AuditDifference(NamedTuple):
     problem: str
 
 
-class AuditReport(NamedTuple):
+class AuditRecord(NamedTuple):
+    name: str
+    root: str
     files: int
     pages: int
     differences: tuple[AuditDifference, ...]
 
+    @property
+    def exit_status(self) -> int:
+        return 1 if self.differences else 0
 
-def audit_collection(db: Database, collection: Collection, progress: Progress) -> AuditReport:
+
+def audit_collection(db: Database, collection: Collection, progress: Progress) -> AuditRecord:
     """Compare the files of a collection with the index and with the stored bytes."""
     work = AuditRun(db, collection, progress)
     kept = collections.page_files(db, collection.id)
@@ -327,7 +329,8 @@ def audit_collection(db: Database, collection: Collection, progress: Progress) -
     else:
         work.compare(kept)
     work.look_at_bytes(kept)
-    return AuditReport(len(work.hashes), len(kept), tuple(work.differences))
+    root = collection.root or ""
+    return AuditRecord(collection.name, root, len(work.hashes), len(kept), tuple(work.differences))
 
 
 class AuditRun:

@@ -132,10 +132,11 @@ class Folder:
             return self._near[1]
         self._leave()
         handle = self._handle
-        for name in parent.split("/") if parent else ():
+        names = parent.split("/") if parent else []
+        for depth, name in enumerate(names, 1):
             try:
                 if make:
-                    _make_folder(name, handle)
+                    self.make_folder(name, handle, "/".join(names[:depth]))
                 below = os.open(name, FOLDER_FLAGS, dir_fd=handle)
             finally:
                 if handle != self._handle:
@@ -144,18 +145,18 @@ class Folder:
         self._near = (parent, handle)
         return handle
 
+    def make_folder(self, name: str, above: int, _path: str) -> None:
+        """Create a folder durably, unless it exists."""
+        try:
+            os.mkdir(name, dir_fd=above)
+            os.fsync(above)
+        except FileExistsError:
+            pass
+
     def _leave(self) -> None:
         if self._near[1] != self._handle:
             os.close(self._near[1])
         self._near = ("", self._handle)
-
-
-def _make_folder(name: str, above: int) -> None:
-    try:
-        os.mkdir(name, dir_fd=above)
-        os.fsync(above)
-    except FileExistsError:
-        pass
 
 
 def _open_root(root: str) -> int:

@@ -14,7 +14,6 @@ from quaid.errors import (
     AmbiguousSlug,
     Busy,
     Cancelled,
-    CollectionReadOnly,
     FileTrouble,
     InvalidArgument,
     NotFound,
@@ -34,7 +33,7 @@ from quaid.folders import (
 from quaid.folders.export import ExportReport
 from quaid.folders.importer import ImportReport
 from quaid.folders.page_writer import IdsReport
-from quaid.folders.restore import AuditDifference
+from quaid.folders.restore import AuditRecord, QuarantineExportRecord, QuarantineRestoreRecord, RestoreRecord
 from quaid.folders.scanner import SKIPPED_FOLDERS, Folder
 from quaid.folders.sync import SyncReport, sync_collection
 from quaid.folders.watcher import DEFAULT_PACE, Watcher, WatchPace
@@ -53,6 +52,8 @@ if TYPE_CHECKING:
 COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 CollectionKind = Literal["markdown", "kb"]
+
+EXPORT_HINT = "has no folder: its pages live in the database; `quaid export` writes them out"
 
 CollectionName = Annotated[str, Arg("The collection, as in notes.", positional=True)]
 
@@ -180,12 +181,14 @@ def attach_folder(
         raise FileTrouble(path=path, problem="is not a folder; name the folder that holds your files")
     brain.db.write(work)
     collections.write_folder_list(brain.db)
-    report = _sync_collections(brain, collections.require(brain.db, name))
+    report = _sync(brain, collections.require(brain.db, name), retry=True)
     made = collections.require(brain.db, name)
     if report.halted:
         return CollectionAddRecord(_collection_record(brain, made), report)
     return CollectionAddRecord(
-        _collection_record(brain, made), report, *exporter.of_folder(brain.db, made, brain.now())
+        _collection_record(brain, made),
+        report,
+        *exporter.restore_links_and_facts(brain.db, made, brain.now()),
     )
 
 
@@ -232,7 +235,9 @@ def collection_sync(
     folders = [each for each in chosen if each.root and each.state == "active"]
     if name and not folders:
         raise InvalidArgument(name="name", problem=f"{name} has no folder that could be synced")
-    return SyncsRecord(tuple(_sync_collections(brain, each, confirm_deletes) for each in folders))
+    return SyncsRecord(
+        tuple(_sync(brain, each, retry=True, confirm_deletes=confirm_deletes) for each in folders)
+    )
 
 
 @op(
@@ -251,10 +256,8 @@ def collection_remove(
 
     Says first how many pages would go, and asks. Pages with links, facts or data that no file has wait in quarantine
     for 30 days."""
-    found = collections.require(brain.db, name)
-    if found.root is None:
-        raise InvalidArgument(name="name", problem=f"{name} lives in the database and cannot be removed")
-    now, root = brain.now(), found.root
+    found = _require_folder(brain, name, "lives in the database and cannot be removed")
+    now, root = brain.now(), found.root or ""
 
     def work(tx: "Transaction") -> CollectionRemoveRecord:
         collections.set_state(tx, found.id, "detached", now)
@@ -289,7 +292,7 @@ def collection_target(brain: Brain, name: CollectionName) -> CollectionsRecord:
     return collection_list(brain)
 
 
-def _sync_collections(brain: Brain, collection: Collection, confirm_deletes: bool = False) -> SyncReport:
+def _sync(brain: Brain, collection: Collection, **options: Any) -> SyncReport:
     try:
         return sync_collection(
             brain.db,
@@ -297,8 +300,7 @@ def _sync_collections(brain: Brain, collection: Collection, confirm_deletes: boo
             now=brain.now(),
             new_uuid=brain.new_uuid,
             progress=brain.progress,
-            confirm_deletes=confirm_deletes,
-            retry=True,
+            **options,
         )
     except (KeyboardInterrupt, Cancelled):  # files are committed in batches, and finished batches stay
         told = count_noun(_collection_record(brain, collection).pages, "page")
@@ -318,6 +320,14 @@ def _check_new_collection(brain: Brain, name: str, root: str) -> None:
             raise AlreadyExists(
                 path=root, hint=f"The collection {each.name} ({each.root}) has these files; two cannot."
             )
+
+
+def _require_folder(brain: Brain, name: str, problem: str) -> Collection:
+    """Return a collection. Raise InvalidArgument with this problem if it has no folder."""
+    collection = collections.require(brain.db, name)
+    if collection.root is None:
+        raise InvalidArgument(name="name", problem=f"{name} {problem}")
+    return collection
 
 
 def folders_overlap(one: str, other: str) -> bool:
@@ -484,7 +494,7 @@ class IgnoreChangeRecord(NamedTuple):
 @op("owner", command="collection ignore list", examples=("quaid collection ignore list notes",))
 def ignore_list(brain: Brain, name: CollectionName) -> IgnoreRecord:
     """List the patterns of files that a collection leaves out."""
-    found = _require_ignorable(brain, name)
+    found = _require_folder(brain, name, "has no folder: there is nothing to leave out")
     built_in = (".*/", *(f"{each}/" for each in SKIPPED_FOLDERS), ignore.TEMPLATES_FOLDER)
     return IgnoreRecord(
         name, tuple(ignore.pattern_lines(found.ignore_patterns)), found.ignore_problem, built_in
@@ -528,22 +538,13 @@ def ignore_clear(brain: Brain, name: CollectionName) -> IgnoreChangeRecord:
 
 def _change_patterns(brain: Brain, name: str, change: "ignore.IgnoreEdit") -> IgnoreChangeRecord:
     """Rewrite the ignore file atomically and sync the collection."""
-    found = _require_ignorable(brain, name)
-    if not found.writable or found.state != "active":
-        why = "is read-only" if found.state == "active" else f"is {found.state}"
-        raise CollectionReadOnly(name=name, why=why)
+    found = _require_folder(brain, name, "has no folder: there is nothing to leave out")
+    page_writer.require_writable(found)
     before, after = _rewrite_ignore_file(found, change, brain.new_uuid())
     if before == after:
         return IgnoreChangeRecord(name, False, tuple(ignore.pattern_lines(after)), (), (), None)
     known = {each.path for each in collections.known_files(brain.db, found.id)}
-    report = sync_collection(
-        brain.db,
-        found,
-        now=brain.now(),
-        new_uuid=brain.new_uuid,
-        progress=brain.progress,
-        confirm_ignored=True,
-    )
+    report = _sync(brain, found, confirm_ignored=True)
     now = {each.path for each in collections.known_files(brain.db, found.id)}
     was, is_now = ignore.ignore_matcher(found.ignore_patterns), ignore.ignore_matcher(after)
     hidden = sorted(path for path in known - now if ignore.is_ignored(is_now, path))
@@ -578,13 +579,6 @@ def _rewrite_ignore_file(found: Collection, change: "ignore.IgnoreEdit", token: 
     return text, new
 
 
-def _require_ignorable(brain: Brain, name: str) -> Collection:
-    found = collections.require(brain.db, name)
-    if found.root is None:
-        raise InvalidArgument(name="name", problem=f"{name} has no folder: there is nothing to leave out")
-    return found
-
-
 QUARANTINE_HINT = " `quaid collection quarantine list` shows what there is."
 
 QuarantinedAddress = Annotated[
@@ -611,12 +605,6 @@ class QuarantineRecord(NamedTuple):
     pages: tuple[WaitingRecord, ...]
 
 
-class QuarantineExportRecord(NamedTuple):
-    folder: str
-    pages: tuple[str, ...]
-    files: int
-
-
 class QuarantineDiscardRecord(NamedTuple):
     done: bool
     pages: tuple[WaitingRecord, ...]
@@ -634,13 +622,6 @@ class QuarantineDiscardRecord(NamedTuple):
     def act(self) -> str:
         which = self.pages[0].slug if len(self.pages) == 1 else f"{len(self.pages):,} pages"
         return f"Discarding {which} for good"
-
-
-class QuarantineRestoreRecord(NamedTuple):
-    slug: str
-    collection: str
-    path: str
-    version: int
 
 
 @op(
@@ -677,9 +658,7 @@ def quarantine_export(
     chosen = erasure.quarantined_pages(brain.db) if page is None else [_require_quarantined(brain, page)]
     if not chosen:
         raise NotFound(what="page", name="in quarantine", hint=" Nothing was written.")
-    target = brain.settings.path(path)
-    written = restore.export_quarantined(brain.db, chosen, target, force, brain.now())
-    return QuarantineExportRecord(target, tuple(each.slug for each in chosen), written.files)
+    return restore.export_quarantined(brain.db, chosen, brain.settings.path(path), force, brain.now())
 
 
 @op(
@@ -712,7 +691,12 @@ def quarantine_discard(
     going = [each for each in chosen if each not in kept]
     done = yes and not dry_run
     if done:
-        brain.db.write(lambda tx: _discard_page(tx, going))
+
+        def discard(tx: "Transaction") -> None:
+            for each in going:
+                erasure.discard_page(tx, each.id)
+
+        brain.db.write(discard)
     told, left = tuple(_waiting_record(each) for each in going), tuple(each.slug for each in kept)
     return QuarantineDiscardRecord(done, told, left, ask=not dry_run)
 
@@ -725,13 +709,7 @@ def quarantine_discard(
 def quarantine_restore(brain: Brain, page: QuarantinedAddress) -> QuarantineRestoreRecord:
     """Put a page's file back where it was. It is the same page again, with its links and facts."""
     found = _require_quarantined(brain, page)
-    back = restore.restore_quarantined_page(brain.db, found, brain.new_uuid(), brain.now())
-    return QuarantineRestoreRecord(back.slug, found.collection, back.path, back.version)
-
-
-def _discard_page(tx: "Transaction", going: list[QuarantinedPage]) -> None:
-    for each in going:
-        erasure.discard_page(tx, each.id)
+    return restore.restore_quarantined_page(brain.db, found, brain.new_uuid(), brain.now())
 
 
 def _require_quarantined(brain: Brain, address: str) -> QuarantinedPage:
@@ -759,28 +737,6 @@ def _waiting_record(each: QuarantinedPage) -> WaitingRecord:
     )
 
 
-class RestoreRecord(NamedTuple):
-    name: str
-    root: str
-    files: int
-    bytes: int
-    left: str | None
-    """The previous folder, if it still exists. It is not changed."""
-    without_bytes: tuple[str, ...]
-
-
-class AuditRecord(NamedTuple):
-    name: str
-    root: str
-    files: int
-    pages: int
-    differences: tuple[AuditDifference, ...]
-
-    @property
-    def exit_status(self) -> int:
-        return 1 if self.differences else 0
-
-
 @op("owner", command="collection restore", examples=("quaid collection restore notes ~/notes-again",))
 def collection_restore(
     brain: Brain,
@@ -790,7 +746,7 @@ def collection_restore(
     """Write every page of a collection back, byte for byte, into an empty folder, which becomes its folder.
 
     Works when the old folder is gone. Pictures and other files were never in the memory."""
-    found = _require_restorable(brain, name)
+    found = _require_folder(brain, name, EXPORT_HINT)
     place = os.path.realpath(brain.settings.path(target))
     for each in collections.list_all(brain.db):
         if each.root and folders_overlap(each.root, place) and not (each.name == name and each.root == place):
@@ -800,8 +756,7 @@ def collection_restore(
         brain.db, found, place, now=brain.now(), token=brain.new_uuid(), progress=brain.progress
     )
     collections.write_folder_list(brain.db)
-    old = found.root if found.root and found.root != place and os.path.isdir(found.root) else None
-    return RestoreRecord(name, place, done.files, done.bytes, old, done.without_bytes)
+    return done
 
 
 @op("owner", command="collection audit", examples=("quaid collection audit notes",))
@@ -809,9 +764,7 @@ def collection_audit(brain: Brain, name: CollectionName) -> AuditRecord:
     """Read every file of a collection again and compare: files, pages, kept bytes, ids. Changes nothing.
 
     Exits 1 when something differs."""
-    found = _require_restorable(brain, name)
-    told = restore.audit_collection(brain.db, found, brain.progress)
-    return AuditRecord(name, found.root or "", told.files, told.pages, told.differences)
+    return restore.audit_collection(brain.db, _require_folder(brain, name, EXPORT_HINT), brain.progress)
 
 
 @op(
@@ -828,12 +781,10 @@ def collection_migrate_ids(
 
     Can be stopped; the next run goes on."""
 
-    found = _require_restorable(brain, name)
-    if found.state != "active" or not found.writable:
-        why = "is read-only" if found.state == "active" else f"is {found.state}"
-        raise CollectionReadOnly(name=name, why=why)
+    found = _require_folder(brain, name, EXPORT_HINT)
+    page_writer.require_writable(found)
     if not dry_run:
-        sync_collection(brain.db, found, now=brain.now(), new_uuid=brain.new_uuid, progress=brain.progress)
+        _sync(brain, found)
     return write_collection_ids(brain, found, dry_run)
 
 
@@ -847,14 +798,6 @@ def write_collection_ids(brain: Brain, collection: Collection, dry_run: bool = F
         progress=brain.progress,
         dry_run=dry_run,
     )
-
-
-def _require_restorable(brain: Brain, name: str) -> Collection:
-    found = collections.require(brain.db, name)
-    if found.root is None:
-        problem = f"{name} has no folder: its pages live in the database; `quaid export` writes them out"
-        raise InvalidArgument(name="name", problem=problem)
-    return found
 
 
 class ImportRecord(NamedTuple):
