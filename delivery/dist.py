@@ -23,7 +23,7 @@ CARRIED = (
     "quaid/skills/setup/SKILL.md",
     "quaid/cli/demo_memory.txt",
     "quaid/cli/layouts.txt",
-    "quaid/cli/completion_bash.txt",
+    "quaid/cli/generated/quaid.bash",
     "data/share/man/man1/quaid.1",
     "data/share/man/man1/ai-kb.1",
     "data/share/bash-completion/completions/quaid",

@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 import quaid
-from quaid.cli import completion
+from quaid.cli.commands import SHELLS
+from quaid.cli.parser import generated_file
 
 MANY_PAGES = 220  # more than are offered at once
 MANY = ("people/alice", "people/alan", "projects/pier-ten")
@@ -56,8 +57,8 @@ class Shell:
         for number in range(MANY_PAGES):
             (folder / "many" / "yards" / f"y{number}.md").write_text("# One\n")
         self.run("quaid --db many.db init && quaid --db many.db import many")
-        for shell in completion.SHELLS:
-            (folder / f"complete.{shell}").write_text(completion.completion_script(shell), encoding="utf-8")
+        for shell in SHELLS:
+            (folder / f"complete.{shell}").write_text(generated_file(f"quaid.{shell}"), encoding="utf-8")
 
     def run(self, command: str, shell: str = "sh") -> str:
         done = subprocess.run(

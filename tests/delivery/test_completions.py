@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from delivery import shell_completion
 from tests.delivery.shells import Shell, Terminal, Zsh
 
-from quaid.cli import completion
+import quaid
 from quaid.cli.commands import COMMANDS
 from quaid.cli.main import main
 from quaid.model.page import PAGE_TYPES
@@ -17,7 +18,7 @@ from quaid.operations import index
 from quaid.operations.registry import all_operations
 from quaid.operations.search import COMPLETION_KINDS
 
-ROOT = Path(__file__).parent.parent.parent
+PAGES = Path(quaid.__file__).parent / "cli" / "generated"
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +184,7 @@ def test_zsh_offers_memories_and_no_lock_or_log_of_them(zsh: Zsh) -> None:
 
 
 def test_every_command_is_in_the_table() -> None:
-    table = completion.completion_table()
+    table = shell_completion.completion_table()
     for name in [*COMMANDS, *index.COMMANDS]:
         above, _, word = name.rpartition(" ")
         assert word in [entry.word for entry in table[above]], name
@@ -195,7 +196,7 @@ def test_every_command_is_in_the_table() -> None:
 def test_every_kind_is_one_that_the_scripts_know() -> None:
     known = {"@any", "@command", "@files", "@files:db", "@files:yaml,yml", "@folders"}
     known |= {f"@{each}" for each in COMPLETION_KINDS}
-    kinds = {entry.kind for each in completion.completion_table().values() for entry in each}
+    kinds = {entry.kind for each in shell_completion.completion_table().values() for entry in each}
     assert {each for each in kinds if each.startswith("@")} == known
 
 
@@ -203,7 +204,7 @@ def test_every_argument_that_is_singled_out_is_there() -> None:
     params = {name: local.params for name, local in COMMANDS.items()}
     for op in all_operations():
         params.update(dict.fromkeys((op.command, *op.aliases), op.params))
-    for command, name in completion.KINDS_BY_ARGUMENT:
+    for command, name in shell_completion.KINDS_BY_ARGUMENT:
         assert name in [param.name for param in params[command]], f"{command} {name}"
 
 
@@ -211,7 +212,7 @@ def test_words_that_are_known_beforehand_stand_in_the_script() -> None:
     """A Tab on them starts no Quaid."""
     table = {
         name: {entry.word: entry.kind for entry in entries}
-        for name, entries in completion.completion_table().items()
+        for name, entries in shell_completion.completion_table().items()
     }
     assert table["list"]["--type"].split("|") == list(PAGE_TYPES)
     assert "claude-code" in table["connect"]["1"].split("|")
@@ -252,7 +253,7 @@ def test_an_unknown_shell_is_refused_with_those_that_are_known(capsys: pytest.Ca
 
 
 def test_the_manual_page_names_every_command_and_option() -> None:
-    page = completion.man_page()
+    page = (PAGES / "quaid.1").read_text(encoding="utf-8")
     for name in [*COMMANDS, *index.COMMANDS]:
         if not name.startswith("-"):
             assert f"\n.SS quaid {name}\n".replace("-", r"\-") in page, name
@@ -261,16 +262,16 @@ def test_the_manual_page_names_every_command_and_option() -> None:
 
 def test_help_prints_the_manual_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["help", "--man"]) == 0
-    assert capsys.readouterr().out == (ROOT / "docs" / "quaid.1").read_text(encoding="utf-8")
+    assert capsys.readouterr().out == (PAGES / "quaid.1").read_text(encoding="utf-8")
 
 
-MANUAL_PAGES = sorted(each.name for each in (ROOT / "docs").glob("*.1"))
+MANUAL_PAGES = sorted(each.name for each in PAGES.glob("*.1"))
 
 
 @needs("mandoc")
 @pytest.mark.parametrize("name", MANUAL_PAGES)
 def test_mandoc_finds_nothing_wrong_with_a_manual_page(name: str) -> None:
-    page = ROOT / "docs" / name
+    page = PAGES / name
     done = subprocess.run(["mandoc", "-T", "lint", "-W", "style", page], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "")
 
@@ -278,7 +279,7 @@ def test_mandoc_finds_nothing_wrong_with_a_manual_page(name: str) -> None:
 @needs("groff")
 @pytest.mark.parametrize("name", MANUAL_PAGES)
 def test_groff_sets_a_manual_page_without_a_warning(name: str) -> None:
-    page = ROOT / "docs" / name
+    page = PAGES / name
     done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-P-cbou", page], capture_output=True, text=True)
     assert done.stderr == ""
     assert "SYNOPSIS" in done.stdout

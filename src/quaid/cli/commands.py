@@ -6,17 +6,15 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from threading import Event
 from types import FrameType
 from typing import Any, NamedTuple
 
 import quaid
 from quaid.app import SCHEMA_VERSION, Brain, schema_version_of, sqlite_version, version_problem
-from quaid.cli import parser
 from quaid.cli.output import print_notice
-from quaid.cli.parser import CommandLine, load_settings
-from quaid.config import Settings
+from quaid.cli.parser import CommandLine, generated_file, load_settings
 from quaid.errors import AlreadyExists, Defect, InvalidArgument, LineTooLarge, MissingDatabase, QuaidError
 from quaid.mcp import jsonrpc
 from quaid.mcp.jsonrpc import MAX_LINE_BYTES, OversizedLine
@@ -24,37 +22,28 @@ from quaid.operations import dispatch
 from quaid.operations.dispatch import json_value
 from quaid.operations.registry import Arg, Param
 
+SHELLS = ("bash", "zsh", "fish")
+
 
 class LocalCommand(NamedTuple):
     summary: str
     params: tuple[Param, ...]
-    run: Callable[[CommandLine], int]
+    run: Callable[[CommandLine, dict[str, Any]], int]
     examples: tuple[str, ...] = ()
 
 
-def _text_param(
-    name: str, help: str, *, required: bool = False, positional: bool = True, default: Any = None
-) -> Param:
-    return Param(name, "string", (), required, default, Arg(help, positional=positional, path=positional))
+def _print_json(value: Any) -> int:
+    print(json.dumps(value, ensure_ascii=False, indent=2))
+    return 0
 
 
-def _flag_param(name: str, help: str) -> Param:
-    return Param(name, "boolean", (), False, False, Arg(help))
-
-
-_PORT = Param("port", "integer", (), False, 4321, Arg("Where it listens; 0: any that is free."))
-_DEBUG = _flag_param("debug", "Offer the debug endpoints, too.")
-_READ_ONLY = _flag_param("read_only", "Let nobody change anything, whatever token they have.")
-
-
-def _run_init(line: CommandLine) -> int:
-    given = parser.line_arguments(line, COMMANDS["init"].params)
+def _init(line: CommandLine, arguments: dict[str, Any]) -> int:
     settings = load_settings(line)
     path = settings.db_path
-    if "path" in given:
-        if given["path"] in ("", "-"):
+    if "path" in arguments:
+        if arguments["path"] in ("", "-"):
             raise InvalidArgument(name="path", problem="must be the name of a file, as in memory.db")
-        path = settings.path(given["path"])
+        path = settings.path(arguments["path"])
     created = not os.path.exists(path)
     former = ""
     with Brain(settings._replace(db_path=path)) as brain:
@@ -78,8 +67,7 @@ def _run_init(line: CommandLine) -> int:
     return 0
 
 
-def _run_version(line: CommandLine) -> int:
-    parser.line_arguments(line, ())
+def _version(line: CommandLine, _: dict[str, Any]) -> int:
     path = load_settings(line).db_path
     schema, state = _schema_state(path)
     facts = {
@@ -92,9 +80,7 @@ def _run_version(line: CommandLine) -> int:
     }
     if line.as_json:
         return _print_json(facts)
-    print(
-        f"quaid {facts['quaid']} (SQLite {facts['sqlite']}, schema {facts['schema']}, Python {facts['python']})"
-    )
+    print("quaid {quaid} (SQLite {sqlite}, schema {schema}, Python {python})".format(**facts))
     print(f"memory: {path} ({state})")
     return 0
 
@@ -113,240 +99,116 @@ def _schema_state(path: str) -> tuple[int | None, str]:
     return schema, f"schema {schema}{later}"
 
 
-def _run_serve(line: CommandLine) -> int:
-    given = parser.line_arguments(line, COMMANDS["serve"].params)
-    if "http" in given:
-        return serve_http(load_settings(line), given)
-    if set(given) - {"tools"}:
-        raise InvalidArgument(name="--" + min(set(given) - {"tools"}), problem="belongs to --http")
+def _serve(line: CommandLine, arguments: dict[str, Any]) -> int:
+    if "http" in arguments:
+        return _serve_http(line, arguments)
+    others = set(arguments) - {"tools"}
+    if others:
+        raise InvalidArgument(name="--" + min(others), problem="belongs to --http")
     from quaid.mcp.stdio import serve
 
-    return serve(load_settings(line), given.get("tools") or "core")
+    return serve(load_settings(line), arguments.get("tools") or "core")
 
 
-def _run_web(line: CommandLine) -> int:
-    given = parser.line_arguments(line, COMMANDS["web"].params)
-
-    return serve_web(load_settings(line), given)
-
-
-def _run_watch(line: CommandLine) -> int:
-    given = parser.line_arguments(line, COMMANDS["watch"].params)
-
-    return watch_folders(load_settings(line), given.get("name"), "once" in given, line.as_json)
-
-
-def _run_hook(line: CommandLine) -> int:
-    given = parser.line_arguments(line, COMMANDS["hook"].params)
-    from quaid.cli import hook
-
-    return hook.run_hook(given["event"], lambda: load_settings(line), given.get("client"))
-
-
-def _run_call(line: CommandLine) -> int:
-    given = parser.line_arguments(line, COMMANDS["call"].params)
-
-    return call_tool(load_settings(line), given["tool"], given.get("json") or "{}")
-
-
-def _run_pipe(line: CommandLine) -> int:
-    parser.line_arguments(line, ())
-
-    return answer_pipe(load_settings(line))
-
-
-def _run_tools_json(line: CommandLine) -> int:
-    if line.rest:
-        raise InvalidArgument(name="--tools-json", problem="stands alone")
-    from quaid.mcp.tools import list_tools
-
-    return _print_json({"tools": list_tools("all")})
-
-
-def _run_completion(line: CommandLine) -> int:
-    given = parser.line_arguments(line, COMMANDS["completion"].params)
-    from quaid.cli import completion
-
-    return completion.run_completion(given["shell"], given.get("start") or "", lambda: load_settings(line))
-
-
-def _run_demo(line: CommandLine) -> int:
-    given = parser.line_arguments(line, COMMANDS["demo"].params)
-    from quaid.cli import demo
-
-    return demo.run_demo(load_settings(line), given.get("folder"), "all" in given, line.as_json)
-
-
-def _print_json(value: Any) -> int:
-    print(json.dumps(value, ensure_ascii=False, indent=2))
-    return 0
-
-
-COMMANDS: dict[str, LocalCommand] = {
-    "init": LocalCommand(
-        "Make a new memory.",
-        (_text_param("path", "Where; else --db, QUAID_DB or ~/.quaid/memory.db."),),
-        _run_init,
-        ("quaid init", "quaid init ~/work.db"),
-    ),
-    "serve": LocalCommand(
-        "Serve the memory to an agent over MCP: on stdio, or (--http) to many, with the browser's pages.",
-        (
-            _text_param(
-                "tools",
-                "lean, core, kb, all, or names with commas between.",
-                positional=False,
-                default="core",
-            ),
-            _flag_param("http", "Over HTTP, at /mcp; a token lets a client in (quaid token create)."),
-            _PORT,
-            _text_param(
-                "bind", "The address to listen on; beyond this machine only with TLS.", positional=False
-            ),
-            _text_param("tls_cert", "The file of the certificate.", positional=False),
-            _text_param("tls_key", "The file of its key.", positional=False),
-            _flag_param("behind_proxy", "A proxy in front does TLS."),
-            Param("allow_host", "array", (), False, (), Arg("A name under which it is reached.")),
-            _DEBUG,
-            _READ_ONLY,
-        ),
-        _run_serve,
-        (
-            "quaid serve",
-            "quaid serve --tools all --db ~/work.db",
-            "quaid serve --http --port 4321",
-            "quaid serve --http --behind-proxy --allow-host memory.example.org",
-        ),
-    ),
-    "web": LocalCommand(
-        "Open the memory in a browser.",
-        (_PORT, _flag_param("no_open", "Print the link instead of opening a browser."), _DEBUG, _READ_ONLY),
-        _run_web,
-        ("quaid web", "quaid web --port 0 --no-open"),
-    ),
-    "watch": LocalCommand(
-        "Keep attached folders fresh until Ctrl-C; quaid serve does so too.",
-        (
-            _text_param("name", "The collection [all]."),
-            Param("once", "boolean", (), False, False, Arg("Look once, say what changed, and end.")),
-        ),
-        _run_watch,
-        ("quaid watch", "quaid watch notes", "quaid watch --once"),
-    ),
-    "hook": LocalCommand(
-        "Answer a hook event of Claude Code: JSON in, JSON out; `quaid connect claude-code` sets it up.",
-        (
-            _text_param("event", "session-start, user-prompt, pre-compact or stop.", required=True),
-            Param(
-                "client", "string", (), False, None, Arg("Which client runs it, and so how much it takes.")
-            ),
-        ),
-        _run_hook,
-        ("quaid hook session-start < event.json",),
-    ),
-    "call": LocalCommand(
-        "Call one tool with JSON, as an agent would.",
-        (
-            _text_param("tool", "The tool, as in memory_get.", required=True),
-            _text_param("json", "Its arguments as JSON."),
-        ),
-        _run_call,
-        ('quaid call memory_get \'{"slug": "people/alice"}\'',),
-    ),
-    "pipe": LocalCommand(
-        'Answer tool calls line by line: {"tool": NAME, "arguments": {...}} in, results out.',
-        (),
-        _run_pipe,
-        ("quaid pipe < calls.jsonl",),
-    ),
-    "completion": LocalCommand(
-        "Print the script with which a shell completes commands, options and slugs.",
-        (
-            _text_param(
-                "shell", "bash, zsh or fish; the scripts ask for names, as in slugs or tags.", required=True
-            ),
-            _text_param("start", "Of names: how they begin."),
-        ),
-        _run_completion,
-        (
-            "quaid completion bash > ~/.local/share/bash-completion/completions/quaid",
-            "quaid completion zsh > ~/.zfunc/_quaid",
-            "quaid completion fish > ~/.config/fish/completions/quaid.fish",
-        ),
-    ),
-    "demo": LocalCommand(
-        "Make a sample memory in a folder of its own, and walk through ten questions.",
-        (
-            _text_param("folder", "Where; it must be new or empty [a temporary one, gone at the end]."),
-            _flag_param("all", "Do not wait for Enter between the questions."),
-        ),
-        _run_demo,
-        ("quaid demo", "quaid demo ~/quaid-demo --all"),
-    ),
-    "version": LocalCommand("Show versions and where the memory is.", (), _run_version, ("quaid version",)),
-    "--tools-json": LocalCommand(
-        "Print the tools as MCP lists them.", (), _run_tools_json, ("quaid --tools-json",)
-    ),
-}
-
-
-def serve_web(settings: Settings, given: dict[str, Any]) -> int:
-    """Serve on this machine and open a browser."""
-    from quaid.web import server
-
-    _limit_blas_threads()
-    return server.serve_web(settings, _server_options(settings, given), opens="no_open" not in given)
-
-
-def serve_http(settings: Settings, given: dict[str, Any]) -> int:
-    """Serve without a browser, optionally to other machines."""
-    from quaid.web import server
-
-    _limit_blas_threads()
-    return server.serve_http(settings, _server_options(settings, given))
-
-
-def _server_options(settings: Settings, given: dict[str, Any]) -> Any:
-    from quaid.mcp import tools
-    from quaid.web.app import DEFAULT_PORT
-    from quaid.web.server import LOOPBACK, ServerOptions
-
-    port = given.get("port", DEFAULT_PORT)
-    if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port <= 65_535:
-        raise InvalidArgument(name="--port", problem=f"must be from 0 to 65535, not {port}")
-    chosen = given.get("tools") or "core"
-    tools.selected_tools(chosen)
-    return ServerOptions(
-        port=port,
-        bind=given.get("bind", LOOPBACK),
-        tls_cert=settings.path(given["tls_cert"]) if given.get("tls_cert") else "",
-        tls_key=settings.path(given["tls_key"]) if given.get("tls_key") else "",
-        behind_proxy=bool(given.get("behind_proxy")),
-        allow_hosts=tuple(given.get("allow_host", ())),
-        debug=bool(given.get("debug")),
-        readonly=bool(given.get("read_only")),
-        tools=chosen,
-    )
-
-
-def _limit_blas_threads() -> None:
+def _serve_http(line: CommandLine, arguments: dict[str, Any]) -> int:
+    """Serve over HTTP: for `quaid web` on this machine with a browser, else optionally to other machines."""
     # Set before numpy is imported: OpenBLAS threads keep spinning after each small product.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from quaid.mcp import tools
+    from quaid.web import server
+    from quaid.web.app import DEFAULT_PORT
+
+    settings = load_settings(line)
+    port = arguments.get("port", DEFAULT_PORT)
+    if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port <= 65_535:
+        raise InvalidArgument(name="--port", problem=f"must be from 0 to 65535, not {port}")
+    tool_set = arguments.get("tools") or "core"
+    tools.selected_tools(tool_set)
+    paths = [
+        settings.path(arguments[name]) if arguments.get(name) else "" for name in ("tls_cert", "tls_key")
+    ]
+    options = server.ServerOptions(
+        port=port,
+        bind=arguments.get("bind", server.LOOPBACK),
+        tls_cert=paths[0],
+        tls_key=paths[1],
+        behind_proxy="behind_proxy" in arguments,
+        allow_hosts=tuple(arguments.get("allow_host", ())),
+        debug="debug" in arguments,
+        readonly="read_only" in arguments,
+        tools=tool_set,
+    )
+    if line.command == "web":
+        return server.serve_web(settings, options, opens="no_open" not in arguments)
+    return server.serve_http(settings, options)
 
 
-def call_tool(settings: Settings, tool: str, text: str) -> int:
-    with Brain(settings, notice=print_notice) as brain:
-        result = _tool_result(brain, tool, _parse_object(text))
-    print(json.dumps(result, ensure_ascii=False, indent=2))
+def _watch(line: CommandLine, arguments: dict[str, Any]) -> int:
+    """Watch folders until Ctrl-C, the normal way to end it, so the exit status is 0."""
+    from quaid.operations import collections
+
+    def print_event(event: Any) -> None:
+        print(_format_event(event, line.as_json), flush=True)
+
+    name = arguments.get("name")
+    with Brain(load_settings(line), notice=print_notice) as brain:
+        if "once" in arguments:
+            return 0 if collections.sync_once(brain, print_event, name) else 1
+        stop = Event()
+        with _stop_on_signals(stop):
+            collections.watch_folders(brain, print_event, stop, name=name)
+    if not line.as_json:
+        print("Stopped watching; the next sync or watch goes on from here.", file=sys.stderr)
     return 0
 
 
-def answer_pipe(settings: Settings) -> int:
+def _format_event(event: Any, as_json: bool) -> str:
+    if as_json:
+        kind = type(event).__name__.removeprefix("Watch").lower()
+        return json.dumps({"event": kind, **json_value(event)}, ensure_ascii=False)
+    from quaid.cli.render import render
+
+    return f"{time.strftime('%H:%M:%S')}  {render(event)}"
+
+
+@contextmanager
+def _stop_on_signals(stop: Event) -> Iterator[None]:
+    """Set `stop` on SIGINT or SIGTERM, so that current work can finish. A second signal has its normal effect."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        stop.set()
+
+    for number in before:
+        signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _hook(line: CommandLine, arguments: dict[str, Any]) -> int:
+    from quaid.cli import hook
+
+    return hook.run_hook(arguments["event"], lambda: load_settings(line), arguments.get("client"))
+
+
+def _call(line: CommandLine, arguments: dict[str, Any]) -> int:
+    with Brain(load_settings(line), notice=print_notice) as brain:
+        return _print_json(
+            _tool_result(brain, arguments["tool"], _parse_object(arguments.get("json") or "{}"))
+        )
+
+
+def _pipe(line: CommandLine, _: dict[str, Any]) -> int:
     """Answer each input line with one output line. A bad line gets an error object and does not end the loop."""
-    with Brain(settings, notice=print_notice) as brain:
-        for line in jsonrpc.read_lines(sys.stdin.buffer, "id"):
-            if isinstance(line, OversizedLine) or line.strip():
-                print(json.dumps(_answer_pipe_line(brain, line), ensure_ascii=False), flush=True)
+    with Brain(load_settings(line), notice=print_notice) as brain:
+        for text in jsonrpc.read_lines(sys.stdin.buffer, "id"):
+            if isinstance(text, OversizedLine) or text.strip():
+                print(json.dumps(_answer_pipe_line(brain, text), ensure_ascii=False), flush=True)
     return 0
 
 
@@ -389,47 +251,149 @@ def _parse_object(text: str) -> dict[str, Any]:
     return value
 
 
-def watch_folders(settings: Settings, name: str | None, once: bool, as_json: bool) -> int:
-    """Watch folders until Ctrl-C, the normal way to end it, so the exit status is 0."""
-    from quaid.operations import collections
+def _tools_json(*_: Any) -> int:
+    from quaid.mcp.tools import list_tools
 
-    def tell(event: Any) -> None:
-        print(_format_event(event, as_json), flush=True)
+    return _print_json({"tools": list_tools("all")})
 
-    with Brain(settings, notice=print_notice) as brain:
-        if once:
-            return 0 if collections.sync_once(brain, tell, name) else 1
-        stop = Event()
-        with _stop_on_signals(stop):
-            collections.watch_folders(brain, tell, stop, name=name)
-    if not as_json:
-        print("Stopped watching; the next sync or watch goes on from here.", file=sys.stderr)
+
+def _completion(line: CommandLine, arguments: dict[str, Any]) -> int:
+    """Print a completion script, or the names that a script asks for. Errors while completing names print nothing."""
+    from quaid.operations.search import COMPLETION_KINDS, complete_names
+
+    kind = arguments["shell"]
+    if kind in SHELLS:
+        print(generated_file(f"quaid.{kind}"), end="")
+        return 0
+    if kind not in COMPLETION_KINDS:
+        raise InvalidArgument(name="shell", problem=f"must be one of {', '.join(SHELLS)}, not {kind!r}")
+    try:
+        with open(os.devnull, "w") as null, redirect_stderr(null):  # warnings would garble the command line
+            names = complete_names(load_settings(line), kind, arguments.get("start") or "")
+    except Exception:
+        if "QUAID_TRACE" in os.environ:
+            raise
+        return 0
+    print("".join(f"{name}\n" for name in names if name.isprintable()), end="")
     return 0
 
 
-def _format_event(event: Any, as_json: bool) -> str:
-    if as_json:
-        kind = type(event).__name__.removeprefix("Watch").lower()
-        return json.dumps({"event": kind, **json_value(event)}, ensure_ascii=False)
-    from quaid.cli.render import render
+def _demo(line: CommandLine, arguments: dict[str, Any]) -> int:
+    from quaid.cli import demo
 
-    return f"{time.strftime('%H:%M:%S')}  {render(event)}"
+    return demo.run_demo(load_settings(line), arguments.get("folder"), "all" in arguments, line.as_json)
 
 
-@contextmanager
-def _stop_on_signals(stop: Event) -> Iterator[None]:
-    """Set `stop` on SIGINT or SIGTERM, so that current work can finish. A second signal has its normal effect."""
-    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
+def _param(
+    name: str, help: str, *, required: bool = False, positional: bool = True, default: Any = None
+) -> Param:
+    return Param(name, "string", (), required, default, Arg(help, positional=positional, path=positional))
 
-    def handle(_number: int, _frame: FrameType | None) -> None:
-        for each, handler in before.items():
-            signal.signal(each, handler)
-        stop.set()
 
-    for each in before:
-        signal.signal(each, handle)
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+def _flag(name: str, help: str) -> Param:
+    return Param(name, "boolean", (), False, False, Arg(help))
+
+
+_PORT = Param("port", "integer", (), False, 4321, Arg("The port to listen on; 0: any free one."))
+_DEBUG = _flag("debug", "Offer the debug endpoints, too.")
+_READ_ONLY = _flag("read_only", "Refuse all changes, whatever the token allows.")
+
+COMMANDS: dict[str, LocalCommand] = {
+    "init": LocalCommand(
+        "Make a new memory.",
+        (_param("path", "Where; else --db, QUAID_DB or ~/.quaid/memory.db."),),
+        _init,
+        ("quaid init", "quaid init ~/work.db"),
+    ),
+    "serve": LocalCommand(
+        "Serve the memory to an agent over MCP: on stdio, or (--http) to many, with the browser's pages.",
+        (
+            _param("tools", "lean, core, kb, all, or names with commas.", positional=False, default="core"),
+            _flag("http", "Over HTTP, at /mcp; a client needs a token (quaid token create)."),
+            _PORT,
+            _param("bind", "The address to listen on; beyond this machine only with TLS.", positional=False),
+            _param("tls_cert", "The file of the certificate.", positional=False),
+            _param("tls_key", "The file of its key.", positional=False),
+            _flag("behind_proxy", "A proxy in front does TLS."),
+            Param("allow_host", "array", (), False, (), Arg("A name under which it is reached.")),
+            _DEBUG,
+            _READ_ONLY,
+        ),
+        _serve,
+        (
+            "quaid serve",
+            "quaid serve --tools all --db ~/work.db",
+            "quaid serve --http --port 4321",
+            "quaid serve --http --behind-proxy --allow-host memory.example.org",
+        ),
+    ),
+    "web": LocalCommand(
+        "Open the memory in a browser.",
+        (_PORT, _flag("no_open", "Print the link instead of opening a browser."), _DEBUG, _READ_ONLY),
+        _serve_http,
+        ("quaid web", "quaid web --port 0 --no-open"),
+    ),
+    "watch": LocalCommand(
+        "Keep attached folders fresh until Ctrl-C; quaid serve does so too.",
+        (
+            _param("name", "The collection [all]."),
+            _flag("once", "Sync once, print the changes, and exit."),
+        ),
+        _watch,
+        ("quaid watch", "quaid watch notes", "quaid watch --once"),
+    ),
+    "hook": LocalCommand(
+        "Answer a hook event of Claude Code: JSON in, JSON out; `quaid connect claude-code` sets it up.",
+        (
+            _param("event", "session-start, user-prompt, pre-compact or stop.", required=True),
+            Param(
+                "client", "string", (), False, None, Arg("The client that runs it, which decides the limit.")
+            ),
+        ),
+        _hook,
+        ("quaid hook session-start < event.json",),
+    ),
+    "call": LocalCommand(
+        "Call one tool with JSON, as an agent would.",
+        (
+            _param("tool", "The tool, as in memory_get.", required=True),
+            _param("json", "Its arguments as JSON."),
+        ),
+        _call,
+        ('quaid call memory_get \'{"slug": "people/alice"}\'',),
+    ),
+    "pipe": LocalCommand(
+        'Answer tool calls line by line: {"tool": NAME, "arguments": {...}} in, results out.',
+        (),
+        _pipe,
+        ("quaid pipe < calls.jsonl",),
+    ),
+    "completion": LocalCommand(
+        "Print the script with which a shell completes commands, options and slugs.",
+        (
+            _param(
+                "shell", "bash, zsh or fish; the scripts ask for names, as in slugs or tags.", required=True
+            ),
+            _param("start", "Of names: how they begin."),
+        ),
+        _completion,
+        (
+            "quaid completion bash > ~/.local/share/bash-completion/completions/quaid",
+            "quaid completion zsh > ~/.zfunc/_quaid",
+            "quaid completion fish > ~/.config/fish/completions/quaid.fish",
+        ),
+    ),
+    "demo": LocalCommand(
+        "Make a sample memory in a separate folder, and walk through ten questions.",
+        (
+            _param("folder", "Where; it must be new or empty [a temporary one, deleted at the end]."),
+            _flag("all", "Do not wait for Enter between the questions."),
+        ),
+        _demo,
+        ("quaid demo", "quaid demo ~/quaid-demo --all"),
+    ),
+    "version": LocalCommand("Show versions and where the memory is.", (), _version, ("quaid version",)),
+    "--tools-json": LocalCommand(
+        "Print the tools as MCP lists them.", (), _tools_json, ("quaid --tools-json",)
+    ),
+}

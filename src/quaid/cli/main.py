@@ -8,7 +8,6 @@ import atexit
 import gc
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from quaid import server_socket
 from quaid.app import Brain
@@ -16,9 +15,6 @@ from quaid.cli import output, parser
 from quaid.cli.output import format_error
 from quaid.errors import Defect, FileTrouble, QuaidError
 from quaid.operations import dispatch, index
-
-if TYPE_CHECKING:
-    from quaid.cli.parser import CommandLine
 
 GC_THRESHOLD = 50_000
 """Allocations between garbage collections. A short command makes fewer objects than this and skips collection."""
@@ -92,26 +88,24 @@ def _run_guarded(words: list[str]) -> int:
 
 def _report_error(error: Exception, as_json: bool) -> int:
     """Print an error with its remedy on one line, and return the exit status."""
-    told = error
     if isinstance(error, OSError):
         _discard_output()
-        told = FileTrouble(path=error.filename or "standard output", problem=error.strerror or str(error))
+        error = FileTrouble(path=error.filename or "standard output", problem=error.strerror or str(error))
     elif not isinstance(error, QuaidError):
         if "QUAID_TRACE" in os.environ:
             raise error
-        told = Defect(problem=f"{type(error).__name__}: {error}")
-    assert isinstance(told, QuaidError)
-    said = format_error(told, as_json, sys.stderr.isatty())
-    sys.stderr.write(_reword_for_ai_kb(said) if _program == "ai-kb" else said)
+        error = Defect(problem=f"{type(error).__name__}: {error}")
+    message = format_error(error, as_json, sys.stderr.isatty())
+    sys.stderr.write(_reword_for_ai_kb(message) if _program == "ai-kb" else message)
     sys.stderr.flush()
-    return told.exit_status
+    return error.exit_status
 
 
-def _reword_for_ai_kb(said: str) -> str:
+def _reword_for_ai_kb(message: str) -> str:
     """Rewrite a message for users of `ai-kb`."""
     for ours, theirs in (("`quaid kb ", "`ai-kb "), ("`quaid --help`", "`ai-kb --help`"), ("'kb ", "'")):
-        said = said.replace(ours, theirs)
-    return f"ai-kb: {said.removeprefix('quaid: ')}" if said.startswith("quaid: ") else said
+        message = message.replace(ours, theirs)
+    return f"ai-kb: {message.removeprefix('quaid: ')}" if message.startswith("quaid: ") else message
 
 
 def _replace_closed_streams(words: list[str]) -> None:
@@ -122,7 +116,7 @@ def _replace_closed_streams(words: list[str]) -> None:
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            unread = name == "stdout" and words[:1] not in ([each] for each in COMMANDS_WITHOUT_OUTPUT)
+            unread = name == "stdout" and (not words or words[0] not in COMMANDS_WITHOUT_OUTPUT)
             handle = os.open(os.devnull, os.O_RDONLY if unread or mode == "r" else os.O_WRONLY)
             setattr(sys, name, open(handle, mode))  # noqa: SIM115
 
@@ -131,43 +125,29 @@ def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _print_overview() -> bool:
-    """Print the generated overview of commands. Return False if the file is not part of this build."""
-    try:
-        with open(os.path.join(os.path.dirname(__file__), "overview.txt"), encoding="utf-8") as file:
-            sys.stdout.write(file.read())
-    except FileNotFoundError:
-        return False
-    return True
-
-
 def _dispatch(words: list[str]) -> int:
-    if words in ([], ["--help"], ["-h"], ["help"]) and _print_overview():
+    if words in ([], ["--help"], ["-h"], ["help"]):
+        sys.stdout.write(parser.generated_file("overview.txt"))
         return 0
     status = server_socket.delegate(words)
     if status is not None:
         return status
-
     line = parser.split_command_line(words)
-    if line.command in ("", "help") or line.wants_help or _is_command_group(line):
+    is_group_alone = line.command not in index.COMMANDS and not line.rest and parser.is_group(line.command)
+    if line.command in ("", "help") or line.wants_help or is_group_alone:
         print(parser.help_page(line.topic, _program) if line.topic else parser.help_overview(), end="")
         return 0
     if line.command in index.NO_OPERATIONS:
         from quaid.cli.commands import COMMANDS
 
-        return COMMANDS[line.command].run(line)
+        command = COMMANDS[line.command]
+        return command.run(line, parser.line_arguments(line, command.params))
     return _run_operation(line)
 
 
-def _is_command_group(line: "CommandLine") -> bool:
-    """Return True if only the first word of a group was given, as in `quaid kb`. Its help page is shown."""
-    known = line.command in index.COMMANDS or line.rest
-    return not known and any(each.startswith(line.command + " ") for each in index.COMMANDS)
-
-
-def _run_operation(line: "CommandLine") -> int:
+def _run_operation(line: parser.CommandLine) -> int:
     operation = dispatch.find_command(line.command)
-    given = parser.operation_arguments(line, operation)
+    arguments = parser.operation_arguments(line, operation)
 
     def show(record: object, as_json: bool) -> None:
         sys.stdout.write(output.format_record(record, as_json, sys.stdout.isatty()))
@@ -175,11 +155,11 @@ def _run_operation(line: "CommandLine") -> int:
 
     reporter = output.progress_reporter(line.as_json)
     with Brain(parser.load_settings(line), progress=reporter, notice=output.print_notice) as brain:
-        record = dispatch.call(brain, operation, given, "owner")
-        if hasattr(record, "if_agreed"):
-            more = output.confirm(record, lambda each: show(each, False), line.as_json)
-            record = dispatch.call(brain, operation, {**given, **more}, "owner") if more else record
+        record = dispatch.call(brain, operation, arguments, "owner")
+        if getattr(record, "if_agreed", None):
+            output.confirm(record.act, lambda: show(record, False), line.as_json)
+            record = dispatch.call(brain, operation, {**arguments, **record.if_agreed}, "owner")
     show(record, line.as_json)
-    said = output.format_side_notes(given.get("slug"), record, line.as_json, sys.stderr.isatty())
-    sys.stderr.write(_reword_for_ai_kb(said) if _program == "ai-kb" else said)
+    notes = output.format_side_notes(arguments.get("slug"), record, line.as_json, sys.stderr.isatty())
+    sys.stderr.write(_reword_for_ai_kb(notes) if _program == "ai-kb" else notes)
     return int(getattr(record, "exit_status", 0))

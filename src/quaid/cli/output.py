@@ -32,19 +32,16 @@ def format_side_notes(asked: Any, record: Any, as_json: bool, terminal: bool) ->
     warning = getattr(record, "warning", "")
     if warning and not as_json:
         return f"quaid: {strip_control_characters(warning)}\n"
-    said = _format_moved(asked, record, as_json)
-    if terminal and not as_json and type(record).__name__ == "PageRecord":
-        said += f"quaid: {record.slug} is at version {record.version}\n"
-    return said
-
-
-def _format_moved(asked: Any, record: Any, as_json: bool) -> str:
-    found = getattr(record, "slug", None)
-    if as_json or hasattr(record, "old_slug") or not (isinstance(asked, str) and isinstance(found, str)):
+    slug = getattr(record, "slug", None)
+    if as_json or not isinstance(slug, str):
         return ""
-    if asked.rpartition("::")[2] == found.rpartition("::")[2]:
-        return ""
-    return f"quaid: {asked} is {found} now\n"
+    notes = ""
+    is_moved = isinstance(asked, str) and asked.rpartition("::")[2] != slug.rpartition("::")[2]
+    if is_moved and not hasattr(record, "old_slug"):
+        notes = f"quaid: {asked} is {slug} now\n"
+    if terminal and type(record).__name__ == "PageRecord":
+        notes += f"quaid: {slug} is at version {record.version}\n"
+    return notes
 
 
 def print_notice(text: str) -> None:
@@ -66,7 +63,7 @@ def strip_control_characters(text: str) -> str:
     """Replace control characters: a page must not be able to move the cursor or rename the terminal's window."""
     if text.isprintable():
         return text
-    return "".join(each if each.isprintable() or each in "\n\t" else "\ufffd" for each in text)
+    return "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in text)
 
 
 PROGRESS_DELAY = 0.5  # seconds; shorter work shows no progress
@@ -98,19 +95,15 @@ def progress_reporter(quiet: bool) -> Progress:
     return report
 
 
-def confirm(record: Any, show: Callable[[Any], None], as_json: bool) -> dict[str, Any]:
-    """Ask for confirmation. Return the arguments to call the operation with again, or {} if none is needed."""
-    more: dict[str, Any] = getattr(record, "if_agreed", {})
-    if not more:
-        return {}
+def confirm(act: str, show: Callable[[], None], as_json: bool) -> None:
+    """Show what would be done and ask for confirmation. Raises Cancelled, or NeedsYes if no question can be asked."""
     problem = obstacle(sys.stdin.isatty(), sys.stderr.isatty(), as_json)
     if problem:
-        raise NeedsYes(act=record.act, obstacle=problem)
-    show(record)
+        raise NeedsYes(act=act, obstacle=problem)
+    show()
     print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Cancelled
-    return more
 
 
 def obstacle(reads_terminal: bool, shows_terminal: bool, as_json: bool) -> str:

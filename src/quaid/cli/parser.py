@@ -1,16 +1,21 @@
-"""Parse a command line into the arguments of an operation, and format help pages."""
+"""Parse a command line into the arguments of an operation, and format help pages.
 
+argparse parses the options: the common ones, then those of the one command that was named.
+"""
+
+import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import textwrap
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from quaid import config
 from quaid.errors import FileTrouble, InputTooLarge, InvalidArgument, TooLarge, WrongOption, WrongUsage
 from quaid.operations import dispatch, index
 from quaid.operations.dispatch import MAX_TEXT, inline_suggestion
-from quaid.operations.registry import SUBJECTS, Operation, Param, current_name
+from quaid.operations.registry import DEPRECATED_NAMES, SUBJECTS, Operation, Param, current_name
 
 
 class CommandLine(NamedTuple):
@@ -39,205 +44,167 @@ def load_settings(line: CommandLine) -> config.Settings:
         cwd = os.getcwd()
     except FileNotFoundError:
         raise FileTrouble(path="The current folder", problem="is gone; change to another one") from None
-    forgiving = line.command in COMMANDS_TOLERATING_BAD_CONFIG
-    settings = config.read_settings(line.db, os.environ, cwd, line.config, forgiving=forgiving)
+    tolerant = line.command in COMMANDS_TOLERATING_BAD_CONFIG
+    settings = config.read_settings(line.db, os.environ, cwd, line.config, forgiving=tolerant)
     if line.config:
         os.environ["QUAID_CONFIG"] = settings.config_path  # for child processes of a server
-    for each in () if forgiving else settings.warnings:
-        print(f"quaid: {each}", file=sys.stderr)
+    for warning in () if tolerant else settings.warnings:
+        print(f"quaid: {warning}", file=sys.stderr)
     return settings
+
+
+COMMON_OPTIONS = {"--db": "a memory", "--config": "a config file", "--json": "", "--help": ""}
+"""Options allowed anywhere, and what the path of each names."""
 
 
 def split_command_line(words: Sequence[str]) -> CommandLine:
     """Split off the command and the options that may be anywhere: --db, --config, --json, --help."""
-    named: dict[str, str | None] = {"--db": None, "--config": None}
-    as_json, wants_help = False, False
-    rest: list[str] = []
-    at = 0
-    while at < len(words):
-        word = words[at]
-        at += 1
-        if word == "--":
-            rest += ["--", *words[at:]]
-            break
-        if word == "--json":
-            as_json = True
-        elif word in ("--help", "-h"):
-            wants_help = True
-        elif word in named:
-            if at == len(words):
-                raise InvalidArgument(name=word, problem=f"needs the path of {_OPTION_TARGETS[word]}")
-            named[word] = words[at]
-            at += 1
-        elif word.partition("=")[0] in named:
-            name, _, named_path = word.partition("=")
-            named[name] = named_path
-        else:
-            rest.append(word)
-    for name, path in named.items():
-        if path == "":
-            raise InvalidArgument(name=name, problem=f"is empty; give it the path of {_OPTION_TARGETS[name]}")
-    command, rest = _split_command(rest)
-    return CommandLine(command, rest, named["--db"], as_json, wants_help, named["--config"])
+    end = words.index("--") if "--" in words else len(words)
+    parser = _option_parser()
+    for name in ("--db", "--config"):
+        parser.add_argument(name, default=None)
+    for name in ("--json", "--help"):
+        parser.add_argument(name, action="store_true", default=False)
+    parser.add_argument("-h", dest="help", action="store_true")
+    try:
+        common, rest = parser.parse_known_args(words[:end])
+    except argparse.ArgumentError as error:
+        name = str(error.argument_name).partition("/")[0]
+        problem = f"needs the path of {COMMON_OPTIONS[name]}" if COMMON_OPTIONS[name] else "takes no value"
+        raise InvalidArgument(name=name, problem=problem) from None
+    for name in ("db", "config"):
+        if getattr(common, name) == "":
+            problem = f"is empty; give it the path of {COMMON_OPTIONS['--' + name]}"
+            raise InvalidArgument(name=f"--{name}", problem=problem)
+    command, rest = _split_command([*rest, *words[end:]])
+    return CommandLine(command, rest, common.db, common.json, common.help, common.config)
 
 
-COMMON_OPTIONS = dict.fromkeys(("--db", "--config", "--json", "--help"))  # allowed anywhere; for suggestions
-_OPTION_TARGETS = {"--db": "a memory", "--config": "a config file"}
+def _option_parser() -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(
+        add_help=False, allow_abbrev=False, exit_on_error=False, argument_default=argparse.SUPPRESS
+    )
 
 
 def _split_command(words: list[str]) -> tuple[str, list[str]]:
     """Split off the longest matching command: `collection ignore add`, `config get`, then `config`."""
-
     if not words:
         return "", []
-    if words[0].startswith("-"):
-        if words[0] not in index.NO_OPERATIONS and words[0] != "--":
-            name = words[0].partition("=")[0]
-            known = {
-                **COMMON_OPTIONS,
-                **dict.fromkeys(each for each in index.NO_OPERATIONS if each[0] == "-"),
-            }
-            raise WrongOption(name=name, problem=f"there is no such option{inline_suggestion(name, known)}")
-        return {"--version": "version"}.get(words[0], words[0]), words[1:]
     name, rest = words[0], words[1:]
-    while (
-        rest and not rest[0].startswith("-") and any(each.startswith(name + " ") for each in index.COMMANDS)
-    ):
+    if name.startswith("-"):
+        if name not in index.NO_OPERATIONS and name != "--":
+            name = name.partition("=")[0]
+            options = {*COMMON_OPTIONS, *(word for word in index.NO_OPERATIONS if word[0] == "-")}
+            raise WrongOption(name=name, problem=f"there is no such option{inline_suggestion(name, options)}")
+        return {"--version": "version"}.get(name, name), rest
+    while rest and not rest[0].startswith("-") and is_group(name):
         name, rest = f"{name} {rest[0]}", rest[1:]
     return name, rest
 
 
-def operation_arguments(
-    line: CommandLine, operation: Operation, text_of: Callable[[str], str] | None = None
-) -> dict[str, Any]:
+def is_group(name: str) -> bool:
+    """Return True if a command has subcommands."""
+    return any(command.startswith(name + " ") for command in index.COMMANDS)
+
+
+def operation_arguments(line: CommandLine, operation: Operation) -> dict[str, Any]:
     """Return the arguments of an operation, including those preset by an alias (`untag` is `tag --remove`)."""
-
-    given = line_arguments(line, operation.params, text_of)
-    given.update(index.ALIASES.get(line.command, {}))
-    return given
+    return {**line_arguments(line, operation.params), **index.ALIASES.get(line.command, {})}
 
 
-def line_arguments(
-    line: CommandLine, params: Sequence[Param], text_of: Callable[[str], str] | None = None
-) -> dict[str, Any]:
+def line_arguments(line: CommandLine, params: Sequence[Param]) -> dict[str, Any]:
     """Parse the arguments of a command. Errors name the command, so that its help page can be suggested."""
     try:
-        return parse_arguments(line.rest, params, text_of)
+        return parse_arguments(line.rest, params)
     except InvalidArgument as error:
         raise WrongUsage(command=line.command, **error.facts) from None
 
 
-def parse_arguments(
-    words: Sequence[str], params: Sequence[Param], text_of: Callable[[str], str] | None = None
-) -> dict[str, Any]:
-    """Return the arguments by name. Types are checked later by dispatch.call.
-
-    `text_of` reads a named file, or standard input for "-", which may belong to another process.
-    """
-    text_of = text_of or _read_text
-    flags = {param.flag: param for param in params if not (param.arg.file and param.arg.positional)}
-    given: dict[str, Any] = {}
-    plain: list[str] = []
-    at = 0
-    while at < len(words):
-        word = words[at]
-        at += 1
-        if word == "--":
-            plain += words[at:]
-            break
-        if not word.startswith("--"):
-            if _is_short_option(word) and not any(param.arg.any_text for param in params):
-                told = f"there is no such option; for the letters themselves write `-- {word}`"
-                raise InvalidArgument(name=word, problem=told)
-            plain.append(word)
-            continue
-        name, equals, value = word.partition("=")
-        name = _current_flag(name, flags)
-        if name not in flags:
-            unknown = f"there is no such option{inline_suggestion(name, {**flags, **COMMON_OPTIONS})}"
-            raise InvalidArgument(name=name, problem="takes no value" if name in COMMON_OPTIONS else unknown)
-        param = flags[name]
-        if param.kind == "boolean" and not equals:
-            given[param.name] = True
-            continue
-        if not equals:
-            if at == len(words):
-                raise InvalidArgument(name=name, problem="needs a value")
-            value = words[at]
-            at += 1
-        _take_value(given, param, value, text_of)
-    _take_positionals(given, plain, params, text_of)
-    _read_missing_file_argument(given, params, text_of)
-    return given
-
-
-def _current_flag(name: str, flags: Mapping[str, Param]) -> str:
-    """Return the flag for an argument name, which may be a deprecated one."""
-    if name in flags:
-        return name
-    known = {param.name: flag for flag, param in flags.items()}
-    given = name.removeprefix("--").replace("-", "_")
-    return known.get(current_name(given, known), name)
-
-
-def _is_short_option(word: str) -> bool:
-    """Return True if a word looks like a short option of other programs: -q, but not "-", -1 or -ve."""
-    return len(word) == 2 and word[0] == "-" and word[1].isalpha()
-
-
-def _take_positionals(
-    given: dict[str, Any], plain: list[str], params: Sequence[Param], text_of: Callable[[str], str]
-) -> None:
-    slots = [param for param in params if param.arg.positional]
-    for place, param in enumerate(slots):
-        if place < len(plain):
-            last = place == len(slots) - 1
-            if last and param.kind == "array":
-                for word in plain[place:]:
-                    _take_value(given, param, word, text_of)
-                continue
-            # `quaid search river ai` means both words.
-            value = " ".join(plain[place:]) if last and param.arg.any_text else plain[place]
-            _take_value(given, param, value, text_of)
-    takes_more = bool(slots) and (slots[-1].arg.any_text or slots[-1].kind == "array")
-    if len(plain) > len(slots) and not takes_more:
-        raise InvalidArgument(name=repr(plain[len(slots)]), problem="unexpected argument")
-    for param in slots:
-        if param.required and not param.arg.file and param.name not in given:
+def parse_arguments(words: Sequence[str], params: Sequence[Param]) -> dict[str, Any]:
+    """Return the arguments by name. Types are checked later by dispatch.call."""
+    end = words.index("--") if "--" in words else len(words)
+    parser = _option_parser()
+    for param in params:
+        if not (param.arg.file and param.arg.positional):
+            action = "store_true" if param.kind == "boolean" else "append"
+            parser.add_argument(param.flag, *_other_flags(param, params), dest=param.name, action=action)
+    try:
+        options, others = parser.parse_known_args(words[:end])
+    except argparse.ArgumentError as error:
+        name = str(error.argument_name).partition("/")[0]
+        problem = "takes no value" if "explicit" in error.message else "needs a value"
+        raise InvalidArgument(name=name, problem=problem) from None
+    takes_text = any(param.arg.any_text for param in params)
+    for word in others:
+        if word.startswith("--"):
+            name = word.partition("=")[0]
+            flags = [*(param.flag for param in params), *COMMON_OPTIONS]
+            raise InvalidArgument(
+                name=name, problem=f"there is no such option{inline_suggestion(name, flags)}"
+            )
+        if len(word) == 2 and word[0] == "-" and word[1].isalpha() and not takes_text:
+            problem = f"there is no such option; for the letters themselves write `-- {word}`"
+            raise InvalidArgument(name=word, problem=problem)
+    arguments: dict[str, Any] = {}
+    values = vars(options) | _positional_values([*others, *words[end + 1 :]], params)
+    for param in params:
+        if param.name in values:
+            arguments[param.name] = _convert(param, values[param.name])
+        elif param.arg.positional and param.required and not param.arg.file:
             raise InvalidArgument(name=param.name.upper(), problem="is missing")
+    missing = _missing_file_argument(arguments, params)
+    if missing:
+        if sys.stdin.isatty():
+            print(f"Reading {missing} from standard input; Ctrl-D ends it.", file=sys.stderr)
+        arguments[missing] = _read_text("-")
+    return arguments
 
 
-def _take_value(given: dict[str, Any], param: Param, word: str, text_of: Callable[[str], str]) -> None:
+def _other_flags(param: Param, params: Sequence[Param]) -> list[str]:
+    """Return other spellings of an option: with underscores, or under a deprecated name."""
+    names = {each.name for each in params}
+    spellings = [param.name, *(old for old in DEPRECATED_NAMES if current_name(old, names) == param.name)]
+    flags = {f"--{name}" for name in spellings} | {f"--{name.replace('_', '-')}" for name in spellings}
+    return sorted(flags - {each.flag for each in params})
+
+
+def _positional_values(words: list[str], params: Sequence[Param]) -> dict[str, list[str]]:
+    slots = [param for param in params if param.arg.positional]
+    values = {param.name: [word] for param, word in zip(slots, words, strict=False)}
+    if len(words) > len(slots):
+        rest = words[len(slots) - 1 :] if slots else words
+        if slots and slots[-1].kind == "array":
+            values[slots[-1].name] = rest
+        elif slots and slots[-1].arg.any_text:
+            values[slots[-1].name] = [" ".join(rest)]  # `quaid search river ai` means both words
+        else:
+            raise InvalidArgument(name=repr(words[len(slots)]), problem="unexpected argument")
+    return values
+
+
+def _convert(param: Param, words: Any) -> Any:
+    """Return the value of an argument that was given as one or more words."""
+    if param.kind == "boolean":
+        return words  # True: an option without a value
     if param.arg.file:
-        given[param.name] = text_of(word)
-    elif param.arg.path and param.kind == "array":
-        given.setdefault(param.name, []).append(word)
-    elif param.arg.path:
-        given[param.name] = word
-    elif param.kind == "array" and param.items == "string":
-        given.setdefault(param.name, []).append(_repair_unicode(word))
-    elif param.kind == "array":
-        value = _parse_value(param, _repair_unicode(word))
-        given.setdefault(param.name, []).extend(value if isinstance(value, list) else [value])
-    else:
-        given[param.name] = _parse_value(param, _repair_unicode(word))
+        return _read_text(words[-1])
+    if not param.arg.path:  # a path may contain any bytes
+        words = [_repair_unicode(word) for word in words]
+    if param.kind == "array" and param.items != "string":
+        values = [_parse_json(param, word) for word in words]
+        return [item for value in values for item in (value if isinstance(value, list) else [value])]
+    if param.kind in ("array", "string"):
+        return words if param.kind == "array" else words[-1]
+    return _parse_json(param, words[-1])
 
 
-def _parse_value(param: Param, word: str) -> Any:
-    if param.kind == "string":
-        return word
+def _parse_json(param: Param, word: str) -> Any:
     try:
         return json.loads(word)
     except (ValueError, RecursionError):
-        kinds = {
-            "integer": "a whole number",
-            "number": "a number",
-            "boolean": "true or false",
-            "object": "JSON",
-            "array": "JSON",
-        }
+        kind = {"integer": "a whole number", "number": "a number"}.get(param.kind, "JSON")
         name = param.name.upper() if param.arg.positional else param.flag
-        raise InvalidArgument(name=name, problem=f"must be {kinds[param.kind]}, not {word!r}") from None
+        raise InvalidArgument(name=name, problem=f"must be {kind}, not {word!r}") from None
 
 
 def _repair_unicode(word: str) -> str:
@@ -249,23 +216,21 @@ def _repair_unicode(word: str) -> str:
     return word
 
 
-def _read_missing_file_argument(
-    given: dict[str, Any], params: Sequence[Param], text_of: Callable[[str], str]
-) -> None:
-    """Read an omitted file argument from standard input, unless other parts of the content were given."""
-    wanted = next((param for param in params if param.arg.file and param.arg.positional), None)
+def _missing_file_argument(arguments: dict[str, Any], params: Sequence[Param]) -> str:
+    """Return the name of an omitted file argument that is read from standard input, or "".
+
+    It is not read if it is optional and other parts of the content were given.
+    """
+    file = next((param for param in params if param.arg.file and param.arg.positional), None)
+    if file is None or file.name in arguments:
+        return ""
     parts = [param for param in params if not param.arg.positional and not param.arg.version]
-    others = [param.name for param in parts if param.kind != "boolean"]  # a flag may accompany a text
-    if wanted is None or wanted.name in given:
-        return
-    if not wanted.required and any(name in given for name in others):
-        return
-    if text_of is _read_text and sys.stdin.isatty():
-        print(f"Reading {wanted.name} from standard input; Ctrl-D ends it.", file=sys.stderr)
-    given[wanted.name] = text_of("-")
+    given = any(param.name in arguments for param in parts if param.kind != "boolean")
+    return file.name if file.required or not given else ""
 
 
 def _read_text(name: str) -> str:
+    """Return the text of a file, or of standard input if the name is "-"."""
     try:
         if name == "-":
             data = sys.stdin.buffer.read(MAX_TEXT + 1)
@@ -275,11 +240,6 @@ def _read_text(name: str) -> str:
     except OSError as error:
         hint = "; - reads the text from standard input" if isinstance(error, FileNotFoundError) else ""
         raise FileTrouble(path=name, problem=f"cannot be read: {error.strerror}{hint}") from None
-    return decode_text(name, data)
-
-
-def decode_text(name: str, data: bytes) -> str:
-    """Decode the content of a file, or of standard input if the name is "-"."""
     if len(data) > MAX_TEXT:
         if name == "-":  # the total size is unknown
             raise InputTooLarge(limit=MAX_TEXT)
@@ -350,25 +310,20 @@ def help_overview() -> str:
     """Return the overview: one line per command or command group."""
     from quaid.cli.commands import COMMANDS
 
-    summaries = {name: each.summary for name, each in COMMANDS.items()}
-    known = {
-        **summaries,
-        **{name: index.COMMANDS[name][1] for name in FIRST_COMMANDS if name not in summaries},
-    }
-    first = {name: known[name] for name in (*FIRST_COMMANDS, *summaries)}
-    parts = [OVERVIEW_HEAD, "Start here\n", *_overview_rows(list(first.items())), "\n"]
+    summaries = {name: command.summary for name, command in COMMANDS.items()}
+    first = {name: summaries.get(name) or index.COMMANDS[name][1] for name in (*FIRST_COMMANDS, *summaries)}
+    parts = [OVERVIEW_HEAD, "Start here\n", *_overview_rows(first), "\n"]
     for title in dict.fromkeys(SECTION_TITLES[subject] for subject in SUBJECTS):
         rows: dict[str, str] = {}
         for name, (key, text) in index.COMMANDS.items():
             if SECTION_TITLES[key.partition(".")[0]] == title:
-                family = name.partition(" ")[0]
-                rows.setdefault(family, text)
-        parts += [title, "\n", *_overview_rows(list(rows.items())), "\n"]
+                rows.setdefault(name.partition(" ")[0], text)
+        parts += [title, "\n", *_overview_rows(rows), "\n"]
     return "".join([*parts, OPTIONS_HELP])
 
 
-def _overview_rows(rows: Sequence[tuple[str, str]]) -> list[str]:
-    return _format_rows([(name, _overview_line(name, text)) for name, text in rows], OVERVIEW_COLUMN)
+def _overview_rows(rows: dict[str, str]) -> list[str]:
+    return _format_rows([(name, _overview_line(name, text)) for name, text in rows.items()], OVERVIEW_COLUMN)
 
 
 def _overview_line(name: str, text: str) -> str:
@@ -398,26 +353,31 @@ def help_page(name: str, program: str = "quaid") -> str:
     from quaid.cli.commands import COMMANDS
 
     if name == "--man":
-        from quaid.cli import completion
-
-        return completion.man_page() if program == "quaid" else completion.kb_man_page()
+        return generated_file(f"{program}.1")
     if program == "ai-kb" and name == "kb":
         return KB_OVERVIEW_HEAD + "".join(_format_rows(kb_commands())) + "\n" + KB_OPTIONS_HELP
     if program == "ai-kb":
         return help_page(name).replace("Usage: quaid kb ", "Usage: ai-kb ", 1)
     if name in COMMANDS:
-        local = COMMANDS[name]
-        return _format_help_page(name, local.summary, local.params, local.examples)
-    group = [each for each in index.COMMANDS if each.startswith(name + " ")]
-    members = "".join(_format_rows([(each, index.COMMANDS[each][1]) for each in group]))
+        command = COMMANDS[name]
+        return _format_help_page(name, command.summary, command.params, command.examples)
+    group = [
+        (command, text) for command, (_, text) in index.COMMANDS.items() if command.startswith(name + " ")
+    ]
+    members = "".join(_format_rows(group))
     if group and name not in index.COMMANDS:
         return f"Usage: quaid {name} COMMAND ...\n\n{members}"
     operation = dispatch.find_command(name)
-    set_already = index.ALIASES.get(name, {})
-    params = [param for param in operation.params if param.name not in set_already]
+    params = [param for param in operation.params if param.name not in index.ALIASES.get(name, {})]
     description = "\n\n".join(filter(None, (operation.description, operation.cli_note)))
-    own = _format_help_page(name, description, params, operation.examples)
-    return f"{own}\nCommands\n{members}" if group else own
+    page = _format_help_page(name, description, params, operation.examples)
+    return f"{page}\nCommands\n{members}" if group else page
+
+
+def generated_file(name: str) -> str:
+    """Return a file that `make docs` has generated: the overview, a manual page or a completion script."""
+    with open(os.path.join(os.path.dirname(__file__), "generated", name), encoding="utf-8") as file:
+        return file.read()
 
 
 def kb_commands() -> list[tuple[str, str]]:
@@ -496,13 +456,8 @@ def _format_rows(rows: Sequence[tuple[str, str]], column: int = 0) -> list[str]:
 
 
 def _wrap_lines(text: str, width: int) -> list[str]:
-    lines: list[str] = []
-    for paragraph in text.split("\n\n"):
-        line = ""
-        for word in paragraph.split():
-            if line and len(line) + 1 + len(word) > width:
-                lines.append(line)
-                line = ""
-            line = f"{line} {word}" if line else word
-        lines.append(line)
-    return lines
+    paragraphs = text.split("\n\n")
+    wrapped = (
+        textwrap.wrap(each, width, break_long_words=False, break_on_hyphens=False) for each in paragraphs
+    )
+    return [line for lines in wrapped for line in lines or [""]]

@@ -4,7 +4,7 @@ Arguments are checked here, so operations can rely on their types. OSErrors are 
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from quaid.app import Brain
@@ -32,7 +32,7 @@ COMMAND_SYNONYMS = {
 def find_command(name: str) -> Operation:
     """Return the operation for a command-line command. Raises UnknownCommand."""
     if name not in index.COMMANDS:
-        known = {**index.COMMANDS, **dict.fromkeys(index.NO_OPERATIONS)}
+        known = {*index.COMMANDS, *index.NO_OPERATIONS}
         same = COMMAND_SYNONYMS.get(name, "")
         raise UnknownCommand(
             name=name, hint=f" Did you mean {same!r}?" if same in known else suggestion(name, known)
@@ -105,15 +105,15 @@ def _default_of(param: Param, scope: Scope) -> Any:
     return param.default
 
 
-def suggestion(name: str, known: Mapping[str, Any]) -> str:
+def suggestion(name: str, known: Iterable[str]) -> str:
     """Return a "Did you mean" hint with the closest known name, or an empty string."""
     from difflib import get_close_matches
 
-    close = get_close_matches(name, known, n=1)
+    close = get_close_matches(name, list(known), n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
-def inline_suggestion(name: str, known: Mapping[str, Any]) -> str:
+def inline_suggestion(name: str, known: Iterable[str]) -> str:
     """Return the same hint in parentheses, for use inside a sentence."""
     hint = suggestion(name, known).strip()
     return f" ({hint[0].lower()}{hint[1:]})" if hint else ""

@@ -6,7 +6,7 @@ module, so a command imports only the operations it needs.
 """
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 Scope = Literal["read", "write", "owner"]
@@ -199,11 +199,11 @@ def _json_type(hint: Any) -> tuple[str, tuple[str, ...]]:
     return _JSON_TYPES[plain], ()
 
 
-def current_name(name: str, known: Mapping[str, Any]) -> str:
+def current_name(name: str, known: Container[str]) -> str:
     """Return the current name of a deprecated argument if the operation has it, else the name unchanged."""
     if name in known:
         return name
-    return next((each for each in DEPRECATED_NAMES.get(name, ()) if each in known), name)
+    return next((new for new in DEPRECATED_NAMES.get(name, ()) if new in known), name)
 
 
 def schema(operation: Operation) -> dict[str, Any]:

@@ -1,20 +1,20 @@
-# Completion of quaid and ai-kb in fish. Made by `quaid completion fish` from the register of commands.
-# To use it: quaid completion fish > ~/.config/fish/completions/quaid.fish
+#compdef quaid ai-kb
+# Completion of quaid and ai-kb in zsh. Made by `quaid completion zsh` from the register of commands.
+# To use it: quaid completion zsh > a folder of $fpath, as the file _quaid; or: source <(quaid completion zsh)
 
-# Lines of word, kind, help: what may follow the command.
-function __quaid_table
-    switch $argv[1]
-    case ''
-        printf '%s\n' 'help	@command	Help on a command.
+# Lines of word, kind, help: what may follow the command $1.
+_quaid_table() {
+    case $1 in
+    '') printf '%s\n' 'help	@command	Help on a command.
 init	@command	Make a new memory
-serve	@command	Serve the memory to an agent over MCP: on stdio, or (--http) to many, with the browser\'s pages
+serve	@command	Serve the memory to an agent over MCP: on stdio, or (--http) to many, with the browser'\''s pages
 web	@command	Open the memory in a browser
 watch	@command	Keep attached folders fresh until Ctrl-C; quaid serve does so too
 hook	@command	Answer a hook event of Claude Code: JSON in, JSON out; `quaid connect claude-code` sets it up
 call	@command	Call one tool with JSON, as an agent would
 pipe	@command	Answer tool calls line by line: {"tool": NAME, "arguments": {...}} in, results out
 completion	@command	Print the script with which a shell completes commands, options and slugs
-demo	@command	Make a sample memory in a folder of its own, and walk through ten questions
+demo	@command	Make a sample memory in a separate folder, and walk through ten questions
 version	@command	Show versions and where the memory is
 --tools-json	-	Print the tools as MCP lists them
 get	@command	Read a page: current truth, timeline, front matter, and the version to send with a change
@@ -24,7 +24,7 @@ tags	@command	List the tags of a page
 tag	@command	Add a tag to a page, or take one away
 untag	@command	The same as tag --remove
 timeline	@command	Show the dated entries of a page, newest first
-timeline-add	@command	Add a dated entry to a page\'s timeline
+timeline-add	@command	Add a dated entry to a page'\''s timeline
 raw	@command	Read the raw data kept beside a page, or (with source and data) replace what one source gave
 history	@command	List the versions of a page that are kept: the last 10 of 90 days
 revert	@command	Bring an earlier version of a page back, as a new version
@@ -59,8 +59,8 @@ wings	@command	List the wings and the types of pages with their number, and the 
 wing	@command	Show the pages of a wing and the links between them, those with the most links first
 remember	@command	Remember in the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern
 recall	@command	Search the notebook and the daily logs, by words and by meaning
-log	@command	Add an entry to today\'s log, under the time of day
-prompt	@command	What an agent should know from the start: all of reference, today\'s and yesterday\'s log
+log	@command	Add an entry to today'\''s log, under the time of day
+prompt	@command	What an agent should know from the start: all of reference, today'\''s and yesterday'\''s log
 notebook	@command	List the files of the notebook
 conversations	@command	List conversations with agents, the latest first
 model	@command	List the models with their state; nothing is loaded
@@ -81,8 +81,8 @@ upgrade	@command	Say how to upgrade, or (--check --from PLACE) whether there is 
 doctor	@command	Check the whole set-up and say what to type next
 kb	@command	query, show, backlinks, status, remember, init, clone, lint, index, commit, doctor, curate, push, capture, install-timer, sync, map, emacs-file, merge, delete, supersede, contest
 instructions	@command	Print what to tell an agent: when to write what, and where to look first
-connect	@command	Put this memory into a client\'s own settings: the MCP server and, for Claude Code, the hooks
-disconnect	@command	Take this memory out of a client\'s settings: our server, our hooks, our instructions, and nothing else
+connect	@command	Put this memory into a client'\''s own settings: the MCP server and, for Claude Code, the hooks
+disconnect	@command	Take this memory out of a client'\''s settings: our server, our hooks, our instructions, and nothing else
 skills	@command	List the skills in force, each with what it is for
 daemon	@command	Show whether the service runs
 token	@command	List the tokens that were given away: what each may do, since when, and when it was last used
@@ -90,91 +90,79 @@ token	@command	List the tokens that were given away: what each may do, since whe
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'init'
-        printf '%s\n' '1	@files:db	Where; else --db, QUAID_DB or ~/.quaid/memory.db
+--help	-	help on a command' ;;
+    'init') printf '%s\n' '1	@files:db	Where; else --db, QUAID_DB or ~/.quaid/memory.db
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'serve'
-        printf '%s\n' '--tools	lean|core|kb|all	lean, core, kb, all, or names with commas between
---http	-	Over HTTP, at /mcp; a token lets a client in (quaid token create)
---port	@any	Where it listens; 0: any that is free
+--help	-	help on a command' ;;
+    'serve') printf '%s\n' '--tools	lean|core|kb|all	lean, core, kb, all, or names with commas
+--http	-	Over HTTP, at /mcp; a client needs a token (quaid token create)
+--port	@any	The port to listen on; 0: any free one
 --bind	@any	The address to listen on; beyond this machine only with TLS
 --tls-cert	@files	The file of the certificate
 --tls-key	@files	The file of its key
 --behind-proxy	-	A proxy in front does TLS
 --allow-host	@any	A name under which it is reached
 --debug	-	Offer the debug endpoints, too
---read-only	-	Let nobody change anything, whatever token they have
+--read-only	-	Refuse all changes, whatever the token allows
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'web'
-        printf '%s\n' '--port	@any	Where it listens; 0: any that is free
+--help	-	help on a command' ;;
+    'web') printf '%s\n' '--port	@any	The port to listen on; 0: any free one
 --no-open	-	Print the link instead of opening a browser
 --debug	-	Offer the debug endpoints, too
---read-only	-	Let nobody change anything, whatever token they have
+--read-only	-	Refuse all changes, whatever the token allows
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'watch'
-        printf '%s\n' '1	@collections	The collection [all]
---once	-	Look once, say what changed, and end
+--help	-	help on a command' ;;
+    'watch') printf '%s\n' '1	@collections	The collection [all]
+--once	-	Sync once, print the changes, and exit
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'hook'
-        printf '%s\n' '1	session-start|user-prompt|pre-compact|stop	session-start, user-prompt, pre-compact or stop
---client	@any	Which client runs it, and so how much it takes
+--help	-	help on a command' ;;
+    'hook') printf '%s\n' '1	session-start|user-prompt|pre-compact|stop	session-start, user-prompt, pre-compact or stop
+--client	@any	The client that runs it, which decides the limit
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'call'
-        printf '%s\n' '1	memory_get|memory_put|memory_list|memory_tags|memory_tag|memory_timeline|memory_timeline_add|memory_raw|memory_history|memory_revert|memory_diff|memory_search|memory_gaps|memory_gap|memory_gap_approve|memory_gap_resolve|memory_gap_clear|memory_query|memory_glance|memory_link|memory_link_close|memory_links|memory_backlinks|memory_unlink|memory_graph|memory_path|memory_facts|memory_assert|memory_check|memory_contradictions|memory_ingest|memory_dupes|memory_distinct|memory_rename|memory_briefing|memory_days|memory_titles|memory_wings|memory_wing|remember|recall|daily_log|memory_context|notebook_list|notebook_read|notebook_write|conversation_list|conversation_search|conversation_show|memory_collections|memory_status|memory_stats|kb_query|kb_show|kb_backlinks|kb_status|kb_remember	The tool, as in memory_get
+--help	-	help on a command' ;;
+    'call') printf '%s\n' '1	memory_get|memory_put|memory_list|memory_tags|memory_tag|memory_timeline|memory_timeline_add|memory_raw|memory_history|memory_revert|memory_diff|memory_search|memory_gaps|memory_gap|memory_gap_approve|memory_gap_resolve|memory_gap_clear|memory_query|memory_glance|memory_link|memory_link_close|memory_links|memory_backlinks|memory_unlink|memory_graph|memory_path|memory_facts|memory_assert|memory_check|memory_contradictions|memory_ingest|memory_dupes|memory_distinct|memory_rename|memory_briefing|memory_days|memory_titles|memory_wings|memory_wing|remember|recall|daily_log|memory_context|notebook_list|notebook_read|notebook_write|conversation_list|conversation_search|conversation_show|memory_collections|memory_status|memory_stats|kb_query|kb_show|kb_backlinks|kb_status|kb_remember	The tool, as in memory_get
 2	@any	Its arguments as JSON
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'pipe'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'pipe') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'completion'
-        printf '%s\n' '1	bash|zsh|fish	bash, zsh or fish; the scripts ask for names, as in slugs or tags
+--help	-	help on a command' ;;
+    'completion') printf '%s\n' '1	bash|zsh|fish	bash, zsh or fish; the scripts ask for names, as in slugs or tags
 2	@any	Of names: how they begin
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'demo'
-        printf '%s\n' '1	@folders	Where; it must be new or empty [a temporary one, gone at the end]
+--help	-	help on a command' ;;
+    'demo') printf '%s\n' '1	@folders	Where; it must be new or empty [a temporary one, deleted at the end]
 --all	-	Do not wait for Enter between the questions
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'version'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'version') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'get'
-        printf '%s\n' '1	@slugs	The page, as in people/alice
+--help	-	help on a command' ;;
+    'get') printf '%s\n' '1	@slugs	The page, as in people/alice
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'put'
-        printf '%s\n' '1	@slugs	The page, as in people/alice
-2	@files	The whole page as markdown: front matter, truth, \'---\', timeline
+--help	-	help on a command' ;;
+    'put') printf '%s\n' '1	@slugs	The page, as in people/alice
+2	@files	The whole page as markdown: front matter, truth, '\''---'\'', timeline
 --compiled-truth	@any	New text above the line
 --timeline-append	@any	Markdown to add to the timeline
 --frontmatter	@any	Front-matter keys to set; null removes a key
@@ -184,9 +172,8 @@ token	@command	List the tokens that were given away: what each may do, since whe
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'list'
-        printf '%s\n' '--type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only pages of this type, as in person
+--help	-	help on a command' ;;
+    'list') printf '%s\n' '--type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only pages of this type, as in person
 --tag	@tags	Only pages with this tag
 --wing	@wings	Only pages of this wing, as in people
 --collection	@collections	Only pages of this collection
@@ -196,39 +183,34 @@ token	@command	List the tokens that were given away: what each may do, since whe
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'tags'
-        printf '%s\n' '1	@slugs	The page, as in people/alice
+--help	-	help on a command' ;;
+    'tags') printf '%s\n' '1	@slugs	The page, as in people/alice
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'tag'
-        printf '%s\n' '1	@slugs	The page, as in people/alice
+--help	-	help on a command' ;;
+    'tag') printf '%s\n' '1	@slugs	The page, as in people/alice
 2	@tags	The tag, as in founder
 --remove	-	Take the tag away instead
 --expected-version	@any	The version you read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'untag'
-        printf '%s\n' '1	@slugs	The page, as in people/alice
+--help	-	help on a command' ;;
+    'untag') printf '%s\n' '1	@slugs	The page, as in people/alice
 2	@tags	The tag, as in founder
 --expected-version	@any	The version you read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'timeline'
-        printf '%s\n' '1	@slugs	The page, as in people/alice
+--help	-	help on a command' ;;
+    'timeline') printf '%s\n' '1	@slugs	The page, as in people/alice
 --limit	@any	How many entries
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'timeline-add'
-        printf '%s\n' '1	@slugs	The page, as in people/alice
+--help	-	help on a command' ;;
+    'timeline-add') printf '%s\n' '1	@slugs	The page, as in people/alice
 --date	@any	Day of the event, YYYY-MM-DD
 --summary	@any	What happened, in one line
 --source	@any	Where it is known from, as in meeting/123
@@ -237,41 +219,36 @@ token	@command	List the tokens that were given away: what each may do, since whe
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'raw'
-        printf '%s\n' '1	@slugs	The page, as in people/alice
+--help	-	help on a command' ;;
+    'raw') printf '%s\n' '1	@slugs	The page, as in people/alice
 --source	@any	Where the data is from, as in crm
 --data	@any	What to keep; replaces what this source gave before
---expected-version	@any	The page\'s version as you read it; needed with data
+--expected-version	@any	The page'\''s version as you read it; needed with data
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'history'
-        printf '%s\n' '1	@slugs	The page, as in people/alice
+--help	-	help on a command' ;;
+    'history') printf '%s\n' '1	@slugs	The page, as in people/alice
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'revert'
-        printf '%s\n' '1	@slugs	The page, as in people/alice
+--help	-	help on a command' ;;
+    'revert') printf '%s\n' '1	@slugs	The page, as in people/alice
 --to	@any	The version to bring back, as `history` lists it
 --expected-version	@any	The version you read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'diff'
-        printf '%s\n' '1	@slugs	The page, as in people/alice
+--help	-	help on a command' ;;
+    'diff') printf '%s\n' '1	@slugs	The page, as in people/alice
 --since	@any	From what it said when this day began, YYYY-MM-DD
 --from	@any	From this version [the one before]
 --to	@any	To this version [the present one]
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'search'
-        printf '%s\n' '*	@any	Words to look for; any text will do
+--help	-	help on a command' ;;
+    'search') printf '%s\n' '*	@any	Words to look for; any text will do
 --type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only pages of this type, as in person
 --wing	@wings	Only pages of this wing, as in people
 --tag	@tags	Only pages with this tag
@@ -280,28 +257,25 @@ token	@command	List the tokens that were given away: what each may do, since whe
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'gaps'
-        printf '%s\n' '--limit	@any	How many
+--help	-	help on a command' ;;
+    'gaps') printf '%s\n' '--limit	@any	How many
 --resolved	-	Those that are resolved, too
 add	@command	Note a question that the memory cannot answer; always internal
-approve	@command	Allow a gap\'s question, or a redacted form of it, to be kept and researched outside, with who allowed it
+approve	@command	Allow a gap'\''s question, or a redacted form of it, to be kept and researched outside, with who allowed it
 resolve	@command	Close a gap: a page answers it, or it no longer matters
 clear	@command	Close every open gap whose words are not stored
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'gaps add'
-        printf '%s\n' '*	@any	The question
+--help	-	help on a command' ;;
+    'gaps add') printf '%s\n' '*	@any	The question
 --context	@any	Where it came up, without the question itself
 --confidence-score	@any	Score of the best answer that was found, from 0 to 1
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'gaps approve'
-        printf '%s\n' '1	@any	The gap\'s number, as `quaid gaps` shows it
+--help	-	help on a command' ;;
+    'gaps approve') printf '%s\n' '1	@any	The gap'\''s number, as `quaid gaps` shows it
 --sensitivity	redacted|external	What may leave the memory: the redacted query, or the question
 --approver	@any	Who allows it
 --query-text	@any	The question again, as only its hash is known; needed for external, and kept then
@@ -309,21 +283,18 @@ clear	@command	Close every open gap whose words are not stored
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'gaps resolve'
-        printf '%s\n' '1	@any	The gap\'s number, as `quaid gaps` shows it
+--help	-	help on a command' ;;
+    'gaps resolve') printf '%s\n' '1	@any	The gap'\''s number, as `quaid gaps` shows it
 --resolved-by-slug	@slugs	The page that answers it
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'gaps clear'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'gaps clear') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'query'
-        printf '%s\n' '*	@any	What you want to know, in your own words
+--help	-	help on a command' ;;
+    'query') printf '%s\n' '*	@any	What you want to know, in your own words
 --depth	auto|summary|section|full	How much of each page: its summary, its best section, all of it, or what the budget allows
 --token-budget	@any	Tokens that the answer may take; config default_token_budget
 --wing	@wings	Only pages of this wing, as in people
@@ -337,9 +308,8 @@ clear	@command	Close every open gap whose words are not stored
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'glance'
-        printf '%s\n' '*	@any	What is being typed
+--help	-	help on a command' ;;
+    'glance') printf '%s\n' '*	@any	What is being typed
 --wing	@wings	Only pages of this wing, as in people
 --type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only pages of this type, as in person
 --collection	@collections	Only pages of this collection
@@ -349,9 +319,8 @@ clear	@command	Close every open gap whose words are not stored
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'link'
-        printf '%s\n' '1	@slugs	The page that the link leads from
+--help	-	help on a command' ;;
+    'link') printf '%s\n' '1	@slugs	The page that the link leads from
 2	@slugs	The page that it leads to
 --relationship	@any	What the one is to the other, as in works_at
 --context	@any	The sentence that says so
@@ -361,44 +330,39 @@ clear	@command	Close every open gap whose words are not stored
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'link-close'
-        printf '%s\n' '1	@any	The link\'s id, as `quaid links` shows it
+--help	-	help on a command' ;;
+    'link-close') printf '%s\n' '1	@any	The link'\''s id, as `quaid links` shows it
 --valid-until	@any	The first day on which it does not hold any more
 --expected-version	@any	The version of the page that it leads from
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'links'
-        printf '%s\n' '1	@slugs	The page, as in people/alice
+--help	-	help on a command' ;;
+    'links') printf '%s\n' '1	@slugs	The page, as in people/alice
 --temporal	current|historical|all	Which links: those that hold, those that have ended, or all
 --as-of	@any	The day to look at instead of today, as in 2024-03-01
 --limit	@any	How many
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'backlinks'
-        printf '%s\n' '1	@slugs	The page, as in people/alice
+--help	-	help on a command' ;;
+    'backlinks') printf '%s\n' '1	@slugs	The page, as in people/alice
 --temporal	current|historical|all	Which links: those that hold, those that have ended, or all
 --as-of	@any	The day to look at instead of today, as in 2024-03-01
 --limit	@any	How many
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'unlink'
-        printf '%s\n' '1	@slugs	The page that the link leads from
+--help	-	help on a command' ;;
+    'unlink') printf '%s\n' '1	@slugs	The page that the link leads from
 2	@slugs	The page that it leads to
 --relationship	@any	Only this relationship, as in works_at
 --expected-version	@any	The version you read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'graph'
-        printf '%s\n' '1	@slugs	The page, as in people/alice
+--help	-	help on a command' ;;
+    'graph') printf '%s\n' '1	@slugs	The page, as in people/alice
 --depth	@any	How many links away
 --temporal	current|historical|all	Which links: those that hold, those that have ended, or all
 --limit	@any	How many pages at most
@@ -408,27 +372,24 @@ clear	@command	Close every open gap whose words are not stored
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'path'
-        printf '%s\n' '1	@slugs	The page to start from
+--help	-	help on a command' ;;
+    'path') printf '%s\n' '1	@slugs	The page to start from
 2	@slugs	The page to reach
 --temporal	current|historical|all	Which links: those that hold, those that have ended, or all
 --as-of	@any	The day to look at instead of today, as in 2024-03-01
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'facts'
-        printf '%s\n' '*	@slugs	Whom or what it is about: a page, title, alias or other name
+--help	-	help on a command' ;;
+    'facts') printf '%s\n' '*	@slugs	Whom or what it is about: a page, title, alias or other name
 --as-of	@any	The day to look at instead of today, as in 2024-03-01
 --history	-	Everything ever held, in order of time
 --limit	@any	How many facts, and how many dated entries
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'assert'
-        printf '%s\n' '1	@slugs	The page, as in people/alice
+--help	-	help on a command' ;;
+    'assert') printf '%s\n' '1	@slugs	The page, as in people/alice
 2	@any	What is said, as in works_at
 3	@any	Of what: a page, a name or a value
 --subject	@slugs	About whom, if not the page itself
@@ -443,9 +404,8 @@ clear	@command	Close every open gap whose words are not stored
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'check'
-        printf '%s\n' '1	@slugs	Only this page, and what speaks of it
+--help	-	help on a command' ;;
+    'check') printf '%s\n' '1	@slugs	Only this page, and what speaks of it
 --all	-	The whole memory, which is also the default
 --type	temporal|cross_page|stale	Only what is over or not, two values at once, or a truth older than its evidence
 --resolve	@any	Settle the contradiction with this id
@@ -455,15 +415,13 @@ clear	@command	Close every open gap whose words are not stored
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'contradictions'
-        printf '%s\n' '--limit	@any	How many
+--help	-	help on a command' ;;
+    'contradictions') printf '%s\n' '--limit	@any	How many
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'ingest-source'
-        printf '%s\n' '1	@files	The source, word for word
+--help	-	help on a command' ;;
+    'ingest-source') printf '%s\n' '1	@files	The source, word for word
 --source-type	meeting|article|doc|conversation	What it is
 --source-ref	@any	Its name, as in meeting/17
 --pages	@any	Each {slug, expected_version if it exists, content | compiled_truth, timeline_append, frontmatter; links [{to, relationship, context, valid_from, valid_until}], timeline_entries [{date, summary, source, detail}], assertions [{subject, predicate, object, valid_from, valid_until, evidence_text}], tags []}
@@ -471,38 +429,33 @@ clear	@command	Close every open gap whose words are not stored
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'ingest'
-        printf '%s\n' '1	@files	A text file, as markdown or plain
---type	meeting|article|doc|conversation	What it is; a new page\'s front matter keeps it
---slug	@slugs	The page to make; else the file\'s own slug, else sources/NAME
---date	@any	The day that it is of: an entry in the page\'s timeline
+--help	-	help on a command' ;;
+    'ingest') printf '%s\n' '1	@files	A text file, as markdown or plain
+--type	meeting|article|doc|conversation	What it is; a new page'\''s front matter keeps it
+--slug	@slugs	The page to make; else the file'\''s own slug, else sources/NAME
+--date	@any	The day that it is of: an entry in the page'\''s timeline
 --force	-	Also if it is known, says the same, or the page was edited here
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'adopt-sources'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'adopt-sources') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'dupes'
-        printf '%s\n' '--threshold	@any	How much of two pages must be the same, from 0.5 to 1
+--help	-	help on a command' ;;
+    'dupes') printf '%s\n' '--threshold	@any	How much of two pages must be the same, from 0.5 to 1
 --limit	@any	How many pairs
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'distinct'
-        printf '%s\n' '1	@slugs	The page, as in people/alice
+--help	-	help on a command' ;;
+    'distinct') printf '%s\n' '1	@slugs	The page, as in people/alice
 2	@slugs	The page that it is not
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'merge'
-        printf '%s\n' '1	@slugs	One page, as in people/robert
+--help	-	help on a command' ;;
+    'merge') printf '%s\n' '1	@slugs	One page, as in people/robert
 2	@slugs	The other page
 --into	@slugs	Which of the two stays
 --yes	-	Do it without asking
@@ -512,18 +465,16 @@ clear	@command	Close every open gap whose words are not stored
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'rename'
-        printf '%s\n' '1	@slugs	The page, as in people/alice
+--help	-	help on a command' ;;
+    'rename') printf '%s\n' '1	@slugs	The page, as in people/alice
 2	@slugs	Its new slug
 --free-old-slug	-	Leave no redirect, so that a new page can have the old slug
 --expected-version	@any	The version you read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'forget'
-        printf '%s\n' '1	@slugs	The page, by its exact slug
+--help	-	help on a command' ;;
+    'forget') printf '%s\n' '1	@slugs	The page, by its exact slug
 --yes	-	Do it without asking
 --dry-run	-	Only show what would go
 --backups	-	Delete the backups beside the memory that hold the page, too
@@ -531,81 +482,71 @@ clear	@command	Close every open gap whose words are not stored
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'briefing'
-        printf '%s\n' '--since	@any	What counts as new: a period (24h, 7d, 2w) or a day (2026-04-25)
+--help	-	help on a command' ;;
+    'briefing') printf '%s\n' '--since	@any	What counts as new: a period (24h, 7d, 2w) or a day (2026-04-25)
 --due	@any	How many days ahead to look for what is due
 --limit	@any	How many lines of each part
 --short	-	Without what shifted, stale pages and threads, which take longest
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'days'
-        printf '%s\n' '--since	@any	Only what is of this day or later, as in 2026-04-25
+--help	-	help on a command' ;;
+    'days') printf '%s\n' '--since	@any	Only what is of this day or later, as in 2026-04-25
 --until	@any	Only what is of this day or earlier
 --kind	entry|log|page|due|link|fact	Only entries of timelines, the daily log, pages about a day, what is due, links, or facts
 --type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only of pages of this type, as in person
 --wing	@wings	Only of pages of this wing, as in people
 --collection	@collections	Only of pages of this collection
---text	@any	Only what holds these letters, in its text or its page\'s title
+--text	@any	Only what holds these letters, in its text or its page'\''s title
 --limit	@any	How many
 --offset	@any	How many to pass over first
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'titles'
-        printf '%s\n' '*	@any	What a text calls a page: a slug, an alias, a title
+--help	-	help on a command' ;;
+    'titles') printf '%s\n' '*	@any	What a text calls a page: a slug, an alias, a title
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'wings'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'wings') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'wing'
-        printf '%s\n' '1	@wings	The wing, as in people
+--help	-	help on a command' ;;
+    'wing') printf '%s\n' '1	@wings	The wing, as in people
 --limit	@any	How many pages at most
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'remember'
-        printf '%s\n' '*	@any	What to remember, in plain words: one thing, or a list
+--help	-	help on a command' ;;
+    'remember') printf '%s\n' '*	@any	What to remember, in plain words: one thing, or a list
 --category	lists|reference|knowledge|contacts|preferences|standing-orders|todos|shopping|facts|patterns	What kind of thing it is; told from the words if left out
 --file	@notes	The file, as in reading or lists/reading.md
 --section	@any	The heading to put it under; made if it is missing
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'recall'
-        printf '%s\n' '*	@any	What to look for, in your own words
+--help	-	help on a command' ;;
+    'recall') printf '%s\n' '*	@any	What to look for, in your own words
 --max-results	@any	How many findings [15]
 --min-score	@any	The least score, from 0 to 1 [0.25]; from 0.5 on it is a good answer
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'log'
-        printf '%s\n' '*	@any	What happened; its first line becomes the heading
+--help	-	help on a command' ;;
+    'log') printf '%s\n' '*	@any	What happened; its first line becomes the heading
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'prompt'
-        printf '%s\n' '--token-budget	@any	Tokens that it may take at most
+--help	-	help on a command' ;;
+    'prompt') printf '%s\n' '--token-budget	@any	Tokens that it may take at most
 --project	-	Add what the memory has on the project of this folder
 --characters	@any	Characters that it may take at most
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'notebook'
-        printf '%s\n' 'init	@command	Make a notebook, or attach a folder as one: lists, reference, knowledge, daily
+--help	-	help on a command' ;;
+    'notebook') printf '%s\n' 'init	@command	Make a notebook, or attach a folder as one: lists, reference, knowledge, daily
 list	@command	List the files of the notebook
 read	@command	Read a file of the notebook, and the version to send with a change
 write	@command	Write into a file of the notebook: at the end of it or of a section, or (replace) in its place
@@ -613,28 +554,24 @@ migrate	@command	Copy the files of an older layout into reference
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'notebook init'
-        printf '%s\n' '1	@folders	The folder; else one beside the memory
+--help	-	help on a command' ;;
+    'notebook init') printf '%s\n' '1	@folders	The folder; else one beside the memory
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'notebook list'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'notebook list') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'notebook read'
-        printf '%s\n' '1	@notes	The file within the notebook, as in reference/contacts.md
+--help	-	help on a command' ;;
+    'notebook read') printf '%s\n' '1	@notes	The file within the notebook, as in reference/contacts.md
 --start-line	@any	The first line
 --lines	@any	How many lines [all]
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'notebook write'
-        printf '%s\n' '1	@notes	The file within the notebook, as in reference/contacts.md
+--help	-	help on a command' ;;
+    'notebook write') printf '%s\n' '1	@notes	The file within the notebook, as in reference/contacts.md
 2	@files	The text
 --section	@any	The heading under which it goes; made if it is missing
 --replace	-	Put it in the place of the section, or of the whole file
@@ -642,16 +579,14 @@ migrate	@command	Copy the files of an older layout into reference
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'notebook migrate'
-        printf '%s\n' '1	@folders	The agent\'s folder, with runtime/ or brain/memory/core/ in it
+--help	-	help on a command' ;;
+    'notebook migrate') printf '%s\n' '1	@folders	The agent'\''s folder, with runtime/ or brain/memory/core/ in it
 --dry-run	-	Only say what would be done
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'conversations'
-        printf '%s\n' 'add	@command	Take in transcripts of Claude Code and Codex, plain JSON lines, and exports of ChatGPT and Claude.ai
+--help	-	help on a command' ;;
+    'conversations') printf '%s\n' 'add	@command	Take in transcripts of Claude Code and Codex, plain JSON lines, and exports of ChatGPT and Claude.ai
 sync	@command	Read what is new in all transcripts that were added, and in the folders of the setting conversation_folders
 list	@command	List conversations with agents, the latest first
 --client	claude-code|codex|plain|chatgpt|claude.ai	Only of this client: claude-code, codex, plain, chatgpt or claude.ai
@@ -659,136 +594,118 @@ list	@command	List conversations with agents, the latest first
 --offset	@any	How many to leave out first
 search	@command	Find what was said in earlier conversations with agents, by words and by meaning
 show	@command	Show a conversation from its start, or the turns around one of them
-remove	@command	Remove what was said in a conversation, from the memory\'s bytes too; no sync brings it back
+remove	@command	Remove what was said in a conversation, from the memory'\''s bytes too; no sync brings it back
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'conversations add'
-        printf '%s\n' '*	@files	Transcripts, export archives, or folders that hold them, however deep
+--help	-	help on a command' ;;
+    'conversations add') printf '%s\n' '*	@files	Transcripts, export archives, or folders that hold them, however deep
 --again	-	Read the files from their start, and take removed conversations in again
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'conversations sync'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'conversations sync') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'conversations list'
-        printf '%s\n' '--client	claude-code|codex|plain|chatgpt|claude.ai	Only of this client: claude-code, codex, plain, chatgpt or claude.ai
+--help	-	help on a command' ;;
+    'conversations list') printf '%s\n' '--client	claude-code|codex|plain|chatgpt|claude.ai	Only of this client: claude-code, codex, plain, chatgpt or claude.ai
 --limit	@any	How many conversations
 --offset	@any	How many to leave out first
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'conversations search'
-        printf '%s\n' '*	@any	Words to look for; any text will do
+--help	-	help on a command' ;;
+    'conversations search') printf '%s\n' '*	@any	Words to look for; any text will do
 --max-results	@any	How many turns
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'conversations show'
-        printf '%s\n' '1	@sessions	The session, or how its name begins, as in 3f2a or codex:3f2a
+--help	-	help on a command' ;;
+    'conversations show') printf '%s\n' '1	@sessions	The session, or how its name begins, as in 3f2a or codex:3f2a
 --around	@any	The turn to stand in the middle
 --limit	@any	How many turns
 --full	-	All of long turns, not only their beginning
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'conversations remove'
-        printf '%s\n' '1	@sessions	The session, or how its name begins, as in 3f2a or codex:3f2a
+--help	-	help on a command' ;;
+    'conversations remove') printf '%s\n' '1	@sessions	The session, or how its name begins, as in 3f2a or codex:3f2a
 --yes	-	Do it without asking
 --dry-run	-	Only show what would go
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'model'
-        printf '%s\n' 'list	@command	List the models with their state; nothing is loaded
+--help	-	help on a command' ;;
+    'model') printf '%s\n' 'list	@command	List the models with their state; nothing is loaded
 add	@command	Add a model to this memory after trying it
 remove	@command	Forget a model that was added
 check	@command	Load a model and try it
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'model list'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'model list') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'model add'
-        printf '%s\n' '1	@folders	A folder with an ONNX model, or the address of a server
---name	@any	What to call it [the folder\'s or the model\'s name]
+--help	-	help on a command' ;;
+    'model add') printf '%s\n' '1	@folders	A folder with an ONNX model, or the address of a server
+--name	@any	What to call it [the folder'\''s or the model'\''s name]
 --kind	onnx|ollama|openai	A folder, or what the server speaks
---model	@any	The server\'s name for the model
+--model	@any	The server'\''s name for the model
 --query-prefix	@any	Text to put before questions
 --passage-prefix	@any	Text to put before passages
 --pooling	auto|cls|mean|max|last	How tokens become one vector; auto: as the folder says, or their mean
---key-env	@any	The environment variable that holds the server\'s key
+--key-env	@any	The environment variable that holds the server'\''s key
 --allow-remote	-	Let texts go to a server on another machine
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'model remove'
-        printf '%s\n' '1	@models	The model
+--help	-	help on a command' ;;
+    'model remove') printf '%s\n' '1	@models	The model
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'model check'
-        printf '%s\n' '1	@models	The model [the active one]
+--help	-	help on a command' ;;
+    'model check') printf '%s\n' '1	@models	The model [the active one]
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'embed'
-        printf '%s\n' '1	@slugs	Only this page
+--help	-	help on a command' ;;
+    'embed') printf '%s\n' '1	@slugs	Only this page
 --all	-	Every page, and conversations of any age; text that has a vector already keeps it
 --stale	-	What changed since it was last embedded; this is also the default
 --model	@models	Fill this model, and switch to it when it has every vector
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'embeddings'
-        printf '%s\n' 'list	@command	List the models that semantic search can use; nothing is loaded
+--help	-	help on a command' ;;
+    'embeddings') printf '%s\n' 'list	@command	List the models that semantic search can use; nothing is loaded
 use	@command	Search by meaning with this model from now on
 off	@command	Turn semantic search off: questions are answered by words, and say so
 status	@command	Show which model is chosen, whether it can be used, and how many vectors it has
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'embeddings list'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'embeddings list') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'embeddings use'
-        printf '%s\n' '1	@models	The model
+--help	-	help on a command' ;;
+    'embeddings use') printf '%s\n' '1	@models	The model
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'embeddings off'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'embeddings off') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'embeddings status'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'embeddings status') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection'
-        printf '%s\n' 'add	@command	Attach a folder of markdown or org files: they become pages, and stay as they are, byte for byte
+--help	-	help on a command' ;;
+    'collection') printf '%s\n' 'add	@command	Attach a folder of markdown or org files: they become pages, and stay as they are, byte for byte
 list	@command	List the collections with their folders and how they are
 info	@command	Show how a collection is: files with problems, what is ignored, what waits for you
 sync	@command	Bring collections in step with their folders now
@@ -798,116 +715,101 @@ ignore	@command	list, add, remove, clear
 quarantine	@command	List the pages whose file is gone or ignored: since when, until when, and what is only here
 restore	@command	Write every page of a collection back, byte for byte, into an empty folder, which becomes its folder
 audit	@command	Read every file of a collection again and compare: files, pages, kept bytes, ids
-migrate-ids	@command	Write each page\'s id into the front matter of its file, and nothing else, so that it is known wherever it goes
+migrate-ids	@command	Write each page'\''s id into the front matter of its file, and nothing else, so that it is known wherever it goes
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection add'
-        printf '%s\n' '1	@any	What to call it; the part before \'::\' in addresses
+--help	-	help on a command' ;;
+    'collection add') printf '%s\n' '1	@any	What to call it; the part before '\''::'\'' in addresses
 2	@folders	The folder
 --read-only	-	Never write into the folder
 --writable	-	Changes made here go into its files, which is the default
---write-ids	-	Write each page\'s id into the front matter of its file
+--write-ids	-	Write each page'\''s id into the front matter of its file
 --kind	markdown|kb	kb: a knowledge base; leaves out its raw/, its indexes and its contract
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection list'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'collection list') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection info'
-        printf '%s\n' '1	@collections	The collection, as in notes
+--help	-	help on a command' ;;
+    'collection info') printf '%s\n' '1	@collections	The collection, as in notes
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection sync'
-        printf '%s\n' '1	@collections	The collection [all]
+--help	-	help on a command' ;;
+    'collection sync') printf '%s\n' '1	@collections	The collection [all]
 --confirm-deletes	-	Let pages go whose files are missing, however many
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection remove'
-        printf '%s\n' '1	@collections	The collection, as in notes
+--help	-	help on a command' ;;
+    'collection remove') printf '%s\n' '1	@collections	The collection, as in notes
 --keep-pages	-	Leave its pages in the memory, as they are now
 --yes	-	Do it without asking
 --dry-run	-	Only show what would happen
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection target'
-        printf '%s\n' '1	@collections	The collection, as in notes
+--help	-	help on a command' ;;
+    'collection target') printf '%s\n' '1	@collections	The collection, as in notes
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection ignore'
-        printf '%s\n' 'list	@command	List the patterns of files that a collection leaves out
+--help	-	help on a command' ;;
+    'collection ignore') printf '%s\n' 'list	@command	List the patterns of files that a collection leaves out
 add	@command	Leave files out of a collection
 remove	@command	Take a pattern away; the files that it left out become pages again
 clear	@command	Take all patterns away
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection ignore list'
-        printf '%s\n' '1	@collections	The collection, as in notes
+--help	-	help on a command' ;;
+    'collection ignore list') printf '%s\n' '1	@collections	The collection, as in notes
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection ignore add'
-        printf '%s\n' '1	@collections	The collection, as in notes
-2	@any	What to leave out, as in gitignore: \'drafts/\', \'*.tmp.md\'
+--help	-	help on a command' ;;
+    'collection ignore add') printf '%s\n' '1	@collections	The collection, as in notes
+2	@any	What to leave out, as in gitignore: '\''drafts/'\'', '\''*.tmp.md'\''
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection ignore remove'
-        printf '%s\n' '1	@collections	The collection, as in notes
-2	@any	What to leave out, as in gitignore: \'drafts/\', \'*.tmp.md\'
+--help	-	help on a command' ;;
+    'collection ignore remove') printf '%s\n' '1	@collections	The collection, as in notes
+2	@any	What to leave out, as in gitignore: '\''drafts/'\'', '\''*.tmp.md'\''
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection ignore clear'
-        printf '%s\n' '1	@collections	The collection, as in notes
+--help	-	help on a command' ;;
+    'collection ignore clear') printf '%s\n' '1	@collections	The collection, as in notes
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection quarantine'
-        printf '%s\n' 'list	@command	List the pages whose file is gone or ignored: since when, until when, and what is only here
+--help	-	help on a command' ;;
+    'collection quarantine') printf '%s\n' 'list	@command	List the pages whose file is gone or ignored: since when, until when, and what is only here
 1	@collections	The collection [all]
 export	@command	Write quarantined pages out: each as its file was, and links, facts and raw data in JSON beside it
 discard	@command	Let quarantined pages go for good
-restore	@command	Put a page\'s file back where it was
+restore	@command	Put a page'\''s file back where it was
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection quarantine list'
-        printf '%s\n' '1	@collections	The collection [all]
+--help	-	help on a command' ;;
+    'collection quarantine list') printf '%s\n' '1	@collections	The collection [all]
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection quarantine export'
-        printf '%s\n' '1	@folders	A new or empty folder
+--help	-	help on a command' ;;
+    'collection quarantine export') printf '%s\n' '1	@folders	A new or empty folder
 2	@quarantined	The page, as in people/alice [all]
 --force	-	Write into a folder that is not empty
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection quarantine discard'
-        printf '%s\n' '1	@quarantined	The page, as in people/alice
+--help	-	help on a command' ;;
+    'collection quarantine discard') printf '%s\n' '1	@quarantined	The page, as in people/alice
 --expired	-	All whose time is over, in every collection
 --yes	-	Do it without asking
 --dry-run	-	Only show what would go
@@ -915,42 +817,36 @@ restore	@command	Put a page\'s file back where it was
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection quarantine restore'
-        printf '%s\n' '1	@quarantined	The page, as in people/alice or notes::people/alice
+--help	-	help on a command' ;;
+    'collection quarantine restore') printf '%s\n' '1	@quarantined	The page, as in people/alice or notes::people/alice
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection restore'
-        printf '%s\n' '1	@collections	The collection, as in notes
+--help	-	help on a command' ;;
+    'collection restore') printf '%s\n' '1	@collections	The collection, as in notes
 2	@folders	A new or empty folder
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection audit'
-        printf '%s\n' '1	@collections	The collection, as in notes
+--help	-	help on a command' ;;
+    'collection audit') printf '%s\n' '1	@collections	The collection, as in notes
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'collection migrate-ids'
-        printf '%s\n' '1	@collections	The collection, as in notes
+--help	-	help on a command' ;;
+    'collection migrate-ids') printf '%s\n' '1	@collections	The collection, as in notes
 --dry-run	-	Only say which files would change
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'import'
-        printf '%s\n' '1	@folders	The folder of markdown files
+--help	-	help on a command' ;;
+    'import') printf '%s\n' '1	@folders	The folder of markdown files
 --force	-	Take every file in again, also over pages that were edited here
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'export'
-        printf '%s\n' '--dir	@folders	The folder to make
+--help	-	help on a command' ;;
+    'export') printf '%s\n' '--dir	@folders	The folder to make
 --raw	-	Byte for byte as one import read the files
 --import-id	@any	The import that --raw writes; `quaid imports` lists them
 --collection	@collections	Only the pages of this collection
@@ -958,24 +854,20 @@ restore	@command	Put a page\'s file back where it was
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'imports'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'imports') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'status'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'status') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'stats'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'stats') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'validate'
-        printf '%s\n' '--links	-	Check intervals and ends of links
+--help	-	help on a command' ;;
+    'validate') printf '%s\n' '--links	-	Check intervals and ends of links
 --assertions	-	Check duplicates and chains of assertions
 --embeddings	-	Check models and their vectors
 --fts	-	Check the word indexes against the pages
@@ -986,34 +878,29 @@ restore	@command	Put a page\'s file back where it was
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'compact'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'compact') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'backup'
-        printf '%s\n' '1	@files:db	The file to make; it must not exist
+--help	-	help on a command' ;;
+    'backup') printf '%s\n' '1	@files:db	The file to make; it must not exist
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'config'
-        printf '%s\n' 'get	@command	Show one setting
+--help	-	help on a command' ;;
+    'config') printf '%s\n' 'get	@command	Show one setting
 set	@command	Change one setting
 list	@command	List all settings, and where each value comes from
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'config get'
-        printf '%s\n' '1	background_embedding|chunk_strategy|chunking.max_tokens|chunking.overlap_tokens|chunking.respect_headings|conversation_folders|default_token_budget|embed_conversations|embedding.models_dir|embedding.plugin|gap_threshold|hooks.context_tokens|hooks.flush_at|hooks.stop_reminder|kb.store|log_gaps|memory.database|memory.notebook_dir|prompt.daily_window|prompt.max_per_file_chars|prompt.max_total_reference_chars|prompt.reference_dir|search.fusion_k|search.max_results|search.min_score|search_merge_strategy|single_valued_predicates|sync.sync_on_search|sync.sync_on_start|sync.watch_debounce_ms	The setting
+--help	-	help on a command' ;;
+    'config get') printf '%s\n' '1	background_embedding|chunk_strategy|chunking.max_tokens|chunking.overlap_tokens|chunking.respect_headings|conversation_folders|default_token_budget|embed_conversations|embedding.models_dir|embedding.plugin|gap_threshold|hooks.context_tokens|hooks.flush_at|hooks.stop_reminder|kb.store|log_gaps|memory.database|memory.notebook_dir|prompt.daily_window|prompt.max_per_file_chars|prompt.max_total_reference_chars|prompt.reference_dir|search.fusion_k|search.max_results|search.min_score|search_merge_strategy|single_valued_predicates|sync.sync_on_search|sync.sync_on_start|sync.watch_debounce_ms	The setting
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'config set'
-        printf '%s\n' '1	default_token_budget|single_valued_predicates|conversation_folders	The setting
+--help	-	help on a command' ;;
+    'config set') printf '%s\n' '1	default_token_budget|single_valued_predicates|conversation_folders	The setting
 2	@any	Its new value
 chunk_strategy	@command	section, window, paragraph, page
 search_merge_strategy	@command	sum, set-union, rrf
@@ -1024,32 +911,27 @@ embed_conversations	@command	recent, on, off
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'config list'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'config list') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'rebuild'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'rebuild') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'upgrade'
-        printf '%s\n' '--check	-	Compare with the newest version at the place that --from names
+--help	-	help on a command' ;;
+    'upgrade') printf '%s\n' '--check	-	Compare with the newest version at the place that --from names
 --from	@files	A package index, the address of a list, a folder of wheels, or a file
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'doctor'
-        printf '%s\n' '--quick	-	Leave out what takes long: reading every row, and loading the model
+--help	-	help on a command' ;;
+    'doctor') printf '%s\n' '--quick	-	Leave out what takes long: reading every row, and loading the model
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb'
-        printf '%s\n' 'query	@command	Find what the knowledge base holds: principles, preferences, procedures, observations, references
+--help	-	help on a command' ;;
+    'kb') printf '%s\n' 'query	@command	Find what the knowledge base holds: principles, preferences, procedures, observations, references
 show	@command	Show a node of the knowledge base, what it links to and what links to it
 backlinks	@command	List the nodes that link to a node
 status	@command	How the knowledge base stands: nodes, what is not pushed, what went wrong, whether curation is due
@@ -1064,7 +946,7 @@ curate	@command	Report duplicates, orphans, contested, superseded, broad and unt
 push	@command	Push what the remote does not have
 capture	@command	Keep an outside source: a stub with address, day, title and an excerpt of at most 2,000 words
 install-timer	@command	Have the knowledge base pushed every 15 minutes: a systemd user timer, launchd, or a line for cron
-sync	@command	Bring org-roam\'s own index of the nodes up to date, if they have changed
+sync	@command	Bring org-roam'\''s own index of the nodes up to date, if they have changed
 map	@command	Draw the nodes and the links between them, in the language DOT of graphviz
 emacs-file	@command	Say where ai-kb.el is, which Emacs loads
 merge	@command	Make one node of two
@@ -1074,9 +956,8 @@ contest	@command	Mark a node as contested, or as settled
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb query'
-        printf '%s\n' '*	@any	What it is about, in words
+--help	-	help on a command' ;;
+    'kb query') printf '%s\n' '*	@any	What it is about, in words
 --max-results	@any	How many nodes
 --type	principle|preference|procedure|observation|reference	Only nodes of this type
 --project	@any	Only nodes of this project, as in emacs or general
@@ -1085,26 +966,22 @@ contest	@command	Mark a node as contested, or as settled
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb show'
-        printf '%s\n' '1	@nodes	The node: its ID, the beginning of it, a pointer, or its title
+--help	-	help on a command' ;;
+    'kb show') printf '%s\n' '1	@nodes	The node: its ID, the beginning of it, a pointer, or its title
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb backlinks'
-        printf '%s\n' '1	@nodes	The node: its ID, the beginning of it, a pointer, or its title
+--help	-	help on a command' ;;
+    'kb backlinks') printf '%s\n' '1	@nodes	The node: its ID, the beginning of it, a pointer, or its title
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb status'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'kb status') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb remember'
-        printf '%s\n' '*	@any	What the node says, in org
+--help	-	help on a command' ;;
+    'kb remember') printf '%s\n' '*	@any	What the node says, in org
 --file	@files	The text, on the command line out of this file (- is standard input)
 --title	@any	A short title
 --summary	@any	One sentence, written to be found
@@ -1121,60 +998,51 @@ contest	@command	Mark a node as contested, or as settled
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb init'
-        printf '%s\n' '1	@folders	The folder [where AI_KB_DIR or the system says]
+--help	-	help on a command' ;;
+    'kb init') printf '%s\n' '1	@folders	The folder [where AI_KB_DIR or the system says]
 --remote	@any	Address of a private repository to push to
 --force	-	Also where other files are and no knowledge base: commit beside them
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb clone'
-        printf '%s\n' '1	@any	The address of the repository
+--help	-	help on a command' ;;
+    'kb clone') printf '%s\n' '1	@any	The address of the repository
 2	@folders	The folder [where AI_KB_DIR or the system says]
 --force	-	Also where other files are and no knowledge base: commit beside them
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb lint'
-        printf '%s\n' '--index	-	Only whether the index is that of the nodes
+--help	-	help on a command' ;;
+    'kb lint') printf '%s\n' '--index	-	Only whether the index is that of the nodes
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb index'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'kb index') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb commit'
-        printf '%s\n' '--message	@any	What was done
+--help	-	help on a command' ;;
+    'kb commit') printf '%s\n' '--message	@any	What was done
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb doctor'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'kb doctor') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb curate'
-        printf '%s\n' '--dry-run	-	Only report
+--help	-	help on a command' ;;
+    'kb curate') printf '%s\n' '--dry-run	-	Only report
 --days	@any	Nodes untouched for so long are named
 --yes	-	Mark the listed nodes as looked through, without asking
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb push'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'kb push') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb capture'
-        printf '%s\n' '1	@any	The address, or the file
+--help	-	help on a command' ;;
+    'kb capture') printf '%s\n' '1	@any	The address, or the file
 --excerpt	@files	A file that holds what matters of it (- is standard input)
 --title	@any	What it is called
 --full	-	Keep the whole source too, below raw/files/; an address is fetched, unless --file is given
@@ -1182,61 +1050,53 @@ contest	@command	Mark a node as contested, or as settled
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb install-timer'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'kb install-timer') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb sync'
-        printf '%s\n' '--force	-	Make it anew, also when it is that of the nodes
+--help	-	help on a command' ;;
+    'kb sync') printf '%s\n' '--force	-	Make it anew, also when it is that of the nodes
 --database	@files:db	Where it is [in .git/ai-kb]
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb map'
-        printf '%s\n' '--project	@any	Only nodes of this project
+--help	-	help on a command' ;;
+    'kb map') printf '%s\n' '--project	@any	Only nodes of this project
 --tag	@any	Only nodes with this tag or of this type
 --status	current|contested|superseded	Only nodes of this status
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb emacs-file'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'kb emacs-file') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb merge'
-        printf '%s\n' '1	@nodes	The node: its ID, the beginning of it, a pointer, or its title
+--help	-	help on a command' ;;
+    'kb merge') printf '%s\n' '1	@nodes	The node: its ID, the beginning of it, a pointer, or its title
 2	@nodes	The node that goes into it
 --yes	-	Do it without asking
 --dry-run	-	Only show what would change
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb delete'
-        printf '%s\n' '1	@nodes	The node, or the path of a capture below raw/ with its whole file
+--help	-	help on a command' ;;
+    'kb delete') printf '%s\n' '1	@nodes	The node, or the path of a capture below raw/ with its whole file
 --force	-	Also if others link to it; their links become plain words
 --yes	-	Do it without asking
 --dry-run	-	Only show what would change
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb supersede'
-        printf '%s\n' '1	@nodes	The node: its ID, the beginning of it, a pointer, or its title
+--help	-	help on a command' ;;
+    'kb supersede') printf '%s\n' '1	@nodes	The node: its ID, the beginning of it, a pointer, or its title
 --by	@nodes	The node that takes its place
 --yes	-	Do it without asking
 --dry-run	-	Only show what would change
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'kb contest'
-        printf '%s\n' '1	@nodes	The node: its ID, the beginning of it, a pointer, or its title
+--help	-	help on a command' ;;
+    'kb contest') printf '%s\n' '1	@nodes	The node: its ID, the beginning of it, a pointer, or its title
 --against	@nodes	The node that it contradicts
 --settle	-	It holds after all: mark it as current again
 --yes	-	Do it without asking
@@ -1244,14 +1104,12 @@ contest	@command	Mark a node as contested, or as settled
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'instructions'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'instructions') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'connect'
-        printf '%s\n' '1	claude-code|claude-desktop|cursor|codex|vscode|windsurf|zed|gemini-cli	The client [list them all]
+--help	-	help on a command' ;;
+    'connect') printf '%s\n' '1	claude-code|claude-desktop|cursor|codex|vscode|windsurf|zed|gemini-cli	The client [list them all]
 --dry-run	-	Show what would change, and change nothing
 --project	-	The settings of the project in this folder, not those for all
 --instructions	-	Put the text of `quaid instructions` into its CLAUDE.md or AGENTS.md too
@@ -1260,49 +1118,42 @@ contest	@command	Mark a node as contested, or as settled
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'disconnect'
-        printf '%s\n' '1	claude-code|claude-desktop|cursor|codex|vscode|windsurf|zed|gemini-cli	The client
+--help	-	help on a command' ;;
+    'disconnect') printf '%s\n' '1	claude-code|claude-desktop|cursor|codex|vscode|windsurf|zed|gemini-cli	The client
 --dry-run	-	Show what would change, and change nothing
 --project	-	The settings of the project in this folder, not those for all
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'skills'
-        printf '%s\n' 'list	@command	List the skills in force, each with what it is for
+--help	-	help on a command' ;;
+    'skills') printf '%s\n' 'list	@command	List the skills in force, each with what it is for
 doctor	@command	Show every layer of skills in order, with hashes, shadowing and faults
 extract	@command	Write the embedded skills into a folder, where they can be changed
 show	@command	Print the text of a skill, for an agent to read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'skills list'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'skills list') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'skills doctor'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'skills doctor') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'skills extract'
-        printf '%s\n' '--dir	@folders	The folder to write into; else ~/.quaid/skills
+--help	-	help on a command' ;;
+    'skills extract') printf '%s\n' '--dir	@folders	The folder to write into; else ~/.quaid/skills
 --force	-	Replace files that differ, too
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'skills show'
-        printf '%s\n' '1	@skills	The skill, as in setup
+--help	-	help on a command' ;;
+    'skills show') printf '%s\n' '1	@skills	The skill, as in setup
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'daemon'
-        printf '%s\n' 'install	@command	Keep the memory in the browser and over HTTP from now on: a systemd user unit or a launchd agent
+--help	-	help on a command' ;;
+    'daemon') printf '%s\n' 'install	@command	Keep the memory in the browser and over HTTP from now on: a systemd user unit or a launchd agent
 start	@command	Start the service that `quaid daemon install` made
 stop	@command	Stop the service until it is started again, or the next login
 uninstall	@command	Stop the service and remove it
@@ -1311,75 +1162,64 @@ logs	@command	Show what the service wrote: starts, stops and failures, never a t
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'daemon install'
-        printf '%s\n' '--port	@any	Where it listens, on this machine alone
+--help	-	help on a command' ;;
+    'daemon install') printf '%s\n' '--port	@any	Where it listens, on this machine alone
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'daemon start'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'daemon start') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'daemon stop'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'daemon stop') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'daemon uninstall'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'daemon uninstall') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'daemon status'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'daemon status') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'daemon logs'
-        printf '%s\n' '--lines	@any	How many
+--help	-	help on a command' ;;
+    'daemon logs') printf '%s\n' '--lines	@any	How many
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'token'
-        printf '%s\n' 'create	@command	Make a token for a program that asks over HTTP
+--help	-	help on a command' ;;
+    'token') printf '%s\n' 'create	@command	Make a token for a program that asks over HTTP
 list	@command	List the tokens that were given away: what each may do, since when, and when it was last used
 revoke	@command	Revoke a token
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'token create'
-        printf '%s\n' '1	@any	What it is called, as in phone
+--help	-	help on a command' ;;
+    'token create') printf '%s\n' '1	@any	What it is called, as in phone
 --scope	read|write	What the token allows
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'token list'
-        printf '%s\n' '--db	@files:db	the memory
+--help	-	help on a command' ;;
+    'token list') printf '%s\n' '--db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'token revoke'
-        printf '%s\n' '1	@tokens	What it is called, as in phone
+--help	-	help on a command' ;;
+    'token revoke') printf '%s\n' '1	@tokens	What it is called, as in phone
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'help'
-        printf '%s\n' 'init	@command	Make a new memory
-serve	@command	Serve the memory to an agent over MCP: on stdio, or (--http) to many, with the browser\'s pages
+--help	-	help on a command' ;;
+    'help') printf '%s\n' 'init	@command	Make a new memory
+serve	@command	Serve the memory to an agent over MCP: on stdio, or (--http) to many, with the browser'\''s pages
 web	@command	Open the memory in a browser
 watch	@command	Keep attached folders fresh until Ctrl-C; quaid serve does so too
 hook	@command	Answer a hook event of Claude Code: JSON in, JSON out; `quaid connect claude-code` sets it up
 call	@command	Call one tool with JSON, as an agent would
 pipe	@command	Answer tool calls line by line: {"tool": NAME, "arguments": {...}} in, results out
 completion	@command	Print the script with which a shell completes commands, options and slugs
-demo	@command	Make a sample memory in a folder of its own, and walk through ten questions
+demo	@command	Make a sample memory in a separate folder, and walk through ten questions
 version	@command	Show versions and where the memory is
 get	@command	Read a page: current truth, timeline, front matter, and the version to send with a change
 put	@command	Write a page, whole (content) or in parts (compiled_truth, timeline_append, frontmatter)
@@ -1388,7 +1228,7 @@ tags	@command	List the tags of a page
 tag	@command	Add a tag to a page, or take one away
 untag	@command	The same as tag --remove
 timeline	@command	Show the dated entries of a page, newest first
-timeline-add	@command	Add a dated entry to a page\'s timeline
+timeline-add	@command	Add a dated entry to a page'\''s timeline
 raw	@command	Read the raw data kept beside a page, or (with source and data) replace what one source gave
 history	@command	List the versions of a page that are kept: the last 10 of 90 days
 revert	@command	Bring an earlier version of a page back, as a new version
@@ -1423,8 +1263,8 @@ wings	@command	List the wings and the types of pages with their number, and the 
 wing	@command	Show the pages of a wing and the links between them, those with the most links first
 remember	@command	Remember in the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern
 recall	@command	Search the notebook and the daily logs, by words and by meaning
-log	@command	Add an entry to today\'s log, under the time of day
-prompt	@command	What an agent should know from the start: all of reference, today\'s and yesterday\'s log
+log	@command	Add an entry to today'\''s log, under the time of day
+prompt	@command	What an agent should know from the start: all of reference, today'\''s and yesterday'\''s log
 notebook	@command	List the files of the notebook
 conversations	@command	List conversations with agents, the latest first
 model	@command	List the models with their state; nothing is loaded
@@ -1445,41 +1285,35 @@ upgrade	@command	Say how to upgrade, or (--check --from PLACE) whether there is 
 doctor	@command	Check the whole set-up and say what to type next
 kb	@command	query, show, backlinks, status, remember, init, clone, lint, index, commit, doctor, curate, push, capture, install-timer, sync, map, emacs-file, merge, delete, supersede, contest
 instructions	@command	Print what to tell an agent: when to write what, and where to look first
-connect	@command	Put this memory into a client\'s own settings: the MCP server and, for Claude Code, the hooks
-disconnect	@command	Take this memory out of a client\'s settings: our server, our hooks, our instructions, and nothing else
+connect	@command	Put this memory into a client'\''s own settings: the MCP server and, for Claude Code, the hooks
+disconnect	@command	Take this memory out of a client'\''s settings: our server, our hooks, our instructions, and nothing else
 skills	@command	List the skills in force, each with what it is for
 daemon	@command	Show whether the service runs
-token	@command	List the tokens that were given away: what each may do, since when, and when it was last used'
-    case 'help gaps'
-        printf '%s\n' 'add	@command	Note a question that the memory cannot answer; always internal
-approve	@command	Allow a gap\'s question, or a redacted form of it, to be kept and researched outside, with who allowed it
+token	@command	List the tokens that were given away: what each may do, since when, and when it was last used' ;;
+    'help gaps') printf '%s\n' 'add	@command	Note a question that the memory cannot answer; always internal
+approve	@command	Allow a gap'\''s question, or a redacted form of it, to be kept and researched outside, with who allowed it
 resolve	@command	Close a gap: a page answers it, or it no longer matters
-clear	@command	Close every open gap whose words are not stored'
-    case 'help notebook'
-        printf '%s\n' 'init	@command	Make a notebook, or attach a folder as one: lists, reference, knowledge, daily
+clear	@command	Close every open gap whose words are not stored' ;;
+    'help notebook') printf '%s\n' 'init	@command	Make a notebook, or attach a folder as one: lists, reference, knowledge, daily
 list	@command	List the files of the notebook
 read	@command	Read a file of the notebook, and the version to send with a change
 write	@command	Write into a file of the notebook: at the end of it or of a section, or (replace) in its place
-migrate	@command	Copy the files of an older layout into reference'
-    case 'help conversations'
-        printf '%s\n' 'add	@command	Take in transcripts of Claude Code and Codex, plain JSON lines, and exports of ChatGPT and Claude.ai
+migrate	@command	Copy the files of an older layout into reference' ;;
+    'help conversations') printf '%s\n' 'add	@command	Take in transcripts of Claude Code and Codex, plain JSON lines, and exports of ChatGPT and Claude.ai
 sync	@command	Read what is new in all transcripts that were added, and in the folders of the setting conversation_folders
 list	@command	List conversations with agents, the latest first
 search	@command	Find what was said in earlier conversations with agents, by words and by meaning
 show	@command	Show a conversation from its start, or the turns around one of them
-remove	@command	Remove what was said in a conversation, from the memory\'s bytes too; no sync brings it back'
-    case 'help model'
-        printf '%s\n' 'list	@command	List the models with their state; nothing is loaded
+remove	@command	Remove what was said in a conversation, from the memory'\''s bytes too; no sync brings it back' ;;
+    'help model') printf '%s\n' 'list	@command	List the models with their state; nothing is loaded
 add	@command	Add a model to this memory after trying it
 remove	@command	Forget a model that was added
-check	@command	Load a model and try it'
-    case 'help embeddings'
-        printf '%s\n' 'list	@command	List the models that semantic search can use; nothing is loaded
+check	@command	Load a model and try it' ;;
+    'help embeddings') printf '%s\n' 'list	@command	List the models that semantic search can use; nothing is loaded
 use	@command	Search by meaning with this model from now on
 off	@command	Turn semantic search off: questions are answered by words, and say so
-status	@command	Show which model is chosen, whether it can be used, and how many vectors it has'
-    case 'help collection'
-        printf '%s\n' 'add	@command	Attach a folder of markdown or org files: they become pages, and stay as they are, byte for byte
+status	@command	Show which model is chosen, whether it can be used, and how many vectors it has' ;;
+    'help collection') printf '%s\n' 'add	@command	Attach a folder of markdown or org files: they become pages, and stay as they are, byte for byte
 list	@command	List the collections with their folders and how they are
 info	@command	Show how a collection is: files with problems, what is ignored, what waits for you
 sync	@command	Bring collections in step with their folders now
@@ -1489,23 +1323,19 @@ ignore	@command	list, add, remove, clear
 quarantine	@command	List the pages whose file is gone or ignored: since when, until when, and what is only here
 restore	@command	Write every page of a collection back, byte for byte, into an empty folder, which becomes its folder
 audit	@command	Read every file of a collection again and compare: files, pages, kept bytes, ids
-migrate-ids	@command	Write each page\'s id into the front matter of its file, and nothing else, so that it is known wherever it goes'
-    case 'help collection ignore'
-        printf '%s\n' 'list	@command	List the patterns of files that a collection leaves out
+migrate-ids	@command	Write each page'\''s id into the front matter of its file, and nothing else, so that it is known wherever it goes' ;;
+    'help collection ignore') printf '%s\n' 'list	@command	List the patterns of files that a collection leaves out
 add	@command	Leave files out of a collection
 remove	@command	Take a pattern away; the files that it left out become pages again
-clear	@command	Take all patterns away'
-    case 'help collection quarantine'
-        printf '%s\n' 'list	@command	List the pages whose file is gone or ignored: since when, until when, and what is only here
+clear	@command	Take all patterns away' ;;
+    'help collection quarantine') printf '%s\n' 'list	@command	List the pages whose file is gone or ignored: since when, until when, and what is only here
 export	@command	Write quarantined pages out: each as its file was, and links, facts and raw data in JSON beside it
 discard	@command	Let quarantined pages go for good
-restore	@command	Put a page\'s file back where it was'
-    case 'help config'
-        printf '%s\n' 'get	@command	Show one setting
+restore	@command	Put a page'\''s file back where it was' ;;
+    'help config') printf '%s\n' 'get	@command	Show one setting
 set	@command	Change one setting
-list	@command	List all settings, and where each value comes from'
-    case 'help kb'
-        printf '%s\n' 'query	@command	Find what the knowledge base holds: principles, preferences, procedures, observations, references
+list	@command	List all settings, and where each value comes from' ;;
+    'help kb') printf '%s\n' 'query	@command	Find what the knowledge base holds: principles, preferences, procedures, observations, references
 show	@command	Show a node of the knowledge base, what it links to and what links to it
 backlinks	@command	List the nodes that link to a node
 status	@command	How the knowledge base stands: nodes, what is not pushed, what went wrong, whether curation is due
@@ -1520,161 +1350,141 @@ curate	@command	Report duplicates, orphans, contested, superseded, broad and unt
 push	@command	Push what the remote does not have
 capture	@command	Keep an outside source: a stub with address, day, title and an excerpt of at most 2,000 words
 install-timer	@command	Have the knowledge base pushed every 15 minutes: a systemd user timer, launchd, or a line for cron
-sync	@command	Bring org-roam\'s own index of the nodes up to date, if they have changed
+sync	@command	Bring org-roam'\''s own index of the nodes up to date, if they have changed
 map	@command	Draw the nodes and the links between them, in the language DOT of graphviz
 emacs-file	@command	Say where ai-kb.el is, which Emacs loads
 merge	@command	Make one node of two
 delete	@command	Delete a node or a capture
 supersede	@command	Say that one node has taken the place of another
-contest	@command	Mark a node as contested, or as settled'
-    case 'help skills'
-        printf '%s\n' 'list	@command	List the skills in force, each with what it is for
+contest	@command	Mark a node as contested, or as settled' ;;
+    'help skills') printf '%s\n' 'list	@command	List the skills in force, each with what it is for
 doctor	@command	Show every layer of skills in order, with hashes, shadowing and faults
 extract	@command	Write the embedded skills into a folder, where they can be changed
-show	@command	Print the text of a skill, for an agent to read'
-    case 'help daemon'
-        printf '%s\n' 'install	@command	Keep the memory in the browser and over HTTP from now on: a systemd user unit or a launchd agent
+show	@command	Print the text of a skill, for an agent to read' ;;
+    'help daemon') printf '%s\n' 'install	@command	Keep the memory in the browser and over HTTP from now on: a systemd user unit or a launchd agent
 start	@command	Start the service that `quaid daemon install` made
 stop	@command	Stop the service until it is started again, or the next login
 uninstall	@command	Stop the service and remove it
 status	@command	Show whether the service runs
-logs	@command	Show what the service wrote: starts, stops and failures, never a text or a question'
-    case 'help token'
-        printf '%s\n' 'create	@command	Make a token for a program that asks over HTTP
+logs	@command	Show what the service wrote: starts, stops and failures, never a text or a question' ;;
+    'help token') printf '%s\n' 'create	@command	Make a token for a program that asks over HTTP
 list	@command	List the tokens that were given away: what each may do, since when, and when it was last used
-revoke	@command	Revoke a token'
-    case 'config set chunk_strategy'
-        printf '%s\n' '1	section|window|paragraph|page	Its new value
+revoke	@command	Revoke a token' ;;
+    'config set chunk_strategy') printf '%s\n' '1	section|window|paragraph|page	Its new value
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'config set search_merge_strategy'
-        printf '%s\n' '1	sum|set-union|rrf	Its new value
+--help	-	help on a command' ;;
+    'config set search_merge_strategy') printf '%s\n' '1	sum|set-union|rrf	Its new value
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'config set background_embedding'
-        printf '%s\n' '1	on|off	Its new value
+--help	-	help on a command' ;;
+    'config set background_embedding') printf '%s\n' '1	on|off	Its new value
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'config set log_gaps'
-        printf '%s\n' '1	on|off	Its new value
+--help	-	help on a command' ;;
+    'config set log_gaps') printf '%s\n' '1	on|off	Its new value
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'config set gap_threshold'
-        printf '%s\n' '1	strong|weak	Its new value
+--help	-	help on a command' ;;
+    'config set gap_threshold') printf '%s\n' '1	strong|weak	Its new value
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    case 'config set embed_conversations'
-        printf '%s\n' '1	recent|on|off	Its new value
+--help	-	help on a command' ;;
+    'config set embed_conversations') printf '%s\n' '1	recent|on|off	Its new value
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
---help	-	help on a command'
-    end
-end
+--help	-	help on a command' ;;
+    esac
+}
 
-# The kind of an entry of a command; nothing if it has none.
-function __quaid_kind
-    for entry in (__quaid_table $argv[1])
-        set -l parts (string split \t -- $entry)
-        if test "$parts[1]" = "$argv[2]"
-            echo $parts[2]
+# The kind of the entry $2 of the command $1; nothing if it has none.
+_quaid_kind() {
+    local entry
+    for entry in "${(@f)$(_quaid_table "$1")}"; do
+        if [[ ${entry%%$'\t'*} == "$2" ]]; then
+            entry=${entry#*$'\t'}
+            print -rn -- "${entry%%$'\t'*}"
             return
-        end
-    end
-end
+        fi
+    done
+}
 
-function __quaid_complete
-    set -l line (commandline -opc)
-    set -l current (commandline -ct)
-    set -l program $line[1]
-    set -l command ''
-    set -l skip ''
-    set -l slot 0
-    set -l place
-    if string match -q '*ai-kb' -- $program
-        set command kb
-        set program quaid
-    end
-    for word in $line[2..-1]
-        if test -n "$skip"
-            contains -- $skip --db --config; and set -a place $skip $word
-            set skip ''
-        else if string match -q -- '-*' $word
-            set -l kind (__quaid_kind "$command" $word)
-            if not string match -q -- '*=*' $word; and test -n "$kind" -a "$kind" != -
-                set skip $word
-            end
-            string match -qr -- '^--(db|config)=' $word; and set -a place $word
-        else if test $slot -eq 0; and test (__quaid_kind "$command" $word; or echo) = @command 2>/dev/null
-            set command (string trim -- "$command $word")
+_quaid() {
+    local command='' program=${words[1]} skip='' word kind entry help current=${words[CURRENT]}
+    local -i slot=0
+    local -a place found shown
+    [[ ${program:t} == ai-kb ]] && command=kb && program=quaid
+    for word in "${(@)words[2,CURRENT-1]}"; do
+        word=${(Q)word}
+        if [[ -n $skip ]]; then
+            [[ $skip == --db || $skip == --config ]] && place+=("$skip" "$word")
+            skip=
+        elif [[ $word == -* ]]; then
+            kind=$(_quaid_kind "$command" "$word")
+            [[ $word != *=* && -n $kind && $kind != - ]] && skip=$word
+            [[ $word == --db=* || $word == --config=* ]] && place+=("$word")
+        elif (( slot == 0 )) && [[ $(_quaid_kind "$command" "$word") == @command ]]; then
+            command=${command:+$command }$word
         else
-            set slot (math $slot + 1)
-        end
-    end
-    set -l kind ''
-    set -l before ''
-    set -l value $current
-    if test -n "$skip"
-        set kind (__quaid_kind "$command" $skip)
-    else if string match -q -- '--*=*' $current
-        set -l parts (string split -m 1 = -- $current)
-        set kind (__quaid_kind "$command" $parts[1])
-        set before "$parts[1]="
-        set value $parts[2]
-    else if string match -q -- '-*' $current
-        set kind @options
+            slot+=1
+        fi
+    done
+    if [[ -n $skip ]]; then
+        kind=$(_quaid_kind "$command" "$skip")
+    elif [[ $current == --*=* ]]; then
+        kind=$(_quaid_kind "$command" "${current%%=*}")
+        compset -P 1 '*='
+        current=${current#*=}
+    elif [[ $current == -* ]]; then
+        kind=@options
     else
-        set kind (__quaid_kind "$command" (math $slot + 1))
-        test -n "$kind"; or set kind (__quaid_kind "$command" '*')
-        if test $slot -eq 0
-            for entry in (__quaid_table "$command")
-                set -l parts (string split \t -- $entry)
-                test "$parts[2]" = @command; and printf '%s\t%s\n' $parts[1] $parts[3]
-            end
-        end
-    end
-    switch "$kind"
-        case @options
-            for entry in (__quaid_table "$command")
-                set -l parts (string split \t -- $entry)
-                string match -q -- '-*' $parts[1]; and printf '%s\t%s\n' $parts[1] $parts[3]
-            end
-        case @files
-            for each in (__fish_complete_path $value)
-                echo $before$each
-            end
-        case @folders '@files:*'
-            # Folders end in /; behind the path stands what it is.
-            set -l endings (string replace -a , '|' -- (string replace -r '^@(folders|files:)' '' -- $kind))
-            for each in (__fish_complete_path $value)
-                if string match -qr -- '/$' (string split \t -- $each)[1]
-                    echo $before$each
-                else if test -n "$endings"; and string match -qr -- "\.($endings)\$" (string split \t -- $each)[1]
-                    echo $before$each
-                end
-            end
-        case @any - @command ''
-        case '@*'
-            set -l start (string unescape -- "$value" 2>/dev/null; or echo)
-            for each in ($program completion (string sub -s 2 -- $kind) $place -- "$start" 2>/dev/null </dev/null)
-                echo $before$each
-            end
-        case '*'
-            for each in (string split '|' -- $kind)
-                echo $before$each
-            end
-    end
-end
+        kind=$(_quaid_kind "$command" $((slot + 1)))
+        [[ -n $kind ]] || kind=$(_quaid_kind "$command" '*')
+    fi
+    if (( slot == 0 )) && [[ -z $skip && $current != -* ]]; then
+        for entry in "${(@f)$(_quaid_table "$command")}"; do
+            word=${entry%%$'\t'*} help=${entry##*$'\t'} entry=${entry#*$'\t'}
+            [[ ${entry%%$'\t'*} == @command ]] && found+=("$word") shown+=("${(r:18:)word} $help")
+        done
+        (( ${#found} )) && compadd -l -d shown -a found
+    fi
+    case $kind in
+    @options)
+        found=() shown=()
+        for entry in "${(@f)$(_quaid_table "$command")}"; do
+            word=${entry%%$'\t'*} help=${entry##*$'\t'}
+            [[ $word == -* ]] && found+=("$word") shown+=("${(r:18:)word} $help")
+        done
+        compadd -l -d shown -a found
+        ;;
+    @files) _files ;;
+    # _files would offer every file where none of these fits.
+    @files:*)
+        _path_files -g "*.(${${kind#@files:}//,/|})(-.)"
+        _path_files -/
+        ;;
+    @folders) _path_files -/ ;;
+    @any|-|@command|'') ;;
+    @*)
+        found=("${(@f)$("$program" completion "${kind#@}" "${place[@]}" -- "${(Q)PREFIX}" 2>/dev/null </dev/null)}")
+        compadd -S '' -- "${(@M)found:#*/}"
+        compadd -- "${(@)${(@)found:#*/}:#}"
+        ;;
+    *)
+        found=("${(@s:|:)kind}")
+        compadd -a found
+        ;;
+    esac
+}
 
-complete -c quaid -f -a '(__quaid_complete)'
-complete -c ai-kb -f -a '(__quaid_complete)'
+if [[ ${funcstack[1]} == _quaid ]]; then
+    _quaid "$@"
+else
+    compdef _quaid quaid ai-kb
+fi

@@ -13,7 +13,7 @@ hook	@command	Answer a hook event of Claude Code: JSON in, JSON out; `quaid conn
 call	@command	Call one tool with JSON, as an agent would
 pipe	@command	Answer tool calls line by line: {"tool": NAME, "arguments": {...}} in, results out
 completion	@command	Print the script with which a shell completes commands, options and slugs
-demo	@command	Make a sample memory in a folder of its own, and walk through ten questions
+demo	@command	Make a sample memory in a separate folder, and walk through ten questions
 version	@command	Show versions and where the memory is
 --tools-json	-	Print the tools as MCP lists them
 get	@command	Read a page: current truth, timeline, front matter, and the version to send with a change
@@ -95,36 +95,36 @@ token	@command	List the tokens that were given away: what each may do, since whe
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'serve') printf '%s\n' '--tools	lean|core|kb|all	lean, core, kb, all, or names with commas between
---http	-	Over HTTP, at /mcp; a token lets a client in (quaid token create)
---port	@any	Where it listens; 0: any that is free
+    'serve') printf '%s\n' '--tools	lean|core|kb|all	lean, core, kb, all, or names with commas
+--http	-	Over HTTP, at /mcp; a client needs a token (quaid token create)
+--port	@any	The port to listen on; 0: any free one
 --bind	@any	The address to listen on; beyond this machine only with TLS
 --tls-cert	@files	The file of the certificate
 --tls-key	@files	The file of its key
 --behind-proxy	-	A proxy in front does TLS
 --allow-host	@any	A name under which it is reached
 --debug	-	Offer the debug endpoints, too
---read-only	-	Let nobody change anything, whatever token they have
+--read-only	-	Refuse all changes, whatever the token allows
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'web') printf '%s\n' '--port	@any	Where it listens; 0: any that is free
+    'web') printf '%s\n' '--port	@any	The port to listen on; 0: any free one
 --no-open	-	Print the link instead of opening a browser
 --debug	-	Offer the debug endpoints, too
---read-only	-	Let nobody change anything, whatever token they have
+--read-only	-	Refuse all changes, whatever the token allows
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'watch') printf '%s\n' '1	@collections	The collection [all]
---once	-	Look once, say what changed, and end
+--once	-	Sync once, print the changes, and exit
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'hook') printf '%s\n' '1	session-start|user-prompt|pre-compact|stop	session-start, user-prompt, pre-compact or stop
---client	@any	Which client runs it, and so how much it takes
+--client	@any	The client that runs it, which decides the limit
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -145,7 +145,7 @@ token	@command	List the tokens that were given away: what each may do, since whe
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'demo') printf '%s\n' '1	@folders	Where; it must be new or empty [a temporary one, gone at the end]
+    'demo') printf '%s\n' '1	@folders	Where; it must be new or empty [a temporary one, deleted at the end]
 --all	-	Do not wait for Enter between the questions
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -1218,7 +1218,7 @@ hook	@command	Answer a hook event of Claude Code: JSON in, JSON out; `quaid conn
 call	@command	Call one tool with JSON, as an agent would
 pipe	@command	Answer tool calls line by line: {"tool": NAME, "arguments": {...}} in, results out
 completion	@command	Print the script with which a shell completes commands, options and slugs
-demo	@command	Make a sample memory in a folder of its own, and walk through ten questions
+demo	@command	Make a sample memory in a separate folder, and walk through ten questions
 version	@command	Show versions and where the memory is
 get	@command	Read a page: current truth, timeline, front matter, and the version to send with a change
 put	@command	Write a page, whole (content) or in parts (compiled_truth, timeline_append, frontmatter)
