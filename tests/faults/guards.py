@@ -341,9 +341,9 @@ GUARDS = (
     ),
     Guard(
         "a page is called as its file is, wherever it goes",
-        "folders/sync.py",
-        "            page_edits.derive(tx, saved.id, made, cut=False)\n",
-        "            pass\n",
+        "folders/page_writer.py",
+        "        page_edits.derive(tx, saved.id, made, cut=False)\n",
+        "        pass\n",
         "tests/operations/test_moving_files.py",
     ),
     Guard(

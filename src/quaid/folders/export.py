@@ -689,17 +689,6 @@ def _import_hint(batches: list[history.ImportBatch]) -> str:
     return f" The newest: {newest}. `quaid imports` lists them all."
 
 
-UNIMPORTED_REASONS = (
-    scanner.SYMLINK,
-    scanner.UNREADABLE,
-    scanner.BAD_NAME,
-    scanner.TOO_DEEP,
-    scanner.NOT_A_FILE,
-    scanner.GONE,
-)
-"""Reasons why an import skips a file that looks like a page."""
-
-
 class ComparedPage(NamedTuple):
     """A parsed page with its texts reduced to hashes, so that folders of any size can be compared."""
 
@@ -876,7 +865,7 @@ def _read_folder(root: str, progress: Progress) -> FolderContents:
 
 
 def _note_skipped(entry: SkippedEntry, contents: FolderContents) -> None:
-    if entry.reason in UNIMPORTED_REASONS and (
+    if entry.reason in scanner.UNUSABLE_REASONS and (
         entry.path.lower().endswith(PAGE_ENDINGS) or entry.reason in (scanner.UNREADABLE, scanner.TOO_DEEP)
     ):
         contents.troubles.append((entry.path, f"is left out by every import: {entry.reason}"))

@@ -12,7 +12,7 @@ from shlex import quote
 from typing import Literal, NamedTuple, get_args
 
 from quaid.errors import VersionConflict
-from quaid.folders import export as exporter, indexer, scanner
+from quaid.folders import export as exporter, indexer, page_writer, scanner
 from quaid.folders.indexer import SpooledFile
 from quaid.folders.scanner import FileNote, Folder, Progress
 from quaid.folders.sync import FolderRun
@@ -43,14 +43,6 @@ ImportOutcome = Literal[
     "links_and_facts",  # the links-and-facts file of an export
     "left_out",
 ]
-NOTED_REASONS = (
-    scanner.SYMLINK,
-    scanner.NOT_A_FILE,
-    scanner.UNREADABLE,
-    scanner.BAD_NAME,
-    scanner.TOO_DEEP,
-    scanner.GONE,
-)
 
 
 class ImportConflict(NamedTuple):
@@ -232,7 +224,7 @@ class ImportRun(FolderRun):
     def _leave_out(self, path: str, reason: str) -> None:
         self.counts["left_out"] += 1
         self.left_out[reason] += 1
-        if reason in NOTED_REASONS:
+        if reason in scanner.UNUSABLE_REASONS:
             self.note(path, f"left out: {reason}")
 
     def unreadable(self, path: str, error: OSError) -> None:
@@ -414,12 +406,7 @@ class ImportRun(FolderRun):
 
     def _overwrite(self, tx: Transaction, item: SpooledFile, made: Page, stored: PageRow | None) -> None:
         if self.force and stored and not _has_same_content(stored, made):
-            text = markdown.render(stored.frontmatter, stored.truth, stored.timeline).encode()
-            path, batch = f"{stored.slug}.md", f"edit-{self.new_uuid()}"
-            history.keep_version(
-                *(tx, IMPORT_COLLECTION_ID, stored.id, stored.version, path, text, self.now, batch),
-                present=False,
-            )
+            page_writer.keep_old_version(tx, IMPORT_COLLECTION_ID, stored, self.now, self.new_uuid())
         expected = stored.version if stored else None
         saved = page_edits.save(
             tx, made, uuid=self.new_uuid(), now=self.now, expected_version=expected, cut=False

@@ -404,10 +404,7 @@ class ParserProcess:
             if len(told or b"") < NUMBER_BYTES:
                 raise self._ended()
             self._there = int.from_bytes(told, "little")
-        data = os.pread(self._found.fileno(), size, place)
-        while len(data) < size:  # pread may return less than requested
-            data += os.pread(self._found.fileno(), size - len(data), place + len(data))
-        return data
+        return _read_at(self._found.fileno(), size, place)
 
     def _ended(self) -> FileTrouble:
         status = self._process.wait()
@@ -621,7 +618,7 @@ def _parse_record(record: bytes) -> bytes | None:
 
 def _read_at(handle: int, size: int, place: int) -> bytes:
     data = os.pread(handle, size, place)
-    while len(data) < size:
+    while len(data) < size:  # pread may return less than requested
         more = os.pread(handle, size - len(data), place + len(data))
         if not more:
             raise EOFError

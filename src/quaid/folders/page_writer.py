@@ -29,7 +29,7 @@ from quaid.folders.scanner import LARGEST_FILE, FileNote, Folder, Progress
 from quaid.formats import markdown, org_edit
 from quaid.model import dates, page as page_model, slug as slugs
 from quaid.model.page import Page
-from quaid.model.sync_plan import ScannedFile
+from quaid.model.sync_plan import LastSeenFile, ScannedFile
 from quaid.storage import collections, erase as erasure, history, page_edits, pages
 from quaid.storage.collections import Collection, PageFile
 from quaid.storage.page_edits import SaveResult
@@ -56,6 +56,8 @@ def update_heading_pages(
     it is in both files for a time. `has_left` returns True if a heading is known to be removed from a file. `wrote`
     is called for each written page. `token` must be unique: the ids of new pages are derived from it.
     """
+    from uuid import NAMESPACE_URL, uuid5
+
     there: set[int] = set()
     notes: list[FileNote] = []
     for node in nodes:
@@ -66,43 +68,45 @@ def update_heading_pages(
             notes.append(
                 FileNote(path, f"the id {named} of {node.title!r} is that of a heading in {other} too")
             )
-        saved = _save_heading_page(tx, collection, file_page, file_slug, node, page_id, named, now, token)
-        there.add(saved)
+        made = _heading_page_with_slug(tx, collection, file_slug, node, page_id, named)
+        uuid = named if is_free_uuid(tx, named) else str(uuid5(NAMESPACE_URL, f"{token}/{named}"))
+        saved = save_with_slug(tx, collection, made, page_id, uuid=uuid, now=now)
+        collections.record_heading(tx, collection.id, saved.id, file_page, named)
+        there.add(saved.id)
         if wrote:
-            wrote(saved, node)
+            wrote(saved.id, node)
     erasure.quarantine_headings(tx, file_page, now, there)
     return notes
 
 
-def _save_heading_page(
+def save_with_slug(
     tx: Transaction,
     collection: Collection,
-    file_page: int,
-    file_slug: str,
-    node: Page,
+    made: Page,
     page_id: int | None,
-    named: str,
+    *,
+    uuid: str,
     now: str,
-    token: str,
-) -> int:
-    made = _heading_page_with_slug(tx, collection, file_slug, node, page_id, named)
+    left: str | None = None,
+) -> SaveResult:
+    """Save the page of a file, which may get another slug than before.
+
+    `left` is the slug that the page had before it was moved to a temporary one; links to it follow the page, unless
+    another page has it now.
+    """
     before = pages.slug_of(tx, page_id) if page_id is not None else None
     if page_id is not None and before is not None and before != made.slug:
-        page_edits.change_slug(tx, collection.id, page_id, before, made.slug, now)
+        old = left or before
+        is_taken = old != before and pages.slug_holder(tx, collection.id, old) is not None
+        page_edits.change_slug(tx, collection.id, page_id, old, made.slug, now, redirect=not is_taken)
     page_edits.free_slug(tx, collection.id, made.slug)
     saved = page_edits.save(
-        tx,
-        made,
-        uuid=_heading_uuid(tx, named, token),
-        now=now,
-        expected_version=None,
-        collection=collection.name,
-        cut=False,
+        tx, made, uuid=uuid, now=now, expected_version=None, collection=collection.name, cut=False
     )
     if not saved.changed and before != made.slug:
-        page_edits.derive(tx, saved.id, made, cut=False)  # same content under a new slug
-    collections.record_heading(tx, collection.id, saved.id, file_page, named)
-    return saved.id
+        # The content is unchanged but the slug is not, so links to and from the page resolve differently.
+        page_edits.derive(tx, saved.id, made, cut=False)
+    return saved
 
 
 def _heading_page_with_slug(
@@ -121,13 +125,9 @@ def _heading_page_with_slug(
     return indexer.with_slug(node, address)
 
 
-def _heading_uuid(tx: Transaction, named: str, token: str) -> str:
-    """Return the id of the heading if it is a UUID that no other page has; else derive a new one."""
-    if indexer.looks_like_uuid(named) and not pages.has_uuid(tx, named):
-        return named
-    from uuid import NAMESPACE_URL, uuid5
-
-    return str(uuid5(NAMESPACE_URL, f"{token}/{named}"))
+def is_free_uuid(tx: Transaction, text: str) -> bool:
+    """Return True if a text is a UUID that no page has."""
+    return indexer.looks_like_uuid(text) and not pages.has_uuid(tx, text)
 
 
 def save_page(
@@ -146,73 +146,51 @@ def save_page(
 
     `data` is the new content of the file; without it, the current content is patched where the page differs.
     """
+    known = collections.file_of_page(db, old.id) if old is not None and collection.root is not None else None
     if collection.root is not None:
         require_writable(collection)
-        new = _with_title_of_file(db, old, new)
+        path = known.path if known else f"{new.slug}.md"
+        if not indexer.is_org(path):  # any other title would be lost with the index
+            new = indexer.with_file_title(new, path)
     saved = page_edits.save(
         tx, new, uuid=uuid, now=now, expected_version=expected_version, collection=collection.name
     )
-    if not saved.changed and not _bytes_differ(db, collection, old, data):
-        return saved
-    if not saved.changed:  # same page, different bytes: an older version is restored
+    if not saved.changed:
+        if known is None or data is None or indexer.digest(data) == known.content_hash:
+            return saved
+        # Same page, different bytes: an older version is restored.
         _, version = page_edits.touch(
             tx, new.slug, expected_version=None, now=now, collection=collection.name
         )
         saved = saved._replace(version=version, changed=True)
-    if collection.root is None:
-        if old is not None:
-            _keep_old_version(tx, collection, old, now, uuid)
-    else:
-        _write_page_file(db, tx, collection, collection.root, old, new, saved, now, uuid, data)
+    if collection.root is not None:
+        _write_page_file(db, tx, collection, old, known, new, saved, now, uuid, data)
+    elif old is not None:
+        keep_old_version(tx, collection.id, old, now, uuid)
     history.trim_versions(tx, saved.id, dates.shift_date(now[:10], -history.HISTORY_DAYS))
     return saved
 
 
-def _with_title_of_file(db: Database, old: PageRow | None, new: Page) -> Page:
-    """Return the page with the title that its file gives it; any other title would be lost with the index."""
-    known = collections.file_of_page(db, old.id) if old is not None else None
-    path = known.path if known else f"{new.slug}.md"
-    return new if indexer.is_org(path) else indexer.with_file_title(new, path)
-
-
-def _bytes_differ(db: Database, collection: Collection, old: PageRow | None, data: bytes | None) -> bool:
-    known = (
-        collections.file_of_page(db, old.id)
-        if data is not None and old is not None and collection.root
-        else None
-    )
-    return known is not None and data is not None and indexer.digest(data) != known.content_hash
-
-
-def _keep_old_version(tx: Transaction, collection: Collection, old: PageRow, now: str, uuid: str) -> None:
-    """Store the previous version of a page without a file."""
-    text = markdown.render(old.frontmatter, old.truth, old.timeline)
-    history.keep_version(
-        tx,
-        collection.id,
-        old.id,
-        old.version,
-        f"{old.slug}.md",
-        text.encode(),
-        now,
-        f"edit-{uuid}",
-        present=False,
-    )
+def keep_old_version(tx: Transaction, collection_id: int, old: PageRow, now: str, uuid: str) -> None:
+    """Store the text of a page without a file before it changes."""
+    text = markdown.render(old.frontmatter, old.truth, old.timeline).encode()
+    path, batch = f"{old.slug}.md", f"edit-{uuid}"
+    history.keep_version(tx, collection_id, old.id, old.version, path, text, now, batch, present=False)
 
 
 def _write_page_file(
     db: Database,
     tx: Transaction,
     collection: Collection,
-    root: str,
     old: PageRow | None,
+    known: LastSeenFile | None,
     new: Page,
     saved: SaveResult,
     now: str,
     uuid: str,
     data: bytes | None,
 ) -> None:
-    known = collections.file_of_page(db, old.id) if old is not None else None
+    root = collection.root or ""
     heading_of = collections.file_of_heading(db, old.id) if old is not None and known is None else None
     if heading_of is not None:
         raise PartOfOrgFile(slug=new.slug, path=heading_of)
@@ -256,10 +234,7 @@ def _read_unchanged(folder: Folder, path: str, content_hash: str) -> bytes:
 
 def _patch_file(path: str, data: bytes, new: Page) -> bytes:
     """Return the bytes of a file with the changed parts of the page replaced."""
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise FileTrouble(path=path, problem="is not UTF-8; convert it before you change it here") from None
+    text = _decode(path, data)
     if indexer.is_org(path):
         return _patch_org_file(path, data, text, new)
     return markdown.patch(text, new.frontmatter, new.truth, new.timeline).encode()
@@ -470,11 +445,15 @@ def _read_text(folder: Folder, path: str) -> FileText | None:
     return _decode_text(path, data)
 
 
-def _decode_text(path: str, data: bytes) -> FileText:
+def _decode(path: str, data: bytes) -> str:
     try:
-        text = data.decode("utf-8")
+        return data.decode("utf-8")
     except UnicodeDecodeError:
         raise FileTrouble(path=path, problem="is not UTF-8; convert it before you change it here") from None
+
+
+def _decode_text(path: str, data: bytes) -> FileText:
+    text = _decode(path, data)
     bom = text.startswith(BOM)
     # CRLF is restored on writing, which is only possible if all line endings are CRLF.
     crlf = text.count("\r\n") == text.count("\n") == text.count("\r") > 0
@@ -485,8 +464,7 @@ def _decode_text(path: str, data: bytes) -> FileText:
 def _write_text(folder: Folder, path: str, old: FileText | None, new: str, token: str) -> None:
     text = new.replace("\n", "\r\n") if old and old.crlf else new
     data = ((BOM if old and old.bom else "") + text).encode()
-    if len(data) > LARGEST_FILE:
-        raise TooLarge(what=path, size=len(data), limit=LARGEST_FILE)
+    _refuse_large(path, data)
     if old is None:
         atomic_write.create_file(folder, path, data, token)
     else:

@@ -33,6 +33,8 @@ BAD_NAME = "name is not UTF-8"
 TOO_DEEP = "too many folders deep"
 GONE = "gone while it was read"
 IGNORED = "ignored"
+UNUSABLE_REASONS = (SYMLINK, NOT_A_FILE, UNREADABLE, BAD_NAME, TOO_DEEP, GONE)
+"""Reasons why an entry that looks like a page is skipped."""
 
 IgnoreCheck = Callable[[str], bool]
 """A function that returns True if a path is to be skipped. Paths of folders end with a slash."""
@@ -202,7 +204,7 @@ class _FolderWalk(NamedTuple):
             return
         for entry in entries:
             path = prefix + entry.name
-            if not _is_utf8_name(entry.name):
+            if not is_utf8(entry.name):
                 yield SkippedEntry(printable(path), BAD_NAME)
             elif entry.is_symlink():
                 yield SkippedEntry(path, SYMLINK)
@@ -267,7 +269,7 @@ def _file_kind(name: str, prefix: str, in_raw: bool, endings: tuple[str, ...]) -
     return "special" if not prefix and lower in SPECIAL_NAMES else "page"
 
 
-def _is_utf8_name(name: str) -> bool:
+def is_utf8(name: str) -> bool:
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -536,26 +536,13 @@ class SyncRun(FolderRun):
         made = self._with_free_slug(tx, _page_of(item), item.path, page_id)
         if old is not None and old.path != item.path:
             collections.forget_file(tx, self.collection.id, old.path, old.page_id)
-        before = pages.slug_of(tx, page_id) if page_id is not None else None
-        if page_id is not None and before is not None and before != made.slug:
-            left = self.vacated.get(page_id, before)
-            another = left != before and pages.slug_holder(tx, self.collection.id, left) is not None
-            page_edits.change_slug(
-                tx, self.collection.id, page_id, left, made.slug, self.now, redirect=not another
-            )
-        page_edits.free_slug(tx, self.collection.id, made.slug)
-        saved = page_edits.save(
-            tx,
-            made,
-            uuid=self._uuid(tx, read.page_uuid),
-            now=self.now,
-            expected_version=None,
-            collection=self.collection.name,
-            cut=False,
+        uuid = read.page_uuid
+        if uuid is None or not page_writer.is_free_uuid(tx, uuid):
+            uuid = self.new_uuid()
+        left = self.vacated.get(page_id or 0)
+        saved = page_writer.save_with_slug(
+            tx, self.collection, made, page_id, uuid=uuid, now=self.now, left=left
         )
-        if not saved.changed and before != made.slug:
-            # The content is unchanged but the slug is not, so links to and from the page resolve differently.
-            page_edits.derive(tx, saved.id, made, cut=False)
         if not saved.changed and old is not None and old.content_hash != read.content_hash:
             # Different bytes with the same content (a comment, line endings) also make a version, so that they can
             # be restored.
@@ -613,12 +600,6 @@ class SyncRun(FolderRun):
         address = by_path if by_path not in taken else indexer.suffixed_slug(by_path, path, taken)
         self.note(path, f"another file has the slug {made.slug}; this one is {address}")
         return indexer.with_slug(made, address)
-
-    def _uuid(self, tx: Transaction, named: str | None) -> str:
-        """Return the id in the file, unless it is invalid or another page has it; else a new id."""
-        if named and indexer.looks_like_uuid(named) and not pages.has_uuid(tx, named):
-            return named
-        return self.new_uuid()
 
     # Sidecars
 

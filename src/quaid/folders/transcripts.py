@@ -6,11 +6,12 @@ import os
 import re
 import stat
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from quaid.errors import Cancelled, NotFound, ReadingStopped
-from quaid.folders.scanner import FILE_FLAGS, Progress, printable
+from quaid.folders.scanner import FILE_FLAGS, Progress, is_utf8, printable
 from quaid.formats import transcripts
 from quaid.formats.transcripts import BrokenTranscript, TranscriptTurn, iter_json_list, parse_line
 from quaid.model.secrets import mask
@@ -193,16 +194,21 @@ class TranscriptReport(NamedTuple):
 
 class _TranscriptTally:
     def __init__(self) -> None:
-        self.unchanged = self.other = self.turns = self.masked = self.broken = self.gone = 0
+        self.counts: Counter[str] = Counter()
         self.new: set[int] = set()
         self.grown: set[int] = set()
         self.removed: set[int] = set()
         self.problems: list[TranscriptProblem] = []
 
     def report(self, files: int) -> TranscriptReport:
+        names = ("unchanged", "other", "turns", "masked", "broken", "gone")
         return TranscriptReport(
-            *(files, self.unchanged, self.other, len(self.new), len(self.grown - self.new), self.turns),
-            *(self.masked, self.broken, len(self.removed), tuple(self.problems), self.gone),
+            files=files,
+            conversations=len(self.new),
+            grown=len(self.grown - self.new),
+            removed=len(self.removed),
+            problems=tuple(self.problems),
+            **{name: self.counts[name] for name in names},
         )
 
 
@@ -237,7 +243,7 @@ def read_transcripts(
             progress(done, len(paths), "files")
             _TranscriptReader(db, path, now, tally, again, path in named).read()
     except (KeyboardInterrupt, Cancelled):
-        raise ReadingStopped(done=done, total=len(paths), turns=tally.turns) from None
+        raise ReadingStopped(done=done, total=len(paths), turns=tally.counts["turns"]) from None
     return tally.report(len(paths))
 
 
@@ -258,12 +264,12 @@ class _TranscriptReader:
 
     def read(self) -> None:
         try:
-            if not _is_utf8(self._path):
+            if not is_utf8(self._path):
                 raise BrokenTranscript("its name is not UTF-8")
             with os.fdopen(os.open(self._path, FILE_FLAGS), "rb") as file:
                 self._read(file)
         except FileNotFoundError:
-            self._tally.gone += 1
+            self._tally.counts["gone"] += 1
         except OSError as error:
             self._trouble(f"cannot be read ({error.strerror}); check its permissions")
         except BrokenTranscript as error:
@@ -293,9 +299,9 @@ class _TranscriptReader:
         if known.problem:
             self._trouble(known.problem)
         elif known.client:
-            self._tally.unchanged += 1
+            self._tally.counts["unchanged"] += 1
         else:
-            self._tally.other += 1
+            self._tally.counts["other"] += 1
 
     def _known(self, file: BinaryIO, facts: os.stat_result) -> TranscriptState | None:
         """Return the stored state of this file, which may have been renamed."""
@@ -322,7 +328,7 @@ class _TranscriptReader:
             if self._is_named:
                 self._trouble(NOT_A_TRANSCRIPT)
             else:
-                self._tally.other += 1
+                self._tally.counts["other"] += 1
             return
         broken = known.broken if known and start else 0
         self._state = self._state._replace(client=client, session=session, broken=broken)
@@ -339,7 +345,7 @@ class _TranscriptReader:
                 raise BrokenTranscript("too long")
             said = transcripts.read_line(client, transcripts.parse_line(line))
         except BrokenTranscript:
-            self._tally.broken += 1
+            self._tally.counts["broken"] += 1
             self._state = self._state._replace(broken=self._state.broken + 1)
             return
         session = self._state.session
@@ -371,7 +377,7 @@ class _TranscriptReader:
             for value in exported_conversations(file, is_archive):
                 held = transcripts.read_export(value)
                 if held is None:
-                    self._tally.broken += 1
+                    self._tally.counts["broken"] += 1
                     continue
                 clients.add(held.client)
                 for turn in held.turns:
@@ -387,7 +393,7 @@ class _TranscriptReader:
         elif not clients and self._is_named:
             self._trouble(NOT_A_TRANSCRIPT)
         elif not clients:
-            self._tally.other += 1
+            self._tally.counts["other"] += 1
 
     # Writing
 
@@ -435,8 +441,8 @@ class _TranscriptReader:
 
         tally = self._tally
         for batch, added in zip(batches, self._db.write(work), strict=True):
-            tally.turns += added.turns
-            tally.masked += batch.masked if added.turns else 0
+            tally.counts["turns"] += added.turns
+            tally.counts["masked"] += batch.masked if added.turns else 0
             for which, where in (
                 (added.is_new, tally.new),
                 (bool(added.turns), tally.grown),
@@ -487,14 +493,6 @@ def _file_mark(file: BinaryIO, read_to: int) -> bytes | None:
     if len(last) < min(MARK_BYTES, read_to):
         return None
     return hashlib.blake2b(first + last, digest_size=16).digest()
-
-
-def _is_utf8(path: str) -> bool:
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def add_known_transcripts(db: Database, listed: Iterable[str]) -> list[str]:
