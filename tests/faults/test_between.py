@@ -241,9 +241,7 @@ def test_a_text_that_cannot_go_back_to_its_place_stays_beside_it(tmp_path: Path)
 
 
 def left(root: Path, ours: bytes, theirs: bytes) -> Path:
-    return root / atomic_write.TEMPORARY_NAME.format(
-        token=OURS, ours=digest(ours)[:16], theirs=digest(theirs)[:16]
-    )
+    return root / atomic_write.temporary_name(OURS, digest(ours), digest(theirs))
 
 
 @pytest.mark.parametrize(("text", "copies"), [(b"ours", 0), (b"read", 0), (b"unread", 1)])

@@ -12,8 +12,8 @@ import re
 import signal
 import stat
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from quaid.errors import FileChanged, FileTrouble, FolderNotEmpty, QuaidError
 from quaid.folders.scanner import FILE_FLAGS, FileNote, Folder
@@ -26,10 +26,6 @@ NEW_FILE_FLAGS = (
 UNFINISHED_NAME = ".quaid-{token}.new"
 """Name of a new file that may be incomplete. It is hidden so that syncs and editors do not treat it as a page."""
 
-TEMPORARY_NAME = ".quaid-{token}-{ours}-{theirs}.tmp"
-"""Name of a temporary file: the new text before the exchange, the user's old file after it. The prefixes of both
-SHA-256 hashes in the name identify which of the two it is after a crash, or show that it is a third version."""
-
 HASH_PREFIX_LENGTH = 16
 MAX_NAME_BYTES = 255
 
@@ -40,11 +36,17 @@ _LINK_UNSUPPORTED = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 ExchangeFunction = Callable[[int, str, str], bool]
 
 
-def create_file(folder: Folder, path: str, data: bytes, token: str) -> None:
-    """Create a file atomically, with missing parent folders. Raise FileChanged if the file exists."""
+@contextmanager
+def _entered(folder: Folder, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+    """Enter the folder of a file. Yield the handle of that folder and the name of the file."""
     with translate_os_errors(os.path.join(folder.root, path)):
         parent, _, name = path.rpartition("/")
-        place = folder.enter(parent, make=True)
+        yield folder.enter(parent, make=make), name
+
+
+def create_file(folder: Folder, path: str, data: bytes, token: str) -> None:
+    """Create a file atomically, with missing parent folders. Raise FileChanged if the file exists."""
+    with _entered(folder, path, make=True) as (place, name):
         unfinished = _write_unfinished(place, data, token)
         try:
             _rename_exclusive(place, unfinished, name)
@@ -65,16 +67,12 @@ def replace_file(
 ) -> None:
     """Replace a file if the SHA-256 of its bytes is `expected`; otherwise raise FileChanged."""
     swap = exchange or exchange_files
-    with translate_os_errors(os.path.join(folder.root, path)):
-        parent, _, name = path.rpartition("/")
-        place = folder.enter(parent)
+    with _entered(folder, path) as (place, name):
         before = _stat_plain_file(place, name, path)
         if _stable_hash(place, name) != expected:
             raise FileChanged(path=path)
         ours = hashlib.sha256(data).hexdigest()
-        temporary = TEMPORARY_NAME.format(
-            token=token, ours=ours[:HASH_PREFIX_LENGTH], theirs=expected[:HASH_PREFIX_LENGTH]
-        )
+        temporary = temporary_name(token, ours, expected)
         unfinished = _write_unfinished(place, data, token, stat.S_IMODE(before.st_mode))
         try:
             os.rename(unfinished, temporary, src_dir_fd=place, dst_dir_fd=place)
@@ -92,14 +90,10 @@ def replace_file(
 
 def remove_file(folder: Folder, path: str, expected: str, token: str) -> None:
     """Remove a file if the SHA-256 of its bytes is `expected`; otherwise leave it."""
-    with translate_os_errors(os.path.join(folder.root, path)):
-        parent, _, name = path.rpartition("/")
-        place = folder.enter(parent)
+    with _entered(folder, path) as (place, name):
         if _stable_hash(place, name) != expected:
             return
-        temporary = TEMPORARY_NAME.format(
-            token=token, ours=expected[:HASH_PREFIX_LENGTH], theirs=expected[:HASH_PREFIX_LENGTH]
-        )
+        temporary = temporary_name(token, expected, expected)
         os.rename(name, temporary, src_dir_fd=place, dst_dir_fd=place)
         if _stable_hash(place, temporary) != expected:
             try:
@@ -135,6 +129,15 @@ def _remove_temporary(place: int, temporary: str, name: str, known: tuple[str, .
         _unlink_if_exists(place, temporary)
     else:
         keep_conflict_copy(place, temporary, name, found, token)
+
+
+def temporary_name(token: str, ours: str, theirs: str) -> str:
+    """Return the name of a temporary file: the new text before the exchange, the user's old file after it.
+
+    The prefixes of both SHA-256 hashes in the name identify which of the two it is after a crash, or show that it is
+    a third version.
+    """
+    return f".quaid-{token}-{ours[:HASH_PREFIX_LENGTH]}-{theirs[:HASH_PREFIX_LENGTH]}.tmp"
 
 
 def _conflict_name(name: str, mark: str) -> str:

@@ -383,12 +383,14 @@ def edit_file(
 
     With `expected_version` (0: the file must not exist), the edit fails if the file has another version.
     """
+    from quaid.folders.sync import sync_collection
+
     check_page_path(path)
     require_writable(collection)
     _refuse_hidden(collection, path, "name")
 
     def follow() -> None:
-        sync_file(db, collection, path, now=now, new_uuid=new_uuid, progress=progress)
+        sync_collection(db, collection, now=now, new_uuid=new_uuid, progress=progress, only=[path])
 
     for attempt in range(EDIT_ATTEMPTS):
         try:
@@ -410,21 +412,6 @@ def edit_file(
     follow()
     found = collections.indexed_page(db, collection.id, path)
     return EditResult(path, new, old is None, changed, found.version if found else 0)
-
-
-def sync_file(
-    db: Database,
-    collection: Collection,
-    path: str,
-    *,
-    now: str,
-    new_uuid: Callable[[], str],
-    progress: Progress,
-) -> None:
-    """Sync a single file with the index."""
-    from quaid.folders.sync import sync_collection
-
-    sync_collection(db, collection, now=now, new_uuid=new_uuid, progress=progress, only=[path])
 
 
 def _read_text(folder: Folder, path: str) -> FileText | None:

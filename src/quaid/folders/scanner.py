@@ -82,7 +82,44 @@ class Folder:
 
     def walk(self, ignored: IgnoreCheck = ignore_nothing) -> Iterator[ScannedFile | SkippedEntry]:
         """Yield all entries below the folder, sorted by name within each folder."""
-        yield from _FolderWalk(self.endings, ignored).entries(self._handle, "", 0)
+        yield from self._walk(self._handle, "", 0, ignored)
+
+    def _walk(
+        self, handle: int, prefix: str, depth: int, ignored: IgnoreCheck
+    ) -> Iterator[ScannedFile | SkippedEntry]:
+        in_raw = prefix == RAW_FOLDER + "/" or prefix.endswith(f"/{RAW_FOLDER}/")
+        try:
+            with os.scandir(handle) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError:
+            yield SkippedEntry(prefix or "./", UNREADABLE)
+            return
+        for entry in entries:
+            path = prefix + entry.name
+            if not is_utf8(entry.name):
+                yield SkippedEntry(printable(path), BAD_NAME)
+            elif entry.is_symlink():
+                yield SkippedEntry(path, SYMLINK)
+            elif entry.is_dir(follow_symlinks=False):
+                reason = IGNORED if ignored(path + "/") else _skip_reason(entry.name, in_raw, depth)
+                if reason:
+                    yield SkippedEntry(path + "/", reason)
+                    continue
+                try:
+                    below = os.open(entry.name, FOLDER_FLAGS, dir_fd=handle)
+                except OSError:
+                    yield SkippedEntry(path + "/", UNREADABLE)
+                    continue
+                try:
+                    yield from self._walk(below, path + "/", depth + 1, ignored)
+                finally:
+                    os.close(below)
+            elif not entry.is_file(follow_symlinks=False):
+                yield SkippedEntry(path, NOT_A_FILE)
+            elif ignored(path):
+                yield SkippedEntry(path, IGNORED)
+            else:
+                yield _file_entry(entry, path, _file_kind(entry.name, prefix, in_raw, self.endings))
 
     def look(self, path: str) -> ScannedFile | SkippedEntry | None:
         """Return one entry as `walk` would yield it, or None if it does not exist.
@@ -186,56 +223,6 @@ def _read_up_to(handle: int, limit: int) -> bytes:
         parts.append(data)
         size += len(data)
     return b"".join(parts)
-
-
-class _FolderWalk(NamedTuple):
-    """The settings of a walk: file name endings of pages, and the ignore check."""
-
-    endings: tuple[str, ...]
-    ignored: IgnoreCheck
-
-    def entries(self, handle: int, prefix: str, depth: int) -> Iterator[ScannedFile | SkippedEntry]:
-        in_raw = prefix == RAW_FOLDER + "/" or prefix.endswith(f"/{RAW_FOLDER}/")
-        try:
-            with os.scandir(handle) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
-        except OSError:
-            yield SkippedEntry(prefix or "./", UNREADABLE)
-            return
-        for entry in entries:
-            path = prefix + entry.name
-            if not is_utf8(entry.name):
-                yield SkippedEntry(printable(path), BAD_NAME)
-            elif entry.is_symlink():
-                yield SkippedEntry(path, SYMLINK)
-            elif entry.is_dir(follow_symlinks=False):
-                if self.ignored(path + "/"):
-                    yield SkippedEntry(path + "/", IGNORED)
-                else:
-                    yield from self._below(handle, path, entry.name, in_raw, depth)
-            elif not entry.is_file(follow_symlinks=False):
-                yield SkippedEntry(path, NOT_A_FILE)
-            elif self.ignored(path):
-                yield SkippedEntry(path, IGNORED)
-            else:
-                yield _file_entry(entry, path, _file_kind(entry.name, prefix, in_raw, self.endings))
-
-    def _below(
-        self, handle: int, path: str, name: str, in_raw: bool, depth: int
-    ) -> Iterator[ScannedFile | SkippedEntry]:
-        reason = _skip_reason(name, in_raw, depth)
-        if reason:
-            yield SkippedEntry(path + "/", reason)
-            return
-        try:
-            below = os.open(name, FOLDER_FLAGS, dir_fd=handle)
-        except OSError:
-            yield SkippedEntry(path + "/", UNREADABLE)
-            return
-        try:
-            yield from self.entries(below, path + "/", depth + 1)
-        finally:
-            os.close(below)
 
 
 def _skip_reason(name: str, in_raw: bool, depth: int) -> str:

@@ -72,22 +72,11 @@ def _scan_folder(
     except OSError:
         return  # files below stay in `known`, so the caller checks them one by one
     for name in folders if prefix.count("/") < MAX_DEPTH else ():
-        _scan_subfolder(handle, name, f"{prefix}{name}/", known, passed_over, found)
-
-
-def _scan_subfolder(
-    above: int,
-    name: str,
-    prefix: str,
-    known: dict[str, FileStamp],
-    passed_over: IgnoreCheck,
-    found: list[str],
-) -> None:
-    try:
-        handle = os.open(name, FOLDER_FLAGS, dir_fd=above)
-    except OSError:
-        return
-    try:
-        _scan_folder(handle, prefix, known, passed_over, found)
-    finally:
-        os.close(handle)
+        try:
+            below = os.open(name, FOLDER_FLAGS, dir_fd=handle)
+        except OSError:
+            continue
+        try:
+            _scan_folder(below, f"{prefix}{name}/", known, passed_over, found)
+        finally:
+            os.close(below)
