@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -253,21 +253,25 @@ def _address_field(record: dict[str, Any], name: str, where: str) -> str:
     return value
 
 
+PageKey = tuple[int, str, str]
+"""Id, collection and slug of a page; there may be one for each of a hundred thousand records."""
+
+
 class LinksAndFactsImport:
     """Restore the links and facts of a file within a transaction; existing and invalid records are skipped."""
 
     def __init__(
-        self, db: Database, tx: Transaction, find: Callable[[str], PageRow | None], now: str
+        self, db: Database, tx: Transaction, find: Callable[[str], PageKey | None], now: str
     ) -> None:
         self.db = db
         self.tx = tx
         self.find = find
         self.now = now
-        self.pages: dict[str, PageRow | None] = {}
+        self.pages: dict[str, PageKey | None] = {}
         self.links = self.facts = 0
         self.ours: set[int] = set()
         """Ids of links restored by this import."""
-        self.changed: dict[int, PageRow] = {}
+        self.changed: dict[int, PageKey] = {}
         """Pages that got new links or facts, by id."""
         self.problems: list[str] = []
         self.missing: dict[str, int] = {}
@@ -275,8 +279,13 @@ class LinksAndFactsImport:
         self.untold: dict[tuple[int, str, str], bool] = {}
         """Whether a page had no facts before this import, by page id, subject and predicate."""
 
-    def run(self, contents: LinksAndFacts, only: set[str] | None) -> None:
-        """Restore all records, or only those of pages in the default collection with the slugs in `only`."""
+    def run(
+        self, contents: LinksAndFacts, only: set[str] | None = None, written: Container[str] = ()
+    ) -> None:
+        """Restore all records, or only those of pages in the default collection with the slugs in `only`.
+
+        The versions of changed pages are incremented, except for slugs of the default collection in `written`.
+        """
         self.problems += contents.problems
         for number, link in enumerate(contents.links):
             if link:
@@ -292,13 +301,16 @@ class LinksAndFactsImport:
         for address, times in self.missing.items():
             what = "1 link or fact names it" if times == 1 else f"{times} links and facts name it"
             self.problems.append(f"there is no page {address}; {what}")
+        for _, collection, address in self.changed.values():
+            if collection != DEFAULT_COLLECTION or address not in written:
+                page_edits.touch(self.tx, address, expected_version=None, now=self.now, collection=collection)
 
     def _alone(self, where: str, write: Callable[[], None]) -> None:
         """Write one record in a savepoint, so that an error affects only this record."""
         if failure := write_alone(self.tx, write):
             self.problems.append(_problem_text(failure, where))
 
-    def _page(self, address: str) -> PageRow | None:
+    def _page(self, address: str) -> PageKey | None:
         if address not in self.pages:
             self.pages[address] = self.find(address)
         found = self.pages[address]
@@ -310,21 +322,21 @@ class LinksAndFactsImport:
         start, end = self._page(link.start), self._page(link.end)
         if start is None or end is None or not (_is_selected(start, only) or _is_selected(end, only)):
             return
-        if start.id == end.id:
+        if start[0] == end[0]:
             raise InvalidArgument(name=where, problem="leads from a page to itself")
         created = self._created(link.created_at)
         if any(
             there.valid_until == link.valid_until
             or (there.created_at == created and there.id not in self.ours)
-            for there in links.between(self.db, start.id, end.id, link.relationship)
+            for there in links.between(self.db, start[0], end[0], link.relationship)
             if there.source_kind != links.FROM_TEXT and there.valid_from == link.valid_from
         ):
             return  # it was restored before, and may have been closed since
         try:
             new = links.add(
                 self.tx,
-                start.id,
-                end.id,
+                start[0],
+                end[0],
                 relationship=link.relationship,
                 context=link.context,
                 valid_from=link.valid_from,
@@ -336,17 +348,17 @@ class LinksAndFactsImport:
             raise InvalidArgument(name=where, problem=f"is left out. {error}") from None
         self.ours.add(new)
         self.links += 1
-        self.changed[start.id] = start
+        self.changed[start[0]] = start
 
     def _fact(self, fact: ImportedFact, number: int, ids: dict[int, int], only: set[str] | None) -> None:
         page = self._page(fact.page)
         if page is None or not _is_selected(page, only):
             return
-        added = self._kept(page.id, fact.given, self._created(fact.created_at))
+        added = self._kept(page[0], fact.given, self._created(fact.created_at))
         ids[number] = added.id
         self.facts += added.added
         if added.changed:
-            self.changed[page.id] = page
+            self.changed[page[0]] = page
 
     def _kept(self, page_id: int, given: FactInput, created: str) -> FactChange:
         """Restore a fact unchanged if the page had none for its subject and predicate; otherwise add it as new."""
@@ -403,22 +415,20 @@ def restore_links_and_facts(
     )
 
     def work(tx: Transaction) -> tuple[int, int, tuple[str, ...]]:
-        def find(address: str) -> PageRow | None:
+        def find(address: str) -> PageKey | None:
             page_id = collections.page_of_file(tx, collection.id, path_of(address).removeprefix(prefix))
             name = None if page_id is None else pages.slug_of(tx, page_id)
-            return None if name is None else pages.find(db, name, collection.name)
+            return None if page_id is None or name is None else (page_id, collection.name, name)
 
         restored = LinksAndFactsImport(db, tx, find, now)
-        restored.run(contents, None)
-        for page in restored.changed.values():
-            page_edits.touch(tx, page.slug, expected_version=None, now=now, collection=page.collection)
+        restored.run(contents)
         return restored.links, restored.facts, tuple(shorten_problems(restored.problems))
 
     return db.write(work)
 
 
-def _is_selected(page: PageRow, only: set[str] | None) -> bool:
-    return only is None or (page.collection == "default" and page.slug in only)
+def _is_selected(page: PageKey, only: set[str] | None) -> bool:
+    return only is None or (page[1] == DEFAULT_COLLECTION and page[2] in only)
 
 
 def shorten_problems(problems: list[str]) -> list[str]:

@@ -510,24 +510,22 @@ class ImportRun(FolderRun):
             return
         find = partial(self._find_page, files=contents.files)
         restored = exporter.LinksAndFactsImport(self.db, tx, find, self.now)
-        restored.run(contents, self.new if self.is_links_file_known else None)
+        restored.run(contents, self.new if self.is_links_file_known else None, self.written)
         self.counts.update(links=restored.links, facts=restored.facts)
         self.note(path, *exporter.shorten_problems(restored.problems))
-        for page in restored.changed.values():
-            if page.collection != IMPORT_COLLECTION or page.slug not in self.written:
-                page_edits.touch(
-                    tx, page.slug, expected_version=None, now=self.now, collection=page.collection
-                )
         history.log_ingest(tx, self.import_id, path, content_hash, sorted(restored.changed), self.now)
 
-    def _find_page(self, address: str, files: dict[str, str]) -> PageRow | None:
+    def _find_page(self, address: str, files: dict[str, str]) -> exporter.PageKey | None:
         """Return the page for an address in the export: the one made from its file, else one with that slug."""
         collection, name = slugs.split_address(address)
         own = self.slugs.get(indexer.page_stem(files.get(address, address.replace("::", "/", 1))))
         inside = name if collection is None else slugs.from_path(f"{collection}/{name}.md")
         candidates = ((IMPORT_COLLECTION, own), (IMPORT_COLLECTION, inside), (collection, name))
-        found = (pages.find(self.db, slug, there) for there, slug in candidates if slug and there)
-        return next(filter(None, found), None)
+        for there, slug in candidates:
+            stored = pages.find(self.db, slug, there) if slug and there else None
+            if stored:
+                return stored.id, stored.collection, stored.slug
+        return None
 
 
 def _matches_bytes(stored: PageRow, path: str, data: bytes) -> bool:
