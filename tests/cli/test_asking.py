@@ -69,14 +69,14 @@ def test_what_get_prints_is_what_put_takes(folder: Path) -> None:
     quaid(folder, "put", "people/bob", text=text)
     got = quaid(folder, "get", "people/bob").stdout
     assert got == text
-    assert "says this already (version 2)" in quaid(folder, "put", "people/bob", text=got).stdout
+    assert "already has this text (version 2)" in quaid(folder, "put", "people/bob", text=got).stdout
 
 
 @pytest.mark.parametrize("answer", ["\n", "n\n", "maybe\n", "\x04"])
 def test_anything_but_yes_means_no(folder: Path, answer: str) -> None:
     status, shown = at_a_terminal(folder, answer, "forget", "people/bob")
     assert status == 130
-    assert "people/bob (Bob) would go:" in shown
+    assert "To be deleted: people/bob (Bob)" in shown
     assert "nothing was changed" in shown
     assert pages(folder) == 2
 
@@ -84,7 +84,7 @@ def test_anything_but_yes_means_no(folder: Path, answer: str) -> None:
 def test_a_person_who_agrees_sees_what_goes_and_then_that_it_went(folder: Path) -> None:
     status, shown = at_a_terminal(folder, "y\n", "forget", "people/bob")
     assert status == 0, shown
-    assert shown.index("would go:") < shown.index("[y/N]") < shown.index("Forgot people/bob.")
+    assert shown.index("To be deleted:") < shown.index("[y/N]") < shown.index("Forgot people/bob.")
     assert pages(folder) == 1
 
 

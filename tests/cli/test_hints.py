@@ -88,8 +88,6 @@ def test_options_in_messages_are_in_the_help_of_their_commands() -> None:
         if text not in HELP
         for flag in wrong_flags(text, path.stem if path.parent.name == "operations" else "")
     ]
-    layouts = (ROOT / "cli" / "layouts.txt").read_text(encoding="utf-8")
-    wrong += [f"layouts.txt: {flag}" for line in layouts.splitlines() for flag in wrong_flags(line)]
     assert wrong == []
 
 

@@ -123,7 +123,7 @@ def test_who_stands_by_says_so_and_takes_over_when_the_other_dies(
     assert (told["event"], told["owners"][0]["collection"]) == ("standby", "notes")
     assert told["owners"][0]["pid"] == first.process.pid
     third = start()
-    assert third.next()[10:] == f"process {first.process.pid} watches notes; this one stands by"
+    assert third.next()[10:] == f"process {first.process.pid} watches notes; this process waits to take over"
     assert third.end(signal.SIGTERM)[0] == 0
     first.process.kill()
     died = time.monotonic()

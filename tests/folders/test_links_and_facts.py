@@ -120,7 +120,7 @@ def test_links_and_facts_come_back_in_a_new_memory(filled: Brain, other: Brain, 
     assert f"3 links and 4 facts in {tmp_path}/out/{LINKS_AND_FACTS_PATH}" in render(report)
     record = into(other, tmp_path / "out")
     assert (record.report.links, record.report.facts, record.report.notes) == (3, 4, ())
-    assert "links brought back: 3, facts brought back: 4" in render(record)
+    assert "links restored: 3, facts restored: 4" in render(record)
     assert rows(other) == rows(filled)
     for slug in ("people/alice", "people/bob"):
         assert known_links(other, slug) == known_links(filled, slug)
@@ -247,7 +247,7 @@ def test_they_come_back_with_a_folder_that_is_attached(filled: Brain, other: Bra
     out(filled, tmp_path / "out")
     record = collection_add(other, "vault", str(tmp_path / "out"))
     assert (record.links, record.facts, record.problems) == (3, 4, ())
-    assert "  links brought back: 3, facts brought back: 4" in render(record)
+    assert "  links restored: 3, facts restored: 4" in render(record)
     assert rows(other) == rows(filled)
     assert known_links(other, "vault::people/bob") == known_links(filled, "people/bob")
     unlink(other, "vault::people/bob", "people/alice", "knows")

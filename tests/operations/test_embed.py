@@ -62,10 +62,10 @@ def test_validate_counts_chunks_without_a_vector_and_finds_nothing_wrong(importe
         told = render(record).partition("\n")[2]
         return record.chunks_without_vector, record.pages_not_cut, record.exit_status, told
 
-    not_cut = "No vectors yet: 2 pages not cut into chunks; `quaid embed` makes them"
+    not_cut = "Without vectors: 2 pages not split into chunks; `quaid embed` makes them"
     assert checked(embeddings=True) == (0, 2, 0, not_cut)
     run(imported, "embed", slug="ferry")
-    without = "No vectors yet: 1 chunk; `quaid embed` makes them"
+    without = "Without vectors: 1 chunk; `quaid embed` makes them"
     assert checked(embeddings=True) == checked() == (1, 0, 0, without)
     assert checked(links=True) == (None, None, 0, "")
     run(imported, "embed")

@@ -463,7 +463,7 @@ def test_a_check_for_one_type_counts_what_is_open_of_the_others(nora: Brain) -> 
     assert call(nora, "check").total == 1
     stale = call(nora, "check", type="stale")
     assert (stale.total, stale.open_of_other_types, stale.exit_status) == (0, 1, 0)
-    assert "Nothing contradicts itself" not in render(stale)
+    assert "No contradictions" not in render(stale)
     assert "1 of other types is open" in render(stale)
     cross_page = call(nora, "check", type="cross_page")
     assert (cross_page.total, cross_page.open_of_other_types) == (1, 0)

@@ -1,224 +1,49 @@
-"""Format a record as text for people: with its layout in layouts.txt, else as a list of its fields.
+"""Format the record of an operation as text for people.
 
-A layout is text with fields in braces. Names are looked up in the current item, then in the record around it:
-
-    {name}  {a.b}  {0}        a value; lists are joined with commas; {.} is the current item, {@} its number
-    {items#}  {items[:20]}    the length of a list, its first items; {a+b} and {a-b} calculate
-    {^name}                   skips the current item and starts with the record around it
-    {name:filter:filter}      a value through FILTERS, `#noun` (3 nouns), `~60` (shortened), `in4` (indented), or a
-                              format specification of Python
-    {?condition|then|else}    `a`, `!a`, `a=b`, `a!b`, `a<b`, `a>b`, joined by `&` (and) or `,` (or)
-    {%name|value=text|...}    the text for a value
-    {*items|text|separator}   the text for each item, by default one per line
-    {=|lines}                 lines whose cells, separated by ¦, are aligned in columns
-    {>name}                   another layout of the file
-
-A line with fields is left out if all of them are empty. EXTRAS adds computed values to a record.
+Most records have a function here that yields their lines; a record without one prints its fields.
 """
 
 import json
-import operator
-import os
-import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
 from itertools import groupby
 from typing import Any
 
+from quaid.formats import markdown
 from quaid.model import slug as slugs
 from quaid.model.plain_text import count_noun
 
-CELL = "\x1f"  # replaces ¦ of a layout, so that text of a page cannot contain it
 TEXT_WIDTH = 78
+MOST_LINES = 20
+"""Most lines of a list that are printed; --json prints all of them."""
 QUARANTINE_DAYS = 30
 
-Scope = tuple[Any, ...]
-"""The current item, its number, and the records around it, innermost first."""
+Lines = Iterator[str]
+_renderers: dict[str, Callable[[Any], Lines]] = {}
 
 
 def render(record: Any) -> str:
     """Return a record as text."""
     name = type(record).__name__
-    if name == "PageRecord":  # the page itself, without a parse of the layouts
-        from quaid.formats import markdown
-
-        return markdown.render(record.frontmatter, record.compiled_truth, record.timeline)
-    if name not in _layouts():
-        return "\n".join(_field_lines(record))
-    return _fill(_layouts()[name], (record, EXTRAS[name](record)) if name in EXTRAS else (record,))
+    if name in SENTENCES:
+        return SENTENCES[name].format(record)
+    return "\n".join(_renderers.get(name, _field_lines)(record))
 
 
-@cache
-def _layouts() -> dict[str, str]:
-    """Return the layouts of the file by the names in their heading."""
-    with open(os.path.join(os.path.dirname(__file__), "layouts.txt"), encoding="utf-8") as file:
-        sections = ("\n" + file.read()).split("\n== ")[1:]
-    layouts = {}
-    for section in sections:
-        heading, _, layout = section.partition("\n")
-        for name in (heading, *heading.split()):
-            layouts[name] = layout.strip("\n")
-    return layouts
+def _renders(*names: str) -> Callable[[Callable[[Any], Lines]], Callable[[Any], Lines]]:
+    """Register a function for records by class name, so that their modules are not imported to print one."""
+
+    def register(function: Callable[[Any], Lines]) -> Callable[[Any], Lines]:
+        _renderers.update(dict.fromkeys(names, function))
+        return function
+
+    return register
 
 
-def _fill(layout: str, scope: Scope) -> str:
-    lines = []
-    for line in _split(layout, "\n"):
-        parts = _parts(line)
-        text = "".join(_field(part, scope) if place % 2 else part for place, part in enumerate(parts))
-        if text.strip() or len(parts) == 1:
-            lines.append(text)
-    return "\n".join(lines)
+# Any record
 
 
-@cache
-def _split(text: str, separator: str) -> list[str]:
-    """Split a text at a separator, except inside braces."""
-    pieces, depth = [""], 0
-    for char in text:
-        depth += {"{": 1, "}": -1}.get(char, 0)
-        if char == separator and not depth:
-            pieces.append("")
-        else:
-            pieces[-1] += char
-    return pieces
-
-
-@cache
-def _parts(line: str) -> list[str]:
-    """Split a line into literal text and the contents of its outer braces, alternating."""
-    parts, depth = [""], 0
-    for char in line:
-        if char == "}":
-            depth -= 1
-        if (char == "{" and not depth) or (char == "}" and not depth):
-            parts.append("")
-        else:
-            parts[-1] += CELL if char == "¦" and not depth else char
-        if char == "{":
-            depth += 1
-    return parts
-
-
-def _field(field: str, scope: Scope) -> str:
-    head, *bodies = _split(field, "|")
-    mark, name = head[:1], head[1:]
-    if mark == "?":
-        return _fill((bodies if _holds(name, scope) else [*bodies[1:], ""])[0], scope)
-    if mark == "%":
-        cases = dict(body.partition("=")[::2] for body in bodies)
-        return _fill(cases[_value(name, scope)], scope)
-    if mark == "*":
-        items = _value(name, scope)
-        items = items.items() if isinstance(items, dict) else items
-        texts = [_fill(bodies[0], (item, {"@": place}, *scope)) for place, item in enumerate(items, 1)]
-        return (bodies[1] if len(bodies) > 1 else "\n").join(texts)
-    if mark == "=":
-        rows = [line.split(CELL) for line in _fill(bodies[0], scope).split("\n")]
-        return format_table(rows) if rows != [[""]] else ""
-    if mark == ">":
-        return _fill(_layouts()[name], scope)
-    value = _value(head, scope)
-    if isinstance(value, tuple | list):
-        return ", ".join(map(str, value))
-    return "" if value is None else str(value)
-
-
-def _holds(condition: str, scope: Scope) -> bool:
-    return any(all(_term(term, scope) for term in part.split("&")) for part in condition.split(","))
-
-
-def _term(term: str, scope: Scope) -> bool:
-    negated = term.startswith("!")
-    left, mark, right = re.fullmatch(r"!?([^=<>!]+)([=<>!]?)(.*)", term).groups()  # type: ignore[union-attr]
-    value = _value(left, scope)
-    if not mark:
-        return (value is not None and (isinstance(value, float) or bool(value))) != negated
-    try:
-        other = int(right) if right.isdigit() else _value(right, scope)
-    except LookupError:
-        other = right  # not a field, so the text itself
-    compare = {"=": operator.eq, "!": operator.ne, "<": operator.lt, ">": operator.gt}[mark]
-    return bool(compare(value, other))
-
-
-def _value(expression: str, scope: Scope) -> Any:
-    path, *filters = expression.split(":")
-    if "[:" in expression:  # the colon of a slice
-        path, filters = f"{path}:{filters[0]}", filters[1:]
-    first, *others = re.split(r"(?=[+-])", path)
-    value = _lookup(first, scope)
-    for other in others:
-        amount = int(other[1:]) if other[1:].isdigit() else _lookup(other[1:], scope)
-        value += amount if other[0] == "+" else -amount
-    for name in filters:
-        value = _filtered(value, name)
-    return value
-
-
-def _lookup(path: str, scope: Scope) -> Any:
-    name, sliced, measured = re.fullmatch(r"(.*?)(?:\[:(\d+)\])?(#?)", path).groups()  # type: ignore[union-attr]
-    if name.startswith("^"):
-        name, scope = name[1:], scope[2:]
-    if name == ".":
-        value = scope[0]
-    else:
-        first, *rest = name.split(".")
-        owner = next((each for each in scope if _has(each, first)), None)
-        if owner is None:
-            raise LookupError(name)
-        value = _member(owner, first)
-        for each in rest:
-            value = _member(value, each)
-    value = value[: int(sliced)] if sliced else value
-    return len(value) if measured else value
-
-
-def _has(owner: Any, name: str) -> bool:
-    if isinstance(owner, dict):
-        return name in owner
-    kind = type(owner)
-    return (
-        name in getattr(kind, "_fields", ())
-        or isinstance(getattr(kind, name, None), property)
-        or (name.isdigit() and isinstance(owner, tuple))
-    )
-
-
-def _member(owner: Any, name: str) -> Any:
-    return (
-        owner[int(name) if name.isdigit() else name]
-        if name.isdigit() or isinstance(owner, dict)
-        else getattr(owner, name)
-    )
-
-
-def _filtered(value: Any, name: str) -> Any:
-    if name in FILTERS:
-        return FILTERS[name](value)
-    if name.startswith("#"):
-        return count_noun(len(value) if isinstance(value, tuple | list) else value, *name[1:].split("/"))
-    if name.startswith("~"):
-        return shorten(value, int(name[1:]))
-    if name.startswith("in"):
-        return textwrap.indent(value.strip("\n"), " " * int(name[2:]))
-    return format(value, name)
-
-
-def format_table(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows as text, each column as wide as its widest cell; the last column is not padded."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
-    return "\n".join(
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
-        for row in rows
-    )
-
-
-# Records without a layout
-
-
-def _field_lines(record: Any) -> Iterator[str]:
+def _field_lines(record: Any) -> Lines:
     """Yield the fields of a record: plain values in two columns, then lists and nested records, then next steps."""
     if not hasattr(record, "_fields"):
         yield record if isinstance(record, str) else json.dumps(record, ensure_ascii=False, default=str)
@@ -228,11 +53,9 @@ def _field_lines(record: Any) -> Iterator[str]:
         for name, value in zip(record._fields, record, strict=True)
         if value not in (None, "", (), [], {}) and not name.startswith("next_step")
     }
-    plain = [(name, _plain_text(value)) for name, value in fields.items()]
-    rows = [(name, text) for name, text in plain if text is not None]
-    if rows:
-        yield format_table(rows)
-    for name, text in plain:
+    plain = {name: _plain_text(value) for name, value in fields.items()}
+    yield from format_table([(name, text) for name, text in plain.items() if text is not None])
+    for name, text in plain.items():
         if text is None:
             yield f"{name}:"
             yield textwrap.indent("\n".join(_nested_lines(fields[name])), "  ")
@@ -252,24 +75,30 @@ def _plain_text(value: Any) -> str | None:
 
 def _nested_lines(value: Any) -> Iterable[str]:
     if isinstance(value, dict):
-        return [
-            format_table(
-                [
-                    (str(key), _plain_text(item) or "\n".join(_nested_lines(item)))
-                    for key, item in value.items()
-                ]
-            )
+        rows = [
+            (str(key), _plain_text(item) or "\n".join(_nested_lines(item))) for key, item in value.items()
         ]
+        return format_table(rows)
     if isinstance(value, str) or hasattr(value, "_fields"):
         return [value if isinstance(value, str) else render(value)]
-    rows = [[_plain_text(cell) for cell in item] for item in value if hasattr(item, "_fields")]
-    if len(rows) == len(value) and all(None not in row for row in rows):
+    cells = [[_plain_text(cell) for cell in item] for item in value if hasattr(item, "_fields")]
+    if len(cells) == len(value) and all(None not in row for row in cells):
         heading = [name.replace("_", " ") for name in value[0]._fields]
-        return [format_table([heading, *([cell or "" for cell in row] for row in rows)])]
+        return format_table([heading, *cells])
     return ["\n".join(_field_lines(item)) for item in value]
 
 
-# Values that layouts use
+# Parts of text
+
+
+def format_table(rows: Iterable[Sequence[Any]]) -> list[str]:
+    """Return rows as lines, each column as wide as its widest cell; the last column is not padded."""
+    texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)][:-1]
+    return [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
+        for row in texts
+    ]
 
 
 def shorten(text: str, width: int) -> str:
@@ -292,81 +121,43 @@ def validity(link: Any) -> str:
     return f"{link.valid_from or '?'} to {link.valid_until or 'now'}"
 
 
-def _period(link: Any) -> str:
-    return f" ({validity(link)})" if validity(link) else ""
+def _optional(text: str, value: Any) -> str:
+    """Return the text with the value in place of `{}`, or "" if the value is empty."""
+    return text.format(value) if value else ""
 
 
-def _arrow(link: Any, page: str) -> str:
-    """Return a link as an arrow that leads to a page or comes from it."""
-    label = f"{link.relationship}{_period(link)}"
-    return f"-{label}->" if link.to_slug == page else f"<-{label}-"
+def _address(page: Any) -> str:
+    return slugs.address(page.collection, page.slug)
 
 
-def _link_source(link: Any) -> str:
-    return slugs.address(link.from_collection, link.from_slug)
+def _day(time: str | None) -> str:
+    return (time or "")[:10]
 
 
-def _link_target(link: Any) -> str:
-    """Return the page that a link leads to. A wanted page is marked."""
-    if not getattr(link, "resolved", True):
-        return f"{link.to_slug} (no such page)"
-    return slugs.address(link.to_collection, link.to_slug)
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
-def _page_counts(report: Any) -> str:
-    """Return lines with the counts of an import or a sync."""
-    types = ", ".join(f"{number:,} {name}" for name, number in report.types.items())
-    return (
-        f"types: {types or 'none'}\ntags: {report.tags:,}, links: {report.links_extracted:,},"
-        f" timeline entries: {report.timeline_entries:,}, raw data: {report.raw_data:,}"
+def _indented(text: str, width: int) -> Lines:
+    if text.strip("\n"):
+        yield textwrap.indent(text.strip("\n"), " " * width)
+
+
+def _wrapped(text: str) -> Lines:
+    yield from _indented(
+        textwrap.fill(_one_line(text), TEXT_WIDTH, break_long_words=False, break_on_hyphens=False), 4
     )
 
 
-def _fact_change(fact: Any) -> str:
-    """Return what happened to a fact. Accepts a FactChange or an AssertRecord."""
-    if fact.added:
-        return f"Kept fact {fact.id}"
-    if not fact.changed:
-        return f"Had already fact {fact.id}"
-    until = fact.fact.valid_until if hasattr(fact, "fact") else None
-    changes = []
-    if fact.ended_before:
-        changes.append(
-            f"Moved the end of fact {fact.id} from {fact.ended_before}" + (f" to {until}" if until else "")
-        )
-    elif fact.ended:
-        changes.append(f"Ended fact {fact.id}" + (f" on {until}" if until else ""))
-    if fact.witnessed:
-        changes.append("added who else says so" if changes else f"Added to fact {fact.id} who else says so")
-    return "; ".join(changes) or f"Changed fact {fact.id}"
+def _counts(pairs: Iterable[tuple[int, str]]) -> str:
+    return ", ".join(f"{number:,} {noun}" for number, noun in pairs if number)
 
 
-def _ingested_parts(outcome: Any) -> str:
-    """Return what an ingest changed in a page, in parentheses."""
-    counts = (
-        (outcome.timeline_entries, "timeline entry", "timeline entries"),
-        (outcome.tags, "tag", "tags"),
-        (outcome.links, "link", "links"),
-        (outcome.assertions, "fact", "facts"),
-    )
-    parts = [count_noun(*count) for count in counts if count[0]]
-    if outcome.truth and outcome.outcome != "created":
-        parts.insert(0, f"truth: {outcome.truth}")
-    if outcome.truth == "same words":
-        parts.append("--force writes the truth, too")
-    return f" ({'; '.join(parts)})" if parts else ""
-
-
-def _only_here(page: Any) -> str:
-    counts = ((page.links, "link"), (page.assertions, "fact"), (page.raw_data, "raw answer"))
-    parts = [count_noun(number, noun) for number, noun in counts if number]
-    return f"only here: {', '.join(parts)}" if parts else "all of it was in its file"
-
-
-def _words_only(reason: str) -> str:
-    """Return the line that says that only words were searched, and why."""
-    off = reason.lower().startswith("semantic search is off")
-    return f"By words only{'. ' if off else ': '}{reason.rstrip('.')}."
+def _first(items: Sequence[Any], line: Callable[[Any], str], more: str, most: int = MOST_LINES) -> Lines:
+    """Yield a line for each of the first items, and `more` with the number of the others in place of `{}`."""
+    yield from map(line, items[:most])
+    if len(items) > most:
+        yield more.format(f"{len(items) - most:,}")
 
 
 def _some(names: Sequence[str]) -> str:
@@ -375,35 +166,559 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(shorten(name, 60) for name in names[:8]) + more
 
 
-def _gap_question(gap: Any) -> str:
-    words = gap.query_text or gap.redacted_query
-    return " ".join(words.split()) if words else f"#{gap.query_hash[:12]}"
+def _more(shown: int, total: int, text: str) -> str:
+    """Return `text` if some of the total are not shown."""
+    return text if shown < total else ""
 
 
-def _recall_tree(record: Any) -> str:
-    """Return the hits in the notebook and in the daily logs as a tree."""
-    lines = []
+def _link_source(link: Any) -> str:
+    return slugs.address(link.from_collection, link.from_slug)
+
+
+def _link_target(link: Any) -> str:
+    """Return the page that a link leads to; a page that does not exist is marked."""
+    if not getattr(link, "resolved", True):
+        return f"{link.to_slug} (no such page)"
+    return slugs.address(link.to_collection, link.to_slug)
+
+
+def _arrow(link: Any, page: str) -> str:
+    """Return a link as an arrow that leads to a page or comes from it."""
+    label = link.relationship + _optional(" ({})", validity(link))
+    return f"-{label}->" if link.to_slug == page else f"<-{label}-"
+
+
+def _note(item: Any, indent: str = "  ") -> str:
+    return f"{indent}{item.path}: {item.note if hasattr(item, 'note') else item.problem}"
+
+
+def _words_only(reason: str) -> str:
+    """Return the line that says that only words were searched, and why."""
+    off = reason.lower().startswith("semantic search is off")
+    return f"By words only{'. ' if off else ': '}{reason.rstrip('.')}."
+
+
+def _entry(entry: Any) -> str:
+    return f"{entry.date}  {_optional('[{}] ', entry.source)}{entry.summary}"
+
+
+def _removed_front_matter(record: Any) -> Lines:
+    parts = (
+        _optional("keys {}", ", ".join(record.keys_removed)),
+        _optional("tags {}", ", ".join(record.tags_removed)),
+    )
+    if any(parts):
+        yield f"Removed with the front matter that the new text leaves out: {'; '.join(filter(None, parts))}"
+        yield f"`quaid history {record.slug}` lists the version that has them"
+
+
+def _removed_entries(record: Any) -> Lines:
+    if record.timeline_removed:
+        yield from (f"Removed from the timeline: {entry}" for entry in record.timeline_removed)
+        yield f"`quaid history {record.slug}` lists the version that has them"
+
+
+def _page_counts(report: Any) -> Lines:
+    """Yield the counts of an import or a sync."""
+    types = ", ".join(f"{number:,} {name}" for name, number in report.types.items())
+    yield f"types: {types or 'none'}"
+    yield (
+        f"tags: {report.tags:,}, links: {report.links_extracted:,}, timeline entries: {report.timeline_entries:,},"
+        f" raw data: {report.raw_data:,}"
+    )
+
+
+# Records of one sentence
+
+SENTENCES = {
+    "InstructionsRecord": "{0.text}",
+    "KbEmacsFileRecord": "{0.path}",
+    "KbMapRecord": "{0.dot}",
+    "ModelAddRecord": "Added {0.model.name}: {0.model.dimensions} dimensions, up to {0.model.max_tokens:,} tokens\n"
+    "`quaid embed --model {0.model.name}` makes it the active model",
+    "ModelRemoveRecord": "Removed {0.name}",
+    "NotebookReadRecord": "{0.text}",
+    "QuarantineRestoreRecord": "Restored {0.path} as {0.collection}::{0.slug}, version {0.version}",
+    "SkillRecord": "{0.text}",
+    "TokenRecord": "{0.token}\n"
+    "This is the token {0.name} ({0.scope}). It is not shown again; only its hash is stored."
+    " `quaid token revoke {0.name}` revokes it.",
+    "TokenRevokeRecord": "Revoked {0.name}; requests with it are refused",
+    "WatchBegan": "{0.collection}: watching {0.root}",
+}
+"""Texts for str.format, by the name of the record."""
+
+
+# Pages
+
+
+@_renders("PageRecord")
+def _page(record: Any) -> Lines:
+    yield markdown.render(record.frontmatter, record.compiled_truth, record.timeline)
+
+
+@_renders("PutRecord")
+def _put(record: Any) -> Lines:
+    if record.changed:
+        place = " / ".join(filter(None, (record.wing, record.room)))
+        act = "Created" if record.created else "Updated"
+        yield f"{act} {record.slug}: {record.title} ({record.type}, {place}), version {record.version}"
+    else:
+        yield f"{record.slug} already has this text (version {record.version}); nothing was written"
+    for fact in record.assertions:
+        yield _fact_change(fact) + "".join(f"; ended fact {old}" for old in fact.superseded)
+    if record.timeline_kept:
+        yield from (f"Kept in the timeline: {entry}" for entry in record.timeline_kept)
+        yield "Your text leaves them out; --replace-timeline removes them"
+    yield from _removed_entries(record)
+    yield from _removed_front_matter(record)
+
+
+@_renders("ListRecord")
+def _list(record: Any) -> Lines:
+    yield from format_table(
+        (_address(page), page.type, _day(page.updated_at), page.title) for page in record.pages
+    )
+    last = record.offset + len(record.pages)
+    if not record.pages:
+        yield (
+            f"There {'is' if record.total == 1 else 'are'} only {count_noun(record.total, 'page')}."
+            if record.total
+            else "No pages match."
+        )
+    elif len(record.pages) == record.total:
+        yield count_noun(record.total, "page")
+    else:
+        yield f"{record.offset + 1:,}-{last:,} of {record.total:,} pages" + _more(
+            last, record.total, f"; next: --offset {last}"
+        )
+
+
+@_renders("TagsRecord")
+def _tags(record: Any) -> Lines:
+    if record.removed:
+        left = _optional("; left: {}", ", ".join(record.tags))
+        if record.changed:
+            yield f"Removed the tag {record.removed} from {record.slug}{left}"
+        else:
+            yield f"{record.slug} has no tag {record.removed}; nothing was removed{left}"
+    else:
+        yield from record.tags or [f"{record.slug} has no tags"]
+
+
+@_renders("TimelineRecord")
+def _timeline(record: Any) -> Lines:
+    if not record.entries:
+        yield f"{record.slug} has no dated entries"
+        return
+    for entry in record.entries:
+        yield _entry(entry)
+        yield from _indented(entry.detail, 4)
+    shown = len(record.entries)
+    if shown < record.total:
+        yield f"{shown:,} of {record.total:,} entries; more: --limit {record.total}"
+
+
+@_renders("TimelineAddRecord")
+def _timeline_add(record: Any) -> Lines:
+    if record.added:
+        yield f"Added to {record.slug}: {_entry(record.entry)} (version {record.version})"
+    else:
+        yield f"{record.slug} already has this entry (version {record.version}); nothing was written"
+
+
+@_renders("RawRecord")
+def _raw(record: Any) -> Lines:
+    if record.written:
+        yield f"Stored the data of {record.data[0].source} for {record.slug} (version {record.version})"
+    elif record.data:
+        texts = (
+            f"{item.source} ({item.fetched_at})\n{json.dumps(item.data, ensure_ascii=False, indent=2)}"
+            for item in record.data
+        )
+        yield "\n\n".join(texts)
+    else:
+        yield f"{record.slug} has no raw data"
+
+
+@_renders("RenameRecord")
+def _rename(record: Any) -> Lines:
+    old = f"{record.old_slug} {'redirects to it' if record.redirected else 'is free'}"
+    yield f"{record.old_slug} is now {record.slug}: {record.title} ({record.wing}), version {record.version}; {old}"
+
+
+@_renders("HistoryRecord")
+def _history(record: Any) -> Lines:
+    origins = {"edit": "edited here", "sync": "read from its file", "import": "imported", "made": "created"}
+    yield from format_table(
+        (
+            f"{version.version:>4}",
+            version.since,
+            f"{format_size(version.size):>10}",
+            origins[version.by] + (", the current version" if version.is_present else ""),
+        )
+        for version in record.versions
+    )
+
+
+@_renders("RevertRecord")
+def _revert(record: Any) -> Lines:
+    if not record.changed:
+        yield f"{record.slug} already has the text of version {record.to}; nothing was written"
+        return
+    file = _optional(", and so does {}", record.path)
+    yield f"{record.slug} has the text of version {record.to} again{file} (version {record.version})"
+    yield from _removed_entries(record)
+
+
+@_renders("DiffRecord")
+def _diff(record: Any) -> Lines:
+    if record.older:
+        yield f"{record.slug}: {record.older}"
+    if record.from_version == record.to_version:
+        if not record.older:
+            yield f"{record.slug} has not changed since then (version {record.to_version})"
+        return
+    if record.same_text:
+        yield f"Versions {record.from_version} and {record.to_version} of {record.slug} have the same text"
+    if record.diff:
+        yield record.diff
+
+
+# Search
+
+
+@_renders("SearchRecord")
+def _search(record: Any) -> Lines:
+    if not record.hits:
+        yield f"Nothing found for {record.query!r}."
+    for hit in record.hits:
+        partial = "" if hit.all_words else ", some of the words"
+        yield f"{_address(hit)}  {hit.title} ({hit.type}{partial})"
+        yield from _wrapped(hit.snippet or hit.summary)
+
+
+STRENGTH_NOTES = {
+    "strong": "Found (strong):",
+    "weak": "Weak matches: the memory holds little on this.",
+    "none": "The memory probably does not have an answer. The nearest matches:",
+}
+
+
+@_renders("Answer")
+def _answer(record: Any) -> Lines:
+    if record.results:
+        yield STRENGTH_NOTES[record.strength]
+        yield ""
+        for number, result in enumerate(record.results, 1):
+            yield f"{number}. {_address(result)}  {result.title} ({result.type}, {result.score:.2f}, {result.lane})"
+            yield f"   {result.reason} [{result.part} {result.start_line}-{result.end_line}]"
+            yield from _indented(result.content or result.summary, 5)
+            yield ""
+        if record.lanes:
+            yield from _lane_table(record.lanes)
+            yield ""
+        yield f"{count_noun(record.total_tokens, 'token')}, {record.budget_remaining:,} left"
+    else:
+        yield f"Nothing found for {record.question[:200]!r}."
+    yield from (f"({note})" for note in record.notes)
+
+
+def _lane_table(lanes: Any) -> list[str]:
+    rows = [
+        (
+            lane.slug,
+            lane.start_line,
+            f"{lane.words:.2f}",
+            lane.words_place or "-",
+            f"{lane.page_words:.2f}",
+            "-" if lane.cosine is None else f"{lane.cosine:.3f}",
+            lane.meaning_place or "-",
+            f"{lane.favour:.2f}",
+        )
+        for lane in lanes
+    ]
+    return format_table([("slug", "line", "words", "rank", "page", "cosine", "rank", "boost"), *rows])
+
+
+@_renders("GlanceRecord")
+def _glance(record: Any) -> Lines:
+    if record.recalled:
+        yield render(record.recalled)
+        yield ""
+    yield render(record.answer)
+
+
+# Notebook and conversations
+
+
+@_renders("NotebookRecord")
+def _notebook(record: Any) -> Lines:
+    files = count_noun(record.files, "file") + _optional(
+        ", created {}", ", ".join(f"{name}/" for name in record.folders)
+    )
+    if record.created:
+        yield f"The notebook is {record.root} ({files})"
+        yield "Next: quaid remember WORDS, quaid log WORDS, quaid recall WORDS"
+    else:
+        unchanged = "" if record.folders else "; nothing was changed"
+        yield f"{record.root} is already the notebook ({files}{unchanged})"
+
+
+@_renders("NotebookListRecord")
+def _notebook_list(record: Any) -> Lines:
+    yield from format_table((file.path, format_size(file.size)) for file in record.files)
+    if not record.files:
+        yield f"{record.root} has no files yet. `quaid remember WORDS` writes one."
+
+
+@_renders("RememberRecord")
+def _remember(record: Any) -> Lines:
+    for line in record.lines:
+        act = "Wrote" if line.written else "Already there:"
+        yield f"{act} {line.path}:{line.line}{_optional(' ({})', record.section)}: {line.text.partition(chr(10))[0]}"
+
+
+@_renders("LogRecord")
+def _log(record: Any) -> Lines:
+    yield f"Wrote {record.path}:{record.line}: {record.heading.lstrip('# ')}"
+
+
+@_renders("NotebookWriteRecord")
+def _notebook_write(record: Any) -> Lines:
+    if record.changed:
+        yield f"{'Created' if record.created else 'Wrote'} {record.path}:{record.line}, version {record.version}"
+    else:
+        yield f"{record.path} already has this text (version {record.version}); nothing was written"
+
+
+@_renders("RecallResult")
+def _recall(record: Any) -> Lines:
+    """Yield the hits in the notebook and in the daily logs as a tree."""
+    if record.missing:
+        yield f"From the index alone. {record.missing}"
+    if not record.semantic:
+        yield _words_only(record.note)
     groups = [(name, hits) for name, hits in (("NOTEBOOK", record.notebook), ("DAILY", record.daily)) if hits]
+    if not groups:
+        yield f"Nothing found for {record.query!r}."
     for name, hits in groups:
         is_last = name == groups[-1][0]
-        lines.append(f"{'└' if is_last else '├'}── {name} ({count_noun(len(hits), 'result')})")
+        yield f"{'└' if is_last else '├'}── {name} ({count_noun(len(hits), 'result')})"
         margin = "    " if is_last else "│   "
         for hit in hits:
             branch, stem = "└ " if hit is hits[-1] else "├│"
             where = f"{hit.path}:{hit.start_line}" + (
                 f"-{hit.end_line}" if hit.end_line > hit.start_line else ""
             )
-            lines.append(f"{margin}{branch}── {where} {'.' * max(3, 52 - len(where))} {hit.score:.2f}")
-            lines.append(f'{margin}{stem}   "{hit.snippet}"')
-    return "\n".join(lines)
+            yield f"{margin}{branch}── {where} {'.' * max(3, 52 - len(where))} {hit.score:.2f}"
+            yield f'{margin}{stem}   "{hit.snippet}"'
 
 
-def _graph(record: Any) -> str:
+@_renders("SessionPrompt")
+def _prompt(record: Any) -> Lines:
+    if record.text:
+        yield record.text
+    elif record.parts:
+        yield "Nothing fits into so few tokens."
+    else:
+        yield "reference/ and the logs of the last two days are empty."
+
+
+MIGRATION_OUTCOMES = {
+    "same": "already there",
+    "differs": "another file is there; merge them by hand",
+    "unreadable": "left out: not UTF-8 text",
+    "stays": "left out: the agent's own file",
+    "link": "left out: a symbolic link",
+}
+
+
+@_renders("MigrateRecord")
+def _migrate(record: Any) -> Lines:
+    if not record.moves:
+        yield f"{record.source} has neither runtime/*.md nor brain/memory/core/*.md; nothing to do"
+    outcomes = {**MIGRATION_OUTCOMES, "copied": "would be copied" if record.dry_run else "copied"}
+    yield from format_table(
+        (move.source, _optional("→ {}", move.path), outcomes[move.outcome]) for move in record.moves
+    )
+
+
+@_renders("ReadingRecord")
+def _transcripts(record: Any) -> Lines:
+    report = record.report
+    other = _counts(
+        (
+            (report.unchanged, "unchanged"),
+            (report.other, "no transcript" if report.other == 1 else "no transcripts"),
+            (report.gone, "deleted since"),
+        )
+    )
+    turns, conversations = (
+        count_noun(report.turns, "new turn"),
+        count_noun(report.conversations, "new conversation"),
+    )
+    grown = f" and {report.grown:,} that continued" if report.grown else ""
+    yield f"{count_noun(report.files, 'file')}{_optional(' ({})', other)}: {turns} in {conversations}{grown}"
+    if report.masked:
+        yield f"  {count_noun(report.masked, 'secret')} masked"
+    if report.broken:
+        yield f"  {count_noun(report.broken, 'broken line')} skipped"
+    if report.removed:
+        yield f"  skipped {count_noun(report.removed, 'conversation')} that you removed; --again adds such ones again"
+    yield from (f"  `quaid conversations sync` reads {path} from now on" for path in record.watched)
+    if record.unwatched:
+        yield f"  {record.unwatched}"
+    yield from _first(report.problems, _note, "  and {} more; --json lists all")
+
+
+@_renders("ConversationsRecord")
+def _conversations(record: Any) -> Lines:
+    if not record.conversations:
+        yield "No conversations. `quaid conversations add PATH` adds transcripts."
+        return
+    yield from format_table(
+        (
+            _day(row.ended_at),
+            row.client,
+            row.session[:12],
+            count_noun(row.turns, "turn"),
+            shorten(row.title, 60),
+        )
+        for row in record.conversations
+    )
+    shown, last = len(record.conversations), record.offset + len(record.conversations)
+    total = f"{count_noun(record.total, 'conversation')}, {count_noun(record.turns, 'turn')}"
+    yield (
+        _more(shown, record.total, f"{record.offset + 1:,}-{last:,} of ")
+        + total
+        + _more(last, record.total, f"; next: --offset {last}")
+    )
+
+
+@_renders("ConversationRecord")
+def _conversation(record: Any) -> Lines:
+    row, turns = record.conversation, record.turns
+    days = " to ".join(dict.fromkeys(time[:10] for time in (row.started_at, row.ended_at) if time))
+    yield f"{row.client} {row.session}{_optional(': {}', row.title)}"
+    yield "  " + ", ".join(filter(None, (days, row.project, count_noun(row.turns, "turn"))))
+    for turn in turns:
+        time = (turn.said_at or "").replace("T", " ").removesuffix("Z")
+        mark = " <<<" if turn.turn == record.around else ""
+        yield f"\n[{turn.turn}] {turn.role}{_optional(', {} UTC', time)}{mark}"
+        yield turn.text
+        if turn.left_out:
+            yield f"… {count_noun(turn.left_out, 'more character')}; --full shows them"
+    last = turns[-1].turn if turns else row.turns
+    if left := row.turns - last:
+        # Centre of the next window of the same size, which starts after the last turn shown.
+        middle = min(row.turns, last + 1 + len(turns) // 2)
+        yield f"\n{count_noun(left, 'turn')} {'follows' if left == 1 else 'follow'}: --around {middle}"
+
+
+@_renders("ConversationSearchRecord")
+def _conversation_search(record: Any) -> Lines:
+    if record.note:
+        yield (
+            f"{record.note}; `quaid embed --all` makes the missing ones."
+            if record.semantic
+            else _words_only(record.note)
+        )
+    if not record.hits:
+        hint = "" if record.conversations else "; `quaid conversations add PATH` adds transcripts"
+        where = count_noun(record.conversations, "conversation")
+        yield f"Nothing found for {shorten(record.query, 200)!r} in {where}{hint}."
+    for hit in record.hits:
+        place = f"{hit.role}  {hit.client} {hit.session[:12]} turn {hit.turn}"
+        yield f"{_day(hit.date) or 'no date'}  {place}{_optional('  {}', shorten(hit.title, 60))}"
+        yield from _wrapped(hit.snippet)
+
+
+@_renders("ConversationRemoveRecord")
+def _conversation_remove(record: Any) -> Lines:
+    row = record.conversation
+    act, note = (
+        ("Removed", ". The transcript file was not changed.") if record.done else ("To be removed:", "")
+    )
+    yield f"{act} {count_noun(row.turns, 'turn')} of {row.client} {row.session} ({row.title}){note}"
+    if record.done and record.problem:
+        problem = record.problem.rstrip(".")
+        yield f"Bytes of it may be left in the file: {problem}. `quaid forget --finish` removes them."
+
+
+# Links and facts
+
+
+@_renders("LinkRecord")
+def _link(record: Any) -> Lines:
+    link = record.link
+    text = (
+        f"{_link_source(link)} {link.relationship} {_link_target(link)}{_optional(' ({})', validity(link))}"
+    )
+    act = "Closed" if record.closed else "Linked"
+    yield f"{act} {text}: link {link.id} ({record.slug} is at version {record.version})"
+
+
+@_renders("LinksRecord")
+def _links(record: Any) -> Lines:
+    outgoing = record.direction == "out"
+    if not record.links:
+        kind, hint = f"{'outgoing' if outgoing else 'incoming'} links", ""
+        if record.temporal != "all":
+            kind, hint = f"{record.temporal} {kind}", "; --temporal all shows every link"
+        yield f"{record.slug} has no {kind} as of {record.as_of}{hint}"
+        return
+    kinds = {"wiki_link": "text", "programmatic": "added"}
+    yield from format_table(
+        (
+            link.id,
+            link.relationship,
+            _link_target(link) if outgoing else _link_source(link),
+            validity(link),
+            kinds[link.source_kind],
+            _one_line(link.context),
+        )
+        for link in record.links
+    )
+    shown = len(record.links)
+    yield count_noun(record.total, "link") + _more(
+        shown, record.total, f"; {record.total - shown:,} more: --limit {record.total}"
+    )
+
+
+@_renders("UnlinkRecord")
+def _unlink(record: Any) -> Lines:
+    yield from (
+        f"Removed link {link.id}: {link.from_slug} {link.relationship} {link.to_slug}"
+        for link in record.removed
+    )
+    if record.from_text:
+        ids = ", ".join(str(link.id) for link in record.from_text)
+        yield f"Not removed, because they are in the text of {record.slug}: link {ids}"
+    yield f"{record.slug} is at version {record.version}"
+
+
+@_renders("PathRecord")
+def _path(record: Any) -> Lines:
+    if not record.found:
+        problem = (
+            "no path found" if record.complete else "the search stopped at its limit; there may be a path"
+        )
+        yield f"{record.from_slug} to {record.to_slug}: {problem} (--temporal all also follows links that have ended)"
+        return
+    yield record.pages[0]
+    for link, page in zip(record.steps, record.pages[1:], strict=False):
+        yield f"  {_arrow(link, page)} {page}"
+    yield count_noun(len(record.steps), "step")
+
+
+@_renders("GraphRecord")
+def _graph(record: Any) -> Lines:
     return {"text": _graph_tree, "dot": _graph_dot, "mermaid": _graph_mermaid}[record.form](record)
 
 
-def _graph_tree(record: Any) -> str:
-    """Format a graph as a tree. Each page is below the one it was reached from, with the links between the two."""
+def _graph_tree(record: Any) -> Lines:
+    """Yield a graph as a tree. Each page is below the one it was reached from, with the links between the two."""
     links: dict[frozenset[str], list[Any]] = {}
     for link in record.links:
         links.setdefault(frozenset((link.from_slug, link.to_slug)), []).append(link)
@@ -411,102 +726,550 @@ def _graph_tree(record: Any) -> str:
     for node in record.nodes:
         if node.distance:
             children.setdefault(node.path[-2], []).append(node)
-    lines = []
 
-    def show(node: Any) -> None:
+    def branch(node: Any) -> Lines:
         page = node.path[-1]
         between = links.get(frozenset(node.path[-2:]), []) if node.distance else []
         arrows = ", ".join(_arrow(link, page) for link in between[:3])
-        lines.append(f"{'  ' * node.distance}{arrows}{' ' if node.distance else ''}{page}  {node.title}")
+        yield f"{'  ' * node.distance}{arrows}{' ' if node.distance else ''}{page}  {node.title}"
         for child in children.get(page, ()):
-            show(child)
+            yield from branch(child)
 
-    show(record.nodes[0])
+    yield from branch(record.nodes[0])
     cut = "" if record.complete else "; there is more: --limit"
     figures = f"{count_noun(len(record.nodes), 'page')}, {count_noun(len(record.links), 'link')}"
-    return "\n".join([*lines, "", f"{figures} ({record.temporal}, {record.as_of}){cut}"])
+    yield f"\n{figures} ({record.temporal}, {record.as_of}){cut}"
 
 
-def _graph_dot(record: Any) -> str:
+def _graph_dot(record: Any) -> Lines:
     def quoted(text: str) -> str:  # in DOT, only backslashes, quotes and line breaks are special
         return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") + '"'
 
-    lines = ["digraph quaid {", "  rankdir=LR;", "  node [shape=box, style=rounded];"]
-    lines += [f"  {quoted(node.path[-1])} [label={quoted(node.title)}];" for node in record.nodes]
+    yield "digraph quaid {\n  rankdir=LR;\n  node [shape=box, style=rounded];"
+    for node in record.nodes:
+        yield f"  {quoted(node.path[-1])} [label={quoted(node.title)}];"
     for link in record.links:
         label = quoted(f"{link.relationship} {validity(link)}".strip())
-        lines.append(f"  {quoted(link.from_slug)} -> {quoted(link.to_slug)} [label={label}];")
-    return "\n".join([*lines, "}"])
+        yield f"  {quoted(link.from_slug)} -> {quoted(link.to_slug)} [label={label}];"
+    yield "}"
 
 
-def _graph_mermaid(record: Any) -> str:
+def _graph_mermaid(record: Any) -> Lines:
     def escaped(text: str) -> str:  # Mermaid has entities but no escape sequences
         entities = {'"': "#quot;", "<": "#lt;", ">": "#gt;", "#": "#35;", "\n": " "}
         return "".join(entities.get(letter, letter) for letter in text)
 
-    names = {node.path[-1]: f"n{place}" for place, node in enumerate(record.nodes)}
-    lines = [f'  {names[node.path[-1]]}["{escaped(node.title)}"]' for node in record.nodes]
+    names = {node.path[-1]: f"n{number}" for number, node in enumerate(record.nodes)}
+    yield "graph LR"
+    for node in record.nodes:
+        yield f'  {names[node.path[-1]]}["{escaped(node.title)}"]'
     for link in record.links:
         label = escaped(f"{link.relationship} {validity(link)}".strip())
-        lines.append(f'  {names[link.from_slug]} -->|"{label}"| {names[link.to_slug]}')
-    return "\n".join(["graph LR", *lines])
+        yield f'  {names[link.from_slug]} -->|"{label}"| {names[link.to_slug]}'
 
 
-CONFIRMABLE_PROBLEMS = ("missing at once", "is empty", "another one", "would hide", "is a link")
-"""Parts of halt reasons that the user can override with --confirm-deletes. An unreadable folder cannot be
-overridden.
-"""
-
-FILTERS: dict[str, Callable[[Any], Any]] = {
-    "address": lambda page: slugs.address(page.collection, page.slug),
-    "briefing_name": lambda item: item.slug if item.id is None else f"{item.slug} [{item.id}]".strip(),
-    "capital": str.capitalize,
-    "clock": lambda time: time.replace("T", " ").removesuffix("Z"),
-    "confirmable": lambda reason: any(part in reason for part in CONFIRMABLE_PROBLEMS),
-    "day": lambda time: (time or "")[:10],
-    "entry": lambda entry: f"{entry.date}  {f'[{entry.source}] ' if entry.source else ''}{entry.summary}",
-    "fact_change": _fact_change,
-    "first": lambda text: text.partition("\n")[0],
-    "flat": lambda text: " ".join(text.split()),
-    "gap_question": _gap_question,
-    "graph": _graph,
-    "heading": lambda text: text.lstrip("# "),
-    "ingested_parts": _ingested_parts,
-    "json": lambda value: json.dumps(value, ensure_ascii=False, indent=2),
-    "link": lambda link: f"{_link_source(link)} {link.relationship} {_link_target(link)}{_period(link)}",
-    "link_source": _link_source,
-    "link_target": _link_target,
-    "only_here": _only_here,
-    "page_counts": _page_counts,
-    "place": lambda quote: f"{quote.part} {quote.line}" if quote.line else quote.part,
-    "quarantine_note": lambda pages: (
-        f"{count_noun(pages, 'page')} went into quarantine: hidden, and kept for {QUARANTINE_DAYS} days in case the"
-        " file comes back"
-    ),
-    "raw_path": lambda path: path.startswith("raw/"),
-    "recall_tree": _recall_tree,
-    "render": render,
-    "repr": repr,
-    "rstrip": str.rstrip,
-    "sentence": lambda text: text[:1].upper() + text[1:] + ("" if text.endswith(".") else "."),
-    "size": format_size,
-    "some": _some,
-    "stop": lambda text: text.rstrip("."),
-    "validity": validity,
-    "words_only": _words_only,
-    "would_hide": lambda reason: "would hide" in reason,
-    "wrap": lambda text: "\n".join(
-        textwrap.wrap(" ".join(text.split()), TEXT_WIDTH, break_long_words=False, break_on_hyphens=False)
-    ),
-}
+@_renders("FactsRecord")
+def _facts(record: Any) -> Lines:
+    heading = "the whole history" if record.history else f"as of {record.as_of}"
+    yield f"{record.subject}{_optional(' ({})', record.slug)}: {heading}"
+    for fact in record.facts:
+        yield (
+            f"  {fact.subject} {fact.predicate} {fact.object}: since {fact.since or 'an unknown day'}"
+            f"{_optional(', until {}', fact.until)}"
+        )
+        place = _optional(", {}", fact.part) + _optional(" {}", fact.part and fact.line)
+        if fact.version:
+            place += f"{'' if fact.part else ','} of version {fact.version}"
+        details = (
+            f"{fact.kind} {fact.id}",
+            "" if fact.by == fact.kind else fact.by,
+            fact.source,
+            f"{fact.slug}{place}",
+            f"confidence {fact.confidence:g}" if fact.confidence < 1 else "",
+            _optional("superseded by fact {}", fact.superseded_by),
+            _optional("supersedes fact {}", record.history and fact.supersedes),
+        )
+        yield "    " + "; ".join(filter(None, details))
+    if not record.facts:
+        yield "  no facts or links" + ("" if record.history else "; --history includes those that have ended")
+    if len(record.facts) < record.total:
+        yield f"  {len(record.facts):,} of {record.total:,}; more: --limit {record.total}"
+    if record.entries:
+        yield "Dated entries:"
+        for entry in record.entries:
+            yield f"  {_entry(entry)}  ({entry.slug}, timeline {entry.line})"
+        if len(record.entries) < record.total_entries:
+            yield f"  {len(record.entries):,} of {record.total_entries:,} entries"
 
 
-# Computed values of records
+def _fact_change(fact: Any) -> str:
+    """Return what happened to a fact. Accepts a FactChange or an AssertRecord."""
+    if fact.added:
+        return f"Added fact {fact.id}"
+    if not fact.changed:
+        return f"Fact {fact.id} was already there"
+    until = fact.fact.valid_until if hasattr(fact, "fact") else None
+    changes = []
+    if fact.ended_before:
+        changes.append(
+            f"Moved the end of fact {fact.id} from {fact.ended_before}" + _optional(" to {}", until)
+        )
+    elif fact.ended:
+        changes.append(f"Ended fact {fact.id}" + _optional(" on {}", until))
+    if fact.witnessed:
+        changes.append("added another source" if changes else f"Added another source to fact {fact.id}")
+    return "; ".join(changes) or f"Changed fact {fact.id}"
 
 
-def _counts(pairs: Iterable[tuple[int, str]]) -> list[str]:
-    return [f"{number:,} {noun}" for number, noun in pairs if number]
+@_renders("AssertRecord")
+def _assert(record: Any) -> Lines:
+    if not record.changed:
+        yield f"{record.slug} already has this fact (fact {record.id}); nothing was written"
+        return
+    fact = record.fact
+    since = _optional(" since {}", record.added and fact.valid_from)
+    ended = "".join(f"; ended fact {old}" for old in record.superseded)
+    text = f"{fact.subject} {fact.predicate} {fact.object}{since}"
+    yield f"{_fact_change(record)}: {text}{ended} ({record.slug}, version {record.version})"
 
+
+def _quote_place(quote: Any) -> str:
+    return f"{quote.slug}, {quote.part}{_optional(' {}', quote.line)}"
+
+
+def _contradiction(item: Any) -> Lines:
+    yield f"{item.id}. {item.type}: {item.description}"
+    for quote in item.quotes:
+        yield f"    {_quote_place(quote)}: {quote.quote}{_optional(' [{}]', quote.source)}"
+
+
+@_renders("CheckRecord")
+def _check(record: Any) -> Lines:
+    if record.resolved:
+        yield from _resolution(record)
+        return
+    for item in record.contradictions:
+        yield from _contradiction(item)
+    where = _optional(" in {}", record.slug)
+    others = ""
+    if count := record.open_of_other_types:
+        others = f"; {count:,} of other types {'is' if count == 1 else 'are'} open"
+    shown, total = len(record.contradictions), record.total
+    if shown:
+        yield (
+            _more(shown, total, f"{shown:,} of ")
+            + f"{total:,} open{where}"
+            + _more(shown, total, f"; more: --limit {total}")
+            + f"{others}; `quaid check --resolve ID --keep SIDE` resolves one (SIDE: left, right or both)"
+        )
+    elif record.type:
+        yield f"No {record.type} contradiction{where}{others or '; other types were not checked'}"
+    else:
+        yield f"No contradictions{where}"
+
+
+def _resolution(record: Any) -> Lines:
+    resolved = record.resolved
+    if record.settled_before:
+        act = f"{resolved.id} was already resolved on {_day(record.settled_before)}"
+    else:
+        act = f"Resolved {resolved.id}"
+    yield act + _optional(": {}", resolved.resolution)
+    for change in record.changed:
+        if change.never_held:
+            state = "never held"
+        elif change.until:
+            state = f"ended on {change.until}"
+        else:
+            state = "has not ended" if change.kind == "link" else f"holds since {change.since}"
+        yield f"  {change.kind} {change.id}, {change.says}: {state} ({change.slug})"
+    for quote in record.written:
+        yield f"  {_quote_place(quote)} still says: {quote.quote}"
+
+
+@_renders("ContradictionsRecord")
+def _contradictions(record: Any) -> Lines:
+    for item in record.contradictions:
+        yield from _contradiction(item)
+    checked = f"as of the check on {_day(record.checked_at)}" if record.checked_at else "not checked yet"
+    yield f"{record.total:,} open, {checked}; `quaid check` checks again"
+
+
+# Knowledge base
+
+
+def _node(node: Any) -> str:
+    return f"{node.title} ({node.id})"
+
+
+@_renders("KbQueryRecord")
+def _kb_query(record: Any) -> Lines:
+    if not record.matches:
+        yield f"No node matches {shorten(record.context, 80)!r}."
+    for match in record.matches:
+        details = (
+            " ".join(match.projects),
+            match.status,
+            match.updated,
+            match.path,
+            f"source {match.source}" if match.source.startswith("raw/") else None,
+            f"{', '.join(match.match)} {match.score:g}",
+            f"relevance {match.relevance:.2f}" if match.relevance is not None else None,
+        )
+        yield f"{_node(match)}: {match.summary}  [{'; '.join(text for text in details if text is not None)}]"
+
+
+def _linked_node(node: Any) -> str:
+    return f"{_node(node)}  {node.path}"
+
+
+@_renders("KbShowRecord")
+def _kb_show(record: Any) -> Lines:
+    if record.note:
+        yield f"! {record.note}"
+    yield f"; {record.node.path}"
+    yield record.text.rstrip()
+    if record.backlinks:
+        yield "\n; linked from"
+        yield from (f";   {_linked_node(node)}" for node in record.backlinks)
+
+
+@_renders("KbBacklinksRecord")
+def _kb_backlinks(record: Any) -> Lines:
+    if record.note:
+        yield f"! {record.note}"
+    yield from map(_linked_node, record.backlinks)
+    if not record.backlinks:
+        yield f"No node links to {_node(record.node)}."
+
+
+@_renders("KbRememberRecord")
+def _kb_remember(record: Any) -> Lines:
+    yield f"{'Wrote' if record.created else 'Added to'} {_node(record.node)}"
+    yield f"  {record.node.path}, commit {record.commit[:10]}"
+    for other in record.contradicts:
+        yield f"! It contradicts {_node(other)}: {other.why}"
+        yield f"    new: {shorten(other.one, 100)}"
+        yield f"    old: {shorten(other.other, 100)}"
+    if record.contradicts:
+        yield "  All of them are now contested. A person decides: `ai-kb supersede` or `ai-kb contest --settle`."
+
+
+@_renders("KbStatus")
+def _kb_status(record: Any) -> Lines:
+    changed = ", ".join(record.uncommitted[:3]) + (" …" if len(record.uncommitted) > 3 else "")
+    rows = (
+        ("store", record.root),
+        ("nodes", f"{record.nodes:,}{_optional(', {} contested', record.contested)}"),
+        ("remote", f"{record.remote or 'none'}, ahead {record.ahead}, behind {record.behind}"),
+        ("indexed", record.indexed_at or "never by this machine"),
+        ("raw", format_size(record.raw_bytes)),
+        ("changed", changed),
+        ("git", _optional("an unfinished {}", record.unfinished)),
+        ("fetch", _optional("failed: {}", record.remote_problem)),
+        ("push", _optional("failed: {}", record.push_problem)),
+    )
+    yield from format_table(row for row in rows if row[1])
+    if record.nudge:
+        yield record.nudge
+
+
+@_renders("KbInitReport")
+def _kb_init(record: Any) -> Lines:
+    if record.commit:
+        yield f"Created a knowledge base in {record.root}" if record.created else f"Repaired {record.root}"
+        yield from (f"  {file}" for file in record.files)
+        if not record.remote:
+            yield "It has no remote: `ai-kb init --remote URL` sets a private one to push to."
+        yield "Next: `ai-kb remember`, `ai-kb query WORDS`, `ai-kb install-timer`."
+    elif record.created:
+        yield f"Cloned the knowledge base into {record.root}."
+        yield "Next: `ai-kb query WORDS`, `ai-kb install-timer`."
+    else:
+        remote = _optional(" It is pushed to {}.", record.remote)
+        yield f"{record.root} is already a knowledge base, and nothing is missing.{remote}"
+
+
+@_renders("KbLintRecord")
+def _kb_lint(record: Any) -> Lines:
+    for finding in record.findings:
+        style = "" if finding.fatal else "style: "
+        remedy = finding.remedy[:1].upper() + finding.remedy[1:].removesuffix(".")
+        yield f"{finding.path}:{finding.line}: {style}{finding.message}. {remedy}."
+    result = (
+        f"{count_noun(record.fatal, 'finding')} that would stop a commit" if record.fatal else "No errors"
+    )
+    if style_findings := len(record.findings) - record.fatal:
+        result += f", {count_noun(style_findings, 'remark')} on style"
+    yield f"{result}; checked {count_noun(record.files, 'file')}, {count_noun(record.nodes, 'node')}."
+
+
+@_renders("KbIndexRecord")
+def _kb_index(record: Any) -> Lines:
+    yield from (f"Added {path}, which was not committed" for path in record.taken_up)
+    nodes = count_noun(record.nodes, "node")
+    result = (
+        f"Wrote {', '.join(record.files)} for {nodes}"
+        if record.files
+        else f"The index of {nodes} is up to date"
+    )
+    yield result + (f", commit {record.commit[:10]}" if record.commit else ".")
+
+
+@_renders("KbCommitRecord")
+def _kb_commit(record: Any) -> Lines:
+    if record.commit:
+        yield f"Committed {record.commit[:10]}:"
+        yield from (f"  {path}" for path in record.paths)
+    else:
+        yield "Nothing has changed."
+
+
+@_renders("KbDoctorRecord")
+def _kb_doctor(record: Any) -> Lines:
+    yield from format_table(
+        (
+            "!!" if not check.well else "--" if check.missing else "ok",
+            check.name,
+            (check.told or "fine") + ("" if check.well else f". {check.remedy}"),
+        )
+        for check in record.checks
+    )
+
+
+@_renders("KbCurateRecord")
+def _kb_curate(record: Any) -> Lines:
+    if record.stamped:
+        yield f"Marked {count_noun(record.stamped, 'node')} as reviewed."
+        return
+    for title, lines in _curation_sections(record.report):
+        yield f"{title} ({len(lines)})"
+        yield from _first(lines, "  {}".format, "  … and {} more; --json lists all", most=10)
+    yield "Curation is due." if record.due else "Curation is not due yet."
+
+
+def _curation_sections(report: Any) -> Iterator[tuple[str, list[str]]]:
+    """Yield the findings of a curation report as titled lists of lines."""
+
+    def superseded(item: Any) -> str:
+        by = _optional(" by {}", ", ".join(node.title for node in item.by))
+        linked = _optional("; still linked from {}", ", ".join(node.title for node in item.linked_from))
+        return f"{_node(item.node)}{by}{linked}"
+
+    sections: tuple[tuple[str, Sequence[Any], Callable[[Any], str]], ...] = (
+        (
+            "Duplicates",
+            report.duplicates,
+            lambda pair: f"{_node(pair.one)} / {_node(pair.other)}: {pair.why}",
+        ),
+        ("Contested", report.contested, _node),
+        ("Superseded", report.superseded, superseded),
+        ("Orphans", report.orphans, _node),
+        ("Over-broad", report.broad, _node),
+        ("Not edited for long", report.untouched, lambda node: f"{_node(node)} since {node.updated}"),
+        ("Raw captures without a node", report.raw_unused, str),
+        ("Large raw files", report.raw_large, str),
+        ("Next to review", report.batch, lambda node: f"{_node(node)} {node.last_curated or 'never'}"),
+    )
+    for title, items, line in sections:
+        if items:
+            yield title, list(map(line, items))
+
+
+@_renders("KbPushRecord")
+def _kb_push(record: Any) -> Lines:
+    yield {
+        "pushed": "Pushed.",
+        "nothing": f"Nothing to push{_optional(': {}', record.problem)}.",
+        "rejected": f"Not pushed: {record.problem}. Nothing is lost; `ai-kb doctor` says what to do.",
+        "unreachable": f"The remote was not reached: {record.problem}. Commits not pushed: {record.ahead}.",
+    }[record.outcome]
+
+
+@_renders("KbCaptureRecord")
+def _kb_capture(record: Any) -> Lines:
+    cut = " The excerpt was cut at 2,000 words or 16 KB." if record.cut else ""
+    yield f"Captured {record.path}{_optional(' and {}', record.file)}, commit {record.commit[:10]}.{cut}"
+    yield f"To cite it in a node: --source {record.path}"
+
+
+@_renders("KbSyncRecord")
+def _kb_sync(record: Any) -> Lines:
+    partly = f", except for a node: {record.problem}" if record.problem else "."
+    yield {
+        "failed": f"Emacs could not build {record.database}: {record.problem}",
+        "fresh": f"{record.database} is up to date.",
+        "synced": f"Updated {record.database}{partly}",
+    }.get(record.state, record.problem)
+
+
+@_renders("KbTimerReport")
+def _kb_timer(record: Any) -> Lines:
+    yield from (f"Wrote {path}" for path in record.written)
+    yield from (f"{path} is up to date" for path in record.unchanged)
+    if record.enabled:
+        yield "The knowledge base is pushed every 15 minutes."
+    if record.problem:
+        yield f"! {record.problem}"
+    if record.to_run:
+        yield "Add this line to your crontab (`crontab -e`):" if record.kind == "cron" else "Then run:"
+        yield from (f"  {command}" for command in record.to_run)
+
+
+@_renders("KbChangeRecord")
+def _kb_change(record: Any) -> Lines:
+    yield f"Done: {record.act}, commit {record.commit[:10]}" if record.done else f"To be done: {record.act}"
+    yield from (f"  {file}" for file in record.files)
+    if record.pointers:
+        yield "Project notes that refer to it by its ID:"
+        yield from (f"  {pointer}" for pointer in record.pointers)
+
+
+# Overviews
+
+
+@_renders("Stats")
+def _stats(record: Any) -> Lines:
+    yield from format_table(
+        [
+            ("pages", f"{record.pages:,}"),
+            *((f"  {name}", f"{count:,}") for name, count in record.pages_by_type.items()),
+            ("links", f"{record.links:,}"),
+            ("tags", f"{record.tags:,}"),
+            ("timeline entries", f"{record.timeline_entries:,}"),
+            ("raw data", f"{record.raw_data:,}"),
+            ("contradictions", f"{record.contradictions:,}"),
+            ("gaps", f"{record.gaps:,}"),
+            ("imports", f"{record.imports:,}"),
+            ("embeddings", count_noun(record.chunks, "chunk") + _optional(" ({})", record.model)),
+            ("size", f"{format_size(record.size)}, log {format_size(record.wal_size)}"),
+            ("last change", record.updated_at or "none"),
+            ("schema", record.schema_version),
+            ("memory", record.path),
+        ]
+    )
+
+
+@_renders("BriefingRecord")
+def _briefing(record: Any) -> Lines:
+    from quaid.operations.overview import BRIEFING_PARTS
+
+    yield f"As of {record.as_of}: new since {record.since}, due until {record.due_until}."
+    empty = []
+    for name, title in BRIEFING_PARTS.items():
+        part = getattr(record, name)
+        if not part.items:
+            empty.append(title.lower())
+            continue
+        shown = len(part.items)
+        yield f"\n{title} ({_more(shown, part.total, f'{shown:,} of ')}{part.total:,})"
+        for item in part.items:
+            page = item.slug if item.id is None else f"{item.slug} [{item.id}]".strip()
+            text = f"{item.state}{_optional(': {}', item.text)}{_optional(' ({})', item.owner)}"
+            yield f"  {item.day or 'no day':10}  {page}  {text}"
+    if empty:
+        yield f"\nNothing under: {', '.join(empty)}."
+    yield from (f"({note})" for note in record.notes)
+    if record.next_steps:
+        yield "\nNext"
+        yield from (f"  {step}" for step in record.next_steps)
+
+
+@_renders("DaysRecord")
+def _days(record: Any) -> Lines:
+    if not record.dated:
+        yield "No dated items match."
+    for day, items in groupby(record.dated, lambda item: item.day):
+        yield day
+        for item in items:
+            kind = f"({item.kind}{_optional(' {}', item.state)}){_optional(' [{}]', item.source)}"
+            yield f"  {item.slug}  {kind} {_one_line(item.text) or item.title}"
+    if record.more:
+        yield f"More: --offset {record.offset + len(record.dated)}"
+
+
+@_renders("WingsRecord")
+def _wings(record: Any) -> Lines:
+    if not record.wings:
+        yield "No pages yet."
+        return
+    for title, counts in (("Wings", record.wings), ("Types", record.types)):
+        yield title
+        yield from format_table((f"  {item.name}", f"{item.pages:>7,}") for item in counts)
+    yield "Collections"
+    yield from (f"  {name}" for name in record.collections)
+
+
+@_renders("WingRecord")
+def _wing(record: Any) -> Lines:
+    yield from (f"{node.slug}  {node.title} ({node.type})" for node in record.nodes)
+    yield from (f"  {link.from_slug} -[{link.relationship}]-> {link.to_slug}" for link in record.links)
+    shown = len(record.nodes)
+    pages = _more(shown, record.pages, f"{shown:,} of ") + count_noun(record.pages, "page")
+    yield f"{pages} in {record.wing}, {count_noun(len(record.links), 'link')} between them"
+
+
+@_renders("TitlesRecord")
+def _titles(record: Any) -> Lines:
+    yield from (f"{page.name}  {page.title} ({page.slug})" for page in record.titles)
+    if not record.titles:
+        yield "No page has such a title."
+
+
+def _gap_question(gap: Any) -> str:
+    words = gap.query_text or gap.redacted_query
+    return _one_line(words) if words else f"#{gap.query_hash[:12]}"
+
+
+@_renders("GapsRecord")
+def _gaps(record: Any) -> Lines:
+    if not record.gaps:
+        yield "No open gaps."
+        return
+    for gap in record.gaps:
+        times = "once" if gap.times_seen == 1 else f"{gap.times_seen} times"
+        details = f"{gap.sensitivity}, asked {times}, last on {_day(gap.last_seen_at)}"
+        yield f"{gap.id:>4}  {_gap_question(gap)}  ({details})"
+        if gap.redacted_query and gap.query_text:
+            yield f"      may be asked outside as: {gap.redacted_query}"
+        if gap.context:
+            yield f"      {gap.context}"
+        if gap.resolved_at:
+            yield f"      resolved on {_day(gap.resolved_at)}{_optional(' by {}', gap.resolved_by_slug)}"
+    shown = len(record.gaps)
+    yield (
+        f"{shown:,} of {record.total:,} gaps; more: --limit {record.total}"
+        if shown < record.total
+        else count_noun(shown, "gap")
+    )
+    if any(gap.approved_by is None and gap.resolved_at is None for gap in record.gaps):
+        yield "The words of a question are stored only after approval: quaid gaps approve ID --help"
+
+
+@_renders("GapRecord")
+def _gap(record: Any) -> Lines:
+    gap = record.gap
+    result = {
+        "logged": "recorded; only the hash of the question is stored",
+        "counted": f"already recorded: asked {count_noun(gap.times_seen, 'time')} since {_day(gap.detected_at)}",
+        "approved": f"approved by {gap.approved_by} ({gap.sensitivity}): {_gap_question(gap)}",
+        "resolved": f"resolved{_optional(' by {}', gap.resolved_by_slug)}",
+    }
+    yield f"Gap {gap.id} {result[record.done]}"
+
+
+@_renders("GapsClearRecord")
+def _gaps_clear(record: Any) -> Lines:
+    closed = count_noun(record.closed, "gap")
+    result = (
+        f"Closed {closed} whose words are not stored"
+        if record.closed
+        else "The words of all open gaps are stored"
+    )
+    yield result + (f"; {record.open:,} with their words stay open" if record.open else "")
+
+
+# Import, export and ingest
 
 IMPORT_OUTCOMES = {
     "new": "new",
@@ -515,142 +1278,777 @@ IMPORT_OUTCOMES = {
     "edited": "unchanged, edited here since: left alone",
     "conflict": "in conflict: left as they are here",
     "too_large": "too large",
-    "failed": "not taken in, because Quaid failed on them",
-    "special": "kept, but no pages (index, schema, README)",
-    "sidecar": "sidecars of raw data",
-    "links_and_facts": "with links and facts that no text holds",
+    "failed": "failed",
+    "special": "stored, but not as pages (index, schema, README)",
+    "sidecar": "sidecars with raw data",
+    "links_and_facts": "with links and facts that are not in any text",
     "left_out": "left out",
 }
-SYNC_COUNTS = {"new": "new", "changed": "changed", "moved": "moved", "removed": "gone"}
 
 
-def _sync_extras(sync: Any) -> dict[str, Any]:
-    names = {**SYNC_COUNTS, "hidden": "ignored from now on", "failed": "failed", "unchanged": "unchanged"}
-    shown = max(20, sync.failed)  # failed files come first, and all of them are listed
-    return {
-        "counts": _counts((getattr(sync, name), text) for name, text in names.items()),
-        "left": [f"{reason} {number:,}" for reason, number in sorted(sync.left_out.items()) if number],
-        "shown_notes": sync.notes[:shown],
-    }
-
-
-def _watch_extras(event: Any) -> dict[str, Any]:
-    names = {**SYNC_COUNTS, "failed": "failed", "raw_data": "new in sidecars"}
-    return {"counts": _counts((getattr(event.sync, name), text) for name, text in names.items())}
-
-
-def _conversation_extras(record: Any) -> dict[str, Any]:
-    held, turns = record.conversation, record.turns
-    days = " to ".join(dict.fromkeys(time[:10] for time in (held.started_at, held.ended_at) if time))
-    last = turns[-1].turn if turns else held.turns
-    return {
-        "heading": list(filter(None, (days, held.project, count_noun(held.turns, "turn")))),
-        "left": held.turns - last,
-        # Centre of the next window of the same size, which starts after the last turn shown.
-        "middle": min(held.turns, last + 1 + len(turns) // 2),
-    }
-
-
-def _briefing_extras(record: Any) -> dict[str, Any]:
-    from quaid.operations.overview import BRIEFING_PARTS
-
-    parts = [(title, getattr(record, name)) for name, title in BRIEFING_PARTS.items()]
-    return {
-        "parts": [(title, part) for title, part in parts if part.items],
-        "empty": [title.lower() for title, part in parts if not part.items],
-    }
-
-
-def _curation_extras(record: Any) -> dict[str, Any]:
-    """Return the findings of a curation report as titled lists of lines."""
-    node = "{0.title} ({0.id})".format
-
-    def superseded(item: Any) -> str:
-        by = f" by {', '.join(each.title for each in item.by)}" if item.by else ""
-        linked = ", ".join(each.title for each in item.linked_from)
-        return node(item.node) + by + (f"; still linked from {linked}" if linked else "")
-
+@_renders("ImportRecord")
+def _import(record: Any) -> Lines:
     report = record.report
-    sections: tuple[tuple[str, Sequence[Any], Callable[[Any], str]], ...] = (
-        ()
-        if report is None
-        else (
-            (
-                "Duplicates",
-                report.duplicates,
-                lambda pair: f"{node(pair.one)} / {node(pair.other)}: {pair.why}",
-            ),
-            ("Contested", report.contested, node),
-            ("Superseded", report.superseded, superseded),
-            ("Orphans", report.orphans, node),
-            ("Over-broad", report.broad, node),
-            ("Untouched for long", report.untouched, lambda item: f"{node(item)} since {item.updated}"),
-            ("Raw captures without a node", report.raw_unused, str),
-            ("Large raw files", report.raw_large, str),
-            (
-                "Next to look through",
-                report.batch,
-                lambda item: f"{node(item)} {item.last_curated or 'never'}",
-            ),
-        )
+    if not report.files_seen:
+        yield f"{report.folder} has no files."
+        return
+    yield f"{report.folder}: {count_noun(report.files_seen, 'file')}"
+    for name, text in IMPORT_OUTCOMES.items():
+        if number := report.outcomes[name]:
+            yield f"  {number:>7,}  {text}"
+    yield from (f"           {number:>7,}  {reason}" for reason, number in report.left_out.items())
+    yield from (_note(note, "") for note in report.notes)
+    for conflict in report.conflicts:
+        yield f"{conflict.path}: the file and the page have both changed; to take the file: {conflict.remedy}"
+    if report.gone:
+        yield f"deleted since the last import: {count_noun(len(report.gone), 'file')}; their pages stay"
+    if report.import_id is None:
+        yield f"Nothing was changed ({record.cpu_seconds:.2f} s CPU)"
+        return
+    yield from _page_counts(report)
+    if report.outcomes["links_and_facts"]:
+        yield f"links restored: {report.links:,}, facts restored: {report.facts:,}"
+    yield f"Import {report.import_id} done ({record.cpu_seconds:.2f} s CPU)"
+    if record.next_step:
+        yield f"Next: {record.next_step}"
+
+
+@_renders("ImportsRecord")
+def _imports(record: Any) -> Lines:
+    yield from format_table(
+        (item.import_id, item.created_at, count_noun(item.page_count, "page"), item.source_dir)
+        for item in record.imports
     )
-    return {"sections": [(title, list(map(line, items))) for title, items, line in sections if items]}
+    if not record.imports:
+        yield "Nothing was imported yet."
 
 
-def _ingest_extras(record: Any) -> dict[str, Any]:
-    return {"earlier": list(dict.fromkeys(filter(None, (record.source_page, *record.known_pages))))}
-
-
-EXTRAS: dict[str, Callable[[Any], dict[str, Any]]] = {
-    "BriefingRecord": _briefing_extras,
-    "CollectionInfoRecord": lambda record: {
-        "ignored": [line for line in record.ignore_patterns.splitlines() if line.strip() and line[0] != "#"]
-    },
-    "ConnectRecord": lambda record: {
-        "changed_files": [file for file in record.files if file.outcome != "as it should be"]
-    },
-    "ConversationRecord": _conversation_extras,
-    "DaysRecord": lambda record: {
-        "days": [(day, list(items)) for day, items in groupby(record.dated, lambda item: item.day)]
-    },
-    "DoctorRecord": lambda record: {"wrong": any(check.state == "wrong" for check in record.checks)},
-    "FileIngestRecord": _ingest_extras,
-    "ForgetRecord": lambda record: {
-        "going": [layer for layer in record.layers if layer.before or layer.after],
-        "others": [layer.name for layer in record.layers if not layer.before and not layer.after],
-    },
-    "GapsRecord": lambda record: {
-        "unapproved": any(gap.approved_by is None and gap.resolved_at is None for gap in record.gaps)
-    },
-    "ImportRecord": lambda record: {
-        "outcomes": [
-            (text, record.report.outcomes[name])
-            for name, text in IMPORT_OUTCOMES.items()
-            if record.report.outcomes[name]
-        ]
-    },
-    "IngestRecord": _ingest_extras,
-    "KbCurateRecord": _curation_extras,
-    "PathRecord": lambda record: {
-        "legs": [
-            (_arrow(link, page), page) for link, page in zip(record.steps, record.pages[1:], strict=False)
-        ]
-    },
-    "ReadingRecord": lambda record: {
-        "aside": _counts(
+@_renders("ExportReport")
+def _export(record: Any) -> Lines:
+    what = f"the files of import {record.import_id}" if record.import_id else count_noun(record.pages, "page")
+    files = f"{count_noun(record.files, 'file')}, {format_size(record.bytes)}"
+    yield f"Wrote {what} to {record.folder}: {files}"
+    if len(record.collections) > 1:
+        yield from format_table(
             (
-                (record.report.unchanged, "unchanged"),
-                (record.report.other, "no transcript" if record.report.other == 1 else "no transcripts"),
-                (record.report.gone, "not there any more"),
+                f"  {item.name}",
+                count_noun(item.pages, "page"),
+                f"{record.folder}{_optional('/{}', item.folder)}",
             )
+            for item in record.collections
         )
-    },
-    "SyncReport": _sync_extras,
-    "WatchStandby": lambda event: {
-        "processes": {
-            pid: [owner.collection for owner in event.owners if owner.pid == pid]
-            for pid in dict.fromkeys(owner.pid for owner in event.owners)
-        }
-    },
-    "WatchSynced": _watch_extras,
-}
+    if record.links or record.facts:
+        beside = f"{count_noun(record.links, 'link')} and {count_noun(record.facts, 'fact')}"
+        yield f"Not in the texts: {beside}, in {record.folder}/.quaid/links-and-facts.json"
+    if record.trouble:
+        yield f"Links and facts are missing: {record.trouble.rstrip('.')}"
+    if record.quarantined:
+        pages = count_noun(record.quarantined, "page")
+        yield f"Not written: {pages} in quarantine; `quaid collection quarantine export` writes them"
+    if record.unread:
+        yield f"Damaged, and left out: {count_noun(len(record.unread), 'page')}: {', '.join(record.unread)}"
+
+
+@_renders("IngestRecord", "FileIngestRecord")
+def _ingest(record: Any) -> Lines:
+    if not record.written:
+        earlier = ", ".join(dict.fromkeys(filter(None, (record.source_page, *record.known_pages))))
+        when = f"{_day(record.known_since)}{_optional(' ({})', earlier)}"
+        yield f"{record.source_ref} was already ingested on {when}; nothing was written. --force ingests it again"
+        return
+    acts = {"created": "Created", "updated": "Updated", "unchanged": "Unchanged:"}
+    for page in record.pages:
+        yield f"{acts[page.outcome]} {page.slug}, version {page.version}{_ingested_parts(page)}"
+        yield from _removed_front_matter(page)
+    yield from (f"Skipped, because this source has already changed it: {slug}" for slug in record.known_pages)
+    source = f"{record.source_type} {record.source_ref}"
+    yield f"Source stored: {source} as {record.source_page} (import {record.import_id})"
+    yield from (f"Gap {gap} is answered" for gap in record.gaps_resolved)
+    if type(record).__name__ == "FileIngestRecord":
+        yield "Next: the ingest skill (`quaid skills show ingest`) says how an agent adds its facts to other pages."
+
+
+def _ingested_parts(page: Any) -> str:
+    """Return what an ingest changed in a page, in parentheses."""
+    counts = (
+        (page.timeline_entries, "timeline entry", "timeline entries"),
+        (page.tags, "tag", "tags"),
+        (page.links, "link", "links"),
+        (page.assertions, "fact", "facts"),
+    )
+    parts = [count_noun(*count) for count in counts if count[0]]
+    if page.truth and page.outcome != "created":
+        parts.insert(0, f"truth: {page.truth}")
+    if page.truth == "same words":
+        parts.append("--force also writes the truth")
+    return _optional(" ({})", "; ".join(parts))
+
+
+@_renders("AdoptRecord")
+def _adopt(record: Any) -> Lines:
+    yield from (f"Created {slug}" for slug in record.pages)
+    if not record.pages:
+        yield "Every ingested source has its page"
+
+
+# Cleaning up
+
+
+@_renders("DupesRecord")
+def _dupes(record: Any) -> Lines:
+    if not record.pairs:
+        yield f"No duplicates among {count_noun(record.pages, 'page')}."
+        return
+    for pair in record.pairs:
+        yield f"{f'{pair.likeness:.2f}' if pair.likeness is not None else '    '}  {pair.slug}  {pair.title}"
+        yield f"      {pair.other}  {pair.other_title}"
+        yield f"      same {', '.join(pair.why)}; to merge them: {pair.command}"
+    shown = len(record.pairs)
+    pairs = f"{shown:,} of {count_noun(record.total, 'pair')} among {count_noun(record.pages, 'page')}"
+    yield pairs + _more(shown, record.total, f"; more: --limit {record.total}")
+
+
+@_renders("MergeRecord")
+def _merge(record: Any) -> Lines:
+    moved, aliases = record.moved, record.aliases
+    yield (
+        f"Merged {record.gone} into {record.kept}:"
+        if record.done
+        else f"Merging {record.gone} into {record.kept}:"
+    )
+    joined = (
+        f", {moved.links_joined:,} joined with one of the same relationship whose time overlaps"
+        if moved.links_joined
+        else ""
+    )
+    same = f", {moved.assertions_same:,} of which both pages had" if moved.assertions_same else ""
+    counts = (
+        (record.entries, "timeline entry", "timeline entries", ""),
+        (len(record.tags), "tag", "tags", _optional(": {}", ", ".join(record.tags))),
+        (len(aliases), "alias", "aliases", _optional(": {}", ", ".join(aliases))),
+        (moved.links, "added link", "added links", joined),
+        (moved.links_in_texts, "link in the text of another page", "links in texts of other pages", ""),
+        (moved.links_between, "link between the two, which goes", "links between the two, which go", ""),
+        (moved.assertions, "fact", "facts", same),
+        (
+            moved.raw_data,
+            "raw data of a source",
+            "raw data of sources",
+            _optional(", renamed: {}", ", ".join(moved.raw_data_renamed)),
+        ),
+        (moved.imports, "imported file, as history", "imported files, as history", ""),
+        (moved.contradictions, "contradiction", "contradictions", ""),
+        (moved.gaps, "gap that it answered", "gaps that it answered", ""),
+    )
+    for number, one, several, details in counts:
+        if number:
+            yield f"  {number:>5,}  {one if number == 1 else several}{details}"
+    if not record.truth:
+        yield "  its text adds nothing"
+    elif not record.done:
+        yield "  text that is added:"
+        yield from _indented(shorten(record.truth, 2000), 4)
+    yield f"{record.gone} redirects to {record.kept}; " + (
+        f"version {record.version}" if record.done else "nothing is changed yet"
+    )
+
+
+@_renders("DistinctRecord")
+def _distinct(record: Any) -> Lines:
+    state = (
+        "are marked as distinct; `quaid dupes` no longer lists them"
+        if record.changed
+        else "were already marked as distinct"
+    )
+    yield f"{record.slug} and {record.other} {state}"
+
+
+@_renders("ForgetRecord")
+def _forget(record: Any) -> Lines:
+    if not record.slug:
+        yield record.problem or "The file was rewritten without the deleted content, and its log is empty."
+        return
+    layers = [layer for layer in record.layers if layer.before or layer.after]
+    if record.done:
+        yield f"Forgot {record.slug}{'.' if record.clean else ', but some of it is left.'}"
+        yield from (
+            f"  {layer.before:>7,}  {layer.name}: {count_noun(layer.after, 'row')} now" for layer in layers
+        )
+        if others := [layer.name for layer in record.layers if layer not in layers]:
+            yield f"           0 rows before and now: {', '.join(others)}"
+        yield "Searched for remains:"
+        for proof in record.proof:
+            yield f"  {proof.where}: " + (
+                f"{len(proof.found):,} found: {_some(proof.found)}" if proof.found else "none found"
+            )
+        yield from _first(
+            record.mentions,
+            lambda mention: f"  still mentioned by {_some(mention.said_by)}: {shorten(mention.text, 60)}",
+            "  and {} more; --json lists all",
+            most=8,
+        )
+        if record.problem:
+            yield f"The page is gone from the memory, but bytes may be left in its file: {record.problem}"
+    else:
+        yield f"To be deleted: {record.slug} ({record.title})"
+        yield from (f"  {layer.before:>7,}  {layer.name}" for layer in layers)
+    for backup in record.backups:
+        if backup.deleted or backup.holds_it:
+            yield _backup_note(backup, record.done)
+    if record.files:
+        yield f"It was imported from {_some(record.files)}. The next import of that folder brings it back."
+
+
+def _backup_note(backup: Any, done: bool) -> str:
+    size = format_size(backup.size)
+    if backup.deleted:
+        return f"Deleted the backup {backup.path} ({size})."
+    foreign = backup.made_by == "somebody"
+    owner = "another memory" if foreign else "a copy of this memory"
+    remedy = "delete it yourself" if foreign or done else "--backups deletes it"
+    return f"{backup.path} ({size}) is {owner} that contains the page; {remedy}."
+
+
+# Collections
+
+
+@_renders("CollectionsRecord")
+def _collections(record: Any) -> Lines:
+    def note(item: Any) -> str:
+        if item.halted:
+            return f"waits for you: {item.halted}"
+        missing = item.files_not_taken_in
+        return item.ignore_problem or (f"{count_noun(missing, 'file')} not indexed" if missing else "")
+
+    yield from format_table(
+        (
+            item.name,
+            item.root or "in the database",
+            item.state
+            + ("" if item.writable else ", read-only")
+            + (", takes new pages" if item.is_write_target else ""),
+            count_noun(item.pages, "page"),
+            note(item),
+        )
+        for item in record.collections
+    )
+
+
+CONFIRMABLE_PROBLEMS = ("missing at once", "is empty", "another one", "would hide", "is a link")
+"""Parts of halt reasons that the user can override with --confirm-deletes. An unreadable folder cannot be
+overridden.
+"""
+
+
+def _is_confirmable(reason: str) -> bool:
+    return any(part in reason for part in CONFIRMABLE_PROBLEMS)
+
+
+@_renders("CollectionInfoRecord")
+def _collection_info(record: Any) -> Lines:
+    item = record.collection
+    read_only = "" if item.writable else ", read-only"
+    counts = f"{count_noun(item.pages, 'page')} of {count_noun(item.files, 'file')}"
+    yield f"{item.name}: {item.root or 'in the database'}"
+    yield f"  {item.state}{read_only}, {item.kind}, {counts}, last synced {item.last_sync_at or 'never'}"
+    if record.missing:
+        yield "  The folder does not exist. Restore it and run `quaid collection sync`, or detach it:"
+        yield f"  `quaid collection remove {item.name} --keep-pages` keeps the pages in the memory, and"
+        yield f"  `quaid collection restore {item.name} FOLDER` writes them as files into a new folder."
+    if item.halted:
+        confirm = " --confirm-deletes" if _is_confirmable(item.halted) else ""
+        yield f"  Waits for you: {item.halted}. `quaid collection sync {item.name}{confirm}` continues."
+    if item.ignore_problem:
+        yield f"  .quaidignore is not in force: {item.ignore_problem}"
+    if ignored := [line for line in record.ignore_patterns.splitlines() if line.strip() and line[0] != "#"]:
+        yield f"  Ignored: {', '.join(ignored[:10])}"
+    if item.quarantined:
+        only_here = f", {len(record.waiting)} of them with data that is in no file" if record.waiting else ""
+        yield f"  In quarantine: {count_noun(item.quarantined, 'page')}{only_here}"
+    yield from map(_note, record.problems)
+
+
+@_renders("CollectionAddRecord")
+def _collection_add(record: Any) -> Lines:
+    item = record.collection
+    yield f"Attached {item.name}: {item.root}{'' if item.writable else ' (read-only)'}"
+    yield render(record.sync)
+    if record.links or record.facts:
+        yield f"  links restored: {record.links:,}, facts restored: {record.facts:,}"
+    yield from (f"  .quaid/links-and-facts.json: {problem}" for problem in record.problems)
+    if record.sync.new:
+        yield "Next: quaid search WORDS, quaid embed for semantic search, quaid watch to sync changes"
+
+
+@_renders("SyncsRecord")
+def _syncs(record: Any) -> Lines:
+    yield from map(render, record.syncs)
+    if not record.syncs:
+        yield "No folder is attached. `quaid collection add NAME FOLDER` attaches one."
+
+
+@_renders("RebuiltRecord")
+def _rebuilt(record: Any) -> Lines:
+    yield f"Rebuilt the index of {count_noun(record.pages, 'page')}."
+    yield from map(render, record.syncs)
+    if record.vectors:
+        yield f"Made {count_noun(record.vectors, 'vector')}"
+    if record.problem:
+        yield f"Missing vectors could not be made: {record.problem}"
+
+
+SYNC_COUNTS = {"new": "new", "changed": "changed", "moved": "moved", "removed": "deleted"}
+
+
+def _sync_counts(sync: Any, **others: str) -> str:
+    return _counts((getattr(sync, name), text) for name, text in {**SYNC_COUNTS, **others}.items())
+
+
+def _quarantine_note(pages: int) -> str:
+    return (
+        f"  {count_noun(pages, 'page')} moved to quarantine: hidden, and kept for {QUARANTINE_DAYS} days in case the"
+        " file comes back"
+    )
+
+
+@_renders("SyncReport")
+def _sync(record: Any) -> Lines:
+    counts = _sync_counts(record, hidden="newly ignored", failed="failed", unchanged="unchanged")
+    yield f"{record.collection}: {count_noun(record.files, 'file')}: {counts or 'nothing to do'}"
+    if record.types or record.raw_data:
+        yield from (f"  {line}" for line in _page_counts(record))
+    if left_out := [f"{reason} {number:,}" for reason, number in sorted(record.left_out.items()) if number]:
+        yield f"  left out: {', '.join(left_out)}"
+    if record.removed or record.hidden:
+        yield _quarantine_note(record.removed + record.hidden)
+        yield f"  `quaid collection quarantine list {record.collection}` lists them"
+    if record.discarded:
+        yield f"  {count_noun(record.discarded, 'page')} deleted from quarantine, 30 days after the file was deleted"
+    # Failed files come first, and all of them are listed.
+    yield from _first(
+        record.notes, _note, "  and {} more notes; --json lists all", most=max(MOST_LINES, record.failed)
+    )
+    if record.halted:
+        waiting = f" {count_noun(record.waiting, 'page stays', 'pages stay')}." if record.waiting else ""
+        yield f"  Nothing was removed: {record.halted}.{waiting}"
+        if record.waiting and _is_confirmable(record.halted):
+            case = "that is intended" if "would hide" in record.halted else "the files are gone for good"
+            yield f"  If {case}: quaid collection sync {record.collection} --confirm-deletes"
+
+
+@_renders("CollectionRemoveRecord")
+def _collection_remove(record: Any) -> Lines:
+    kept = f"In quarantine for {QUARANTINE_DAYS} days, for data that is in no file: {count_noun(record.kept, 'page')}"
+    if record.done:
+        pages = (
+            f"{count_noun(record.removed, 'page')} removed from the memory"
+            if record.removed or record.kept
+            else "its pages stay"
+        )
+        yield f"Detached {record.name}: {pages}; the folder was not changed"
+        if record.kept:
+            yield f"{kept}; `quaid collection quarantine list` lists them"
+        return
+    yield f"To be detached: {record.name} ({record.root}). The folder is not changed."
+    if record.removed:
+        yield f"  {count_noun(record.removed, 'page')} would leave the memory with their history; the files stay"
+    if record.kept:
+        yield f"  {kept}"
+    if record.removed or record.kept:
+        yield "  --keep-pages keeps all pages in the memory"
+
+
+@_renders("RestoreRecord")
+def _restore(record: Any) -> Lines:
+    yield f"Wrote {count_noun(record.files, 'file')} of {record.name} to {record.root}, {format_size(record.bytes)}"
+    if record.without_bytes:
+        yield f"The original bytes are not stored for {', '.join(record.without_bytes[:20])}"
+    if record.left:
+        yield f"{record.left} is unchanged and is no longer synced"
+
+
+@_renders("AuditRecord")
+def _audit(record: Any) -> Lines:
+    yield from format_table(record.differences)
+    counts = f"{count_noun(record.files, 'file')}, {count_noun(record.pages, 'page')}"
+    if record.differences:
+        yield f"{record.name}: {counts}, {count_noun(len(record.differences), 'difference')}"
+    else:
+        yield f"{record.name}: {counts}: files, pages and stored bytes agree"
+
+
+@_renders("IdsReport")
+def _ids(record: Any) -> Lines:
+    act = "would get" if record.is_rehearsal else "got"
+    yield f"{record.collection}: {count_noun(record.written, 'file')} {act} an id, {record.had:,} already had one"
+    if record.left:
+        yield f"Unchanged: {count_noun(len(record.left), 'file')}"
+        yield from map(_note, record.left)
+
+
+@_renders("IgnoreRecord")
+def _ignore(record: Any) -> Lines:
+    yield from record.patterns or [f"{record.name} has no ignore patterns"]
+    if record.problem:
+        yield f".quaidignore is not in force; the last valid version is: {record.problem}"
+    yield f"Always ignored: {' '.join(record.built_in)}"
+
+
+@_renders("IgnoreChangeRecord")
+def _ignore_change(record: Any) -> Lines:
+    patterns = ", ".join(record.patterns)
+    if not record.changed:
+        yield f"Nothing to change: {patterns or 'no patterns'}"
+        return
+    yield f"{record.name} ignores: {patterns or 'only what is always ignored'}"
+    for title, paths in (
+        ("Hidden now, their pages in quarantine", record.hidden),
+        ("Visible now", record.shown),
+    ):
+        if paths:
+            yield f"{title}: {count_noun(len(paths), 'file')}"
+            yield from _first(paths, "  {}".format, "  and {} more")
+    if not record.hidden and not record.shown:
+        yield "No file became hidden or visible"
+    if record.sync and record.sync.halted:
+        yield f"Nothing else was removed: {record.sync.halted}"
+
+
+def _quarantine_data(page: Any) -> str:
+    counts = ((page.links, "link"), (page.assertions, "fact"), (page.raw_data, "raw data", "raw data"))
+    parts = ", ".join(count_noun(*count) for count in counts if count[0])
+    exported = _optional("; exported to {}", page.exported_to)
+    return (f"only here: {parts}" if parts else "all of it was in its file") + exported
+
+
+@_renders("QuarantineRecord")
+def _quarantine(record: Any) -> Lines:
+    if not record.pages:
+        yield "No page is in quarantine."
+        return
+    yield from format_table(
+        (f"{page.collection}::{page.slug}", f"{_day(page.since)} to {page.until}", _quarantine_data(page))
+        for page in record.pages
+    )
+    yield count_noun(len(record.pages), "page")
+
+
+@_renders("QuarantineExportRecord")
+def _quarantine_export(record: Any) -> Lines:
+    yield f"Wrote {count_noun(len(record.pages), 'page')} to {record.folder}: {count_noun(record.files, 'file')}"
+
+
+@_renders("QuarantineDiscardRecord")
+def _quarantine_discard(record: Any) -> Lines:
+    if not record.pages:
+        yield "No page to discard."
+    else:
+        yield (
+            f"Discarded {count_noun(len(record.pages), 'page')}" if record.done else "To be deleted for good:"
+        )
+    yield from (f"  {page.collection}::{page.slug}  {_quarantine_data(page)}" for page in record.pages)
+    if record.kept:
+        yield f"Kept, because they have data that is in no file: {', '.join(record.kept)}"
+
+
+@_renders("WatchSynced")
+def _watch_synced(event: Any) -> Lines:
+    sync = event.sync
+    counts = _sync_counts(sync, failed="failed", raw_data="new in sidecars")
+    text = counts or ("" if sync.halted else "nothing changed")
+    if event.whole and sync.files and (counts or not sync.halted):
+        text += f" ({count_noun(sync.files, 'file')})"
+    if sync.halted:
+        text += f"{'; ' if counts else ''}nothing was removed: {sync.halted}"
+        if sync.files:
+            text += f". If they are gone for good: quaid collection sync {sync.collection} --confirm-deletes"
+    yield f"{sync.collection}: {text}"
+    if sync.removed or sync.hidden:
+        yield _quarantine_note(sync.removed + sync.hidden)
+    yield from _first(event.notes, _note, f"  and {{}} more notes: quaid collection info {sync.collection}")
+
+
+@_renders("WatchTrouble")
+def _watch_trouble(event: Any) -> Lines:
+    yield f"{_optional('{}: ', event.collection)}{event.problem}; {event.remedy}"
+
+
+@_renders("WatchStandby")
+def _watch_standby(event: Any) -> Lines:
+    owners = sorted(event.owners, key=lambda owner: owner.pid)
+    processes = [
+        f"process {pid} watches {', '.join(owner.collection for owner in group)}"
+        for pid, group in groupby(owners, lambda owner: owner.pid)
+    ]
+    yield f"{'; '.join(processes)}; this process waits to take over"
+
+
+# The memory itself, its models, clients and services
+
+
+@_renders("ValidateRecord")
+def _validate(record: Any) -> Lines:
+    yield from (f"{item.check}: {item.where}: {item.problem}" for item in record.violations)
+    checks = ", ".join(record.checks)
+    if record.violations:
+        yield f"{count_noun(len(record.violations), 'problem')} in: {checks}"
+    else:
+        yield f"No problems found: {checks}"
+    missing = (
+        count_noun(record.chunks_without_vector, "chunk") if record.chunks_without_vector else "",
+        f"{count_noun(record.pages_not_cut, 'page')} not split into chunks" if record.pages_not_cut else "",
+    )
+    if any(missing):
+        yield f"Without vectors: {', '.join(filter(None, missing))}; `quaid embed` makes them"
+
+
+@_renders("Compacted")
+def _compacted(record: Any) -> Lines:
+    dropped = (
+        f" Removed {count_noun(record.vectors_dropped, 'vector')} of deleted text."
+        if record.vectors_dropped
+        else ""
+    )
+    if record.busy:
+        left = f"a reader still needs the log ({format_size(record.wal_after)})"
+        yield f"Moved {format_size(record.folded)} of the log into the file; {left}. Run it again later.{dropped}"
+    else:
+        sizes = f"{format_size(record.size)}, with {format_size(record.folded)} of log"
+        yield f"One file of {sizes}. It can be copied now.{dropped}"
+
+
+@_renders("BackedUp")
+def _backed_up(record: Any) -> Lines:
+    yield f"Wrote and checked the backup {record.path} ({format_size(record.size)})"
+
+
+@_renders("Setting")
+def _setting(record: Any) -> Lines:
+    yield "" if record.value is None else str(record.value)
+
+
+@_renders("SettingsRecord")
+def _settings(record: Any) -> Lines:
+    yield from format_table(
+        (item.key, shorten(_one_line(str(item.value)), 60) if item.value else "-", item.source)
+        for item in record.settings
+    )
+
+
+@_renders("SkillsRecord")
+def _skills(record: Any) -> Lines:
+    yield from format_table((skill.name, skill.description) for skill in record.skills)
+    yield from (_note(problem, "") for problem in record.problems)
+
+
+@_renders("SkillsDoctorRecord")
+def _skills_doctor(record: Any) -> Lines:
+    for number, layer in enumerate(record.layers, 1):
+        origin = "" if layer.origin == layer.path else f" ({layer.origin})"
+        state = count_noun(len(layer.skills), "skill") if layer.present else "does not exist"
+        yield f"{number}. {layer.path}{origin}: {state}"
+        yield from (f"     {skill.name}  {skill.sha256[:12]}" for skill in layer.skills)
+    yield "In force:"
+    for skill in record.skills:
+        shadows = _optional(", overrides {}", ", ".join(skill.shadows))
+        yield f"     {skill.name}  {skill.sha256[:12]}  {skill.path}{shadows}"
+    yield from (_note(problem, "") for problem in record.problems)
+
+
+@_renders("SkillsExtractRecord")
+def _skills_extract(record: Any) -> Lines:
+    yield from (f"{skill.outcome:9} {skill.path}" for skill in record.skills)
+
+
+@_renders("ModelsRecord")
+def _models(record: Any) -> Lines:
+    yield from format_table(
+        (
+            "*" if model.active else "",
+            model.name,
+            model.dimensions or "?",
+            "ready" if model.ready else model.problem,
+        )
+        for model in record.models
+    )
+    yield "* is the active model"
+
+
+@_renders("ModelCheckRecord")
+def _model_check(record: Any) -> Lines:
+    if record.healthy:
+        yield f"{record.name} works: {record.dimensions} dimensions, {record.ms_per_text:g} ms for a text of 40 words"
+    else:
+        yield f"{record.name}: {record.problem}"
+
+
+@_renders("EmbedRecord")
+def _embed(record: Any) -> Lines:
+    chunks = count_noun(record.total, "chunk")
+    yield f"{record.model}: embedded {record.embedded:,} of {chunks}, {record.cached:,} already had a vector"
+    if record.turns or record.turns_left:
+        left = f", {record.turns_left:,} left" if record.turns_left else ""
+        yield f"{count_noun(record.turns, 'turn')} of conversations embedded{left}"
+    if record.failed:
+        more = " …" if len(record.failures) > 10 else ""
+        failures = f"{', '.join(record.failures[:10])}{more}"
+        yield f"{record.failed:,} failed ({failures}); `quaid model check {record.model}` says more"
+    state = "It is the active model" if record.active else "It is not the active model yet"
+    yield f"{state} ({record.cpu_seconds:.1f} s CPU)"
+
+
+@_renders("StatusRecord")
+def _status(record: Any) -> Lines:
+    rows = [
+        ("memory", record.path + ("" if record.writable else ", read-only")),
+        (
+            "size",
+            f"{format_size(record.size)}, log {format_size(record.wal_size)}, schema {record.schema_version}",
+        ),
+        (
+            "pages",
+            f"{record.pages:,}"
+            + (f" ({record.pages_uncut:,} not split into chunks yet)" if record.pages_uncut else ""),
+        ),
+        ("chunks", f"{record.chunks:,}"),
+        ("vectors", f"{record.model.vectors:,} of {record.chunks:,}"),
+        ("conversations", _conversation_status(record.conversations)),
+        (
+            "model",
+            f"{record.model.name}, {'ready' if record.model.ready else f'not ready: {record.model.problem}'}",
+        ),
+        ("", record.model.remedy),
+        *(("other model", f"{model.name}, {count_noun(model.vectors, 'vector')}") for model in record.others),
+        ("background", _background_status(record)),
+        ("server", "runs here and answers commands" if record.resident else ""),
+        ("last failure", f"{record.trouble.at}: {record.trouble.problem}" if record.trouble else ""),
+        *(("next", step) for step in record.next_steps),
+    ]
+    yield from format_table(row for row in rows if row[1])
+
+
+def _conversation_status(conversations: Any) -> str:
+    if not conversations.turns:
+        return ""
+    turns = count_noun(conversations.turns, "turn")
+    recent = conversations.embedding == "recent"
+    days = f" of the last {count_noun(conversations.recent_days, 'day')}" if recent else ""
+    if conversations.embedding == "off":
+        return f"{turns}, searched by words only: embed_conversations is off"
+    if conversations.missing:
+        return f"{turns}, {conversations.missing:,}{days} not embedded yet"
+    return f"{turns}, no vector missing{f' among those{days}' if recent else ''}"
+
+
+def _background_status(record: Any) -> str:
+    if record.filling:
+        model, process, since = record.filling[:3]
+        return f"process {process} makes vectors of {model} since {since}"
+    if not record.writable:
+        return "nothing: the memory is read-only"
+    if record.background_embedding:
+        return "on: `quaid serve` makes missing vectors, a query the last few"
+    return "off: only `quaid embed` makes vectors"
+
+
+@_renders("EmbeddingsRecord")
+def _embeddings(record: Any) -> Lines:
+    state = "off" if not record.on else "on" if record.ready else f"on, but by words only: {record.problem}"
+    rows = (
+        ("semantic search", state),
+        ("model", f"{record.model} (chosen by: {record.chosen_by})"),
+        ("vectors", f"{record.vectors:,} of {record.chunks:,}{', being made' if record.filling else ''}"),
+        ("next", record.next_step),
+    )
+    yield from format_table(row for row in rows if row[1])
+
+
+@_renders("ConnectRecord")
+def _connect(record: Any) -> Lines:
+    if record.clients:
+        yield from format_table(
+            (item.client, f"{item.state}{_optional(' ({})', item.detail)}", item.path)
+            for item in record.clients
+        )
+        yield "`quaid connect NAME` connects one, `quaid disconnect NAME` disconnects it"
+    elif all(file.outcome == "as it should be" for file in record.files):
+        yield f"{record.title} {'is already connected' if record.connected else 'was not connected'}; nothing to do"
+    elif record.dry_run:
+        yield from (file.difference for file in record.files if file.difference)
+        yield "Nothing was changed"
+    else:
+        for file in record.files:
+            yield f"{file.outcome.capitalize()}: {file.path}{_optional(' (before: {})', file.backup)}"
+        yield f"{record.title} is {'connected' if record.connected else 'disconnected'}"
+        if record.next_step:
+            yield record.next_step
+
+
+@_renders("TokensRecord")
+def _tokens(record: Any) -> Lines:
+    yield from format_table(
+        (
+            token.name,
+            token.scope,
+            _day(token.created_at),
+            f"used on {_day(token.last_used_at)}" if token.last_used_at else "never used",
+        )
+        for token in record.tokens
+    )
+    if not record.tokens:
+        yield "No tokens. `quaid token create NAME` creates one."
+
+
+@_renders("DaemonRecord")
+def _daemon(record: Any) -> Lines:
+    if record.done and not record.problem:
+        yield f"The service is {record.act}: {record.path}"
+        return
+    removed = record.act == "uninstalled"
+    result = (
+        "is removed, but the service manager was not reached" if removed else f"could not be {record.act}"
+    )
+    yield f"The service {result} ({record.problem}): {record.path}"
+    if record.to_run:
+        yield (
+            "If it is still running, this stops it; so does logging out:"
+            if removed
+            else "Run this, or log in again:"
+        )
+        yield from (f"  {command}" for command in record.to_run)
+
+
+@_renders("DaemonStatusRecord")
+def _daemon_status(record: Any) -> Lines:
+    yield f"{record.state}{_optional(' ({})', record.detail)}{_optional(': {}', record.path)}"
+
+
+@_renders("DaemonLogsRecord")
+def _daemon_logs(record: Any) -> Lines:
+    yield from record.lines or ["The log is empty"]
+
+
+DOCTOR_STATES = {"fine": "ok", "missing": "--", "advice": "-", "wrong": "!"}
+
+
+@_renders("DoctorRecord")
+def _doctor(record: Any) -> Lines:
+    yield from format_table((DOCTOR_STATES[check.state], check.name, check.detail) for check in record.checks)
+    yield ""
+    if not record.next_steps:
+        yield "No problems found, and nothing is left to do."
+        return
+    wrong = any(check.state == "wrong" for check in record.checks)
+    yield "To fix (!), then recommended (-):" if wrong else "No problems found. Recommended:"
+    yield from (f"  {step}" for step in record.next_steps)
+
+
+@_renders("UpgradeRecord")
+def _upgrade(record: Any) -> Lines:
+    if not record.newest:
+        yield f"This is quaid {record.current}. To upgrade: {record.how}."
+        yield "`quaid upgrade --check --from PLACE` compares versions; no place is asked by itself."
+    elif record.is_newer:
+        yield f"quaid {record.newest} is at {record.place}; this is {record.current}. To upgrade: {record.how}."
+    else:
+        yield f"This is quaid {record.current}; {record.place} has nothing newer ({record.newest})."
