@@ -166,7 +166,7 @@ GUARDS = (
     Guard(
         "a secret is not committed",
         "kb/lint.py",
-        "    found = list(find_secrets(path, data))\n",
+        "    found = list(find_secrets(data))\n",
         "    found = []\n",
         "tests/kb/test_linting.py",
     ),

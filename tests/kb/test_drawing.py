@@ -8,7 +8,7 @@ import pytest
 from tests.kb.nodes import IDS, Folder, text
 
 from quaid.kb import node as nodes
-from quaid.kb.node import GraphFilters
+from quaid.kb.node import NodeFilters
 
 
 @pytest.fixture
@@ -25,25 +25,25 @@ def store(tmp_path: Path) -> Folder:
 
 
 def test_each_link_between_nodes_is_drawn_once(store: Folder) -> None:
-    drawn = nodes.draw_graph(store.look().nodes)
-    assert (drawn.nodes, drawn.links) == (4, 2)
-    assert f'"{IDS[0]}" -> "{IDS[1]}" [label="implements"];' in drawn.dot
-    assert f'"{IDS[2]}" -> "{IDS[3]}";' in drawn.dot
-    assert IDS[4] not in drawn.dot
+    dot, count, links = nodes.draw_graph(store.look().nodes)
+    assert (count, links) == (4, 2)
+    assert f'"{IDS[0]}" -> "{IDS[1]}" [label="implements"];' in dot
+    assert f'"{IDS[2]}" -> "{IDS[3]}";' in dot
+    assert IDS[4] not in dot
 
 
 @pytest.mark.parametrize(
     ("filters", "left"),
     [
-        (GraphFilters(project="emacs"), {IDS[1]}),
-        (GraphFilters(tag="procedure"), {IDS[1]}),
-        (GraphFilters(status="contested"), {IDS[1]}),
-        (GraphFilters(project="general", status="current"), {IDS[0], IDS[2], IDS[3]}),
-        (GraphFilters(project="nobody"), set()),
+        (NodeFilters(project="emacs"), {IDS[1]}),
+        (NodeFilters(tag="procedure"), {IDS[1]}),
+        (NodeFilters(status="contested"), {IDS[1]}),
+        (NodeFilters(project="general", status="current"), {IDS[0], IDS[2], IDS[3]}),
+        (NodeFilters(project="nobody"), set()),
     ],
 )
-def test_only_what_passes_is_drawn(store: Folder, filters: GraphFilters, left: set[str]) -> None:
-    dot = nodes.draw_graph(store.look().nodes, filters).dot
+def test_only_what_passes_is_drawn(store: Folder, filters: NodeFilters, left: set[str]) -> None:
+    dot, _, _ = nodes.draw_graph(filter(filters.match, store.look().nodes))
     assert {id for id in IDS[:5] if f'"{id}"' in dot} == left
 
 
@@ -51,7 +51,7 @@ def test_graphviz_draws_it_whatever_titles_say(store: Folder) -> None:
     program = shutil.which("dot")
     if program is None:
         pytest.skip("graphviz is not installed")
-    dot = nodes.draw_graph(store.look().nodes).dot
+    dot, _, _ = nodes.draw_graph(store.look().nodes)
     done = subprocess.run([program, "-Tsvg"], input=dot, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

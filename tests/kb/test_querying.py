@@ -7,7 +7,7 @@ import pytest
 from tests.kb.nodes import IDS, Folder, text
 
 from quaid.kb import catalog as catalogs
-from quaid.kb.catalog import NodeFilters
+from quaid.kb.node import NodeFilters
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_filters_and_the_number_of_results(store: Folder) -> None:
         store.put(f"{number:02}.org", text(number, "harbour", filetags=kind, PROJECTS=":emacs:"))
     assert len(found(store, "harbour")) == 10
     assert len(found(store, "harbour", most=3)) == 3
-    assert len(found(store, "harbour", most=50, filters=NodeFilters(type="procedure"))) == 10
+    assert len(found(store, "harbour", most=50, filters=NodeFilters(tag="procedure"))) == 10
     assert found(store, "harbour", filters=NodeFilters(project="general")) == []
 
 

@@ -10,17 +10,15 @@ import re
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from quaid.errors import InvalidArgument, NotFound
 from quaid.kb import layout, node as nodes
 from quaid.kb.layout import FileStat
-from quaid.kb.node import Node, NodeLink
+from quaid.kb.node import Node, NodeFilters, NodeLink, ParsedNode
 from quaid.storage import files as durable_files
-
-if TYPE_CHECKING:
-    from quaid.kb.node import ParsedNode
 
 CATALOG_VERSION = 6
 """Version of the cache. Raise it when its format or that of the generated index changes (index_problem is cached)."""
@@ -44,7 +42,7 @@ LINKS_FIELD = Node._fields.index("links") - 1
 UNKNOWN_STAT = FileStat(0, 0, -1, 0)
 """A stat that equals that of no real file, so that the file is read again."""
 
-CachedFindings = tuple[tuple[int, str, str, str], ...]
+CachedFindings = tuple[nodes.FileFinding, ...]
 
 
 class CatalogFile(NamedTuple):
@@ -69,7 +67,7 @@ class FileChecker(NamedTuple):
     """Identifier of the rules. Findings cached under another identifier are computed again."""
     passing: frozenset[str]
     """Codes of findings that can disappear although the file is unchanged. Such files are checked again."""
-    judge: "Callable[[str, bytes | None, ParsedNode | None], CachedFindings]"
+    judge: Callable[[str, bytes | None, ParsedNode | None], CachedFindings]
     """Takes the path, the bytes (None if unreadable) and the parsed node (None if the file is not a node)."""
 
 
@@ -104,10 +102,9 @@ class Catalog:
 
     def node(self, file: CatalogFile) -> Node:
         """Return the node of a file, decoding it on first use. The file must be a node."""
-        found = self._nodes.get(file.path)
-        if found is None:
-            found = self._nodes[file.path] = _unpack_node(file.path, json.loads(file.fields))
-        return found
+        if file.path not in self._nodes:
+            self._nodes[file.path] = _unpack_node(file.path, json.loads(file.fields))
+        return self._nodes[file.path]
 
     def body(self, path: str) -> str:
         """Return the body of a node in lowercase."""
@@ -176,7 +173,7 @@ def refresh_files(catalog: Catalog, paths: Iterable[str], judge: FileChecker | N
 
 
 def content_digest(data: bytes) -> str:
-    """The name of bytes."""
+    """Return the digest by which unchanged content is recognized."""
     return blake2b(data, digest_size=16).hexdigest()
 
 
@@ -207,7 +204,7 @@ def _read_catalog_file(
     if data is not None and layout.is_node_file(path) and len(data) <= limit:
         read = nodes.parse_node(path, data.decode("utf-8", "replace"))
     findings = judge.judge(path, data, read) if judge else ()
-    rules = judge.rules if judge and not any(each[1] in judge.passing for each in findings) else ""
+    rules = judge.rules if judge and not any(code in judge.passing for _, code, _, _ in findings) else ""
     if old is not None and is_same:
         return old._replace(looks=looks, rules=rules, findings=findings)
     head = _searchable_head(read) if read else ""
@@ -216,7 +213,7 @@ def _read_catalog_file(
     return CatalogFile(path, looks, name, fields, 0, len(head), len(fresh[path]), rules, findings)
 
 
-def _searchable_head(read: "ParsedNode") -> str:
+def _searchable_head(read: ParsedNode) -> str:
     """Return the searchable fields other than the body, one per line; the last line has the remaining properties."""
     node = read.node
     others = [f"{name} {value}" for name, value in read.parsed.properties.items() if name not in OWN_FIELDS]
@@ -266,12 +263,10 @@ def save_catalog(catalog: Catalog, folder: str) -> None:
     seen = [[each[place] for each in looks] for place in range(len(FileStat._fields))]
     first = json.dumps([CATALOG_VERSION, len(blob), catalog.index_problem, paths, seen, digests, *rest])
     data = "\n".join([first, *[file.fields for file in files], ""]).encode() + blob
-    path = os.path.join(folder, CATALOG_NAME)
-    try:
+    with suppress(OSError):
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        durable_files.write_file(path, b"%08x " % zlib.crc32(data) + data, durable=False)
-    except OSError:
-        pass
+        checked = b"%08x " % zlib.crc32(data) + data
+        durable_files.write_file(os.path.join(folder, CATALOG_NAME), checked, durable=False)
 
 
 def _is_settled(looks: FileStat, newest: int) -> bool:
@@ -322,28 +317,26 @@ MIN_ID_PREFIX = 6
 
 def find_node(catalog: Catalog, name: str) -> Node:
     """Return the node with this ID, path, title, pointer or link."""
-    wanted, _ = _split_name(name)
-    nodes = list(catalog.nodes)
-    node = _resolve_node(nodes, wanted, name)
-    if node is None:
-        raise NotFound(what="node", name=name, hint=_suggestion(nodes, wanted))
-    return node
+    return _find_node(catalog, name, by_title=False)[0]
 
 
 def find_node_to_read(catalog: Catalog, name: str) -> tuple[Node, str]:
     """Return the node with this name and a note. If the ID of a pointer does not exist, look up its title."""
+    return _find_node(catalog, name, by_title=True)
+
+
+def _find_node(catalog: Catalog, name: str, *, by_title: bool) -> tuple[Node, str]:
     wanted, title = _split_name(name)
     nodes = list(catalog.nodes)
     node = _resolve_node(nodes, wanted, name)
     if node is not None:
         return node, ""
-    node = _resolve_node(nodes, title, name) if title else None
+    node = _resolve_node(nodes, title, name) if by_title and title else None
     if node is None:
-        raise NotFound(what="node", name=name, hint=_suggestion(nodes, title or wanted))
-    return (
-        node,
-        f"No node has the ID {wanted}; this one has the pointer's title. Its pointer is {node.pointer}",
-    )
+        hint = _suggestion(nodes, (title if by_title else "") or wanted)
+        raise NotFound(what="node", name=name, hint=hint)
+    note = f"No node has the ID {wanted}; this one has the pointer's title. Its pointer is {node.pointer}"
+    return node, note
 
 
 def _split_name(name: str) -> tuple[str, str]:
@@ -360,18 +353,18 @@ def _split_name(name: str) -> tuple[str, str]:
 
 def _resolve_node(nodes: list[Node], wanted: str, name: str) -> Node | None:
     folded = wanted.lower()
-    for found in (
+    for candidates in (
         [node for node in nodes if node.id == folded],
         [node for node in nodes if folded in node.merged or folded in node.inner],
         [node for node in nodes if node.path in (wanted, f"{wanted}.org")],
         [node for node in nodes if node.title.casefold() == wanted.casefold()],
         [node for node in nodes if len(folded) >= MIN_ID_PREFIX and node.id.startswith(folded)],
     ):
-        if len(found) == 1:
-            return found[0]
-        if found:
-            told = ", ".join(f"{node.pointer} in {node.path}" for node in found[:5])
-            raise InvalidArgument(name="node", problem=f"{name!r} can mean {told}; name it by its ID")
+        if len(candidates) == 1:
+            return candidates[0]
+        if candidates:
+            names = ", ".join(f"{node.pointer} in {node.path}" for node in candidates[:5])
+            raise InvalidArgument(name="node", problem=f"{name!r} can mean {names}; name it by its ID")
     return None
 
 
@@ -440,27 +433,33 @@ def _singular(word: str) -> str:
 
 
 def query_nodes(
-    catalog: Catalog, context: str, *, most: int = MAX_MATCHES, filters: "NodeFilters | None" = None
+    catalog: Catalog, context: str, *, most: int = MAX_MATCHES, filters: NodeFilters | None = None
 ) -> list[NodeMatch]:
     """Return the best matches, best first."""
     wanted = query_words(context)
     if not wanted:
         return []
-    found = []
+    matches = []
     for file in _files_with_words(catalog, wanted):
         node = catalog.node(file)
-        if filters and not filters.take(node):
-            continue
-        match = _match_node(catalog, file, node, wanted)
-        if match is not None:
-            found.append(match)
-    found.sort(key=lambda match: (match.node.title.casefold(), match.node.id))
-    found.sort(key=lambda match: (match.score, match.words, match.node.updated), reverse=True)
-    return found[:most]
+        if filters is None or filters.match(node):
+            match = _match_node(catalog, file, node, wanted)
+            if match is not None:
+                matches.append(match)
+    matches.sort(key=lambda match: (match.node.title.casefold(), match.node.id))
+    matches.sort(key=_rank, reverse=True)
+    return matches[:most]
+
+
+def _rank(match: NodeMatch) -> tuple[bool, int, int, str]:
+    """Return the sort key of a match, highest first. A superseded node comes last unless its ID was asked for."""
+    is_valid = match.node.status != "superseded" or "id" in match.reasons
+    return is_valid, match.score, match.words, match.node.updated
 
 
 def _match_node(catalog: Catalog, file: CatalogFile, node: Node, wanted: list[str]) -> NodeMatch | None:
     """Score a node against the words. Return None if it does not match."""
+    texts = catalog.texts
     fields = (
         ("id", ID_WEIGHT, {word for word in wanted if _matches_id(word, node)}),
         ("title", TITLE_WEIGHT, _words_in(node.title.lower(), wanted)),
@@ -471,7 +470,7 @@ def _match_node(catalog: Catalog, file: CatalogFile, node: Node, wanted: list[st
         (
             "body",
             BODY_WEIGHT,
-            {word for word in wanted if _find_word(catalog.texts, word, file.middle, file.end) >= 0},
+            {word for word in wanted if _find_word(texts, word, file.middle, file.end) >= 0},
         ),
     )
     reasons = [name for name, _, held in fields if held]
@@ -491,19 +490,6 @@ def _matches_id(word: str, node: Node) -> bool:
         and not word.strip("0123456789abcdef-")
         and any(id.startswith(word) for id in (node.id, *node.merged, *node.inner))
     )
-
-
-class NodeFilters(NamedTuple):
-    type: str = ""
-    project: str = ""
-    status: str = ""
-
-    def take(self, node: Node) -> bool:
-        return (
-            (not self.type or self.type in node.tags)
-            and (not self.project or self.project in node.projects)
-            and (not self.status or node.status == self.status)
-        )
 
 
 def _words_in(text: str, wanted: list[str]) -> set[str]:

@@ -4,6 +4,7 @@ Each function returns a StoreChange for a transaction to apply. If a new node co
 marked as contested, and a person decides between them.
 """
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
@@ -58,12 +59,6 @@ class ContradictedNode(NamedTuple):
     """The contradicting statements: `one` is from the new text, `other` from this node."""
 
 
-class PlannedNode(NamedTuple):
-    change: StoreChange
-    node: Node
-    opposites: tuple[ContradictedNode, ...]
-
-
 def check_draft(draft: NodeDraft) -> NodeDraft:
     """Return the draft with normalized values. Raise InvalidArgument if a value is invalid."""
     for name, text in (("title", draft.title), ("summary", draft.summary)):
@@ -108,23 +103,21 @@ def sanitize_body(body: str) -> str:
 
 def plan_node(
     catalog: Catalog, draft: NodeDraft, links: Sequence[str], *, id: str, local: str, force: bool
-) -> PlannedNode:
-    """Plan the file of a new node, and mark the nodes that it contradicts as contested."""
-    today = local[:10]
+) -> StoreChange:
+    """Plan the file of a new node, and mark the nodes that it contradicts as contested.
+
+    The details of the change are the node and the nodes that contradict it."""
     _check_source(catalog, draft.source)
-    references = [_parse_link(catalog, each) for each in _split_links(links)]
-    opposites = _with_linked_contradictions(find_contradictions(catalog, draft), references, draft)
+    lines, opposites = _links_and_contradictions(catalog, draft, links)
     if not force:
-        _refuse_duplicates(catalog, draft, {each.id for each in opposites})
-    lines = [_link_line(*each) for each in references]
-    lines += _contradiction_lines(opposites)
-    body = "\n\n".join(part for part in (draft.body.strip("\n"), "\n".join(dict.fromkeys(lines))) if part)
+        _refuse_duplicates(catalog, draft, {opposite.id for opposite in opposites})
+    body = "\n\n".join(part for part in (draft.body.strip("\n"), "\n".join(lines)) if part)
     made = draft._replace(body=body, status="contested" if opposites else draft.status)
-    path = _free_node_path(catalog, nodes.node_file_name(draft.title, local))
-    text = nodes.render_node(made, id, today)
-    files = {path: text.encode("utf-8", "replace"), **_contested_files(catalog, opposites, today)}
-    change = StoreChange(files, f"remember: {' '.join(draft.title.split())[:100]}")
-    return PlannedNode(change, nodes.parse_node(path, text).node, opposites)
+    path = _free_path(catalog, nodes.node_file_name(draft.title, local))
+    text = nodes.render_node(made, id, local[:10])
+    files = {path: _encode_text(text), **_contested_files(catalog, opposites, local[:10])}
+    details = (nodes.parse_node(path, text).node, opposites)
+    return StoreChange(files, f"remember: {' '.join(draft.title.split())[:100]}", details)
 
 
 def plan_addition(
@@ -136,26 +129,43 @@ def plan_addition(
     local: str,
     summary: str = "",
     force: bool = False,
-) -> PlannedNode:
+) -> StoreChange:
     """Plan adding text to a node, and mark other nodes that the text contradicts as contested.
 
     If the text contradicts the node itself, raise OppositeAdded, or with force=True mark the node as contested."""
-    said = NodeDraft(node.title, summary or text[:MAX_COMPARED_BODY], text, node.type, projects=node.projects)
+    draft = NodeDraft(
+        node.title, summary or text[:MAX_COMPARED_BODY], text, node.type, projects=node.projects
+    )
     old = catalog.text(node.path)
-    turned = _self_contradictions(said._replace(summary=summary), node, old)
+    turned = _self_contradictions(draft._replace(summary=summary), node, old)
     if turned and not force:
-        told = "; ".join(f"new: {each.one} / old: {each.other} ({each.why})" for each in turned)
-        raise OppositeAdded(node=node.pointer, told=told, opposites=[each._asdict() for each in turned])
-    references = [_parse_link(catalog, each) for each in _split_links(links)]
-    opposites = _with_linked_contradictions(find_contradictions(catalog, said, but=node.id), references, said)
-    lines = [*(_link_line(*each) for each in references), *_contradiction_lines(opposites)]
-    lines = [*sanitize_body(text).split("\n"), *dict.fromkeys(lines)]
-    new = org_edit.append_lines(old, lines)
+        pairs = "; ".join(f"new: {each.one} / old: {each.other} ({each.why})" for each in turned)
+        raise OppositeAdded(node=node.pointer, told=pairs, opposites=[each._asdict() for each in turned])
+    lines, opposites = _links_and_contradictions(catalog, draft, links, but=node.id)
+    new = org_edit.append_lines(old, [*sanitize_body(text).split("\n"), *lines])
     values = {"UPDATED": local[:10]} | ({"SUMMARY": " ".join(summary.split())} if summary.strip() else {})
-    new = nodes.set_properties(new, values | ({"STATUS": "contested"} if opposites or turned else {}))
-    files = {node.path: new.encode("utf-8", "replace"), **_contested_files(catalog, opposites, local[:10])}
-    change = StoreChange(files, f"add to: {node.title[:100]}")
-    return PlannedNode(change, nodes.parse_node(node.path, new).node, (*turned, *opposites))
+    new = set_properties(new, values | ({"STATUS": "contested"} if opposites or turned else {}))
+    files = {node.path: _encode_text(new), **_contested_files(catalog, opposites, local[:10])}
+    details = (nodes.parse_node(node.path, new).node, (*turned, *opposites))
+    return StoreChange(files, f"add to: {node.title[:100]}", details)
+
+
+def _links_and_contradictions(
+    catalog: Catalog, draft: NodeDraft, links: Sequence[str], but: str = ""
+) -> tuple[list[str], tuple[ContradictedNode, ...]]:
+    """Return the lines with the links of a text, and the nodes that contradict it or that a link says it contradicts.
+
+    The node with the ID `but` is not compared."""
+    references = [_parse_link(catalog, link) for link in _split_links(links)]
+    opposites = list(find_contradictions(catalog, draft, but))
+    known = {opposite.id for opposite in opposites}
+    why, one = "a link says so", draft.summary or draft.title
+    for node in dict.fromkeys(node for relation, node in references if relation == "CONTRADICTS"):
+        if node.id not in known:
+            opposites.append(ContradictedNode(node.id, node.title, node.path, why, one, node.summary))
+    lines = [_link_line(relation, node.id, node.title) for relation, node in references]
+    lines += [_link_line("CONTRADICTS", opposite.id, opposite.title) for opposite in opposites]
+    return list(dict.fromkeys(lines)), tuple(opposites)
 
 
 def _self_contradictions(draft: NodeDraft, node: Node, old: str) -> tuple[ContradictedNode, ...]:
@@ -163,40 +173,30 @@ def _self_contradictions(draft: NodeDraft, node: Node, old: str) -> tuple[Contra
     lines = nodes.parse_node(node.path, old).body.split("\n")
     body = "\n".join(line for line in lines if not line.lstrip("-+* ").startswith(nodes.RELATIONS))
     there = _node_statement(node)._replace(body=body[:MAX_OWN_BODY])
-    found = claims.find_conflicts_within(_draft_statement(draft), there)
-    return tuple(
-        ContradictedNode(node.id, node.title, node.path, each.why, each.one, each.other) for each in found
-    )
-
-
-def _contradiction_lines(opposites: Sequence[ContradictedNode]) -> list[str]:
-    return [f"CONTRADICTS [[id:{each.id}][{nodes.link_description(each.title)}]]" for each in opposites]
+    conflicts = claims.find_conflicts_within(_draft_statement(draft), there)
+    return tuple(_contradicted(node, conflict) for conflict in conflicts)
 
 
 def _contested_files(
     catalog: Catalog, opposites: Sequence[ContradictedNode], today: str
 ) -> dict[str, bytes | None]:
     marks = {"STATUS": "contested", "UPDATED": today}
-    return {
-        each.path: nodes.set_properties(catalog.text(each.path), marks).encode("utf-8", "replace")
-        for each in opposites
-    }
+    return {each.path: _with_properties(catalog, each.path, marks) for each in opposites}
 
 
 def find_contradictions(catalog: Catalog, draft: NodeDraft, but: str = "") -> tuple[ContradictedNode, ...]:
     """Return the nodes that contradict the draft, except superseded ones and the one with the ID `but`."""
     current = {node.id: node for node in catalog.nodes if node.status != "superseded" and node.id != but}
-    said = [
+    statements = [
         _node_statement(node)._replace(body=catalog.body(node.path)[:MAX_COMPARED_BODY])
         for node in current.values()
     ]
-    found = claims.find_conflicts(_draft_statement(draft), said)
-    return tuple(
-        ContradictedNode(
-            each.key, current[each.key].title, current[each.key].path, each.why, each.one, each.other
-        )
-        for each in found
-    )
+    conflicts = claims.find_conflicts(_draft_statement(draft), statements)
+    return tuple(_contradicted(current[each.key], each) for each in conflicts)
+
+
+def _contradicted(node: Node, conflict: claims.StatementConflict) -> ContradictedNode:
+    return ContradictedNode(node.id, node.title, node.path, conflict.why, conflict.one, conflict.other)
 
 
 def _refuse_duplicates(catalog: Catalog, draft: NodeDraft, opposites: set[str]) -> None:
@@ -204,10 +204,12 @@ def _refuse_duplicates(catalog: Catalog, draft: NodeDraft, opposites: set[str]) 
     current = {
         node.id: node for node in catalog.nodes if node.status != "superseded" and node.id not in opposites
     }
-    found = claims.find_similar(_draft_statement(draft), [_node_statement(node) for node in current.values()])
-    if found:
-        told = "; ".join(f"{current[each.key].pointer}, {each.why}" for each in found[:3])
-        raise NearDuplicate(told=told, nodes=[current[each.key].id for each in found])
+    similar = claims.find_similar(
+        _draft_statement(draft), [_node_statement(node) for node in current.values()]
+    )
+    if similar:
+        names = "; ".join(f"{current[match.key].pointer}, {match.why}" for match in similar[:3])
+        raise NearDuplicate(told=names, nodes=[match.key for match in similar])
 
 
 def _draft_statement(draft: NodeDraft) -> claims.Statement:
@@ -245,26 +247,8 @@ def _parse_link(catalog: Catalog, link: str) -> tuple[str, Node]:
         raise
 
 
-def _link_line(relation: str, node: Node) -> str:
-    return f"{relation} [[id:{node.id}][{nodes.link_description(node.title)}]]"
-
-
-def _with_linked_contradictions(
-    found: tuple[ContradictedNode, ...], references: Sequence[tuple[str, Node]], draft: NodeDraft
-) -> tuple[ContradictedNode, ...]:
-    """Return the detected contradictions, plus the nodes linked with the relation CONTRADICTS."""
-    known = {each.id for each in found}
-    named = {
-        node.id: node for relation, node in references if relation == "CONTRADICTS" and node.id not in known
-    }
-    why, one = "a link says so", draft.summary or draft.title
-    return (
-        *found,
-        *(
-            ContradictedNode(node.id, node.title, node.path, why, one, node.summary)
-            for node in named.values()
-        ),
-    )
+def _link_line(relation: str, id: str, title: str) -> str:
+    return f"{relation} [[id:{id}][{link_description(title)}]]"
 
 
 def _check_source(catalog: Catalog, source: str) -> None:
@@ -287,12 +271,12 @@ def free_id(catalog: Catalog, new: Callable[[], str]) -> str:
     return id
 
 
-def _free_node_path(catalog: Catalog, name: str) -> str:
-    path, number = name, 1
-    while path in catalog.files:
-        number += 1
-        path = f"{name.removesuffix('.org')}-{number}.org"
-    return path
+def _free_path(catalog: Catalog, path: str) -> str:
+    """Return the path, with a number before its extension if it is taken."""
+    base, dot, ending = path.rpartition(".")
+    base, ending = (base, f".{ending}") if dot else (path, "")
+    numbered = (f"{base}-{number}{ending}" for number in itertools.count(2))
+    return next(name for name in itertools.chain([path], numbered) if name not in catalog.files)
 
 
 MAX_EXCERPT_WORDS, MAX_EXCERPT_BYTES = 2_000, 16 * 1024
@@ -304,21 +288,6 @@ ZERO_WIDTH_JOINER = "\u200d"
 _JOINERS = frozenset(f"\u200c{ZERO_WIDTH_JOINER}\ufe0e\ufe0f")
 
 
-class SourceFile(NamedTuple):
-    """The complete file of a captured source."""
-
-    name: str
-    data: bytes
-
-
-class PlannedCapture(NamedTuple):
-    path: str
-    file: str
-    """Path of the complete source; empty if only the stub was written."""
-    cut: bool
-    change: StoreChange
-
-
 def plan_capture(
     catalog: Catalog,
     source: str,
@@ -326,40 +295,37 @@ def plan_capture(
     *,
     local: str,
     title: str = "",
-    whole: SourceFile | None = None,
-) -> PlannedCapture:
-    """Plan the stub of a captured source, and its complete file if one is given."""
+    whole: tuple[str, bytes] | None = None,
+) -> StoreChange:
+    """Plan the stub of a captured source, and its complete file if its name and content are given.
+
+    The details of the change are both paths (the second is empty without a file) and whether the excerpt was cut."""
     if not source.strip() or "\n" in source:
         raise InvalidArgument(name="source", problem="is an address or a file, on one line")
     text, cut = limit_excerpt(excerpt)
     if not text.strip() and whole is None:
         raise InvalidArgument(name="excerpt", problem="is empty; hand over what matters of the source")
     name = source if "://" in source else source.replace("\\", "/").rpartition("/")[2]
-    slug = _capture_slug(title or name)
-    path = _free_capture_path(catalog, f"{layout.RAW_FOLDER}/{_time_stamp(local)}-{slug}.org")
-    files: dict[str, bytes | None] = {}
-    place = ""
-    if whole is not None:
-        place = _free_capture_path(
-            catalog, f"{layout.RAW_FILES_FOLDER}/{_time_stamp(local)}-{_file_slug(whole.name)}"
-        )
-        files[place] = whole.data
+    stamp = re.sub(r"\D", "", local)[:14]
+    path = _free_path(catalog, f"{layout.RAW_FOLDER}/{stamp}-{_capture_slug(title or name)}.org")
     lines = [
         f"#+title: {' '.join((title or source).split())}",
         f"#+source: {source.strip()}",
         f"#+retrieved: {local[:10]}",
-        *([f"{CAPTURE_FILE_KEYWORD} {place}"] if place else []),
     ]
-    if place:
-        lines += ["", f"[[file:{place.removeprefix(f'{layout.RAW_FOLDER}/')}][The whole source]]"]
+    place, files = "", dict[str, bytes | None]()
+    if whole is not None:
+        place = _free_path(catalog, f"{layout.RAW_FILES_FOLDER}/{stamp}-{_file_slug(whole[0])}")
+        files[place] = whole[1]
+        link = f"[[file:{place.removeprefix(f'{layout.RAW_FOLDER}/')}][The whole source]]"
+        lines += [f"{CAPTURE_FILE_KEYWORD} {place}", "", link]
     if text.strip():
         lines += ["", "#+begin_quote", *(_quote_line(line) for line in text.split("\n")), "#+end_quote"]
     if cut:
         lines += ["", "The excerpt was cut here."]
-    files = {path: "\n".join([*lines, ""]).encode("utf-8", "replace"), **files}
-    return PlannedCapture(
-        path, place, cut, StoreChange(files, f"capture: {link_description(title or source)[:100]}")
-    )
+    files = {path: _encode_text("\n".join([*lines, ""])), **files}
+    message = f"capture: {link_description(title or source)[:100]}"
+    return StoreChange(files, message, (path, place, cut))
 
 
 def check_capture_size(data: bytes) -> bytes:
@@ -381,8 +347,8 @@ def decode_source(data: bytes, path: str) -> str:
         raise FileTrouble(path=path, problem=problem) from None
 
 
-def download_source(address: str) -> SourceFile:
-    """Download an http or https URL."""
+def download_source(address: str) -> tuple[str, bytes]:
+    """Download an http or https URL. Return a file name and the content."""
     from http.client import HTTPException
     from urllib import error, parse, request
 
@@ -392,18 +358,18 @@ def download_source(address: str) -> SourceFile:
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
         problem = f"only http and https can be fetched, not {shown!r}; {hint}"
         raise InvalidArgument(name="source", problem=problem)
-    asked = request.Request(address, headers={"User-Agent": "ai-kb"})  # noqa: S310 (http and https, see above)
+    query = request.Request(address, headers={"User-Agent": "ai-kb"})  # noqa: S310 (http and https, see above)
     try:
-        with request.urlopen(asked, timeout=DOWNLOAD_TIMEOUT) as answer:  # noqa: S310
+        with request.urlopen(query, timeout=DOWNLOAD_TIMEOUT) as answer:  # noqa: S310
             data = answer.read(MAX_CAPTURE_BYTES + 1)
             kind = answer.headers.get_content_type()
     except error.HTTPError as problem:
-        told = f"answers with {problem.code} {problem.reason}; {hint}"
-        raise FileTrouble(path=shown, problem=told) from None
+        status = f"answers with {problem.code} {problem.reason}; {hint}"
+        raise FileTrouble(path=shown, problem=status) from None
     except (error.URLError, OSError, HTTPException, ValueError) as problem:
         reason = getattr(problem, "reason", None) or problem
         raise FileTrouble(path=shown, problem=f"does not answer: {reason}; {hint}") from None
-    return SourceFile(_downloaded_name(parts.hostname, parts.path, kind), check_capture_size(data))
+    return _downloaded_name(parts.hostname, parts.path, kind), check_capture_size(data)
 
 
 def _downloaded_name(host: str, path: str, kind: str) -> str:
@@ -454,46 +420,35 @@ def _file_slug(name: str) -> str:
     return _capture_slug(base or name) + (f".{_capture_slug(ending)}" if dot and base else "")
 
 
-def _time_stamp(local: str) -> str:
-    return re.sub(r"\D", "", local)[:14]
-
-
-def _free_capture_path(catalog: Catalog, path: str) -> str:
-    base, dot, ending = path.rpartition(".")
-    name, number = path, 1
-    while name in catalog.files:
-        number += 1
-        name = f"{base}-{number}{dot}{ending}" if dot else f"{path}-{number}"
-    return name
-
-
 def plan_merge(catalog: Catalog, kept: Node, gone: Node, today: str) -> StoreChange:
     """Plan merging `gone` into `kept`: append its text, redirect links to it, and delete its file."""
     _refuse_same_node(kept, gone)
-    body = _node_body(catalog, gone).strip("\n")
+    body = nodes.parse_node(gone.path, catalog.text(gone.path)).body.strip("\n")
     lines = [f"* {gone.title}", gone.summary, *(["", _demote_headings(body)] if body else [])]
     text = org_edit.append_lines(catalog.text(kept.path), ["", *"\n".join(lines).split("\n")])
-    for old in (gone.id, *gone.merged):
-        text = org_edit.replace_id(text, old, kept.id)
+    text = _redirect_links(text, gone, kept)
     text = _drop_self_relations(_merge_properties(text, kept, gone), kept.id)
     ids = dict.fromkeys((*kept.merged, gone.id, *gone.merged))
-    text = org_edit.set_property(text, MERGED_PROPERTY, " ".join(ids))
-    text = org_edit.set_property(text, "UPDATED", today)
-    files: dict[str, bytes | None] = {kept.path: _encode_text(text), gone.path: None}
-    for node in catalogs.nodes_linking_to(catalog, gone):
-        if node.path != kept.path:
-            changed = catalog.text(node.path)
-            for old in (gone.id, *gone.merged):
-                changed = org_edit.replace_id(changed, old, kept.id)
-            files[node.path] = _encode_text(changed)
+    text = set_properties(text, {MERGED_PROPERTY: " ".join(ids), "UPDATED": today})
+    files: dict[str, bytes | None] = {
+        node.path: _encode_text(_redirect_links(catalog.text(node.path), gone, kept))
+        for node in catalogs.nodes_linking_to(catalog, gone)
+    }
+    files |= {kept.path: _encode_text(text), gone.path: None}
     return StoreChange(files, f"merge: {gone.title[:60]} into {kept.title[:60]}")
+
+
+def _redirect_links(text: str, gone: Node, kept: Node) -> str:
+    for old in (gone.id, *gone.merged):
+        text = org_edit.replace_id(text, old, kept.id)
+    return text
 
 
 def _merge_properties(text: str, kept: Node, gone: Node) -> str:
     """Return the text with the projects, tags and sources of both nodes. The type remains that of `kept`."""
     projects = dict.fromkeys((*kept.projects, *gone.projects))
     if len(projects) > len(kept.projects):
-        text = org_edit.set_property(text, "PROJECTS", " ".join(f":{each}:" for each in projects))
+        text = org_edit.set_property(text, "PROJECTS", " ".join(f":{project}:" for project in projects))
     tags = dict.fromkeys((*kept.tags, *(tag for tag in gone.tags if tag not in NODE_TYPES)))
     if len(tags) > len(kept.tags):
         text = org_edit.set_filetags(text, tags)
@@ -521,10 +476,9 @@ def plan_raw_deletion(catalog: Catalog, path: str, *, force: bool) -> StoreChang
         raise InvalidArgument(name="node", problem=f"{path} belongs to {owner}; delete that")
     users = [node for node in catalog.nodes if path in node.source]
     if users and not force:
-        told = ", ".join(node.pointer for node in users[:5])
-        raise InvalidArgument(
-            name="node", problem=f"it is the source of {told}; --force deletes it all the same"
-        )
+        names = ", ".join(node.pointer for node in users[:5])
+        problem = f"it is the source of {names}; --force deletes it all the same"
+        raise InvalidArgument(name="node", problem=problem)
     files: dict[str, bytes | None] = {path: None}
     if named.get(path) in catalog.files:
         files[named[path]] = None
@@ -535,15 +489,14 @@ def plan_deletion(catalog: Catalog, node: Node, *, force: bool) -> StoreChange:
     """Plan deleting a node. Refuse while others link to it; if forced, replace these links by their text."""
     linking = catalogs.nodes_linking_to(catalog, node)
     if linking and not force:
-        told = ", ".join(each.pointer for each in linking[:5])
+        names = ", ".join(other.pointer for other in linking[:5])
         raise InvalidArgument(
-            name="node", problem=f"{told} link to it; `ai-kb merge` keeps their links whole"
+            name="node", problem=f"{names} link to it; `ai-kb merge` keeps their links whole"
         )
     files: dict[str, bytes | None] = {node.path: None}
-    for each in linking:
-        files[each.path] = _encode_text(
-            _replace_links(catalog.text(each.path), {node.id, *node.merged, *node.inner})
-        )
+    ids = {node.id, *node.merged, *node.inner}
+    for other in linking:
+        files[other.path] = _encode_text(_replace_links(catalog.text(other.path), ids))
     return StoreChange(files, f"delete: {node.title[:100]}")
 
 
@@ -552,13 +505,11 @@ def plan_supersession(catalog: Catalog, old: Node, new: Node, today: str) -> Sto
     _refuse_same_node(old, new)
     text = catalog.text(new.path)
     if not any(link.id == old.id and link.relation == "SUPERSEDES" for link in new.links):
-        text = org_edit.append_lines(text, ["", f"SUPERSEDES [[id:{old.id}][{link_description(old.title)}]]"])
-    for name, value in (("STATUS", "current"), ("UPDATED", today)):
-        text = org_edit.set_property(text, name, value)
-    marked = _with_properties(catalog, old, {"STATUS": "superseded", "UPDATED": today})
-    return StoreChange(
-        {new.path: _encode_text(text), old.path: marked}, f"supersede: {old.title[:60]} by {new.title[:60]}"
-    )
+        text = org_edit.append_lines(text, ["", _link_line("SUPERSEDES", old.id, old.title)])
+    text = set_properties(text, {"STATUS": "current", "UPDATED": today})
+    marked = _with_properties(catalog, old.path, {"STATUS": "superseded", "UPDATED": today})
+    files = {new.path: _encode_text(text), old.path: marked}
+    return StoreChange(files, f"supersede: {old.title[:60]} by {new.title[:60]}")
 
 
 def plan_contest(
@@ -566,14 +517,14 @@ def plan_contest(
 ) -> StoreChange:
     """Plan marking one or two nodes as contested, or with settle=True as current again."""
     status = "current" if settle else "contested"
-    files: dict[str, bytes | None] = {}
-    for each in _distinct_nodes(node, other):
-        files[each.path] = _with_properties(catalog, each, {"STATUS": status, "UPDATED": today})
+    paths = dict.fromkeys(each.path for each in (node, other) if each is not None)
+    marks = {"STATUS": status, "UPDATED": today}
+    files: dict[str, bytes | None] = {path: _with_properties(catalog, path, marks) for path in paths}
     if other is not None and not settle:
         _refuse_same_node(node, other)
         if not any(link.id == other.id and link.relation == "CONTRADICTS" for link in node.links):
-            line = f"CONTRADICTS [[id:{other.id}][{link_description(other.title)}]]"
             text = (files[node.path] or b"").decode("utf-8", "replace")
+            line = _link_line("CONTRADICTS", other.id, other.title)
             files[node.path] = _encode_text(org_edit.append_lines(text, ["", line]))
     return StoreChange(files, f"{'settle' if settle else 'contest'}: {node.title[:100]}")
 
@@ -581,23 +532,14 @@ def plan_contest(
 def plan_curated(catalog: Catalog, nodes: Iterable[Node], today: str, stamp: str) -> StoreChange:
     """Plan setting the property `stamp` of the nodes to today's date, to record that they were reviewed."""
     files: dict[str, bytes | None] = {
-        each.path: _with_properties(catalog, each, {stamp: today}) for each in nodes
+        node.path: _with_properties(catalog, node.path, {stamp: today}) for node in nodes
     }
     return StoreChange(files, f"curate: {count_noun(len(files), 'node')} looked through")
-
-
-def _distinct_nodes(node: Node, other: Node | None) -> tuple[Node, ...]:
-    return (node,) if other is None or other.path == node.path else (node, other)
 
 
 def _refuse_same_node(one: Node, other: Node) -> None:
     if one.path == other.path:
         raise InvalidArgument(name="node", problem=f"both names mean {one.pointer}; name two nodes")
-
-
-def _node_body(catalog: Catalog, node: Node) -> str:
-    text = catalog.text(node.path)
-    return text[org.parse(text).body_start :]
 
 
 def _demote_headings(body: str) -> str:
@@ -608,8 +550,8 @@ def _demote_headings(body: str) -> str:
     )
 
 
-def _with_properties(catalog: Catalog, node: Node, values: dict[str, str]) -> bytes:
-    return _encode_text(set_properties(catalog.text(node.path), values))
+def _with_properties(catalog: Catalog, path: str, values: dict[str, str]) -> bytes:
+    return _encode_text(set_properties(catalog.text(path), values))
 
 
 def _replace_links(text: str, ids: set[str]) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from quaid.kb import catalog as catalogs, layout, node as nodes
 from quaid.kb.catalog import Catalog, FileChecker
-from quaid.kb.node import Node
+from quaid.kb.node import FileFinding, Node
 from quaid.model import dates, secrets
 
 RULES_VERSION = "4"
@@ -35,6 +35,10 @@ REMEDIES = {
     "torn-link": "close it with ]]",
     "too-many-marks": "divide the file",
 }
+NOT_REPEATED = frozenset(nodes.REQUIRED_PROPERTIES) - {"ID"}
+"""Properties that may not be repeated, because programs may differ in which value they use. A repeated ID has a
+finding of its own."""
+
 MAX_FINDINGS = 1_000
 """Maximum number of findings of one kind per file."""
 
@@ -45,10 +49,12 @@ class LintFinding(NamedTuple):
     code: str
     message: str
     remedy: str
+    fatal: bool
+    """True if it prevents a commit; otherwise it is a style finding."""
 
-    @property
-    def fatal(self) -> bool:
-        return self.code not in STYLE_CODES
+
+def finding(path: str, line: int, code: str, message: str, remedy: str) -> LintFinding:
+    return LintFinding(path, line, code, message, remedy, code not in STYLE_CODES)
 
 
 def lint_store(catalog: Catalog, folder: str) -> list[LintFinding]:
@@ -56,11 +62,11 @@ def lint_store(catalog: Catalog, folder: str) -> list[LintFinding]:
     before = catalog.files.copy()
     of_index = list(lint_index(catalog))
     findings = [*lint_files(catalog), *of_index]
-    told = index_summary(of_index)
-    if catalog.index_problem != told or catalog.files != before:
-        catalog.index_problem = told
+    problem = index_summary(of_index)
+    if catalog.index_problem != problem or catalog.files != before:
+        catalog.index_problem = problem
         catalogs.save_catalog(catalog, folder)
-    return sorted(findings, key=lambda each: (not each.fatal, each.path, each.line, each.code))
+    return sorted(findings, key=lambda found: (not found.fatal, found.path, found.line, found.code))
 
 
 def lint_files(catalog: Catalog) -> list[LintFinding]:
@@ -80,111 +86,101 @@ def _cached_findings(catalog: Catalog) -> Iterator[LintFinding]:
         seen = catalogs.refresh_files(catalog, late, file_checker())
         for path in late:
             if path not in seen.files or seen.files[path].digest != catalog.files[path].digest:
-                yield LintFinding(path, 1, "unsettled", "it changed while it was looked at", "run it again")
+                yield finding(path, 1, "unsettled", "it changed while it was looked at", "run it again")
             else:
                 now = seen.files[path]
                 catalog.files[path] = catalog.files[path]._replace(rules=now.rules, findings=now.findings)
     for path, file in catalog.files.items():
-        for line, code, message, remedy in file.findings:
-            yield LintFinding(path, line, code, message, remedy)
+        for problem in file.findings:
+            yield finding(path, *problem)
 
 
 # Single files
 
 
 def check_file(path: str, data: bytes | None, read: nodes.ParsedNode | None) -> catalogs.CachedFindings:
-    """Check the content of one file and return the findings in the form in which they are cached."""
-    return tuple((each.line, each.code, each.message, each.remedy) for each in _check_bytes(path, data, read))
-
-
-def _check_bytes(path: str, data: bytes | None, read: nodes.ParsedNode | None) -> list[LintFinding]:
+    """Check the content of one file."""
     if data is None:
-        return [LintFinding(path, 1, "unreadable", "it cannot be read", "make it readable, or remove it")]
+        return ((1, "unreadable", "it cannot be read", "make it readable, or remove it"),)
     limit = catalogs.max_file_bytes(path)
     if len(data) > limit:
         problem = f"it is larger than {limit // 1024 // 1024} MB"
-        return [LintFinding(path, 1, "too-large", problem, "keep it outside, and name where it is")]
+        return ((1, "too-large", problem, "keep it outside, and name where it is"),)
     if layout.is_index_file(path):
-        return []  # generated from nodes, which are checked themselves
-    found = list(find_secrets(path, data))
+        return ()  # generated from nodes, which are checked themselves
+    found = list(find_secrets(data))
     if layout.is_node_file(path):
         found += lint_node(path, data, read)
-    return found
+    return tuple(found)
 
 
-def find_secrets(path: str, data: bytes) -> Iterator[LintFinding]:
+def find_secrets(data: bytes) -> Iterator[FileFinding]:
     """Yield the secrets in a file. Binary files are skipped."""
     try:
         if not secrets.is_text_data(data):
             return
-        for each in secrets.find_secrets(secrets.decode_data(data))[:MAX_FINDINGS]:
-            yield LintFinding(path, each.line, "secret", f"it looks like a secret: {each.kind}", each.remedy)
+        for secret in secrets.find_secrets(secrets.decode_data(data))[:MAX_FINDINGS]:
+            yield secret.line, "secret", f"it looks like a secret: {secret.kind}", secret.remedy
     except Exception as error:  # a file that could not be scanned must not count as clean
         problem = f"the secret scan failed ({type(error).__name__}), and nothing is committed unseen"
-        yield LintFinding(path, 1, "scan-failed", problem, "report it, with the file if you may")
+        yield 1, "scan-failed", problem, "report it, with the file if you may"
 
 
-def lint_node(path: str, data: bytes, read: nodes.ParsedNode | None = None) -> Iterator[LintFinding]:
+def lint_node(path: str, data: bytes, read: nodes.ParsedNode | None = None) -> Iterator[FileFinding]:
     """Check one node: encoding, org syntax, properties, title. `read` is the parsed `data`, if already available."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        yield LintFinding(
-            path, line, "not-utf8", "it is not UTF-8, so org cannot be read", "save it as UTF-8"
-        )
+        yield line, "not-utf8", "it is not UTF-8, so org cannot be read", "save it as UTF-8"
         return
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        yield LintFinding(path, line, "unparseable", "it holds a NUL character", "remove it")
+        yield line, "unparseable", "it holds a NUL character", "remove it"
     read = read or nodes.parse_node(path, text)
-    yield from _conflict_marks(path, text)
-    twice = _repeated_required_lines(text, read.parsed.drawer)
+    yield from _conflict_marks(text)
+    lines = _property_lines(text, read.parsed.drawer)
+    repeated = {line for name, places in lines.items() if name in NOT_REPEATED for line in places[1:]}
     for problem in read.parsed.problems[:MAX_FINDINGS]:
-        code = "property-twice" if problem.line in twice else problem.code
-        yield LintFinding(path, problem.line, code, problem.message, REMEDIES.get(code, "mend it"))
-    for each in nodes.org_roam_problems(text, read.parsed):
-        yield LintFinding(path, *each)
-    yield from _check_drawer(path, text, read)
+        code = "property-twice" if problem.line in repeated else problem.code
+        yield problem.line, code, problem.message, REMEDIES.get(code, "mend it")
+    yield from nodes.org_roam_problems(text, read.parsed)
+    yield from _check_drawer(text, read, {name: places[0] for name, places in lines.items()})
 
 
-def _conflict_marks(path: str, text: str) -> Iterator[LintFinding]:
+def _conflict_marks(text: str) -> Iterator[FileFinding]:
     if "<<<<<<< " not in text and ">>>>>>> " not in text:
         return
     for number, line in enumerate(text.split("\n"), 1):
         if line.startswith(("<<<<<<< ", ">>>>>>> ")):
             problem = "a merge of git left its marks here"
-            yield LintFinding(path, number, "conflict", problem, "choose what holds, and remove the marks")
+            yield number, "conflict", problem, "choose what holds, and remove the marks"
 
 
-def _check_drawer(path: str, text: str, read: nodes.ParsedNode) -> Iterator[LintFinding]:
-    parsed = read.parsed
-    lines = _property_lines(text, parsed.drawer)
-    values = parsed.properties
+def _check_drawer(text: str, read: nodes.ParsedNode, lines: dict[str, int]) -> Iterator[FileFinding]:
+    values = read.parsed.properties
     for name in nodes.REQUIRED_PROPERTIES:
         if values.get(name, "").strip():
             continue
         code = "id-missing" if name == "ID" else "property-missing"
-        if name in values:
-            problem, remedy = f":{name}: is empty", f"write its value; {_expected_value(name)}"
-        else:
-            problem, remedy = (
-                f":{name}: is missing",
-                f"write it into the drawer at the top; {_expected_value(name)}",
-            )
-        yield LintFinding(path, lines.get(name, 1), code, problem, remedy)
-    if not parsed.title.strip():
+        problem, remedy = (
+            (f":{name}: is empty", "write its value")
+            if name in values
+            else (f":{name}: is missing", "write it into the drawer at the top")
+        )
+        yield lines.get(name, 1), code, problem, f"{remedy}; {_expected_value(name)}"
+    if not read.parsed.title.strip():
         problem = "there is no #+title:" if "#+title" not in text.lower() else "the #+title: is empty"
-        yield LintFinding(path, 1, "title-missing", problem, "write it below the drawer")
-    yield from _check_values(path, values, lines)
+        yield 1, "title-missing", problem, "write it below the drawer"
+    yield from _check_values(values, lines)
     if not read.node.type:
         remedy = f"write one of {', '.join(nodes.NODE_TYPES)} into #+filetags:"
-        yield LintFinding(path, 1, "no-type", "no tag says what type of node it is", remedy)
+        yield 1, "no-type", "no tag says what type of node it is", remedy
 
 
-def _check_values(path: str, values: dict[str, str], lines: dict[str, int]) -> Iterator[LintFinding]:
-    def wrong(name: str, problem: str, code: str = "property-invalid") -> LintFinding:
-        return LintFinding(path, lines.get(name, 1), code, f":{name}: {problem}", _expected_value(name))
+def _check_values(values: dict[str, str], lines: dict[str, int]) -> Iterator[FileFinding]:
+    def wrong(name: str, problem: str, code: str = "property-invalid") -> FileFinding:
+        return lines.get(name, 1), code, f":{name}: {problem}", _expected_value(name)
 
     if values.get("ID") and not nodes.UUID_PATTERN.match(values["ID"]):
         yield wrong("ID", "is no UUID", "id-invalid")
@@ -194,9 +190,8 @@ def _check_values(path: str, values: dict[str, str], lines: dict[str, int]) -> I
     for name in ("CREATED", "UPDATED", nodes.CURATED_PROPERTY):
         if values.get(name) and not _is_day(nodes.parse_day(values[name])):
             yield wrong(name, f"is no day: {values[name][:60]!r}")
-    if _is_day(nodes.parse_day(values.get("CREATED", ""))) and nodes.parse_day(
-        values["CREATED"]
-    ) > nodes.parse_day(values.get("UPDATED", "~")):
+    created, updated = (nodes.parse_day(values.get(name, "")) for name in ("CREATED", "UPDATED"))
+    if "UPDATED" in values and _is_day(created) and created > updated:
         yield wrong("UPDATED", "lies before :CREATED:")
     for slug in nodes.parse_projects(values.get("PROJECTS", "")):
         if not nodes.PROJECT_PATTERN.match(slug):
@@ -223,32 +218,14 @@ def _is_day(value: str) -> bool:
     return len(value) == 10 and dates.is_date(value)
 
 
-def _property_lines(text: str, drawer: tuple[int, int] | None) -> dict[str, int]:
-    """Return the line number of the first occurrence of each property."""
-    lines: dict[str, int] = {}
-    for number, name in _property_names(text, drawer):
-        lines.setdefault(name, number)
+def _property_lines(text: str, drawer: tuple[int, int] | None) -> dict[str, list[int]]:
+    """Return the line numbers of each property of a drawer."""
+    lines: dict[str, list[int]] = {}
+    if drawer is not None:
+        first = text.count("\n", 0, drawer[0]) + 1
+        for number, line in enumerate(text[drawer[0] : drawer[1]].split("\n"), first):
+            lines.setdefault(line.strip().partition(":")[2].partition(":")[0].upper(), []).append(number)
     return lines
-
-
-def _repeated_required_lines(text: str, drawer: tuple[int, int] | None) -> set[int]:
-    """Return the lines that repeat a required property, because programs may differ in which value they use.
-
-    A repeated ID is reported as a separate finding."""
-    first = _property_lines(text, drawer)
-    required = set(nodes.REQUIRED_PROPERTIES) - {"ID"}
-    return {
-        number for number, name in _property_names(text, drawer) if name in required and number != first[name]
-    }
-
-
-def _property_names(text: str, drawer: tuple[int, int] | None) -> Iterator[tuple[int, str]]:
-    """Yield the line and the name of each property of a drawer."""
-    if drawer is None:
-        return
-    first = text.count("\n", 0, drawer[0]) + 1
-    for number, line in enumerate(text[drawer[0] : drawer[1]].split("\n"), first):
-        yield number, line.strip().partition(":")[2].partition(":")[0].upper()
 
 
 # Across files
@@ -263,7 +240,7 @@ def lint_across_files(every: Iterable[Node]) -> Iterator[LintFinding]:
         for id in (node.id, *node.inner):
             if id and id in owners and owners[id] != node.path:
                 problem = f"the ID {id} is that of {owners[id]} too"
-                yield LintFinding(node.path, 2, "id-duplicate", problem, "give one of them a new ID")
+                yield finding(node.path, 2, "id-duplicate", problem, "give one of them a new ID")
             elif id:
                 owners[id] = node.path
         merged.update(dict.fromkeys(node.merged, node))
@@ -274,20 +251,16 @@ def lint_across_files(every: Iterable[Node]) -> Iterator[LintFinding]:
                 continue
             if link.id in merged:
                 problem = f"the node {link.id} was merged into {merged[link.id].title}"
-                yield LintFinding(
-                    node.path, link.line, "merged-link", problem, f"link to {merged[link.id].id}"
-                )
+                yield finding(node.path, link.line, "merged-link", problem, f"link to {merged[link.id].id}")
             else:
                 problem = f"no node has the ID {link.id}"
-                yield LintFinding(
+                yield finding(
                     node.path, link.line, "link-broken", problem, "link to another one, or remove it"
                 )
         title = node.title.casefold()
         if title and title in titles:
             problem = f"{titles[title]} has the same title"
-            yield LintFinding(
-                node.path, 1, "same-title", problem, "`ai-kb curate --dry-run` shows duplicates"
-            )
+            yield finding(node.path, 1, "same-title", problem, "`ai-kb curate --dry-run` shows duplicates")
         titles.setdefault(title, node.path)
 
 
@@ -297,23 +270,21 @@ def lint_index(catalog: Catalog) -> Iterator[LintFinding]:
     there = {path for path in catalog.files if layout.is_index_file(path)}
     remedy = "`ai-kb index` makes it anew"
     for path in sorted(wanted.keys() - there):
-        yield LintFinding(path, 1, "index-missing", "it is not there", remedy)
+        yield finding(path, 1, "index-missing", "it is not there", remedy)
     for path in sorted(there - wanted.keys()):
         if nodes.is_generated_index(catalog.text(path)):
-            yield LintFinding(path, 1, "index-stale", "it belongs to an earlier index", remedy)
+            yield finding(path, 1, "index-stale", "it belongs to an earlier index", remedy)
         else:
             problem = "it is named as a part of the index, and is none"
-            yield LintFinding(path, 1, "index-foreign", problem, "rename it, so that it can be a node")
+            yield finding(path, 1, "index-foreign", problem, "rename it, so that it can be a node")
     for path in sorted(there & wanted.keys()):
         text = catalog.text(path)
         if "[[id:" in text.lower():
             line = text[: text.lower().index("[[id:")].count("\n") + 1
-            yield LintFinding(
-                path, line, "index-link", "it holds an id link, which counts as a backlink", remedy
-            )
+            yield finding(path, line, "index-link", "it holds an id link, which counts as a backlink", remedy)
         elif text != wanted[path]:
             line = _first_difference(text, wanted[path])
-            yield LintFinding(path, line, "index-stale", "it is not what the nodes say", remedy)
+            yield finding(path, line, "index-stale", "it is not what the nodes say", remedy)
 
 
 def index_summary(findings: Iterable[LintFinding]) -> str:

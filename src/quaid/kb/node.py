@@ -6,14 +6,11 @@ deterministic.
 
 import re
 import unicodedata
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from quaid.formats import org, org_edit
-
-if TYPE_CHECKING:
-    from quaid.formats import org
-    from quaid.formats.org import OrgDocument
 
 ROAM_EXCLUDE = "ROAM_EXCLUDE"
 ROAM_LIST_PROPERTIES = ("ROAM_ALIASES", "ROAM_REFS")
@@ -21,12 +18,8 @@ ROAM_LIST_PROPERTIES = ("ROAM_ALIASES", "ROAM_REFS")
 
 _QUOTED_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
-
-class OrgRoamProblem(NamedTuple):
-    line: int
-    code: str
-    message: str
-    remedy: str
+FileFinding = tuple[int, str, str, str]
+"""A problem in one file: line, code, message and remedy."""
 
 
 def is_roam_excluded(properties: dict[str, str]) -> bool:
@@ -34,34 +27,34 @@ def is_roam_excluded(properties: dict[str, str]) -> bool:
     return properties.get(ROAM_EXCLUDE, "nil") != "nil"
 
 
-def org_roam_problems(text: str, org: "OrgDocument") -> Iterator[OrgRoamProblem]:
+def org_roam_problems(text: str, org: org.OrgDocument) -> Iterator[FileFinding]:
     """Yield the reasons why org-roam would skip this file or read it differently."""
     top = text.count("\n", 0, org.drawer[0]) + 1 if org.drawer else 1
     if is_roam_excluded(org.properties):
-        yield OrgRoamProblem(top, "left-out", f":{ROAM_EXCLUDE}: keeps it out of org-roam", "remove it")
+        yield top, "left-out", f":{ROAM_EXCLUDE}: keeps it out of org-roam", "remove it"
     yield from _drawer_problems(org.properties, top)
     for heading in org.headings:
         if "ID" not in heading.properties:
             continue
         if not heading.title:
             message = "a heading with an ID has no title, so org-roam has nothing of the file"
-            yield OrgRoamProblem(heading.line, "heading-untitled", message, "write a title, or remove the ID")
+            yield heading.line, "heading-untitled", message, "write a title, or remove the ID"
         yield from _drawer_problems(heading.properties, heading.line)
     for link in org.links:
         if link.kind == "id" and link.target != link.target.lower():
             message = "the link names an ID in capitals, and for org-roam that is another one"
-            yield OrgRoamProblem(link.line, "id-capitals", message, "write it in small letters")
+            yield link.line, "id-capitals", message, "write it in small letters"
 
 
-def _drawer_problems(properties: dict[str, str], line: int) -> Iterator[OrgRoamProblem]:
+def _drawer_problems(properties: dict[str, str], line: int) -> Iterator[FileFinding]:
     id = properties.get("ID", "")
     if id != id.lower():
         message = ":ID: is written in capitals, and links in small letters do not find it in org-roam"
-        yield OrgRoamProblem(line, "id-capitals", message, "write it in small letters")
+        yield line, "id-capitals", message, "write it in small letters"
     for name in ROAM_LIST_PROPERTIES:
         if '"' in _QUOTED_STRING.sub("", properties.get(name, "")):
             message = f":{name}: has a quote that never ends, so org-roam has nothing of the file"
-            yield OrgRoamProblem(line, "property-invalid", message, 'close it with "')
+            yield line, "property-invalid", message, 'close it with "'
 
 
 NODE_TYPES = ("principle", "preference", "procedure", "observation", "reference")
@@ -143,7 +136,7 @@ class Node(NamedTuple):
 class ParsedNode(NamedTuple):
     node: Node
     body: str
-    parsed: "org.OrgDocument"
+    parsed: org.OrgDocument
 
 
 def parse_node(path: str, text: str) -> ParsedNode:
@@ -153,43 +146,44 @@ def parse_node(path: str, text: str) -> ParsedNode:
     return ParsedNode(_build_node(path, text, parsed, len(body)), body, parsed)
 
 
-def _build_node(path: str, text: str, parsed: "org.OrgDocument", size: int) -> Node:
-    value = parsed.properties.get
-    links = tuple(
-        NodeLink(link.target.lower(), _link_relation(text, link.start), link.line)
-        for link in parsed.links
-        if link.kind == "id"
-    )
+def _build_node(path: str, text: str, parsed: org.OrgDocument, size: int) -> Node:
+    properties: dict[str, str] = defaultdict(str, parsed.properties)
+    links = [link for link in parsed.links if link.kind == "id"]
+    headings = [heading.properties for heading in parsed.headings if "ID" in heading.properties]
     return Node(
-        path,
-        value("ID", "").lower(),
-        parsed.title,
-        parsed.filetags,
-        parse_projects(value("PROJECTS", "")),
-        *(parse_day(value("CREATED", "")), parse_day(value("UPDATED", ""))),
-        *(value("CREATED_BY", ""), value("CONFIDENCE", ""), value("VISIBILITY", ""), value("SOURCE", "")),
-        *(value("STATUS", ""), value("SUMMARY", ""), parse_day(value(CURATED_PROPERTY, ""))),
-        tuple(value(MERGED_PROPERTY, "").lower().split()),
-        tuple(
-            each.properties["ID"].lower()
-            for each in parsed.headings
-            if "ID" in each.properties and not is_roam_excluded(each.properties)
+        path=path,
+        id=properties["ID"].lower(),
+        title=parsed.title,
+        tags=parsed.filetags,
+        projects=parse_projects(properties["PROJECTS"]),
+        created=parse_day(properties["CREATED"]),
+        updated=parse_day(properties["UPDATED"]),
+        created_by=properties["CREATED_BY"],
+        confidence=properties["CONFIDENCE"],
+        visibility=properties["VISIBILITY"],
+        source=properties["SOURCE"],
+        status=properties["STATUS"],
+        summary=properties["SUMMARY"],
+        last_curated=parse_day(properties[CURATED_PROPERTY]),
+        merged=tuple(properties[MERGED_PROPERTY].lower().split()),
+        inner=tuple(drawer["ID"].lower() for drawer in headings if not is_roam_excluded(drawer)),
+        links=tuple(
+            NodeLink(link.target.lower(), _link_relation(text, link.start), link.line) for link in links
         ),
-        links,
-        size,
+        size=size,
     )
 
 
 def _link_relation(text: str, at: int) -> str:
     """Return the relation written directly before the link at this position, or an empty string."""
-    found = _RELATION_LABEL.search(text, max(text.rfind("\n", 0, at) + 1, at - 20), at)
-    return found[1] if found else ""
+    match = _RELATION_LABEL.search(text, max(text.rfind("\n", 0, at) + 1, at - 20), at)
+    return match[1] if match else ""
 
 
 def parse_day(value: str) -> str:
     """Return the date without the brackets and the time of an org timestamp."""
-    found = DAY_PATTERN.match(value.strip())
-    return found[1] if found else value.strip()
+    match = DAY_PATTERN.match(value.strip())
+    return match[1] if match else value.strip()
 
 
 def parse_projects(value: str) -> tuple[str, ...]:
@@ -201,6 +195,22 @@ def project_slug(folder_name: str) -> str:
     """Return the project slug for a folder name: emacs for .emacs.d, my-app for My App."""
     name = _PROJECT_ENDING.sub("", folder_name.strip("/").rpartition("/")[2].lstrip(".").lower())
     return _NON_SLUG.sub("-", name).strip("-") or GENERAL_PROJECT
+
+
+class NodeFilters(NamedTuple):
+    """Conditions for nodes; an empty value matches all nodes."""
+
+    tag: str = ""
+    """A tag or a type, which is one of the tags."""
+    project: str = ""
+    status: str = ""
+
+    def match(self, node: Node) -> bool:
+        return (
+            (not self.tag or self.tag in node.tags)
+            and (not self.project or self.project in node.projects)
+            and (not self.status or node.status == self.status)
+        )
 
 
 class NodeDraft(NamedTuple):
@@ -317,67 +327,55 @@ def _index_text(title: str, sections: Sequence[str]) -> str:
     return "\n".join([f"#+title: {title}", INDEX_MARKER, "", *filter(None, sections)])
 
 
+def _table(heading: str, columns: str, rows: Iterable[Sequence[str]]) -> str:
+    """Return a section with a table; empty if it has no rows."""
+    lines = [f"| {' | '.join(map(_table_cell, cells))} |" for cells in rows]
+    return "\n".join([f"* {heading}", "", columns, "|---", *lines, ""]) if lines else ""
+
+
 def _types_section(groups: dict[str, list[Node]]) -> str:
-    lines = ["* Types", "", "| Type | Nodes | File |", "|---"]
-    lines += [
-        f"| {INDEX_HEADINGS[name]} | {len(group)} | {_index_name(name)} |"
-        for name, group in groups.items()
-        if group
+    rows = [
+        (INDEX_HEADINGS[name], str(len(group)), _index_name(name)) for name, group in groups.items() if group
     ]
-    return "\n".join([*lines, ""])
+    return _table("Types", "| Type | Nodes | File |", rows)
 
 
 def _nodes_section(heading: str, nodes: Sequence[Node]) -> str:
-    lines = [f"* {heading}", "", "| Title | ID | Summary | Projects | Status | Updated |", "|---"]
-    lines += [
-        _table_row(node.title, node.id, node.summary, " ".join(node.projects), node.status, node.updated)
+    rows = [
+        (node.title, node.id, node.summary, " ".join(node.projects), node.status, node.updated)
         for node in nodes
     ]
-    return "\n".join([*lines, ""])
+    return _table(heading, "| Title | ID | Summary | Projects | Status | Updated |", rows)
 
 
 def _contested_section(nodes: Sequence[Node]) -> str:
-    contested = [node for node in nodes if node.status == "contested"]
-    if not contested:
-        return ""
     titles = {node.id: node.title for node in nodes}
     contradicted: dict[str, list[str]] = {}
     for node in nodes:
         for link in node.links:
             if link.relation == "CONTRADICTS":
                 contradicted.setdefault(link.id, []).append(node.title)
-    lines = ["* Contested / needs review", "", "| Title | ID | Issue | Last touched |", "|---"]
-    for node in contested:
-        against = [titles.get(link.id, link.id) for link in node.links if link.relation == "CONTRADICTS"]
-        against += contradicted.get(node.id, [])
-        issue = f"contradicts {', '.join(dict.fromkeys(against))}" if against else node.summary
-        lines.append(_table_row(node.title, node.id, issue, node.updated))
-    return "\n".join([*lines, ""])
+    rows = []
+    for node in nodes:
+        if node.status == "contested":
+            against = [titles.get(link.id, link.id) for link in node.links if link.relation == "CONTRADICTS"]
+            against += contradicted.get(node.id, [])
+            issue = f"contradicts {', '.join(dict.fromkeys(against))}" if against else node.summary
+            rows.append((node.title, node.id, issue, node.updated))
+    return _table("Contested / needs review", "| Title | ID | Issue | Last touched |", rows)
 
 
 def _superseded_section(nodes: Sequence[Node]) -> str:
-    old = [node for node in nodes if node.status == "superseded"]
-    if not old:
-        return ""
     by = {link.id: node.pointer for node in nodes for link in node.links if link.relation == "SUPERSEDES"}
-    lines = ["* Superseded", "", "| Title | ID | Superseded by | Last touched |", "|---"]
-    lines += [_table_row(node.title, node.id, by.get(node.id, ""), node.updated) for node in old]
-    return "\n".join([*lines, ""])
+    old = [node for node in nodes if node.status == "superseded"]
+    rows = [(node.title, node.id, by.get(node.id, ""), node.updated) for node in old]
+    return _table("Superseded", "| Title | ID | Superseded by | Last touched |", rows)
 
 
 def _projects_section(nodes: Sequence[Node]) -> str:
-    counts: dict[str, int] = {}
-    for node in nodes:
-        for project in node.projects:
-            counts[project] = counts.get(project, 0) + 1
-    if not counts:
-        return ""
-    told = [f"- {_table_cell(name)} ({counts[name]})" for name in sorted(counts)]
-    return "\n".join(["* Projects", "", *told, ""])
-
-
-def _table_row(*cells: str) -> str:
-    return f"| {' | '.join(map(_table_cell, cells))} |"
+    counts = Counter(project for node in nodes for project in node.projects)
+    lines = [f"- {_table_cell(name)} ({counts[name]})" for name in sorted(counts)]
+    return "\n".join(["* Projects", "", *lines, ""]) if lines else ""
 
 
 def _table_cell(text: str) -> str:
@@ -400,33 +398,9 @@ STATUS_STYLES = {
 }
 
 
-class NodeGraph(NamedTuple):
-    dot: str
-    nodes: int
-    links: int
-
-
-class GraphFilters(NamedTuple):
-    """Conditions for the nodes to draw; an empty value matches all nodes."""
-
-    project: str = ""
-    tag: str = ""
-    status: str = ""
-
-    def pass_(self, node: Node) -> bool:
-        return (
-            (not self.project or self.project in node.projects)
-            and (not self.tag or self.tag in node.tags)
-            and (not self.status or self.status == node.status)
-        )
-
-
-ALL_NODES = GraphFilters()
-
-
-def draw_graph(nodes: Iterable[Node], filters: GraphFilters = ALL_NODES) -> NodeGraph:
-    """Draw the matching nodes and the links between them, without duplicates, in the DOT language."""
-    drawn = [node for node in nodes if filters.pass_(node)]
+def draw_graph(nodes: Iterable[Node]) -> tuple[str, int, int]:
+    """Draw nodes and the links between them, without duplicates, in the DOT language. Return also both counts."""
+    drawn = list(nodes)
     owner = {id: node.id for node in drawn for id in (node.id, *node.merged, *node.inner) if id}
     lines = [
         "digraph ai_kb {",
@@ -444,7 +418,7 @@ def draw_graph(nodes: Iterable[Node], filters: GraphFilters = ALL_NODES) -> Node
     for source, target, relation in links:
         label = f" [label={_dot_string(relation.lower().replace('_', ' '))}]" if relation else ""
         lines.append(f"  {_dot_string(source)} -> {_dot_string(target)}{label};")
-    return NodeGraph("\n".join([*lines, "}", ""]), len(drawn), len(links))
+    return "\n".join([*lines, "}", ""]), len(drawn), len(links)
 
 
 def _dot_node(node: Node) -> str:
@@ -472,11 +446,7 @@ CAPTURE_FILE_KEYWORD = "#+file:"
 def captured_file(stub: str) -> str:
     """Return the path of the complete file named in the text of a stub, or an empty string."""
     head = stub[:4096].split("\n\n", 1)[0].split("\n")
-    return next(
-        (
-            line.removeprefix(CAPTURE_FILE_KEYWORD).strip()
-            for line in head
-            if line.startswith(CAPTURE_FILE_KEYWORD)
-        ),
-        "",
+    names = (
+        line.removeprefix(CAPTURE_FILE_KEYWORD) for line in head if line.startswith(CAPTURE_FILE_KEYWORD)
     )
+    return next(names, "").strip()

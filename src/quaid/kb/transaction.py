@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from quaid.errors import (
     DiskFull,
@@ -222,6 +222,8 @@ class StoreChange(NamedTuple):
     files: Mapping[str, bytes | None]
     """The new content of each file; None to delete it."""
     message: str
+    details: tuple[Any, ...] = ()
+    """What the caller reports about the change."""
 
 
 class ChangeResult(NamedTuple):
@@ -234,6 +236,8 @@ class ChangeResult(NamedTuple):
     """Files edited by the user that are part of the commit."""
     nodes: int = 0
     """Number of nodes after the change."""
+    details: tuple[Any, ...] = ()
+    """The details of the change."""
 
 
 ChangePlan = Callable[[Catalog], StoreChange]
@@ -253,13 +257,14 @@ def apply_change(git: Git, now: str, what: str, plan: ChangePlan, *, foreign: bo
         change = plan(catalog)
         change = change._replace(files=_changed_files(catalog, change.files))
         if not change.files:
-            return ChangeResult("", (), offline)
+            return ChangeResult("", (), offline, details=change.details)
         paths = [*change.files, *_index_paths(catalog)]
         with git.changing(paths, change.files):
             for path, data in change.files.items():
                 write_store_file(catalog, path, data)
             catalog = catalogs.refresh_files(catalog, change.files, lint.file_checker())
-            return _index_and_commit(git, catalog, now, set(change.files), change.message, offline)
+            done = _index_and_commit(git, catalog, now, set(change.files), change.message, offline)
+            return done._replace(details=change.details)
 
 
 def commit_edits(git: Git, now: str, message: str = "", what: str = "commit", *, today: str) -> ChangeResult:
@@ -277,10 +282,8 @@ def commit_edits(git: Git, now: str, message: str = "", what: str = "commit", *,
         with git.changing(index), _stamp_edited(git, catalog, theirs, today) as catalog:
             done = _index_and_commit(git, catalog, now, theirs, message or _edit_message(adopted), offline)
         if done.commit == before:  # the staged or touched files are identical to the last commit
-            done, adopted = (
-                done._replace(commit="", paths=tuple(filter(layout.is_index_file, done.paths))),
-                (),
-            )
+            done = done._replace(commit="", paths=tuple(filter(layout.is_index_file, done.paths)))
+            adopted = ()
         return done._replace(adopted=adopted, nodes=catalog.count)
 
 
@@ -314,11 +317,11 @@ def _untracked_findings(expected: Mapping[str, bytes | None]) -> Iterator[LintFi
         if data is None or layout.is_store_file(path):
             continue
         if len(data) > catalogs.MAX_RAW_BYTES:
-            yield LintFinding(
-                path, 1, "too-large", "it is too large", f"`git rm --cached -- {path}` lets go of it"
-            )
+            remedy = f"`git rm --cached -- {path}` lets go of it"
+            yield lint.finding(path, 1, "too-large", "it is too large", remedy)
         else:
-            yield from lint.find_secrets(path, data)
+            for problem in lint.find_secrets(data):
+                yield lint.finding(path, *problem)
 
 
 def _plain_bytes(root: str, path: str) -> bytes | None:

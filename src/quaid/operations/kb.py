@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.clients.known import ClientPaths
@@ -20,21 +20,19 @@ from quaid.kb import (
     setup,
     transaction,
 )
+from quaid.kb.catalog import Catalog
 from quaid.kb.edits import MAX_CAPTURE_BYTES
 from quaid.kb.git import Git
+from quaid.kb.health import CurationReport
 from quaid.kb.layout import KbCheck, KbInitReport, KbStatus, KbTimerReport
-from quaid.kb.node import CREATORS, CURATED_PROPERTY, NodeDraft
+from quaid.kb.lint import LintFinding
+from quaid.kb.node import CREATORS, CURATED_PROPERTY, Node, NodeDraft, NodeFilters
+from quaid.kb.transaction import StoreChange
 from quaid.model.plain_text import count_noun
 from quaid.operations import notebook
 from quaid.operations.registry import Arg, op
 from quaid.storage import collections
-
-if TYPE_CHECKING:
-    from quaid.kb.catalog import Catalog, NodeFilters
-    from quaid.kb.health import CurationReport
-    from quaid.kb.node import Node
-    from quaid.kb.transaction import ChangeResult, StoreChange
-    from quaid.storage.collections import Collection
+from quaid.storage.collections import Collection
 
 
 def kb_root_of(settings: Settings) -> str:
@@ -168,12 +166,13 @@ def kb_query(
     catalog = load_catalog(brain)
     if not context.strip():
         raise InvalidArgument(name="context", problem="is empty; say what it is about")
-    filters = catalogs.NodeFilters(type or "", project or "", status or "")
+    filters = NodeFilters(type or "", project or "", status or "")
     most = len(catalog.files) if semantic else max_results
     found = catalogs.query_nodes(catalog, context, most=most, filters=filters)
     asked = len(catalogs.query_words(context)) or 1
     matches = tuple(
-        kb_match(each.node, each.reasons, float(each.score), round(each.words / asked, 2)) for each in found
+        kb_match(match.node, match.reasons, float(match.score), round(match.words / asked, 2))
+        for match in found
     )
     note = ""
     if semantic:
@@ -268,8 +267,8 @@ def kb_remember(
     Fetches first, makes the index, lints everything; a failure changes nothing. A node that contradicts another one
     is written, and both are contested until a person decides. An addition that says the opposite of its own node is
     refused with both sentences."""
-    said = "\n".join(part for part in (text, file or "") if part.strip())
-    if not said.strip():
+    body = "\n".join(part for part in (text, file or "") if part.strip())
+    if not body.strip():
         raise InvalidArgument(name="text", problem="is empty; say what to remember")
     agent = brain.agent if brain.agent in CREATORS or not brain.agent else "agent"
     writer = created_by or agent or "human"
@@ -278,38 +277,39 @@ def kb_remember(
     if writer not in CREATORS:
         raise InvalidArgument(name="created_by", problem=f"must be one of {', '.join(CREATORS)}")
     git, local = open_store(brain), brain.local()
-    made: list[Any] = []
+    names = links or ()
 
-    def add(catalog: "Catalog") -> transaction.StoreChange:
+    def add(catalog: Catalog) -> StoreChange:
         node = catalogs.find_node(catalog, str(add_to))
-        planned = edits.plan_addition(
-            catalog, node, said, links or (), local=local, summary=summary, force=force
-        )
-        made[:] = [planned.node, planned.opposites]
-        return planned.change
+        return edits.plan_addition(catalog, node, body, names, local=local, summary=summary, force=force)
 
-    def write(catalog: "Catalog") -> transaction.StoreChange:
+    def write(catalog: Catalog) -> StoreChange:
         id = edits.free_id(catalog, brain.random_uuid)
-        planned = edits.plan_node(catalog, draft, links or (), id=id, local=local, force=force)
-        made[:] = [planned.node, planned.opposites]
-        return planned.change
+        return edits.plan_node(catalog, draft, names, id=id, local=local, force=force)
 
     if add_to is not None:
-        given = {"title": title, "tags": tags, "projects": projects, "source": source}
-        for name in (name for name, value in given.items() if value):
+        options = {"title": title, "tags": tags, "projects": projects, "source": source}
+        for name in (name for name, value in options.items() if value):
             problem = "belongs to a new node; --add-to takes the text, --summary and --links"
             raise InvalidArgument(name=name, problem=problem)
         edits.check_summary(summary)
     else:
-        origin = source or f"{'chat' if writer != 'human' else 'written'} {local[:10]}"
         draft = edits.check_draft(
             NodeDraft(
-                *(title, summary, said, type, tuple(tags or ()), tuple(projects or ()), writer),
-                *(confidence, visibility, origin),
+                title,
+                summary,
+                body,
+                type,
+                tuple(tags or ()),
+                tuple(projects or ()),
+                writer,
+                confidence,
+                visibility,
+                source or f"{'chat' if writer != 'human' else 'written'} {local[:10]}",
             )
         )
     done = transaction.apply_change(git, brain.now(), "remember", write if add_to is None else add)
-    node, opposites = made
+    node, opposites = done.details
     return KbRememberRecord(node_record(node), done.commit, add_to is None, opposites, done.offline)
 
 
@@ -320,13 +320,13 @@ def kb_root(brain: Brain) -> str:
     return kb_root_of(brain.settings)
 
 
-def open_store(brain: Brain) -> "Git":
+def open_store(brain: Brain) -> Git:
     """Return the Git repository of the knowledge base. Raises an error if there is none."""
     catalog_folder(brain)
     return Git(kb_root(brain), brain.settings.environ)
 
 
-def load_catalog(brain: Brain) -> "Catalog":
+def load_catalog(brain: Brain) -> Catalog:
     """Load all nodes without running git."""
     return catalogs.load_catalog(kb_root(brain), catalog_folder(brain))
 
@@ -340,7 +340,7 @@ def catalog_folder(brain: Brain) -> str:
     return ours
 
 
-def node_record(node: "Node") -> NodeRecord:
+def node_record(node: Node) -> NodeRecord:
     return NodeRecord(
         *(node.title, node.id, node.summary, node.type),
         *(node.projects, node.status, node.updated, node.path),
@@ -348,7 +348,7 @@ def node_record(node: "Node") -> NodeRecord:
 
 
 def kb_match(
-    node: "Node", reasons: tuple[str, ...], score: float, held: float = 0.0, relevance: float | None = None
+    node: Node, reasons: tuple[str, ...], score: float, held: float = 0.0, relevance: float | None = None
 ) -> KbMatch:
     return KbMatch(
         *(node.title, node.id, node.summary, node.projects, node.status, node.updated, node.path),
@@ -356,7 +356,7 @@ def kb_match(
     )
 
 
-def _index_problem(brain: Brain, catalog: "Catalog") -> str:
+def _index_problem(brain: Brain, catalog: Catalog) -> str:
     """Return the problem with the index. Cached until a file changes."""
     if catalog.index_problem is None:
         catalog.index_problem = lint.index_summary(lint.lint_index(catalog))
@@ -369,9 +369,9 @@ KB_COLLECTION = KB_COLLECTION_KIND = "kb"
 
 def with_semantic_matches(
     brain: Brain,
-    catalog: "Catalog",
+    catalog: Catalog,
     context: str,
-    filters: "NodeFilters",
+    filters: NodeFilters,
     matches: tuple[KbMatch, ...],
     most: int,
 ) -> tuple[tuple[KbMatch, ...], str]:
@@ -395,7 +395,7 @@ def with_semantic_matches(
         vectors=lambda: brain.vectors,
         no_model=problem,
     )
-    nodes = {node.path: node for node in catalog.nodes if filters.take(node)}
+    nodes = {node.path: node for node in catalog.nodes if filters.match(node)}
     known = {each.slug: each.path or "" for each in collections.page_files(brain.db, collection.id)}
     by_words = {match.path: match for match in matches}
     least = float(brain.option("search.min_score"))  # every node is somewhat similar
@@ -409,10 +409,13 @@ def with_semantic_matches(
     for path, match in by_words.items():
         found.setdefault(path, match)
     note = f"By words only: {problem}" if problem else "; ".join(answer.notes)
-    return tuple(list(found.values())[:most]), note
+    ranked = sorted(
+        found.values(), key=lambda match: match.status == "superseded" and "id" not in match.match
+    )
+    return tuple(ranked[:most]), note
 
 
-def _synced_collection(brain: Brain) -> "Collection":
+def _synced_collection(brain: Brain) -> Collection:
     """Return the store's collection after syncing it with the files."""
     from quaid.operations.collections import attach_folder
 
@@ -435,24 +438,14 @@ RemoteAddress = Annotated[str | None, Arg("Address of a private repository to pu
 AllowForeign = Annotated[bool, Arg("Also where other files are and no knowledge base: commit beside them.")]
 
 
-class KbFinding(NamedTuple):
-    path: str
-    line: int
-    code: str
-    message: str
-    remedy: str
-    fatal: bool
-    """True if it prevents a commit; otherwise it is a style finding."""
-
-
 class KbLintRecord(NamedTuple):
-    findings: tuple[KbFinding, ...]
+    findings: tuple[LintFinding, ...]
     files: int
     nodes: int
 
     @property
     def fatal(self) -> int:
-        return sum(each.fatal for each in self.findings)
+        return sum(finding.fatal for finding in self.findings)
 
     @property
     def exit_status(self) -> int:
@@ -479,11 +472,11 @@ class KbDoctorRecord(NamedTuple):
 
     @property
     def exit_status(self) -> int:
-        return 0 if all(each.well for each in self.checks) else 1
+        return 0 if all(check.well for check in self.checks) else 1
 
 
 class KbCurateRecord(NamedTuple):
-    report: "CurationReport"
+    report: CurationReport
     due: bool
     stamped: int
     """Number of nodes marked as reviewed."""
@@ -578,9 +571,8 @@ def kb_lint(
     catalog = catalogs.load_catalog(
         kb_root(brain), folder, certain=True, judge=None if index else lint.file_checker()
     )
-    found = list(lint.lint_index(catalog)) if index else lint.lint_store(catalog, folder)
-    told = tuple(KbFinding(*each, each.fatal) for each in found)
-    return KbLintRecord(told, len(catalog.files), catalog.count)
+    findings = lint.lint_index(catalog) if index else lint.lint_store(catalog, folder)
+    return KbLintRecord(tuple(findings), len(catalog.files), catalog.count)
 
 
 @op("owner", command="kb index", examples=("ai-kb index",))
@@ -618,16 +610,17 @@ def _adapters(brain: Brain) -> list[KbCheck]:
     """Check that connected clients have the knowledge base rule and can start the server."""
     from quaid.operations import clients
 
-    checks = []
-    for each in clients.kb_adapters(brain):
-        place = f"{each.title}: {each.path}"
-        remedy = f"`quaid connect {each.client} --kb` writes it"
-        checks.append(
-            KbCheck("adapter", not each.problem, f"{place}{each.problem and ': '}{each.problem}", remedy)
+    checks = [
+        KbCheck(
+            "adapter",
+            not adapter.problem,
+            f"{adapter.title}: {adapter.path}{adapter.problem and ': '}{adapter.problem}",
+            f"`quaid connect {adapter.client} --kb` writes it",
         )
-    return checks or [
-        KbCheck("adapter", True, "none; `quaid connect claude-code --kb` writes it", missing=True)
+        for adapter in clients.kb_adapters(brain)
     ]
+    nothing = "none; `quaid connect claude-code --kb` writes it"
+    return checks or [KbCheck("adapter", True, nothing, missing=True)]
 
 
 @op("owner", command="kb curate", examples=("ai-kb curate --dry-run", "ai-kb curate"))
@@ -646,10 +639,9 @@ def kb_curate(
     if yes and not dry_run and report.batch:
         ids = {node.id for node in report.batch}
 
-        def plan(fresh: Any) -> transaction.StoreChange:
-            return edits.plan_curated(
-                fresh, [node for node in fresh.nodes if node.id in ids], today, CURATED_PROPERTY
-            )
+        def plan(fresh: Catalog) -> StoreChange:
+            reviewed = [node for node in fresh.nodes if node.id in ids]
+            return edits.plan_curated(fresh, reviewed, today, CURATED_PROPERTY)
 
         stamped = len(report.batch)
         transaction.apply_change(open_store(brain), brain.now(), "curate", plan)
@@ -702,30 +694,27 @@ def kb_capture(
         raise InvalidArgument(name="source", problem="is empty; name an address or a file")
     git, local, is_address = open_store(brain), brain.local(), "://" in source
     if file is not None and not full:
-        raise InvalidArgument(
-            name="file", problem="belongs to --full; an excerpt is handed over with --excerpt"
-        )
+        problem = "belongs to --full; an excerpt is handed over with --excerpt"
+        raise InvalidArgument(name="file", problem=problem)
     if not full and excerpt is None and is_address:
         problem = "is needed: nothing is fetched from the network, except for the whole source with --full"
         raise InvalidArgument(name="excerpt", problem=problem)
-    whole: edits.SourceFile | None = None
+    whole: tuple[str, bytes] | None = None
     if full and is_address and file is None:
         whole = edits.download_source(source)
     elif full:
-        place = file if file is not None else source
-        data = edits.check_capture_size(_read_capture(brain, place))
-        whole = edits.SourceFile(os.path.basename(place), data)
+        path = source if file is None else file
+        whole = os.path.basename(path), edits.check_capture_size(_read_capture(brain, path))
     text = excerpt or ""
     if not full and excerpt is None:
         text = edits.decode_source(_read_capture(brain, source), source)
-    made: list[edits.PlannedCapture] = []
 
-    def plan(catalog: "Catalog") -> transaction.StoreChange:
-        made[:] = [edits.plan_capture(catalog, source, text, local=local, title=title, whole=whole)]
-        return made[0].change
+    def plan(catalog: Catalog) -> StoreChange:
+        return edits.plan_capture(catalog, source, text, local=local, title=title, whole=whole)
 
-    done: ChangeResult = transaction.apply_change(git, brain.now(), "capture", plan)
-    return KbCaptureRecord(made[0].path, made[0].file, made[0].cut, done.commit)
+    done = transaction.apply_change(git, brain.now(), "capture", plan)
+    path, place, cut = done.details
+    return KbCaptureRecord(path, place, cut, done.commit)
 
 
 def _read_capture(brain: Brain, source: str) -> bytes:
@@ -771,9 +760,8 @@ def kb_map(
     ] = None,
 ) -> KbMapRecord:
     """Draw the nodes and the links between them, in the language DOT of graphviz."""
-    return KbMapRecord(
-        *nodes.draw_graph(load_catalog(brain).nodes, nodes.GraphFilters(project, tag, status or ""))
-    )
+    filters = NodeFilters(tag, project, status or "")
+    return KbMapRecord(*nodes.draw_graph(filter(filters.match, load_catalog(brain).nodes)))
 
 
 @op("owner", command="kb emacs-file", examples=("ai-kb emacs-file",))
@@ -814,13 +802,11 @@ def kb_merge(
     dry_run: DryRun = False,
 ) -> KbChangeRecord:
     """Make one node of two. Links to the second, and pointers to its ID, lead to the first from then on."""
-    return _run_change(
-        brain,
-        "Merging",
-        (node, other),
-        (yes, dry_run),
-        lambda all, of: edits.plan_merge(all, of[0], of[1], _today(brain)),
-    )
+
+    def plan(catalog: Catalog, of: list[Node]) -> StoreChange:
+        return edits.plan_merge(catalog, of[0], of[1], _today(brain))
+
+    return _run_change(brain, "Merging", (node, other), plan, yes=yes, dry_run=dry_run)
 
 
 @op(
@@ -839,22 +825,15 @@ def kb_delete(
 ) -> KbChangeRecord:
     """Delete a node or a capture. Git keeps it in its history; refused while others link to it or name it."""
     path = node.strip()
-    if layout.is_raw_file(path):
-        return _run_change(
-            brain,
-            "Deleting",
-            (),
-            (yes, dry_run),
-            lambda all, _: edits.plan_raw_deletion(all, path, force=force),
-            path,
-        )
-    return _run_change(
-        brain,
-        "Deleting",
-        (node,),
-        (yes, dry_run),
-        lambda all, of: edits.plan_deletion(all, of[0], force=force),
-    )
+    is_raw = layout.is_raw_file(path)
+
+    def plan(catalog: Catalog, of: list[Node]) -> StoreChange:
+        if is_raw:
+            return edits.plan_raw_deletion(catalog, path, force=force)
+        return edits.plan_deletion(catalog, of[0], force=force)
+
+    names, what = ((), path) if is_raw else ((node,), "")
+    return _run_change(brain, "Deleting", names, plan, yes=yes, dry_run=dry_run, what=what)
 
 
 @op("owner", command="kb supersede", examples=("ai-kb supersede 5b1c2d3e --by 9f8e7d6c",))
@@ -866,13 +845,11 @@ def kb_supersede(
     dry_run: DryRun = False,
 ) -> KbChangeRecord:
     """Say that one node has taken the place of another."""
-    return _run_change(
-        brain,
-        "Superseding",
-        (node, by),
-        (yes, dry_run),
-        lambda all, of: edits.plan_supersession(all, of[0], of[1], _today(brain)),
-    )
+
+    def plan(catalog: Catalog, of: list[Node]) -> StoreChange:
+        return edits.plan_supersession(catalog, of[0], of[1], _today(brain))
+
+    return _run_change(brain, "Superseding", (node, by), plan, yes=yes, dry_run=dry_run)
 
 
 @op(
@@ -891,11 +868,12 @@ def kb_contest(
     """Mark a node as contested, or as settled."""
     names = (node,) if against is None else (node, against)
 
-    def plan(catalog: "Catalog", of: "list[Node]") -> "StoreChange":
+    def plan(catalog: Catalog, of: list[Node]) -> StoreChange:
         other = of[1] if len(of) > 1 else None
         return edits.plan_contest(catalog, of[0], other, _today(brain), settle=settle)
 
-    return _run_change(brain, "Settling" if settle else "Contesting", names, (yes, dry_run), plan)
+    verb = "Settling" if settle else "Contesting"
+    return _run_change(brain, verb, names, plan, yes=yes, dry_run=dry_run)
 
 
 def _today(brain: Brain) -> str:
@@ -906,34 +884,35 @@ def _run_change(
     brain: Brain,
     verb: str,
     names: tuple[str, ...],
-    how: tuple[bool, bool],
-    plan: "Callable[[Catalog, list[Node]], StoreChange]",
+    plan: Callable[[Catalog, list[Node]], StoreChange],
+    *,
+    yes: bool,
+    dry_run: bool,
     what: str = "",
 ) -> KbChangeRecord:
-    yes, ask = how[0] and not how[1], not how[1]
+    """Plan a change of the named nodes, and apply it if the user has agreed."""
     git = open_store(brain)
-    planned: list[Any] = []
+    is_agreed = yes and not dry_run
 
-    def work(catalog: "Catalog") -> "StoreChange":
+    def work(catalog: Catalog) -> StoreChange:
         nodes = [catalogs.find_node(catalog, name) for name in names]
         change = plan(catalog, nodes)
-        planned[:] = [nodes, change]
-        return change
+        deleted = [node.id for node in nodes if change.files.get(node.path, b"") is None]
+        return change._replace(details=(nodes, deleted))
 
     commit = ""
-    if yes:
+    if is_agreed:
         done = transaction.apply_change(git, brain.now(), verb.lower(), work)
-        commit = done.commit
-        files = done.paths
+        commit, files, (nodes, deleted) = done.commit, done.paths, done.details
     else:
-        files = tuple(work(load_catalog(brain)).files)
-    nodes, change = planned
+        change = work(load_catalog(brain))
+        files, (nodes, deleted) = tuple(change.files), change.details
     if not files:
         raise InvalidArgument(name="node", problem="is that already; nothing to do")
     act = f"{verb} {what or ', '.join(node.pointer for node in nodes)}"
-    gone = [node.id for node in nodes if change.files.get(node.path, b"") is None]
+    pointers = _notes_naming(brain, deleted)
     return KbChangeRecord(
-        act, tuple(map(node_record, nodes)), files, yes, commit, ask, _notes_naming(brain, gone)
+        act, tuple(map(node_record, nodes)), files, is_agreed, commit, not dry_run, pointers
     )
 
 
