@@ -17,6 +17,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 CARRIED = (
     "quaid/emacs/ai-kb.el",
+    "quaid/kb/agent_contract.org",
+    "quaid/kb/org_roam_sync.el",
     "quaid/storage/schema.sql",
     "quaid/model/secret_rules.toml",
     "quaid/model/english.toml",

@@ -230,7 +230,7 @@ EMPTY_TREES = (
     "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
 )
-"""IDs of the tree without files, in repositories with SHA-1 and with SHA-256. Git knows it without storing it."""
+"""IDs of the tree without files, in repositories with SHA-1 and with SHA-256. It need not be stored."""
 
 MIN_FREE_BYTES = 64 * 1024
 """Bytes. If less is free, a failed git command is reported as a full disk."""

@@ -36,8 +36,8 @@ REMEDIES = {
     "too-many-marks": "divide the file",
 }
 NOT_REPEATED = frozenset(nodes.REQUIRED_PROPERTIES) - {"ID"}
-"""Properties that may not be repeated, because programs may differ in which value they use. A repeated ID has a
-finding of its own."""
+"""Properties that may not be repeated, because programs may differ in which value they use. For a
+repeated ID, the org parser reports another finding."""
 
 MAX_FINDINGS = 1_000
 """Maximum number of findings of one kind per file."""

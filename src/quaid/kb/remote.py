@@ -83,7 +83,7 @@ def _list_commits(git: Git, commits: Iterable[str]) -> Iterator[Listing]:
 
 
 def foreign_store(git: Git) -> str:
-    """Return what a folder and its repository hold if that is no knowledge base; empty if it is one, or empty."""
+    """Return the files of a folder and its repository, as text; empty if it has none or is a knowledge base."""
 
     def listings() -> Iterator[Listing]:
         yield _list_folder(git.root)
@@ -106,7 +106,7 @@ def require_own_store(git: Git) -> Git:
 
 
 def foreign_remote(git: Git) -> str:
-    """Return what the remote, as last fetched, holds if that is no knowledge base; empty otherwise.
+    """Return the files of the remote as last fetched, as text; empty if it has none or is a knowledge base.
 
     Only the current branch counts if the remote has it, else all of its branches."""
     branches = git.branches(f"refs/remotes/{REMOTE_NAME}")

@@ -28,6 +28,8 @@ from quaid.kb.transaction import StoreChange
 from quaid.storage import files as durable_files
 from quaid.storage.sqlite.errors import translate_os_errors
 
+CONTRACT_TEMPLATE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "agent_contract.org")
+
 RAW_README_TEXT = """\
 #+title: Raw captures
 
@@ -131,66 +133,9 @@ def contract_text() -> str:
         "statuses": " | ".join(nodes.STATUSES),
         "relations": ", ".join(nodes.RELATIONS),
     }
-    return _CONTRACT_TEMPLATE.format(**values)
+    with open(CONTRACT_TEMPLATE, encoding="utf-8") as file:
+        return file.read().format(**values)
 
-
-_CONTRACT_TEMPLATE = """\
-#+title: Agent contract
-
-The rules of this knowledge base, for every agent and every person. It is private, and still no place for secrets.
-
-* What belongs here
-Knowledge that is true beyond this session and of use beyond this project: a principle, a preference that was stated,
-a procedure that will be needed again, an observation that cost time to make, a reference. Not: status, what can be
-read off the code or its history, what concerns one project only. When in doubt, leave it out.
-
-* A node
-One org file at the top of this folder, with a drawer at its very beginning:
-
-#+begin_example
-:PROPERTIES:
-:ID:         a UUID, made by uuidgen; the identity of the node for ever
-:PROJECTS:   :general: or slugs of projects, as in :emacs: :deepsat:
-:CREATED:    2026-05-24
-:UPDATED:    2026-05-24
-:CREATED_BY: {creators}
-:CONFIDENCE: {confidences}
-:VISIBILITY: {visibilities}
-:SOURCE:     where it comes from: chat 2026-05-24, or a path below raw/
-:STATUS:     {statuses}
-:SUMMARY:    One sentence, written to be found.
-:END:
-#+title: A short title
-#+filetags: :principle:emacs:
-
-The body. Other nodes are linked as [[id:THEIR-UUID][Their title]].
-#+end_example
-
-One of the tags is the type: {types}. A word before a link says how the two belong together: {relations}. The slug of
-a project is the name of its folder in small letters, without a leading dot and a trailing .d or .git, with - for what
-is neither letter nor digit; general is for what concerns all.
-
-* Reading
-- =ai-kb query WORDS= before a choice of convention, before a procedure of several steps, when something fails oddly.
-- =index.org= lists every node with title, ID and summary; =ai-kb show ID= prints one, =ai-kb backlinks ID= who links
-  to it.
-- A pointer from elsewhere reads =ai-kb: Title (UUID)=; the ID counts, and the title if no node has that ID any more.
-- Without the program, read =index.org= first and then only the nodes that matter. Run in this folder:
-  - =grep -rl --include='*.org' --exclude-dir=raw 'id:UUID' .= names the nodes that link to a node,
-  - =grep -o '\\[\\[id:[^]]*' FILE= what a node links to,
-  - =grep -riE --include='*.org' --exclude-dir=raw '^#\\+(title|filetags):.*WORD' .= nodes by title or tag.
-
-* Writing
-- =ai-kb remember= is the way: it takes the lock, fetches, writes, makes the index, lints everything and commits.
-- Without it: write the file, then run =ai-kb commit=, which does the same. Never edit index files. Never skip lint.
-- It does not push; a timer does. Being offline is normal.
-- If a new node contradicts one that stands, both are marked contested, and a person decides. Do not overwrite.
-- Merging, deleting and superseding are for people.
-
-* Sources
-What was read elsewhere is captured below raw/ with address, day and an excerpt (=ai-kb capture=), and the node names
-the capture in :SOURCE:. Whole texts only where their licence or their owner allows it.
-"""
 
 TIMER_NAME = "ai-kb-push"
 LAUNCHD_LABEL = "quaid.ai-kb-push"
@@ -375,33 +320,7 @@ ORG_ROAM_DATABASE = "org-roam.db"
 STAMP_SUFFIX = ".synced"
 """Suffix of the file beside the database that records a digest of the indexed nodes."""
 EMACS_TIMEOUT = 300.0
-
-SYNC_CODE = r"""
-(progn
-  (setq enable-local-variables nil enable-local-eval nil enable-dir-local-variables nil)
-  (setq large-file-warning-threshold nil create-lockfiles nil)
-  (prefer-coding-system 'utf-8)
-  (require 'package)
-  (package-initialize)
-  (require 'org-roam)
-  (advice-add 'org-link-expand-abbrev :override #'identity)
-  (advice-add 'org-file-contents :override (lambda (&rest _) ""))
-  (let* ((root (file-name-as-directory (file-truename (getenv "AI_KB_ROOT"))))
-         (top (concat "\\`\\(?:" (regexp-quote root) "\\)?")))
-    (advice-add 'org-roam-list-files :filter-return
-                (lambda (files)
-                  (seq-filter (lambda (file) (string-prefix-p root (file-truename file))) files)))
-    (setq org-id-track-globally nil
-          org-roam-directory root
-          org-roam-db-location (getenv "AI_KB_DATABASE")
-          org-roam-list-files-commands nil
-          org-roam-file-exclude-regexp
-          (list (concat top "raw/") (concat top "index[^/]*\\.org\\'")
-                (concat top "AGENT_CONTRACT\\.org\\'") (concat top "\\(?:[^/]+/\\)*\\.")
-                (concat top "\\(?:[^/]+/\\)*#[^/]*\\'")))
-    (org-roam-db-sync {force})
-    (org-roam-db--close-all)))
-"""
+SYNC_PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "org_roam_sync.el")
 
 
 class KbSyncRecord(NamedTuple):
@@ -447,13 +366,9 @@ def sync_org_roam(
     if program is None:
         return KbSyncRecord("no emacs", database, "Emacs is not installed; only its browsing needs this")
     before = _nodes_digest(root)
-    code = SYNC_CODE.replace("{force}", "t" if force else "nil")
-    done = git_cli.run_command(
-        (program, "--batch", "--no-site-file", "--eval", code),
-        root,
-        {**environ, "AI_KB_ROOT": root, "AI_KB_DATABASE": database},
-        seconds=EMACS_TIMEOUT,
-    )
+    command = (program, "--batch", "--no-site-file", "--load", SYNC_PROGRAM)
+    variables = {"AI_KB_ROOT": root, "AI_KB_DATABASE": database, "AI_KB_FORCE": "1" if force else ""}
+    done = git_cli.run_command(command, root, {**environ, **variables}, seconds=EMACS_TIMEOUT)
     lines = [line for line in done.err.splitlines() if line.strip()]
     if done.status != 0 or not os.path.exists(database):
         problem = _emacs_error(lines) or f"Emacs ended with {done.status}"

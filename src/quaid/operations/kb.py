@@ -148,18 +148,16 @@ class KbRememberRecord(NamedTuple):
 )
 def kb_query(
     brain: Brain,
-    context: Annotated[
-        str, Arg("What it is about, in words.", positional=True, any_text=True, question=True)
-    ],
+    context: Annotated[str, Arg("Words to search for.", positional=True, any_text=True, question=True)],
     max_results: Annotated[int, Arg("How many nodes.", minimum=1, maximum=200)] = 10,
     type: Annotated[NodeType | None, Arg("Only nodes of this type.")] = None,
     project: Annotated[str | None, Arg("Only nodes of this project, as in emacs or general.")] = None,
     status: Annotated[
         Literal["current", "contested", "superseded"] | None, Arg("Only nodes of this status.")
     ] = None,
-    semantic: Annotated[bool, Arg("Look for the meaning too, as `quaid query` does.")] = False,
+    semantic: Annotated[bool, Arg("Search by meaning too, as `quaid query` does.")] = False,
 ) -> KbQueryRecord:
-    """Find what the knowledge base holds: principles, preferences, procedures, observations, references.
+    """Search the knowledge base: principles, preferences, procedures, observations, references.
 
     Ask before choosing a convention or beginning a procedure. Exits 1 when nothing matches, 3 when the index is
     stale, 5 when there is no knowledge base."""
@@ -216,7 +214,7 @@ def kb_backlinks(brain: Brain, node: NodeName) -> KbBacklinksRecord:
 
 @op("read", command="kb status", tool="kb_status", examples=("ai-kb status", "ai-kb status --json"))
 def kb_status(brain: Brain) -> KbStatus:
-    """How the knowledge base stands: nodes, what is not pushed, what went wrong, whether curation is due."""
+    """Show the state of the knowledge base: nodes, commits to push, problems, whether curation is due."""
     return health.store_status(open_store(brain))
 
 
@@ -235,20 +233,18 @@ def kb_status(brain: Brain) -> KbStatus:
 )
 def kb_remember(
     brain: Brain,
-    text: Annotated[str, Arg("What the node says, in org.", positional=True, any_text=True)] = "",
-    file: Annotated[
-        str | None, Arg("The text, on the command line out of this file (- is standard input).", file=True)
-    ] = None,
+    text: Annotated[str, Arg("The text of the node, in org.", positional=True, any_text=True)] = "",
+    file: Annotated[str | None, Arg("File with the text (- is standard input).", file=True)] = None,
     title: Annotated[str, Arg("A short title.")] = "",
     summary: Annotated[str, Arg("One sentence, written to be found.")] = "",
     type: Annotated[NodeType, Arg("What kind of knowledge it is.")] = "observation",
     tags: Annotated[list[str] | None, Arg("Further tags, as in build,ci.")] = None,
     projects: Annotated[list[str] | None, Arg("Slugs of projects, as in emacs,python [general].")] = None,
     confidence: Annotated[
-        Literal["user-stated", "observed", "inferred", "external"], Arg("How it is known.")
+        Literal["user-stated", "observed", "inferred", "external"], Arg("How certain it is.")
     ] = "observed",
     source: Annotated[str, Arg("Where it comes from, as in chat 2026-05-24, or a path below raw/.")] = "",
-    visibility: Annotated[Literal["personal", "work-private"], Arg("Whom it concerns.")] = "personal",
+    visibility: Annotated[Literal["personal", "work-private"], Arg("Who may see it.")] = "personal",
     links: Annotated[
         list[str] | None,
         Arg(
@@ -256,17 +252,17 @@ def kb_remember(
             " which makes both contested."
         ),
     ] = None,
-    created_by: Annotated[str | None, Arg("Who writes it, as in claude-code [human, or the agent].")] = None,
-    add_to: Annotated[str | None, Arg("Add the text to this node, and write no new one.")] = None,
+    created_by: Annotated[str | None, Arg("The author, as in claude-code [human, or the agent].")] = None,
+    add_to: Annotated[str | None, Arg("Add the text to this node instead of writing a new one.")] = None,
     force: Annotated[
-        bool, Arg("Write it although a node says much the same, or the node of --add-to the opposite.")
+        bool, Arg("Write it even if a similar node exists or it contradicts the node of --add-to.")
     ] = False,
 ) -> KbRememberRecord:
     """Write a node and commit it: what is lasting and general, not what belongs to one project.
 
-    Fetches first, makes the index, lints everything; a failure changes nothing. A node that contradicts another one
-    is written, and both are contested until a person decides. An addition that says the opposite of its own node is
-    refused with both sentences."""
+    Fetches first, rebuilds the index and lints everything; a failure changes nothing. A node that contradicts
+    another one is written, and both are contested until a person decides. An addition that contradicts its node is
+    refused, and the error has both sentences."""
     body = "\n".join(part for part in (text, file or "") if part.strip())
     if not body.strip():
         raise InvalidArgument(name="text", problem="is empty; say what to remember")
@@ -435,7 +431,9 @@ def _synced_collection(brain: Brain) -> Collection:
 
 
 RemoteAddress = Annotated[str | None, Arg("Address of a private repository to push to.")]
-AllowForeign = Annotated[bool, Arg("Also where other files are and no knowledge base: commit beside them.")]
+AllowForeign = Annotated[
+    bool, Arg("Accept a folder or remote that holds other files, and commit beside them.")
+]
 
 
 class KbLintRecord(NamedTuple):
@@ -525,12 +523,12 @@ class KbEmacsFileRecord(NamedTuple):
 def kb_init(
     brain: Brain,
     path: Annotated[
-        str | None, Arg("The folder [where AI_KB_DIR or the system says].", positional=True, path=True)
+        str | None, Arg("The folder [$AI_KB_DIR, or the default location].", positional=True, path=True)
     ] = None,
     remote: RemoteAddress = None,
     force: AllowForeign = False,
 ) -> KbInitReport:
-    """Make a knowledge base: a git repository with a contract, a first node, an index. Doing it again mends it.
+    """Create a knowledge base: a git repository with a contract, a first node and an index. Repairs an existing one.
 
     A folder or a remote that holds other files is refused before anything is written, unless --force is given."""
     root = brain.settings.path(path) if path else kb_root(brain)
@@ -548,7 +546,7 @@ def kb_clone(
     brain: Brain,
     url: Annotated[str, Arg("The address of the repository.", positional=True)],
     path: Annotated[
-        str | None, Arg("The folder [where AI_KB_DIR or the system says].", positional=True, path=True)
+        str | None, Arg("The folder [$AI_KB_DIR, or the default location].", positional=True, path=True)
     ] = None,
     force: AllowForeign = False,
 ) -> KbInitReport:
@@ -564,7 +562,7 @@ def kb_clone(
 @op("owner", command="kb lint", examples=("ai-kb lint", "ai-kb lint --index"))
 def kb_lint(
     brain: Brain,
-    index: Annotated[bool, Arg("Only whether the index is that of the nodes.")] = False,
+    index: Annotated[bool, Arg("Only check whether the index is up to date.")] = False,
 ) -> KbLintRecord:
     """Check every node, raw text and the index. Exits 1 when something would stop a commit."""
     folder = catalog_folder(brain)
@@ -577,9 +575,9 @@ def kb_lint(
 
 @op("owner", command="kb index", examples=("ai-kb index",))
 def kb_index(brain: Brain) -> KbIndexRecord:
-    """Make the index anew from the nodes, and commit it.
+    """Rebuild the index from the nodes and commit it.
 
-    Files that were added, changed or deleted by hand are taken up: linted as usual and committed with it."""
+    Files that were added, changed or deleted by hand are linted as usual and committed with it."""
     done = transaction.commit_edits(open_store(brain), brain.now(), what="index", today=brain.local()[:10])
     files = tuple(path for path in done.paths if layout.is_index_file(path))
     return KbIndexRecord(files, done.nodes, done.commit, done.adopted)
@@ -590,15 +588,15 @@ def kb_index(brain: Brain) -> KbIndexRecord:
     command="kb commit",
     examples=("ai-kb commit", "ai-kb commit --message 'Reworded the principles'"),
 )
-def kb_commit(brain: Brain, message: Annotated[str, Arg("What was done.")] = "") -> KbCommitRecord:
-    """Commit what was changed with an editor, after the same index and lint as everything else."""
+def kb_commit(brain: Brain, message: Annotated[str, Arg("The commit message.")] = "") -> KbCommitRecord:
+    """Commit files changed with an editor, after rebuilding the index and linting everything."""
     done = transaction.commit_edits(open_store(brain), brain.now(), message, today=brain.local()[:10])
     return KbCommitRecord(done.commit, done.paths, done.offline)
 
 
 @op("owner", command="kb doctor", examples=("ai-kb doctor",))
 def kb_doctor(brain: Brain) -> KbDoctorRecord:
-    """Look at everything that can be wrong, and say what to do. Exits 1 when something is."""
+    """Check the store and its setup on this machine, with a remedy for each problem. Exits 1 if there is one."""
     settings = brain.settings
     checks = health.check_store(
         open_store(brain), settings.environ, settings.user_home, settings.platform, now=brain.now()
@@ -627,12 +625,12 @@ def _adapters(brain: Brain) -> list[KbCheck]:
 def kb_curate(
     brain: Brain,
     dry_run: Annotated[bool, Arg("Only report.")] = False,
-    days: Annotated[int, Arg("Nodes untouched for so long are named.", minimum=1, maximum=36_500)] = 365,
-    yes: Annotated[bool, Arg("Mark the listed nodes as looked through, without asking.")] = False,
+    days: Annotated[int, Arg("Report nodes unchanged for this many days.", minimum=1, maximum=36_500)] = 365,
+    yes: Annotated[bool, Arg("Mark the listed nodes as reviewed, without asking.")] = False,
 ) -> KbCurateRecord:
-    """Report duplicates, orphans, contested, superseded, broad and untouched nodes, and raw files nobody needs.
+    """Report duplicates, orphans, contested, superseded, broad and untouched nodes, and unused raw files.
 
-    The nodes at its end are those that were longest not looked at; agreeing marks them as looked through."""
+    The report ends with the nodes reviewed least recently; confirming marks them as reviewed."""
     catalog, today = load_catalog(brain), brain.local()[:10]
     report = health.curation_report(catalog, today, days)
     stamped = 0
@@ -650,7 +648,7 @@ def kb_curate(
 
 @op("owner", command="kb push", examples=("ai-kb push",))
 def kb_push(brain: Brain) -> KbPushRecord:
-    """Push what the remote does not have. Never forces; what fails is noted, and nothing is lost."""
+    """Push commits that the remote does not have. Never forces; a failure is recorded, and no commit is lost."""
     git = open_store(brain)
     pushed = store_remote.push_store(git, brain.now())
     try:
@@ -675,21 +673,19 @@ def kb_capture(
     brain: Brain,
     source: Annotated[str, Arg("The address, or the file.", positional=True)],
     excerpt: Annotated[
-        str | None, Arg("A file that holds what matters of it (- is standard input).", file=True)
+        str | None, Arg("File with the relevant part (- is standard input).", file=True)
     ] = None,
-    title: Annotated[str, Arg("What it is called.")] = "",
+    title: Annotated[str, Arg("The title.")] = "",
     full: Annotated[
         bool,
-        Arg("Keep the whole source too, below raw/files/; an address is fetched, unless --file is given."),
+        Arg("Store the whole source too, in raw/files/; an address is fetched, unless --file is given."),
     ] = False,
-    file: Annotated[
-        str | None, Arg("The whole source of an address, which you have here.", path=True)
-    ] = None,
+    file: Annotated[str | None, Arg("Local file with the whole source of an address.", path=True)] = None,
 ) -> KbCaptureRecord:
-    """Keep an outside source: a stub with address, day, title and an excerpt of at most 2,000 words.
+    """Capture an external source: a stub with address, day, title and an excerpt of at most 2,000 words.
 
-    The excerpt comes from --excerpt, or from the file itself if it is text. Only --full fetches an address. A node
-    names the path that this prints in its source."""
+    The excerpt comes from --excerpt, or from the file itself if it is text. Only --full fetches an address. Use the
+    printed path as the source of a node."""
     if not source.strip():
         raise InvalidArgument(name="source", problem="is empty; name an address or a file")
     git, local, is_address = open_store(brain), brain.local(), "://" in source
@@ -728,7 +724,7 @@ def _read_capture(brain: Brain, source: str) -> bytes:
 
 @op("owner", command="kb install-timer", examples=("ai-kb install-timer",))
 def kb_install_timer(brain: Brain) -> KbTimerReport:
-    """Have the knowledge base pushed every 15 minutes: a systemd user timer, launchd, or a line for cron."""
+    """Push the knowledge base every 15 minutes, with a systemd user timer, launchd, or a line for cron."""
     from quaid.operations.clients import launch_command
 
     settings = brain.settings
@@ -741,10 +737,10 @@ def kb_install_timer(brain: Brain) -> KbTimerReport:
 @op("owner", command="kb sync", examples=("ai-kb sync",))
 def kb_sync(
     brain: Brain,
-    force: Annotated[bool, Arg("Make it anew, also when it is that of the nodes.")] = False,
-    database: Annotated[str | None, Arg("Where it is [in .git/ai-kb].", path=True)] = None,
+    force: Annotated[bool, Arg("Rebuild it even if it is up to date.")] = False,
+    database: Annotated[str | None, Arg("Path of the database [in .git/ai-kb].", path=True)] = None,
 ) -> setup.KbSyncRecord:
-    """Bring org-roam's own index of the nodes up to date, if they have changed. Nothing else needs it."""
+    """Update org-roam's database for browsing in Emacs, if nodes have changed. Nothing else needs it."""
     git = open_store(brain)
     where = brain.settings.path(database) if database else ""
     return setup.sync_org_roam(git.root, git.ours, brain.settings.environ, database=where, force=force)
@@ -759,20 +755,20 @@ def kb_map(
         Literal["current", "contested", "superseded"] | None, Arg("Only nodes of this status.")
     ] = None,
 ) -> KbMapRecord:
-    """Draw the nodes and the links between them, in the language DOT of graphviz."""
+    """Print the nodes and the links between them as a graph in graphviz's DOT language."""
     filters = NodeFilters(tag, project, status or "")
     return KbMapRecord(*nodes.draw_graph(filter(filters.match, load_catalog(brain).nodes)))
 
 
 @op("owner", command="kb emacs-file", examples=("ai-kb emacs-file",))
 def kb_emacs_file(brain: Brain) -> KbEmacsFileRecord:  # noqa: ARG001
-    """Say where ai-kb.el is, which Emacs loads."""
+    """Print the path of ai-kb.el, the package for Emacs."""
     return KbEmacsFileRecord(setup.lisp_file())
 
 
-Yes = Annotated[bool, Arg("Do it without asking.")]
+Yes = Annotated[bool, Arg("Do not ask for confirmation.")]
 DryRun = Annotated[bool, Arg("Only show what would change.")]
-Force = Annotated[bool, Arg("Also if others link to it; their links become plain words.")]
+Force = Annotated[bool, Arg("Delete it even if nodes link to it; their links become plain text.")]
 
 
 class KbChangeRecord(NamedTuple):
@@ -797,11 +793,11 @@ class KbChangeRecord(NamedTuple):
 def kb_merge(
     brain: Brain,
     node: NodeName,
-    other: Annotated[str, Arg("The node that goes into it.", positional=True)],
+    other: Annotated[str, Arg("The node to merge into it.", positional=True)],
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> KbChangeRecord:
-    """Make one node of two. Links to the second, and pointers to its ID, lead to the first from then on."""
+    """Merge a second node into the first. Links and pointers to the second then lead to the first."""
 
     def plan(catalog: Catalog, of: list[Node]) -> StoreChange:
         return edits.plan_merge(catalog, of[0], of[1], _today(brain))
@@ -823,7 +819,7 @@ def kb_delete(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> KbChangeRecord:
-    """Delete a node or a capture. Git keeps it in its history; refused while others link to it or name it."""
+    """Delete a node or a capture. Git keeps it in its history. Refused while nodes link to it or name it."""
     path = node.strip()
     is_raw = layout.is_raw_file(path)
 
@@ -840,11 +836,11 @@ def kb_delete(
 def kb_supersede(
     brain: Brain,
     node: NodeName,
-    by: Annotated[str, Arg("The node that takes its place.")],
+    by: Annotated[str, Arg("The node that supersedes it.")],
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> KbChangeRecord:
-    """Say that one node has taken the place of another."""
+    """Mark a node as superseded by another."""
 
     def plan(catalog: Catalog, of: list[Node]) -> StoreChange:
         return edits.plan_supersession(catalog, of[0], of[1], _today(brain))
@@ -861,11 +857,11 @@ def kb_contest(
     brain: Brain,
     node: NodeName,
     against: Annotated[str | None, Arg("The node that it contradicts.")] = None,
-    settle: Annotated[bool, Arg("It holds after all: mark it as current again.")] = False,
+    settle: Annotated[bool, Arg("Mark it as current again.")] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> KbChangeRecord:
-    """Mark a node as contested, or as settled."""
+    """Mark a node as contested, or as current again."""
     names = (node,) if against is None else (node, against)
 
     def plan(catalog: Catalog, of: list[Node]) -> StoreChange:

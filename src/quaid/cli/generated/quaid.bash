@@ -930,38 +930,38 @@ embed_conversations	@command	recent, on, off
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'kb') printf '%s\n' 'query	@command	Find what the knowledge base holds: principles, preferences, procedures, observations, references
+    'kb') printf '%s\n' 'query	@command	Search the knowledge base: principles, preferences, procedures, observations, references
 show	@command	Show a node of the knowledge base, what it links to and what links to it
 backlinks	@command	List the nodes that link to a node
-status	@command	How the knowledge base stands: nodes, what is not pushed, what went wrong, whether curation is due
+status	@command	Show the state of the knowledge base: nodes, commits to push, problems, whether curation is due
 remember	@command	Write a node and commit it: what is lasting and general, not what belongs to one project
-init	@command	Make a knowledge base: a git repository with a contract, a first node, an index
+init	@command	Create a knowledge base: a git repository with a contract, a first node and an index
 clone	@command	Fetch a knowledge base from its remote
 lint	@command	Check every node, raw text and the index
-index	@command	Make the index anew from the nodes, and commit it
-commit	@command	Commit what was changed with an editor, after the same index and lint as everything else
-doctor	@command	Look at everything that can be wrong, and say what to do
-curate	@command	Report duplicates, orphans, contested, superseded, broad and untouched nodes, and raw files nobody needs
-push	@command	Push what the remote does not have
-capture	@command	Keep an outside source: a stub with address, day, title and an excerpt of at most 2,000 words
-install-timer	@command	Have the knowledge base pushed every 15 minutes: a systemd user timer, launchd, or a line for cron
-sync	@command	Bring org-roam'\''s own index of the nodes up to date, if they have changed
-map	@command	Draw the nodes and the links between them, in the language DOT of graphviz
-emacs-file	@command	Say where ai-kb.el is, which Emacs loads
-merge	@command	Make one node of two
+index	@command	Rebuild the index from the nodes and commit it
+commit	@command	Commit files changed with an editor, after rebuilding the index and linting everything
+doctor	@command	Check the store and its setup on this machine, with a remedy for each problem
+curate	@command	Report duplicates, orphans, contested, superseded, broad and untouched nodes, and unused raw files
+push	@command	Push commits that the remote does not have
+capture	@command	Capture an external source: a stub with address, day, title and an excerpt of at most 2,000 words
+install-timer	@command	Push the knowledge base every 15 minutes, with a systemd user timer, launchd, or a line for cron
+sync	@command	Update org-roam'\''s database for browsing in Emacs, if nodes have changed
+map	@command	Print the nodes and the links between them as a graph in graphviz'\''s DOT language
+emacs-file	@command	Print the path of ai-kb.el, the package for Emacs
+merge	@command	Merge a second node into the first
 delete	@command	Delete a node or a capture
-supersede	@command	Say that one node has taken the place of another
-contest	@command	Mark a node as contested, or as settled
+supersede	@command	Mark a node as superseded by another
+contest	@command	Mark a node as contested, or as current again
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'kb query') printf '%s\n' '*	@any	What it is about, in words
+    'kb query') printf '%s\n' '*	@any	Words to search for
 --max-results	@any	How many nodes
 --type	principle|preference|procedure|observation|reference	Only nodes of this type
 --project	@any	Only nodes of this project, as in emacs or general
 --status	current|contested|superseded	Only nodes of this status
---semantic	-	Look for the meaning too, as `quaid query` does
+--semantic	-	Search by meaning too, as `quaid query` does
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -980,39 +980,39 @@ contest	@command	Mark a node as contested, or as settled
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'kb remember') printf '%s\n' '*	@any	What the node says, in org
---file	@files	The text, on the command line out of this file (- is standard input)
+    'kb remember') printf '%s\n' '*	@any	The text of the node, in org
+--file	@files	File with the text (- is standard input)
 --title	@any	A short title
 --summary	@any	One sentence, written to be found
 --type	principle|preference|procedure|observation|reference	What kind of knowledge it is
 --tags	@any	Further tags, as in build,ci
 --projects	@any	Slugs of projects, as in emacs,python [general]
---confidence	user-stated|observed|inferred|external	How it is known
+--confidence	user-stated|observed|inferred|external	How certain it is
 --source	@any	Where it comes from, as in chat 2026-05-24, or a path below raw/
---visibility	personal|work-private	Whom it concerns
+--visibility	personal|work-private	Who may see it
 --links	@any	Nodes it belongs to: IDs or titles, perhaps behind RELATES_TO, IMPLEMENTS, DERIVED_FROM or CONTRADICTS, which makes both contested
---created-by	@any	Who writes it, as in claude-code [human, or the agent]
---add-to	@nodes	Add the text to this node, and write no new one
---force	-	Write it although a node says much the same, or the node of --add-to the opposite
+--created-by	@any	The author, as in claude-code [human, or the agent]
+--add-to	@nodes	Add the text to this node instead of writing a new one
+--force	-	Write it even if a similar node exists or it contradicts the node of --add-to
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'kb init') printf '%s\n' '1	@folders	The folder [where AI_KB_DIR or the system says]
+    'kb init') printf '%s\n' '1	@folders	The folder [$AI_KB_DIR, or the default location]
 --remote	@any	Address of a private repository to push to
---force	-	Also where other files are and no knowledge base: commit beside them
+--force	-	Accept a folder or remote that holds other files, and commit beside them
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'kb clone') printf '%s\n' '1	@any	The address of the repository
-2	@folders	The folder [where AI_KB_DIR or the system says]
---force	-	Also where other files are and no knowledge base: commit beside them
+2	@folders	The folder [$AI_KB_DIR, or the default location]
+--force	-	Accept a folder or remote that holds other files, and commit beside them
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'kb lint') printf '%s\n' '--index	-	Only whether the index is that of the nodes
+    'kb lint') printf '%s\n' '--index	-	Only check whether the index is up to date
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1021,7 +1021,7 @@ contest	@command	Mark a node as contested, or as settled
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'kb commit') printf '%s\n' '--message	@any	What was done
+    'kb commit') printf '%s\n' '--message	@any	The commit message
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1031,8 +1031,8 @@ contest	@command	Mark a node as contested, or as settled
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'kb curate') printf '%s\n' '--dry-run	-	Only report
---days	@any	Nodes untouched for so long are named
---yes	-	Mark the listed nodes as looked through, without asking
+--days	@any	Report nodes unchanged for this many days
+--yes	-	Mark the listed nodes as reviewed, without asking
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1042,10 +1042,10 @@ contest	@command	Mark a node as contested, or as settled
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'kb capture') printf '%s\n' '1	@any	The address, or the file
---excerpt	@files	A file that holds what matters of it (- is standard input)
---title	@any	What it is called
---full	-	Keep the whole source too, below raw/files/; an address is fetched, unless --file is given
---file	@files	The whole source of an address, which you have here
+--excerpt	@files	File with the relevant part (- is standard input)
+--title	@any	The title
+--full	-	Store the whole source too, in raw/files/; an address is fetched, unless --file is given
+--file	@files	Local file with the whole source of an address
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1054,8 +1054,8 @@ contest	@command	Mark a node as contested, or as settled
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'kb sync') printf '%s\n' '--force	-	Make it anew, also when it is that of the nodes
---database	@files:db	Where it is [in .git/ai-kb]
+    'kb sync') printf '%s\n' '--force	-	Rebuild it even if it is up to date
+--database	@files:db	Path of the database [in .git/ai-kb]
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1072,24 +1072,24 @@ contest	@command	Mark a node as contested, or as settled
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'kb merge') printf '%s\n' '1	@nodes	The node: its ID, the beginning of it, a pointer, or its title
-2	@nodes	The node that goes into it
---yes	-	Do it without asking
+2	@nodes	The node to merge into it
+--yes	-	Do not ask for confirmation
 --dry-run	-	Only show what would change
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'kb delete') printf '%s\n' '1	@nodes	The node, or the path of a capture below raw/ with its whole file
---force	-	Also if others link to it; their links become plain words
---yes	-	Do it without asking
+--force	-	Delete it even if nodes link to it; their links become plain text
+--yes	-	Do not ask for confirmation
 --dry-run	-	Only show what would change
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'kb supersede') printf '%s\n' '1	@nodes	The node: its ID, the beginning of it, a pointer, or its title
---by	@nodes	The node that takes its place
---yes	-	Do it without asking
+--by	@nodes	The node that supersedes it
+--yes	-	Do not ask for confirmation
 --dry-run	-	Only show what would change
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -1097,8 +1097,8 @@ contest	@command	Mark a node as contested, or as settled
 --help	-	help on a command' ;;
     'kb contest') printf '%s\n' '1	@nodes	The node: its ID, the beginning of it, a pointer, or its title
 --against	@nodes	The node that it contradicts
---settle	-	It holds after all: mark it as current again
---yes	-	Do it without asking
+--settle	-	Mark it as current again
+--yes	-	Do not ask for confirmation
 --dry-run	-	Only show what would change
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -1334,28 +1334,28 @@ restore	@command	Put a page'\''s file back where it was' ;;
     'help config') printf '%s\n' 'get	@command	Show one setting
 set	@command	Change one setting
 list	@command	List all settings, and where each value comes from' ;;
-    'help kb') printf '%s\n' 'query	@command	Find what the knowledge base holds: principles, preferences, procedures, observations, references
+    'help kb') printf '%s\n' 'query	@command	Search the knowledge base: principles, preferences, procedures, observations, references
 show	@command	Show a node of the knowledge base, what it links to and what links to it
 backlinks	@command	List the nodes that link to a node
-status	@command	How the knowledge base stands: nodes, what is not pushed, what went wrong, whether curation is due
+status	@command	Show the state of the knowledge base: nodes, commits to push, problems, whether curation is due
 remember	@command	Write a node and commit it: what is lasting and general, not what belongs to one project
-init	@command	Make a knowledge base: a git repository with a contract, a first node, an index
+init	@command	Create a knowledge base: a git repository with a contract, a first node and an index
 clone	@command	Fetch a knowledge base from its remote
 lint	@command	Check every node, raw text and the index
-index	@command	Make the index anew from the nodes, and commit it
-commit	@command	Commit what was changed with an editor, after the same index and lint as everything else
-doctor	@command	Look at everything that can be wrong, and say what to do
-curate	@command	Report duplicates, orphans, contested, superseded, broad and untouched nodes, and raw files nobody needs
-push	@command	Push what the remote does not have
-capture	@command	Keep an outside source: a stub with address, day, title and an excerpt of at most 2,000 words
-install-timer	@command	Have the knowledge base pushed every 15 minutes: a systemd user timer, launchd, or a line for cron
-sync	@command	Bring org-roam'\''s own index of the nodes up to date, if they have changed
-map	@command	Draw the nodes and the links between them, in the language DOT of graphviz
-emacs-file	@command	Say where ai-kb.el is, which Emacs loads
-merge	@command	Make one node of two
+index	@command	Rebuild the index from the nodes and commit it
+commit	@command	Commit files changed with an editor, after rebuilding the index and linting everything
+doctor	@command	Check the store and its setup on this machine, with a remedy for each problem
+curate	@command	Report duplicates, orphans, contested, superseded, broad and untouched nodes, and unused raw files
+push	@command	Push commits that the remote does not have
+capture	@command	Capture an external source: a stub with address, day, title and an excerpt of at most 2,000 words
+install-timer	@command	Push the knowledge base every 15 minutes, with a systemd user timer, launchd, or a line for cron
+sync	@command	Update org-roam'\''s database for browsing in Emacs, if nodes have changed
+map	@command	Print the nodes and the links between them as a graph in graphviz'\''s DOT language
+emacs-file	@command	Print the path of ai-kb.el, the package for Emacs
+merge	@command	Merge a second node into the first
 delete	@command	Delete a node or a capture
-supersede	@command	Say that one node has taken the place of another
-contest	@command	Mark a node as contested, or as settled' ;;
+supersede	@command	Mark a node as superseded by another
+contest	@command	Mark a node as contested, or as current again' ;;
     'help skills') printf '%s\n' 'list	@command	List the skills in force, each with what it is for
 doctor	@command	Show every layer of skills in order, with hashes, shadowing and faults
 extract	@command	Write the embedded skills into a folder, where they can be changed
