@@ -48,6 +48,17 @@ def test_recency_breaks_ties_and_nothing_else(store: Folder) -> None:
     assert [path for path, _, _ in found(store, "formatter")] == ["old.org", "newer.org", "new.org"]
 
 
+def test_superseded_nodes_come_last_unless_their_id_is_asked_for(store: Folder) -> None:
+    store.put("old.org", text(1, title="Formatter", STATUS="superseded", UPDATED="2026-11-03"))
+    store.put("new.org", text(2, title="Formatter", UPDATED="2026-11-03"))
+    store.put("body.org", text(3, "The formatter.\n"))
+    assert [path for path, _, _ in found(store, "formatter")] == ["new.org", "body.org", "old.org"]
+    assert found(store, f"formatter {IDS[0]}")[0][0] == "old.org"
+    assert [path for path, _, _ in found(store, "formatter", filters=NodeFilters(status="superseded"))] == [
+        "old.org"
+    ]
+
+
 def test_of_equal_scores_the_one_with_more_of_the_words_comes_first(store: Folder) -> None:
     store.put("one.org", text(1, "a mirror", UPDATED="2026-11-02"))
     store.put("two.org", text(2, "a mirror hook", UPDATED="2026-01-02", CREATED="2026-01-01"))
