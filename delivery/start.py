@@ -4,6 +4,9 @@ import sys
 
 called, *sys.argv = sys.argv[1:]  # with -I, the folder of this script is not on the path
 
-from quaid.cli.main import ai_kb_main, main  # noqa: E402
+if called.startswith("ai-kb"):
+    from quaid.cli.main import ai_kb_main as main
+else:
+    from quaid.__main__ import main
 
-sys.exit(ai_kb_main() if called.startswith("ai-kb") else main())
+sys.exit(main())

@@ -1,7 +1,28 @@
-"""Run the command line interface with `python -m quaid`."""
+"""Entry point of `quaid`, also as `python -m quaid`.
 
+A running server is asked before anything else is loaded: its answer then costs little more than the start of Python.
+"""
+
+import os
 import sys
 
-from quaid.cli.main import main
+from quaid import server_socket
 
-sys.exit(main())
+
+def main() -> int:
+    """Run the command line of this process and return its exit status."""
+    try:
+        status = server_socket.delegate(sys.argv[1:])
+    except KeyboardInterrupt:
+        sys.stderr.write("\nquaid: stopped\n")
+        return 130
+    if status is not None:
+        os._exit(status)  # the output is flushed, and the interpreter's cleanup would only cost time
+    server_socket.is_refused = True
+    from quaid.cli.main import main as run_locally  # loads the whole command line
+
+    return run_locally()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -32,6 +32,10 @@ IGNORED_VARIABLES = ("QUAID_DB", "QUAID_CONFIG", "QUAID_HANDOVER", "QUAID_TRACE"
 """QUAID_ variables that may differ: the database and settings that they lead to are compared instead."""
 
 
+is_refused = False
+"""True if this process has asked a server for its command already, and runs it locally."""
+
+
 def is_handover_off(environ: "Mapping[str, str]") -> bool:
     return environ.get("QUAID_HANDOVER", "").lower() in ("off", "0", "no", "false")
 
@@ -123,7 +127,7 @@ def delegate(words: list[str]) -> int | None:
     """Run a command on a running server, print its output and return its status. Return None if it has to run
     locally: no server answers, or the server has other settings or refuses the command.
     """
-    if not words or is_handover_off(os.environ):
+    if not words or is_refused or is_handover_off(os.environ):
         return None
     home = os.path.join(os.environ.get("HOME") or os.path.expanduser("~"), ".quaid")
     db_path = _probable_db_path(words, home)
@@ -140,15 +144,15 @@ def delegate(words: list[str]) -> int | None:
         while len(reply) <= MAX_MESSAGE_BYTES and (more := connection.recv(1024 * 1024)):
             reply += more
         status, *texts = json.loads(reply)
-        before, out, after = [str(text) for text in texts]
+        before, out, after = [str(text).encode("utf-8", "replace") for text in texts]
         status = int(status)
-    except (OSError, ValueError, TypeError):
+        for stream, data in ((sys.stderr, before), (sys.stdout, out), (sys.stderr, after)):
+            stream.buffer.write(data)
+            stream.flush()
+    except (OSError, ValueError, TypeError, AttributeError):  # AttributeError: a standard stream is closed
         return None
     finally:
         connection.close()
-    for stream, text in ((sys.stderr, before), (sys.stdout, out), (sys.stderr, after)):
-        stream.write(text)
-        stream.flush()
     return status
 
 
