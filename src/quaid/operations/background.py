@@ -2,9 +2,8 @@
 
 import os
 import time
-from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from quaid.app import Brain
 from quaid.embedding import backfill
@@ -56,14 +55,16 @@ def turns_since(brain: Brain) -> str | None:
 
 def embed_missing(brain: Brain) -> None:
     """Embed missing text unless another process is doing so. Failures are recorded, not raised."""
-    embedder = _model_or_problem(brain)
-    if embedder is not None:
-        try:
-            use_chosen_model(brain, embedder)
-            _backfill(brain, embedder).run(turns_since=turns_since(brain), patient=False)
-            _drop_stale_vectors(brain)
-        except QuaidError:
-            pass  # already recorded
+    try:
+        embedder = brain.embedder
+    except QuaidError as failure:
+        model = collections.get_setting(brain.db, "embedding_model") or ""
+        record_failure(brain, model, str(failure).rstrip("."))
+        return
+    with suppress(QuaidError):  # already recorded
+        use_chosen_model(brain, embedder)
+        _backfill(brain, embedder).run(turns_since=turns_since(brain), patient=False)
+        _drop_stale_vectors(brain)
 
 
 def _backfill(brain: Brain, embedder: "Embedder") -> Backfill:
@@ -114,31 +115,24 @@ def embed_few(brain: Brain, embedder: "Embedder", turns: str | None = None) -> s
 
 
 class QuestionEmbedder:
-    """An embedder for one question that records failures, and clears the recorded failure once the model answers."""
+    """The embedder of one command: embeds each question once, and records whether the model answers."""
 
     def __init__(self, brain: Brain, embedder: "Embedder") -> None:
         self._brain, self._embedder = brain, embedder
-        self.name, self.dimensions, self.max_tokens = embedder.name, embedder.dimensions, embedder.max_tokens
-        self.query_prefix, self.passage_prefix = embedder.query_prefix, embedder.passage_prefix
-        self.unrelated: float | None = getattr(embedder, "unrelated", None)
+        self._vectors: dict[str, bytes] = {}
 
-    def ready(self) -> str | None:
-        return self._embedder.ready()
-
-    def health(self) -> str | None:
-        return self._embedder.health()
-
-    def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
-        return self._embedder.embed_passages(texts)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._embedder, name)
 
     def embed_query(self, text: str) -> bytes:
-        try:
-            vector = self._embedder.embed_query(text)
-        except EmbedderUnavailable as failure:
-            record_failure(self._brain, self.name, backfill.failure_reason(failure), down=True)
-            raise
-        clear_failure(self._brain, self.name)
-        return vector
+        if text not in self._vectors:
+            try:
+                self._vectors[text] = self._embedder.embed_query(text)
+            except EmbedderUnavailable as failure:
+                record_failure(self._brain, self.name, backfill.failure_reason(failure), down=True)
+                raise
+            clear_failure(self._brain, self.name)
+        return self._vectors[text]
 
 
 def backoff_reason(brain: Brain, model: str) -> str:
@@ -175,27 +169,18 @@ def failed_recently(brain: Brain, model: str | None = None) -> bool:
     return failed is not None and model in (None, failed.model) and failed.at > brain.now(-RETRY_SECONDS)
 
 
-def _model_or_problem(brain: Brain) -> "Embedder | None":
-    try:
-        return brain.embedder
-    except QuaidError as failure:
-        record_failure(
-            brain, collections.get_setting(brain.db, "embedding_model") or "", str(failure).rstrip(".")
-        )
-        return None
+def question_embedder(brain: Brain, turns: str | None = None) -> "tuple[Embedder | None, str]":
+    """Return the active model after embedding the last few missing texts, or None and the reason there is no model.
 
-
-def question_embedder(brain: Brain) -> "tuple[Embedder | None, str]":
-    """Return the active model after embedding the last few missing texts, or None and the reason there is
-    no model.
+    With `turns`, these are conversation turns since that time, else page chunks.
     """
     try:
         embedder = brain.embedder
     except QuaidError as failure:
         return None, str(failure).rstrip(".")
     # If the model is known to hang, do not wait for it again.
-    problem = backoff_reason(brain, embedder.name) or embed_few(brain, embedder)
-    return (None, problem) if problem else (QuestionEmbedder(brain, embedder), "")
+    problem = backoff_reason(brain, embedder.name) or embed_few(brain, embedder, turns)
+    return (None, problem) if problem else (cast("Embedder", QuestionEmbedder(brain, embedder)), "")
 
 
 UNFINISHED_SUFFIX = "-unfinished"

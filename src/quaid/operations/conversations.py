@@ -4,7 +4,7 @@ import os
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from quaid.app import Brain
-from quaid.errors import InvalidArgument, NotFound, QuaidError
+from quaid.errors import InvalidArgument, NotFound
 from quaid.folders import transcripts
 from quaid.folders.transcripts import add_known_transcripts
 from quaid.model import plain_text
@@ -16,7 +16,6 @@ from quaid.storage import collections, conversations as store, erase as erasure
 from quaid.storage.conversations import ConversationRow, TurnRow
 
 if TYPE_CHECKING:
-    from quaid.embedding.registry import Embedder
     from quaid.storage.sqlite.connection import Transaction
 
 FOLDERS_SETTING = "conversation_folders"
@@ -243,27 +242,13 @@ def conversation_search(
     """Find what was said in earlier conversations with agents, by words and by meaning.
 
     conversation_show shows what was said around a hit."""
-    embedder, problem = _search_model(brain) if query.strip() else (None, "")
+    embedder, problem, since = None, "embed_conversations is off", background.turns_since(brain)
+    if since is not None and query.strip():
+        embedder, problem = background.question_embedder(brain, since)
     found = conversations.search_turns(
-        brain.db, embedder, query, max_results, vectors=brain.turn_vectors, no_model=problem
+        brain.db, embedder, query, max_results, vectors=lambda: brain.turn_vectors, no_model=problem
     )
     return ConversationSearchRecord(query, found.hits, store.count(brain.db)[0], found.semantic, found.note)
-
-
-def _search_model(brain: Brain) -> "tuple[Embedder | None, str]":
-    """Return the active model after embedding the last few missing turns, or None and the reason there is
-    no model.
-    """
-    since = background.turns_since(brain)
-    if since is None:
-        return None, "embed_conversations is off"
-    try:
-        embedder = brain.embedder
-    except QuaidError as failure:
-        return None, str(failure).rstrip(".")
-    # If the model is known to hang, do not wait for it again.
-    problem = background.backoff_reason(brain, embedder.name) or background.embed_few(brain, embedder, since)
-    return (None, problem) if problem else (background.QuestionEmbedder(brain, embedder), "")
 
 
 @op(

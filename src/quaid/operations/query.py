@@ -1,6 +1,6 @@
 """Answer questions by combined text and vector search within a token budget."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.embedding import backfill
@@ -93,8 +93,7 @@ def glance(
     filters = _filters(brain, type, wing, None, collection, since, until)
     if brain.db.writable:
         backfill.cut_pages(brain.db, brain.progress)
-    embedder, problem = background.question_embedder(brain) if text.strip() else (None, "")
-    model = (_CachedEmbedder(embedder) if embedder else None, problem)
+    model = background.question_embedder(brain) if text.strip() else (None, "")
     answer = _answer(
         brain, text, filters, model, limit=limit, depth="section", budget=GLANCE_BUDGET, explain=False
     )
@@ -109,31 +108,15 @@ def glance(
     recalled = notebook_recall.search_notebook(
         brain.db,
         notebook.fresh_notebook(brain),
-        cast("Embedder | None", model[0]),
+        model[0],
         text,
         now=brain.now(),
         max_results=limit,
         min_score=float(brain.option("search.min_score")),
         vectors=lambda: brain.vectors,
-        no_model=problem,
+        no_model=model[1],
     )
     return GlanceRecord(answer, recalled)
-
-
-class _CachedEmbedder:
-    """An embedder that caches query vectors, so that page and notebook search embed the text once."""
-
-    def __init__(self, embedder: "Embedder") -> None:
-        self._embedder = embedder
-        self._known: dict[str, bytes] = {}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._embedder, name)
-
-    def embed_query(self, text: str) -> bytes:
-        if text not in self._known:
-            self._known[text] = self._embedder.embed_query(text)
-        return self._known[text]
 
 
 def _filters(
@@ -159,7 +142,7 @@ def _answer(
     brain: Brain,
     question: str,
     filters: SearchFilters,
-    model: "tuple[Embedder | _CachedEmbedder | None, str]",
+    model: "tuple[Embedder | None, str]",
     *,
     limit: int,
     depth: str,
@@ -169,7 +152,7 @@ def _answer(
     merge = brain.option("search_merge_strategy")
     return answers.answer_question(
         brain.db,
-        cast("Embedder | None", model[0]),
+        model[0],
         question,
         now=brain.now(),
         filters=filters,
