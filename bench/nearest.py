@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from bench.table import show, verdict
-from quaid.storage import vectors
+from quaid.storage import vector_index, vectors
 from quaid.storage.sqlite.connection import Database, Transaction
 from quaid.storage.text_index import SearchFilters
 from quaid.storage.vector_index import ChunkIndex
@@ -91,11 +91,13 @@ def repeated(passages: Array, size: int) -> Array:
 def recall_rows(passages: Array, questions: Array) -> Rows:
     mean = passages.mean(axis=0)
     coded = np.ascontiguousarray(vectors.encode_vectors(passages, mean).T)
-    size = vectors.shortlist_size(len(passages), K)
+    size = vector_index.shortlist_size(len(passages), K)
     shares = []
     for query in questions[:1_000]:
         exact = passages @ query
-        places = vectors.nearest_codes(coded, vectors.encode_vectors(query[None, :], mean)[0], size, None)
+        places = vector_index.nearest_codes(
+            coded, vectors.encode_vectors(query[None, :], mean)[0], size, None
+        )
         rows = passages[places].astype(np.float16).astype(np.float32) @ query
         found = places[np.argsort(-rows)[:K]]
         shares.append(len(set(found.tolist()) & set(np.argsort(-exact)[:K].tolist())) / K)

@@ -6,6 +6,7 @@ A Brain opens its database on first use, so that commands without one (help, ski
 import os
 import time
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from quaid.config import OPTIONS, Settings, check_option
@@ -78,9 +79,6 @@ class Brain:
         self._db: Database | None = None
         self._embedder: Embedder | None = None
         self._models = models  # shared by several Brains of one process
-        self._vectors: ChunkIndex | None = None
-        self._turn_vectors: TurnIndex | None = None
-        self._seen: FileStatCache | None = None
         self.agent = ""  # name of the calling program; "" for a person
         self.leaves_marks = True  # False for read-only callers: no gaps are logged, nothing is rebuilt
 
@@ -152,32 +150,26 @@ class Brain:
             value = check_option(name, kept) if kept else OPTIONS[name].default
         return value
 
-    @property
+    @cached_property
     def vectors(self) -> "ChunkIndex":
         """The vector index of page chunks; a long-running process keeps it in memory."""
         from quaid.storage.vector_index import ChunkIndex
 
-        if self._vectors is None:
-            self._vectors = ChunkIndex(self.db)
-        return self._vectors
+        return ChunkIndex(self.db)
 
-    @property
+    @cached_property
     def turn_vectors(self) -> "TurnIndex":
         """The vector index of conversation turns; a long-running process keeps it in memory."""
         from quaid.storage.vector_index import TurnIndex
 
-        if self._turn_vectors is None:
-            self._turn_vectors = TurnIndex(self.db)
-        return self._turn_vectors
+        return TurnIndex(self.db)
 
-    @property
+    @cached_property
     def seen(self) -> "FileStatCache":
         """The stat data of indexed files; a long-running process keeps it between queries."""
         from quaid.folders.staleness import FileStatCache
 
-        if self._seen is None:
-            self._seen = FileStatCache(self.db)
-        return self._seen
+        return FileStatCache(self.db)
 
     def create(self, path: str, memory_id: str = "") -> "Database":
         """Create a database at `path`, with a new id unless one is given, and keep it open."""
@@ -212,7 +204,9 @@ class Brain:
     def close(self) -> None:
         if self._db is not None:
             self._db.close()
-            self._db = self._vectors = self._turn_vectors = self._seen = None
+            self._db = None
+            for cached in ("vectors", "turn_vectors", "seen"):
+                self.__dict__.pop(cached, None)
 
     def __enter__(self) -> "Brain":
         return self

@@ -130,7 +130,7 @@ def talks(talk: Brain) -> Brain:
 
 
 def looked(brain: Brain, query: str, limit: int = 10, model: Places | None = None) -> TurnSearchResult:
-    return search_turns(brain.db, model or Places(), query, limit, vectors=brain.turn_vectors)
+    return search_turns(brain.db, model or Places(), query, limit, vectors=lambda: brain.turn_vectors)
 
 
 def test_what_was_meant_is_found_without_its_words(talks: Brain) -> None:
@@ -193,7 +193,7 @@ def test_without_a_model_words_are_searched_and_it_is_said_why(talks: Brain) -> 
     assert (found.hits, found.semantic) == (tuple(search_turns_by_words(talks.db, "the ferry")), False)
     assert found.note == "the model cannot be used: its files are not there"
     none = search_turns(
-        talks.db, None, "the ferry", vectors=talks.turn_vectors, no_model="semantic search is off"
+        talks.db, None, "the ferry", vectors=lambda: talks.turn_vectors, no_model="semantic search is off"
     )
     assert (none.hits[0].lanes, none.note) == (("words",), "semantic search is off")
 

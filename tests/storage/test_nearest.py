@@ -69,7 +69,7 @@ def test_memory_and_file_say_the_same(db: Database, query: "np.ndarray") -> None
     assert resident.cosines(MODEL, query, ids) == pytest.approx(cold.cosines(MODEL, query, ids), abs=1e-6)
     assert resident.cosines(MODEL, query, [-1, 0, 10**9]) == resident.cosines(MODEL, query, []) == {}
     page_ids = [row[0] for row in db.rows("SELECT id FROM pages")]
-    of_pages = [vector_index.page_cosines(db, each, MODEL, query, page_ids) for each in (cold, resident)]
+    of_pages = [each.page_cosines(MODEL, query, page_ids) for each in (cold, resident)]
     assert of_pages[0] == pytest.approx(of_pages[1], abs=1e-6)
     assert of_pages[0].keys() == set(page_ids[:-1])
 
@@ -100,13 +100,13 @@ def test_among_many_codes_the_question_itself_chooses_those_that_are_read() -> N
     query = made[17] + rng.normal(scale=0.05, size=100).astype(np.float32)
     places = np.arange(5_000)
 
-    chosen = vectors.refine_codes(words, places, query, 400)
+    chosen = vector_index.refine_codes(words, places, query, 400)
 
     assert len(set(chosen.tolist())) == 400
     exact = np.argsort(-(made @ query))[:20]
     share = len({*exact.tolist()} & {*chosen.tolist()}) / 20
     assert share >= 0.9
-    assert vectors.refine_codes(words, places[:300], query, 400).tolist() == places[:300].tolist()
+    assert vector_index.refine_codes(words, places[:300], query, 400).tolist() == places[:300].tolist()
 
 
 def test_a_resident_index_finds_the_same_days_as_the_file(db: Database, query: "np.ndarray") -> None:
@@ -163,7 +163,7 @@ def test_a_page_that_goes_takes_its_chunks_out_of_a_warm_index(
         remove(other, "p2")
     assert len(gone) == 2
     assert not gone & {chunk for chunk, _ in index.nearest(MODEL, query, 100)}
-    assert ids[2] not in vector_index.page_cosines(db, index, MODEL, query, ids)
+    assert ids[2] not in index.page_cosines(MODEL, query, ids)
 
 
 def test_what_is_written_later_has_its_vector_in_a_warm_index(db: Database, query: "np.ndarray") -> None:
@@ -174,10 +174,8 @@ def test_what_is_written_later_has_its_vector_in_a_warm_index(db: Database, quer
     new, copy = save(db, 50), save(db, 3, slug="copy")  # the copy's contents have vectors already
     embed(db)
     for page_id in (new, copy):
-        found = vector_index.page_cosines(db, index, MODEL, query, [page_id])
-        assert found == pytest.approx(
-            vector_index.page_cosines(db, ChunkIndex(db), MODEL, query, [page_id]), abs=1e-6
-        )
+        found = index.page_cosines(MODEL, query, [page_id])
+        assert found == pytest.approx(ChunkIndex(db).page_cosines(MODEL, query, [page_id]), abs=1e-6)
         assert found
 
 
@@ -216,5 +214,5 @@ def test_days_of_pages_filter_vectors(
 
 def test_the_highest_come_in_order_and_of_equals_the_first() -> None:
     scores = np.array([0.1, 0.9, 0.5, 0.9, 0.2], np.float32)
-    assert vectors.highest_scores(scores, 3).tolist() == [1, 3, 2]
-    assert vectors.highest_scores(scores, 9).tolist() == [1, 3, 2, 4, 0]
+    assert vector_index.highest_scores(scores, 3).tolist() == [1, 3, 2]
+    assert vector_index.highest_scores(scores, 9).tolist() == [1, 3, 2, 4, 0]

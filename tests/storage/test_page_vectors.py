@@ -24,7 +24,5 @@ def test_a_page_has_the_mean_of_its_chunks(tmp_path: Path) -> None:
         )
         index = vector_index.ChunkIndex(db)
         query = np.array([1, 0, 0, 0], np.float32)
-        assert vector_index.page_cosines(db, index, "small", query, [page_id, 99]) == {
-            page_id: pytest.approx(0.7071, abs=1e-3)
-        }
-        assert vector_index.page_cosines(db, index, "small", query, [99]) == {}
+        assert index.page_cosines("small", query, [page_id, 99]) == {page_id: pytest.approx(0.7071, abs=1e-3)}
+        assert index.page_cosines("small", query, [99]) == {}

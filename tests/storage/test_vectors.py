@@ -9,7 +9,7 @@ import pytest
 
 from quaid.errors import InvalidArgument, NotFound
 from quaid.model.page import build_page
-from quaid.storage import checks, chunks, collections, embedding_queue, page_edits, vectors
+from quaid.storage import checks, chunks, collections, embedding_queue, page_edits, vector_index, vectors
 from quaid.storage.sqlite.connection import Database, Transaction
 from quaid.storage.text_index import SearchFilters
 from quaid.storage.vector_index import ChunkIndex
@@ -424,7 +424,7 @@ def test_a_distance_is_the_number_of_different_bits() -> None:
         mean = np.zeros(dimensions, np.float32)
         coded = vectors.encode_vectors(rows, mean)
         wanted = ((rows > 0) != (rows[7] > 0)).sum(axis=1)
-        assert (vectors.code_distances(np.ascontiguousarray(coded.T), coded[7]) == wanted).all()
+        assert (vector_index.code_distances(np.ascontiguousarray(coded.T), coded[7]) == wanted).all()
 
 
 # The gate for a change of model

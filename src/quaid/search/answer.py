@@ -504,5 +504,5 @@ def rank_question(
         ranking = fuse(found.evidence, merge, fusion_k)
         if merge == "sum" and isinstance(meaning, MeaningLane):
             first = sorted(ranking.pages, key=lambda page: -ranking.pages[page])[:WHOLE_PAGES]
-            ranking = add_whole_pages(found.evidence, ranking, meaning.of_pages(db, first))
+            ranking = add_whole_pages(found.evidence, ranking, meaning.of_pages(first))
     return RankedQuestion(question, meaning, found, ranking)

@@ -16,7 +16,7 @@ from quaid.storage import conversations, text_index
 from quaid.storage.text_index import SearchFilters
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from quaid.embedding.registry import Embedder
     from quaid.storage.sqlite.connection import Database
@@ -91,7 +91,7 @@ def search_turns(
     query: str,
     limit: int = 10,
     *,
-    vectors: "TurnIndex",
+    vectors: "Callable[[], TurnIndex]",
     no_model: str = "no model is set up",
 ) -> TurnSearchResult:
     """Find turns by words and by meaning; by words alone, with a note, if the model is not available."""
@@ -99,11 +99,11 @@ def search_turns(
     if not wanted.words or limit < 1 or not conversations.highest_id(db):
         return TurnSearchResult((), True, "")
     # The model may be slow, so it is called outside of any transaction.
-    asked = embed_question(db, embedder, query, vectors) if embedder else NoMeaningLane(no_model)
+    asked = embed_question(db, embedder, query, vectors()) if embedder else NoMeaningLane(no_model)
     if isinstance(asked, NoMeaningLane):
         return TurnSearchResult(tuple(search_turns_by_words(db, query, limit)), False, asked.reason)
     with db.reading():
-        hits = _turn_hits(db, wanted, _fuse_turns(db, wanted, asked, vectors, limit))
+        hits = _turn_hits(db, wanted, _fuse_turns(db, wanted, asked, vectors(), limit))
     note = ""
     if asked.embedded < asked.total:
         note = f"{asked.embedded:,} of {asked.total:,} texts have vectors; of the others only words were searched"

@@ -15,7 +15,7 @@ from quaid.search import strength
 from quaid.search.fusion import ChunkPosition, Evidence
 from quaid.search.plan import STOP_WORDS, QueryPlan, plan_query
 from quaid.search.text import page_scores, terms_worth_ranking
-from quaid.storage import chunks, pages, text_index, vector_index, vectors
+from quaid.storage import chunks, pages, text_index, vectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -395,9 +395,9 @@ class MeaningLane(NamedTuple):
         """Return the cosines of these chunks, omitting those without a vector."""
         return self.vectors.cosines(self.model, self.vector, chunk_ids)
 
-    def of_pages(self, db: "Database", page_ids: list[int]) -> dict[int, float]:
+    def of_pages(self, page_ids: list[int]) -> dict[int, float]:
         """Return the cosines of these pages as a whole."""
-        return vector_index.page_cosines(db, self.vectors, self.model, self.vector, page_ids)
+        return self.vectors.page_cosines(self.model, self.vector, page_ids)
 
 
 class VectorSearcher(Protocol):
@@ -428,7 +428,9 @@ def open_meaning_lane(
     db: "Database", embedder: "Embedder", question: str, resident: "Callable[[], ChunkIndex] | None" = None
 ) -> MeaningLane | NoMeaningLane:
     """Prepare semantic search over chunks, or return why it is not available."""
-    index = resident() if resident else vector_index.ChunkIndex(db)
+    from quaid.storage.vector_index import ChunkIndex
+
+    index = resident() if resident else ChunkIndex(db)
     asked = embed_question(db, embedder, question, index)
     if isinstance(asked, NoMeaningLane):
         return asked

@@ -23,25 +23,6 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-SHORTLIST, SHORTLIST_AT = 2_048, 50_000
-"""Number of candidates compared exactly, and the index size it applies to; scales with the cube root."""
-
-LEAST_SHORTLIST, SHORTLIST_PER_RESULT = 1_024, 16
-"""Minimum number of candidates, in total and per requested result.
-
-Recall is 0.988 of the 100 nearest among 50,000 vectors, and 0.997 among 12,000.
-"""
-
-REFINED_PER_RESULT = 8
-"""Vectors read per requested result when vectors are not in memory.
-
-They are chosen from the shortlist by the unquantized query instead of its bits. Recall is 0.9995 of the 10 nearest
-among 200,000 when reading 1,024 of 8,192.
-"""
-
-CODES_PER_STRIDE = 32_768
-"""Codes compared at once, so that intermediate arrays stay in the processor cache."""
-
 
 def code_width(dimensions: int) -> int:
     """Return the number of 64-bit words per code."""
@@ -56,69 +37,6 @@ def encode_vectors(vectors: "Array", mean: "Array") -> "Array":
     codes = np.zeros((len(vectors), code_width(vectors.shape[1]) * 8), np.uint8)
     codes[:, : bits.shape[1]] = bits
     return codes.view("<u8")
-
-
-def code_distances(codes: "Array", code: "Array") -> "Array":
-    """Return the Hamming distance of each code. `codes` has a row per word and a column per vector."""
-    import numpy as np
-
-    count = codes.shape[1]
-    total = np.empty(count, np.uint16)
-    for start in range(0, count, CODES_PER_STRIDE):
-        block = codes[:, start : start + CODES_PER_STRIDE]
-        part = total[start : start + CODES_PER_STRIDE]
-        part[:] = np.bitwise_count(block[0] ^ code[0])
-        for word in range(1, len(block)):
-            part += np.bitwise_count(block[word] ^ code[word])
-    return total
-
-
-def shortlist_size(count: int, wanted: int) -> int:
-    """Return how many of `count` vectors to compare exactly."""
-    size = int(SHORTLIST * (count / SHORTLIST_AT) ** (1 / 3))
-    return max(LEAST_SHORTLIST, size, SHORTLIST_PER_RESULT * wanted)
-
-
-def nearest_codes(codes: "Array", code: "Array", size: int, allowed: "Array | None") -> "Array":
-    """Return the positions of the `size` nearest codes, or more in case of ties."""
-    import numpy as np
-
-    if allowed is not None:
-        if len(allowed) <= size:
-            return allowed
-        codes = np.ascontiguousarray(codes[:, allowed])
-    elif codes.shape[1] <= size:
-        return np.arange(codes.shape[1])
-    total = code_distances(codes, code)
-    within = np.searchsorted(np.cumsum(np.bincount(total)), size)
-    nearest = np.flatnonzero(total <= within)
-    return nearest if allowed is None else allowed[nearest]
-
-
-def refine_codes(codes: "Array", places: "Array", query: "Array", size: int) -> "Array":
-    """Return the `size` positions whose code bits agree best with the query, weighted by its components."""
-    import numpy as np
-
-    if len(places) <= size:
-        return places
-    padded = np.zeros(len(codes) * 64, np.float32)
-    padded[: len(query)] = query
-    # Precompute the contribution of each byte value at each position, so that a score is a sum of table lookups.
-    signs = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32) * 2 - 1
-    worth = padded.reshape(-1, 8) @ signs.T
-    code_bytes = np.ascontiguousarray(codes[:, places].T).view(np.uint8)
-    scores = worth.ravel()[code_bytes + np.arange(0, worth.size, 256)].sum(axis=1)
-    return places[np.argpartition(-scores, size - 1)[:size]]
-
-
-def highest_scores(scores: "Array", count: int) -> "Array":
-    """Return the positions of the highest scores, best first; ties in order of position."""
-    import numpy as np
-
-    if count >= len(scores):
-        return np.argsort(-scores, kind="stable")
-    top = np.sort(np.argpartition(-scores, count - 1)[:count])
-    return top[np.argsort(-scores[top], kind="stable")]
 
 
 CODES_PER_BLOCK = 1_024
