@@ -16,7 +16,7 @@ from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import Busy
 from quaid.folders import sync as syncing
-from quaid.folders.watcher import ADDED, MAX_HINTS, ChangeHints, NoHints, WatchBegan
+from quaid.folders.watcher import ADDED, MAX_HINTS, ChangeHints, WatchBegan
 from quaid.storage import collections
 
 
@@ -205,7 +205,7 @@ def test_where_the_system_gives_no_hints_the_folder_is_looked_at_again_and_again
     assert os.strerror(number) in watched.troubles()[0]
 
 
-class Broken(NoHints):
+class Broken(ChangeHints):
     """Gives one strange hint, then breaks."""
 
     made = waits = 0
@@ -236,7 +236,7 @@ def test_hints_that_break_off_are_asked_for_again_and_the_whole_folder_is_looked
 
 def test_a_hint_that_never_came_costs_until_the_next_rescan(watched: Watched) -> None:
     def deaf(roots: list[str], stop: threading.Event, step: float) -> ChangeHints:
-        return NoHints(stop)
+        return ChangeHints(stop)
 
     with watched.running(PACE._replace(rescan=0.3), deaf):
         (watched.root / "a.md").write_text("# a\n\nUntold.\n")

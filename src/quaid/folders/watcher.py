@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable
 from threading import Event
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from quaid.errors import Busy, Cancelled, QuaidError
 from quaid.folders import ignore, indexer, scanner, sync
@@ -67,22 +67,29 @@ class WatchTrouble(NamedTuple):
     remedy: str
 
 
-class ChangeHints(Protocol):
-    """A source of change events for a set of folders."""
+class ChangeHints:
+    """A source of change events. This one has none; it is used when the system does not report changes."""
+
+    def __init__(self, stop: Event) -> None:
+        self._stop = stop
 
     def wait(self, seconds: float) -> set[tuple[int, str]]:
         """Return changes, or an empty set after the timeout. Raise OSError or RuntimeError if the source fails."""
+        self._stop.wait(seconds)
+        return set()
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End the subscription."""
 
 
-class SystemHints:
+class SystemHints(ChangeHints):
     """Change events from watchfiles."""
 
     def __init__(self, roots: list[str], stop: Event, step: float) -> None:
         from watchfiles._rust_notify import RustNotify  # the API that needs no event loop
 
-        self._stop, self._step = stop, round(1000 * step)
+        super().__init__(stop)
+        self._step = round(1000 * step)
         self._notify = RustNotify(roots, False, False, 0, True, True)
 
     def wait(self, seconds: float) -> set[tuple[int, str]]:
@@ -91,20 +98,6 @@ class SystemHints:
 
     def close(self) -> None:
         self._notify.close()
-
-
-class NoHints:
-    """A source without events, used when nothing is watched or the system does not report changes."""
-
-    def __init__(self, stop: Event) -> None:
-        self._stop = stop
-
-    def wait(self, seconds: float) -> set[tuple[int, str]]:
-        self._stop.wait(seconds)
-        return set()
-
-    def close(self) -> None:
-        pass
 
 
 class _WatchedFolder:
@@ -149,15 +142,10 @@ class Watcher:
         pace: WatchPace = DEFAULT_PACE,
         source: Callable[[list[str], Event, float], ChangeHints] = SystemHints,
     ) -> None:
-        self.db = db
-        self.now = now
-        self.new_uuid = new_uuid
-        self.tell = tell
-        self.stop = stop
-        self.pace = pace
-        self.source = source
+        self.db, self.now, self.new_uuid = db, now, new_uuid
+        self.tell, self.stop, self.pace, self.source = tell, stop, pace, source
         self._folders: dict[int, _WatchedFolder] = {}
-        self._hints: ChangeHints = NoHints(stop)
+        self._hints: ChangeHints = ChangeHints(stop)
         self._watched: set[tuple[str, object]] = set()
         self._is_blind = False
         self._look_at = self._open_again_at = 0.0
@@ -222,7 +210,7 @@ class Watcher:
     def _open(self, there: set[tuple[str, object]]) -> None:
         """Subscribe to change events for these folders."""
         self._hints.close()
-        self._hints, self._watched, was_blind = NoHints(self.stop), there, self._is_blind
+        self._hints, self._watched, was_blind = ChangeHints(self.stop), there, self._is_blind
         self._is_blind = False
         if not there:
             return
@@ -252,7 +240,7 @@ class Watcher:
             told = self._hints.wait(seconds)
         except (OSError, RuntimeError):
             self._hints.close()
-            self._hints, self._watched, told = NoHints(self.stop), set(), set()
+            self._hints, self._watched, told = ChangeHints(self.stop), set(), set()
             self._look_at = time.monotonic() + min(1.0, self.pace.look)  # then the subscription is renewed
             for folder in self._folders.values():
                 folder.is_unsure = True

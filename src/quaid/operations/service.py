@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -120,9 +121,11 @@ def daemon_uninstall(brain: Brain) -> DaemonRecord:
     if keeper.kind == "systemd" and record.done:
         _run_manager(brain, keeper, ("daemon-reload",))
     elif keeper.kind == "systemd":
-        # The service manager is not available. Remove the symlink that enables the unit; the user has to stop the
-        # process.
-        _disable(keeper)
+        # The service manager is not available. Remove the symlink that makes it start the unit at login, as `disable`
+        # does; the user has to stop the process.
+        link = os.path.join(os.path.dirname(keeper.path), "default.target.wants", UNIT_NAME)
+        if os.path.islink(link):
+            os.unlink(link)
         left = (("stop", UNIT_NAME), ("daemon-reload",))
         return record._replace(done=True, to_run=_shell_lines(keeper, left))
     return record._replace(done=True)
@@ -165,7 +168,7 @@ def daemon_logs(
     keeper = _installed(brain)
     if keeper.kind == "launchd":
         return DaemonLogsRecord(tuple(_last_lines(_log_path(brain), lines)))
-    journal = _find_program("journalctl", brain)
+    journal = git_cli.find_program("journalctl", brain.settings.environ)
     if not journal:
         raise NoService(problem="journalctl is not there", remedy="`quaid daemon status` says how it is")
     done = git_cli.run_command(
@@ -197,15 +200,14 @@ def _service_manager(brain: Brain) -> ServiceManager:
     home = settings.user_home
     if settings.platform == "darwin":
         path = os.path.join(home, "Library", "LaunchAgents", f"{LAUNCHD_LABEL}.plist")
-        return ServiceManager("launchd", _find_program("launchctl", brain), path)
+        return ServiceManager("launchd", git_cli.find_program("launchctl", settings.environ), path)
     if settings.platform != "linux":
         remedy = "Have `quaid serve --http` started by whatever starts programs here"
         raise NoService(problem="Services are set up with systemd or launchd only", remedy=remedy)
     chosen = settings.environ.get("XDG_CONFIG_HOME", "")
     folder = chosen if os.path.isabs(chosen) else os.path.join(home, ".config")
-    return ServiceManager(
-        "systemd", _find_program("systemctl", brain), os.path.join(folder, "systemd", "user", UNIT_NAME)
-    )
+    path = os.path.join(folder, "systemd", "user", UNIT_NAME)
+    return ServiceManager("systemd", git_cli.find_program("systemctl", settings.environ), path)
 
 
 def _installed(brain: Brain) -> ServiceManager:
@@ -244,13 +246,6 @@ def _shell_lines(keeper: ServiceManager, commands: Sequence[tuple[str, ...]]) ->
     return tuple(f"{name} {shlex.join(words)}" for words in commands)
 
 
-def _disable(keeper: ServiceManager) -> None:
-    """Remove the symlink that makes systemd start the unit at login, as `disable` does."""
-    link = os.path.join(os.path.dirname(keeper.path), "default.target.wants", UNIT_NAME)
-    if os.path.islink(link):
-        os.unlink(link)
-
-
 def _run_manager(brain: Brain, keeper: ServiceManager, words: tuple[str, ...]) -> tuple[int, str]:
     head = (keeper.program, "--user") if keeper.kind == "systemd" else (keeper.program,)
     settings = brain.settings
@@ -278,10 +273,6 @@ def _last_lines(path: str, lines: int) -> list[str]:
             return file.read().decode("utf-8", "replace").splitlines()[-lines:]
     except FileNotFoundError:
         return []
-
-
-def _find_program(name: str, brain: Brain) -> str:
-    return git_cli.find_program(name, brain.settings.environ)
 
 
 def _first_line(text: str) -> str:
@@ -422,7 +413,8 @@ def scope_of_token(settings: Settings, owner: str, given: str) -> Scope | None:
         kept = _read_token_file(path)
         if kept and hmac.compare_digest(digest, kept["sha256"]):
             found = found or kept["scope"]
-            _mark_used(path)
+            with suppress(OSError):  # the folder may not be writable; accept the token anyway
+                os.utime(path)  # the time of change records the last use, so the content never changes
     return found
 
 
@@ -488,14 +480,6 @@ def _read_token_file(path: str) -> dict[str, Any] | None:
         return None
     wanted = {"port", "until"} if "until" in value else {"scope", "created_at", "sha256"}
     return value if set(value) == wanted and value.get("scope") in (None, "read", "write") else None
-
-
-def _mark_used(path: str) -> None:
-    """Set the file's mtime to now. The mtime records the last use, so the content never changes."""
-    try:
-        os.utime(path)
-    except OSError:
-        pass  # the folder is not writable; accept the token anyway
 
 
 def _last_used(path: str) -> str | None:
