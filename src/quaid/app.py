@@ -10,6 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from quaid.config import OPTIONS, Settings, check_option
+from quaid.embedding import registry as embedders
+from quaid.embedding.registry import Embedder, EmbedderEnvironment, ModelCache as ModelCache
 from quaid.errors import EmbeddingsOff
 from quaid.model import dates, slug as slugs
 from quaid.storage import SCHEMA_VERSION as SCHEMA_VERSION, collections, version_problem as version_problem
@@ -17,8 +19,6 @@ from quaid.storage import SCHEMA_VERSION as SCHEMA_VERSION, collections, version
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from quaid.embedding.cache import ModelCache
-    from quaid.embedding.registry import Embedder
     from quaid.folders.staleness import FileStatCache
     from quaid.storage.sqlite.connection import Database
     from quaid.storage.vector_index import ChunkIndex, TurnIndex
@@ -40,13 +40,6 @@ def schema_version_of(path: str) -> int:
     return connection.read_header(path).version
 
 
-def shared_models() -> "ModelCache":
-    """Return a cache with which several Brains of one process share a loaded model."""
-    from quaid.embedding.cache import ModelCache
-
-    return ModelCache()
-
-
 def local_offset(seconds: float) -> int:
     """Return the offset of the local time zone from UTC in seconds, at the given time."""
     return time.localtime(seconds).tm_gmtoff
@@ -66,7 +59,7 @@ class Brain:
         progress: Progress = no_progress,
         unwanted: Callable[[], bool] | None = None,
         offset: Callable[[float], int] = local_offset,
-        models: "ModelCache | None" = None,
+        models: ModelCache | None = None,
         notice: Callable[[str], None] | None = None,
     ) -> None:
         self.settings = settings
@@ -96,11 +89,8 @@ class Brain:
         return self._db
 
     @property
-    def embedder(self) -> "Embedder":
+    def embedder(self) -> Embedder:
         """The active model, loaded on first use and kept for later queries."""
-        from quaid.embedding import registry as embedders
-        from quaid.embedding.registry import EmbedderEnvironment
-
         name = self.model_name
         if not name:
             raise EmbeddingsOff(remedy=self.way_to_meaning)
@@ -110,7 +100,7 @@ class Brain:
             added = embedders.parse_models(collections.get_setting(self.db, embedders.MODELS_SETTING))
             here = EmbedderEnvironment(self.settings.models_folder, self.settings.environ)
 
-            def opened() -> "Embedder":
+            def opened() -> Embedder:
                 return embedders.get_embedder(name, added, here)
 
             self._embedder = self._models.get(name, opened) if self._models else opened()
@@ -119,8 +109,6 @@ class Brain:
     @property
     def model_name(self) -> str:
         """The name of the selected model, or "" if semantic search is off."""
-        from quaid.embedding import registry as embedders
-
         chosen = str(self.settings.said("embedding.plugin")[0] or "")
         if not chosen and collections.get_setting(self.db, "semantic_search") == "off":
             return ""
@@ -133,8 +121,6 @@ class Brain:
     @property
     def way_to_meaning(self) -> str:
         """How to turn semantic search on again, depending on where it was turned off."""
-        from quaid.embedding import registry as embedders
-
         value, source = self.settings.said("embedding.plugin")
         if value is not None:
             return f"{source} says so (embedding.plugin: {value}); change it there"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from quaid.embedding import cache as model_cache, onnx as onnx_models, registry as embedders
+from quaid.embedding import onnx as onnx_models, registry as embedders
 from quaid.embedding.onnx import BgeSmall, find_package
 from quaid.embedding.registry import EmbedderEnvironment, ModelDescription
 from quaid.errors import EmbedderUnavailable
@@ -82,7 +82,7 @@ def test_a_copy_of_the_right_size_that_cannot_be_opened_is_made_again(
 ) -> None:
     copy = tmp_path / embedders.DEFAULT_MODEL
     shutil.copytree(os.path.join(kept.models_folder, embedders.DEFAULT_MODEL), copy)
-    model = copy / model_cache.COPY_MODEL_FILE
+    model = copy / onnx_models.COPY_MODEL_FILE
     model.write_bytes(b"\xff" * model.stat().st_size)
     assert open_(EmbedderEnvironment(str(tmp_path), {})).health() is None
 
@@ -145,16 +145,16 @@ def test_a_copy_that_nobody_finished_is_removed_with_the_next(tmp_path: Path) ->
     for folder in (old, new):
         folder.mkdir()
         (folder / "weights.bin").write_bytes(b"half")
-    long_ago = time.time() - 2 * model_cache.ABANDONED_SECONDS
+    long_ago = time.time() - 2 * onnx_models.ABANDONED_SECONDS
     os.utime(old, (long_ago, long_ago))
 
     def write(model: str, weights: str) -> None:
         for name in (model, os.path.join(os.path.dirname(model), weights)):
             Path(name).write_bytes(b"whole")
 
-    model_cache.make_copy(str(tmp_path / "copy"), ("of",), "", write)
+    onnx_models.make_copy(str(tmp_path / "copy"), ("of",), "", write)
     assert sorted(os.listdir(tmp_path)) == [".new-new", "copy"]
-    assert model_cache.is_copy_valid(str(tmp_path / "copy"), ("of",))
+    assert onnx_models.is_copy_valid(str(tmp_path / "copy"), ("of",))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are those of Unix")
@@ -165,7 +165,7 @@ def test_the_folders_above_a_copy_are_made_for_their_owner_only(tmp_path: Path) 
 
     before = os.umask(0o022)
     try:
-        model_cache.make_copy(str(tmp_path / ".quaid" / "models" / "copy"), ("of",), "", write)
+        onnx_models.make_copy(str(tmp_path / ".quaid" / "models" / "copy"), ("of",), "", write)
     finally:
         os.umask(before)
     for folder in (tmp_path / ".quaid", tmp_path / ".quaid" / "models"):

@@ -18,7 +18,7 @@ from quaid.operations import dispatch
 from quaid.operations.dispatch import json_value
 
 if TYPE_CHECKING:
-    from quaid.embedding.cache import ModelCache
+    from quaid.embedding.registry import ModelCache
 
 PROJECT = Path(__file__).resolve().parents[2]
 FOLDER = "notes"

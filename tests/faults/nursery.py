@@ -18,16 +18,15 @@ from pathlib import Path
 from tests.faults import operations
 from tests.faults.worker import Worker, say
 
-from quaid.app import shared_models
 from quaid.embedding import registry as embedders
-from quaid.embedding.registry import EmbedderEnvironment
+from quaid.embedding.registry import EmbedderEnvironment, ModelCache
 from quaid.errors import QuaidError
 from quaid.folders import page_writer, sync  # noqa: F401
 from quaid.kb import edits, transaction  # noqa: F401 (loaded once, for all)
 from quaid.operations.registry import all_operations
 from quaid.storage.migrations import migrate  # noqa: F401
 
-MODELS = shared_models()
+MODELS = ModelCache()
 
 
 def load_model(home: str) -> None:

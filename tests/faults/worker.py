@@ -19,7 +19,7 @@ from quaid.app import Brain
 from quaid.storage import files as durable_files
 
 if TYPE_CHECKING:
-    from quaid.embedding.cache import ModelCache
+    from quaid.embedding.registry import ModelCache
 
 DAY = "2026-04-25"
 

@@ -6,6 +6,7 @@ without loading anything. Installed packages are searched only for plugins, beca
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from quaid.errors import EmbedderUnavailable, UnknownModel
@@ -157,3 +158,18 @@ def _similar_name(name: str, known: Mapping[str, ModelDescription]) -> str:
 
     close = get_close_matches(name, known, n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
+
+
+class ModelCache:
+    """Caches the embedder in use, for several threads. Requesting another model replaces it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._embedder: Embedder | None = None
+
+    def get(self, name: str, open: Callable[[], Embedder]) -> Embedder:
+        """Return the embedder with this name, opening it if it is not the cached one."""
+        with self._lock:
+            if self._embedder is None or self._embedder.name != name:
+                self._embedder = open()
+            return self._embedder

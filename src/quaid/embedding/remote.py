@@ -6,7 +6,7 @@ API key is read from the named environment variable for each request and never s
 
 import json
 import math
-import sys
+import struct
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -188,17 +188,12 @@ class HttpEmbedder:
 
 def pack_numbers(numbers: Sequence[float]) -> bytes:
     """Normalize numbers and pack them as little-endian float32."""
-    from array import array
-
-    if not numbers or not all(type(each) in (int, float) for each in numbers):
+    if not numbers or not all(type(number) in (int, float) for number in numbers):
         raise ValueError("not numbers")
-    length = math.sqrt(math.fsum(each * each for each in numbers))
+    length = math.sqrt(math.fsum(number * number for number in numbers))
     if not 0 < length < math.inf:  # also rejects NaN
         raise ValueError("no direction")
-    vector = array("f", [each / length for each in numbers])
-    if sys.byteorder == "big":
-        vector.byteswap()
-    return vector.tobytes()
+    return struct.pack(f"<{len(numbers)}f", *[number / length for number in numbers])
 
 
 def parse_address(place: str) -> EndpointAddress:

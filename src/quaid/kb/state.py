@@ -18,7 +18,7 @@ from quaid.kb.repo_policy import (
     mask_urls,
 )
 from quaid.storage import files as durable_files
-from quaid.storage.files import FIRST_LOCK_PAUSE, LONGEST_LOCK_PAUSE, try_lock_file
+from quaid.storage.files import FIRST_LOCK_PAUSE, LONGEST_LOCK_PAUSE, is_file_at, try_lock_file
 from quaid.storage.sqlite.errors import translate_os_errors
 
 STATE_FILE = "state.json"
@@ -70,20 +70,12 @@ def lock_file(path: str, patience: float) -> tuple[int, bool]:
     deadline, pause = time.monotonic() + patience, FIRST_LOCK_PAUSE
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
-        is_locked = try_lock_file(handle) and _is_same_file(handle, path)
+        is_locked = try_lock_file(handle) and is_file_at(handle, path)
         if is_locked or time.monotonic() >= deadline:
             return handle, is_locked
         os.close(handle)
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_LOCK_PAUSE)
-
-
-def _is_same_file(handle: int, path: str) -> bool:
-    """Return True if the locked file is still the one at the path."""
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(handle))
-    except FileNotFoundError:
-        return False
 
 
 def _own_folder(root: str) -> str:

@@ -137,6 +137,14 @@ else:
         return True
 
 
+def is_file_at(handle: int, path: str) -> bool:
+    """Return True if the open file is still the one at the path. Another process may have deleted it."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(handle))
+    except FileNotFoundError:
+        return False
+
+
 SCAN_BLOCK_BYTES = 16 * 1024 * 1024
 
 

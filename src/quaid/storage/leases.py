@@ -13,7 +13,7 @@ from contextlib import suppress
 from threading import Event, Thread
 from typing import Any
 
-from quaid.storage.files import try_lock_file
+from quaid.storage.files import is_file_at, try_lock_file
 from quaid.storage.sqlite.errors import translate_os_errors
 
 HEARTBEAT_SECONDS = 3.0
@@ -38,11 +38,11 @@ class Lease:
             with translate_os_errors(self._database_path):
                 handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
             is_locked = _try_lock(handle)
-            if is_locked and _is_current(handle, self._path):
+            if is_locked and is_file_at(handle, self._path):
                 self._handle = handle
                 return True
             hangs = not is_locked and _is_stale(handle)
-            if hangs and _is_current(handle, self._path):
+            if hangs and is_file_at(handle, self._path):
                 with suppress(
                     OSError
                 ):  # Windows deletes no open file: the lease stays with the hanging process
@@ -69,7 +69,7 @@ class Lease:
 
     def is_held(self) -> bool:
         """Return True unless the lease was released or taken over."""
-        return self._handle is not None and _is_current(self._handle, self._path)
+        return self._handle is not None and is_file_at(self._handle, self._path)
 
     def release(self, *, remove: bool = False) -> None:
         """Release the lease, and delete its file with `remove`."""
@@ -125,11 +125,3 @@ def _try_lock(handle: int) -> bool:
 
 def _is_stale(handle: int) -> bool:
     return time.time() - os.fstat(handle).st_mtime > STALE_SECONDS
-
-
-def _is_current(handle: int, path: str) -> bool:
-    """Return True if the open file is still the one at the path."""
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(handle))
-    except FileNotFoundError:
-        return False

@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from threading import Event, Thread
 from typing import Any, TypeVar
 
-from quaid.app import Brain, shared_models
+from quaid.app import Brain, ModelCache
 from quaid.config import Settings
 from quaid.errors import Cancelled, NotAllowed, QuaidError, TooMany, UnknownCommand
 from quaid.mcp.server import log_to_stderr
@@ -202,7 +202,7 @@ class WorkerPool:
             settings = settings._replace(environ={**settings.environ, "QUAID_LOG_GAPS": "off"})
         self.settings, self.readonly = settings, readonly
         told: EventSink = tell or (lambda _kind, _facts: None)
-        models = shared_models()
+        models = ModelCache()
 
         def make() -> Worker:
             return Worker(settings, models)

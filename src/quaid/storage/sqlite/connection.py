@@ -29,7 +29,7 @@ from quaid.errors import (
     UnsafeSqlite,
 )
 from quaid.storage import SCHEMA_VERSION, version_problem
-from quaid.storage.files import FIRST_LOCK_PAUSE, LONGEST_LOCK_PAUSE, try_lock_file
+from quaid.storage.files import FIRST_LOCK_PAUSE, LONGEST_LOCK_PAUSE, is_file_at, try_lock_file
 from quaid.storage.sqlite.errors import (
     BUSY_SECONDS,
     missing_database,
@@ -381,7 +381,7 @@ class WriterLock:
     def _locked_handle(self) -> int | None:
         with translate_os_errors(self.path):
             handle = self._opened(os.O_RDWR | os.O_CREAT)
-        if try_lock_file(handle) and self._is_current(handle):
+        if try_lock_file(handle) and is_file_at(handle, self.path):
             return handle
         os.close(handle)
         return None
@@ -401,14 +401,6 @@ class WriterLock:
             os.close(handle)
             raise FileTrouble(path=self.path, problem=NOT_A_PLAIN_FILE)
         return handle
-
-    def _is_current(self, handle: int) -> bool:
-        """Return True if the locked file is still the one at the path. Another process may have deleted it."""
-        try:
-            there, here = os.stat(self.path), os.fstat(handle)
-        except FileNotFoundError:
-            return False
-        return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
 
 
 CANCEL_CHECK_STEPS = 10_000
