@@ -92,7 +92,7 @@ async def listen_for_commands(settings: Settings, crew: WorkerPool) -> AsyncIter
                 reply = await _unless_gone(reader, crew.run(queue, work))
                 writer.write(json.dumps(reply).encode())
                 await writer.drain()
-        except (Exception, asyncio.CancelledError):  # noqa: S110 (the client runs the command itself, or has gone)
+        except (Exception, SystemExit, asyncio.CancelledError):  # noqa: S110 (the client runs the command itself, or has gone)
             pass
         finally:
             tasks.discard(task)
