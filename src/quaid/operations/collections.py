@@ -407,9 +407,9 @@ def take_watch_leases(brain: Brain, held: dict[int, Lease], name: str | None) ->
         held.pop(id).release(remove=True)
     owners = []
     for id, collection in watched.items():
-        lease = Lease(brain.db.path, watch_lease(id))
         if id in held:
             continue
+        lease = Lease(brain.db.path, watch_lease(id))
         if lease.try_take():
             lease.hold(host=os.uname().nodename if hasattr(os, "uname") else "")
             held[id] = lease
