@@ -1,4 +1,4 @@
-"""Servers and attached folders: of many servers one has them watched, and when it dies another does."""
+"""Servers and attached folders: one server starts a watcher, and another takes over when it ends."""
 
 import os
 import signal

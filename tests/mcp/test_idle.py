@@ -1,4 +1,4 @@
-"""What a server does in a pause: missing vectors get made, by a process that comes and goes."""
+"""An idle server starts a worker process that embeds missing text."""
 
 import json
 import os
