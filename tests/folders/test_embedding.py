@@ -115,7 +115,7 @@ def test_a_model_that_fails_loses_nothing_of_what_is_done(db: Database) -> None:
     assert Backfill(db, Hashes(), now, quiet).embed_chunks().embedded == BATCH_SIZE
 
 
-def test_whoever_is_stopped_goes_on_where_he_was(db: Database) -> None:
+def test_stopped_backfill_resumes(db: Database) -> None:
     write(db, 3 * BATCH_SIZE)
 
     def stop(done: int, total: int, what: str) -> None:
@@ -148,7 +148,7 @@ Backfill(Database.open(sys.argv[1], NOW), Slow(), lambda: NOW, told).embed_chunk
 """
 
 
-def test_whoever_is_killed_loses_one_batch_at_most(db: Database) -> None:
+def test_killed_backfill_loses_at_most_one_batch(db: Database) -> None:
     write(db, 6 * BATCH_SIZE)
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(
@@ -210,7 +210,7 @@ def test_single_pages_and_a_limited_number(db: Database) -> None:
     assert embedding_queue.chunk_coverage(db, "hashes") == (5, 10)
 
 
-def test_two_who_fill_at_once_do_no_harm(db: Database) -> None:
+def test_two_backfills_at_once_do_no_harm(db: Database) -> None:
     write(db, 2 * BATCH_SIZE)
     other = Database.open(db.path, NOW)
 
@@ -238,14 +238,14 @@ class Touchy(Hashes):
         return super().embed_passages(texts)
 
 
-def test_one_text_that_a_model_cannot_stand_does_not_keep_the_others_back(db: Database) -> None:
+def test_rejected_text_is_skipped(db: Database) -> None:
     write(db, BATCH_SIZE + 5)
     write(db, 1, "poison")
     assert Backfill(db, Touchy(), now, quiet).embed_chunks().failed == 1
     assert embedding_queue.chunk_coverage(db, "hashes") == (BATCH_SIZE + 4, BATCH_SIZE + 5)
 
 
-def test_several_texts_that_a_model_cannot_stand_are_named_and_all_others_are_made(db: Database) -> None:
+def test_several_rejected_texts_are_named_and_skipped(db: Database) -> None:
     write(db, 3 * BATCH_SIZE)
     write(db, 2, "poison")
     for _ in range(2):
@@ -257,12 +257,12 @@ def test_several_texts_that_a_model_cannot_stand_are_named_and_all_others_are_ma
     assert told == EmbeddingFailure("hashes", "it gives nothing usable for 2 chunks (p0, p1)", NOW)
 
 
-def test_a_single_text_that_a_model_cannot_stand_is_not_taken_for_a_model_that_is_down(db: Database) -> None:
+def test_single_rejected_text_does_not_mean_that_the_model_is_down(db: Database) -> None:
     write(db, 1, "poison")
     assert Backfill(db, Touchy(), now, quiet).embed_chunks() == BackfillReport(0, 0, 1, 1, ("p0",))
 
 
-def test_what_a_batch_gave_before_the_model_went_down_is_kept(db: Database) -> None:
+def test_vectors_made_before_the_model_went_down_are_kept(db: Database) -> None:
     write(db, BATCH_SIZE)
     write(db, 1, "poison")
 
@@ -276,13 +276,13 @@ def test_what_a_batch_gave_before_the_model_went_down_is_kept(db: Database) -> N
     assert embedding_queue.chunk_coverage(db, "hashes")[0] >= 4
 
 
-def test_a_model_that_refuses_nearly_everything_is_given_up(db: Database) -> None:
+def test_model_that_refuses_nearly_all_texts_is_unusable(db: Database) -> None:
     write(db, 4 * BATCH_SIZE, "poison")
     with pytest.raises(EmbedderUnavailable, match="refuses nearly every text"):
         Backfill(db, Touchy(), now, quiet).embed_chunks()
 
 
-def test_a_model_that_is_down_is_given_up_after_a_few_tries(db: Database) -> None:
+def test_model_that_is_down_is_tried_a_few_times(db: Database) -> None:
     write(db, BATCH_SIZE)
 
     class Counted(Touchy):
@@ -299,7 +299,7 @@ def test_a_model_that_is_down_is_given_up_after_a_few_tries(db: Database) -> Non
     assert model.tries <= 3
 
 
-def test_filling_in_turn_leaves_word_of_what_went_wrong(db: Database) -> None:
+def test_run_records_and_clears_failures(db: Database) -> None:
     write(db, 3)
     model = Touchy()
     model.down = True
@@ -317,7 +317,7 @@ def test_filling_in_turn_leaves_word_of_what_went_wrong(db: Database) -> None:
     assert told == EmbeddingFailure("hashes", "it gives nothing usable for 1 chunk (p0)", NOW)
 
 
-def test_while_another_fills_the_hasty_leave_and_the_patient_wait(db: Database) -> None:
+def test_run_waits_for_the_lease_only_if_patient(db: Database) -> None:
     write(db, 2)
     other = Lease(db.path, embedding_queue.LEASE)
     assert other.try_take()
@@ -332,7 +332,7 @@ def test_while_another_fills_the_hasty_leave_and_the_patient_wait(db: Database) 
     assert told[0] == "Another process makes vectors"
 
 
-def test_a_stop_is_no_failure_and_ends_the_turn(db: Database) -> None:
+def test_cancelled_run_releases_the_lease_and_records_no_failure(db: Database) -> None:
     write(db, 2)
 
     def stop(done: int, total: int, what: str) -> None:
@@ -344,7 +344,7 @@ def test_a_stop_is_no_failure_and_ends_the_turn(db: Database) -> None:
     assert Lease(db.path, embedding_queue.LEASE).try_take()
 
 
-def test_a_few_are_filled_on_the_way_and_many_are_not(db: Database) -> None:
+def test_few_missing_chunks_are_embedded_and_many_are_not(db: Database) -> None:
     assert Backfill(db, Hashes(), now, quiet).embed_few() == 0
     write(db, MAX_INLINE_CHUNKS)
     assert Backfill(db, Hashes(), now, quiet).embed_few() == MAX_INLINE_CHUNKS
@@ -354,12 +354,12 @@ def test_a_few_are_filled_on_the_way_and_many_are_not(db: Database) -> None:
     assert embedding_queue.chunk_coverage(db, "hashes") == (0, MAX_INLINE_CHUNKS + 1)
 
 
-def test_a_few_that_are_long_are_not_filled_on_the_way(db: Database) -> None:
+def test_few_long_chunks_are_not_embedded(db: Database) -> None:
     write(db, 1, "long words " * MAX_INLINE_TOKENS)
     assert Backfill(db, Hashes(), now, quiet).embed_few() == 0
 
 
-def test_on_the_way_no_other_model_is_filled_than_the_active_one(db: Database) -> None:
+def test_embed_few_uses_only_the_active_model(db: Database) -> None:
     write(db, 1)
     Backfill(db, Hashes(), now, quiet).embed_chunks()
     write(db, 1, "other")

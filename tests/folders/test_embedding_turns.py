@@ -39,7 +39,7 @@ def test_pages_come_first_and_turns_are_counted_apart(db: Database) -> None:
     assert (again.turns, len(model.seen)) == (0, 43)
 
 
-def test_turns_wait_where_nobody_wants_them(db: Database) -> None:
+def test_turns_are_embedded_only_if_wanted(db: Database) -> None:
     say(db, "a", *sentences(2))
     say(db, "old", "What was said a long time ago.", day="2020-01-01")
     model = Hashes()
@@ -56,7 +56,7 @@ def test_a_stop_loses_at_most_a_batch(db: Database) -> None:
     assert Backfill(db, Hashes(), now, quiet).embed_turns().turns == BATCH_SIZE
 
 
-def test_a_text_that_a_model_cannot_stand_is_named_by_its_conversation(db: Database) -> None:
+def test_rejected_turn_is_named_by_its_conversation(db: Database) -> None:
     say(db, "a", *sentences(5), "This is a bad sentence about boats.")
     filled = Backfill(db, Picky(), now, quiet).run(turns_since="")
     assert filled is not None
@@ -66,7 +66,7 @@ def test_a_text_that_a_model_cannot_stand_is_named_by_its_conversation(db: Datab
     assert trouble.problem == "it gives nothing usable for 1 chunk (plain:a)"
 
 
-def test_a_few_turns_are_made_on_the_way_to_an_answer_and_many_are_not(db: Database) -> None:
+def test_few_missing_turns_are_embedded_and_many_are_not(db: Database) -> None:
     model = Hashes()
     say(db, "a", *sentences(1))
     assert Backfill(db, model, now, quiet).embed_few("") == 0  # no model is in use yet
@@ -78,7 +78,7 @@ def test_a_few_turns_are_made_on_the_way_to_an_answer_and_many_are_not(db: Datab
     assert len(model.seen) == 1 + MAX_INLINE_CHUNKS
 
 
-def test_long_turns_are_not_made_on_the_way(db: Database) -> None:
+def test_few_long_turns_are_not_embedded(db: Database) -> None:
     model = Hashes()
     say(db, "a", *sentences(1))
     Backfill(db, model, now, quiet).embed_turns()
@@ -102,7 +102,7 @@ def test_a_model_that_is_down_says_so_and_what_was_made_is_kept(db: Database) ->
 # Whether there is something to do
 
 
-def test_a_turn_without_a_vector_is_seen_as_far_as_it_is_wanted(db: Database) -> None:
+def test_missing_turns_are_detected_within_the_scope(db: Database) -> None:
     everything, recent = "", "2026-01-01T00:00:00Z"
     say(db, "old", "What was said a long time ago.", day="2020-01-01")
     assert embedding_queue.embedded_range(db, EmbeddedRange()) == EmbeddedRange()
@@ -119,7 +119,7 @@ def test_a_turn_without_a_vector_is_seen_as_far_as_it_is_wanted(db: Database) ->
     assert embedding_queue.embedded_range(db, known, recent) is None
 
 
-def test_ids_that_come_again_do_not_hide_a_turn(db: Database) -> None:
+def test_reused_ids_do_not_hide_a_missing_turn(db: Database) -> None:
     everything = ""
     say(db, "a", *sentences(3))
     Backfill(db, Hashes(), now, quiet).embed_turns()

@@ -83,7 +83,7 @@ def begin(start: Start, db: str, count: int) -> list[Pipes]:
     return servers
 
 
-def test_one_of_three_servers_has_the_folder_watched_and_all_find_what_changed(
+def test_of_three_servers_one_starts_a_watcher_and_all_find_the_change(
     start: Start, db: str, folder: Path, settings: Settings
 ) -> None:
     servers = begin(start, db, 3)
@@ -100,7 +100,7 @@ def test_one_of_three_servers_has_the_folder_watched_and_all_find_what_changed(
 
 
 @pytest.mark.parametrize("victim", ["server", "watcher", "hung watcher"])
-def test_when_the_owner_dies_another_takes_over(
+def test_another_process_takes_over_a_watch_lease(
     start: Start, db: str, folder: Path, settings: Settings, victim: str
 ) -> None:
     servers = begin(start, db, 2)
@@ -123,9 +123,7 @@ def test_when_the_owner_dies_another_takes_over(
     assert all(heir.record("memory_get", slug="people/alice") for _ in range(3))
 
 
-def test_a_folder_that_is_attached_later_is_watched_soon(
-    start: Start, db: str, settings: Settings, tmp_path: Path
-) -> None:
+def test_folder_attached_later_is_watched(start: Start, db: str, settings: Settings, tmp_path: Path) -> None:
     (server,) = begin(start, db, 1)
     time.sleep(0.7)
     assert children(server.process.pid) == []  # nothing to watch, nobody who watches
@@ -139,7 +137,7 @@ def test_a_folder_that_is_attached_later_is_watched_soon(
     wait_until(lambda: finds(server, "goes as often"))
 
 
-def test_nobody_hears_of_locks_while_folders_change_and_everybody_writes(
+def test_no_lock_errors_while_folders_change_and_servers_write(
     start: Start, db: str, folder: Path, settings: Settings
 ) -> None:
     servers = begin(start, db, 3)

@@ -128,7 +128,7 @@ def is_running(process: int) -> bool:
         return False
 
 
-def test_what_was_there_and_what_is_put_gets_vectors_from_the_real_model(
+def test_old_and_new_pages_get_vectors_of_the_real_model(
     start: Start, db: str, settings: Settings, tmp_path: Path
 ) -> None:
     server = start(db, environ={**ON, "HOME": str(tmp_path)}, hasty=True)
@@ -147,9 +147,7 @@ def test_what_was_there_and_what_is_put_gets_vectors_from_the_real_model(
     assert (status, left, len(errors.splitlines())) == (0, [], 1)
 
 
-def test_two_servers_on_one_memory_do_not_do_the_work_twice(
-    start: Start, served: str, settings: Settings, model: Model
-) -> None:
+def test_two_servers_do_not_embed_twice(start: Start, served: str, settings: Settings, model: Model) -> None:
     servers = [start(served, environ=ON, hasty=True) for _ in range(2)]
     for each in servers:
         each.greet()
@@ -164,7 +162,7 @@ def test_two_servers_on_one_memory_do_not_do_the_work_twice(
         assert each.end()[0] == 0
 
 
-def test_a_model_that_fails_is_told_of_left_alone_and_caught_up_with(
+def test_failing_model_is_reported_not_retried_and_resumed_later(
     start: Start, served: str, settings: Settings, model: Model
 ) -> None:
     model.mood = "ill"
@@ -190,7 +188,7 @@ def test_a_model_that_fails_is_told_of_left_alone_and_caught_up_with(
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="asks the system about processes")
 @pytest.mark.parametrize("ending", ["pipe", "term", "kill"])
-def test_no_process_outlives_its_server(
+def test_worker_ends_with_its_server(
     start: Start, served: str, settings: Settings, model: Model, ending: str
 ) -> None:
     model.mood = "hangs"
@@ -211,7 +209,7 @@ def test_no_process_outlives_its_server(
 
 
 @pytest.mark.parametrize("how", ["environment", "setting"])
-def test_who_turned_it_off_is_obeyed(
+def test_background_embedding_can_be_turned_off(
     start: Start, served: str, settings: Settings, model: Model, how: str
 ) -> None:
     if how == "setting":
@@ -225,7 +223,7 @@ def test_who_turned_it_off_is_obeyed(
     assert coverage(settings) == (3, 4)
 
 
-def test_a_server_without_a_memory_waits_for_one(start: Start, settings: Settings, tmp_path: Path) -> None:
+def test_server_without_a_memory_starts_no_worker(start: Start, settings: Settings, tmp_path: Path) -> None:
     server = start(str(tmp_path / "none.db"), environ=ON, hasty=True)
     server.greet()
     time.sleep(0.8)
@@ -235,7 +233,7 @@ def test_a_server_without_a_memory_waits_for_one(start: Start, settings: Setting
     assert os.listdir(tmp_path) == []
 
 
-def test_modules_in_the_folder_of_a_client_are_never_run(
+def test_modules_in_the_working_folder_are_not_imported(
     served: str, settings: Settings, model: Model, tmp_path: Path
 ) -> None:
     folder = tmp_path / "project"

@@ -46,7 +46,7 @@ def put(brain: Brain, slug: str = "a") -> None:
     run(brain, "put", slug=slug, content=f"# {slug}\n\nText of {slug}.")
 
 
-def test_a_server_is_told_once_for_each_state(brain: Brain) -> None:
+def test_embedding_is_started_once_for_each_state(brain: Brain) -> None:
     watch = EmbeddingMonitor()
     assert not watch.wants(brain)
     put(brain)
@@ -58,7 +58,7 @@ def test_a_server_is_told_once_for_each_state(brain: Brain) -> None:
     assert not watch.wants(brain)
 
 
-def test_vectors_of_texts_that_are_gone_are_let_go_when_they_are_most(
+def test_unused_vectors_are_deleted_when_they_outnumber_the_others(
     brain: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vectors.unused_contents, "__defaults__", (4,))
@@ -80,7 +80,7 @@ def test_vectors_of_texts_that_are_gone_are_let_go_when_they_are_most(
     assert brain.db.one(f"SELECT count(*) FROM {table}") == (3,)
 
 
-def test_what_others_wrote_counts_too(brain: Brain, settings: Settings) -> None:
+def test_writes_of_other_processes_start_embedding(brain: Brain, settings: Settings) -> None:
     watch = EmbeddingMonitor()
     assert not watch.wants(brain)
     with Brain(settings) as other:
@@ -88,7 +88,7 @@ def test_what_others_wrote_counts_too(brain: Brain, settings: Settings) -> None:
     assert watch.wants(brain)
 
 
-def test_nobody_is_sent_while_somebody_is_at_work(brain: Brain) -> None:
+def test_embedding_is_not_started_while_another_process_embeds(brain: Brain) -> None:
     put(brain)
     lease = Lease(brain.db.path, embedding_queue.LEASE)
     assert lease.try_take()
@@ -99,7 +99,7 @@ def test_nobody_is_sent_while_somebody_is_at_work(brain: Brain) -> None:
     assert watch.wants(brain)
 
 
-def test_a_failure_is_left_alone_until_a_write_or_ten_minutes_later(brain: Brain, clock: Clock) -> None:
+def test_failed_model_is_retried_after_a_write_or_ten_minutes(brain: Brain, clock: Clock) -> None:
     put(brain)
     watch = EmbeddingMonitor()
     assert watch.wants(brain)
@@ -114,7 +114,7 @@ def test_a_failure_is_left_alone_until_a_write_or_ten_minutes_later(brain: Brain
     assert watch.wants(brain)
 
 
-def test_a_process_that_died_is_a_failure_unless_it_said_more(brain: Brain) -> None:
+def test_exit_of_a_worker_does_not_replace_its_recorded_failure(brain: Brain) -> None:
     background.record_failure(brain, "m", "the reason")
     worker._record_failure(brain, "embed", "ended with status 1")
     told = embedding_queue.last_failure(brain.db.path)
@@ -146,7 +146,7 @@ def test_the_environment_comes_before_the_setting(
     assert EmbeddingMonitor().wants(brain) == on
 
 
-def test_a_model_that_is_unknown_is_noted(brain: Brain) -> None:
+def test_unknown_model_is_recorded_as_failure(brain: Brain) -> None:
     brain.db.write(lambda tx: tx.execute("INSERT INTO config VALUES ('embedding_model', 'gone')"))
     background.embed_missing(brain)
     told = embedding_queue.last_failure(brain.db.path)
@@ -157,7 +157,7 @@ def test_a_model_that_is_unknown_is_noted(brain: Brain) -> None:
 # Questions
 
 
-def test_what_was_just_put_is_found_by_meaning(brain: Brain) -> None:
+def test_new_page_is_found_by_meaning(brain: Brain) -> None:
     run(brain, "put", slug="a", content="# A\n\nThe physician prescribed rest.")
     run(brain, "put", slug="b", content="# B\n\nConcrete sets in a day.")
     answer = run(brain, "query", question="what did the doctor say?")
@@ -191,7 +191,7 @@ class Down:
         return struct.pack("<384f", *([1.0] * 384))
 
 
-def test_a_model_that_hangs_on_the_way_is_not_asked_for_the_same_question(
+def test_model_that_hangs_while_embedding_is_not_asked_the_question(
     brain: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(brain)
@@ -204,7 +204,7 @@ def test_a_model_that_hangs_on_the_way_is_not_asked_for_the_same_question(
     assert (told.problem, told.down) == ("it hangs", True)
 
 
-def test_a_model_that_refuses_a_new_page_at_once_still_answers_questions(brain: Brain) -> None:
+def test_model_that_refuses_a_page_at_once_still_answers(brain: Brain) -> None:
     put(brain)
     assert background.embed_few(brain, Down()) == ""  # type: ignore[arg-type]
     assert not background.backoff_reason(brain, Down.name)
@@ -222,9 +222,7 @@ def model(brain: Brain, monkeypatch: pytest.MonkeyPatch) -> Down:
     return model
 
 
-def test_after_a_failure_questions_do_without_the_model_for_a_minute(
-    brain: Brain, clock: Clock, model: Down
-) -> None:
+def test_questions_skip_a_failed_model_for_a_minute(brain: Brain, clock: Clock, model: Down) -> None:
     assert "it hangs" in run(brain, "query", question="a text").notes[0]
     for _ in range(3):
         (note,) = run(brain, "query", question="a text").notes
@@ -240,7 +238,7 @@ def test_after_a_failure_questions_do_without_the_model_for_a_minute(
     assert model.asked == 2
 
 
-def test_a_model_that_is_back_has_the_filling_go_on_at_once(brain: Brain, clock: Clock, model: Down) -> None:
+def test_embedding_resumes_when_the_model_answers_again(brain: Brain, clock: Clock, model: Down) -> None:
     watch = EmbeddingMonitor()
     for number in range(30):
         put(brain, f"p{number}")

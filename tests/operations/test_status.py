@@ -61,7 +61,7 @@ def test_pages_that_an_import_left_whole_are_counted(brain: Brain, tmp_path: Pat
     assert run(brain, "import", folder=str(folder)).next_step is None
 
 
-def test_who_fills_and_what_went_wrong_is_told(brain: Brain) -> None:
+def test_status_shows_current_run_and_last_failure(brain: Brain) -> None:
     put(brain, "a")
     background.record_failure(brain, MODEL, "it is too warm")
     found = status(brain)
@@ -94,7 +94,7 @@ def test_models_that_made_vectors_before_are_named(brain: Brain) -> None:
 
 
 @pytest.mark.parametrize("added", [None, "[", "[{}]", '[{"name": "gone", "kind": "nothing"}]'])
-def test_no_fault_of_a_model_keeps_the_rest_from_being_told(brain: Brain, added: str | None) -> None:
+def test_status_works_with_any_broken_model(brain: Brain, added: str | None) -> None:
     put(brain, "a")
 
     def work(tx: Any) -> None:
@@ -111,7 +111,7 @@ def test_no_fault_of_a_model_keeps_the_rest_from_being_told(brain: Brain, added:
     assert found.model.problem in render(found)
 
 
-def test_nothing_is_loaded(brain: Brain) -> None:
+def test_status_loads_no_model(brain: Brain) -> None:
     import subprocess
     import sys
 
