@@ -6,7 +6,6 @@ without loading anything. Installed packages are searched only for plugins, beca
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from quaid.errors import EmbedderUnavailable, UnknownModel
@@ -164,6 +163,8 @@ class ModelCache:
     """Caches the embedder in use, for several threads. Requesting another model replaces it."""
 
     def __init__(self) -> None:
+        from threading import Lock  # only a server needs it
+
         self._lock = Lock()
         self._embedder: Embedder | None = None
 
