@@ -297,7 +297,11 @@ class LinksAndFactsImport:
         for number, new in ids.items():
             fact = contents.facts[number]
             if fact and fact.supersedes is not None:
-                self._follow(number, new, ids.get(fact.supersedes))
+                old = ids.get(fact.supersedes)
+                if old is not None and not assertions.mark_superseded(self.tx, new, old):
+                    self.problems.append(
+                        f"facts[{number}].supersedes: it cannot supersede that one; left out"
+                    )
         for address, times in self.missing.items():
             what = "1 link or fact names it" if times == 1 else f"{times} links and facts name it"
             self.problems.append(f"there is no page {address}; {what}")
@@ -371,10 +375,6 @@ class LinksAndFactsImport:
             if same_row and object_key(row.object) == object_key(given.object):
                 return FactChange(row.id, False, (), False)  # restored before; may have changed since
         return assertions.add_fact(self.tx, page_id, given, self.now)
-
-    def _follow(self, number: int, new: int, old: int | None) -> None:
-        if old is not None and not assertions.mark_superseded(self.tx, new, old):
-            self.problems.append(f"facts[{number}].supersedes: it cannot supersede that one; left out")
 
     def _created(self, created: str | None) -> str:
         return min(created or self.now, self.now)
@@ -822,7 +822,7 @@ def _page_differences(before: ComparedPage, after: ComparedPage) -> list[str]:
             problems.append(f"front matter: {key} is missing in the export")
         elif key not in before.front:
             problems.append(f"front matter: {key} is only in the export")
-        elif not _same_json(before.front[key], after.front[key]):
+        elif _json(before.front[key]) != _json(after.front[key]):
             problems.append(f"front matter: {key} differs")
     return problems
 
@@ -849,14 +849,20 @@ def _read_folder(root: str, progress: Progress) -> FolderContents:
         for done, each in enumerate(files):
             progress(done, len(files), "Comparing")
             if isinstance(each, SkippedEntry):
-                _note_skipped(each, contents)
+                is_folder = each.reason in (scanner.UNREADABLE, scanner.TOO_DEEP)
+                is_page = is_folder or each.path.lower().endswith(PAGE_ENDINGS)
+                if is_page and each.reason in scanner.UNUSABLE_REASONS:
+                    contents.troubles.append((each.path, f"is left out by every import: {each.reason}"))
                 continue
-            data = _read_or_note(folder, each, contents.troubles)
+            try:
+                data = folder.read(each.path)
+            except OSError as error:
+                contents.troubles.append((each.path, f"cannot be read: {error.strerror}"))
+                continue
             if each.kind == "sidecar":
-                raw += [(each.path, data)] if data is not None else []
-            elif data is None or len(data) > LARGEST_FILE:
-                if data is not None:
-                    claims.append(_oversized_page(folder, each))
+                raw.append((each.path, data))
+            elif len(data) > LARGEST_FILE:
+                claims.append(_oversized_page(folder, each))
             elif each.kind == "special":
                 contents.special.update((claim[1], one) for claim, one in _pages_of_file(each.path, data))
             else:
@@ -872,21 +878,6 @@ def _read_folder(root: str, progress: Progress) -> FolderContents:
         contents.raw[address] = (path, _sources_hash(data))
     progress(len(files), len(files), "Comparing")
     return contents
-
-
-def _note_skipped(entry: SkippedEntry, contents: FolderContents) -> None:
-    if entry.reason in scanner.UNUSABLE_REASONS and (
-        entry.path.lower().endswith(PAGE_ENDINGS) or entry.reason in (scanner.UNREADABLE, scanner.TOO_DEEP)
-    ):
-        contents.troubles.append((entry.path, f"is left out by every import: {entry.reason}"))
-
-
-def _read_or_note(folder: Folder, found: ScannedFile, troubles: list[tuple[str, str]]) -> bytes | None:
-    try:
-        return folder.read(found.path)
-    except OSError as error:
-        troubles.append((found.path, f"cannot be read: {error.strerror}"))
-        return None
 
 
 def _oversized_page(folder: Folder, found: ScannedFile) -> tuple[tuple[str, str], ComparedPage]:
@@ -922,8 +913,8 @@ def _sources_hash(data: bytes) -> str | None:
         sources = indexer.parse_sidecar(data)
     except ValueError:
         return None
-    return indexer.digest(json.dumps(sources, sort_keys=True).encode()) if sources else None
+    return indexer.digest(_json(sources).encode()) if sources else None
 
 
-def _same_json(one: Any, other: Any) -> bool:
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
