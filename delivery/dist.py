@@ -24,7 +24,6 @@ CARRIED = (
     "quaid/model/english.toml",
     "quaid/skills/setup/SKILL.md",
     "quaid/cli/demo_memory.txt",
-    "quaid/cli/layouts.txt",
     "quaid/cli/generated/quaid.bash",
     "data/share/man/man1/quaid.1",
     "data/share/man/man1/ai-kb.1",

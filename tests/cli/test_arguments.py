@@ -16,7 +16,7 @@ def parse(line: list[str]) -> dict[str, Any]:
     return parser.parse_arguments(split.rest, dispatch.find_command(split.command).params)
 
 
-def test_options_for_every_command_may_stand_anywhere() -> None:
+def test_common_options_are_accepted_anywhere() -> None:
     for line in (["--db", "x.db", "--json", "get", "a"], ["get", "a", "--json", "--db=x.db"]):
         split = parser.split_command_line(line)
         assert (split.command, split.rest, split.db, split.as_json) == ("get", ["a"], "x.db", True)
@@ -31,14 +31,15 @@ def test_a_search_needs_no_quotes() -> None:
     assert parse(["search", "river", "ai", "--limit", "3"]) == {"query": "river ai", "limit": 3}
 
 
-def test_what_follows_two_dashes_is_no_option() -> None:
+def test_words_after_two_dashes_are_not_options() -> None:
     assert parse(["search", "--", "--limit", "3"]) == {"query": "--limit 3"}
 
 
-def test_a_letter_after_a_dash_is_an_option_that_is_not_there() -> None:
+def test_short_options_are_refused_except_in_text() -> None:
     with pytest.raises(InvalidArgument, match="no such option"):
         parse(["get", "-q"])
     assert parse(["search", "-v", "-1"]) == {"query": "-v -1"}  # any text is a search
+    assert parse(["search", "-hello"]) == {"query": "-hello"}
     assert parse(["get", "--", "-q"]) == {"slug": "-q"}
 
 
@@ -53,16 +54,20 @@ def test_values_may_be_joined_by_an_equals_sign() -> None:
         (["get", "a", "b"], "'b': unexpected argument"),
         (["list", "--limti", "5"], "did you mean '--limit'"),
         (["list", "--limit"], "--limit: needs a value"),
+        (
+            ["list", "--type", "-x"],
+            "--type: needs a value; one that starts with a dash is written --type=VALUE",
+        ),
         (["list", "--limit", "five"], "must be a whole number"),
         (["raw", "a", "--data", "{"], "must be JSON"),
     ],
 )
-def test_a_wrong_word_is_named(line: list[str], says: str) -> None:
+def test_errors_name_the_wrong_argument(line: list[str], says: str) -> None:
     with pytest.raises(InvalidArgument, match=says.replace("[", "\\[")):
         parse(line)
 
 
-def test_bytes_that_are_no_text_become_replacement_characters() -> None:
+def test_invalid_bytes_become_replacement_characters() -> None:
     assert parse(["search", "caf\udce9"]) == {"query": "caf\N{REPLACEMENT CHARACTER}"}
 
 
@@ -77,7 +82,7 @@ def test_a_page_is_read_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> 
     assert "content" not in parse(["put", "a", "--compiled-truth", "x"])
 
 
-def test_an_option_may_name_a_file_and_nothing_is_read_unasked(
+def test_file_options_read_files_and_standard_input_only_when_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "said.org"
@@ -88,7 +93,7 @@ def test_an_option_may_name_a_file_and_nothing_is_read_unasked(
     assert parse(["kb", "capture", "https://example.org", "--excerpt", "-"])["excerpt"] == "From a pipe."
 
 
-def test_a_file_that_is_no_page_is_refused(tmp_path: Path) -> None:
+def test_unreadable_binary_and_large_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(b"x" * (dispatch.MAX_TEXT + 1))
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(TooLarge):

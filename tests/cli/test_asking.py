@@ -64,7 +64,7 @@ def test_a_terminal_shows_the_version_beside_the_page(folder: Path) -> None:
     assert (plain.stdout, plain.stderr) == ("# Bob\n\nTea.\n", "")
 
 
-def test_what_get_prints_is_what_put_takes(folder: Path) -> None:
+def test_put_accepts_the_output_of_get_unchanged(folder: Path) -> None:
     text = "---\nb: 1\na: [x, z]\n---\n\n# Bob\n\nTea.\n\n---\n\n- 2026-04-22 — Called.\n"
     quaid(folder, "put", "people/bob", text=text)
     got = quaid(folder, "get", "people/bob").stdout
@@ -73,7 +73,7 @@ def test_what_get_prints_is_what_put_takes(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("answer", ["\n", "n\n", "maybe\n", "\x04"])
-def test_anything_but_yes_means_no(folder: Path, answer: str) -> None:
+def test_any_answer_except_yes_cancels(folder: Path, answer: str) -> None:
     status, shown = at_a_terminal(folder, answer, "forget", "people/bob")
     assert status == 130
     assert "To be deleted: people/bob (Bob)" in shown
@@ -81,14 +81,14 @@ def test_anything_but_yes_means_no(folder: Path, answer: str) -> None:
     assert pages(folder) == 2
 
 
-def test_a_person_who_agrees_sees_what_goes_and_then_that_it_went(folder: Path) -> None:
+def test_confirmed_forget_shows_the_plan_and_then_the_result(folder: Path) -> None:
     status, shown = at_a_terminal(folder, "y\n", "forget", "people/bob")
     assert status == 0, shown
     assert shown.index("To be deleted:") < shown.index("[y/N]") < shown.index("Forgot people/bob.")
     assert pages(folder) == 1
 
 
-def test_a_merge_asks_too(folder: Path) -> None:
+def test_merge_asks_for_confirmation(folder: Path) -> None:
     words = ("merge", "people/robert", "people/bob", "--into", "people/robert")
     status, shown = at_a_terminal(folder, "yes\n", *words)
     assert status == 0, shown
@@ -97,7 +97,7 @@ def test_a_merge_asks_too(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
-def test_where_nobody_is_there_to_ask_nothing_happens(folder: Path, more: tuple[str, ...]) -> None:
+def test_without_a_terminal_forget_needs_yes(folder: Path, more: tuple[str, ...]) -> None:
     done = quaid(folder, "forget", "people/bob", *more, text="y\n")
     assert done.returncode == 2
     assert "--yes" in done.stderr

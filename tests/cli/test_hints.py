@@ -18,6 +18,7 @@ OURS = re.compile(r"\b(quaid|ai-kb)\b((?:\s+(?:\{\}|[^\s`;,()]+))*)")
 # Other programs, and commands of which only the end is a constant.
 OTHERS = re.compile(
     r"\b(?:git|grep|pip|pipx|uv|npx|systemctl|launchctl|emacs|python|optimum-cli)\b[^`;]*|`\{\} [^`]*"
+    r"|\b(?:en|dis)able --now"  # of systemctl
 )
 
 

@@ -89,7 +89,7 @@ def answer_of(tokens: int) -> bytes:
 
 
 @pytest.mark.parametrize("name", EVENTS)
-def test_without_a_memory_nothing_is_said_and_nothing_is_made(client: Client, name: str) -> None:
+def test_without_a_memory_the_response_is_empty_and_no_file_is_created(client: Client, name: str) -> None:
     done = client.run(name)
     assert done.status == 0
     assert done.answer == ({"systemMessage": hook.PRE_COMPACT_MESSAGE} if name == "pre-compact" else {})
@@ -99,7 +99,7 @@ def test_without_a_memory_nothing_is_said_and_nothing_is_made(client: Client, na
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff\xfe", b"null", b"[" * 50_000])
 @pytest.mark.parametrize("name", EVENTS)
-def test_bad_input_is_answered_with_nothing(client: Client, name: str, data: bytes) -> None:
+def test_bad_input_gets_an_empty_response(client: Client, name: str, data: bytes) -> None:
     done = client.run(name, data)
     assert (done.status, done.answer) == (0, {})
     assert done.err.startswith("quaid: hook: ")
@@ -122,7 +122,7 @@ def test_a_wrong_call_never_stops_a_session(client: Client, name: str) -> None:
     assert client.run(name).status == 0
 
 
-def test_a_damaged_memory_is_told_and_the_session_goes_on(client: Client) -> None:
+def test_a_damaged_memory_is_reported_and_the_session_goes_on(client: Client) -> None:
     (client.folder / "memory.db").write_bytes(b"not a database at all" * 500)
     done = client.run("session-start")
     assert (done.status, done.answer) == (0, {})
@@ -142,7 +142,7 @@ def test_the_flush_is_asked_for_once_when_the_context_is_three_quarters_full(cli
     assert client.run("user-prompt").answer != {}
 
 
-def test_the_window_is_an_option(client: Client) -> None:
+def test_the_context_window_is_a_setting(client: Client) -> None:
     client.transcript.write_bytes(answer_of(20_000))
     (client.folder / "config.yaml").write_text("hooks:\n  contextTokens: 32000\n  flushAt: 0.5\n")
     assert client.run("user-prompt").answer != {}
@@ -200,7 +200,7 @@ def test_a_session_begins_with_the_line_of_the_knowledge_base(client: Client) ->
     assert said == "ai-kb: 1 file not committed: `ai-kb commit`"
 
 
-def test_what_came_in_time_is_said_when_the_knowledge_base_is_late(client: Client) -> None:
+def test_a_late_knowledge_base_does_not_hold_back_the_rest(client: Client) -> None:
     client.quaid("init")
     client.quaid("notebook", "init", str(client.folder / "notebook"))
     (client.folder / "notebook/reference/contacts.md").write_text("# Contacts\n\nSarah: 555-1234\n")
@@ -240,7 +240,7 @@ def test_a_client_that_never_ends_its_input_is_not_waited_for(client: Client) ->
     assert time.monotonic() - began < 30
 
 
-def test_a_hook_loads_neither_numbers_nor_models(client: Client) -> None:
+def test_a_hook_loads_neither_numpy_nor_models(client: Client) -> None:
     client.quaid("init")
     code = (
         "import sys, atexit; atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"

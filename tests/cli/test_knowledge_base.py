@@ -15,7 +15,7 @@ def ai_kb(*words: str) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.parametrize("words", [(), ("--help",), ("-h",), ("help",)])
-def test_its_help_is_headed_by_its_own_name(words: tuple[str, ...]) -> None:
+def test_help_starts_with_the_name_ai_kb(words: tuple[str, ...]) -> None:
     shown = ai_kb(*words).stdout
     assert shown.startswith("ai-kb: ")
     assert "Usage: ai-kb COMMAND" in shown
@@ -24,12 +24,12 @@ def test_its_help_is_headed_by_its_own_name(words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("words", [("remember", "--help"), ("--help", "remember"), ("help", "remember")])
-def test_the_page_of_a_command_shows_how_it_was_called(words: tuple[str, ...]) -> None:
+def test_help_of_a_command_uses_the_name_ai_kb(words: tuple[str, ...]) -> None:
     assert ai_kb(*words).stdout.startswith("Usage: ai-kb remember ")
     assert parser.help_page("kb remember").startswith("Usage: quaid kb remember ")
 
 
-def test_a_wrong_option_leads_to_its_own_help() -> None:
+def test_a_wrong_option_suggests_the_help_of_ai_kb() -> None:
     done = ai_kb("remember", "--titl", "x")
     assert done.returncode == 2
     assert "did you mean '--title'?" in done.stderr
@@ -47,7 +47,7 @@ def test_its_manual_page_names_every_command() -> None:
 @pytest.mark.parametrize(
     ("family", "member"), [("kb", "kb remember"), ("collection ignore", "collection ignore add")]
 )
-def test_the_first_words_of_a_family_alone_list_its_commands(
+def test_a_command_group_alone_lists_its_commands(
     family: str, member: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("QUAID_HANDOVER", "off")
@@ -58,6 +58,6 @@ def test_the_first_words_of_a_family_alone_list_its_commands(
     assert "There is no command" in capsys.readouterr().err
 
 
-def test_a_slip_of_the_pen_is_told_without_the_word_that_nobody_typed() -> None:
+def test_a_misspelled_command_is_reported_without_the_prefix_kb() -> None:
     told = "ai-kb: There is no command 'rember'. Did you mean 'remember'? `ai-kb --help` lists them all.\n"
     assert ai_kb("rember", "x").stderr == told

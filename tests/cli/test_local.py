@@ -13,7 +13,7 @@ from quaid.operations import dispatch, index
 from quaid.storage import SCHEMA_VERSION
 
 
-def test_the_commands_that_are_no_operations_are_these() -> None:
+def test_commands_that_are_not_operations() -> None:
     assert list(COMMANDS) == [
         *("init", "serve", "web", "watch", "hook", "call", "pipe"),
         *("completion", "demo", "version", "--tools-json"),
@@ -95,7 +95,7 @@ def memory_of(path: Path, schema: int) -> None:
         (99, "schema 99: a newer Quaid made it"),
     ],
 )
-def test_the_version_of_a_memory_is_its_own_and_looking_changes_nothing(
+def test_version_shows_the_schema_of_the_memory_and_changes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], schema: int, told: str
 ) -> None:
     path = tmp_path / "memory.db"
@@ -110,7 +110,9 @@ def test_the_version_of_a_memory_is_its_own_and_looking_changes_nothing(
     assert [each.name for each in tmp_path.iterdir()] == ["memory.db"]
 
 
-def test_the_version_of_what_is_no_memory_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_reports_a_file_that_is_not_a_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "notes.db").write_text("just notes")
     assert main(["--db", str(tmp_path / "notes.db"), "version"]) == 0
     assert "notes.db (cannot be used: it is not a SQLite file)" in capsys.readouterr().out

@@ -98,9 +98,7 @@ def made(brain: Brain) -> int:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals of this kind")
-def test_a_stopped_embed_keeps_what_it_made_and_goes_on_from_there(
-    brain: Brain, go_on: threading.Event
-) -> None:
+def test_an_interrupted_embed_keeps_its_vectors_and_resumes(brain: Brain, go_on: threading.Event) -> None:
     process = embed(brain)
     deadline = time.monotonic() + PATIENCE
     while not made(brain):

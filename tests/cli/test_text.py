@@ -8,7 +8,7 @@ from quaid.cli import output
 CLI = Path(output.__file__).parent
 
 
-def test_the_renderers_leave_counting_to_the_one_who_knows_the_singular() -> None:
+def test_counts_have_the_right_plural() -> None:
     """A number right before a plural would say "1 pages"; "3 of 7 pages" is of several anyway."""
     nouns = "pages|files|links|chunks|vectors|problems|nodes|turns|entries|gaps|tags|facts|notes"
     loose = re.compile(rf"(?<!of )\{{[^{{}}]*\}} (?:{nouns})\b")

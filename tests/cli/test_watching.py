@@ -89,7 +89,7 @@ def start(settings: Settings) -> Iterator[Callable[..., Watching]]:
                 pipe.close()
 
 
-def test_it_prints_a_line_for_every_sync_and_ends_well_with_ctrl_c(
+def test_watch_prints_a_line_per_sync_and_exits_0_on_ctrl_c(
     start: Callable[..., Watching], folder: Path
 ) -> None:
     watch = start("notes")
@@ -101,7 +101,7 @@ def test_it_prints_a_line_for_every_sync_and_ends_well_with_ctrl_c(
     assert watch.lines.empty()
 
 
-def test_it_ends_within_two_seconds(start: Callable[..., Watching], folder: Path) -> None:
+def test_watch_ends_within_two_seconds(start: Callable[..., Watching], folder: Path) -> None:
     def end(_: int) -> float:
         watch = start("notes")
         watch.next()
@@ -113,7 +113,7 @@ def test_it_ends_within_two_seconds(start: Callable[..., Watching], folder: Path
     takes_at_most(2, end)
 
 
-def test_who_stands_by_says_so_and_takes_over_when_the_other_dies(
+def test_a_standby_watcher_reports_it_and_takes_over(
     start: Callable[..., Watching], folder: Path, settings: Settings
 ) -> None:
     first = start()

@@ -85,7 +85,7 @@ def test_a_folder_of_ones_own_stays_and_can_be_asked(home: Path) -> None:
     assert "Kestrel Looms" in run(home, "--db", db, "search", "fire brigade loom").stdout
     assert run(home, "--db", db, "validate").stdout.startswith("No problems found")
     again = run(home, "demo", "sample")
-    assert (again.returncode, "It is no empty folder" in again.stderr) == (2, True)
+    assert (again.returncode, "It is not an empty folder" in again.stderr) == (2, True)
 
 
 def test_without_the_model_the_walk_is_by_words_and_says_so(home: Path) -> None:
@@ -120,7 +120,7 @@ def test_ctrl_d_ends_the_walk(home: Path) -> None:
         os.environ.update(HOME=str(home), TMPDIR=str(home / "tmp"))
         os.execv(sys.executable, [sys.executable, "-m", "quaid", "demo"])
     shown = b""
-    while b"which is gone" not in shown:
+    while b"which is deleted" not in shown:
         shown += os.read(terminal, 4096)
         if shown.endswith(b"Enter for the next one "):
             os.write(terminal, b"\n" if b"1. Where did we write" not in shown else b"\x04")

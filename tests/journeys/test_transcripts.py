@@ -243,7 +243,7 @@ def play(stage: Stage, path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(HERE.glob("*.txt")), ids=lambda path: path.stem)
-def test_a_journey_goes_as_it_is_written(stage: Stage, path: Path) -> None:
+def test_transcript(stage: Stage, path: Path) -> None:
     if path.stem == "read_only" and os.geteuid() == 0 and not shutil.which("setpriv"):
         pytest.skip("permissions do not bind root, and setpriv is not here to lay its privileges down")
     play(stage, path)
@@ -253,7 +253,7 @@ def test_a_full_disk_loses_nothing(stage: Stage, small_disk: Path) -> None:
     play(stage, HERE / "small_disk" / "full.txt")
 
 
-def test_the_tour_in_the_readme_goes_as_it_is_written(stage: Stage) -> None:
+def test_tour_in_the_readme(stage: Stage) -> None:
     shutil.copytree(ROOT / "examples", stage.cwd / "examples")
     text = "".join(re.findall(r"^```console\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S))
     steps = parse(re.sub(r"/home/you[\w./-]*", "…", CHANGING.sub("…", text)))[1]
@@ -264,7 +264,7 @@ def test_the_tour_in_the_readme_goes_as_it_is_written(stage: Stage) -> None:
         assert matches(step.expected, printed), f"$ {step.command}\n" + "\n".join(printed)
 
 
-def test_a_journey_that_goes_otherwise_is_noticed(stage: Stage) -> None:
+def test_different_output_is_reported(stage: Stage) -> None:
     played = perform(stage, "; a remark\n\n$ echo one\ntwo\n\n$ echo three\nth…\n")
     assert len(played.different) == 1
     assert played.wrong == []
@@ -282,7 +282,7 @@ def test_a_journey_that_goes_otherwise_is_noticed(stage: Stage) -> None:
         "quaid init > /dev/null; echo 'quaid: it failed' >&2; exit 3",
     ],
 )
-def test_a_failure_without_manners_is_noticed(stage: Stage, command: str) -> None:
+def test_badly_reported_failures_are_noticed(stage: Stage, command: str) -> None:
     assert len(perform(stage, f"$ {command}\n").wrong) == 1
 
 

@@ -49,12 +49,12 @@ def check(**arguments: Any) -> dict[str, Any]:
         *(("edit", "put"), ("new", "put"), ("show", "get"), ("ls", "list"), ("serch", "search")),
     ],
 )
-def test_a_name_from_elsewhere_leads_to_what_does_it_here(typed: str, meant: str) -> None:
+def test_command_synonyms_are_suggested(typed: str, meant: str) -> None:
     with pytest.raises(UnknownCommand, match=f"Did you mean '{meant}'"):
         dispatch.find_command(typed)
 
 
-def test_every_name_from_elsewhere_leads_to_a_command() -> None:
+def test_every_synonym_names_a_command() -> None:
     assert set(dispatch.COMMAND_SYNONYMS.values()) <= set(index.COMMANDS)
     assert not set(dispatch.COMMAND_SYNONYMS) & set(index.COMMANDS)
 
@@ -194,9 +194,7 @@ def test_an_unknown_tool_gets_the_nearest_name() -> None:
 @pytest.mark.parametrize(
     ("number", "error"), [(28, DiskFull), (5, FileTrouble)], ids=["no space", "input/output error"]
 )
-def test_what_the_system_says_becomes_an_error_with_a_remedy(
-    brain: Brain, number: int, error: type[QuaidError]
-) -> None:
+def test_os_errors_become_errors_with_a_remedy(brain: Brain, number: int, error: type[QuaidError]) -> None:
     def failing(brain: Brain) -> None:
         """Fail."""
         raise OSError(number, "said the system", "/some/file")
@@ -213,7 +211,7 @@ def nested(levels: int) -> dict[str, Any]:
     return {"a": value}
 
 
-def test_what_is_nested_too_deep_is_refused_before_anything_is_written() -> None:
+def test_deeply_nested_json_is_refused_before_writing() -> None:
     assert check(text="a", facts=nested(90))["facts"]
     with pytest.raises(InvalidArgument, match="nested"):
         check(text="a", facts=nested(900))

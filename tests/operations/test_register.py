@@ -41,24 +41,24 @@ def test_subjects_are_the_modules_that_hold_operations() -> None:
 
 
 @pytest.mark.parametrize("operation", registry.all_operations(), ids=lambda each: each.command)
-def test_an_operation_is_whole(operation: registry.Operation) -> None:
+def test_operations_have_summary_examples_and_help(operation: registry.Operation) -> None:
     assert operation.summary.endswith("."), "the docstring's first line is the help"
     assert operation.examples, "show how it is used"
     assert all(param.arg.help.endswith(".") for param in operation.params)
 
 
 @pytest.mark.parametrize("operation", registry.all_operations(), ids=lambda each: each.command)
-def test_whatever_writes_takes_the_version_that_was_read(operation: registry.Operation) -> None:
+def test_writing_tools_take_the_expected_version(operation: registry.Operation) -> None:
     versions = [param for param in operation.params if param.arg.version]
     assert bool(versions) == (operation.scope == "write" and operation.tool not in WITHOUT_A_VERSION)
 
 
-def test_the_tools_of_the_first_part_exist() -> None:
+def test_basic_tools_exist() -> None:
     names = "get put search list tags tag timeline timeline_add raw stats".split()
     assert {f"memory_{name}" for name in names} <= set(index.TOOLS)
 
 
-def test_no_operation_uses_a_former_name_beside_the_present_one() -> None:
+def test_no_operation_has_a_deprecated_and_a_current_name() -> None:
     for operation in registry.all_operations():
         names = {each.name for each in operation.params}
         for former, present in registry.DEPRECATED_NAMES.items():

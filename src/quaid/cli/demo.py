@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from contextlib import redirect_stdout
-from shlex import quote
+from shlex import quote, split
 from typing import NamedTuple
 
 from quaid.cli.main import main
@@ -16,40 +16,20 @@ from quaid.errors import AlreadyExists, InvalidArgument
 
 
 class DemoQuestion(NamedTuple):
-    asks: str
+    question: str
     words: tuple[str, ...]
-    seen: str
+    explanation: str
 
 
 # Facts that the sample pages do not contain: some follow each other in time, some contradict each other.
 FACTS = (
-    (
-        *(
-            "people/ines-karvonen",
-            "lives_in",
-            "Turku",
-            "--valid-from",
-            "2019-08-01",
-            "--source-ref",
-            "dinner",
-        ),
-        *("--evidence-text", "She lives in Turku"),
-    ),
-    ("people/ines-karvonen", "lives_in", "Galway", "--valid-from", "2026-02-01", "--source-ref", "letter"),
-    (
-        *(
-            "meetings/2026-09-24-trial",
-            "lives_in",
-            "Cork",
-            "--subject",
-            "Ines Karvonen",
-            "--source-ref",
-            "call",
-        ),
-        *("--evidence-text", "Ines joined from her home in Cork", "--valid-from", "2026-09-24"),
-    ),
-    ("companies/saltmarsh", "employee_count", "3", "--valid-from", "2024-09-01", "--source-ref", "letter"),
-    ("companies/saltmarsh", "employee_count", "7", "--valid-from", "2026-09-01", "--source-ref", "visit"),
+    "people/ines-karvonen lives_in Turku --valid-from 2019-08-01 --source-ref dinner"
+    ' --evidence-text "She lives in Turku"',
+    "people/ines-karvonen lives_in Galway --valid-from 2026-02-01 --source-ref letter",
+    'meetings/2026-09-24-trial lives_in Cork --subject "Ines Karvonen" --source-ref call --valid-from 2026-09-24'
+    ' --evidence-text "Ines joined from her home in Cork"',
+    "companies/saltmarsh employee_count 3 --valid-from 2024-09-01 --source-ref letter",
+    "companies/saltmarsh employee_count 7 --valid-from 2026-09-01 --source-ref visit",
 )
 REMEMBERED = (
     "Ines prefers letters to calls, and answers at night",
@@ -66,7 +46,7 @@ QUESTIONS = (
     DemoQuestion(
         "Who could help to dry something without burning gas?",
         ("query", "warm air for drying without burning fuel", "--limit", "3"),
-        "A question by meaning: the decision holds none of the words that count, only what they mean. The first line"
+        "A question by meaning: the decision contains none of the important words, only their meaning. The first line"
         "\n   says how strong the evidence is, and each answer which lines it rests on.",
     ),
     DemoQuestion(
@@ -77,12 +57,12 @@ QUESTIONS = (
     DemoQuestion(
         "Where did she live on the evening when we met?",
         ("facts", "Ines Karvonen", "--as-of", "2025-01-22"),
-        "Facts hold from a day to a day, with who said so and where it is written. On that evening it was Turku.",
+        "A fact has a first and a last day, and its source. On that evening it was Turku.",
     ),
     DemoQuestion(
         "And now? Does everybody agree?",
         ("check", "people/ines-karvonen"),
-        "From Turku to Galway is no contradiction: she moved. Galway and Cork at the same time is one, so both are"
+        "Turku, then Galway is not a contradiction: she moved. Galway and Cork at the same time is one, so both are"
         "\n   quoted, and it stays open until you settle it.",
     ),
     DemoQuestion(
@@ -99,7 +79,7 @@ QUESTIONS = (
     DemoQuestion(
         "What do we know about submarine cables?",
         ("query", "repair of submarine telephone cables in the Pacific", "--limit", "1"),
-        "A memory has to say when it does not know; what comes nearest is shown as just that. Such questions are"
+        "A memory has to say when it does not know; the closest results are marked as such. Such questions are"
         "\n   counted, without their words: quaid gaps.",
     ),
     DemoQuestion(
@@ -123,11 +103,11 @@ Your own: quaid init, then quaid import YOUR-NOTES or quaid put, and quaid conne
 def run_demo(settings: Settings, folder: str | None, whole: bool, as_json: bool) -> int:
     """Build the sample memory and run the example commands. Without a folder, a temporary one is used and removed."""
     if as_json:
-        raise InvalidArgument(name="--json", problem="is for programs; this is a walk for people")
+        raise InvalidArgument(name="--json", problem="does not work with demo, which is for people")
     if folder is not None:
         place = settings.path(folder)
         if os.path.exists(place) and (not os.path.isdir(place) or os.listdir(place)):
-            raise AlreadyExists(path=place, hint="It is no empty folder; name a new one, or none.")
+            raise AlreadyExists(path=place, hint="It is not an empty folder; name a new one, or none.")
         os.makedirs(place, mode=0o700, exist_ok=True)
         status = _run_questions(place, whole)
         _remove_model_copy(place)
@@ -139,14 +119,14 @@ def run_demo(settings: Settings, folder: str | None, whole: bool, as_json: bool)
 
         with TemporaryDirectory(prefix="quaid-demo-") as place:
             status = _run_questions(place, whole)
-        print("\nThat was in a temporary folder, which is gone. To keep one: quaid demo ~/quaid-demo")
+        print("\nThat was in a temporary folder, which is deleted. To keep one: quaid demo ~/quaid-demo")
     print(NEXT_STEPS)
     return status
 
 
 def _run_questions(place: str, whole: bool) -> int:
     _isolate_environment(place)
-    print("Making a sample memory in a folder of its own; nothing of yours is read or changed …", flush=True)
+    print("Making a sample memory in a separate folder; your own data is not read or changed …", flush=True)
     begun = time.monotonic()
     pages = _build_memory(place)
     without_meaning = _run_silently("embed") != 0  # prints the reason on standard error
@@ -154,18 +134,18 @@ def _run_questions(place: str, whole: bool) -> int:
     print(f"{pages} pages: people, companies, meetings over two years, with facts, links and a notebook.")
     print(f"It took {seconds:.0f} s and {size:.1f} MB on this machine: no account, no key, no network.")
     if without_meaning:
-        print("So what is said below of meaning does not show here: every question is answered by its words.")
+        print("So search by meaning does not show here: every question is answered by its words.")
     print("Ten questions to it.")
     asks = not whole and sys.stdin.isatty() and sys.stdout.isatty()
-    for number, each in enumerate(QUESTIONS, 1):
+    for number, demo in enumerate(QUESTIONS, 1):
         if asks and not _continues():
             break
-        shown = " ".join(f'"{word}"' if " " in word else word for word in each.words)
-        print(f"\n{number}. {each.asks}\n\n$ quaid {shown}", flush=True)
-        status = _run_command(*each.words)
+        shown = " ".join(f'"{word}"' if " " in word else word for word in demo.words)
+        print(f"\n{number}. {demo.question}\n\n$ quaid {shown}", flush=True)
+        status = main(list(demo.words))
         if status > 1:  # 1: a check found something
             return status
-        print(f"\n   {each.seen}", flush=True)
+        print(f"\n   {demo.explanation}", flush=True)
     return 0
 
 
@@ -206,10 +186,10 @@ def _build_memory(place: str) -> int:
     for words in (
         ("init",),
         ("import", notes),
-        *(("assert", *each) for each in FACTS),
+        *(("assert", *split(fact)) for fact in FACTS),
         ("notebook", "init", os.path.join(place, "notebook")),
-        *(("remember", each) for each in REMEMBERED),
-        *(("log", each) for each in LOGGED),
+        *(("remember", text) for text in REMEMBERED),
+        *(("log", text) for text in LOGGED),
     ):
         if _run_silently(*words):
             raise RuntimeError(f"quaid {' '.join(words)} failed")
@@ -223,13 +203,9 @@ def _sample_pages() -> list[tuple[str, str]]:
     return [(slug, text) for slug, _, text in (part.partition("\n") for part in parts)]
 
 
-def _run_command(*words: str) -> int:
-    return main(list(words))
-
-
 def _run_silently(*words: str) -> int:
     """Run a command without showing its standard output. Errors are still shown."""
     from io import StringIO
 
     with redirect_stdout(StringIO()):
-        return _run_command(*words)
+        return main(list(words))

@@ -47,12 +47,12 @@ STOP_PROMPT = (
 
 def run_hook(event: str, settings: Callable[[], Settings], client: str | None = None) -> int:
     """Respond to one event of a client. Stop at the time limit with the response so far."""
-    said: list[dict[str, Any]] = [{}]
+    responses: list[dict[str, Any]] = [{}]
 
     def work() -> None:
         try:
-            for each in _answers(event, settings(), client):
-                said.append(each)
+            for response in _responses(event, settings(), client):
+                responses.append(response)  # visible to the main thread at once
         except Exception as error:  # a failing hook must not stop the session
             _log(_describe_error(error))
 
@@ -62,10 +62,10 @@ def run_hook(event: str, settings: Callable[[], Settings], client: str | None = 
     while worker.is_alive():
         worker.join(0.01)
         if time.process_time() > CPU_SECONDS or time.monotonic() - began > WALL_SECONDS:
-            _log(f"{event} took too long; {'the rest' if len(said) > 1 else 'it'} was left out")
-            print(json.dumps(said[-1], ensure_ascii=False), flush=True)
+            _log(f"{event} took too long; {'the rest' if len(responses) > 1 else 'it'} was left out")
+            print(json.dumps(responses[-1], ensure_ascii=False), flush=True)
             os._exit(0)  # the worker may hang in a call that cannot be interrupted
-    print(json.dumps(said[-1], ensure_ascii=False), flush=True)
+    print(json.dumps(responses[-1], ensure_ascii=False), flush=True)
     return 0
 
 
@@ -74,7 +74,7 @@ def _describe_error(error: Exception) -> str:
     from quaid.errors import QuaidError
 
     if isinstance(error, json.JSONDecodeError):
-        return f"what came on standard input is not JSON (line {error.lineno}, column {error.colno})"
+        return f"standard input is not JSON (line {error.lineno}, column {error.colno})"
     words = " ".join(str(error).split())
     return words if isinstance(error, QuaidError | ValueError | OSError) and words else type(error).__name__
 
@@ -83,12 +83,12 @@ def _log(problem: str) -> None:
     print(f"quaid: hook: {problem}", file=sys.stderr, flush=True)
 
 
-def _answers(name: str, settings: Settings, client: str | None) -> Iterator[dict[str, Any]]:
+def _responses(name: str, settings: Settings, client: str | None) -> Iterator[dict[str, Any]]:
     """Yield a response, then perhaps a more complete one. The last one within the time limit is used."""
     if name not in HANDLERS:
         raise ValueError(f"there is no event {name!r}; write one of {', '.join(HANDLERS)}")
     if sys.stdin.isatty():
-        raise ValueError("an event is read from standard input, as JSON")
+        raise ValueError("the event has to come as JSON on standard input")
     data = sys.stdin.buffer.read(MAX_EVENT_BYTES + 1)
     if len(data) > MAX_EVENT_BYTES:
         raise ValueError("the event is too large")
@@ -105,7 +105,7 @@ def _session_start(event: HookEvent, settings: Settings, client: str | None) -> 
     )
     if event.source == "compact":
         _clear_mark(settings, event, "flushed")
-    room = limit - sum(len(each) + 2 for each in parts) - NUDGE_ROOM
+    room = limit - sum(len(part) + 2 for part in parts) - NUDGE_ROOM
     parts += filter(None, [_notebook_context(event, settings, room)])
     yield hook_events.context_response("SessionStart", "\n\n".join(parts)[:limit])
     parts += filter(None, [_kb_nudge(settings)])
@@ -232,7 +232,8 @@ def _clear_mark(settings: Settings, event: HookEvent, what: str) -> None:
 
 def _prune_marks(folder: str) -> None:
     """Remove the oldest markers if there are too many."""
-    marks = [each for each in os.scandir(folder) if each.is_file()]
+    marks = [entry for entry in os.scandir(folder) if entry.is_file()]
     if len(marks) > SESSIONS_KEPT:
-        for each in sorted(marks, key=lambda each: each.stat().st_mtime)[: len(marks) - SESSIONS_KEPT // 2]:
-            os.unlink(each.path)
+        marks.sort(key=lambda entry: entry.stat().st_mtime)
+        for entry in marks[: len(marks) - SESSIONS_KEPT // 2]:
+            os.unlink(entry.path)

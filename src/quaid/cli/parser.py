@@ -7,7 +7,6 @@ import argparse
 import json
 import os
 import sys
-import textwrap
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -65,11 +64,11 @@ def split_command_line(words: Sequence[str]) -> CommandLine:
         parser.add_argument(name, default=None)
     for name in ("--json", "--help"):
         parser.add_argument(name, action="store_true", default=False)
-    parser.add_argument("-h", dest="help", action="store_true")
     try:
-        common, rest = parser.parse_known_args(words[:end])
+        # -h is not an option of the parser, which would split -hello, a word to search for.
+        common, rest = parser.parse_known_args(["--help" if word == "-h" else word for word in words[:end]])
     except argparse.ArgumentError as error:
-        name = str(error.argument_name).partition("/")[0]
+        name = str(error.argument_name)
         problem = f"needs the path of {COMMON_OPTIONS[name]}" if COMMON_OPTIONS[name] else "takes no value"
         raise InvalidArgument(name=name, problem=problem) from None
     for name in ("db", "config"):
@@ -82,7 +81,12 @@ def split_command_line(words: Sequence[str]) -> CommandLine:
 
 def _option_parser() -> argparse.ArgumentParser:
     return argparse.ArgumentParser(
-        add_help=False, allow_abbrev=False, exit_on_error=False, argument_default=argparse.SUPPRESS
+        add_help=False,
+        allow_abbrev=False,
+        exit_on_error=False,
+        argument_default=argparse.SUPPRESS,
+        # add_argument makes a formatter, which would import shutil to ask for the width of the terminal.
+        formatter_class=lambda prog: argparse.HelpFormatter(prog, width=HELP_WIDTH),
     )
 
 
@@ -132,7 +136,9 @@ def parse_arguments(words: Sequence[str], params: Sequence[Param]) -> dict[str, 
         options, others = parser.parse_known_args(words[:end])
     except argparse.ArgumentError as error:
         name = str(error.argument_name).partition("/")[0]
-        problem = "takes no value" if "explicit" in error.message else "needs a value"
+        has_value = name in words[: end - 1]  # which starts with a dash
+        hint = f"; one that starts with a dash is written {name}=VALUE" if has_value else ""
+        problem = "takes no value" if "explicit" in error.message else f"needs a value{hint}"
         raise InvalidArgument(name=name, problem=problem) from None
     takes_text = any(param.arg.any_text for param in params)
     for word in others:
@@ -456,6 +462,8 @@ def _format_rows(rows: Sequence[tuple[str, str]], column: int = 0) -> list[str]:
 
 
 def _wrap_lines(text: str, width: int) -> list[str]:
+    import textwrap  # only help needs it
+
     paragraphs = text.split("\n\n")
     wrapped = (
         textwrap.wrap(each, width, break_long_words=False, break_on_hyphens=False) for each in paragraphs
