@@ -193,8 +193,7 @@ def ask(db: Database, question: Question) -> tuple[float, float, float]:
     plain = [("SELECT rowid FROM page_fts WHERE page_fts MATCH ? ORDER BY rank LIMIT ?", (every, LIMIT))]
 
     def ours() -> None:
-        kind, wing, tag, *_ = question.filters
-        search_pages(db, question.text, type=kind, wing=wing, tag=tag, limit=LIMIT)
+        search_pages(db, question.text, question.filters, LIMIT)
 
     ranked: list[Statement] = []
 

@@ -195,18 +195,18 @@ def _value_kind(command: str, param: Param) -> str:
 
 def _setting_entries(entries: list[CompletionEntry]) -> Iterator[CompletionEntry]:
     """Yield the completions after `config set`. A setting with fixed values is listed as a subcommand."""
-    free = "|".join(name for name, allowed in SETTINGS.items() if not isinstance(allowed, tuple))
+    free = "|".join(name for name, allowed in SETTINGS.items() if not allowed)
     for each in entries:
         yield each._replace(kind=free) if each.word == "1" else each
     for name, allowed in SETTINGS.items():
-        if isinstance(allowed, tuple):
+        if allowed:
             yield CompletionEntry(name, "@command", ", ".join(allowed))
 
 
 def _setting_values() -> Iterator[tuple[str, list[CompletionEntry]]]:
     """Yield the completions of settings with fixed values."""
     for name, allowed in SETTINGS.items():
-        if isinstance(allowed, tuple):
+        if allowed:
             yield f"config set {name}", [CompletionEntry("1", "|".join(allowed), "Its new value")]
 
 

@@ -15,14 +15,12 @@ class QuaidError(Exception):
     rpc_code = -32000
 
     def __init__(self, **facts: Any) -> None:
-        told = dict(facts)
-        if (
-            "hint" in facts
-        ):  # as a fact it stands alone; in a message it follows a full stop, if it says anything
+        if "hint" in facts:
             facts["hint"] = str(facts["hint"]).strip()
-            told["hint"] = f" {facts['hint']}" if facts["hint"] else ""
         self.facts = facts
-        super().__init__((type(self).__doc__ or "").format(**told))
+        # In a message, a hint is a further sentence.
+        hint = f" {facts['hint']}" if facts.get("hint") else ""
+        super().__init__((type(self).__doc__ or "").format(**{**facts, "hint": hint}))
 
 
 class Cancelled(QuaidError):
@@ -34,9 +32,9 @@ class Cancelled(QuaidError):
 def all_errors() -> list[type[QuaidError]]:
     """Return all error classes in the order of this module, for the documentation."""
     return [
-        each
-        for each in globals().values()
-        if isinstance(each, type) and issubclass(each, QuaidError) and each is not QuaidError
+        error
+        for error in globals().values()
+        if isinstance(error, type) and issubclass(error, QuaidError) and error is not QuaidError
     ]
 
 
@@ -50,7 +48,7 @@ class InvalidArgument(QuaidError):
 
 
 class WrongUsage(InvalidArgument):
-    """{name}: {problem}. `quaid {command} --help` shows how."""
+    """{name}: {problem}. `quaid {command} --help` shows the usage."""
 
 
 class WrongOption(InvalidArgument):
@@ -58,26 +56,26 @@ class WrongOption(InvalidArgument):
 
 
 class UnknownCommand(QuaidError):
-    """There is no command {name!r}.{hint} `quaid --help` lists them all."""
+    """Unknown command: {name!r}.{hint} `quaid --help` lists all commands."""
 
     code, exit_status, http_status, rpc_code = "unknown_command", 2, 404, -32602
 
 
 class UnknownTool(QuaidError):
-    """There is no tool {name!r}.{hint} `quaid --tools-json` lists them all."""
+    """Unknown tool: {name!r}.{hint} `quaid --tools-json` lists all tools."""
 
     code, exit_status, http_status, rpc_code = "unknown_tool", 2, 404, -32602
 
 
 class InvalidSlug(QuaidError):
-    """{slug!r} is not a slug: {problem}. Use lower-case a-z, 0-9, '-' and '_', with '/' between folders, \
-as in people/alice."""
+    """{slug!r} is not a slug: {problem}. Use lower-case a-z, 0-9, '-' and '_', with '/' between folders, as in \
+people/alice."""
 
     code, exit_status, http_status, rpc_code = "invalid_slug", 2, 400, -32602
 
 
 class InvalidType(QuaidError):
-    """{type!r} is not a page type.{hint} The types are: {known}."""
+    """{type!r} is not a page type.{hint} Page types: {types}."""
 
     code, exit_status, http_status, rpc_code = "invalid_type", 2, 400, -32602
 
@@ -93,17 +91,18 @@ class InvalidPageDate(InvalidDate):
 
 
 class MissingDate(InvalidDate):
-    """{slug}: a journal needs a day. Add `{name}: 2026-04-25` to its front matter, or end the slug with the day."""
+    """{slug}: a journal page needs a date. Add `{name}: 2026-04-25` to its front matter, or end its slug with the \
+date."""
 
 
 class InvalidFrontMatter(QuaidError):
-    """The front matter cannot be read: {problem}. Mend it, or remove the block between the '---' lines."""
+    """The front matter cannot be parsed: {problem}. Correct it, or remove the block between the '---' lines."""
 
     code, exit_status, http_status, rpc_code = "invalid_front_matter", 2, 400, -32602
 
 
 class InvalidSearch(QuaidError):
-    """{query!r} is not FTS5 syntax ({problem}). Leave out --raw to search for the words as they are."""
+    """{query!r} is not FTS5 syntax ({problem}). Omit --raw to search for these words literally."""
 
     code, exit_status, http_status, rpc_code = "invalid_search", 2, 400, -32602
 
@@ -115,15 +114,15 @@ class TooLarge(QuaidError):
 
 
 class InputTooLarge(TooLarge):
-    """Standard input has more than {limit:,} bytes, which is the limit. Split it into smaller pages."""
+    """Standard input has more than the limit of {limit:,} bytes. Split it into smaller pages."""
 
 
 class LineTooLarge(TooLarge):
-    """The line has more than {limit:,} bytes of text, which is the limit. Split it into smaller pages."""
+    """The line has more than the limit of {limit:,} bytes of text. Split it into smaller pages."""
 
 
 class NotAllowed(QuaidError):
-    """{name} needs the {needed} scope; this caller has {given}."""
+    """{name} needs the {needed} scope; the caller has only {granted}."""
 
     code, exit_status, http_status, rpc_code = "not_allowed", 6, 403, -32003
 
@@ -134,11 +133,11 @@ class InvalidConfig(QuaidError):
     code, exit_status, http_status, rpc_code = "invalid_config", 2, 400, -32602
 
 
-# What is not there, and what has changed
+# Missing objects and conflicts
 
 
 class PageNotFound(QuaidError):
-    """There is no page {slug}.{hint} `quaid list` shows what there is."""
+    """There is no page {slug}.{hint} `quaid list` shows all pages."""
 
     code, exit_status, http_status, rpc_code = "page_not_found", 3, 404, -32001
 
@@ -150,38 +149,38 @@ class NotFound(QuaidError):
 
 
 class NoNotebook(NotFound):
-    """There is no notebook yet. `quaid notebook init` makes one."""
+    """There is no notebook yet. `quaid notebook init` creates one."""
 
 
 class AmbiguousSlug(QuaidError):
-    """Several collections have a page {slug}: {candidates}. Write one of these instead."""
+    """Several collections have a page {slug}: {candidates}. Use one of these names."""
 
     code, exit_status, http_status, rpc_code = "ambiguous_slug", 2, 409, -32602
 
 
 class VersionConflict(QuaidError):
-    """{slug} is at version {current_version}, not {expected}. Read it again, merge your change, and send \
-version {current_version}."""
+    """{slug} is at version {current_version}, not {expected}. Read it again, merge your change, and send version \
+{current_version}."""
 
     code, exit_status, http_status, rpc_code = "version_conflict", 4, 409, -32009
 
 
 class NoSuchVersion(VersionConflict):
-    """There is no page {slug} yet, so it has no version {expected}. Leave the version out to make the page."""
+    """There is no page {slug} yet, so it has no version {expected}. Omit the version to create the page."""
 
 
 class PageExists(VersionConflict):
-    """{slug} exists already, at version {current_version}. Read it, merge your change, and send version \
+    """{slug} already exists, at version {current_version}. Read it, merge your change, and send version \
 {current_version}."""
 
 
 class VersionConflicts(VersionConflict):
-    """{count} pages are not at the versions that were sent: {told}. Nothing was written; read them again, merge \
-your changes, and send these versions."""
+    """{count} pages have changed: {detail}. Nothing was written; read them again, merge your changes, and send \
+these versions."""
 
 
 class PageMoved(VersionConflict):
-    """{slug} is {target} now, at version {current_version}: it was renamed or merged. Use {target}."""
+    """{slug} was renamed or merged: it is now {target}, at version {current_version}. Use {target}."""
 
     code = "page_moved"
 
@@ -193,43 +192,44 @@ class NeedsYes(QuaidError):
 
 
 class LinkOverlaps(QuaidError):
-    """Link {id} already has {relationship} between these pages for that time. Close it first with `quaid link-close \
-{id} --valid-until DAY`, or choose other dates."""
+    """Link {id} already states {relationship} between these pages for that time. End it first with `quaid \
+link-close {id} --valid-until DAY`, or choose other dates."""
 
     code, exit_status, http_status, rpc_code = "link_overlaps", 4, 409, -32009
 
 
 class TextSaysSo(LinkOverlaps):
-    """The text of the page already has {relationship} (link {id}). Change its time there, in the front matter."""
+    """The text of the page already states {relationship} (link {id}). Change its dates in the page's front \
+matter."""
 
 
 class LinkFromText(QuaidError):
-    """Link {id} comes from the text of {slug}. Change it there: the graph follows the text."""
+    """Link {id} comes from the text of {slug}. Change the text; the link is updated from it."""
 
     code, exit_status, http_status, rpc_code = "link_from_text", 4, 409, -32009
 
 
 class TagInText(QuaidError):
-    """The text of {slug} says #{tag}: take it out there. Nothing was changed."""
+    """The text of {slug} contains #{tag}. Remove it from the text. Nothing was changed."""
 
     code, exit_status, http_status, rpc_code = "tag_in_text", 4, 409, -32009
 
 
 class AlreadyExists(QuaidError):
-    """{path} exists already.{hint}"""
+    """{path} already exists.{hint}"""
 
     code, exit_status, http_status, rpc_code = "already_exists", 2, 409, -32602
 
 
 class GapResolved(QuaidError):
-    """Gap {id} was resolved on {date}. Asked again without an answer, the question becomes a new gap."""
+    """Gap {id} was resolved on {date}. If the question is asked again without an answer, a new gap is recorded."""
 
     code, exit_status, http_status, rpc_code = "gap_resolved", 4, 409, -32009
 
 
 class WrongQuestion(QuaidError):
-    """That is not the question of gap {id}: the hash differs. Give query_text as it was asked; case, spaces and \
-punctuation at its end do not matter."""
+    """query_text is not the question of gap {id}: its hash differs. Repeat the question as it was asked; case, \
+spaces and final punctuation are ignored."""
 
     code, exit_status, http_status, rpc_code = "wrong_question", 2, 400, -32602
 
@@ -250,15 +250,15 @@ class NotADatabase(QuaidError):
 
 
 class NewerDatabase(QuaidError):
-    """{path} has schema version {found}; this Quaid knows versions up to {known}. Upgrade Quaid; the file was \
-not touched."""
+    """{path} has schema version {version}; this Quaid supports versions up to {supported}. Upgrade Quaid. The \
+file was not changed."""
 
     code, exit_status, http_status, rpc_code = "newer_database", 5, 503, -32010
 
 
 class DamagedDatabase(QuaidError):
-    """{path} is damaged ({problem}). `quaid doctor` says how to save what can still be read, and how to put the \
-newest backup in its place without the old log."""
+    """{path} is damaged ({problem}). `quaid doctor` lists the commands that export the readable pages and restore \
+the newest backup."""
 
     code, exit_status, http_status, rpc_code = "damaged_database", 5, 503, -32010
 
@@ -270,21 +270,21 @@ class UnsafeSqlite(QuaidError):
 
 
 class MigrationFailed(QuaidError):
-    """{path} could not be brought from schema {found} to {known}: {problem}. Nothing was changed; the backup is \
-{backup}."""
+    """{path} could not be migrated from schema {version} to {target}: {problem}. Nothing was changed; the backup \
+is {backup}."""
 
     code, exit_status, http_status, rpc_code = "migration_failed", 5, 503, -32010
 
 
 class ReadOnly(QuaidError):
-    """{path} cannot be written ({problem}). Check the permissions of the file and its folder, or choose \
-another place."""
+    """{path} cannot be written ({problem}). Check the permissions of the file and its folder, or choose another \
+place."""
 
     code, exit_status, http_status, rpc_code = "read_only", 5, 403, -32011
 
 
 class DiskFull(QuaidError):
-    """There is no room left for {path}. The memory was not changed; free some space and try again."""
+    """No space left on the disk of {path}. The memory was not changed; free some space and try again."""
 
     code, exit_status, http_status, rpc_code = "disk_full", 5, 507, -32012
 
@@ -302,7 +302,7 @@ class FileTrouble(QuaidError):
 
 
 class Defect(QuaidError):
-    """Quaid itself failed ({problem}). That is a bug: please report it. QUAID_TRACE=1 shows where."""
+    """Internal error ({problem}). This is a bug in Quaid: please report it. QUAID_TRACE=1 prints the traceback."""
 
     code, exit_status, http_status, rpc_code = "defect", 70, 500, -32603
 
@@ -311,8 +311,8 @@ class Defect(QuaidError):
 
 
 class NotebookGone(QuaidError):
-    """The folder of the notebook, {path}, is not there. Put it back; or let go of it with \
-`quaid collection remove {name}` and make another one with `quaid notebook init`."""
+    """The notebook's folder {path} is missing. Restore it; or detach it with `quaid collection remove {name}` and \
+create another with `quaid notebook init`."""
 
     code, exit_status, http_status, rpc_code = "notebook_gone", 5, 404, -32010
 
@@ -321,12 +321,12 @@ class NotebookGone(QuaidError):
 
 
 class EmbeddingStopped(Cancelled):
-    """Stopped on request: {made:,} of {total:,} chunks have a vector of {model}, and keep it. `{command}` goes on \
-from there."""
+    """Stopped on request: {made:,} of {total:,} chunks have a vector of {model}; they are kept. `{command}` makes \
+the rest."""
 
 
 class UnknownModel(QuaidError):
-    """There is no model {name!r}.{hint} `quaid model list` shows them all."""
+    """There is no model {name!r}.{hint} `quaid model list` shows all models."""
 
     code, exit_status, http_status, rpc_code = "unknown_model", 3, 404, -32001
 
@@ -338,13 +338,13 @@ class InvalidModel(QuaidError):
 
 
 class ModelInUse(QuaidError):
-    """{name} is the active model and stays until another is: `quaid embed --model NAME` switches."""
+    """{name} is the active model. Switch to another first with `quaid embed --model NAME`."""
 
     code, exit_status, http_status, rpc_code = "model_in_use", 4, 409, -32009
 
 
 class EmbedderUnavailable(QuaidError):
-    """The model {name} cannot be used now: {problem}. {remedy}."""
+    """The model {name} is not available: {problem}. {remedy}."""
 
     code, exit_status, http_status, rpc_code = "embedder_unavailable", 5, 503, -32015
 
@@ -357,58 +357,58 @@ class EmbeddingsOff(EmbedderUnavailable):
 
 
 class ReadingStopped(Cancelled):
-    """Stopped on request: {done:,} of {total:,} files are read, and the {turns:,} turns found so far stay. The same \
-command goes on from there."""
+    """Stopped on request: {done:,} of {total:,} files were read, and their {turns:,} turns are kept. The same \
+command reads the rest."""
 
 
 class SyncStopped(Cancelled):
-    """Stopped on request: the collection {name} is attached and has {told} so far. `quaid collection sync \
-{name}` goes on from there."""
+    """Stopped on request: the collection {name} is attached and has {detail} so far. `quaid collection sync \
+{name}` reads the rest."""
 
 
 class PageOfFolder(QuaidError):
-    """{slug} comes from a file of the collection {collection}, whose folder is the truth. {act} the file there, \
-and the memory follows."""
+    """{slug} comes from a file of the collection {collection}. {act} the file in its folder; the memory is \
+updated from it."""
 
     code, exit_status, http_status, rpc_code = "page_of_folder", 4, 409, -32009
 
 
 class PartOfOrgFile(QuaidError):
-    """{slug} is part of the org file {path}. Its title, tags and properties can be changed here; change its text in \
-the file, and the memory follows."""
+    """{slug} is part of the org file {path}. Its title, tags and properties can be changed here. Change its text \
+in the file; the memory is updated from it."""
 
     code, exit_status, http_status, rpc_code = "part_of_org_file", 4, 409, -32009
 
 
 class FileChanged(QuaidError):
-    """{path} was changed outside since it was last read. Nothing was written: read the page again, merge your \
-change, and send it with the new version."""
+    """{path} was changed by another program since it was last read. Nothing was written: read the page again, \
+merge your change, and send it with the new version."""
 
     code, exit_status, http_status, rpc_code = "file_changed", 4, 409, -32009
 
 
 class CollectionReadOnly(QuaidError):
-    """The collection {name} {why}: its files are not written from here. Edit the file, or choose another \
+    """The collection {name} {why}: its files cannot be written by Quaid. Edit the file itself, or choose another \
 collection."""
 
     code, exit_status, http_status, rpc_code = "collection_read_only", 4, 403, -32003
 
 
 class NoPlaceToRestore(CollectionReadOnly):
-    """The collection {name} {why}: no file can be put back there. `quaid collection quarantine export FOLDER \
+    """The collection {name} {why}: no file can be restored there. `quaid collection quarantine export FOLDER \
 {slug}` writes the page elsewhere."""
 
 
 class OnlyHere(QuaidError):
-    """{told} what no file has: links, facts or raw data that were added here. Write it out first with `quaid \
-collection quarantine export FOLDER`, or add --force to let it go."""
+    """{detail} data that no file contains: links, facts or raw data. Export it first with `quaid collection \
+quarantine export FOLDER`, or add --force to delete it."""
 
     code, exit_status, http_status, rpc_code = "only_here", 4, 409, -32009
 
 
 class IdsStopped(Cancelled):
-    """Stopped on request: {done:,} of {total:,} files carry their id, and keep it. `quaid collection migrate-ids \
-{name}` goes on from there."""
+    """Stopped on request: {done:,} of {total:,} files have an id; they keep it. `quaid collection migrate-ids \
+{name}` writes the rest."""
 
 
 class FolderNotEmpty(QuaidError):
@@ -418,7 +418,7 @@ class FolderNotEmpty(QuaidError):
 
 
 class RawNeedsImport(QuaidError):
-    """--raw needs --import-id: it writes the bytes of one import, not the present state.{hint} For the present \
+    """--raw needs --import-id: it writes the bytes of one import, not the current state.{hint} For the current \
 state, export without --raw."""
 
     code, exit_status, http_status, rpc_code = "raw_needs_import", 2, 400, -32602
@@ -428,54 +428,54 @@ state, export without --raw."""
 
 
 class StoreMissing(QuaidError):
-    """There is no knowledge base at {path}. `ai-kb init` makes one; `ai-kb clone URL` fetches yours."""
+    """There is no knowledge base at {path}. `ai-kb init` creates one; `ai-kb clone URL` fetches an existing one."""
 
     code, exit_status, http_status, rpc_code = "store_missing", 5, 404, -32010
 
 
 class StoreForeign(StoreMissing):
-    """There is no knowledge base at {path}; it holds {told}. Nothing was written. Correct AI_KB_DIR, or make a \
-knowledge base among these files with `ai-kb init --force`."""
+    """There is no knowledge base at {path}; it contains {detail}. Nothing was written. Correct AI_KB_DIR, or \
+create a knowledge base among these files with `ai-kb init --force`."""
 
 
 class StoreOccupied(QuaidError):
-    """{path} is not empty; it holds {told}. Nothing was written. {remedy}."""
+    """{path} is not empty; it contains {detail}. Nothing was written. {remedy}."""
 
     code, exit_status, http_status, rpc_code = "store_occupied", 4, 409, -32009
 
 
 class RemoteOccupied(QuaidError):
-    """The remote {url} holds {told}, and no knowledge base. Nothing was written, here or there. {remedy}."""
+    """The remote {url} contains {detail}, and no knowledge base. Nothing was written, here or there. {remedy}."""
 
     code, exit_status, http_status, rpc_code = "remote_occupied", 4, 409, -32009
 
 
 class UnsafeStore(QuaidError):
-    """{path} is not touched: {problem}. {remedy}."""
+    """{path} was not changed: {problem}. {remedy}."""
 
     code, exit_status, http_status, rpc_code = "unsafe_store", 5, 403, -32003
 
 
 class StoreDirty(QuaidError):
-    """{path} has uncommitted changes: {told}. Nothing was written; commit them with `ai-kb commit`, or take \
-them back, and try again."""
+    """{path} has uncommitted changes: {detail}. Nothing was written; commit them with `ai-kb commit`, or revert \
+them, and try again."""
 
     code, exit_status, http_status, rpc_code = "store_dirty", 4, 409, -32009
 
 
 class StagedBeside(StoreDirty):
-    """{told} is staged in {path}, and is not committed with the knowledge base. Nothing was written; take it back \
-with `git -C {path} reset -q -- {first}`, and try again."""
+    """{detail} is staged in {path}, and is not part of the knowledge base. Nothing was written; unstage it with \
+`git -C {path} reset -q -- {first}`, and try again."""
 
 
 class StoreUnfinished(StoreDirty):
-    """A {act} is under way in {path}. Nothing was written; finish it, or give it up with \
-`git -C {path} {act} --abort`, and try again."""
+    """A {act} is in progress in {path}. Nothing was written; finish it, or abort it with `git -C {path} {act} \
+--abort`, and try again."""
 
 
 class StoreDiverged(QuaidError):
-    """{path} and its remote have diverged (commits only here: {ahead}, only there: {behind}). Nothing \
-was written; bring them together with `git -C {path} pull --rebase`, then try again."""
+    """{path} and its remote have diverged (commits only here: {ahead}, only there: {behind}). Nothing was \
+written; reconcile them with `git -C {path} pull --rebase`, then try again."""
 
     code, exit_status, http_status, rpc_code = "store_diverged", 4, 409, -32009
 
@@ -487,21 +487,21 @@ class StoreLocked(QuaidError):
 
 
 class LintFailed(QuaidError):
-    """Nothing was committed. Lint says: {told}."""
+    """Nothing was committed. Lint found: {detail}."""
 
     code, exit_status, http_status, rpc_code = "lint_failed", 1, 422, -32012
 
 
 class NearDuplicate(QuaidError):
-    """The knowledge base has this already: {told}. Nothing was written; add to that node with --add-to, or write a \
-new one all the same with --force."""
+    """The knowledge base already has this: {detail}. Nothing was written; add to that node with --add-to, or \
+write a new one with --force."""
 
     code, exit_status, http_status, rpc_code = "near_duplicate", 4, 409, -32013
 
 
 class OppositeAdded(QuaidError):
-    """{node} says the opposite: {told}. Nothing was written. Write it as a node of its own, without --add-to: both \
-are contested then, and a person decides. Or add it with --force: this node is contested then."""
+    """{node} states the opposite: {detail}. Nothing was written. Write a separate node, without --add-to: both \
+are marked as contested, and a person decides. Or add it with --force, which marks this node as contested."""
 
     code, exit_status, http_status, rpc_code = "opposite_added", 4, 409, -32013
 
@@ -513,7 +513,7 @@ class GitMissing(QuaidError):
 
 
 class GitFailed(QuaidError):
-    """git {verb} failed in {path}: {problem}. `quaid kb doctor` looks for what is wrong there; then try again."""
+    """git {verb} failed in {path}: {problem}. `quaid kb doctor` checks the repository; then try again."""
 
     code, exit_status, http_status, rpc_code = "git_failed", 5, 500, -32011
 
@@ -527,13 +527,13 @@ again."""
 
 
 class ClientFile(QuaidError):
-    """{path} is left as it is: {problem}. Mend it, or write the entry by hand."""
+    """{path} was not changed: {problem}. Correct it, or add the entry manually."""
 
     code, exit_status, http_status, rpc_code = "client_file", 5, 500, -32011
 
 
 class ClientMissing(QuaidError):
-    """{title} does not seem to be installed: there is no {place}. Add --force to write its settings all the same."""
+    """{title} does not seem to be installed: there is no {place}. Add --force to write its settings anyway."""
 
     code, exit_status, http_status, rpc_code = "client_missing", 3, 404, -32001
 
@@ -548,14 +548,14 @@ class NotLoggedIn(QuaidError):
 
 
 class ForeignRequest(QuaidError):
-    """This request was refused: {problem}. Only this server's own pages and programs with a token may ask."""
+    """This request was refused: {problem}. Only this server's own pages, and programs with a token, are allowed."""
 
     code, exit_status, http_status, rpc_code = "foreign_request", 6, 403, -32003
 
 
 class WrongHost(ForeignRequest):
-    """This server does not answer to the name {host!r}. Open it at {address}; a name of a proxy is allowed with \
-`quaid serve --http --allow-host NAME`."""
+    """{host!r} is not a name of this server. Open it at {address}; allow the name of a proxy with `quaid serve \
+--http --allow-host NAME`."""
 
     code, http_status = "wrong_host", 421
 
@@ -573,40 +573,40 @@ class TooSlow(QuaidError):
 
 
 class TooMany(QuaidError):
-    """There are {limit:,} {what} already, and that is the most. Try again in a moment."""
+    """There are already {limit:,} {what}, which is the limit. Try again in a moment."""
 
     code, exit_status, http_status, rpc_code = "too_many", 5, 429, -32014
 
 
 class NoSuchAddress(QuaidError):
-    """There is nothing at {path}."""
+    """There is nothing at {path}. Check the address."""
 
     code, exit_status, http_status, rpc_code = "no_such_address", 3, 404, -32601
 
 
 class WrongMethod(QuaidError):
-    """{path} does not take {method}."""
+    """{path} does not accept {method}. Use another method."""
 
     code, exit_status, http_status, rpc_code = "wrong_method", 2, 405, -32600
 
 
 class PortTaken(QuaidError):
-    """Port {port} of {address} is taken by another program, or by another memory. Choose another with --port, or \
-any that is free with --port 0."""
+    """Port {port} of {address} is in use by another program or another memory. Choose another with --port, or any \
+free one with --port 0."""
 
     code, exit_status, http_status, rpc_code = "port_taken", 5, 503, -32011
 
 
 class ServedAlready(PortTaken):
-    """This memory is served at {where} already: one server is enough for the browser, MCP and the API. `quaid web` \
-opens it; choose another port with --port to have a second one."""
+    """This memory is already served at {where}, which provides the dashboard, MCP and the API. `quaid web` opens \
+it; use --port to start a second server."""
 
     code = "served_already"
 
 
 class OpenToOthers(QuaidError):
-    """{address} can be reached from other machines, and without TLS everybody on the way could read the memory and \
-the token. Add --tls-cert FILE and --tls-key FILE, or --behind-proxy --allow-host NAME if a proxy does TLS."""
+    """{address} can be reached from other machines, and without TLS others on the network could read the memory \
+and the token. Add --tls-cert FILE and --tls-key FILE, or --behind-proxy --allow-host NAME if a proxy does TLS."""
 
     code, exit_status, http_status, rpc_code = "open_to_others", 2, 400, -32602
 
@@ -618,6 +618,6 @@ class NoService(QuaidError):
 
 
 class ServiceMissing(QuaidError):
-    """The service is not installed: there is no {path}. `quaid daemon install` sets it up."""
+    """The service is not installed: there is no {path}. `quaid daemon install` installs it."""
 
     code, exit_status, http_status, rpc_code = "service_missing", 2, 404, -32001

@@ -33,7 +33,7 @@ def test_a_wrong_option_suggests_the_help_of_ai_kb() -> None:
     done = ai_kb("remember", "--titl", "x")
     assert done.returncode == 2
     assert "did you mean '--title'?" in done.stderr
-    assert "`ai-kb remember --help` shows how" in done.stderr
+    assert "`ai-kb remember --help` shows the usage" in done.stderr
 
 
 def test_its_manual_page_names_every_command() -> None:
@@ -55,9 +55,9 @@ def test_a_command_group_alone_lists_its_commands(
     said = capsys.readouterr()
     assert (f"  {member} " in said.out, said.err) == (True, "")
     assert main([*family.split(), "nonsense"]) == 2
-    assert "There is no command" in capsys.readouterr().err
+    assert "Unknown command" in capsys.readouterr().err
 
 
 def test_a_misspelled_command_is_reported_without_the_prefix_kb() -> None:
-    told = "ai-kb: There is no command 'rember'. Did you mean 'remember'? `ai-kb --help` lists them all.\n"
+    told = "ai-kb: Unknown command: 'rember'. Did you mean 'remember'? `ai-kb --help` lists all commands.\n"
     assert ai_kb("rember", "x").stderr == told

@@ -109,8 +109,8 @@ def test_an_interrupted_embed_keeps_its_vectors_and_resumes(brain: Brain, go_on:
     kept = made(brain)
     assert (process.returncode, out) == (130, "")
     assert errors == (
-        f"quaid: Stopped on request: {kept} of {PAGES} chunks have a vector of m, and keep it."
-        " `quaid embed --model m` goes on from there.\n"
+        f"quaid: Stopped on request: {kept} of {PAGES} chunks have a vector of m; they are kept."
+        " `quaid embed --model m` makes the rest.\n"
     )
     assert kept in (BATCH_SIZE, 2 * BATCH_SIZE)
     assert embedding_queue.last_failure(brain.db.path) is None

@@ -231,10 +231,10 @@ def test_a_watcher_outlives_a_sync_that_fails_and_says_so(
         patch.setattr(collections, "mark_synced", broken)
         with watched.running(until=lambda: len(watched.troubles()) > 1):
             pass
-        assert "Quaid itself failed (KeyError: 'something unforeseen')" in watched.troubles()[0]
+        assert "Internal error (KeyError: 'something unforeseen')" in watched.troubles()[0]
         found = [each for each in run(watched.brain, "doctor").checks if each.name.startswith("folder notes")]
         assert found[0].state == "wrong"
-        assert "the last sync failed: Quaid itself failed (KeyError" in found[0].detail
+        assert "the last sync failed: Internal error (KeyError" in found[0].detail
         assert run(watched.brain, "status").folders_halted == ("notes",)
     with watched.running():
         pass
@@ -252,4 +252,4 @@ def test_the_watcher_of_a_server_leaves_word_of_its_end(
     monkeypatch.setattr(watching, "watch_folders", broken)
     assert worker.main("watch", watched.brain.settings.db_path) == 1
     (record,) = [each for each in run(watched.brain, "collection list").collections if each.name == "notes"]
-    assert "the last sync failed: Quaid itself failed (KeyError" in str(record.halted)
+    assert "the last sync failed: Internal error (KeyError" in str(record.halted)

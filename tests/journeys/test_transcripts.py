@@ -42,7 +42,7 @@ CHANGING = re.compile(
 )
 
 
-TAKEN_IN = "was changed outside since it was last read"
+TAKEN_IN = "was changed by another program since it was last read"
 
 
 class Step(NamedTuple):

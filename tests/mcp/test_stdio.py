@@ -384,4 +384,4 @@ def test_an_unknown_selection_of_tools_is_refused_before_serving(db: str) -> Non
     )
     assert done.returncode == 2
     assert done.stdout == b""
-    assert done.stderr.decode().startswith("quaid: There is no tool 'memory_gte'. Did you mean 'memory_get'?")
+    assert done.stderr.decode().startswith("quaid: Unknown tool: 'memory_gte'. Did you mean 'memory_get'?")

@@ -196,7 +196,7 @@ def test_model_that_hangs_while_embedding_is_not_asked_the_question(
 ) -> None:
     put(brain)
     monkeypatch.setattr(background, "SLOW_SECONDS", 0.0)
-    said = "The model bge-small-en-v1.5 cannot be used now: it hangs. Wait"
+    said = "The model bge-small-en-v1.5 is not available: it hangs. Wait"
     assert background.embed_few(brain, Down()) == said  # type: ignore[arg-type]
     assert background.embed_few(brain, Down()) == ""  # type: ignore[arg-type]
     told = embedding_queue.last_failure(brain.db.path)

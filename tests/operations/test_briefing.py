@@ -336,7 +336,7 @@ def test_what_the_limit_cuts_is_counted_and_how_to_see_it_is_told(brain: Brain) 
         put(brain, f"actions/a{number}")
     record = brief(brain, limit=2)
     assert (len(record.actions.items), record.actions.total) == (2, 5)
-    assert "`quaid briefing --limit 5` shows what was cut here" in record.next_steps
+    assert "`quaid briefing --limit 5` shows the omitted lines" in record.next_steps
 
 
 def test_a_hidden_page_is_in_no_part(brain: Brain, clock: Clock) -> None:

@@ -187,8 +187,11 @@ def test_an_approval_needs_the_question_itself(boats: Brain) -> None:
     ("arguments", "message"),
     [
         ({"sensitivity": "redacted"}, "redacted_query: is required"),
-        ({"sensitivity": "redacted", "redacted_query": "Tell me: " + QUESTION}, "still holds the question"),
-        ({"sensitivity": "external", "redacted_query": "Who?"}, "goes with sensitivity redacted"),
+        (
+            {"sensitivity": "redacted", "redacted_query": "Tell me: " + QUESTION},
+            "still contains the question",
+        ),
+        ({"sensitivity": "external", "redacted_query": "Who?"}, "is only for sensitivity redacted"),
         ({"sensitivity": "internal"}, "must be one of redacted, external"),
         ({"sensitivity": "external", "approver": " "}, "approver: is empty"),
     ],

@@ -115,7 +115,7 @@ def test_a_wrong_link_is_refused_and_nothing_changes(
 
 def test_a_link_cannot_end_before_it_began(town: Brain) -> None:
     link(town, valid_from="2024-01-15")
-    with pytest.raises(InvalidArgument, match="before the link began, on 2024-01-15"):
+    with pytest.raises(InvalidArgument, match="before the link's start, 2024-01-15"):
         call(town, "link_close", link_id=2, valid_until="2024-01-14")
     assert call(town, "get", slug="people/bob")["version"] == 2
 

@@ -262,7 +262,7 @@ def test_a_wrong_merge_changes_nothing(pair: Brain, changed: dict[str, Any], err
 
 def test_what_was_merged_already_is_not_merged_again(pair: Brain) -> None:
     merge(pair)
-    with pytest.raises(PageMoved, match="people/robert now"):
+    with pytest.raises(PageMoved, match="it is now people/robert"):
         merge(pair)
 
 
@@ -373,7 +373,7 @@ def test_a_new_slug_must_be_free(pair: Brain) -> None:
     with pytest.raises(InvalidArgument):
         run(pair, "rename", slug="people/bob", new_slug="people/bob")
     run(pair, "rename", slug="people/robert", new_slug="people/rob")
-    with pytest.raises(PageMoved, match="people/rob now"):
+    with pytest.raises(PageMoved, match="it is now people/rob"):
         run(pair, "rename", slug="people/bob", new_slug="people/robert")
     with pytest.raises(PageMoved):
         run(pair, "rename", slug="people/robert", new_slug="people/x")

@@ -87,8 +87,8 @@ def test_a_notebook_that_was_moved_away_is_missed_in_the_same_words_everywhere(
     with pytest.raises(NotebookGone) as said:
         run(brain, command, **arguments)
     assert str(said.value) == (
-        f"The folder of the notebook, {notebook}, is not there. Put it back; or let go of it with"
-        " `quaid collection remove notebook` and make another one with `quaid notebook init`."
+        f"The notebook's folder {notebook} is missing. Restore it; or detach it with"
+        " `quaid collection remove notebook` and create another with `quaid notebook init`."
     )
     assert not notebook.exists()
     (notebook.parent / "elsewhere").rename(notebook)
@@ -104,7 +104,7 @@ def test_of_a_notebook_that_was_moved_away_recall_tells_what_is_in_the_index(
     record = dispatch.call(brain, dispatch.find_command("recall"), {"query": "quagga"}, "owner")
     assert [hit.path for hit in record.notebook] == ["lists/a.md"]
     first = render(record).partition("\n")[0]
-    assert first.startswith(f"From the index alone. The folder of the notebook, {notebook}, is not there.")
+    assert first.startswith(f"From the index alone. The notebook's folder {notebook} is missing.")
     assert "quaid collection remove notebook" in first
 
 

@@ -345,7 +345,7 @@ def test_a_date_of_a_page_must_be_one(brain: Brain, tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidDate, match=r"^journal/rain: date: 'last Tuesday' is not a date"):
             call(brain, tool, **given)
-    with pytest.raises(InvalidDate, match=r"^journal/rain: a journal needs a day"):
+    with pytest.raises(InvalidDate, match=r"^journal/rain: a journal page needs a date"):
         call(brain, "put", slug="journal/rain", content="---\ntype: journal\n---\n# Rain\n")
     with pytest.raises(PageNotFound):
         call(brain, "get", slug="journal/rain")

@@ -84,7 +84,7 @@ def test_a_restored_page_is_the_same_page_with_all_that_hung_on_it(brain: Brain,
 
 def test_a_file_in_the_way_is_not_written_over(brain: Brain, notes: Path) -> None:
     (notes / "plain.md").write_text("somebody else's")
-    with pytest.raises(AlreadyExists, match=r"plain\.md exists already"):
+    with pytest.raises(AlreadyExists, match=r"plain\.md already exists"):
         run(brain, "collection quarantine restore", page="plain")
     assert (notes / "plain.md").read_text() == "somebody else's"
     assert "plain" in slugs(brain)
@@ -144,7 +144,7 @@ def test_an_import_of_an_export_brings_links_and_facts_back(
 def test_knowledge_that_is_only_here_goes_only_when_it_was_written_out_or_by_force(
     brain: Brain, notes: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(OnlyHere, match="people/alice holds what no file has"):
+    with pytest.raises(OnlyHere, match="people/alice holds data that no file contains"):
         run(brain, "collection quarantine discard", page="people/alice", yes=True)
     assert run(brain, "collection quarantine discard", page="plain")["done"] is False
     assert slugs(brain) == ["people/alice", "plain"]

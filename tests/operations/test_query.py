@@ -34,7 +34,7 @@ def test_whoever_may_read_may_ask(brain: Brain) -> None:
 
 def test_before_anything_is_embedded_the_answer_comes_by_words_and_says_so(brain: Brain) -> None:
     (note,) = ask(brain, "dendrites").notes
-    assert note.startswith("by words only: nothing was embedded yet")
+    assert note.startswith("by words only: nothing is embedded yet")
 
 
 def test_a_model_that_is_gone_does_not_keep_the_answer_back(brain: Brain) -> None:

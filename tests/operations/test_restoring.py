@@ -276,7 +276,7 @@ def test_stopping_leaves_whole_files_and_the_next_run_goes_on(brain: Brain, note
             raise KeyboardInterrupt
 
     usual, brain.progress = brain.progress, stop
-    with pytest.raises(IdsStopped, match=r"of 10 files carry their id.*goes on from there"):
+    with pytest.raises(IdsStopped, match=r"of 10 files have an id.*writes the rest"):
         run(brain, "collection migrate-ids", name="notes")
     brain.progress = usual
     assert kinds(brain) == {}

@@ -8,7 +8,7 @@ import pytest
 
 from quaid.app import Brain
 from quaid.embedding.backfill import Backfill
-from quaid.search.conversations import TurnSearchResult, search_turns, search_turns_by_words
+from quaid.search.conversations import ConversationSearchRecord, search_turns, search_turns_by_words
 from quaid.storage import conversations
 from quaid.storage.conversations import NewTurn, TurnBatch
 
@@ -129,7 +129,9 @@ def talks(talk: Brain) -> Brain:
     return talk
 
 
-def looked(brain: Brain, query: str, limit: int = 10, model: Places | None = None) -> TurnSearchResult:
+def looked(
+    brain: Brain, query: str, limit: int = 10, model: Places | None = None
+) -> ConversationSearchRecord:
     return search_turns(brain.db, model or Places(), query, limit, vectors=lambda: brain.turn_vectors)
 
 
@@ -191,7 +193,7 @@ def test_without_a_model_words_are_searched_and_it_is_said_why(talks: Brain) -> 
     away.problem = "its files are not there"
     found = looked(talks, "the ferry", model=away)
     assert (found.hits, found.semantic) == (tuple(search_turns_by_words(talks.db, "the ferry")), False)
-    assert found.note == "the model cannot be used: its files are not there"
+    assert found.note == "the model is not available: its files are not there"
     none = search_turns(
         talks.db, None, "the ferry", vectors=lambda: talks.turn_vectors, no_model="semantic search is off"
     )

@@ -109,7 +109,7 @@ def test_every_merge_strategy_uses_meaning(db: Database, model: Synonyms, merge:
 def test_before_anything_is_embedded_words_answer(db: Database, model: Synonyms) -> None:
     found = ask(db, model, "tyres")
     assert slugs(found) == ["garage"]
-    assert found.notes[0].startswith("by words only: nothing was embedded yet")
+    assert found.notes[0].startswith("by words only: nothing is embedded yet")
 
 
 def test_a_model_that_is_not_ready_is_named_even_before_anything_is_embedded(
@@ -117,13 +117,13 @@ def test_a_model_that_is_not_ready_is_named_even_before_anything_is_embedded(
 ) -> None:
     model.problem = "its package is not installed"
     (note,) = ask(db, model, "tyres").notes
-    assert note == "by words only: the model cannot be used: its package is not installed"
+    assert note == "by words only: the model is not available: its package is not installed"
 
 
 def test_a_model_that_is_not_ready_is_named(db: Database, model: Synonyms) -> None:
     embed(db, model)
     model.problem = "its file is gone"
-    assert ask(db, model, "tyres").notes == ("by words only: the model cannot be used: its file is gone",)
+    assert ask(db, model, "tyres").notes == ("by words only: the model is not available: its file is gone",)
 
 
 def test_a_model_that_fails_does_not_keep_the_answer_back(db: Database, model: Synonyms) -> None:

@@ -11,13 +11,15 @@ from quaid.search import text as text_search
 from quaid.search.plan import plan_query
 from quaid.search.text import PageHit, affordable_terms, search_pages
 from quaid.storage.sqlite.connection import Database
+from quaid.storage.text_index import SearchFilters
 
 Put = Callable[..., int]
 LATER = "2026-04-26T12:00:00Z"
 
 
 def slugs(db: Database, query: str, **options: Any) -> list[str]:
-    return [hit.slug for hit in search_pages(db, query, **options)]
+    filters = SearchFilters(**{name: options.pop(name) for name in SearchFilters._fields if name in options})
+    return [hit.slug for hit in search_pages(db, query, filters, **options)]
 
 
 # What is found

@@ -140,7 +140,7 @@ def plan_addition(
     turned = _self_contradictions(draft._replace(summary=summary), node, old)
     if turned and not force:
         pairs = "; ".join(f"new: {each.one} / old: {each.other} ({each.why})" for each in turned)
-        raise OppositeAdded(node=node.pointer, told=pairs, opposites=[each._asdict() for each in turned])
+        raise OppositeAdded(node=node.pointer, detail=pairs, opposites=[each._asdict() for each in turned])
     lines, opposites = _links_and_contradictions(catalog, draft, links, but=node.id)
     new = org_edit.append_lines(old, [*sanitize_body(text).split("\n"), *lines])
     values = {"UPDATED": local[:10]} | ({"SUMMARY": " ".join(summary.split())} if summary.strip() else {})
@@ -209,7 +209,7 @@ def _refuse_duplicates(catalog: Catalog, draft: NodeDraft, opposites: set[str]) 
     )
     if similar:
         names = "; ".join(f"{current[match.key].pointer}, {match.why}" for match in similar[:3])
-        raise NearDuplicate(told=names, nodes=[match.key for match in similar])
+        raise NearDuplicate(detail=names, nodes=[match.key for match in similar])
 
 
 def _draft_statement(draft: NodeDraft) -> claims.Statement:

@@ -468,7 +468,7 @@ class Git:
         remedy = "Name a folder that does not exist yet"
         if ".git" in names:
             remedy = "`ai-kb init` mends a knowledge base that is there; else name a folder that does not exist yet"
-        raise StoreOccupied(path=folder, told=repo_policy.shorten_paths(names), remedy=remedy)
+        raise StoreOccupied(path=folder, detail=repo_policy.shorten_paths(names), remedy=remedy)
 
     def look_into(self, url: str, seconds: float = CLONE_TIMEOUT) -> bool:
         """Fetch the latest commits of a remote into this temporary repository. Return False if it is unreachable.
@@ -536,7 +536,7 @@ class Git:
         touched = self._differences(head, target)
         others = sorted({*tree.changed, *tree.untracked, *tree.conflicted} & set(touched))
         if others:
-            raise StoreDirty(path=self.root, told=repo_policy.shorten_paths(others))
+            raise StoreDirty(path=self.root, detail=repo_policy.shorten_paths(others))
         with self.changing(tuple(touched)):
             options = ("--ff-only", "--quiet", "--no-stat", "--no-autostash", "--no-verify-signatures")
             self.call("merge", *options, there)
@@ -691,7 +691,7 @@ class Git:
     ) -> None:
         others = sorted(set(changed) - set(wanted))
         if others:
-            raise StagedBeside(path=self.root, told=repo_policy.shorten_paths(others), first=others[0])
+            raise StagedBeside(path=self.root, detail=repo_policy.shorten_paths(others), first=others[0])
         for path, data in expected.items():
             blob = changed.get(path)
             if blob is None:

@@ -101,7 +101,7 @@ def require_own_store(git: Git) -> Git:
     """Return the store. Raise StoreForeign if AI_KB_DIR or kb.store names a repository of something else."""
     files = foreign_store(git)
     if files:
-        raise StoreForeign(path=git.root, told=files)
+        raise StoreForeign(path=git.root, detail=files)
     return git
 
 
@@ -174,7 +174,7 @@ def refuse_foreign_remote(git: Git) -> None:
         remedy = (
             "Name another one with `ai-kb init --remote URL`; `ai-kb init --force` pushes beside these files"
         )
-        raise RemoteOccupied(url=mask_urls(url), told=files, remedy=remedy)
+        raise RemoteOccupied(url=mask_urls(url), detail=files, remedy=remedy)
 
 
 def url_hash(url: str) -> str:

@@ -67,7 +67,7 @@ def clone_store(git: Git, url: str, environ: Mapping[str, str], *, force: bool =
     def check(fetched: Git) -> None:
         files = store_remote.foreign_remote(fetched)
         if files:
-            raise RemoteOccupied(url=repo_policy.mask_urls(url), told=files, remedy=REMOTE_REMEDY)
+            raise RemoteOccupied(url=repo_policy.mask_urls(url), detail=files, remedy=REMOTE_REMEDY)
 
     return Git.clone(url, git.root, environ, check=None if force else check)
 
@@ -109,7 +109,7 @@ def init_store(
 def _refuse_foreign(git: Git, remote: str, environ: Mapping[str, str]) -> None:
     files = store_remote.foreign_store(git)
     if files:
-        raise StoreOccupied(path=git.root, told=files, remedy=FOLDER_REMEDY)
+        raise StoreOccupied(path=git.root, detail=files, remedy=FOLDER_REMEDY)
     known = git.remote() if git.is_repository() else None
     url = remote or known or ""
     if not url or (url == known and git.head() is not None):
@@ -120,7 +120,7 @@ def _refuse_foreign(git: Git, remote: str, environ: Mapping[str, str]) -> None:
         copy = Git(folder, environ)
         files = store_remote.foreign_remote(copy) if copy.look_into(url) else ""
     if files:
-        raise RemoteOccupied(url=repo_policy.mask_urls(url), told=files, remedy=REMOTE_REMEDY)
+        raise RemoteOccupied(url=repo_policy.mask_urls(url), detail=files, remedy=REMOTE_REMEDY)
 
 
 def contract_text() -> str:

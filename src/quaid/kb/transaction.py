@@ -394,7 +394,7 @@ def _refuse_fatal(findings: list[LintFinding]) -> None:
     fatal = [each for each in findings if each.fatal]
     if fatal:
         raise LintFailed(
-            count=len(fatal), told=_list_findings(fatal), findings=[each._asdict() for each in fatal]
+            count=len(fatal), detail=_list_findings(fatal), findings=[each._asdict() for each in fatal]
         )
 
 
@@ -449,7 +449,7 @@ def _refuse_dirty(git: Git, tree: TreeState) -> None:
     ]
     others += [path for path in tree.changed if not layout.is_store_file(path)]
     if others:
-        raise StoreDirty(path=git.root, told=repo_policy.shorten_paths(others))
+        raise StoreDirty(path=git.root, detail=repo_policy.shorten_paths(others))
 
 
 def _fetch_and_forward(git: Git, now: str, tree: TreeState, *, foreign: bool = False) -> str:

@@ -69,7 +69,7 @@ def check_type(value: str) -> str:
 
     near = get_close_matches(str(value).lower(), PAGE_TYPES, 1)
     hint = f" Did you mean {near[0]}?" if near else ""
-    raise InvalidType(type=value, hint=hint, known=", ".join(PAGE_TYPES))
+    raise InvalidType(type=value, hint=hint, types=", ".join(PAGE_TYPES))
 
 
 def known_type(value: Any) -> str | None:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from quaid.errors import FileTrouble, InvalidArgument, QuaidError
 from quaid.folders import page_writer
@@ -11,9 +11,7 @@ from quaid.formats import sections
 from quaid.formats.sections import SectionEdit
 from quaid.model.sync_plan import ScannedFile
 from quaid.notebook.layout import REFERENCE, MigratedFile
-
-if TYPE_CHECKING:
-    from quaid.storage.collections import Collection
+from quaid.storage.collections import Collection
 
 
 def update_file_text(
@@ -114,7 +112,7 @@ UNMIGRATED_FILES = ("identity.md",)
 """The agent's identity belongs to the agent, not to the notebook."""
 
 
-def plan_migration(root: str, notebook: "Collection") -> list[tuple[MigratedFile, str]]:
+def plan_migration(root: str, notebook: Collection) -> list[tuple[MigratedFile, str]]:
     """Return the planned outcome for each file of the legacy folders, with its text."""
     if not os.path.isdir(root):
         raise FileTrouble(path=root, problem="is not a folder; name the one that holds runtime/ or brain/")

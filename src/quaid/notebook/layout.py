@@ -1,22 +1,19 @@
 """Location of the notebook, the names of its folders and daily files, and the records its commands return."""
 
 import os
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from quaid.errors import FileTrouble, NoNotebook, NotebookGone
 from quaid.model import dates
 from quaid.storage import collections
-
-if TYPE_CHECKING:
-    from quaid.errors import NotebookGone
-    from quaid.storage.collections import Collection
-    from quaid.storage.sqlite.connection import Database
+from quaid.storage.collections import Collection
+from quaid.storage.sqlite.connection import Database
 
 NOTEBOOK_NAME = NOTEBOOK_KIND = "notebook"
 LISTS, REFERENCE, KNOWLEDGE, DAILY = NOTEBOOK_FOLDERS = ("lists", "reference", "knowledge", "daily")
 
 
-def find_notebook(db: "Database") -> "Collection | None":
+def find_notebook(db: Database) -> Collection | None:
     """Return the active notebook: the collection named "notebook", else the first one of that kind, else None."""
     named = collections.find(db, NOTEBOOK_NAME)
     if named is not None and named.kind == NOTEBOOK_KIND and named.state == "active":
@@ -27,7 +24,7 @@ def find_notebook(db: "Database") -> "Collection | None":
     )
 
 
-def require_notebook(db: "Database") -> "Collection":
+def require_notebook(db: Database) -> Collection:
     """Return the notebook, or raise NoNotebook or NotebookGone if it or its folder is missing."""
     found = find_notebook(db)
     if found is None:
@@ -37,12 +34,12 @@ def require_notebook(db: "Database") -> "Collection":
     return found
 
 
-def folder_exists(notebook: "Collection") -> bool:
+def folder_exists(notebook: Collection) -> bool:
     """Return True if its folder exists. It may have been moved, or its disk may not be mounted."""
     return os.path.isdir(notebook.root or "")
 
 
-def folder_missing(notebook: "Collection") -> "NotebookGone":
+def folder_missing(notebook: Collection) -> NotebookGone:
     """Return the error for a notebook whose folder is missing."""
     return NotebookGone(path=notebook.root or "", name=notebook.name)
 

@@ -224,7 +224,7 @@ def _page_paths(root: str, folder: str) -> list[str]:
     return sorted(f"{folder}/{path}" for path in found)
 
 
-def _read_files(root: str, paths: "tuple[str, ...] | list[str]") -> list[_PromptFile]:
+def _read_files(root: str, paths: tuple[str, ...] | list[str]) -> list[_PromptFile]:
     found = []
     try:
         with Folder(root) as folder:

@@ -5,27 +5,26 @@ how far its similarity exceeds that of an unrelated chunk. Without an embedder, 
 """
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
+from quaid.embedding.registry import Embedder
 from quaid.errors import QuaidError
 from quaid.folders.scanner import Folder
 from quaid.formats import markdown
 from quaid.notebook.layout import DAILY, REFERENCE, RecallHit, RecallResult, folder_exists, folder_missing
 from quaid.search import answer as answers, strength, text as text_search
+from quaid.search.answer import RankedQuestion
 from quaid.search.plan import STOP_WORDS
 from quaid.search.query import MeaningLane, NoMeaningLane
 from quaid.search.text import EXCERPT_WIDTH, ExcerptMarker
 from quaid.storage import chunks, collections, text_index
+from quaid.storage.chunks import ChunkRow
+from quaid.storage.collections import Collection
+from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from quaid.embedding.registry import Embedder
-    from quaid.search.answer import RankedQuestion
-    from quaid.storage.chunks import ChunkRow
-    from quaid.storage.collections import Collection
-    from quaid.storage.sqlite.connection import Database
+if TYPE_CHECKING:  # loads numpy
     from quaid.storage.vector_index import ChunkIndex
 
 MAX_RESULTS, MIN_SCORE = 15, 0.25
@@ -34,9 +33,9 @@ CANDIDATES_PER_RESULT = 4
 
 
 def search_notebook(
-    db: "Database",
-    notebook: "Collection",
-    embedder: "Embedder | None",
+    db: Database,
+    notebook: Collection,
+    embedder: Embedder | None,
     query: str,
     *,
     now: str,
@@ -79,7 +78,7 @@ class _ChunkScore(NamedTuple):
     lane: Literal["words", "meaning", "both"]
 
 
-def _score_chunks(db: "Database", looked: "RankedQuestion", judged: int) -> dict[int, _ChunkScore]:
+def _score_chunks(db: Database, looked: RankedQuestion, judged: int) -> dict[int, _ChunkScore]:
     """Return the scores of the candidate chunks."""
     found, meaning = looked.found, looked.meaning
     evidence = found.evidence
@@ -107,7 +106,7 @@ def _score_chunks(db: "Database", looked: "RankedQuestion", judged: int) -> dict
     return worth
 
 
-def _exact_matches(db: "Database", part: str, matched: list[int]) -> list[int]:
+def _exact_matches(db: Database, part: str, matched: list[int]) -> list[int]:
     """Drop chunks that only contain a stop word with the same stem as the query part."""
     stemmer = text_index.Stemmer(db)
     if not matched or not text_search.is_mistakable(stemmer, part):
@@ -120,7 +119,7 @@ def _exact_matches(db: "Database", part: str, matched: list[int]) -> list[int]:
     ]
 
 
-def _without_overlaps(rows: "list[ChunkRow]") -> "list[ChunkRow]":
+def _without_overlaps(rows: list[ChunkRow]) -> list[ChunkRow]:
     """Drop rows that share a line with a better one, since chunks of a file overlap. Rows are sorted best first."""
     kept: list[ChunkRow] = []
     for row in rows:
@@ -135,10 +134,10 @@ def _without_overlaps(rows: "list[ChunkRow]") -> "list[ChunkRow]":
 
 
 def _build_hits(
-    db: "Database",
-    notebook: "Collection",
-    looked: "RankedQuestion",
-    rows: "list[ChunkRow]",
+    db: Database,
+    notebook: Collection,
+    looked: RankedQuestion,
+    rows: list[ChunkRow],
     worth: dict[int, _ChunkScore],
 ) -> list[RecallHit]:
     paths = collections.paths_of_pages(db, {row.page_id for row in rows})
@@ -159,11 +158,11 @@ def _build_hits(
 class _LineFinder:
     """Finds the line of a chunk in its file, because line numbers in the index do not include the front matter."""
 
-    def __init__(self, notebook: "Collection") -> None:
+    def __init__(self, notebook: Collection) -> None:
         self._root = notebook.root or ""
         self._texts: dict[str, str] = {}
 
-    def start(self, path: str, row: "ChunkRow") -> int:
+    def start(self, path: str, row: ChunkRow) -> int:
         if path not in self._texts:
             self._texts[path] = self._read(path)
         text, best = self._texts[path], 0
@@ -209,7 +208,7 @@ def project_name(folder: str, home: str) -> str:
     return _words_of_name(folder)
 
 
-def project_summary(db: "Database", name: str, notebook: "Collection | None") -> str:
+def project_summary(db: Database, name: str, notebook: Collection | None) -> str:
     """Return a Markdown list of the pages that contain all words of the name, best first, with snippets."""
     hits = [hit for hit in text_search.search_pages(db, name, limit=4 * MAX_PROJECT_PAGES) if hit.all_words]
     paths = collections.paths_of_pages(db, {hit.id for hit in hits})

@@ -1,7 +1,7 @@
 """Find duplicate pages; merge, rename and forget pages."""
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, PageMoved, VersionConflict
@@ -19,14 +19,10 @@ from quaid.storage import erase as erasure, page_edits, pages, vectors
 from quaid.storage.erase import EraseTarget
 from quaid.storage.files import scan_files_in_subprocess
 from quaid.storage.page_edits import MergedRows
-from quaid.storage.pages import PageRow
+from quaid.storage.pages import PageDigest, PageRow
 from quaid.storage.sqlite import backup
 from quaid.storage.sqlite.backup import DatabaseCopy
-
-if TYPE_CHECKING:
-    from quaid.model.similarity import TextSimilarity
-    from quaid.storage.pages import PageDigest
-    from quaid.storage.sqlite.connection import Transaction
+from quaid.storage.sqlite.connection import Transaction
 
 ENTITY_TYPES = ("person", "company", "deal", "yc", "civic", "project")
 """Types whose pages describe one real-world entity. Two pages with the same name are duplicate candidates
@@ -156,7 +152,7 @@ def distinct(
     return DistinctRecord(one.slug, two.slug, said)
 
 
-def _texts(brain: Brain, ids: list[int]) -> "TextSimilarity":
+def _texts(brain: Brain, ids: list[int]) -> TextSimilarity:
     texts = TextSimilarity()
     for done, (page_id, truth) in enumerate(pages.page_truths(brain.db, ids)):
         if done % pages.TRUTHS_PER_QUERY == 0:
@@ -178,7 +174,7 @@ def _cosines(brain: Brain, names: list[tuple[int, int, str]]) -> dict[tuple[int,
 
 
 def _duplicate_pages(
-    one: "PageDigest", other: "PageDigest", likeness: float | None, why: list[str]
+    one: PageDigest, other: PageDigest, likeness: float | None, why: list[str]
 ) -> DuplicatePages:
     kept, gone = (one, other) if one.length >= other.length else (other, one)
     rounded = None if likeness is None else round(likeness, 2)
@@ -215,7 +211,7 @@ def merge(
     gone_slug = other if into == slug else slug
     now = brain.now()
 
-    def work(tx: "Transaction") -> MergeRecord:
+    def work(tx: Transaction) -> MergeRecord:
         kept, gone = require_exact_slug(brain, into), require_exact_slug(brain, gone_slug)
         _check_version(kept, gone, expected_version, other_version)
         editing.refuse_page_of_folder(brain, kept.slug, kept.collection, "Change")
@@ -302,7 +298,7 @@ def rename(
     """Give a page another slug. Links follow, and the old slug leads to the page."""
     old_slug, now = slug, brain.now()
 
-    def work(tx: "Transaction") -> RenameRecord:
+    def work(tx: Transaction) -> RenameRecord:
         old = require_exact_slug(brain, old_slug)
         if expected_version not in (None, old.version):
             raise VersionConflict(slug=old.slug, expected=expected_version, current_version=old.version)

@@ -304,7 +304,7 @@ def _sync(brain: Brain, collection: Collection, **options: Any) -> SyncReport:
         )
     except (KeyboardInterrupt, Cancelled):  # files are committed in batches, and finished batches stay
         told = count_noun(_collection_record(brain, collection).pages, "page")
-        raise SyncStopped(name=collection.name, told=told) from None
+        raise SyncStopped(name=collection.name, detail=told) from None
 
 
 def _check_new_collection(brain: Brain, name: str, root: str) -> None:
@@ -687,7 +687,7 @@ def quarantine_discard(
         chosen = [each for each in erasure.quarantined_pages(brain.db) if _expiry(each) <= today]
     kept = [each for each in chosen if not (each.is_safe or force)]
     if page and kept:
-        raise OnlyHere(told=f"{page} holds")
+        raise OnlyHere(detail=f"{page} holds")
     going = [each for each in chosen if each not in kept]
     done = yes and not dry_run
     if done:

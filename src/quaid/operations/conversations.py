@@ -1,7 +1,7 @@
 """Conversations with agents: import, list, search, show and remove transcripts."""
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, NotFound
@@ -11,12 +11,10 @@ from quaid.model import plain_text
 from quaid.operations import background
 from quaid.operations.registry import Arg, op
 from quaid.search import conversations
-from quaid.search.conversations import TurnHit
+from quaid.search.conversations import ConversationSearchRecord
 from quaid.storage import collections, conversations as store, erase as erasure
 from quaid.storage.conversations import ConversationRow, TurnRow
-
-if TYPE_CHECKING:
-    from quaid.storage.sqlite.connection import Transaction
+from quaid.storage.sqlite.connection import Transaction
 
 FOLDERS_SETTING = "conversation_folders"
 TRANSCRIPT_CLIENTS = ("claude-code", "codex", "plain", "chatgpt", "claude.ai")
@@ -65,17 +63,6 @@ class ConversationRecord(NamedTuple):
     conversation: ConversationRow
     turns: tuple[ShownTurn, ...]
     around: int | None
-
-
-class ConversationSearchRecord(NamedTuple):
-    query: str
-    hits: tuple[TurnHit, ...]
-    conversations: int
-    """Number of conversations searched."""
-    semantic: bool = True
-    """False if vector search was not used."""
-    note: str = ""
-    """Why vector search was not used, or was incomplete."""
 
 
 class ConversationRemoveRecord(NamedTuple):
@@ -187,7 +174,7 @@ def _add_to_setting(brain: Brain, added: list[str]) -> tuple[tuple[str, ...], st
         why = f"{source} says which folders are (conversation_folders); add it there"
         return (), f"{new[0]} is not looked into again: {why if source else 'its name holds : or ;'}"
 
-    def work(tx: "Transaction") -> None:
+    def work(tx: Transaction) -> None:
         before = collections.get_setting(brain.db, FOLDERS_SETTING) or ""
         collections.set_setting(tx, FOLDERS_SETTING, ":".join(filter(None, [before, *new])))
 
@@ -245,10 +232,9 @@ def conversation_search(
     embedder, problem, since = None, "embed_conversations is off", background.turns_since(brain)
     if since is not None and query.strip():
         embedder, problem = background.question_embedder(brain, since)
-    found = conversations.search_turns(
+    return conversations.search_turns(
         brain.db, embedder, query, max_results, vectors=lambda: brain.turn_vectors, no_model=problem
     )
-    return ConversationSearchRecord(query, found.hits, store.count(brain.db)[0], found.semantic, found.note)
 
 
 @op(

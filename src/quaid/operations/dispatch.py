@@ -50,7 +50,7 @@ def find_tool(name: str) -> Operation:
 def call(brain: Brain, operation: Operation, arguments: Mapping[str, Any], scope: Scope) -> Any:
     """Check the caller's scope and arguments, run the operation and return its result."""
     if SCOPES.index(operation.scope) > SCOPES.index(scope):
-        raise NotAllowed(name=operation.tool, needed=operation.scope, given=scope)
+        raise NotAllowed(name=operation.tool, needed=operation.scope, granted=scope)
     checked = check_arguments(operation, arguments, scope)
     brain.leaves_marks = scope != "read"
     try:

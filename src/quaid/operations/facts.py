@@ -1,33 +1,28 @@
 """Facts with their validity interval and source, and contradictions between them."""
 
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, VersionConflict
 from quaid.model import dates, facts as assertions, slug as slugs
 from quaid.model.contradictions import (
+    ContradictionFinding,
     ResolutionChange,
     find_contradictions,
     remaining_text_links,
     resolution_changes,
 )
-from quaid.model.facts import FactInput
+from quaid.model.facts import FactInput, Snapshot
 from quaid.operations import pages
 from quaid.operations.history import texts_at
 from quaid.operations.pages import PageVersion, Slug
 from quaid.operations.registry import Arg, op
 from quaid.storage import contradictions, facts as store, links, page_edits, pages as pagess
 from quaid.storage.contradictions import Contradiction, EvidenceQuote
-from quaid.storage.facts import FactLine, SubjectEntry, VersionText
+from quaid.storage.facts import FactLine, PastTexts, SubjectEntry, VersionText
 from quaid.storage.pages import page_heads
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from quaid.model.contradictions import ContradictionFinding
-    from quaid.model.facts import Snapshot
-    from quaid.storage.facts import PastTexts, VersionText
-    from quaid.storage.sqlite.connection import Transaction
+from quaid.storage.sqlite.connection import Transaction
 
 KeptSide = Literal["left", "right", "both"]
 
@@ -47,89 +42,86 @@ class RetiredStatement(NamedTuple):
     never_held: bool
 
 
-class Resolution(NamedTuple):
-    changed: tuple[RetiredStatement, ...]
-    written: tuple[EvidenceQuote, ...]
-    """Texts that still contain the rejected statement."""
+def resolve_contradiction(
+    brain: Brain, id: int, side: KeptSide, note: str
+) -> tuple[tuple[RetiredStatement, ...], tuple[EvidenceQuote, ...]]:
+    """Resolve a contradiction by keeping one side or both, in one transaction.
 
-
-def resolve_contradiction(brain: Brain, id: int, side: KeptSide, note: str) -> Resolution:
-    """Resolve a contradiction by keeping one side or both, in one transaction."""
+    Return the facts and links that were ended or shortened, and the texts that still contain the rejected statement.
+    """
     now = brain.now()
+    changes: list[ResolutionChange] = []
+    written: list[EvidenceQuote] = []
     with brain.db.reading():
-        known = contradictions.require(brain.db, id)
-        if side == "both":
-            world, given, written = None, [], []
-        else:
-            world, found = _current_finding(brain, known, side)
+        stored = contradictions.require(brain.db, id)
+        if side != "both":
+            world, finding = _current_finding(brain, stored, side)
             kept = 0 if side == "left" else 1
-            given = resolution_changes(world, found, kept)
-            cites = [found.cites[1 - kept], *remaining_text_links(world, found, kept)]
+            changes = resolution_changes(world, finding, kept)
+            cites = [finding.cites[1 - kept], *remaining_text_links(world, finding, kept)]
             quotes = contradictions.quote_evidence(brain.db, cites, today=True)
-            written = list(dict.fromkeys(each for each in quotes if each.is_written))
-        facts = store.facts_by_id(brain.db, [each.id for each in given if each.kind == "fact"])
-        ties = {each.id: links.require_added(brain.db, each.id) for each in given if each.kind == "link"}
-        about = page_heads(brain.db, sorted({each.page_id for each in given}))
-    told = " ".join(filter(None, [note.strip(), _resolution_note(given) if given else ""]))
+            written = list(dict.fromkeys(quote for quote in quotes if quote.is_written))
+        facts = store.facts_by_id(brain.db, [change.id for change in changes if change.kind == "fact"])
+        old_links = {
+            change.id: links.require_added(brain.db, change.id) for change in changes if change.kind == "link"
+        }
+        heads = page_heads(brain.db, sorted({change.page_id for change in changes}))
+    notes = [note.strip(), *(f"{change.says}: {_validity_text(change)}." for change in changes)]
+    changed_since = InvalidArgument(
+        name="resolve", problem=f"the statements of {id} were changed meanwhile; run `quaid check` again"
+    )
 
-    def work(tx: "Transaction") -> None:
-        for each in given:
-            if each.kind == "link":
-                if links.require_added(brain.db, each.id) != ties[each.id]:
-                    raise _changed_since(id)
-                links.close(tx, ties[each.id], each.until)
-            elif not store.shorten_fact(tx, facts[each.id], each.since, each.until, each.successor):
-                raise _changed_since(id)
-        for page in about.values():
-            page_edits.touch(tx, page.slug, expected_version=None, now=now, collection=page.collection)
-        contradictions.resolve(tx, id, told, now)
+    def work(tx: Transaction) -> None:
+        for change in changes:
+            if change.kind == "link":
+                if links.require_added(brain.db, change.id) != old_links[change.id]:
+                    raise changed_since
+                links.close(tx, old_links[change.id], change.until)
+            elif not store.shorten_fact(tx, facts[change.id], change.since, change.until, change.successor):
+                raise changed_since
+        for head in heads.values():
+            page_edits.touch(tx, head.slug, expected_version=None, now=now, collection=head.collection)
+        contradictions.resolve(tx, id, " ".join(filter(None, notes)), now)
 
     brain.db.write(work)
-    named = {key: slugs.address(page.collection, page.slug) for key, page in about.items()}
-    return Resolution(tuple(_retired_statement(each, named[each.page_id]) for each in given), tuple(written))
+    addresses = {key: slugs.address(head.collection, head.slug) for key, head in heads.items()}
+    retired = tuple(
+        RetiredStatement(
+            *(change.kind, change.id, addresses[change.page_id], change.says),
+            *(change.since, change.until, change.never_held),
+        )
+        for change in changes
+    )
+    return retired, tuple(written)
 
 
 def _current_finding(
-    brain: Brain, known: Contradiction, side: KeptSide
-) -> "tuple[Snapshot, ContradictionFinding]":
+    brain: Brain, stored: Contradiction, side: KeptSide
+) -> tuple[Snapshot, ContradictionFinding]:
     """Recompute a finding, so that a contradiction that was edited or resolved meanwhile is not resolved again."""
-    if known.type == "stale":
+    if stored.type == "stale":
         raise InvalidArgument(
             name="keep",
-            problem=f"{known.id} is a truth older than its evidence, which has no {side} side to keep; write the"
-            f" truth of {known.slug} anew, or say --keep both if it still holds",
+            problem=f"{stored.id} is a truth older than its evidence, which has no {side} side; rewrite the"
+            f" truth of {stored.slug}, or use --keep both if it still holds",
         )
-    fingerprint, roots = contradictions.cause(brain.db, known.id)
+    fingerprint, roots = contradictions.cause(brain.db, stored.id)
     world = contradictions.snapshot_around(brain.db, roots, brain.now()[:10])
     world = world._replace(texts=list(world.texts))
-    for each in find_contradictions(world, known.type):
-        if each.fingerprint == fingerprint:
-            return world, each
+    for finding in find_contradictions(world, stored.type):
+        if finding.fingerprint == fingerprint:
+            return world, finding
     raise InvalidArgument(
-        name="resolve", problem=f"{known.id} no longer contradicts itself; `quaid check` looks again"
+        name="resolve", problem=f"{stored.id} is no longer a contradiction; run `quaid check` again"
     )
 
 
-def _changed_since(id: int) -> InvalidArgument:
-    return InvalidArgument(
-        name="resolve", problem=f"what {id} is about changed just now; `quaid check` looks again"
-    )
-
-
-def _retired_statement(each: ResolutionChange, address: str) -> RetiredStatement:
-    return RetiredStatement(each.kind, each.id, address, each.says, each.since, each.until, each.never_held)
-
-
-def _resolution_note(given: list[ResolutionChange]) -> str:
-    return " ".join(f"{each.says}: {_validity_text(each)}." for each in given)
-
-
-def _validity_text(each: ResolutionChange) -> str:
-    if each.never_held:
+def _validity_text(change: ResolutionChange) -> str:
+    if change.never_held:
         return "never held"
-    if each.until is None:
-        return f"since {each.since}" if each.kind == "fact" else "goes on"
-    return f"until {each.until}"
+    if change.until is None:
+        return f"since {change.since}" if change.kind == "fact" else "goes on"
+    return f"until {change.until}"
 
 
 class FactsRecord(NamedTuple):
@@ -196,44 +188,35 @@ def facts(
     subject: Annotated[
         str,
         Arg(
-            "Whom or what it is about: a page, title, alias or other name.",
+            "A page, or the title, alias or other name of a person or thing.",
             positional=True,
             any_text=True,
             question=True,
         ),
     ],
     as_of: Annotated[str | None, Arg("The day to look at instead of today, as in 2024-03-01.")] = None,
-    history: Annotated[bool, Arg("Everything ever held, in order of time.")] = False,
+    history: Annotated[bool, Arg("Include facts that have ended, in order of time.")] = False,
     limit: Annotated[int, Arg("How many facts, and how many dated entries.", minimum=1, maximum=1_000)] = 50,
 ) -> FactsRecord:
-    """What is known of a subject: facts, links and dated entries, since when, until when, and who says so."""
-
+    """List facts, links and dated entries about a subject, with their time and source."""
     if not subject.strip():
         raise InvalidArgument(name="subject", problem="is empty; name a page or a person")
-    today = brain.now()[:10]
-    day = dates.check_date(as_of, "as_of") if as_of else today
+    day = dates.check_date(as_of, "as_of") if as_of else brain.now()[:10]
     with brain.db.reading():
-        whom = store.find_subject(brain.db, subject)
-        lines = store.fact_lines(brain.db, whom, None if history else day, _past_texts(brain))
+        entity = store.find_subject(brain.db, subject)
+        lines = store.fact_lines(brain.db, entity, None if history else day, _past_texts(brain))
         # Include future entries by default, but with as_of stop at that day.
-        last = day if as_of else "9999-12-31"
-        entries = store.subject_entries(brain.db, whom, last, limit)
+        entries = store.subject_entries(brain.db, entity, day if as_of else "9999-12-31", limit)
     return FactsRecord(
-        whom.name,
-        whom.slug,
-        day,
-        history,
-        tuple(lines[:limit]),
-        len(lines),
-        tuple(entries.rows),
-        entries.total,
+        *(entity.name, entity.slug, day, history, tuple(lines[:limit]), len(lines)),
+        *(tuple(entries.rows), entries.total),
     )
 
 
-def _past_texts(brain: Brain) -> "PastTexts":
+def _past_texts(brain: Brain) -> PastTexts:
     """Return a function that yields the versions of a page's text at a given time."""
 
-    def texts(slug: str, collection: str, time: str) -> "Iterator[VersionText]":
+    def texts(slug: str, collection: str, time: str) -> Iterator[VersionText]:
         for version, page in texts_at(brain, pagess.require(brain.db, slug, collection), time):
             yield VersionText(version, page.truth, page.timeline)
 
@@ -253,21 +236,23 @@ def _past_texts(brain: Brain) -> "PastTexts":
 def assert_(
     brain: Brain,
     slug: Slug,
-    predicate: Annotated[str, Arg("What is said, as in works_at.", positional=True)],
-    object: Annotated[str, Arg("Of what: a page, a name or a value.", positional=True)],
-    subject: Annotated[str | None, Arg("About whom, if not the page itself.")] = None,
-    valid_from: Annotated[str | None, Arg("The day on which it began to hold, if known.")] = None,
+    predicate: Annotated[str, Arg("The predicate, as in works_at.", positional=True)],
+    object: Annotated[str, Arg("The object: a page, a name or a value.", positional=True)],
+    subject: Annotated[str | None, Arg("The subject, if not the page itself.")] = None,
+    valid_from: Annotated[str | None, Arg("The first day on which it holds, if known.")] = None,
     valid_until: Annotated[
-        str | None, Arg("The first day on which it does not hold; alone, it ends what holds.")
+        str | None, Arg("The first day on which it no longer holds; alone, it ends the current fact.")
     ] = None,
     supersedes_id: Annotated[int | None, Arg("The id of the fact that this one replaces.", minimum=1)] = None,
-    source_ref: Annotated[str, Arg("Where it is known from, as in meeting/123.")] = "",
-    evidence_text: Annotated[str, Arg("The words that say so.")] = "",
-    confidence: Annotated[float, Arg("How sure it is, from 0 to 1.")] = 1.0,
-    asserted_by: Annotated[Literal["agent", "manual", "import", "enrichment"], Arg("Who says so.")] = "agent",
+    source_ref: Annotated[str, Arg("The source, as in meeting/123.")] = "",
+    evidence_text: Annotated[str, Arg("The words of the source.")] = "",
+    confidence: Annotated[float, Arg("Confidence, from 0 to 1.")] = 1.0,
+    asserted_by: Annotated[
+        Literal["agent", "manual", "import", "enrichment"], Arg("Who states it.")
+    ] = "agent",
     expected_version: PageVersion = None,
 ) -> AssertRecord:
-    """Keep a fact on a page, with its time and source. The same from the same source again changes nothing."""
+    """Add a fact to a page, with its time and source. Repeating it from the same source changes nothing."""
     stored = pages.require_page(brain, slug)
     values = {
         "subject": subject,
@@ -281,11 +266,11 @@ def assert_(
         "evidence_text": evidence_text,
         "supersedes_id": supersedes_id,
     }
-    given = assertions.check_fact(values, "", stored.title)
+    fact = assertions.check_fact(values, "", stored.title)
     now = brain.now()
 
-    def work(tx: "Transaction") -> tuple[store.FactChange, int]:
-        added = store.add_fact(tx, stored.id, given, now)
+    def work(tx: Transaction) -> tuple[store.FactChange, int]:
+        added = store.add_fact(tx, stored.id, fact, now)
         if added.changed:
             _, version = page_edits.touch(
                 tx, stored.slug, expected_version=expected_version, now=now, collection=stored.collection
@@ -299,7 +284,7 @@ def assert_(
     added, version = brain.db.write(work)
     return AssertRecord(
         *(stored.slug, version, added.id, added.added, added.changed, added.superseded),
-        *(added.ended, added.ended_before, added.witnessed, given),
+        *(added.ended, added.ended_before, added.witnessed, fact),
     )
 
 
@@ -315,39 +300,41 @@ def assert_(
 )
 def check(
     brain: Brain,
-    slug: Annotated[str | None, Arg("Only this page, and what speaks of it.", positional=True)] = None,
-    all: Annotated[bool, Arg("The whole memory, which is also the default.")] = False,
+    slug: Annotated[str | None, Arg("Only this page and the pages about it.", positional=True)] = None,
+    all: Annotated[bool, Arg("The whole memory; this is the default.")] = False,
     type: Annotated[
         Literal["temporal", "cross_page", "stale"] | None,
-        Arg("Only what is over or not, two values at once, or a truth older than its evidence."),
+        Arg("Only contradictions in time, between pages, or truths older than their evidence."),
     ] = None,
-    resolve: Annotated[int | None, Arg("Settle the contradiction with this id.", minimum=1)] = None,
+    resolve: Annotated[int | None, Arg("Resolve the contradiction with this id.", minimum=1)] = None,
     keep: Annotated[
         KeptSide | None,
-        Arg("With resolve, which quote is true: left (the first), right, or both. The other ends."),
+        Arg(
+            "With resolve, the quote that is true: left (the first), right, or both. The other one is ended."
+        ),
     ] = None,
-    note: Annotated[str, Arg("How it was settled; with resolve.")] = "",
+    note: Annotated[str, Arg("With resolve, how it was resolved.")] = "",
     limit: Annotated[int, Arg("How many to show.", minimum=1, maximum=10_000)] = 50,
 ) -> CheckRecord:
-    """Find what contradicts itself, with both quotes, or settle one finding. Exits 1 while any is open.
+    """Find contradictions, with both quotes, or resolve one. Exits 1 while any is open.
 
-    Findings are kept: the same one comes once, a settled one stays settled, and one whose cause is gone goes."""
+    Each contradiction is stored once, stays resolved, and is removed when its cause is gone."""
     if resolve is not None:
         return _resolve_finding(brain, resolve, keep, note)
     if note or keep:
         name = "note" if note else "keep"
-        raise InvalidArgument(name=name, problem="belongs to resolve; say which contradiction is settled")
+        raise InvalidArgument(name=name, problem="needs resolve with the id of a contradiction")
     if slug is not None and all:
-        raise InvalidArgument(name="all", problem="is the whole memory; name either it or a page, not both")
+        raise InvalidArgument(name="all", problem="cannot be combined with a page")
     stored = pages.require_page(brain, slug) if slug is not None else None
-    _find_contradictions(brain, stored.id if stored else None, type)
     page_id = stored.id if stored else None
+    _find_contradictions(brain, page_id, type)
     with brain.db.reading():
-        found = contradictions.listing(brain.db, page_id, type, limit)
+        rows = contradictions.listing(brain.db, page_id, type, limit)
         total = contradictions.count(brain.db, page_id, type)
         others = contradictions.count(brain.db, page_id, None) - total
     slug = stored.slug if stored else None
-    return CheckRecord(slug, tuple(found), total, type=type, open_of_other_types=others)
+    return CheckRecord(slug, tuple(rows), total, type=type, open_of_other_types=others)
 
 
 def _find_contradictions(brain: Brain, page_id: int | None, type: str | None) -> None:
@@ -360,21 +347,22 @@ def _find_contradictions(brain: Brain, page_id: int | None, type: str | None) ->
             if roots is None
             else contradictions.snapshot_around(brain.db, roots, now[:10])
         )
-        found = find_contradictions(world, type)
-        if roots is not None:
-            found = [each for each in found if each.page_id in roots or each.other_page_id == page_id]
-        told = contradictions.evidence_json(brain.db, found)
-
-    brain.db.write(lambda tx: contradictions.record(tx, found, told, roots, type, now))
+        findings = [
+            finding
+            for finding in find_contradictions(world, type)
+            if roots is None or finding.page_id in roots or finding.other_page_id == page_id
+        ]
+        evidence = contradictions.evidence_json(brain.db, findings)
+    brain.db.write(lambda tx: contradictions.record(tx, findings, evidence, roots, type, now))
 
 
 def _resolve_finding(brain: Brain, contradiction_id: int, keep: KeptSide | None, note: str) -> CheckRecord:
     """Resolve a finding. Without a side, both statements are kept."""
     before = contradictions.require(brain.db, contradiction_id).resolved_at
-    done = resolve_contradiction(brain, contradiction_id, keep or "both", note)
-    settled = contradictions.require(brain.db, contradiction_id)
+    changed, written = resolve_contradiction(brain, contradiction_id, keep or "both", note)
+    resolved = contradictions.require(brain.db, contradiction_id)
     total = contradictions.count(brain.db, None, None)
-    return CheckRecord(None, (), total, settled, before, keep, done.changed, done.written)
+    return CheckRecord(None, (), total, resolved, before, keep, changed, written)
 
 
 class ContradictionsRecord(NamedTuple):

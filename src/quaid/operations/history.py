@@ -1,5 +1,6 @@
 """Versions of a page: list, compare and revert."""
 
+from difflib import unified_diff
 from itertools import pairwise
 from typing import Annotated, Literal, NamedTuple
 
@@ -63,27 +64,27 @@ class DiffRecord(NamedTuple):
 class _VersionText(NamedTuple):
     """A version and the row with its content, or None if the page row has it."""
 
-    told: VersionRecord
+    record: VersionRecord
     row: PageVersion | None
 
 
 @op("read", examples=("quaid history people/alice",))
 def history(brain: Brain, slug: Slug) -> HistoryRecord:
-    """List the versions of a page that are kept: the last 10 of 90 days."""
+    """List the stored versions of a page: the last 10 within 90 days."""
     with brain.db.reading():
         stored = pages.require_page(brain, slug)
-        found = _versions(brain, stored)
-    return HistoryRecord(stored.slug, stored.version, tuple(each.told for each in found))
+        versions = _versions(brain, stored)
+    return HistoryRecord(stored.slug, stored.version, tuple(version.record for version in versions))
 
 
 @op("write", examples=("quaid revert people/alice --to 3",))
 def revert(
     brain: Brain,
     slug: Slug,
-    to: Annotated[int, Arg("The version to bring back, as `history` lists it.", minimum=1)],
+    to: Annotated[int, Arg("The version to restore, as listed by `history`.", minimum=1)],
     expected_version: pages.PageVersion = None,
 ) -> RevertRecord:
-    """Bring an earlier version of a page back, as a new version. A page with a file gets the very bytes back."""
+    """Restore an earlier version of a page as a new version. The file of a page is restored byte for byte."""
     brought: list[bytes | None] = []
     removed: list[str] = []
 
@@ -99,8 +100,8 @@ def revert(
         return earlier
 
     saved, new = pages.edit_page(brain, slug, expected_version, change, exact=lambda: brought[-1])
-    known = collections.file_of_page(brain.db, saved.id)
-    path = known.path if known else None
+    file = collections.file_of_page(brain.db, saved.id)
+    path = file.path if file else None
     return RevertRecord(new.slug, saved.version, saved.changed, to, path, tuple(removed))
 
 
@@ -115,31 +116,39 @@ def revert(
 def diff(
     brain: Brain,
     slug: Slug,
-    since: Annotated[str | None, Arg("From what it said when this day began, YYYY-MM-DD.")] = None,
-    from_: Annotated[int | None, Arg("From this version [the one before].", minimum=1)] = None,
-    to: Annotated[int | None, Arg("To this version [the present one].", minimum=1)] = None,
+    since: Annotated[str | None, Arg("From the version at the start of this day, YYYY-MM-DD.")] = None,
+    from_: Annotated[int | None, Arg("From this version [the previous one].", minimum=1)] = None,
+    to: Annotated[int | None, Arg("To this version [the current one].", minimum=1)] = None,
 ) -> DiffRecord:
-    """Show what changed in a page, as a unified diff: since its last version, another one, or a day."""
+    """Show the changes of a page as a unified diff, since its previous version, another version or a day."""
     if since is not None and from_ is not None:
-        raise InvalidArgument(name="since", problem="says where to begin, and so does --from; choose one")
+        raise InvalidArgument(name="since", problem="cannot be combined with --from")
     day = dates.check_date(since, "since") if since is not None else None
     with brain.db.reading():
         stored = pages.require_page(brain, slug)
-        found = _versions(brain, stored)
-        new = found[0] if to is None else _find_version(found, to)
+        versions = _versions(brain, stored)
+        new = versions[0] if to is None else _find_version(versions, to)
         older = None
         if day is not None:
-            old, older = _version_on(found, day)
+            old = next((version for version in versions if version.record.since < day), versions[-1])
+            if old.record.since >= day:
+                older = f"the oldest stored version is of {old.record.since[:10]}"
         elif from_ is not None:
-            old = _find_version(found, from_)
+            old = _find_version(versions, from_)
         else:
-            at = found.index(new)
-            old = found[min(at + 1, len(found) - 1)]
-            older = None if old is not new else "no earlier version is kept"
+            old = versions[min(versions.index(new) + 1, len(versions) - 1)]
+            older = None if old is not new else "no earlier version is stored"
         before, after = _text_of_version(brain, stored, old), _text_of_version(brain, stored, new)
-    lines = _unified_diff(before, after, old.told, new.told)
+    lines = "\n".join(
+        unified_diff(
+            *(before.splitlines(), after.splitlines()),
+            *(f"version {old.record.version}", f"version {new.record.version}"),
+            *(old.record.since, new.record.since),
+            lineterm="",
+        )
+    )
     return DiffRecord(
-        *(stored.slug, old.told.version, old.told.since, new.told.version, new.told.since),
+        *(stored.slug, old.record.version, old.record.since, new.record.version, new.record.since),
         *(lines, not lines, older),
     )
 
@@ -147,20 +156,14 @@ def diff(
 def _versions(brain: Brain, stored: PageRow) -> list[_VersionText]:
     """Return the versions of a page without duplicates, the current one first."""
     rows = store.versions_of_page(brain.db, stored.id)
-    collection = collections.require(brain.db, stored.collection)
-    told = (
-        _versions_of_file(rows, stored)
-        if collection.root is not None
-        else _versions_of_database(rows, stored)
-    )
-    present, *others = told if collection.root is not None else _without_repeats(brain, stored, told)
-    seen = {present.told.version}
-    kept = [present]
-    for each in others:
-        if each.told.version not in seen:
-            seen.add(each.told.version)
-            kept.append(each)
-    return kept
+    if collections.require(brain.db, stored.collection).root is not None:
+        versions = _versions_of_file(rows, stored)
+    else:
+        versions = _without_repeats(brain, stored, _versions_of_database(rows, stored))
+    first: dict[int, _VersionText] = {}
+    for version in versions:
+        first.setdefault(version.record.version, version)
+    return list(first.values())
 
 
 def _versions_of_file(rows: list[PageVersion], stored: PageRow) -> list[_VersionText]:
@@ -169,22 +172,21 @@ def _versions_of_file(rows: list[PageVersion], stored: PageRow) -> list[_Version
     since = stored.updated_at if active is None else active.created_at
     by: VersionOrigin = "made" if active is None else _origin(active.batch)
     size = _size(stored) if active is None else active.size
-    found = [_VersionText(VersionRecord(stored.version, since, size, by, True), active)]
-    for row in rows:
-        if row is not active and row.version is not None:
-            found.append(
-                _VersionText(
-                    VersionRecord(row.version, row.created_at, row.size, _origin(row.batch), False), row
-                )
-            )
-    return found
+    return [
+        _VersionText(VersionRecord(stored.version, since, size, by, True), active),
+        *(
+            _VersionText(VersionRecord(row.version, row.created_at, row.size, _origin(row.batch), False), row)
+            for row in rows
+            if row is not active and row.version is not None
+        ),
+    ]
 
 
 def _versions_of_database(rows: list[PageVersion], stored: PageRow) -> list[_VersionText]:
     """Return the versions of a page without a file. Text is stored when replaced, so each row, except
     imported ones, ends a version.
     """
-    found: list[_VersionText] = []
+    versions: list[_VersionText] = []
     texts: list[PageVersion | None] = [None, *(row for row in rows if row.version is not None)]
     for place, row in enumerate(texts):
         before = texts[place + 1] if place + 1 < len(texts) else None
@@ -193,21 +195,21 @@ def _versions_of_database(rows: list[PageVersion], stored: PageRow) -> list[_Ver
         by: VersionOrigin = "made" if before is None else _origin(before.batch)
         since = stored.created_at if before is None else before.created_at
         version, size = (stored.version, _size(stored)) if row is None else (row.version or 0, row.size)
-        found.append(_VersionText(VersionRecord(version, since, size, by, row is None), row))
-    return found
+        versions.append(_VersionText(VersionRecord(version, since, size, by, row is None), row))
+    return versions
 
 
-def _without_repeats(brain: Brain, stored: PageRow, found: list[_VersionText]) -> list[_VersionText]:
+def _without_repeats(brain: Brain, stored: PageRow, versions: list[_VersionText]) -> list[_VersionText]:
     """Drop an imported text that is equal to the next version.
 
     The version also increases when facts, links or tags are added. The text of that version is stored, or
     is the current one, and shows that the import created it, so the import's own row would be a duplicate.
     """
-    kept = found[:1]
-    for newer, each in pairwise(found):
-        is_import = each.row is not None and _origin(each.row.batch) == "import"
-        if not is_import or _content(brain, stored, each) != _content(brain, stored, newer):
-            kept.append(each)
+    kept = versions[:1]
+    for newer, version in pairwise(versions):
+        is_import = version.row is not None and _origin(version.row.batch) == "import"
+        if not is_import or _content(brain, stored, version) != _content(brain, stored, newer):
+            kept.append(version)
     return kept
 
 
@@ -227,21 +229,13 @@ def _size(stored: PageRow) -> int:
     return len(markdown.render(stored.frontmatter, stored.truth, stored.timeline).encode())
 
 
-def _find_version(found: list[_VersionText], version: int) -> _VersionText:
-    for each in found:
-        if each.told.version == version:
-            return each
-    known = ", ".join(str(each.told.version) for each in found)
-    raise NotFound(what="version", name=version, hint=f" There is: {known}.")
-
-
-def _version_on(found: list[_VersionText], day: str) -> tuple[_VersionText, str | None]:
-    """Return the version at the start of a day, and a note if no version is that old."""
-    for each in found:
-        if each.told.since < day:
-            return each, None
-    oldest = found[-1]
-    return oldest, f"what is kept begins on {oldest.told.since[:10]}"
+def _find_version(versions: list[_VersionText], number: int) -> _VersionText:
+    by_number = {version.record.version: version for version in versions}
+    if number not in by_number:
+        raise NotFound(
+            what="version", name=number, hint=f"Stored versions: {', '.join(map(str, by_number))}."
+        )
+    return by_number[number]
 
 
 def texts_at(brain: Brain, stored: PageRow, time: str) -> list[tuple[int | None, Page | PageRow]]:
@@ -250,30 +244,30 @@ def texts_at(brain: Brain, stored: PageRow, time: str) -> list[tuple[int | None,
     Times have a resolution of one second: if the text changed within that second, the previous text is
     returned too. Return [] if no version of that time is kept.
     """
-    found: list[tuple[int | None, Page | PageRow]] = []
+    texts: list[tuple[int | None, Page | PageRow]] = []
     for each in _versions(brain, stored):
         since = _start_of(each, stored)
         if since is None or since > time:
             continue
-        if each.row is None or each.told.is_present:
-            found.append((None, stored))
+        if each.row is None or each.record.is_present:
+            texts.append((None, stored))
         else:
             data = store.version_bytes(brain.db, each.row.id)
-            found.append((each.told.version, _page_of_version(stored, each.row.path, data)))
+            texts.append((each.record.version, _page_of_version(stored, each.row.path, data)))
         if since < time:
             break
-    return found
+    return texts
 
 
 def _start_of(each: _VersionText, stored: PageRow) -> str | None:
     """Return when a version began, or None if that is unknown because earlier versions were pruned."""
-    if each.told.is_present:
-        return max(each.told.since, stored.truth_updated_at, stored.timeline_updated_at)
-    is_first = each.told.since == stored.created_at and each.told.by == "made"
-    if not is_first or each.told.version == 1:
-        return each.told.since
+    if each.record.is_present:
+        return max(each.record.since, stored.truth_updated_at, stored.timeline_updated_at)
+    is_first = each.record.since == stored.created_at and each.record.by == "made"
+    if not is_first or each.record.version == 1:
+        return each.record.since
     forgotten = dates.shift_date(stored.updated_at[:10], -store.HISTORY_DAYS) > stored.created_at[:10]
-    return None if forgotten or stored.version > store.MOST_VERSIONS else each.told.since
+    return None if forgotten or stored.version > store.MOST_VERSIONS else each.record.since
 
 
 def _page_of_version(old: PageRow, path: str, data: bytes) -> Page:
@@ -290,18 +284,3 @@ def _text_of_version(brain: Brain, stored: PageRow, each: _VersionText) -> str:
     if each.row is None:
         return markdown.render(stored.frontmatter, stored.truth, stored.timeline)
     return markdown.decode(store.version_bytes(brain.db, each.row.id)).text
-
-
-def _unified_diff(old: str, new: str, before: VersionRecord, after: VersionRecord) -> str:
-    from difflib import unified_diff
-
-    lines = unified_diff(
-        old.splitlines(),
-        new.splitlines(),
-        f"version {before.version}",
-        f"version {after.version}",
-        before.since,
-        after.since,
-        lineterm="",
-    )
-    return "\n".join(lines)

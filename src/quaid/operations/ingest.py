@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import (
@@ -31,9 +31,7 @@ from quaid.storage import collections, facts as assertions, history, links, page
 from quaid.storage.history import EarlierIngest, IngestSource
 from quaid.storage.page_edits import SaveResult
 from quaid.storage.pages import PageRow
-
-if TYPE_CHECKING:
-    from quaid.storage.sqlite.connection import Transaction
+from quaid.storage.sqlite.connection import Transaction
 
 _SCHEME = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]*:(?=//)")
 KEYS_NOT_COPIED = ("type", "slug", "alias", "aliases", "links", "wing", "room", "quaid_id", "id")
@@ -107,7 +105,7 @@ class Ingestion:
         self.uuids = [brain.new_uuid() for _ in range(len(changes) + 1)]
         self.own: PageChange | None = None  # writes the source's own page; None for a file
 
-    def run(self, tx: "Transaction") -> IngestResult | EarlierIngest:
+    def run(self, tx: Transaction) -> IngestResult | EarlierIngest:
         """Apply all changes, or return the earlier ingest of the same bytes."""
         self.tx = tx
         earlier = None if self.force else self.known()
@@ -227,7 +225,7 @@ class Ingestion:
         if conflicts:
             told = ", ".join(_version_text(each.facts) for each in conflicts)
             raise VersionConflicts(
-                count=len(conflicts), told=told, conflicts=[dict(each.facts) for each in conflicts]
+                count=len(conflicts), detail=told, conflicts=[dict(each.facts) for each in conflicts]
             )
 
     def _draft(self, change: PageChange, old: PageRow | None) -> _PageDraft:

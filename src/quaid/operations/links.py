@@ -1,7 +1,7 @@
 """Links between pages, the graph around a page, and paths between pages."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, LinkFromText, NotFound
@@ -15,15 +15,16 @@ from quaid.storage import links as store, page_edits
 from quaid.storage.briefing import link_beginnings
 from quaid.storage.links import GraphLink, LinkRow
 from quaid.storage.pages import PageHead, page_heads
-
-if TYPE_CHECKING:
-    from quaid.storage.sqlite.connection import Transaction
+from quaid.storage.sqlite.connection import Transaction
 
 Temporal = Annotated[
     Literal["current", "historical", "all"],
-    Arg("Which links: those that hold, those that have ended, or all."),
+    Arg("Which links: current ones, ended ones, or all."),
 ]
-AsOf = Annotated[str | None, Arg("The day to look at instead of today, as in 2024-03-01.")]
+LinkLimit = Annotated[int, Arg("How many.", minimum=1, maximum=100_000)]
+FromPage = Annotated[str, Arg("The page that the link starts from.", positional=True)]
+ToPage = Annotated[str, Arg("The page that the link leads to.", positional=True)]
+AsOf = Annotated[str | None, Arg("As of this day instead of today, as in 2024-03-01.")]
 Relationship = Annotated[str | None, Arg("Only this relationship, as in works_at.")]
 
 
@@ -65,22 +66,24 @@ class UnlinkRecord(NamedTuple):
 )
 def link(
     brain: Brain,
-    from_: Annotated[str, Arg("The page that the link leads from.", positional=True)],
-    to: Annotated[str, Arg("The page that it leads to.", positional=True)],
-    relationship: Annotated[str, Arg("What the one is to the other, as in works_at.")] = RELATED,
-    context: Annotated[str, Arg("The sentence that says so.")] = "",
-    valid_from: Annotated[str | None, Arg("The day on which it began, if known.")] = None,
-    valid_until: Annotated[str | None, Arg("The day on which it ended, if it has.")] = None,
+    from_: FromPage,
+    to: ToPage,
+    relationship: Annotated[str, Arg("The relationship, as in works_at.")] = RELATED,
+    context: Annotated[str, Arg("The sentence that states it.")] = "",
+    valid_from: Annotated[str | None, Arg("The first day on which it holds, if known.")] = None,
+    valid_until: Annotated[
+        str | None, Arg("The first day on which it no longer holds, if it has ended.")
+    ] = None,
     expected_version: PageVersion = None,
 ) -> LinkRecord:
-    """Link a page to another, with a relationship and its time. Answers with the id that closes it."""
+    """Link a page to another, with a relationship and its time. Returns the link's id, for link-close."""
     start, end = editing.require_page(brain, from_), editing.require_page(brain, to)
     if start.id == end.id:
-        raise InvalidArgument(name="to", problem="is the page itself")
+        raise InvalidArgument(name="to", problem="is the same page; name another one")
     since, until = _interval(valid_from, valid_until)
     now = brain.now()
 
-    def work(tx: "Transaction") -> tuple[int, int]:
+    def work(tx: Transaction) -> tuple[int, int]:
         _, version = page_edits.touch(
             tx, start.slug, expected_version=expected_version, now=now, collection=start.collection
         )
@@ -104,26 +107,24 @@ def link(
 def link_close(
     brain: Brain,
     link_id: Annotated[int, Arg("The link's id, as `quaid links` shows it.", positional=True, minimum=1)],
-    valid_until: Annotated[str, Arg("The first day on which it does not hold any more.")],
+    valid_until: Annotated[str, Arg("The first day on which it no longer holds.")],
     expected_version: Annotated[
-        int | None, Arg("The version of the page that it leads from.", version="page", minimum=1)
+        int | None, Arg("The version of the page that it starts from.", version="page", minimum=1)
     ] = None,
 ) -> LinkRecord:
-    """Say when a link ended. It stays in the memory as history."""
+    """Set the end date of a link. It stays in the memory as history."""
     until = dates.check_date(valid_until, "valid_until")
     now = brain.now()
 
-    def work(tx: "Transaction") -> tuple[int, LinkRow]:
-        found = store.require_added(brain.db, link_id)
-        if found.valid_from and until < found.valid_from:
-            raise InvalidArgument(
-                name="valid_until", problem=f"is before the link began, on {found.valid_from}"
-            )
+    def work(tx: Transaction) -> tuple[int, LinkRow]:
+        row = store.require_added(brain.db, link_id)
+        if row.valid_from and until < row.valid_from:
+            raise InvalidArgument(name="valid_until", problem=f"is before the link's start, {row.valid_from}")
         _, version = page_edits.touch(
-            tx, found.from_slug, expected_version=expected_version, now=now, collection=found.from_collection
+            tx, row.from_slug, expected_version=expected_version, now=now, collection=row.from_collection
         )
-        store.close(tx, found, until)
-        return version, found._replace(valid_until=until)
+        store.close(tx, row, until)
+        return version, row._replace(valid_until=until)
 
     version, closed = brain.db.write(work)
     return LinkRecord(closed.from_slug, version, closed, closed=True)
@@ -135,10 +136,14 @@ def links(
     slug: Slug,
     temporal: Temporal = "all",
     as_of: AsOf = None,
-    limit: Annotated[int, Arg("How many.", minimum=1, maximum=100_000)] = 200,
+    limit: LinkLimit = 200,
 ) -> LinksRecord:
-    """List where a page leads, with the ids of the links and their time."""
-    return _list_links(brain, slug, "out", temporal, as_of, limit)
+    """List the links from a page, with their ids and time."""
+    day, temporal = _day(brain, as_of, temporal)
+    with brain.db.reading():
+        page = editing.require_page(brain, slug)
+        rows = store.outgoing(brain.db, page.id, temporal, day)
+    return LinksRecord(page.slug, page.version, "out", temporal, day, tuple(rows[:limit]), len(rows))
 
 
 @op("read", examples=("quaid backlinks companies/acme", "quaid backlinks companies/acme --as-of 2024-03-01"))
@@ -147,37 +152,40 @@ def backlinks(
     slug: Slug,
     temporal: Temporal = "current",
     as_of: AsOf = None,
-    limit: Annotated[int, Arg("How many.", minimum=1, maximum=100_000)] = 200,
+    limit: LinkLimit = 200,
 ) -> LinksRecord:
-    """List what leads to a page, with the ids of the links and their time."""
-    return _list_links(brain, slug, "in", temporal, as_of, limit)
+    """List the links to a page, with their ids and time."""
+    day, temporal = _day(brain, as_of, temporal)
+    with brain.db.reading():
+        page = editing.require_page(brain, slug)
+        rows, total = store.first_incoming(brain.db, page.id, temporal, day, limit)
+    return LinksRecord(page.slug, page.version, "in", temporal, day, tuple(rows), total)
 
 
 @op("write", examples=("quaid unlink people/alice companies/acme --relationship works_at",))
 def unlink(
     brain: Brain,
-    from_: Annotated[str, Arg("The page that the link leads from.", positional=True)],
-    to: Annotated[str, Arg("The page that it leads to.", positional=True)],
+    from_: FromPage,
+    to: ToPage,
     relationship: Relationship = None,
     expected_version: PageVersion = None,
 ) -> UnlinkRecord:
-    """Remove links that were wrong from the start; `quaid link-close` is for those that ended."""
+    """Remove links that were never right; use `quaid link-close` for links that have ended."""
     start, end = editing.require_page(brain, from_), editing.require_page(brain, to)
     named = _relationship(relationship) if relationship else None
     now = brain.now()
 
-    def work(tx: "Transaction") -> UnlinkRecord:
-        found = store.between(brain.db, start.id, end.id, named)
-        from_text = tuple(each for each in found if each.source_kind == store.FROM_TEXT)
-        added = tuple(each for each in found if each.source_kind != store.FROM_TEXT)
+    def work(tx: Transaction) -> UnlinkRecord:
+        rows = store.between(brain.db, start.id, end.id, named)
+        from_text = tuple(row for row in rows if row.source_kind == store.FROM_TEXT)
+        added = tuple(row for row in rows if row.source_kind != store.FROM_TEXT)
         if not added and from_text:
             raise LinkFromText(id=from_text[0].id, slug=start.slug)
         if not added:
-            what = f"{named} link" if named else "link"
             raise NotFound(
-                what=what,
+                what=f"{named} link" if named else "link",
                 name=f"from {start.slug} to {end.slug}",
-                hint=f" `quaid links {start.slug}` shows them.",
+                hint=f"`quaid links {start.slug}` lists its links.",
             )
         _, version = page_edits.touch(
             tx, start.slug, expected_version=expected_version, now=now, collection=start.collection
@@ -188,29 +196,8 @@ def unlink(
     return brain.db.write(work)
 
 
-def _list_links(
-    brain: Brain,
-    address: str,
-    direction: str,
-    temporal: Literal["current", "historical", "all"],
-    as_of: str | None,
-    limit: int,
-) -> LinksRecord:
-    day = dates.check_date(as_of, "as_of") if as_of else brain.now()[:10]
-    if as_of and temporal == "all":
-        temporal = "current"  # a given day implies the links of that day
-    with brain.db.reading():
-        page = editing.require_page(brain, address)
-        if direction == "in":
-            found, total = store.first_incoming(brain.db, page.id, temporal, day, limit)
-        else:
-            found = store.outgoing(brain.db, page.id, temporal, day)
-            total = len(found)
-    return LinksRecord(page.slug, page.version, direction, temporal, day, tuple(found[:limit]), total)
-
-
-def _relationship(given: str) -> str:
-    name = normalize_relationship(given)
+def _relationship(written: str) -> str:
+    name = normalize_relationship(written)
     if not name:
         raise InvalidArgument(name="relationship", problem="is empty; write it as in works_at")
     return name
@@ -295,12 +282,12 @@ def graph_(
     temporal: Temporal = "current",
     limit: Annotated[int, Arg("How many pages at most.", minimum=1, maximum=10_000)] = 50,
     as_of: AsOf = None,
-    dot: Annotated[bool, Arg("Print it for Graphviz.")] = False,
-    mermaid: Annotated[bool, Arg("Print it for Mermaid.")] = False,
+    dot: Annotated[bool, Arg("Print it in Graphviz format.")] = False,
+    mermaid: Annotated[bool, Arg("Print it in Mermaid format.")] = False,
 ) -> GraphRecord:
-    """Show the pages around a page and how they are linked, the nearest first."""
+    """Show the pages around a page and their links, the nearest first."""
     if dot and mermaid:
-        raise InvalidArgument(name="mermaid", problem="is another form than --dot; choose one")
+        raise InvalidArgument(name="mermaid", problem="cannot be combined with --dot")
     day, temporal = _day(brain, as_of, temporal)
     with brain.db.reading():
         centre = editing.require_page(brain, slug)
@@ -312,14 +299,18 @@ def graph_(
             most_nodes=limit,
             most_edges=limit * EDGES_PER_NODE,
         )
-        known = page_heads(brain.db, list(walk.reached))
-        begins = _start_dates(brain, walk.edges)
-    nodes = tuple(
-        _graph_node(walk, known, reached) for reached in walk.reached.values() if reached.node in known
-    )
-    arrows = tuple(_graph_edge(known, edge, begins) for edge in walk.edges)
+        heads = page_heads(brain.db, list(walk.reached))
+        edges = graph_edges(brain, walk.edges, heads)
+    nodes = []
+    for node, reached in walk.reached.items():
+        if head := heads.get(node):
+            path = [centre.id, *(step.node for step in linkss.path_to(walk, node))]
+            addresses = tuple(_address(heads[step]) for step in path)
+            nodes.append(
+                GraphNode(head.slug, head.title, head.type, head.collection, reached.distance, addresses)
+            )
     form = "dot" if dot else "mermaid" if mermaid else "text"
-    return GraphRecord(centre.slug, depth, temporal, day, nodes, arrows, walk.complete, form)
+    return GraphRecord(centre.slug, depth, temporal, day, tuple(nodes), edges, walk.complete, form)
 
 
 @op("read", examples=("quaid path people/alice companies/acme",))
@@ -330,67 +321,50 @@ def path(
     temporal: Temporal = "current",
     as_of: AsOf = None,
 ) -> PathRecord:
-    """Find the shortest connection between two pages. Exits 1 when there is none."""
+    """Find the shortest path of links between two pages. Exits 1 if there is none."""
     day, temporal = _day(brain, as_of, temporal)
     with brain.db.reading():
         start, end = editing.require_page(brain, from_), editing.require_page(brain, to)
-        way = (
-            linkss.GraphPath((), True)
-            if start.id == end.id
-            else linkss.shortest_path(
-                start.id,
-                end.id,
-                lambda nodes, most: store.edges(brain.db, nodes, temporal, day, most),
-                longest=MAX_PATH_LENGTH,
-                most_nodes=MAX_EDGES_WALKED,
-                most_edges=MAX_EDGES_WALKED,
-            )
+        if start.id == end.id:
+            return PathRecord(start.slug, end.slug, True, (), (start.slug,), True)
+        way = linkss.shortest_path(
+            start.id,
+            end.id,
+            lambda nodes, most: store.edges(brain.db, nodes, temporal, day, most),
+            longest=MAX_PATH_LENGTH,
+            most_nodes=MAX_EDGES_WALKED,
+            most_edges=MAX_EDGES_WALKED,
         )
-        edges = way.edges if way else ()
-        known = page_heads(
-            brain.db, [start.id, *{node for edge in edges for node in (edge.from_id, edge.to_id)}]
-        )
-        begins = _start_dates(brain, edges)
-    if not edges:
-        same = start.id == end.id
-        gave_up = way is not None and not way.complete
-        return PathRecord(start.slug, end.slug, same, (), (start.slug,) if same else (), not gave_up)
-    pages, at = [_address(known[start.id])], start.id
-    for edge in edges:
-        at = edge.to_id if edge.from_id == at else edge.from_id
-        pages.append(_address(known[at]))
-    steps = tuple(_graph_edge(known, edge, begins) for edge in edges)
-    return PathRecord(start.slug, end.slug, True, steps, tuple(pages), True)
+        if way is None or not way.edges:
+            return PathRecord(start.slug, end.slug, False, (), (), way is None or way.complete)
+        heads = page_heads(brain.db, [node for edge in way.edges for node in (edge.from_id, edge.to_id)])
+        steps = graph_edges(brain, way.edges, heads)
+    pages = [start.id]
+    for edge in way.edges:
+        pages.append(edge.to_id if edge.from_id == pages[-1] else edge.from_id)
+    return PathRecord(start.slug, end.slug, True, steps, tuple(_address(heads[page]) for page in pages), True)
 
 
 def _day(
     brain: Brain, as_of: str | None, temporal: Literal["current", "historical", "all"]
 ) -> tuple[str, Literal["current", "historical", "all"]]:
+    """Return the day to look at and which links to include: a given day implies the links of that day."""
     day = dates.check_date(as_of, "as_of") if as_of else brain.now()[:10]
     return day, "current" if as_of and temporal == "all" else temporal
 
 
-def _graph_node(walk: linkss.GraphWalk, known: dict[int, PageHead], reached: linkss.ReachedNode) -> GraphNode:
-    head = known[reached.node]
-    way = [_address(known[step.node]) for step in linkss.path_to(walk, reached.node)]
-    start = _address(known[next(iter(walk.reached))])
-    return GraphNode(head.slug, head.title, head.type, head.collection, reached.distance, (start, *way))
-
-
-def _start_dates(brain: Brain, edges: Iterable[linkss.EdgeLike]) -> dict[int, str]:
-    return link_beginnings(brain.db, [edge for edge in edges if isinstance(edge, GraphLink)])
-
-
-def _graph_edge(known: dict[int, PageHead], edge: linkss.EdgeLike, begins: dict[int, str]) -> GraphEdge:
-    assert isinstance(edge, GraphLink)
-    return GraphEdge(
-        edge.id,
-        _address(known[edge.from_id]),
-        _address(known[edge.to_id]),
-        edge.relationship,
-        edge.valid_from,
-        edge.valid_until,
-        begins.get(edge.id),
+def graph_edges(
+    brain: Brain, edges: Iterable[linkss.EdgeLike], heads: dict[int, PageHead]
+) -> tuple[GraphEdge, ...]:
+    """Return the edges of a graph with the addresses of their pages and their start dates."""
+    rows = [edge for edge in edges if isinstance(edge, GraphLink)]
+    begins = link_beginnings(brain.db, rows)
+    return tuple(
+        GraphEdge(
+            *(row.id, _address(heads[row.from_id]), _address(heads[row.to_id]), row.relationship),
+            *(row.valid_from, row.valid_until, begins.get(row.id)),
+        )
+        for row in rows
     )
 
 

@@ -4,14 +4,16 @@ import json
 import os
 import re
 import sys
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from collections.abc import Iterable
+from typing import Annotated, Any, NamedTuple
 
 import quaid
 from quaid import server_socket
 from quaid.app import Brain
-from quaid.config import OPTIONS, canonical_name, environment_variable
+from quaid.config import OPTIONS, canonical_name, check_option, environment_variable
 from quaid.embedding import registry as embedders
 from quaid.embedding.backfill import cut_pages
+from quaid.embedding.registry import Embedder
 from quaid.errors import (
     Cancelled,
     DamagedDatabase,
@@ -48,11 +50,8 @@ from quaid.storage.embedding_queue import EmbeddingFailure, EmbeddingRun
 from quaid.storage.pages import count as count_pages
 from quaid.storage.sqlite import backup as backups, connection
 from quaid.storage.sqlite.backup import BackedUp, Compacted
+from quaid.storage.sqlite.connection import Transaction
 from quaid.storage.sqlite.errors import translate_os_errors
-
-if TYPE_CHECKING:
-    from quaid.embedding.registry import Embedder
-    from quaid.storage.sqlite.connection import Transaction
 
 
 class ActiveModel(NamedTuple):
@@ -106,7 +105,7 @@ class StatusRecord(NamedTuple):
 
 @op("read", examples=("quaid status", "quaid status --json"))
 def status(brain: Brain) -> StatusRecord:
-    """Show how the memory is doing: pages, chunks, vectors, the model, and what to do next. Loads no model."""
+    """Show the state of the memory: pages, chunks, vectors, the model, and recommended commands. Loads no model."""
     db = brain.db
     with db.reading():
         pages = count_pages(db)
@@ -117,7 +116,7 @@ def status(brain: Brain) -> StatusRecord:
             for each in vectors.list_models(db)
             if each.name != active.name
         ]
-        said = _conversation_coverage(brain, active.name)
+        turns = _conversation_coverage(brain, active.name)
     failed = embedding_queue.last_failure(db.path)
     record = StatusRecord(
         path=db.path,
@@ -133,10 +132,10 @@ def status(brain: Brain) -> StatusRecord:
         background_embedding=background.is_embedding_on(brain),
         filling=embedding_queue.current_run(db.path),
         trouble=failed
-        if failed and failed.model == active.name and (failed.down or active.missing + uncut + said.missing)
+        if failed and failed.model == active.name and (failed.down or active.missing + uncut + turns.missing)
         else None,
         next_steps=(),
-        conversations=said,
+        conversations=turns,
         files_not_taken_in=sum(map(len, collections.files_not_indexed(db).values())),
         folders_halted=tuple(
             each.name for each in collections.list_all(db) if each.state == "active" and each.halt_reason
@@ -179,27 +178,27 @@ def _model_problem(brain: Brain, name: str) -> tuple[str | None, str | None]:
 
 
 def _remedy_of(name: str) -> str:
-    return f"`quaid model check {name}` tells more, `quaid model list` shows the others"
+    return f"`quaid model check {name}` tests it, `quaid model list` shows the others"
 
 
 def _next_steps(record: StatusRecord) -> list[str]:
     model, steps = record.model, []
     for name in record.folders_halted:
-        steps.append(f"`quaid collection info {name}` tells why it is not in step with its folder")
+        steps.append(f"`quaid collection info {name}` shows why it is not in sync with its folder")
     if record.files_not_taken_in:
         files = count_noun(record.files_not_taken_in, "file")
-        steps.append(f"`quaid doctor` names {files} of attached folders that could not be taken in")
+        steps.append(f"`quaid doctor` lists {files} of attached folders that could not be indexed")
     if not record.pages:
-        steps.append("`quaid put SLUG FILE` or `quaid import FOLDER` brings pages in")
+        steps.append("`quaid put SLUG FILE` or `quaid import FOLDER` adds pages")
     if not model.ready:
-        steps.append("until the model is back, questions are answered by words")
+        steps.append("until the model is available, questions are answered by words")
     elif not record.writable:
         pass
     elif record.filling:
         steps.append("nothing to do: vectors are being made")
     elif record.pages_uncut:
         steps.append(
-            f"`quaid embed` cuts {count_noun(record.pages_uncut, 'page')} into chunks and makes the vectors"
+            f"`quaid embed` splits {count_noun(record.pages_uncut, 'page')} into chunks and makes the vectors"
         )
     elif model.missing:
         number = f"{model.missing:,} missing vectors" if model.missing > 1 else "missing vector"
@@ -210,27 +209,12 @@ def _next_steps(record: StatusRecord) -> list[str]:
     return steps
 
 
-# Settings that a user may change: the allowed values, int for a positive integer, list for predicates, str for
-# folders.
-SETTINGS: dict[str, tuple[str, ...] | type[int] | type[list[str]] | type[str]] = {
+SETTINGS: dict[str, tuple[str, ...]] = {
     "chunk_strategy": ("section", "window", "paragraph", "page"),
-    "search_merge_strategy": ("sum", "set-union", "rrf"),
-    "default_token_budget": int,
-    "background_embedding": ("on", "off"),
-    "log_gaps": ("on", "off"),
-    "gap_threshold": ("strong", "weak"),
-    "single_valued_predicates": list,
-    "conversation_folders": str,
-    "embed_conversations": ("recent", "on", "off"),
+    "single_valued_predicates": (),
+    **{key: option.choices for key, option in OPTIONS.items() if option.stored == key},
 }
-# Defaults of settings that are not stored. The others are stored when the memory is created.
-SETTING_DEFAULTS = {
-    "background_embedding": "on",
-    "embed_conversations": "recent",
-    "gap_threshold": "strong",
-    "log_gaps": "on",
-}
-
+"""Settings that a user may change, with their allowed values, or () if any value may be valid."""
 
 # Written by `quaid embed`. Before that, the defaults are shown.
 MODEL_SETTINGS = ("embedding_model", "embedding_dimensions")
@@ -263,7 +247,7 @@ class SettingsRecord(NamedTuple):
 
 @op("read", examples=("quaid stats",))
 def stats(brain: Brain) -> Stats:
-    """Count what the memory holds."""
+    """Count the contents of the memory."""
     return briefing.database_stats(brain.db)
 
 
@@ -282,45 +266,36 @@ def validate(
     embeddings: Annotated[bool, Arg("Check models and their vectors.")] = False,
     fts: Annotated[bool, Arg("Check the word indexes against the pages.")] = False,
     integrity: Annotated[bool, Arg("Check the database file and its derived rows.")] = False,
-    all: Annotated[bool, Arg("All of these, which is also the default.")] = False,
-    original: Annotated[
-        str | None, Arg("A folder that was imported; compared with --exported.", path=True)
-    ] = None,
-    exported: Annotated[
-        str | None, Arg("A folder that was exported; compared with --original.", path=True)
-    ] = None,
+    all: Annotated[bool, Arg("All of these; this is the default.")] = False,
+    original: Annotated[str | None, Arg("An imported folder, to compare with --exported.", path=True)] = None,
+    exported: Annotated[str | None, Arg("An exported folder, to compare with --original.", path=True)] = None,
 ) -> ValidateRecord:
-    """Check the memory, or compare an exported folder with its original. Exits 1 when something is wrong."""
+    """Check the memory, or compare an exported folder with its original. Exits 1 if there are violations."""
     if (original is None) != (exported is None):
         raise InvalidArgument(
             name="exported" if exported is None else "original",
-            problem="is needed too: the comparison is of two folders",
+            problem="is required too: two folders are compared",
         )
     if original is not None and exported is not None:
         differences = exporter.compare_folders(
             brain.settings.path(original), brain.settings.path(exported), brain.progress
         )
         return ValidateRecord(("round trip",), tuple(Violation("round trip", *each) for each in differences))
-    chosen = {
-        "links": links,
-        "assertions": assertions,
-        "embeddings": embeddings,
-        "fts": fts,
-        "integrity": integrity,
-    }
-    names = tuple(name for name, wanted in chosen.items() if wanted or all or not any(chosen.values()))
+    flags = (links, assertions, embeddings, fts, integrity)
+    kinds = ("links", "assertions", "embeddings", "fts", "integrity")
+    names = tuple(name for name, wanted in zip(kinds, flags, strict=True) if wanted or all or not any(flags))
     try:
-        found = checks.validate(brain.db, names)
+        violations = checks.validate(brain.db, names)
     except DamagedDatabase as error:  # the database cannot even be opened
-        found = [Violation("integrity", error.facts["path"], error.facts["problem"])]
-    can_count = "embeddings" in names and not {"embeddings", "integrity"} & {each.check for each in found}
-    wanting = _vectors_to_make(brain) if can_count else (None, None)
-    return ValidateRecord(names, tuple(found), *wanting)
+        violations = [Violation("integrity", error.facts["path"], error.facts["problem"])]
+    failed = {violation.check for violation in violations}
+    can_count = "embeddings" in names and not {"embeddings", "integrity"} & failed
+    missing = _vectors_to_make(brain) if can_count else (None, None)
+    return ValidateRecord(names, tuple(violations), *missing)
 
 
 def _vectors_to_make(brain: Brain) -> tuple[int | None, int | None]:
     """Count the chunks without a vector of the active model, and the pages without chunks."""
-
     if not brain.model_name:  # semantic search is off
         return None, None
     with brain.db.reading():
@@ -333,7 +308,7 @@ def _vectors_to_make(brain: Brain) -> tuple[int | None, int | None]:
 
 @op("owner", examples=("quaid compact",))
 def compact(brain: Brain) -> Compacted:
-    """Drop vectors of text that is gone and fold the write-ahead log into one file, ready to copy."""
+    """Remove unused vectors and merge the write-ahead log into the database file, ready to copy."""
     if not brain.db.writable:
         return backups.compact(brain.db)  # raises an error with the reason
     cut_pages(brain.db, brain.progress)  # a page without chunks still needs its vectors
@@ -344,9 +319,9 @@ def compact(brain: Brain) -> Compacted:
 @op("owner", examples=("quaid backup ~/memory-2026-04-25.db",))
 def backup(
     brain: Brain,
-    file: Annotated[str, Arg("The file to make; it must not exist.", positional=True, path=True)],
+    file: Annotated[str, Arg("The file to create; it must not exist.", positional=True, path=True)],
 ) -> BackedUp:
-    """Copy the memory into a new file while others read and write."""
+    """Copy the memory into a new file, even while other processes use it."""
     return backups.create_backup(brain.db, brain.settings.path(file), brain.new_uuid())
 
 
@@ -354,10 +329,10 @@ def backup(
 def config_get(brain: Brain, key: Annotated[str, Arg("The setting.", positional=True)]) -> Setting:
     """Show one setting."""
     every = _all_settings(brain)
-    found = every.get(key) or every.get(canonical_name(key))
-    if found is None:
-        raise NotFound(what="setting", name=key, hint=_require_known(brain, key))
-    return found
+    setting = every.get(key) or every.get(canonical_name(key))
+    if setting is None:
+        raise NotFound(what="setting", name=key, hint=_setting_hint(brain, key))
+    return setting
 
 
 @op("owner", command="config set", examples=("quaid config set search_merge_strategy rrf",))
@@ -367,25 +342,21 @@ def config_set(
     value: Annotated[str, Arg("Its new value.", positional=True)],
 ) -> Setting:
     """Change one setting."""
-    allowed = SETTINGS.get(key)
-    if allowed is None:
-        if key in MODEL_SETTINGS:
-            raise InvalidArgument(name=key, problem="`quaid embeddings use NAME` chooses the model")
-        if collections.get_setting(brain.db, key) is not None:
-            raise InvalidArgument(name=key, problem="is kept by Quaid itself and cannot be set")
-        _refuse_file_option(brain, key)
-        raise NotFound(what="setting", name=key, hint=_require_known(brain, key))
-    if isinstance(allowed, tuple):
-        if value not in allowed:
-            raise InvalidArgument(name=key, problem=f"must be one of {', '.join(allowed)}, not {value!r}")
-    elif allowed is list:
+    _refuse_fixed(brain, key)
+    choices = SETTINGS[key]
+    if choices and value not in choices:
+        raise InvalidArgument(name=key, problem=f"must be one of {', '.join(choices)}, not {value!r}")
+    if key == "single_valued_predicates":
         check_predicate_setting(key, value)
-    elif allowed is str:
+    elif key == "conversation_folders":
         check_folders(key, value)
-    elif not (value.isascii() and value.isdigit() and 0 < int(value) < 10**9):
-        raise InvalidArgument(name=key, problem=f"must be a positive whole number, not {value!r}")
+    elif key in OPTIONS:
+        try:
+            value = str(check_option(key, value))
+        except ValueError as error:
+            raise InvalidArgument(name=key, problem=str(error)) from None
 
-    def work(tx: "Transaction") -> None:
+    def work(tx: Transaction) -> None:
         collections.set_setting(tx, key, value)
         if key == "chunk_strategy":
             recut_pages(tx)
@@ -406,23 +377,20 @@ def config_list(brain: Brain) -> SettingsRecord:
 
 
 def _all_settings(brain: Brain) -> dict[str, Setting]:
-    unset = {**dict.fromkeys(SETTINGS, ""), **SETTING_DEFAULTS}
-    unset.update(
-        zip(MODEL_SETTINGS, (embedders.DEFAULT_MODEL, str(embedders.DEFAULT_DIMENSIONS)), strict=True)
-    )
-    found = {key: Setting(key, value, "default") for key, value in unset.items()}
-    found.update({key: Setting(key, value, "memory") for key, value in collections.list_settings(brain.db)})
+    """Return all settings: the environment overrides the config file, the file the memory, the memory the default."""
+    defaults = {key: option.default for key, option in OPTIONS.items()}
+    defaults.update({"chunk_strategy": "", "single_valued_predicates": ""})
+    defaults.update(zip(MODEL_SETTINGS, (embedders.DEFAULT_MODEL, embedders.DEFAULT_DIMENSIONS), strict=True))
+    settings = {key: Setting(key, _setting_text(value), "default") for key, value in defaults.items()}
+    stored = dict(collections.list_settings(brain.db))
+    settings.update({key: Setting(key, value, "memory") for key, value in stored.items()})
     for key, option in OPTIONS.items():
         value, source = brain.settings.said(key)
         if value is not None:
-            found[key] = Setting(key, _setting_text(value), source)
-        elif key not in found:
-            stored = collections.get_setting(brain.db, option.stored) if option.stored else None
-            if stored is not None:
-                found[key] = Setting(key, stored, "memory")
-            else:
-                found[key] = Setting(key, _setting_text(option.default), "default")
-    return found
+            settings[key] = Setting(key, _setting_text(value), source)
+        elif option.stored in stored:
+            settings[key] = Setting(key, stored[option.stored], "memory")
+    return settings
 
 
 def _setting_text(value: object) -> str:
@@ -431,40 +399,29 @@ def _setting_text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _refuse_file_option(brain: Brain, key: str) -> None:
-    """Reject a key that can only be set in the config file or the environment."""
+def _refuse_fixed(brain: Brain, key: str) -> None:
+    """Raise an error for a key that is unknown or that `config set` cannot change."""
+    if key in SETTINGS:
+        return
     name = canonical_name(key)
-    if name == "embedding.plugin":
-        raise InvalidArgument(name=key, problem="`quaid embeddings use NAME` chooses the model")
+    if key in MODEL_SETTINGS or name == "embedding.plugin":
+        raise InvalidArgument(name=key, problem="is chosen with `quaid embeddings use NAME`")
+    if collections.get_setting(brain.db, key) is not None:
+        raise InvalidArgument(name=key, problem="is managed by Quaid and cannot be set")
     if name in OPTIONS:
-        file = brain.settings.config_path or os.path.join(
-            os.path.dirname(brain.settings.db_path), "config.yaml"
-        )
+        folder = os.path.dirname(brain.settings.db_path)
+        file = brain.settings.config_path or os.path.join(folder, "config.yaml")
         raise InvalidArgument(name=key, problem=f"is set in {file}, or by {environment_variable(name)}")
+    raise NotFound(what="setting", name=key, hint=_setting_hint(brain, key))
 
 
-def _require_known(brain: Brain, key: str) -> str:
-    known: dict[str, Any] = dict.fromkeys([*SETTINGS, *_all_settings(brain)])
-    return suggestion(key, known) or " `quaid config list` shows them all."
+def _setting_hint(brain: Brain, key: str) -> str:
+    names: dict[str, Any] = dict.fromkeys([*SETTINGS, *_all_settings(brain)])
+    return suggestion(key, names) or "`quaid config list` shows all settings."
 
 
 SESSION_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 TURN_ROLES = ("user", "assistant")
-
-
-class IndexedFile(NamedTuple):
-    collection: str
-    path: str
-    hash: str
-    """SHA-256 of the file when it was last read."""
-    size: int
-    mtime: str
-    indexed_at: str
-    """When the file was last indexed. A sync does not read unchanged files."""
-
-
-class FilesRecord(NamedTuple):
-    files: tuple[IndexedFile, ...]
 
 
 class RebuiltRecord(NamedTuple):
@@ -480,34 +437,28 @@ class RebuiltRecord(NamedTuple):
         return 1 if self.problem or any(each.halted for each in self.syncs) else 0
 
 
-class RemovedRecord(NamedTuple):
-    path: str
-
-
-class TurnRecord(NamedTuple):
-    session: str
-    turns: int
-
-
-def indexed_files(brain: Brain) -> FilesRecord:
-    """Return every indexed file with its hash."""
-    found: list[IndexedFile] = []
-    for each in collections.list_all(brain.db):
-        found += [
-            IndexedFile(
-                *(each.name, known.path, known.content_hash, known.stat.size),
-                *(dates.timestamp(known.stat.mtime_ns // 10**9), dates.timestamp(known.seen_ns // 10**9)),
-            )
-            for known in collections.known_files(brain.db, each.id)
-        ]
-    return FilesRecord(tuple(sorted(found)))
+def indexed_files(brain: Brain) -> dict[str, Any]:
+    """Return every indexed file: when it was last read, and its size and SHA-256 then."""
+    files = [
+        {
+            "collection": collection.name,
+            "path": file.path,
+            "hash": file.content_hash,
+            "size": file.stat.size,
+            "mtime": dates.timestamp(file.stat.mtime_ns // 10**9),
+            "indexed_at": dates.timestamp(file.seen_ns // 10**9),
+        }
+        for collection in collections.list_all(brain.db)
+        for file in collections.known_files(brain.db, collection.id)
+    ]
+    return {"files": sorted(files, key=lambda file: (file["collection"], file["path"]))}
 
 
 @op("owner", examples=("quaid rebuild", "quaid rebuild --json"))
 def rebuild(brain: Brain) -> RebuiltRecord:
-    """Burn the index and make it again: words, tags, passages, links; then read every folder, then missing vectors.
+    """Rebuild the text index, tags, chunks and links; then sync every folder and make missing vectors.
 
-    Pages, facts, history and files are not touched; vectors of texts that stayed the same are kept."""
+    Pages, facts, history and files are not changed; vectors of unchanged texts are kept."""
     brain.db.write(
         lambda tx: rebuilt(tx, lambda done, total: brain.progress(done, total, "Indexing pages anew"))
     )
@@ -529,19 +480,19 @@ def write_notebook_file(brain: Brain, path: str, text: str) -> Any:
     return noting.edit_file(brain, layout.require_notebook(brain.db), path, lambda _old: text)
 
 
-def remove_notebook_file(brain: Brain, path: str) -> RemovedRecord:
+def remove_notebook_file(brain: Brain, path: str) -> dict[str, str]:
     """Delete a file from the notebook. Its page goes into quarantine."""
     notebook = layout.require_notebook(brain.db)
-    found = page_writer.read_text_file(notebook, path)
-    if found is None:
-        raise NotFound(what="file", name=path, hint=" /api/debug/notebook/pages lists what there is.")
+    file = page_writer.read_text_file(notebook, path)
+    if file is None:
+        raise NotFound(what="file", name=path, hint="/api/debug/notebook/pages lists all files.")
     with brain.db.lock.held(), Folder(notebook.root or "") as folder:
-        atomic_write.remove_file(folder, path, found.content_hash, brain.new_uuid())
+        atomic_write.remove_file(folder, path, file.content_hash, brain.new_uuid())
     noting.sync_folder(brain, notebook, [path])
-    return RemovedRecord(path)
+    return {"path": path}
 
 
-def inject_turn(brain: Brain, session: str, role: str, content: str) -> TurnRecord:
+def inject_turn(brain: Brain, session: str, role: str, content: str) -> dict[str, Any]:
     """Add a turn to a test conversation and import it like any transcript."""
     if not SESSION_NAME.fullmatch(session):
         raise InvalidArgument(name="session", problem="must be letters, digits, '-' and '_', at most 64")
@@ -556,10 +507,9 @@ def inject_turn(brain: Brain, session: str, role: str, content: str) -> TurnReco
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(json.dumps(turn) + "\n")
     dispatch.call(brain, dispatch.find_command("conversations add"), {"paths": [path]}, "owner")
-    held = dispatch.call(
-        brain, dispatch.find_tool("conversation_show"), {"session": session, "limit": 1}, "read"
-    )
-    return TurnRecord(session, held.conversation.turns)
+    show = dispatch.find_tool("conversation_show")
+    stored = dispatch.call(brain, show, {"session": session, "limit": 1}, "read").conversation
+    return {"session": session, "turns": stored.turns}
 
 
 PACKAGE = "quaid"
@@ -593,42 +543,40 @@ class UpgradeRecord(NamedTuple):
 )
 def upgrade(
     brain: Brain,
-    check: Annotated[bool, Arg("Compare with the newest version at the place that --from names.")] = False,
+    check: Annotated[bool, Arg("Compare with the newest version in --from.")] = False,
     from_: Annotated[
-        str | None, Arg("A package index, the address of a list, a folder of wheels, or a file.", path=True)
+        str | None,
+        Arg("A package index, the URL of a version list, a folder of wheels, or a file.", path=True),
     ] = None,
 ) -> UpgradeRecord:
-    """Say how to upgrade, or (--check --from PLACE) whether there is a newer version. Exits 1 when there is.
+    """Show how to upgrade, or (--check --from PLACE) check for a newer version. Exits 1 if there is one.
 
-    No place is asked by itself: without --from nothing leaves this machine."""
+    Without --from, no server is contacted."""
     current, how = quaid.__version__, _upgrade_step()
     if not check:
         if from_ is not None:
-            raise InvalidArgument(name="--from", problem="belongs to --check")
+            raise InvalidArgument(name="--from", problem="needs --check")
         return UpgradeRecord(current, None, False, "", how)
     if from_ is None:
         places = "an index (https://packages.example/simple/), a folder of wheels or a file"
-        raise InvalidArgument(name="--from", problem=f"is needed: {places}; none is asked by itself")
+        raise InvalidArgument(name="--from", problem=f"is required: {places}")
     if "://" in from_:
-        place, found = _versions_at_url(from_)
+        place, versions = _versions_at_url(from_)
     else:
         place = brain.settings.path(from_)
-        found = _versions_on_disk(place)
-    best = plain_text.newest_version(found, current)
+        versions = _versions_on_disk(place)
+    best = plain_text.newest_version(versions, current)
     if best is None:
-        raise FileTrouble(path=place, problem="holds no version of quaid; name another place")
+        raise FileTrouble(path=place, problem="contains no version of quaid; name another place")
     return UpgradeRecord(current, best, plain_text.is_newer_version(best, current), place, how)
 
 
 def _versions_on_disk(place: str) -> list[str]:
     """Return versions from the names of files in a folder, a file's name or its text."""
-    if os.path.isdir(place):
-        return [
-            found for name in os.listdir(place) if (found := plain_text.version_in_filename(PACKAGE, name))
-        ]
-    named = plain_text.version_in_filename(PACKAGE, os.path.basename(place))
-    if named:
-        return [named]
+    names = os.listdir(place) if os.path.isdir(place) else [os.path.basename(place)]
+    versions = _versions_in_names(names)
+    if versions or os.path.isdir(place):
+        return versions
     try:
         with open(place, "rb") as file:
             return _versions_in_index(file.read(MAX_ANSWER_BYTES))
@@ -679,31 +627,28 @@ def _versions_in_index(data: bytes) -> list[str]:
     if plain_text.version_key(text):
         return [text.strip()]
     try:
-        told = json.loads(text)
+        answer = json.loads(text)
     except ValueError:
         text = re.sub(LINK_PATTERN, _unless_yanked, text, flags=re.IGNORECASE)
-        return [
-            found
-            for name in re.findall(r'[^/"<>\s#]+', text)
-            if (found := plain_text.version_in_filename(PACKAGE, name))
-        ]
-    if not isinstance(told, dict):
+        return _versions_in_names(re.findall(r'[^/"<>\s#]+', text))
+    if not isinstance(answer, dict):
         return []
-    info, files = told.get("info"), told.get("files")
+    info, files = answer.get("info"), answer.get("files")
     if isinstance(info, dict) and isinstance(info.get("version"), str):
         return [info["version"]]
     if isinstance(files, list):
-        names = [each.get("filename") for each in files if isinstance(each, dict) and not each.get("yanked")]
-        return [
-            found
-            for name in names
-            if isinstance(name, str) and (found := plain_text.version_in_filename(PACKAGE, name))
-        ]
-    listed = told.get("versions", [told.get("version")])
-    return [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
+        names = [file.get("filename") for file in files if isinstance(file, dict) and not file.get("yanked")]
+        return _versions_in_names(name for name in names if isinstance(name, str))
+    listed = answer.get("versions", [answer.get("version")])
+    return [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
 
 
-def _unless_yanked(link: "re.Match[str]") -> str:
+def _versions_in_names(names: Iterable[str]) -> list[str]:
+    versions = (plain_text.version_in_filename(PACKAGE, name) for name in names)
+    return [version for version in versions if version]
+
+
+def _unless_yanked(link: re.Match[str]) -> str:
     """Return an index link unchanged, or "" if its file was yanked. Quoted attribute values are ignored."""
     attributes = re.sub(r'"[^"]*"|\'[^\']*\'', "", link[1])
     return "" if "data-yanked" in attributes.lower() else link[0]

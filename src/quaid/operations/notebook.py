@@ -1,35 +1,36 @@
 """The notebook: remember, recall, daily log, session prompt and notebook files."""
 
 import os
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.clients.known import context_limit
 from quaid.config import is_valid_overlap
 from quaid.embedding import backfill
 from quaid.errors import AlreadyExists, InvalidArgument, InvalidConfig, NoNotebook, NotFound
+from quaid.folders import page_writer
+from quaid.folders.page_writer import EditResult, FileText, TextChange
+from quaid.folders.staleness import stale_paths
+from quaid.folders.sync import sync_collection
 from quaid.model import chunker
-from quaid.notebook import layout
+from quaid.notebook import files as notebook_files, layout, recall as notebook_recall, router
 from quaid.notebook.layout import MigratedFile, RecallResult, RememberedLine, SessionPrompt
 from quaid.notebook.prompt import LEGACY_FOLDER, PromptLimits, assemble_prompt
+from quaid.operations import background
+from quaid.operations.collections import attach_folder
 from quaid.operations.registry import Arg, op
 from quaid.storage import collections
+from quaid.storage.checks import recut_pages
 from quaid.storage.chunks import NOTEBOOK_WINDOW
-from quaid.storage.collections import Collection
-
-if TYPE_CHECKING:
-    from quaid.folders.page_writer import EditResult, FileText, TextChange
-    from quaid.notebook.prompt import PromptLimits
-    from quaid.storage.collections import IndexedPage
-    from quaid.storage.sqlite.connection import Transaction
+from quaid.storage.collections import Collection, IndexedPage
+from quaid.storage.sqlite.connection import Transaction
 
 
 def edit_file(
-    brain: Brain, notebook: "Collection", path: str, change: "TextChange", expected: int | None = None
-) -> "EditResult":
-    from quaid.folders import page_writer
-
+    brain: Brain, notebook: Collection, path: str, change: TextChange, expected: int | None = None
+) -> EditResult:
     return page_writer.edit_file(
         brain.db,
         notebook,
@@ -42,33 +43,22 @@ def edit_file(
     )
 
 
-def sync_folder(brain: Brain, notebook: "Collection", only: list[str] | None = None) -> None:
-    from quaid.folders.sync import sync_collection
-
+def sync_folder(brain: Brain, notebook: Collection, only: list[str] | None = None) -> None:
     now = brain.now()
     sync_collection(brain.db, notebook, now=now, new_uuid=brain.new_uuid, progress=brain.progress, only=only)
 
 
-def sync_file(brain: Brain, notebook: "Collection", path: str) -> None:
-    if brain.db.writable:
-        sync_folder(brain, notebook, [path])
-
-
 def session_limit(client: str | None, environ: Mapping[str, str]) -> int:
-    """Return how many characters of context a session may start with, for a client or the one detected from
-    the environment.
-    """
+    """Return the context limit of a session in characters, of a client or the one found in the environment."""
     return context_limit(client, environ)
 
 
 def notebook_root(brain: Brain) -> str:
     """Return the notebook's folder, existing or not: from the config file, else next to the database."""
-    chosen, _ = brain.settings.said("memory.notebook_dir")
-    return (
-        brain.settings.beside_config(chosen)
-        if chosen
-        else layout.default_notebook_root(brain.settings.db_path)
-    )
+    configured, _ = brain.settings.said("memory.notebook_dir")
+    if configured:
+        return brain.settings.beside_config(configured)
+    return layout.default_notebook_root(brain.settings.db_path)
 
 
 def apply_chunk_options(brain: Brain) -> None:
@@ -83,27 +73,22 @@ def apply_chunk_options(brain: Brain) -> None:
         )
     wanted = chunker.window_strategy(limit, overlap, respect)
     if wanted != (collections.get_setting(brain.db, NOTEBOOK_WINDOW) or "window"):
-        from quaid.storage.checks import recut_pages
 
-        def work(tx: "Transaction") -> None:
+        def work(tx: Transaction) -> None:
             collections.set_setting(tx, NOTEBOOK_WINDOW, wanted)
             recut_pages(tx)
 
         brain.db.write(work)
 
 
-def fresh_notebook(brain: Brain) -> "Collection":
+def fresh_notebook(brain: Brain) -> Collection:
     """Return the notebook after syncing manual changes, if its folder exists."""
-    from quaid.folders.staleness import stale_paths
-
     notebook = layout.find_notebook(brain.db)
     if notebook is None or not layout.folder_exists(notebook):
         return notebook or layout.require_notebook(brain.db)  # search the index even if the folder is missing
     if brain.db.writable:
         apply_chunk_options(brain)
-    if brain.db.writable and brain.option("sync.sync_on_search"):
-        paths = stale_paths(brain.seen, notebook)
-        if paths:
+        if brain.option("sync.sync_on_search") and (paths := stale_paths(brain.seen, notebook)):
             sync_folder(brain, notebook, paths)
     return notebook
 
@@ -153,20 +138,18 @@ def remember(
             "patterns",
         ]
         | None,
-        Arg("What kind of thing it is; told from the words if left out."),
+        Arg("The kind of note; by default chosen from the text."),
     ] = None,
     file: Annotated[str | None, Arg("The file, as in reading or lists/reading.md.")] = None,
-    section: Annotated[str | None, Arg("The heading to put it under; made if it is missing.")] = None,
+    section: Annotated[str | None, Arg("The heading to add it under; created if missing.")] = None,
 ) -> RememberRecord:
-    """Remember in the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern.
+    """Add a contact, preference, standing order, todo, shopping item, fact or pattern to the notebook.
 
-    It goes under the right heading of the right file, once."""
-    from quaid.notebook import router
-
+    It is added once, under the matching heading of the matching file."""
     notebook = layout.require_notebook(brain.db)
     there: tuple[str, ...] = ()
     if router.needs_file_list(content, file):
-        indexed = [each.path for each in collections.known_files(brain.db, notebook.id)]
+        indexed = [file.path for file in collections.known_files(brain.db, notebook.id)]
         there = tuple(dict.fromkeys([*layout.list_files(notebook.root or ""), *indexed]))
     goal = router.choose_target(content, category, file, section, there)
     written = router.UpdatedNote("", "", ())
@@ -189,24 +172,21 @@ def remember(
 def recall(
     brain: Brain,
     query: Annotated[
-        str, Arg("What to look for, in your own words.", positional=True, any_text=True, question=True)
+        str, Arg("What to search for, in your own words.", positional=True, any_text=True, question=True)
     ],
-    max_results: Annotated[int | None, Arg("How many findings [15].", minimum=1, maximum=200)] = None,
+    max_results: Annotated[int | None, Arg("How many results [15].", minimum=1, maximum=200)] = None,
     min_score: Annotated[
-        float | None, Arg("The least score, from 0 to 1 [0.25]; from 0.5 on it is a good answer.")
+        float | None, Arg("Minimum score, from 0 to 1 [0.25]; 0.5 and more is a good answer.")
     ] = None,
 ) -> RecallResult:
-    """Search the notebook and the daily logs, by words and by meaning. Try this first; scores can be compared."""
-    from quaid.notebook import recall as notebook_recall
-    from quaid.operations import background
-
+    """Search the notebook and the daily logs, by words and by meaning. Try this first; scores are comparable."""
     background.rebuild_if_deleted(brain)
     max_results = int(brain.option("search.max_results")) if max_results is None else max_results
     min_score = float(brain.option("search.min_score")) if min_score is None else min_score
     if not 0 <= min_score <= 1:
         raise InvalidArgument(name="min_score", problem=f"must be from 0 to 1, not {min_score:g}")
     if not query.strip():
-        raise InvalidArgument(name="query", problem="is empty; say what to look for")
+        raise InvalidArgument(name="query", problem="is empty; write what to search for")
     notebook = fresh_notebook(brain)
     if brain.db.writable:
         backfill.cut_pages(brain.db, brain.progress)
@@ -239,8 +219,6 @@ def daily_log(
     ],
 ) -> LogRecord:
     """Add an entry to today's log, under the time of day."""
-    from quaid.notebook import files as notebook_files
-
     notebook = layout.require_notebook(brain.db)
     local = brain.local()
     block = notebook_files.render_entry(local, entry)
@@ -263,25 +241,20 @@ def daily_log(
 )
 def prompt(
     brain: Brain,
-    token_budget: Annotated[
-        int | None, Arg("Tokens that it may take at most.", minimum=1, maximum=10**9)
-    ] = None,
-    project: Annotated[bool, Arg("Add what the memory has on the project of this folder.")] = False,
-    characters: Annotated[
-        int | None, Arg("Characters that it may take at most.", minimum=1, maximum=10**9)
-    ] = None,
+    token_budget: Annotated[int | None, Arg("Maximum size in tokens.", minimum=1, maximum=10**9)] = None,
+    project: Annotated[bool, Arg("Add pages about the project of this folder.")] = False,
+    characters: Annotated[int | None, Arg("Maximum size in characters.", minimum=1, maximum=10**9)] = None,
 ) -> SessionPrompt:
-    """What an agent should know from the start: all of reference, today's and yesterday's log. The same each time."""
-    root = notebook_root(brain)
-    found = layout.find_notebook(brain.db) if os.path.exists(brain.settings.db_path) else None
-    root = found.root or root if found else root
+    """Print the context for the start of a session: all of reference, and the logs of today and yesterday."""
+    notebook = layout.find_notebook(brain.db) if os.path.exists(brain.settings.db_path) else None
+    root = (notebook.root if notebook else None) or notebook_root(brain)
     if not os.path.isdir(root) and not os.path.isdir(os.path.join(os.path.dirname(root), LEGACY_FOLDER)):
-        raise layout.folder_missing(found) if found else NoNotebook(what="notebook", name="", hint="")
+        raise layout.folder_missing(notebook) if notebook else NoNotebook(what="notebook", name="", hint="")
     about = _project_context(brain) if project else ""
     return assemble_prompt(root, brain.local(), token_budget, _prompt_limits(brain), about, characters)
 
 
-def _prompt_limits(brain: Brain) -> "PromptLimits":
+def _prompt_limits(brain: Brain) -> PromptLimits:
     option = brain.settings.option
     folder = str(option("prompt.reference_dir")).strip("/")
     if folder.startswith((".", "~")) or ".." in folder.split("/"):
@@ -299,8 +272,6 @@ def _prompt_limits(brain: Brain) -> "PromptLimits":
 
 def _project_context(brain: Brain) -> str:
     """Return a summary of the project in the current folder, or ""."""
-    from quaid.notebook import recall as notebook_recall
-
     name = notebook_recall.project_name(brain.settings.cwd, brain.settings.user_home)
     if not name or not os.path.exists(brain.settings.db_path):
         return ""
@@ -367,29 +338,25 @@ class MigrateRecord(NamedTuple):
 )
 def notebook_init(
     brain: Brain,
-    path: Annotated[
-        str | None, Arg("The folder; else one beside the memory.", positional=True, path=True)
-    ] = None,
+    path: Annotated[str | None, Arg("The folder [beside the memory].", positional=True, path=True)] = None,
 ) -> NotebookRecord:
-    """Make a notebook, or attach a folder as one: lists, reference, knowledge, daily. What is there stays."""
-    from quaid.operations.collections import attach_folder
-
-    db = brain.db
+    """Create a notebook, or attach a folder as one: lists, reference, knowledge, daily. Existing files are kept."""
     root = os.path.realpath(brain.settings.path(path) if path else notebook_root(brain))
-    known = layout.find_notebook(db)
-    if known is not None and path and known.root != root:
-        hint = f"It is {known.root}. `quaid collection remove {known.name}` lets go of it."
+    existing = layout.find_notebook(brain.db)
+    if existing and path and existing.root != root:
+        hint = f"It is {existing.root}. `quaid collection remove {existing.name}` detaches it."
         raise AlreadyExists(path="A notebook", hint=hint)
-    if known is not None and not layout.folder_exists(known):
-        raise layout.folder_missing(known)  # recreating it empty would look as if every file had been deleted
-    root = known.root or root if known else root
-    made = layout.create_folders(root)
-    if known is None:
-        attach_folder(brain, layout.NOTEBOOK_NAME, root, kind=layout.NOTEBOOK_KIND)
+    if existing and not layout.folder_exists(existing):
+        # Recreating it empty would look as if every file had been deleted.
+        raise layout.folder_missing(existing)
+    root = (existing.root if existing else None) or root
+    created = layout.create_folders(root)
+    if existing:
+        sync_folder(brain, existing)
     else:
-        sync_folder(brain, known)
-    notebook = layout.require_notebook(db)
-    return NotebookRecord(root, known is None, made, collections.count_files(db, notebook.id))
+        attach_folder(brain, layout.NOTEBOOK_NAME, root, kind=layout.NOTEBOOK_KIND)
+    files = collections.count_files(brain.db, layout.require_notebook(brain.db).id)
+    return NotebookRecord(root, existing is None, created, files)
 
 
 @op(
@@ -403,8 +370,8 @@ def notebook_list(brain: Brain) -> NotebookListRecord:
     """List the files of the notebook."""
     layout.require_notebook(brain.db)
     notebook = fresh_notebook(brain)
-    known = collections.known_files(brain.db, notebook.id)
-    files = sorted(NotebookFile(each.path, each.stat.size) for each in known)
+    rows = collections.known_files(brain.db, notebook.id)
+    files = sorted(NotebookFile(row.path, row.stat.size) for row in rows)
     return NotebookListRecord(notebook.root or "", tuple(files))
 
 
@@ -422,34 +389,33 @@ def notebook_read(
     lines: Annotated[int | None, Arg("How many lines [all].", minimum=1)] = None,
 ) -> NotebookReadRecord:
     """Read a file of the notebook, and the version to send with a change."""
-    found, known = _synced_file(brain, layout.require_notebook(brain.db), path)
-    every = _split_lines(found.text)
+    file, page = _synced_file(brain, layout.require_notebook(brain.db), path)
+    every = re.findall(r"[^\n]*\n|[^\n]+", file.text)  # as editors number lines: only a line feed ends one
     if start_line > max(1, len(every)):
-        last = f"its last one is {len(every)}" if every else "it is empty"
+        last = f"its last line is {len(every)}" if every else "it is empty"
         raise InvalidArgument(name="start_line", problem=f"{path} has no line {start_line}; {last}")
     end = len(every) if lines is None else min(len(every), start_line - 1 + lines)
-    shown = "".join(every[start_line - 1 : end])
-    version = known.version if known else 0
-    return NotebookReadRecord(path, shown, start_line, max(end, start_line - 1), len(every), version)
+    text = "".join(every[start_line - 1 : end])
+    version = page.version if page else 0
+    return NotebookReadRecord(path, text, start_line, max(end, start_line - 1), len(every), version)
 
 
-def _synced_file(brain: Brain, notebook: Collection, path: str) -> "tuple[FileText, IndexedPage | None]":
+def _synced_file(brain: Brain, notebook: Collection, path: str) -> tuple[FileText, IndexedPage | None]:
     """Return a file and its indexed page in the same state.
 
     If the file keeps changing, give up after EDIT_ATTEMPTS and return the latest text.
     """
-    from quaid.folders import page_writer
-
     page_writer.check_page_path(path)
     for _ in range(page_writer.EDIT_ATTEMPTS):
-        sync_file(brain, notebook, path)
-        found = page_writer.read_text_file(notebook, path)
-        known = collections.indexed_page(brain.db, notebook.id, path)
-        if found is None or known is None or known.content_hash == found.content_hash:
+        if brain.db.writable:
+            sync_folder(brain, notebook, [path])
+        file = page_writer.read_text_file(notebook, path)
+        page = collections.indexed_page(brain.db, notebook.id, path)
+        if file is None or page is None or page.content_hash == file.content_hash:
             break
-    if found is None:
-        raise NotFound(what="file", name=path, hint=" `quaid notebook list` shows what there is.")
-    return found, known
+    if file is None:
+        raise NotFound(what="file", name=path, hint="`quaid notebook list` shows all files.")
+    return file, page
 
 
 @op(
@@ -466,15 +432,13 @@ def notebook_write(
     brain: Brain,
     path: NotebookPath,
     content: Annotated[str, Arg("The text.", positional=True, file=True)],
-    section: Annotated[str | None, Arg("The heading under which it goes; made if it is missing.")] = None,
-    replace: Annotated[bool, Arg("Put it in the place of the section, or of the whole file.")] = False,
+    section: Annotated[str | None, Arg("The heading to write under; created if missing.")] = None,
+    replace: Annotated[bool, Arg("Replace the section, or the whole file.")] = False,
     expected_version: Annotated[
-        int | None, Arg("The version that you read; replacing needs it. 0: a new file.", minimum=0)
+        int | None, Arg("The version you read; required to replace. 0 for a new file.", minimum=0)
     ] = None,
 ) -> NotebookWriteRecord:
-    """Write into a file of the notebook: at the end of it or of a section, or (replace) in its place."""
-    from quaid.notebook import files as notebook_files
-
+    """Append to a file of the notebook or to a section of it, or (replace) replace it."""
     notebook = layout.require_notebook(brain.db)
     lines: list[int] = []
 
@@ -497,11 +461,9 @@ def notebook_migrate(
     path: Annotated[
         str, Arg("The agent's folder, with runtime/ or brain/memory/core/ in it.", positional=True, path=True)
     ],
-    dry_run: Annotated[bool, Arg("Only say what would be done.")] = False,
+    dry_run: Annotated[bool, Arg("Only show what would be done.")] = False,
 ) -> MigrateRecord:
-    """Copy the files of an older layout into reference. Nothing is overwritten; exits 1 when some need you."""
-    from quaid.notebook import files as notebook_files
-
+    """Copy the files of an older layout into reference. Overwrites nothing; exits 1 if some need a decision."""
     notebook = layout.require_notebook(brain.db)
     source = brain.settings.path(path)
     moves = notebook_files.plan_migration(source, notebook)
@@ -509,10 +471,3 @@ def notebook_migrate(
         if move.outcome == "copied" and not dry_run:
             edit_file(brain, notebook, move.path, lambda _, text=text: text, expected=0)  # type: ignore[misc]
     return MigrateRecord(source, notebook.root or "", tuple(move for move, _ in moves), dry_run)
-
-
-def _split_lines(text: str) -> list[str]:
-    """Split text into lines as editors number them: only a line feed ends a line."""
-    lines = [line + "\n" for line in text.split("\n")]
-    lines[-1] = lines[-1][:-1]
-    return lines if lines[-1] else lines[:-1]

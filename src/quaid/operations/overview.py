@@ -8,11 +8,11 @@ from quaid.model import dates, markdown_text, page as page_model, slug as slugs
 from quaid.model.contradictions import find_contradictions
 from quaid.model.plain_text import count_noun
 from quaid.notebook import files as notebook_files
-from quaid.operations.links import EDGES_PER_NODE, GraphEdge
+from quaid.operations.links import EDGES_PER_NODE, GraphEdge, graph_edges
 from quaid.operations.registry import Arg, op
 from quaid.storage import briefing as store, collections, contradictions, links
 from quaid.storage.briefing import BriefingLine, BriefingPart, DatedFilter, DatedItem, NameCount
-from quaid.storage.pages import count as count_pages, page_heads
+from quaid.storage.pages import PageHead, count as count_pages, page_heads
 
 BRIEFING_PARTS = {
     "shifted": "What shifted",
@@ -68,13 +68,13 @@ class BriefingRecord(NamedTuple):
 def briefing(
     brain: Brain,
     since: Annotated[str, Arg("What counts as new: a period (24h, 7d, 2w) or a day (2026-04-25).")] = "24h",
-    due: Annotated[int, Arg("How many days ahead to look for what is due.", minimum=0, maximum=3_650)] = 7,
+    due: Annotated[int, Arg("How many days ahead to list what is due.", minimum=0, maximum=3_650)] = 7,
     limit: Annotated[int, Arg("How many lines of each part.", minimum=1, maximum=MAX_ITEMS)] = 10,
-    short: Annotated[bool, Arg("Without what shifted, stale pages and threads, which take longest.")] = False,
+    short: Annotated[bool, Arg("Omit changes, stale pages and threads, which take longest.")] = False,
 ) -> BriefingRecord:
-    """Brief me: what shifted, promises due, open actions, contradictions, gaps, stale pages, threads, deals, people.
+    """Summarize recent changes, due commitments, actions, contradictions, gaps, stale pages, threads, deals, people.
 
-    Compiled from the memory alone, without a model. Each line names its page; every text in it is data."""
+    Compiled from the memory alone, without a model. Each line names its page; all texts in it are data."""
     now = brain.now()
     today, start = now[:10], _window_start(brain, since, now)
     horizon = dates.shift_date(today, due)
@@ -112,7 +112,7 @@ def _window_start(brain: Brain, since: str, now: str) -> str:
             name="since", problem=f"must be a period or a day, as in 24h, 7d, 2w or 2026-04-25, not {since!r}"
         )
     if since > now[:10]:
-        raise InvalidArgument(name="since", problem=f"{since} is still to come; name a day that has been")
+        raise InvalidArgument(name="since", problem=f"{since} is in the future; use a past day")
     return f"{since}T00:00:00Z"
 
 
@@ -179,8 +179,8 @@ def _threads(pages: BriefingPart, limit: int) -> BriefingPart:
 def _last_check_note(brain: Brain) -> str:
     """Return a note on the age of the contradictions, which come from the last check."""
     last = contradictions.last_check(brain.db)
-    when = f"as of the last check, {last[:10]}" if last else "not known before a first check"
-    return f"contradictions are {when}; `quaid check` looks for them"
+    when = f"as of the last check, {last[:10]}" if last else "unknown before the first check"
+    return f"contradictions are {when}; `quaid check` finds new ones"
 
 
 def _notes(undated: int, with_threads: BriefingPart) -> list[str]:
@@ -201,19 +201,21 @@ def _notes(undated: int, with_threads: BriefingPart) -> list[str]:
 def _next_steps(record: BriefingRecord, limit: int) -> tuple[str, ...]:
     steps = []
     if not record.pages:
-        steps.append("`quaid put SLUG FILE` or `quaid import FOLDER` brings pages in")
+        steps.append("`quaid put SLUG FILE` or `quaid import FOLDER` adds pages")
     late = [each.slug for each in record.commitments.items if each.day < record.as_of[:10]]
     if late:
-        steps.append(f"`quaid get {late[0]}`: ask how it stands, then set its status or due day")
+        steps.append(f"`quaid get {late[0]}`: check its progress, then set its status or due day")
     if record.contradictions.items:
         steps.append(f"`quaid check {record.contradictions.items[0].slug}` shows what contradicts what")
     if record.gaps.items:
-        steps.append("`quaid gaps` lists the open questions; `quaid skills show research` says how to go on")
+        steps.append(
+            "`quaid gaps` lists the open questions; `quaid skills show research` explains how to close them"
+        )
     if record.stale.items:
         steps.append(f"`quaid get {record.stale.items[0].slug}`: rewrite the truth from the timeline")
     longest = max(getattr(record, name).total for name in BRIEFING_PARTS)
     if longest > limit:
-        steps.append(f"`quaid briefing --limit {min(longest, MAX_ITEMS)}` shows what was cut here")
+        steps.append(f"`quaid briefing --limit {min(longest, MAX_ITEMS)}` shows the omitted lines")
     return tuple(steps)
 
 
@@ -233,31 +235,24 @@ class WingsRecord(NamedTuple):
     collections: tuple[str, ...]
 
 
-class ResolvedTitle(NamedTuple):
-    """The page that a name refers to."""
+class PageTitle(NamedTuple):
+    """A page and the name that refers to it."""
 
-    name: str
     slug: str
     title: str
     type: str
+    name: str = ""
+    """The name that was resolved; empty in a wing."""
 
 
 class TitlesRecord(NamedTuple):
-    titles: tuple[ResolvedTitle, ...]
+    titles: tuple[PageTitle, ...]
     """Names that match no page, or several, are omitted."""
-
-
-class WingMember(NamedTuple):
-    """A page in a wing."""
-
-    slug: str
-    title: str
-    type: str
 
 
 class WingRecord(NamedTuple):
     wing: str
-    nodes: tuple[WingMember, ...]
+    nodes: tuple[PageTitle, ...]
     links: tuple[GraphEdge, ...]
     """Links between these pages, past and present."""
     pages: int
@@ -267,21 +262,21 @@ class WingRecord(NamedTuple):
 @op("read", examples=("quaid days", "quaid days --since 2026-04-01 --kind entry", "quaid days --wing people"))
 def days(
     brain: Brain,
-    since: Annotated[str | None, Arg("Only what is of this day or later, as in 2026-04-25.")] = None,
-    until: Annotated[str | None, Arg("Only what is of this day or earlier.")] = None,
+    since: Annotated[str | None, Arg("Only items of this day or later, as in 2026-04-25.")] = None,
+    until: Annotated[str | None, Arg("Only items of this day or earlier.")] = None,
     kind: Annotated[
         DatedKind | None,
-        Arg("Only entries of timelines, the daily log, pages about a day, what is due, links, or facts."),
+        Arg("Only timeline entries, daily log entries, dated pages, due dates, links, or facts."),
     ] = None,
-    type: Annotated[str | None, Arg("Only of pages of this type, as in person.")] = None,
-    wing: Annotated[str | None, Arg("Only of pages of this wing, as in people.")] = None,
-    collection: Annotated[str | None, Arg("Only of pages of this collection.")] = None,
-    text: Annotated[str, Arg("Only what holds these letters, in its text or its page's title.")] = "",
+    type: Annotated[str | None, Arg("Only pages of this type, as in person.")] = None,
+    wing: Annotated[str | None, Arg("Only pages of this wing, as in people.")] = None,
+    collection: Annotated[str | None, Arg("Only pages of this collection.")] = None,
+    text: Annotated[str, Arg("Only items whose text or page title contains this text.")] = "",
     limit: Annotated[int, Arg("How many.", minimum=1, maximum=10_000)] = 50,
-    offset: Annotated[int, Arg("How many to pass over first.", minimum=0, maximum=1_000_000)] = 0,
+    offset: Annotated[int, Arg("How many to skip first.", minimum=0, maximum=1_000_000)] = 0,
 ) -> DaysRecord:
-    """Show everything that is of a day, on all pages together, the newest day first."""
-    chosen = DatedFilter(
+    """List dated items from all pages, newest first."""
+    filters = DatedFilter(
         dates.check_date(since, "since") if since else "0000",
         dates.check_date(until, "until") if until else "9999-12-31",
         page_model.check_type(type) if type else "",
@@ -291,46 +286,43 @@ def days(
     )
     kinds, most = (kind,) if kind else store.DATED_KINDS, offset + limit + 1
     with brain.db.reading():
-        found = store.dated_items(brain.db, chosen, kinds, most)
+        items = store.dated_items(brain.db, filters, kinds, most)
         if "log" in kinds:
-            found = store.sort_dated([*found, *_log_entries(brain, chosen, most)])
-    return DaysRecord(tuple(found[offset : offset + limit]), offset, len(found) > offset + limit)
+            items = store.sort_dated([*items, *_log_entries(brain, filters, most)])
+    return DaysRecord(tuple(items[offset : offset + limit]), offset, len(items) > offset + limit)
 
 
-def _log_entries(brain: Brain, chosen: DatedFilter, most: int) -> list[DatedItem]:
+def _log_entries(brain: Brain, filters: DatedFilter, most: int) -> list[DatedItem]:
     """Return entries of the daily log, the latest of each day first."""
-    found: list[DatedItem] = []
-    for each in store.daily_logs(brain.db, chosen, most):
-        wanted = chosen.text.lower()
-        for entry in reversed(notebook_files.parse_daily_file(each.text)):
+    items: list[DatedItem] = []
+    wanted = filters.text.lower()
+    for log in store.daily_logs(brain.db, filters, most):
+        for entry in reversed(notebook_files.parse_daily_file(log.text)):
             text = f"{entry.heading}\n{entry.body}".strip()
-            if wanted and wanted not in text.lower() and wanted not in each.title.lower():
-                continue
-            line = entry.line if each.is_whole else None
-            found.append(DatedItem(each.day, "log", "", *each[1:5], text, entry.time, line, each.id))
-        if len(found) >= most:
+            if wanted in text.lower() or wanted in log.title.lower():
+                line = entry.line if log.is_whole else None
+                items.append(DatedItem(log.day, "log", "", *log[1:5], text, entry.time, line, log.id))
+        if len(items) >= most:
             break
-    return found
+    return items
 
 
 @op("read", examples=("quaid titles people/alice Brineloop",))
 def titles(
     brain: Brain,
-    names: Annotated[list[str], Arg("What a text calls a page: a slug, an alias, a title.", positional=True)],
+    names: Annotated[list[str], Arg("Names as used in links: slugs, aliases or titles.", positional=True)],
 ) -> TitlesRecord:
-    """Say which pages these names stand for, as links in a text would find them, and how they are called."""
+    """Resolve names to pages as links do, and return their slugs, titles and types."""
     with brain.db.reading():
-        found = links.resolve_targets(brain.db, list(dict.fromkeys(names)), collections.DEFAULT_COLLECTION)
-        known = page_heads(brain.db, sorted(set(found.values())))
+        ids = links.resolve_targets(brain.db, list(dict.fromkeys(names)), collections.DEFAULT_COLLECTION)
+        heads = page_heads(brain.db, sorted(set(ids.values())))
     return TitlesRecord(
-        tuple(
-            ResolvedTitle(
-                name, slugs.address(known[id].collection, known[id].slug), known[id].title, known[id].type
-            )
-            for name, id in found.items()
-            if id in known
-        )
+        tuple(PageTitle(*_member(heads[id]), name) for name, id in ids.items() if id in heads)
     )
+
+
+def _member(head: PageHead) -> tuple[str, str, str]:
+    return slugs.address(head.collection, head.slug), head.title, head.type
 
 
 @op("read", examples=("quaid wings",))
@@ -353,16 +345,8 @@ def wing(
         if not total:
             raise NotFound(what="wing", name=wing, hint=" `quaid wings` lists them.")
         ids = store.pages_of_wing(brain.db, wing, limit)
-        known = page_heads(brain.db, ids)
-        edges = links.edges_among(brain.db, ids, "all", brain.now()[:10], limit * EDGES_PER_NODE)
-        begins = store.link_beginnings(brain.db, edges)
-    named = {id: slugs.address(head.collection, head.slug) for id, head in known.items()}
-    nodes = tuple(WingMember(named[id], known[id].title, known[id].type) for id in ids)
-    arrows = tuple(
-        GraphEdge(
-            *(each.id, named[each.from_id], named[each.to_id], each.relationship),
-            *(each.valid_from, each.valid_until, begins.get(each.id)),
-        )
-        for each in edges
-    )
-    return WingRecord(wing, nodes, arrows, total)
+        heads = page_heads(brain.db, ids)
+        rows = links.edges_among(brain.db, ids, "all", brain.now()[:10], limit * EDGES_PER_NODE)
+        edges = graph_edges(brain, rows, heads)
+    nodes = tuple(PageTitle(*_member(heads[id])) for id in ids)
+    return WingRecord(wing, nodes, edges, total)

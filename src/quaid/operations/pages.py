@@ -1,7 +1,7 @@
 """Pages: read, write, list and tag them, add timeline entries and raw data."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import (
@@ -17,17 +17,15 @@ from quaid.errors import (
     TagInText,
 )
 from quaid.formats import front_matter, markdown
-from quaid.model import dates, page as page_model, slug as slugs, tags, timeline
-from quaid.model.page import Page
+from quaid.model import dates, facts as fact_model, page as page_model, slug as slugs, tags, timeline
+from quaid.model.page import EntryInput, Page
 from quaid.operations.registry import Arg, op
-from quaid.storage import collections, pages
+from quaid.storage import briefing, collections, facts as fact_store, page_edits, pages
+from quaid.storage.collections import Collection
+from quaid.storage.facts import FactChange
+from quaid.storage.page_edits import SaveResult
 from quaid.storage.pages import PageListItem, PageRow
-
-if TYPE_CHECKING:
-    from quaid.storage.collections import Collection
-    from quaid.storage.facts import FactChange
-    from quaid.storage.page_edits import SaveResult
-    from quaid.storage.sqlite.connection import Transaction
+from quaid.storage.sqlite.connection import Transaction
 
 MAX_WINGS_SHOWN = 12
 
@@ -35,7 +33,7 @@ Slug = Annotated[str, Arg("The page, as in people/alice.", positional=True)]
 PageVersion = Annotated[int | None, Arg("The version you read.", version="page", minimum=1)]
 
 
-def locate_page(brain: Brain, address: str) -> "tuple[Collection, str]":
+def locate_page(brain: Brain, address: str) -> tuple[Collection, str]:
     """Return the collection and slug of an address.
 
     The collection is the named one, else the one that has the page, else the write target.
@@ -56,8 +54,6 @@ def require_wing(brain: Brain, wing: str) -> str:
     """Return the wing. Raises NotFound with the known wings, except in an empty memory, where any name is
     accepted.
     """
-    from quaid.storage import briefing
-
     if not pages.wings_called(brain.db, [wing]) and (wings := briefing.count_pages_by(brain.db, "wing")):
         shown = ", ".join(each.name for each in wings[:MAX_WINGS_SHOWN])
         more = f" and {len(wings) - MAX_WINGS_SHOWN} more" if len(wings) > MAX_WINGS_SHOWN else ""
@@ -83,12 +79,12 @@ def edit_page(
     brain: Brain,
     address: str,
     expected: int | None,
-    change: "Callable[[PageRow | None], Page]",
+    change: Callable[[PageRow | None], Page],
     *,
     may_create: bool = False,
-    also: "Callable[[Any, SaveResult, Page, str], SaveResult] | None" = None,
+    also: Callable[[Transaction, SaveResult, Page, str], SaveResult] | None = None,
     exact: Callable[[], bytes | None] | None = None,
-) -> "tuple[SaveResult, Page]":
+) -> tuple[SaveResult, Page]:
     """Read, change and save a page in one transaction, so that no concurrent write is lost.
 
     `also` writes related rows in the same transaction and returns the updated save result. `exact` is
@@ -97,10 +93,10 @@ def edit_page(
     from quaid.folders import page_writer
 
     now, uuid = brain.now(), brain.new_uuid()
+    find = pages.find if may_create else pages.require
 
-    def work(tx: "Transaction") -> "tuple[SaveResult, Page]":
+    def work(tx: Transaction) -> tuple[SaveResult, Page]:
         collection, name = locate_page(brain, address)
-        find = pages.find if may_create else pages.require
         old = find(brain.db, name, collection.name)
         new = change(old)
         data = exact() if exact else None
@@ -136,7 +132,7 @@ def refuse_page_of_folder(brain: Brain, address: str, collection: str, act: str)
 
 def rebuild_page(
     old: PageRow, *, frontmatter: dict[str, Any] | None = None, lines: str | None = None
-) -> "Page":
+) -> Page:
     return page_model.build_page(
         old.slug,
         old.frontmatter if frontmatter is None else frontmatter,
@@ -148,12 +144,12 @@ def rebuild_page(
 
 def build_checked_page(
     address: str, front: dict[str, Any], truth: str, lines: str, old: PageRow | None, title: str | None = None
-) -> "Page":
+) -> Page:
     """Build a page. A new type must be a known type, and new dates must be valid."""
     named = front.get("type")
     if named is not None and (old is None or old.frontmatter.get("type") != named):
         if not isinstance(named, str):
-            raise InvalidType(type=named, hint="", known=", ".join(page_model.PAGE_TYPES))
+            raise InvalidType(type=named, hint="", types=", ".join(page_model.PAGE_TYPES))
         page_model.check_type(named)
     name = slugs.split_address(address)[1]
     made = page_model.build_page(
@@ -163,7 +159,7 @@ def build_checked_page(
     return made
 
 
-def _check_dates(made: "Page", old: PageRow | None) -> None:
+def _check_dates(made: Page, old: PageRow | None) -> None:
     """Raise an error for an invalid value of a date key, unless the page already had it."""
     before = page_model.invalid_dates(old.slug, old.type, old.frontmatter) if old else {}
     for name, value in page_model.invalid_dates(made.slug, made.type, made.frontmatter).items():
@@ -174,7 +170,7 @@ def _check_dates(made: "Page", old: PageRow | None) -> None:
         raise InvalidPageDate(slug=made.slug, name=name, value=value)
 
 
-def removed_front(old: PageRow | None, new: "Page") -> tuple[tuple[str, ...], tuple[str, ...]]:
+def removed_front(old: PageRow | None, new: Page) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the front matter keys and the tags that the new version drops."""
     if old is None:
         return (), ()
@@ -184,22 +180,16 @@ def removed_front(old: PageRow | None, new: "Page") -> tuple[tuple[str, ...], tu
 
 def with_front_matter_keys(front: dict[str, Any], keys: dict[str, Any]) -> dict[str, Any]:
     """Return front matter with some keys set. None removes a key."""
-    changed = dict(front)
-    for key, value in front_matter.plain_values(keys).items():
-        if value is None:
-            changed.pop(key, None)
-        else:
-            changed[key] = value
-    return changed
+    plain = front_matter.plain_values(keys)
+    changed = {**front, **plain}
+    return {key: value for key, value in changed.items() if value is not None or key not in plain}
 
 
 def with_tags(front: dict[str, Any], labels: list[str]) -> dict[str, Any]:
     """Return front matter with these tags, under the key that the page already uses."""
     key = "tag" if "tag" in front and "tags" not in front else "tags"
-    changed = {**front, key: labels}
-    if not labels:
-        del changed[key]
-    return changed
+    others = {name: value for name, value in front.items() if name != key}
+    return {**front, key: labels} if labels else others
 
 
 class PageRecord(NamedTuple):
@@ -232,7 +222,7 @@ class PutRecord(NamedTuple):
     summary: str
     wing: str
     room: str
-    assertions: tuple["FactChange", ...] = ()
+    assertions: tuple[FactChange, ...] = ()
     """The outcome for each fact sent with the page."""
     timeline_kept: tuple[str, ...] = ()
     """Timeline entries that the text omits and the page keeps."""
@@ -254,31 +244,14 @@ class ListRecord(NamedTuple):
     "read",
     core=True,
     examples=("quaid get people/alice", "quaid get people/alice --json"),
-    cli_note="As text, the page alone goes to standard output, so that `quaid put` takes it back as it is; a "
-    "terminal shows the version beside it, --json within.",
+    cli_note="As text, standard output has only the page, so that `quaid put` accepts it unchanged; the version is "
+    "shown on a terminal's standard error, and in --json.",
 )
 def get(brain: Brain, slug: Slug) -> PageRecord:
     """Read a page: current truth, timeline, front matter, and the version to send with a change."""
     stored = require_page(brain, slug)
-    return PageRecord(
-        slug=stored.slug,
-        title=stored.title,
-        type=stored.type,
-        version=stored.version,
-        summary=stored.summary,
-        compiled_truth=stored.truth,
-        timeline=stored.timeline,
-        frontmatter=stored.frontmatter,
-        tags=stored.tags,
-        wing=stored.wing,
-        room=stored.room,
-        collection=stored.collection,
-        uuid=stored.uuid,
-        created_at=stored.created_at,
-        updated_at=stored.updated_at,
-        truth_updated_at=stored.truth_updated_at,
-        timeline_updated_at=stored.timeline_updated_at,
-    )
+    own = {name: value for name, value in stored._asdict().items() if name in PageRecord._fields}
+    return PageRecord(**own, compiled_truth=stored.truth)
 
 
 @op(
@@ -304,7 +277,7 @@ def put(
         dict[str, Any] | None, Arg("Front-matter keys to set; null removes a key.")
     ] = None,
     expected_version: Annotated[
-        int | None, Arg("The version you read; leave out for a new page.", version="or new", minimum=0)
+        int | None, Arg("The version you read; omit for a new page.", version="or new", minimum=0)
     ] = None,
     assertions: Annotated[
         list[dict[str, Any]] | None,
@@ -312,23 +285,25 @@ def put(
             "Facts: predicate, object; subject, valid_from, valid_until, source_ref, evidence_text, supersedes_id."
         ),
     ] = None,
-    replace_timeline: Annotated[bool, Arg("Remove entries that content leaves out.")] = False,
+    replace_timeline: Annotated[bool, Arg("Remove timeline entries that content omits.")] = False,
 ) -> PutRecord:
     """Write a page, whole (content) or in parts (compiled_truth, timeline_append, frontmatter).
 
-    Timeline entries that content leaves out stay; keys and tags go. A version that is not current is refused,
-    with the current one."""
+    Timeline entries missing from content are kept; missing keys and tags are removed. If the version is not the
+    current one, nothing is written and the error has the current one."""
     parts = (compiled_truth, timeline_append, frontmatter)
     if content is None and all(part is None for part in parts) and not assertions:
-        raise InvalidArgument(name="content", problem="is required, or one of the parts of a page")
+        raise InvalidArgument(name="content", problem="or a part of the page is required")
     if content is not None and any(part is not None for part in parts):
-        raise InvalidArgument(name="content", problem="is the whole page; send either it or parts, not both")
+        raise InvalidArgument(
+            name="content", problem="is the whole page; send either content or parts, not both"
+        )
     if content is None and replace_timeline:
-        raise InvalidArgument(name="replace_timeline", problem="needs content, which has the new timeline")
+        raise InvalidArgument(name="replace_timeline", problem="needs content with the new timeline")
     left_out: list[str] = []
     lost: list[tuple[str, ...]] = [(), ()]
 
-    def change(old: PageRow | None) -> "Page":
+    def change(old: PageRow | None) -> Page:
         if content is not None:
             page, left_out[:] = _page_from_content(slug, content, old, replace_timeline)
             lost[:] = removed_front(old, page)
@@ -336,53 +311,32 @@ def put(
         return _page_from_parts(slug, old, compiled_truth, timeline_append, frontmatter)
 
     may_create = any(part is not None for part in (content, *parts))
-    keep = _FactWriter(brain, slug, assertions or [])
-    saved, new = edit_page(brain, slug, expected_version, change, may_create=may_create, also=keep)
+    stated: list[FactChange] = []
+
+    def add_facts(tx: Transaction, saved: SaveResult, page: Page, now: str) -> SaveResult:
+        for place, values in enumerate(assertions or [], 1):
+            fact = fact_model.check_fact(values, f"assertions[{place}]", page.title)
+            stated.append(fact_store.add_fact(tx, saved.id, fact, now))
+        if saved.changed or not any(fact.changed for fact in stated):
+            return saved
+        collection, _ = locate_page(brain, slug)
+        _, version = page_edits.touch(
+            tx, page.slug, expected_version=None, now=now, collection=collection.name
+        )
+        return saved._replace(version=version, changed=True)
+
+    saved, new = edit_page(brain, slug, expected_version, change, may_create=may_create, also=add_facts)
     if saved.changed:
         from quaid.operations import search
 
         search.close_answered_gaps(brain, [new.slug])
     return PutRecord(
-        new.slug,
-        saved.version,
-        saved.created,
-        saved.changed,
-        new.title,
-        new.type,
-        new.summary,
-        new.wing,
-        new.room,
-        tuple(keep.added),
+        *(new.slug, saved.version, saved.created, saved.changed),
+        *(new.title, new.type, new.summary, new.wing, new.room),
+        tuple(stated),
         *(((), tuple(left_out)) if replace_timeline else (tuple(left_out), ())),
         *lost,
     )
-
-
-class _FactWriter:
-    """Writes the facts sent with a page in the page's transaction."""
-
-    def __init__(self, brain: Brain, address: str, given: list[dict[str, Any]]) -> None:
-        self._brain = brain
-        self._address = address
-        self._given = given
-        self.added: list[FactChange] = []
-
-    def __call__(self, tx: "Transaction", saved: "SaveResult", page: "Page", now: str) -> "SaveResult":
-        if not self._given:
-            return saved
-        from quaid.model import facts
-        from quaid.storage import facts as assertions, page_edits
-
-        for place, values in enumerate(self._given, 1):
-            fact = facts.check_fact(values, f"assertions[{place}]", page.title)
-            self.added.append(assertions.add_fact(tx, saved.id, fact, now))
-        if not saved.changed and any(each.changed for each in self.added):
-            collection, _ = locate_page(self._brain, self._address)
-            _, version = page_edits.touch(
-                tx, page.slug, expected_version=None, now=now, collection=collection.name
-            )
-            return saved._replace(version=version, changed=True)
-        return saved
 
 
 @op(
@@ -397,7 +351,7 @@ def list_(
     wing: Annotated[str | None, Arg("Only pages of this wing, as in people.")] = None,
     collection: Annotated[str | None, Arg("Only pages of this collection.")] = None,
     limit: Annotated[int, Arg("How many.", minimum=1, maximum=10_000)] = 50,
-    offset: Annotated[int, Arg("How many to pass over first.", minimum=0)] = 0,
+    offset: Annotated[int, Arg("How many to skip first.", minimum=0)] = 0,
     sort: Annotated[
         Literal["updated", "created", "title"], Arg("Order: newest first, or by title.")
     ] = "updated",
@@ -410,14 +364,13 @@ def list_(
         "collection": collections.require(brain.db, collection).name if collection else None,
     }
     with brain.db.reading():
-        found = pages.listing(brain.db, **filters, sort=sort, limit=limit, offset=offset)
-        total = pages.count(brain.db, **filters)
-    return ListRecord(tuple(found), total, offset)
+        rows = pages.listing(brain.db, **filters, sort=sort, limit=limit, offset=offset)
+        return ListRecord(tuple(rows), pages.count(brain.db, **filters), offset)
 
 
 def _page_from_content(
     address: str, content: str, old: PageRow | None, replace_timeline: bool
-) -> "tuple[Page, tuple[str, ...]]":
+) -> tuple[Page, tuple[str, ...]]:
     """Return the page for a text, and the entries of the old timeline that the text omits."""
     if not content.strip():
         raise InvalidArgument(name="content", problem="is empty; a page needs text")
@@ -439,14 +392,16 @@ def _page_from_parts(
     truth: str | None,
     appended: str | None,
     keys: dict[str, Any] | None,
-) -> "Page":
+) -> Page:
     front = with_front_matter_keys(old.frontmatter if old else {}, keys or {})
     lines = old.timeline if old else ""
     if appended is not None:
         lines = markdown.normalize_part(f"{lines}\n{markdown.normalize_part(appended)}")
     truth = (old.truth if old else "") if truth is None else markdown.normalize_part(truth)
     if markdown.has_divider(truth):
-        raise InvalidArgument(name="compiled_truth", problem="holds a '---' line, which begins the timeline")
+        raise InvalidArgument(
+            name="compiled_truth", problem="contains a '---' line, which starts the timeline"
+        )
     if lines:
         truth = markdown.close_fence(truth)
     return build_checked_page(address, front, truth, lines, old)
@@ -461,17 +416,10 @@ class TagsRecord(NamedTuple):
     """The tag to remove. `changed` says whether the page had it."""
 
 
-class EntryRecord(NamedTuple):
-    date: str
-    source: str
-    summary: str
-    detail: str
-
-
 class TimelineRecord(NamedTuple):
     slug: str
     version: int
-    entries: tuple[EntryRecord, ...]
+    entries: tuple[EntryInput, ...]
     total: int
 
 
@@ -479,7 +427,7 @@ class TimelineAddRecord(NamedTuple):
     slug: str
     version: int
     added: bool
-    entry: EntryRecord
+    entry: EntryInput
 
 
 class RawRecord(NamedTuple):
@@ -505,10 +453,10 @@ def tag(
     brain: Brain,
     slug: Slug,
     tag: Annotated[str, Arg("The tag, as in founder.", positional=True)],
-    remove: Annotated[bool, Arg("Take the tag away instead.")] = False,
+    remove: Annotated[bool, Arg("Remove the tag instead.")] = False,
     expected_version: PageVersion = None,
 ) -> TagsRecord:
-    """Add a tag to a page, or take one away."""
+    """Add a tag to a page, or remove one."""
     label = tags.check(tag)
 
     def change(old: PageRow | None) -> Page:
@@ -534,9 +482,11 @@ def timeline_(
 ) -> TimelineRecord:
     """Show the dated entries of a page, newest first."""
     stored = require_page(brain, slug)
-    found = pages.timeline_entries(brain.db, stored.id)
-    entries = tuple(EntryRecord(each.date, each.source, each.summary, each.detail) for each in found[:limit])
-    return TimelineRecord(stored.slug, stored.version, entries, len(found))
+    entries = [
+        EntryInput(entry.date, entry.summary, entry.source, entry.detail)
+        for entry in pages.timeline_entries(brain.db, stored.id)
+    ]
+    return TimelineRecord(stored.slug, stored.version, tuple(entries[:limit]), len(entries))
 
 
 @op(
@@ -550,25 +500,19 @@ def timeline_add(
     slug: Slug,
     date: Annotated[str, Arg("Day of the event, YYYY-MM-DD.")],
     summary: Annotated[str, Arg("What happened, in one line.")],
-    source: Annotated[str, Arg("Where it is known from, as in meeting/123.")] = "",
-    detail: Annotated[str, Arg("More, as markdown.")] = "",
+    source: Annotated[str, Arg("The source, as in meeting/123.")] = "",
+    detail: Annotated[str, Arg("Details, as markdown.")] = "",
     expected_version: PageVersion = None,
 ) -> TimelineAddRecord:
-    """Add a dated entry to a page's timeline. The same day and summary again changes nothing."""
+    """Add a dated entry to a page's timeline. Repeating the same day and summary changes nothing."""
     day = dates.check_date(date, "date")
-    digest = timeline.summary_hash(summary)
 
     def change(old: PageRow | None) -> Page:
         assert old is not None
-        known = {(each.date, timeline.summary_hash(each.summary)) for each in timeline.parse(old.timeline)}
-        if (day, digest) in known:
-            return rebuild_page(old)
-        return rebuild_page(old, lines=timeline.add_entry(old.timeline, day, summary, source, detail))
+        return rebuild_page(old, lines=timeline.add_entry_once(old.timeline, day, summary, source, detail))
 
     saved, new = edit_page(brain, slug, expected_version, change)
-    return TimelineAddRecord(
-        new.slug, saved.version, saved.changed, EntryRecord(day, source, summary, detail)
-    )
+    return TimelineAddRecord(new.slug, saved.version, saved.changed, EntryInput(day, summary, source, detail))
 
 
 @op(
@@ -583,27 +527,24 @@ def raw(
     slug: Slug,
     source: Annotated[str | None, Arg("Where the data is from, as in crm.")] = None,
     data: Annotated[
-        dict[str, Any] | None, Arg("What to keep; replaces what this source gave before.")
+        dict[str, Any] | None, Arg("The data to store; replaces earlier data of this source.")
     ] = None,
     expected_version: Annotated[
         int | None, Arg("The page's version as you read it; needed with data.", version="or new", minimum=0)
     ] = None,
 ) -> RawRecord:
-    """Read the raw data kept beside a page, or (with source and data) replace what one source gave."""
+    """Read the raw data stored with a page, or (with source and data) replace the data of one source."""
     stored = require_page(brain, slug)
     if data is None:
-        return RawRecord(
-            stored.slug, stored.version, False, tuple(pages.read_raw_data(brain.db, stored.id, source))
-        )
+        rows = pages.read_raw_data(brain.db, stored.id, source)
+        return RawRecord(stored.slug, stored.version, False, tuple(rows))
     if not source or not source.strip():
         raise InvalidArgument(name="source", problem="is required with data")
     if expected_version == 0:  # omitted by a caller that may not omit it
         raise InvalidArgument(name="expected_version", problem="is required with data")
-    from quaid.storage import page_edits
-
     now = brain.now()
 
-    def work(tx: "Transaction") -> int:
+    def work(tx: Transaction) -> int:
         page_id, version = page_edits.touch(
             tx, stored.slug, expected_version=expected_version, now=now, collection=stored.collection
         )

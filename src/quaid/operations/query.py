@@ -1,9 +1,10 @@
 """Answer questions by combined text and vector search within a token budget."""
 
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.embedding import backfill
+from quaid.embedding.registry import Embedder
 from quaid.model import dates, page as page_model, tags
 from quaid.notebook import layout, recall as notebook_recall
 from quaid.notebook.layout import RecallResult
@@ -14,11 +15,15 @@ from quaid.search.answer import Answer
 from quaid.search.fusion import FUSION_STRATEGIES
 from quaid.storage.text_index import SearchFilters
 
-if TYPE_CHECKING:
-    from quaid.embedding.registry import Embedder
-
 GLANCE_BUDGET = 12_000
 """Maximum number of tokens in the passages of a glance."""
+
+Wing = Annotated[str | None, Arg("Only pages of this wing, as in people.")]
+Type = Annotated[str | None, Arg("Only pages of this type, as in person.")]
+Tag = Annotated[str | None, Arg("Only pages with this tag.")]
+OfCollection = Annotated[str | None, Arg("Only pages of this collection.")]
+Since = Annotated[str | None, Arg("Only what is dated on this day or later, as in 2026-04-25.")]
+Until = Annotated[str | None, Arg("Only what is dated on this day or earlier.")]
 
 
 @op(
@@ -37,24 +42,24 @@ def query(
     ],
     depth: Annotated[
         Literal["auto", "summary", "section", "full"],
-        Arg("How much of each page: its summary, its best section, all of it, or what the budget allows."),
+        Arg("How much of each page: summary, best section, all of it, or as much as the budget allows."),
     ] = "auto",
     token_budget: Annotated[
         int | None,
-        Arg("Tokens that the answer may take; config default_token_budget.", minimum=1),
+        Arg("Maximum tokens of the answer [setting default_token_budget].", minimum=1),
     ] = None,
-    wing: Annotated[str | None, Arg("Only pages of this wing, as in people.")] = None,
-    type: Annotated[str | None, Arg("Only pages of this type, as in person.")] = None,
-    tag: Annotated[str | None, Arg("Only pages with this tag.")] = None,
-    collection: Annotated[str | None, Arg("Only pages of this collection.")] = None,
-    since: Annotated[str | None, Arg("Only what is of this day or later, as in 2026-04-25.")] = None,
-    until: Annotated[str | None, Arg("Only what is of this day or earlier.")] = None,
+    wing: Wing = None,
+    type: Type = None,
+    tag: Tag = None,
+    collection: OfCollection = None,
+    since: Since = None,
+    until: Until = None,
     limit: Annotated[int, Arg("How many pages.", minimum=1, maximum=1000)] = 10,
-    explain: Annotated[bool, Arg("Say what each lane found.")] = False,
+    explain: Annotated[bool, Arg("Show the scores of each result by words and by meaning.")] = False,
 ) -> Answer:
-    """Answer a question from the memory, by words and by meaning; results fit into a budget of tokens.
+    """Answer a question from the memory, by words and by meaning, within a token budget.
 
-    `strength` says whether the memory knows: strong, weak or none.
+    `strength` says how well the results answer it: strong, weak or none.
     """
     background.rebuild_if_deleted(brain)
     filters = _filters(brain, type, wing, tag, collection, since, until)
@@ -79,17 +84,17 @@ class GlanceRecord(NamedTuple):
 @op("read", examples=("quaid glance 'tidal bat'", "quaid glance harbour --wing projects"))
 def glance(
     brain: Brain,
-    text: Annotated[str, Arg("What is being typed.", positional=True, any_text=True, question=True)],
-    wing: Annotated[str | None, Arg("Only pages of this wing, as in people.")] = None,
-    type: Annotated[str | None, Arg("Only pages of this type, as in person.")] = None,
-    collection: Annotated[str | None, Arg("Only pages of this collection.")] = None,
-    since: Annotated[str | None, Arg("Only what is of this day or later, as in 2026-04-25.")] = None,
-    until: Annotated[str | None, Arg("Only what is of this day or earlier.")] = None,
-    limit: Annotated[int, Arg("How many of each part.", minimum=1, maximum=200)] = 12,
+    text: Annotated[str, Arg("The text typed so far.", positional=True, any_text=True, question=True)],
+    wing: Wing = None,
+    type: Type = None,
+    collection: OfCollection = None,
+    since: Since = None,
+    until: Until = None,
+    limit: Annotated[int, Arg("How many pages, and how many notebook results.", minimum=1, maximum=200)] = 12,
 ) -> GlanceRecord:
-    """Look for what is still being typed, in pages and notebook at once. Half a word is no question: no gap.
+    """Search pages and notebook as you type. Does not record knowledge gaps.
 
-    Pages that are called so come first, then those whose name has these words, or words that begin so."""
+    Pages with this name come first, then pages whose name contains these words or words that start with them."""
     filters = _filters(brain, type, wing, None, collection, since, until)
     if brain.db.writable:
         backfill.cut_pages(brain.db, brain.progress)
@@ -98,12 +103,8 @@ def glance(
         brain, text, filters, model, limit=limit, depth="section", budget=GLANCE_BUDGET, explain=False
     )
     answer = by_name.put_named_first(brain.db, answer, text, filters, limit)
-    found = layout.find_notebook(brain.db)
-    if (
-        found is None
-        or not text.strip()
-        or filters not in (SearchFilters(), SearchFilters(collection=found.name))
-    ):
+    own = layout.find_notebook(brain.db)
+    if not own or not text.strip() or filters not in (SearchFilters(), SearchFilters(collection=own.name)):
         return GlanceRecord(answer, None)
     recalled = notebook_recall.search_notebook(
         brain.db,

@@ -4,8 +4,8 @@ A cold `quaid search` and every press of Tab import this module: keep it light.
 """
 
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.config import OPTIONS, Settings
@@ -21,15 +21,12 @@ from quaid.model.similarity import (
 from quaid.operations import pages
 from quaid.operations.registry import Arg, op
 from quaid.search import text as text_search
+from quaid.search.answer import Answer
 from quaid.search.text import PageHit
 from quaid.storage import collections, gaps, pages as pagess
 from quaid.storage.gaps import Gap
 from quaid.storage.sqlite.connection import Database
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from quaid.search.answer import Answer
+from quaid.storage.text_index import SearchFilters
 
 
 class SearchRecord(NamedTuple):
@@ -45,24 +42,21 @@ class SearchRecord(NamedTuple):
 def search(
     brain: Brain,
     query: Annotated[
-        str, Arg("Words to look for; any text will do.", positional=True, any_text=True, question=True)
+        str, Arg("Words to search for; any text is valid.", positional=True, any_text=True, question=True)
     ],
     type: Annotated[str | None, Arg("Only pages of this type, as in person.")] = None,
     wing: Annotated[str | None, Arg("Only pages of this wing, as in people.")] = None,
     tag: Annotated[str | None, Arg("Only pages with this tag.")] = None,
     limit: Annotated[int, Arg("How many pages.", minimum=1, maximum=1000)] = 10,
-    raw: Annotated[bool, Arg("The query is FTS5 syntax.")] = False,
+    raw: Annotated[bool, Arg("The query is in FTS5 syntax.")] = False,
 ) -> SearchRecord:
-    """Find pages by their words. Pages that hold all of them come first."""
-    if type or tag:
-        type = page_model.check_type(type) if type else None
-        tag = tags.check(tag) if tag else None
-    if wing:
-        pages.require_wing(brain, wing)
-    hits = text_search.search_pages(
-        brain.db, query, type=type or None, wing=wing or None, tag=tag or None, limit=limit, raw=raw
+    """Find pages by words. Pages that contain all of them come first."""
+    filters = SearchFilters(
+        type=page_model.check_type(type) if type else None,
+        wing=pages.require_wing(brain, wing) if wing else None,
+        tag=tags.check(tag) if tag else None,
     )
-    return SearchRecord(query, tuple(hits))
+    return SearchRecord(query, tuple(text_search.search_pages(brain.db, query, filters, limit, raw=raw)))
 
 
 LOG_GAPS = "log_gaps"
@@ -95,14 +89,14 @@ class GapsClearRecord(NamedTuple):
 def gaps_(
     brain: Brain,
     limit: Annotated[int, Arg("How many.", minimum=1, maximum=10_000)] = 20,
-    include_resolved: Annotated[bool, Arg("Those that are resolved, too.", flag="--resolved")] = False,
+    include_resolved: Annotated[bool, Arg("Include resolved gaps.", flag="--resolved")] = False,
 ) -> GapsRecord:
-    """List the questions that the memory could not answer, the most frequent first.
+    """List questions that the memory could not answer, the most frequent first.
 
-    A question is shown as a hash until its words are approved."""
+    A question is shown as a hash until its text is approved."""
     with brain.db.reading():
-        found = gaps.listing(brain.db, resolved=include_resolved, limit=limit)
-        return GapsRecord(tuple(found), gaps.count(brain.db, resolved=include_resolved))
+        rows = gaps.listing(brain.db, resolved=include_resolved, limit=limit)
+        return GapsRecord(tuple(rows), gaps.count(brain.db, resolved=include_resolved))
 
 
 @op(
@@ -114,25 +108,25 @@ def gaps_(
 def gap(
     brain: Brain,
     query_text: Annotated[
-        str, Arg("The question. Only its hash is kept.", positional=True, any_text=True, question=True)
+        str, Arg("The question. Only its hash is stored.", positional=True, any_text=True, question=True)
     ],
     context: Annotated[str, Arg("Where it came up, without the question itself.")] = "",
     confidence_score: Annotated[
         float | None, Arg("Score of the best answer that was found, from 0 to 1.")
     ] = None,
 ) -> GapRecord:
-    """Note a question that the memory cannot answer; always internal. Asked again, it counts up."""
+    """Record a question that the memory cannot answer. Recording it again increases its count."""
     if not fold_question(query_text):
-        raise InvalidArgument(name="query_text", problem="is empty; give the question")
+        raise InvalidArgument(name="query_text", problem="is empty; write the question")
     if confidence_score is not None and not 0 <= confidence_score <= 1:
         raise InvalidArgument(name="confidence_score", problem=f"must be from 0 to 1, not {confidence_score}")
     if len(context) > LONGEST_GAP_CONTEXT:
         raise InvalidArgument(
-            name="context", problem=f"has {len(context)} characters and {LONGEST_GAP_CONTEXT} are allowed"
+            name="context", problem=f"has {len(context)} characters; the limit is {LONGEST_GAP_CONTEXT}"
         )
     if context and reveals_question(context, query_text):
         raise InvalidArgument(
-            name="context", problem="repeats the question, which is not kept; say where it came up"
+            name="context", problem="repeats the question, which is not stored; describe where it came up"
         )
     digest, now = question_hash(query_text), brain.now()
     logged = brain.db.write(lambda tx: gaps.log_gap(tx, digest, context.strip(), confidence_score, now))
@@ -153,30 +147,30 @@ def gap_approve(
     gap_id: GapId,
     sensitivity: Annotated[
         Literal["redacted", "external"],
-        Arg("What may leave the memory: the redacted query, or the question."),
+        Arg("What may be shared: the redacted query, or the question itself."),
     ],
-    approver: Annotated[str, Arg("Who allows it.")],
+    approver: Annotated[str, Arg("Who approves it.")],
     query_text: Annotated[
         str | None,
         Arg(
-            "The question again, as only its hash is known; needed for external, and kept then.",
+            "The question again, because only its hash is stored; required for external, which stores it.",
             question=True,
         ),
     ] = None,
     redacted_query: Annotated[
-        str | None, Arg("The question without names and figures; needed for redacted.")
+        str | None, Arg("The question without names and figures; required for redacted.")
     ] = None,
 ) -> GapRecord:
-    """Allow a gap's question, or a redacted form of it, to be kept and researched outside, with who allowed it."""
-    found = gaps.require(brain.db, gap_id)
-    if found.resolved_at is not None:
-        raise GapResolved(id=gap_id, date=found.resolved_at[:10])
+    """Approve a gap's question, or a redacted form of it, for storage and outside research."""
+    gap = gaps.require(brain.db, gap_id)
+    if gap.resolved_at is not None:
+        raise GapResolved(id=gap_id, date=gap.resolved_at[:10])
     if query_text is None and sensitivity == "external":
-        raise InvalidArgument(name="query_text", problem="is required for external: only its hash is known")
-    if query_text is not None and question_hash(query_text) != found.query_hash:
+        raise InvalidArgument(name="query_text", problem="is required for external: only its hash is stored")
+    if query_text is not None and question_hash(query_text) != gap.query_hash:
         raise WrongQuestion(id=gap_id)
     if not approver.strip():
-        raise InvalidArgument(name="approver", problem="is empty; name the person who allows it")
+        raise InvalidArgument(name="approver", problem="is empty; name the person who approves it")
     _check_redacted(sensitivity, query_text, redacted_query)
     now = brain.now()
     brain.db.write(
@@ -199,24 +193,24 @@ def gap_resolve(
     gap_id: GapId,
     resolved_by_slug: Annotated[str | None, Arg("The page that answers it.")] = None,
 ) -> GapRecord:
-    """Close a gap: a page answers it, or it no longer matters."""
-    found = gaps.require(brain.db, gap_id)
+    """Close a gap, because a page answers it or it no longer matters."""
+    gap = gaps.require(brain.db, gap_id)
     slug = pages.require_page(brain, resolved_by_slug).slug if resolved_by_slug else None
     now = brain.now()
     if not brain.db.write(lambda tx: gaps.resolve(tx, gap_id, slug, now)):
-        raise GapResolved(id=gap_id, date=(found.resolved_at or now)[:10])
+        raise GapResolved(id=gap_id, date=(gap.resolved_at or now)[:10])
     return GapRecord(gaps.require(brain.db, gap_id), "resolved")
 
 
 @op("write", command="gaps clear", examples=("quaid gaps clear",))
 def gap_clear(brain: Brain) -> GapsClearRecord:
-    """Close every open gap whose words are not stored. If asked again without an answer, it is a new gap."""
+    """Close every open gap whose text is not stored. If asked again without an answer, a new gap is recorded."""
     now = brain.now()
     closed = brain.db.write(lambda tx: gaps.clear(tx, now))
     return GapsClearRecord(closed, gaps.count(brain.db, resolved=False))
 
 
-def record_gap(brain: Brain, question: str, answer: "Answer") -> None:
+def record_gap(brain: Brain, question: str, answer: Answer) -> None:
     """Record a gap if the answer is below the threshold, else resolve the open gap of the same question.
 
     Never makes an answer fail or wait for another writer.
@@ -227,8 +221,10 @@ def record_gap(brain: Brain, question: str, answer: "Answer") -> None:
         digest = question_hash(question)
         well = ("strong",) if brain.option(GAP_THRESHOLD) == "strong" else ("strong", "weak")
         if answer.strength not in well:
-            if is_question(question) and (answer.results or _has_pages(brain)):
-                _log_gap(brain, digest, max((each.score for each in answer.results), default=0.0))
+            has_pages = answer.results or pagess.listing(brain.db, limit=1)
+            if is_question(question) and has_pages and _is_writable(brain):
+                best, now = max((result.score for result in answer.results), default=0.0), brain.now()
+                brain.db.write(lambda tx: gaps.log_gap(tx, digest, "", best, now))
         elif (gap_id := gaps.open_with(brain.db, digest)) and _is_writable(brain):
             slug, now = answer.results[0].slug if answer.results else None, brain.now()
             brain.db.write(lambda tx: gaps.resolve(tx, gap_id, slug, now))
@@ -255,16 +251,9 @@ def _answering_page(brain: Brain, question: str, slugs: list[str]) -> str | None
     """Return the best answer by text search, if it is strong and one of these pages."""
     from quaid.search import answer as answers
 
-    found = answers.answer_question(brain.db, None, question, now=brain.now(), limit=1, depth="summary")
-    first = found.results[0].slug if found.results else None
-    return first if found.strength == "strong" and first in slugs else None
-
-
-def _log_gap(brain: Brain, digest: str, best: float) -> None:
-    """Record a gap with the score of the best result. Scores are comparable between questions."""
-    if _is_writable(brain):
-        now = brain.now()
-        brain.db.write(lambda tx: gaps.log_gap(tx, digest, "", best, now))
+    answer = answers.answer_question(brain.db, None, question, now=brain.now(), limit=1, depth="summary")
+    first = answer.results[0].slug if answer.results else None
+    return first if answer.strength == "strong" and first in slugs else None
 
 
 def _is_writable(brain: Brain) -> bool:
@@ -275,17 +264,12 @@ def _is_writable(brain: Brain) -> bool:
     return True
 
 
-def _has_pages(brain: Brain) -> bool:
-
-    return bool(pagess.listing(brain.db, limit=1))
-
-
 def _check_redacted(sensitivity: str, query_text: str | None, redacted_query: str | None) -> None:
     if sensitivity == "external":
         if redacted_query:
             raise InvalidArgument(
                 name="redacted_query",
-                problem="goes with sensitivity redacted; external sends the question itself",
+                problem="is only for sensitivity redacted; external shares the question itself",
             )
     elif not redacted_query or not redacted_query.strip():
         raise InvalidArgument(
@@ -293,7 +277,7 @@ def _check_redacted(sensitivity: str, query_text: str | None, redacted_query: st
         )
     elif query_text and reveals_question(redacted_query, query_text):
         raise InvalidArgument(
-            name="redacted_query", problem="still holds the question; take names and figures out of it"
+            name="redacted_query", problem="still contains the question; remove names and figures"
         )
 
 
@@ -304,10 +288,10 @@ LOCK_TIMEOUT_MS = 50  # how long to wait for a locked database before offering n
 
 def _slug_names(db: Database, start: str) -> list[str]:
     named, mark, rest = start.rpartition("::")
-    found = pagess.visible_slugs(db, rest, MAX_SLUGS + 1, named or None)
-    if len(found) > MAX_SLUGS:
-        found = pagess.slugs_by_folder(db, rest, MAX_NAMES + 1, named or None)
-    return [f"{named}{mark}{each}" for each in found]
+    slugs = pagess.visible_slugs(db, rest, MAX_SLUGS + 1, named or None)
+    if len(slugs) > MAX_SLUGS:
+        slugs = pagess.slugs_by_folder(db, rest, MAX_NAMES + 1, named or None)
+    return [f"{named}{mark}{slug}" for slug in slugs]
 
 
 def _quarantined_names(db: Database, start: str) -> list[str]:
@@ -317,31 +301,14 @@ def _quarantined_names(db: Database, start: str) -> list[str]:
     return _with_prefix((of.format(each) for each in erasure.quarantined_pages(db)), start)
 
 
-def _collection_names(db: Database, start: str) -> list[str]:
-    return _with_prefix((each.name for each in collections.list_all(db)), start)
-
-
-def _wing_names(db: Database, start: str) -> list[str]:
-
-    return pagess.wings_beginning(db, start, MAX_NAMES + 1)
-
-
-def _tag_names(db: Database, start: str) -> list[str]:
-
-    return pagess.tags_beginning(db, start, MAX_NAMES + 1)
-
-
 def _model_names(db: Database, start: str) -> list[str]:
     """Return the memory's models. Only if none match, look for those of other packages, which takes twice as long."""
     from quaid.embedding import registry as embedders
 
     added = embedders.parse_models(collections.get_setting(db, embedders.MODELS_SETTING))
-    known = [
-        embedders.DEFAULT_MODEL,
-        *added,
-        collections.get_setting(db, "embedding_model") or embedders.DEFAULT_MODEL,
-    ]
-    return _with_prefix(known, start) or _with_prefix(embedders.available_models(added), start)
+    active = collections.get_setting(db, "embedding_model") or embedders.DEFAULT_MODEL
+    names = _with_prefix([embedders.DEFAULT_MODEL, *added, active], start)
+    return names or _with_prefix(embedders.available_models(added), start)
 
 
 def _notebook_files(db: Database, start: str) -> list[str]:
@@ -384,9 +351,9 @@ def _node_names(settings: Settings, start: str) -> list[str]:
 DATABASE_COMPLETERS: dict[str, Callable[[Database, str], list[str]]] = {
     "slugs": _slug_names,
     "quarantined": _quarantined_names,
-    "collections": _collection_names,
-    "wings": _wing_names,
-    "tags": _tag_names,
+    "collections": lambda db, start: _with_prefix((each.name for each in collections.list_all(db)), start),
+    "wings": lambda db, start: pagess.wings_beginning(db, start, MAX_NAMES + 1),
+    "tags": lambda db, start: pagess.tags_beginning(db, start, MAX_NAMES + 1),
     "models": _model_names,
     "notes": _notebook_files,
     "sessions": _session_names,
@@ -401,12 +368,9 @@ COMPLETION_KINDS = (*DATABASE_COMPLETERS, *OTHER_COMPLETERS)
 
 def complete_names(settings: Settings, kind: str, start: str) -> list[str]:
     """Return the names of a kind with this prefix, or [] if there are too many."""
-    found = (
-        OTHER_COMPLETERS[kind](settings, start)
-        if kind in OTHER_COMPLETERS
-        else _names_in_database(settings, kind, start)
-    )
-    return found if len(found) <= MAX_NAMES else []
+    of = OTHER_COMPLETERS.get(kind)
+    names = of(settings, start) if of else _names_in_database(settings, kind, start)
+    return names if len(names) <= MAX_NAMES else []
 
 
 def _names_in_database(settings: Settings, kind: str, start: str) -> list[str]:
@@ -425,5 +389,5 @@ def readable_settings() -> list[str]:
     return sorted({*SETTINGS, *OPTIONS})
 
 
-def _with_prefix(every: "Iterable[str]", start: str) -> list[str]:
+def _with_prefix(every: Iterable[str], start: str) -> list[str]:
     return [each for each in dict.fromkeys(every) if each.startswith(start)]

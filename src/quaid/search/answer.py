@@ -1,26 +1,24 @@
 """Answer a question: rank the candidates, assess and explain each result, and fit them into a token budget."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from quaid.embedding.registry import Embedder
 from quaid.errors import InvalidArgument
 from quaid.model.chunker import TRUTH_KIND
 from quaid.model.plain_text import count_tokens
 from quaid.search import strength, text as text_search
 from quaid.search.fusion import FUSION_STRATEGIES, RRF_K, Ranking, add_whole_pages, fuse
 from quaid.search.plan import LONGEST_QUERY, STOP_WORDS
-from quaid.search.query import Candidates, MeaningLane, NoMeaningLane, gather_candidates, open_meaning_lane
+from quaid.search.query import Candidates, MeaningLane, NoMeaningLane, embed_question, gather_candidates
 from quaid.search.strength import Strength
 from quaid.storage import chunks, pages, text_index
+from quaid.storage.chunks import ChunkRow
+from quaid.storage.pages import PageHead
+from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from quaid.embedding.registry import Embedder
-    from quaid.storage.chunks import ChunkRow
-    from quaid.storage.pages import PageHead
-    from quaid.storage.sqlite.connection import Database
+if TYPE_CHECKING:  # loads numpy
     from quaid.storage.vector_index import ChunkIndex
 
 DEPTHS = ("auto", "summary", "section", "full")
@@ -208,42 +206,37 @@ class RankedQuestion(NamedTuple):
 
 
 class _ShownPage(NamedTuple):
-    head: "PageHead"
-    chunk: "ChunkRow | None"
+    head: PageHead
+    chunk: ChunkRow | None
     truth: str
 
 
 def build_answer(
-    db: "Database", looked: RankedQuestion, *, limit: int, depth: str, token_budget: int, explain: bool
+    db: Database, looked: RankedQuestion, *, limit: int, depth: str, token_budget: int, explain: bool
 ) -> Answer:
     """Build the answer within the token budget."""
     shown = _shown_pages(db, looked, limit)
-    told = _AnswerBuilder(db, looked)
+    builder = _AnswerBuilder(db, looked)
     servings = spend_budget([_servable_texts(each) for each in shown], token_budget, depth)
-    results = tuple(told.result(each, serving) for each, serving in zip(shown, servings, strict=False))
+    results = tuple(builder.result(page, serving) for page, serving in zip(shown, servings, strict=False))
     spent = sum(result.tokens_used for result in results)
     return Answer(
         question=_echo(looked.question),
-        strength=told.strength(shown),
+        strength=builder.strength(shown),
         results=results,
         total_tokens=spent,
         budget_remaining=token_budget - spent,
         notes=tuple(_notes(looked, len(results), len(shown) - len(results))),
-        lanes=tuple(told.trace(each) for each in shown) if explain else (),
+        lanes=tuple(builder.trace(page) for page in shown) if explain else (),
     )
 
 
-def _shown_pages(db: "Database", looked: RankedQuestion, limit: int) -> list[_ShownPage]:
+def _shown_pages(db: Database, looked: RankedQuestion, limit: int) -> list[_ShownPage]:
     page_ids = looked.pages[:limit]
     # A user who asks for a page by name wants its beginning, not the chunk that repeats the name.
-    best = {
-        **looked.ranking.best,
-        **{
-            page: looked.found.openings[page]
-            for page in looked.found.named.exact
-            if page in looked.found.openings
-        },
-    }
+    openings = looked.found.openings
+    exact = {page: openings[page] for page in looked.found.named.exact if page in openings}
+    best = {**looked.ranking.best, **exact}
     rows = {row.page_id: row for row in chunks.load(db, [best[page] for page in page_ids if page in best])}
     heads = pages.page_heads(db, page_ids)
     texts = pages.page_texts(db, page_ids)
@@ -258,15 +251,10 @@ def _servable_texts(shown: _ShownPage) -> ServableTexts:
     return ServableTexts(shown.head.title, shown.head.summary, section, full)
 
 
-class _ResultStrength(NamedTuple):
-    strength: Strength
-    score: float
-
-
 class _AnswerBuilder:
     """Assesses and explains the results of one question."""
 
-    def __init__(self, db: "Database", looked: RankedQuestion) -> None:
+    def __init__(self, db: Database, looked: RankedQuestion) -> None:
         self._looked = looked
         self._evidence = looked.found.evidence
         self._lane_pages = [
@@ -283,11 +271,11 @@ class _AnswerBuilder:
     def result(self, shown: _ShownPage, serving: Serving) -> SearchResult:
         head, chunk = shown.head, shown.chunk
         exact = head.id in self._looked.found.named.exact
-        judged = self._own(shown)
+        judged, score = self._own(shown)
         return SearchResult(
             *(head.slug, head.collection, serving.title, head.type, head.wing, head.room),
             *(serving.depth, serving.summary, serving.content),
-            score=judged.score,
+            score=score,
             tokens_used=serving.tokens,
             lane="exact" if exact else self._lane(head.id),
             reason=self._reason(shown),
@@ -295,16 +283,16 @@ class _AnswerBuilder:
             part="timeline" if chunk and chunk.kind != TRUTH_KIND else "truth",
             start_line=chunk.start_line if chunk else 1,
             end_line=chunk.end_line if chunk else 1,
-            strength=judged.strength,
+            strength=judged,
             rank_score=1.0 if exact else round(self._looked.ranking.pages.get(head.id, 0.0), 4),
         )
 
-    def _own(self, shown: _ShownPage) -> _ResultStrength:
+    def _own(self, shown: _ShownPage) -> tuple[Strength, float]:
         """Return strength and score of one result, from the words it contains and its cosine."""
         found, meaning = self._looked.found, None
         exact = shown.head.id in found.named.exact
         if exact or (found.only_time and self._is_of_time(shown)):
-            return _ResultStrength("strong", 1.0)
+            return "strong", 1.0
         if isinstance(self._looked.meaning, MeaningLane) and self._evidence.cosines:
             cosine = self._evidence.cosines.get(shown.chunk.id) if shown.chunk else None
             near = self._evidence.baseline if cosine is None else cosine
@@ -312,8 +300,8 @@ class _AnswerBuilder:
         share = self._share(shown)
         judged, score = strength.judge_strength(share, meaning), strength.evidence_score(share, meaning)
         if judged == "strong" and found.periods and not self._is_of_time(shown):
-            return _ResultStrength("weak", strength.below_strong(score, meaning))
-        return _ResultStrength(judged, score)
+            return "weak", strength.below_strong(score, meaning)
+        return judged, score
 
     def _share(self, shown: _ShownPage) -> float:
         """Return the weighted share of the question's words in a result, or 0 if they are all stop words."""
@@ -387,25 +375,20 @@ class _AnswerBuilder:
                 reasons.append(f"near in meaning ({cosine:.2f}; unrelated {self._evidence.baseline:.2f})")
             day = found.dates.get(shown.chunk.id)
             if day:
-                said = next(period.text for period in found.periods if period.holds(day))
-                reasons.append(f"dated {day} ({said})")
-        return "; ".join(reasons) or "stands beside what was found"
+                period = next(period.text for period in found.periods if period.holds(day))
+                reasons.append(f"dated {day} ({period})")
+        return "; ".join(reasons) or "next to other results"
 
     def _held(self, shown: _ShownPage) -> list[str]:
         """Return the words of the question that a result's chunk or title contains."""
-        known = self._holding.get(shown.head.id)
-        if known is not None:
-            return known
-        text = "\n".join(
-            (shown.head.title, shown.chunk.heading_path, shown.chunk.text)
-            if shown.chunk
-            else (shown.head.title,)
-        )
-        stems = text_search.stem_text(self._stemmer, text)
-        found = [word for word, wanted in self._stems.items() if stems.hold(wanted)]
-        found += [word for word, literal in self._letters.items() if literal and literal in text]
-        self._holding[shown.head.id] = found
-        return found
+        if shown.head.id not in self._holding:
+            chunk = (shown.chunk.heading_path, shown.chunk.text) if shown.chunk else ()
+            text = "\n".join((shown.head.title, *chunk))
+            stems = text_search.stem_text(self._stemmer, text)
+            words = [word for word, wanted in self._stems.items() if stems.hold(wanted)]
+            words += [word for word, literal in self._letters.items() if literal and literal in text]
+            self._holding[shown.head.id] = words
+        return self._holding[shown.head.id]
 
     def _cosine(self, chunk_id: int) -> float | None:
         cosine = self._evidence.cosines.get(chunk_id)
@@ -442,8 +425,8 @@ WHOLE_PAGES = 25
 
 
 def answer_question(
-    db: "Database",
-    embedder: "Embedder | None",
+    db: Database,
+    embedder: Embedder | None,
     question: str,
     *,
     now: str,
@@ -462,13 +445,13 @@ def answer_question(
     A long-running process passes `vectors` to share its in-memory index.
     """
     if not question.strip():
-        raise InvalidArgument(name="question", problem="is empty; ask something")
+        raise InvalidArgument(name="question", problem="is empty; write a question")
     for name, value in (("limit", limit), ("token_budget", token_budget)):
         if value < 1:
             raise InvalidArgument(name=name, problem=f"must be 1 or more, not {value}")
-    for name, text, known in (("depth", depth, DEPTHS), ("merge", merge, FUSION_STRATEGIES)):
-        if text not in known:
-            raise InvalidArgument(name=name, problem=f"must be one of {', '.join(known)}, not {text!r}")
+    for name, text, choices in (("depth", depth, DEPTHS), ("merge", merge, FUSION_STRATEGIES)):
+        if text not in choices:
+            raise InvalidArgument(name=name, problem=f"must be one of {', '.join(choices)}, not {text!r}")
     looked = rank_question(
         db,
         embedder,
@@ -485,8 +468,8 @@ def answer_question(
 
 
 def rank_question(
-    db: "Database",
-    embedder: "Embedder | None",
+    db: Database,
+    embedder: Embedder | None,
     question: str,
     *,
     now: str,
@@ -497,12 +480,16 @@ def rank_question(
     no_model: str = "no model is set up",
 ) -> RankedQuestion:
     """Gather and rank the candidates of a question."""
-    # The model may be slow, so it is called outside of any transaction.
-    meaning = open_meaning_lane(db, embedder, question, vectors) if embedder else NoMeaningLane(no_model)
+    meaning: MeaningLane | NoMeaningLane = NoMeaningLane(no_model)
+    if embedder:  # the model may be slow, so it is called outside of any transaction
+        from quaid.storage.vector_index import ChunkIndex
+
+        meaning = embed_question(db, embedder, question, vectors() if vectors else ChunkIndex(db))
     with db.reading():
         found = gather_candidates(db, question, meaning, filters, now)
         ranking = fuse(found.evidence, merge, fusion_k)
         if merge == "sum" and isinstance(meaning, MeaningLane):
             first = sorted(ranking.pages, key=lambda page: -ranking.pages[page])[:WHOLE_PAGES]
-            ranking = add_whole_pages(found.evidence, ranking, meaning.of_pages(first))
+            cosines = meaning.vectors.page_cosines(meaning.model, meaning.vector, first)
+            ranking = add_whole_pages(found.evidence, ranking, cosines)
     return RankedQuestion(question, meaning, found, ranking)

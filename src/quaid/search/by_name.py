@@ -5,17 +5,13 @@ names that begin with the typed text, then shorter names. Text with more than a 
 treated as a name.
 """
 
-from typing import TYPE_CHECKING
-
 from quaid.model.names import EXACT_MATCH, LONGEST_NAME, PREFIX_MATCH, fold_name, match_strength
 from quaid.search.answer import Answer, SearchResult
 from quaid.search.plan import STOP_WORDS
 from quaid.storage import chunks, pages, text_index
-
-if TYPE_CHECKING:
-    from quaid.storage.pages import PageHead
-    from quaid.storage.sqlite.connection import Database
-    from quaid.storage.text_index import SearchFilters
+from quaid.storage.pages import PageHead
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.text_index import SearchFilters
 
 MOST_NAMED = 6
 """Maximum number of pages found by name, so that other matches remain visible."""
@@ -25,9 +21,7 @@ NAMES_COMPARED = 60
 REASONS = {EXACT_MATCH: "it is called so", PREFIX_MATCH: "its name begins so"}
 
 
-def put_named_first(
-    db: "Database", answer: Answer, typed: str, filters: "SearchFilters", limit: int
-) -> Answer:
+def put_named_first(db: Database, answer: Answer, typed: str, filters: SearchFilters, limit: int) -> Answer:
     """Return the answer with pages whose name matches the typed text moved to the front."""
     found = _find_named(db, fold_name(typed), filters) if len(typed) <= LONGEST_NAME else []
     if not found:
@@ -48,7 +42,7 @@ def put_named_first(
     )
 
 
-def _find_named(db: "Database", typed: str, filters: "SearchFilters") -> "list[tuple[PageHead, int]]":
+def _find_named(db: Database, typed: str, filters: SearchFilters) -> list[tuple[PageHead, int]]:
     """Return matching pages and the strength of the match, best first."""
     wanted = typed.split()
     if len(wanted) > MOST_WORDS or all(each in STOP_WORDS for each in wanted):
@@ -73,7 +67,7 @@ def _find_named(db: "Database", typed: str, filters: "SearchFilters") -> "list[t
     return [(head, -key[0]) for key, head in sorted(fits, key=lambda each: each[0])[:MOST_NAMED]]
 
 
-def _named_result(head: "PageHead", how: int, known: SearchResult | None) -> SearchResult:
+def _named_result(head: PageHead, how: int, known: SearchResult | None) -> SearchResult:
     """Return a result that points to the beginning of the page."""
     reason = REASONS.get(how, "its name has these words")
     is_whole = how != PREFIX_MATCH

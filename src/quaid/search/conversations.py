@@ -5,21 +5,20 @@ are fused like chunks, with conversations in place of pages. A turn is returned 
 question or is close enough in meaning, so the result may be empty.
 """
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from quaid.embedding.registry import Embedder
 from quaid.search import strength
 from quaid.search.fusion import ChunkPosition, Evidence, fuse
 from quaid.search.plan import QueryPlan, plan_query
-from quaid.search.query import WORD_BUDGET, NoMeaningLane, QueryVector, embed_question
+from quaid.search.query import WORD_BUDGET, MeaningLane, NoMeaningLane, embed_question
 from quaid.search.text import ROW_BUDGET, ExcerptMarker, terms_worth_ranking
 from quaid.storage import conversations, text_index
+from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from quaid.embedding.registry import Embedder
-    from quaid.storage.sqlite.connection import Database
+if TYPE_CHECKING:  # loads numpy
     from quaid.storage.vector_index import TurnIndex
 
 CANDIDATES = 100
@@ -56,13 +55,16 @@ class TurnHit(NamedTuple):
     """What found it: words, meaning or both."""
 
 
-class TurnSearchResult(NamedTuple):
-    """The matching turns, and whether meaning was searched."""
+class ConversationSearchRecord(NamedTuple):
+    """The turns that match a query."""
 
+    query: str
     hits: tuple[TurnHit, ...]
-    semantic: bool
+    conversations: int
+    """Number of conversations searched."""
+    semantic: bool = True
     """True if meaning was searched in addition to words."""
-    note: str
+    note: str = ""
     """Why meaning was not searched, or how many texts have vectors."""
 
 
@@ -74,7 +76,7 @@ class _ScoredTurn(NamedTuple):
     """Start offset of the excerpt for a turn that contains no word of the question."""
 
 
-def search_turns_by_words(db: "Database", query: str, limit: int = 10) -> list[TurnHit]:
+def search_turns_by_words(db: Database, query: str, limit: int = 10) -> list[TurnHit]:
     """Find turns by words. Accepts any text as a query."""
     wanted = plan_query(query)
     if not wanted.words or limit < 1:
@@ -86,32 +88,34 @@ def search_turns_by_words(db: "Database", query: str, limit: int = 10) -> list[T
 
 
 def search_turns(
-    db: "Database",
-    embedder: "Embedder | None",
+    db: Database,
+    embedder: Embedder | None,
     query: str,
     limit: int = 10,
     *,
     vectors: "Callable[[], TurnIndex]",
     no_model: str = "no model is set up",
-) -> TurnSearchResult:
+) -> ConversationSearchRecord:
     """Find turns by words and by meaning; by words alone, with a note, if the model is not available."""
     wanted = plan_query(query)
+    result = ConversationSearchRecord(query, (), conversations.count(db)[0])
     if not wanted.words or limit < 1 or not conversations.highest_id(db):
-        return TurnSearchResult((), True, "")
+        return result
     # The model may be slow, so it is called outside of any transaction.
     asked = embed_question(db, embedder, query, vectors()) if embedder else NoMeaningLane(no_model)
     if isinstance(asked, NoMeaningLane):
-        return TurnSearchResult(tuple(search_turns_by_words(db, query, limit)), False, asked.reason)
+        hits = search_turns_by_words(db, query, limit)
+        return result._replace(hits=tuple(hits), semantic=False, note=asked.reason)
     with db.reading():
         hits = _turn_hits(db, wanted, _fuse_turns(db, wanted, asked, vectors(), limit))
     note = ""
     if asked.embedded < asked.total:
         note = f"{asked.embedded:,} of {asked.total:,} texts have vectors; of the others only words were searched"
-    return TurnSearchResult(tuple(hits), True, note)
+    return result._replace(hits=tuple(hits), note=note)
 
 
 def _fuse_turns(
-    db: "Database", wanted: QueryPlan, asked: QueryVector, vectors: "TurnIndex", limit: int
+    db: Database, wanted: QueryPlan, asked: MeaningLane, vectors: "TurnIndex", limit: int
 ) -> dict[int, _ScoredTurn]:
     """Return the best turns of both lanes."""
     most = max(CANDIDATES, limit)
@@ -123,17 +127,8 @@ def _fuse_turns(
     others = [turn for turn in places if turn not in words]
     if expression and others:
         words.update(conversations.scores_of(db, expression, others))
-    cosines = near | vectors.cosines(asked.model, asked.vector, [turn for turn in places if turn not in near])
-    ranking = fuse(
-        Evidence(
-            places,
-            words,
-            page_words=_best_words(places, words),
-            cosines=cosines,
-            baseline=asked.baseline,
-            lanes=lanes,
-        )
-    )
+    cosines = near | asked.cosines([turn for turn in places if turn not in near])
+    ranking = fuse(Evidence(places, words, _best_words(places, words), cosines, asked.baseline, lanes))
     best: dict[int, _ScoredTurn] = {}
     for turn in sorted(places, key=lambda each: (-ranking.chunks[each], -each)):
         found_by = _lanes_of(turn, words, cosines, asked)
@@ -150,7 +145,7 @@ def _fuse_turns(
     return best
 
 
-def _best_words(places: "Mapping[int, ChunkPosition]", words: dict[int, float]) -> dict[int, float]:
+def _best_words(places: Mapping[int, ChunkPosition], words: dict[int, float]) -> dict[int, float]:
     """Return the highest word score within each conversation, used as the score of the whole conversation."""
     best: dict[int, float] = {}
     for turn, (conversation, _) in places.items():
@@ -159,7 +154,7 @@ def _best_words(places: "Mapping[int, ChunkPosition]", words: dict[int, float]) 
 
 
 def _lanes_of(
-    turn: int, words: dict[int, float], cosines: dict[int, float], asked: QueryVector
+    turn: int, words: dict[int, float], cosines: dict[int, float], asked: MeaningLane
 ) -> tuple[str, ...]:
     """Return the lanes in which a turn qualifies by itself."""
     cosine = cosines.get(turn)
@@ -167,9 +162,7 @@ def _lanes_of(
     return (WORDS,) * (turn in words) + (MEANING,) * (far >= STANDING_OUT)
 
 
-def _match_turns(
-    db: "Database", wanted: QueryPlan, limit: int, highest: int
-) -> dict[int, tuple[float, bool]]:
+def _match_turns(db: Database, wanted: QueryPlan, limit: int, highest: int) -> dict[int, tuple[float, bool]]:
     """Return turns with their scores, best first, and whether each contains all words."""
     found: dict[int, tuple[float, bool]] = {}
     for terms in dict.fromkeys((wanted.words, wanted.telling)):
@@ -184,7 +177,7 @@ def _match_turns(
     return dict(list(found.items())[:limit])
 
 
-def _terms_to_rank(db: "Database", wanted: QueryPlan, highest: int, budget: int) -> list[str]:
+def _terms_to_rank(db: Database, wanted: QueryPlan, highest: int, budget: int) -> list[str]:
     """Return the terms for an OR query, without those that are too common to rank within the budget."""
     quoted = [part.quoted for part in wanted.parts]
     if highest * len(quoted) > budget:
@@ -195,7 +188,7 @@ def _terms_to_rank(db: "Database", wanted: QueryPlan, highest: int, budget: int)
 
 
 def _rank_matches(
-    db: "Database", expression: str, terms: int, limit: int, highest: int
+    db: Database, expression: str, terms: int, limit: int, highest: int
 ) -> list[tuple[int, float]]:
     """Return the best matches, or, if there are too many to rank, the best of the newest."""
     above = 0
@@ -205,7 +198,7 @@ def _rank_matches(
     return conversations.match(db, expression, limit, above)
 
 
-def _turn_hits(db: "Database", wanted: QueryPlan, found: dict[int, _ScoredTurn]) -> list[TurnHit]:
+def _turn_hits(db: Database, wanted: QueryPlan, found: dict[int, _ScoredTurn]) -> list[TurnHit]:
     turns = conversations.load_turns(db, list(found))
     about = conversations.load_conversations(db, list({each.conversation_id for each in turns.values()}))
     marker = ExcerptMarker(text_index.Stemmer(db), wanted)

@@ -7,8 +7,9 @@ available, words alone are searched. Names and times in a question raise the sco
 import re
 from collections.abc import Iterable
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from quaid.embedding.registry import Embedder
 from quaid.errors import DamagedDatabase, QuaidError
 from quaid.model import names
 from quaid.search import strength
@@ -16,17 +17,14 @@ from quaid.search.fusion import ChunkPosition, Evidence
 from quaid.search.plan import STOP_WORDS, QueryPlan, plan_query
 from quaid.search.text import page_scores, terms_worth_ranking
 from quaid.storage import chunks, pages, text_index, vectors
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.text_index import SearchFilters
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from quaid.embedding.registry import Embedder
-    from quaid.storage.sqlite.connection import Database
-    from quaid.storage.text_index import SearchFilters
-    from quaid.storage.vector_index import ChunkIndex
-    from quaid.storage.vectors import EmbeddingModel
+if TYPE_CHECKING:  # loads numpy
+    from quaid.storage.vector_index import ChunkIndex, TurnIndex
 
 FIRST_DAY, LAST_DAY = date(1, 1, 1), date(9999, 12, 31)
+_ONE_DAY = timedelta(days=1)
 LONGEST_DATED_TEXT = 2_000
 """Characters of a question that are searched for dates."""
 
@@ -96,11 +94,8 @@ class Period(NamedTuple):
         return self.start[: len(day)] <= day <= self.end[: len(day)] if day else False
 
 
-class _PeriodSpan(NamedTuple):
-    begin: int
-    end: int
-    first: date
-    last: date
+_DatedSpan = tuple[int, int, date, date]
+"""Start and end offset of a time expression, and the first and last day that it names."""
 
 
 def find_periods(question: str, now: str) -> tuple[Period, ...]:
@@ -109,22 +104,22 @@ def find_periods(question: str, now: str) -> tuple[Period, ...]:
     if not _HINT.search(text):
         return ()
     today = date(int(now[:4]), int(now[5:7]), int(now[8:10]))
-    found: list[_PeriodSpan] = []
+    spans: list[_DatedSpan] = []
     unread: list[tuple[int, int]] = []
     for kind, phrase in _PHRASES:
         for match in phrase.finditer(text):
             begin, end = match.span("said")
-            taken = [*unread, *((spot.begin, spot.end) for spot in found)]
+            taken = [*unread, *(span[:2] for span in spans)]
             if any(first < end and begin < last for first, last in taken):
                 continue
             if kind == "day" and _is_verb(text, match):
                 continue
             days = _days_of_phrase(kind, match, today)
             if days:
-                found.append(_PeriodSpan(begin, end, *days))
+                spans.append((begin, end, *days))
             elif kind == "day":  # an invalid date such as 30 February: do not read its month alone either
                 unread.append((begin, end))
-    return _join_periods(text, sorted(found))
+    return _join_periods(text, sorted(spans))
 
 
 def _is_verb(text: str, match: re.Match[str]) -> bool:
@@ -139,55 +134,55 @@ _WHO_MAY = re.compile(r"\b(?:i|you|he|she|it|we|they|who|which|that|there)\W+\Z"
 
 def _days_of_phrase(kind: str, match: re.Match[str], today: date) -> tuple[date, date] | None:
     """Return the first and last day of a time expression, or None if it is not a valid date."""
-    said = {name: value.lower() for name, value in match.groupdict().items() if value}
+    groups = {name: value.lower() for name, value in match.groupdict().items() if value}
     try:
-        return _PERIOD_READERS[kind](said, today)
+        return _PERIOD_READERS[kind](groups, today)
     except (ValueError, OverflowError):
         return None
 
 
-def _read_iso(said: dict[str, str], _: date) -> tuple[date, date]:
-    year, month = int(said["year"]), int(said["month"])
-    if "day" in said:
-        day = date(year, month, int(said["day"]))
+def _read_iso(groups: dict[str, str], _: date) -> tuple[date, date]:
+    year, month = int(groups["year"]), int(groups["month"])
+    if "day" in groups:
+        day = date(year, month, int(groups["day"]))
         return day, day
     return _month_of(year, month)
 
 
-def _read_day(said: dict[str, str], today: date) -> tuple[date, date]:
-    month = _month_number(said["month"])
-    if "year" in said:
-        day = date(int(said["year"]), month, int(said["day"]))
+def _read_day(groups: dict[str, str], today: date) -> tuple[date, date]:
+    month = _month_number(groups["month"])
+    if "year" in groups:
+        day = date(int(groups["year"]), month, int(groups["day"]))
     else:
-        day = date(today.year, month, int(said["day"]))
+        day = date(today.year, month, int(groups["day"]))
         if day > today:
-            day = date(today.year - 1, month, int(said["day"]))
+            day = date(today.year - 1, month, int(groups["day"]))
     return day, day
 
 
-def _read_month(said: dict[str, str], today: date) -> tuple[date, date]:
-    month = _month_number(said["month"])
-    year = int(said["year"]) if "year" in said else today.year - (month > today.month)
+def _read_month(groups: dict[str, str], today: date) -> tuple[date, date]:
+    month = _month_number(groups["month"])
+    year = int(groups["year"]) if "year" in groups else today.year - (month > today.month)
     return _month_of(year, month)
 
 
-def _read_season(said: dict[str, str], _: date) -> tuple[date, date]:
-    first = date(int(said["year"]), _SEASONS[said["season"]], 1)
+def _read_season(groups: dict[str, str], _: date) -> tuple[date, date]:
+    first = date(int(groups["year"]), _SEASONS[groups["season"]], 1)
     return first, _month_of(*_plus_months(first.year, first.month, 2))[1]
 
 
-def _read_quarter(said: dict[str, str], _: date) -> tuple[date, date]:
-    year, first = int(said["year"]), 3 * int(said["quarter"]) - 2
+def _read_quarter(groups: dict[str, str], _: date) -> tuple[date, date]:
+    year, first = int(groups["year"]), 3 * int(groups["quarter"]) - 2
     return date(year, first, 1), _month_of(year, first + 2)[1]
 
 
-def _read_year(said: dict[str, str], _: date) -> tuple[date, date]:
-    year = int(said["year"])
+def _read_year(groups: dict[str, str], _: date) -> tuple[date, date]:
+    year = int(groups["year"])
     return date(year, 1, 1), date(year, 12, 31)
 
 
-def _read_ago(said: dict[str, str], today: date) -> tuple[date, date]:
-    count, unit = _parse_count(said["count"]), said["unit"]
+def _read_ago(groups: dict[str, str], today: date) -> tuple[date, date]:
+    count, unit = _parse_count(groups["count"]), groups["unit"]
     if unit == "day":
         day = today - timedelta(days=count)
         return day, day
@@ -198,15 +193,15 @@ def _read_ago(said: dict[str, str], today: date) -> tuple[date, date]:
     return _unit_of(date(today.year - count, 1, 1), "year")
 
 
-def _read_past(said: dict[str, str], today: date) -> tuple[date, date]:
-    count, unit = _parse_count(said["count"]), said["unit"]
+def _read_past(groups: dict[str, str], today: date) -> tuple[date, date]:
+    count, unit = _parse_count(groups["count"]), groups["unit"]
     days = {"day": 1, "week": 7, "fortnight": 14, "month": 31, "year": 366}[unit]
     return today - timedelta(days=count * days), today
 
 
-def _read_relative(said: dict[str, str], today: date) -> tuple[date, date]:
-    unit = said["unit"]
-    if said["which"] == "this":
+def _read_relative(groups: dict[str, str], today: date) -> tuple[date, date]:
+    unit = groups["unit"]
+    if groups["which"] == "this":
         return _unit_of(today, unit)
     if unit == "month":
         return _month_of(*_plus_months(today.year, today.month, -1))
@@ -217,14 +212,14 @@ def _read_relative(said: dict[str, str], today: date) -> tuple[date, date]:
     return first, max(last, first)
 
 
-def _read_weekday(said: dict[str, str], today: date) -> tuple[date, date]:
-    back = (today.weekday() - _WEEKDAYS.index(said["weekday"])) % 7 or 7
+def _read_weekday(groups: dict[str, str], today: date) -> tuple[date, date]:
+    back = (today.weekday() - _WEEKDAYS.index(groups["weekday"])) % 7 or 7
     day = today - timedelta(days=back)
     return day, day
 
 
-def _read_near(said: dict[str, str], today: date) -> tuple[date, date]:
-    back = {"yesterday": 1, "last night": 1, "day before yesterday": 2}.get(said["near"], 0)
+def _read_near(groups: dict[str, str], today: date) -> tuple[date, date]:
+    back = {"yesterday": 1, "last night": 1, "day before yesterday": 2}.get(groups["near"], 0)
     day = today - timedelta(days=back)
     return day, day
 
@@ -244,41 +239,30 @@ _PERIOD_READERS = {
 }
 
 
-def _join_periods(text: str, spots: list[_PeriodSpan]) -> tuple[Period, ...]:
+def _join_periods(text: str, spans: list[_DatedSpan]) -> tuple[Period, ...]:
     """Extend periods after words such as "since" and "before", and join two after "between … and"."""
-    found: list[Period] = []
+    periods: list[Period] = []
     place = 0
-    while place < len(spots):
-        spot = spots[place]
-        before, first, last, end = text[: spot.begin], spot.first, spot.last, spot.end
-        after = spots[place + 1] if place + 1 < len(spots) else None
-        if after and _BETWEEN.search(before) and _JOINT.fullmatch(text[spot.end : after.begin]):
-            if first > after.last:
-                first = date(after.last.year, first.month, 1)
-            last, end = max(after.last, first), after.end
+    while place < len(spans):
+        begin, end, first, last = spans[place]
+        before = text[:begin]
+        after = spans[place + 1] if place + 1 < len(spans) else None
+        if after and _BETWEEN.search(before) and _JOINT.fullmatch(text[end : after[0]]):
+            if first > after[3]:
+                first = date(after[3].year, first.month, 1)
+            last, end = max(after[3], first), after[1]
             place += 1
         elif opened := _OPEN_END.search(before):
-            first = _day_after(last) if opened[1].lower() == "after" else first
+            first = last + _ONE_DAY if opened[1].lower() == "after" and last < LAST_DAY else first
             last = LAST_DAY
         elif opened := _OPEN_START.search(before):
-            last = _day_before(first) if opened[1].lower() in ("before", "prior to") else last
+            excludes = opened[1].lower() in ("before", "prior to")
+            last = first - _ONE_DAY if excludes and first > FIRST_DAY else first if excludes else last
             first = FIRST_DAY
-        said = text[spot.begin : end]
-        found.append(
-            Period(
-                first.isoformat(), last.isoformat(), said.strip(" ,."), (spot.begin, spot.begin + len(said))
-            )
-        )
+        named = text[begin:end].strip(" ,.")
+        periods.append(Period(first.isoformat(), last.isoformat(), named, (begin, end)))
         place += 1
-    return tuple(dict.fromkeys(found))
-
-
-def _day_after(day: date) -> date:
-    return day + timedelta(days=1) if day < LAST_DAY else day
-
-
-def _day_before(day: date) -> date:
-    return day - timedelta(days=1) if day > FIRST_DAY else day
+    return tuple(dict.fromkeys(periods))
 
 
 def _parse_count(text: str) -> int:
@@ -332,7 +316,7 @@ class Entities(NamedTuple):
     """Wings whose name occurs in the question."""
 
 
-def find_entities(db: "Database", question: str) -> Entities:
+def find_entities(db: Database, question: str) -> Entities:
     """Return the pages and wings that a question names, the most reliable matches first."""
     whole = names.fold_name(question)
     references = {names.fold_name(found) for found in _REFERENCE.findall(question[:10_000])}
@@ -376,46 +360,25 @@ LONGEST_EMBEDDED_TEXT = 4_000
 
 
 class MeaningLane(NamedTuple):
-    """Semantic search for one question."""
+    """A question embedded by the active model, and the vectors that it is compared with."""
 
     model: str
     vector: Any  # numpy.ndarray; not imported here to keep startup fast
-    vectors: "ChunkIndex"
+    vectors: Any  # a ChunkIndex or a TurnIndex
     baseline: float
-    """The cosine of an unrelated chunk."""
+    """The cosine of an unrelated text."""
     embedded: int
     total: int
-    """`embedded` is the number of chunks with a vector, `total` the number of all chunks."""
+    """`embedded` is the number of texts with a vector, `total` the number of all texts."""
 
-    def nearest(self, count: int, filters: "SearchFilters") -> dict[int, float]:
+    def nearest(self, count: int, filters: SearchFilters) -> dict[int, float]:
         """Return the nearest chunks with their cosines, best first."""
         return dict(self.vectors.nearest(self.model, self.vector, count, filters))
 
-    def cosines(self, chunk_ids: list[int]) -> dict[int, float]:
-        """Return the cosines of these chunks, omitting those without a vector."""
-        return self.vectors.cosines(self.model, self.vector, chunk_ids)
-
-    def of_pages(self, page_ids: list[int]) -> dict[int, float]:
-        """Return the cosines of these pages as a whole."""
-        return self.vectors.page_cosines(self.model, self.vector, page_ids)
-
-
-class VectorSearcher(Protocol):
-    """The methods common to the in-memory indexes of chunks and turns."""
-
-    def made(self, model: "EmbeddingModel") -> tuple[int, int]: ...
-
-    def baseline(self, model: str, query: Any) -> float: ...
-
-
-class QueryVector(NamedTuple):
-    """A question embedded by the active model, with the baseline and coverage of the vectors it is compared with."""
-
-    model: str
-    vector: Any
-    baseline: float
-    embedded: int
-    total: int
+    def cosines(self, ids: list[int]) -> dict[int, float]:
+        """Return the cosines of these texts, omitting those without a vector."""
+        cosines: dict[int, float] = self.vectors.cosines(self.model, self.vector, ids)
+        return cosines
 
 
 class NoMeaningLane(NamedTuple):
@@ -424,30 +387,17 @@ class NoMeaningLane(NamedTuple):
     reason: str
 
 
-def open_meaning_lane(
-    db: "Database", embedder: "Embedder", question: str, resident: "Callable[[], ChunkIndex] | None" = None
-) -> MeaningLane | NoMeaningLane:
-    """Prepare semantic search over chunks, or return why it is not available."""
-    from quaid.storage.vector_index import ChunkIndex
-
-    index = resident() if resident else ChunkIndex(db)
-    asked = embed_question(db, embedder, question, index)
-    if isinstance(asked, NoMeaningLane):
-        return asked
-    return MeaningLane(asked.model, asked.vector, index, asked.baseline, asked.embedded, asked.total)
-
-
 def embed_question(
-    db: "Database", embedder: "Embedder", question: str, index: VectorSearcher
-) -> QueryVector | NoMeaningLane:
+    db: Database, embedder: Embedder, question: str, index: "ChunkIndex | TurnIndex"
+) -> MeaningLane | NoMeaningLane:
     """Embed a question with the active model, or return why that is not possible."""
     active = vectors.active_model(db)
     embedded, total = index.made(active) if active else (0, 0)
     reason = embedder.ready()
     if reason:
-        return NoMeaningLane(f"the model cannot be used: {reason}")
+        return NoMeaningLane(f"the model is not available: {reason}")
     if active is None or active.name != embedder.name or not embedded:
-        return NoMeaningLane("nothing was embedded yet; `quaid embed --all` does it")
+        return NoMeaningLane("nothing is embedded yet; run `quaid embed --all`")
     try:
         raw = embedder.embed_query(question[:LONGEST_EMBEDDED_TEXT])
     except QuaidError as failure:
@@ -457,7 +407,7 @@ def embed_question(
     vector = numpy.frombuffer(raw, dtype="<f4")
     mean = index.baseline(active.name, vector)
     unrelated = strength.expected_baseline(mean, embedded, getattr(embedder, "unrelated", None))
-    return QueryVector(active.name, vector, unrelated, embedded, total)
+    return MeaningLane(active.name, vector, index, unrelated, embedded, total)
 
 
 CANDIDATES = 100
@@ -506,10 +456,10 @@ class Candidates(NamedTuple):
 
 
 def gather_candidates(
-    db: "Database",
+    db: Database,
     question: str,
     meaning: MeaningLane | NoMeaningLane,
-    filters: "SearchFilters",
+    filters: SearchFilters,
     now: str,
 ) -> Candidates:
     """Gather the candidates of all lanes."""
@@ -524,7 +474,7 @@ def gather_candidates(
     named, openings = _filter_entities(db, find_entities(db, question), filters)
     places = _chunk_places(db, {*words, *near, *of_periods, *openings.values()}, filters)
     if not words.keys() <= places.keys():
-        raise DamagedDatabase(path=db.path, problem="its index of words leads to text that is not there")
+        raise DamagedDatabase(path=db.path, problem="its text index refers to missing text")
     if wanted != searched:
         # Chunks of the period already get a score for their date; its words must not count a second time.
         expression, words = _any_word_expression(db, counts), {}
@@ -565,20 +515,20 @@ def _says_nothing(wanted: QueryPlan) -> bool:
     return all(word.text.lower() in VAGUE_WORDS or word.text.lower() in STOP_WORDS for word in wanted.words)
 
 
-def _count_chunks(db: "Database", wanted: QueryPlan) -> dict[str, int]:
+def _count_chunks(db: Database, wanted: QueryPlan) -> dict[str, int]:
     """Return the approximate number of chunks that contain each term."""
     quoted = [part.quoted for part in wanted.parts]
     counts = text_index.document_counts(db, chunks.INDEX, quoted, chunks.highest_id(db))
     return dict(zip(quoted, counts, strict=True))
 
 
-def _any_word_expression(db: "Database", counts: dict[str, int]) -> str:
+def _any_word_expression(db: Database, counts: dict[str, int]) -> str:
     """Return an FTS5 expression for any of these terms, without those that are too common to rank."""
     return " OR ".join(terms_worth_ranking(counts, chunks.highest_id(db), WORD_BUDGET))
 
 
 def _score_pages(
-    db: "Database", searched: QueryPlan, wanted: QueryPlan, filters: "SearchFilters"
+    db: Database, searched: QueryPlan, wanted: QueryPlan, filters: SearchFilters
 ) -> dict[int, float]:
     """Score pages by the words of the question.
 
@@ -599,16 +549,20 @@ def _score_pages(
     }
 
 
-def _chunks_of_periods(db: "Database", periods: Iterable[Period], filters: "SearchFilters") -> list[int]:
-    found: dict[int, None] = {}
-    for period in periods:
-        for lane in (chunks.chunks_in_period, chunks.first_chunks_in_period):
-            found.update(dict.fromkeys(lane(db, period.start, period.end, filters, MOST_DATED)))
-    return list(found)
+def _chunks_of_periods(db: Database, periods: Iterable[Period], filters: SearchFilters) -> list[int]:
+    lanes = (chunks.chunks_in_period, chunks.first_chunks_in_period)
+    return list(
+        dict.fromkeys(
+            chunk
+            for period in periods
+            for lane in lanes
+            for chunk in lane(db, period.start, period.end, filters, MOST_DATED)
+        )
+    )
 
 
 def _filter_entities(
-    db: "Database", named: Entities, filters: "SearchFilters"
+    db: Database, named: Entities, filters: SearchFilters
 ) -> tuple[Entities, dict[int, int]]:
     """Remove pages excluded by the filters. Also return the first chunk of each remaining page."""
     if not (named.exact or named.mentioned):
@@ -623,14 +577,13 @@ def _filter_entities(
     return named, first
 
 
-def _chunk_places(db: "Database", chunk_ids: set[int], filters: "SearchFilters") -> dict[int, ChunkPosition]:
+def _chunk_places(db: Database, chunk_ids: set[int], filters: SearchFilters) -> dict[int, ChunkPosition]:
     # A neighbour may have another date, so date filters exclude neighbours.
-    reach = 0 if filters.since or filters.until else REACH
-    return chunks.neighbours(db, list(chunk_ids), reach)
+    return chunks.neighbours(db, list(chunk_ids), 0 if filters.since or filters.until else REACH)
 
 
 def _dates_in_periods(
-    db: "Database", places: dict[int, ChunkPosition], periods: tuple[Period, ...]
+    db: Database, places: dict[int, ChunkPosition], periods: tuple[Period, ...]
 ) -> dict[int, str]:
     if not periods:
         return {}
@@ -641,7 +594,7 @@ def _dates_in_periods(
 
 
 def _favours(
-    db: "Database", places: dict[int, ChunkPosition], named: Entities, dates: dict[int, str], dated_: float
+    db: Database, places: dict[int, ChunkPosition], named: Entities, dates: dict[int, str], dated_: float
 ) -> dict[int, float]:
     if not (dates or named.mentioned or named.wings):
         return {}

@@ -8,15 +8,12 @@ newest. Excerpts use the tokenizer of the index: FTS5's snippet() takes seven ti
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from quaid.search.plan import STOP_WORDS, QueryPlan, Term, plan_query, whole_phrase
 from quaid.storage import pages, text_index
-from quaid.storage.text_index import NAME_COLUMNS, SPACED, UNSPACED, SearchFilters
-
-if TYPE_CHECKING:
-    from quaid.storage.sqlite.connection import Database
-    from quaid.storage.text_index import Stemmer
+from quaid.storage.sqlite.connection import Database
+from quaid.storage.text_index import NAME_COLUMNS, SPACED, UNSPACED, SearchFilters, Stemmer
 
 EXCERPT_WIDTH = 200
 """Characters of an excerpt; half as many in scripts without spaces, which are denser."""
@@ -44,9 +41,7 @@ class WordSpan(NamedTuple):
 class ExcerptMarker:
     """Makes excerpts for one query."""
 
-    def __init__(
-        self, stemmer: "Stemmer", wanted: "QueryPlan", marks: tuple[str, str] = ("**", "**")
-    ) -> None:
+    def __init__(self, stemmer: Stemmer, wanted: QueryPlan, marks: tuple[str, str] = ("**", "**")) -> None:
         self._stemmer = stemmer
         self._marks = marks
         self._by_letters = wanted.unspaced
@@ -95,7 +90,7 @@ class ExcerptMarker:
         ]
 
 
-def _literal_pattern(literals: list[str]) -> "re.Pattern[str]":
+def _literal_pattern(literals: list[str]) -> re.Pattern[str]:
     longest_first = sorted(literals, key=len, reverse=True)
     # An ASCII word may directly follow another script, but not another ASCII letter or digit.
     alternatives = [
@@ -193,7 +188,7 @@ class TextStems(NamedTuple):
         return wanted.every <= self.every
 
 
-def stem_text(stemmer: "Stemmer", text: str) -> TextStems:
+def stem_text(stemmer: Stemmer, text: str) -> TextStems:
     raw = text.encode("utf-8", "replace")
     every, telling = set(), set()
     for start, end, stem in stemmer.words(raw):
@@ -203,7 +198,7 @@ def stem_text(stemmer: "Stemmer", text: str) -> TextStems:
     return TextStems(frozenset(every), frozenset(telling))
 
 
-def is_mistakable(stemmer: "Stemmer", part: str) -> bool:
+def is_mistakable(stemmer: Stemmer, part: str) -> bool:
     """Return True if a word is not a stop word but has the same stem as one."""
     wanted = stem_text(stemmer, part)
     return wanted.every == wanted.telling and not wanted.every.isdisjoint(
@@ -242,48 +237,37 @@ class PageHit(NamedTuple):
     id: int
 
 
-class _ScoredPage(NamedTuple):
-    id: int
-    score: float
-    all_words: bool
+_ScoredPage = tuple[int, float, bool]
+"""Page id, score, and whether the page contains all words."""
+NO_FILTERS = SearchFilters()
 
 
 def search_pages(
-    db: "Database",
-    query: str,
-    *,
-    type: str | None = None,
-    wing: str | None = None,
-    tag: str | None = None,
-    collection: str | None = None,
-    limit: int = 10,
-    raw: bool = False,
+    db: Database, query: str, filters: SearchFilters = NO_FILTERS, limit: int = 10, *, raw: bool = False
 ) -> list[PageHit]:
     """Find pages by words. Any text is valid; with `raw` it must be an FTS5 expression, else raise InvalidSearch."""
-    filters = SearchFilters(type, wing, tag, collection)
     wanted = plan_query(query)
-    found: list[_ScoredPage] = []
+    scored: list[_ScoredPage] = []
     with db.reading():
         if raw:
-            scored = text_index.match_raw(db, query, filters, limit)
-            found = [_ScoredPage(page_id, score, all_words=True) for page_id, score in scored]
+            scored = [(*page, True) for page in text_index.match_raw(db, query, filters, limit)]
         elif wanted.words and limit > 0:
-            found = _TextSearch(db, wanted, filters, limit).run(query)
-        return _page_hits(db, wanted, found)
+            scored = _TextSearch(db, wanted, filters, limit).run(query)
+        return _page_hits(db, wanted, scored)
 
 
 def page_scores(
-    db: "Database", wanted: QueryPlan, filters: SearchFilters, limit: int, budget: int
+    db: Database, wanted: QueryPlan, filters: SearchFilters, limit: int, budget: int
 ) -> PageScores:
     """Return the best pages for an OR query of all parts, with their scores; higher is better."""
-    return _TextSearch(db, wanted, filters, limit, budget).any_word() if wanted.parts else {}
+    return _TextSearch(db, wanted, filters, limit, budget).ranked_any([]) if wanted.parts else {}
 
 
 class _TextSearch:
     """One query against both full-text indexes."""
 
     def __init__(
-        self, db: "Database", wanted: QueryPlan, filters: SearchFilters, limit: int, budget: int | None = None
+        self, db: Database, wanted: QueryPlan, filters: SearchFilters, limit: int, budget: int | None = None
     ) -> None:
         self._db = db
         self._plan = wanted
@@ -305,16 +289,12 @@ class _TextSearch:
                 break
         known = [page_id for kind in kinds for page_id in kind]
         if scores is None:
-            scores = self._ranked_any(known)
+            scores = self.ranked_any(known)
         best = max(scores.values(), default=1.0)
         scores = dict.fromkeys(known, best) | scores
         kind_of = {page_id: place for place, kind in reversed([*enumerate(kinds)]) for page_id in kind}
         order = sorted(scores, key=lambda page_id: (kind_of.get(page_id, len(kinds)), -scores[page_id]))
-        return [_ScoredPage(each, scores[each], kind_of.get(each, 2) < 2) for each in order[: self._limit]]
-
-    def any_word(self) -> PageScores:
-        """Return pages with any of the words."""
-        return self._ranked_any([])
+        return [(page_id, scores[page_id], kind_of.get(page_id, 2) < 2) for page_id in order[: self._limit]]
 
     def _named(self, query: str) -> list[int]:
         """Return pages whose title or slug equals the query."""
@@ -329,11 +309,15 @@ class _TextSearch:
 
     def _holding(self, terms: Terms) -> list[int]:
         """Return up to `limit` pages that contain all of the terms."""
-        found: dict[int, None] = {}
-        for name in self._indexes_for_all():
-            ids = text_index.matching_pages(self._db, name, _all_terms(terms), self._filters, self._limit)
-            found.update(dict.fromkeys(ids))
-        return list(found)
+        return list(
+            dict.fromkeys(
+                page_id
+                for name in self._indexes_for_all()
+                for page_id in text_index.matching_pages(
+                    self._db, name, _all_terms(terms), self._filters, self._limit
+                )
+            )
+        )
 
     def _ranked_all(self, terms: Terms, first: list[int]) -> PageScores:
         scores: PageScores = {}
@@ -353,7 +337,8 @@ class _TextSearch:
                 return newest | self._match(name, f"{NAME_COLUMNS[name]} : ({expression})")
         return self._match(name, expression, first=first)
 
-    def _ranked_any(self, first: list[int]) -> PageScores:
+    def ranked_any(self, first: list[int]) -> PageScores:
+        """Return pages with any of the words; `first` are ranked in any case."""
         spaced = self._ranked_any_in(SPACED, [part for part in self._plan.parts if not part.unspaced], first)
         unspaced = self._ranked_any_in(UNSPACED, list(self._plan.parts), first)
         if self._plan.unspaced and spaced and unspaced:
@@ -410,15 +395,12 @@ def _all_terms(terms: Terms) -> str:
     return " AND ".join(term.quoted for term in terms)
 
 
-def _page_hits(db: "Database", wanted: QueryPlan, found: list[_ScoredPage]) -> list[PageHit]:
-    if not found:
-        return []
-    ids = [each.id for each in found]
-    heads = pages.page_heads(db, ids)
-    texts = pages.page_texts(db, ids)
+def _page_hits(db: Database, wanted: QueryPlan, scored: list[_ScoredPage]) -> list[PageHit]:
+    ids = [page_id for page_id, _, _ in scored]
+    heads, texts = pages.page_heads(db, ids), pages.page_texts(db, ids)
     marker = ExcerptMarker(text_index.Stemmer(db), wanted)
     return [
-        PageHit(*heads[each.id][1:], marker.excerpt(*texts[each.id]), each.score, each.all_words, each.id)
-        for each in found
-        if each.id in heads
+        PageHit(*heads[page_id][1:], marker.excerpt(*texts[page_id]), score, all_words, page_id)
+        for page_id, score, all_words in scored
+        if page_id in heads
     ]

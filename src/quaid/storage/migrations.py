@@ -292,7 +292,7 @@ def migrate(db: "Database", now: str) -> None:
         except Exception as failure:
             problem = str(failure) or type(failure).__name__
             raise MigrationFailed(
-                path=db.path, found=found, known=SCHEMA_VERSION, problem=problem, backup=backup
+                path=db.path, version=found, target=SCHEMA_VERSION, problem=problem, backup=backup
             ) from failure
         finally:
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 1)

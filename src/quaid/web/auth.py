@@ -258,7 +258,7 @@ class AuthMiddleware:
             raise NotLoggedIn(problem="You are not logged in", remedy=remedy)
         if SCOPES.index(needed) > SCOPES.index(caller.scope):
             name = f"{request.method} {request.url.path[:100]}"
-            raise NotAllowed(name=name, needed=needed, given=caller.scope)
+            raise NotAllowed(name=name, needed=needed, granted=caller.scope)
 
 
 def is_navigation(request: Request) -> bool:

@@ -232,7 +232,9 @@ class WorkerPool:
         key = operation_key(found)
         listing = key == "clients.connect" and not arguments.get("client")
         if self.readonly and found.scope != "read" and key not in READ_ONLY_OWNER_OPERATIONS and not listing:
-            raise NotAllowed(name=operation, needed=found.scope, given="read: this server was started so")
+            raise NotAllowed(
+                name=operation, needed=found.scope, granted="read, because the server is read-only"
+            )
         given = {**arguments, **preset}
         return await self.run(
             queue_name(found), lambda brain: dispatch.call(brain, found, given, scope), operation

@@ -20,28 +20,28 @@ get	@command	Read a page: current truth, timeline, front matter, and the version
 put	@command	Write a page, whole (content) or in parts (compiled_truth, timeline_append, frontmatter)
 list	@command	List pages, newest first
 tags	@command	List the tags of a page
-tag	@command	Add a tag to a page, or take one away
+tag	@command	Add a tag to a page, or remove one
 untag	@command	The same as tag --remove
 timeline	@command	Show the dated entries of a page, newest first
 timeline-add	@command	Add a dated entry to a page'\''s timeline
-raw	@command	Read the raw data kept beside a page, or (with source and data) replace what one source gave
+raw	@command	Read the raw data stored with a page, or (with source and data) replace the data of one source
 history	@command	List the versions of a page that are kept: the last 10 of 90 days
 revert	@command	Bring an earlier version of a page back, as a new version
 diff	@command	Show what changed in a page, as a unified diff: since its last version, another one, or a day
-search	@command	Find pages by their words
-gaps	@command	List the questions that the memory could not answer, the most frequent first
-query	@command	Answer a question from the memory, by words and by meaning; results fit into a budget of tokens
-glance	@command	Look for what is still being typed, in pages and notebook at once
+search	@command	Find pages by words
+gaps	@command	List questions that the memory could not answer, the most frequent first
+query	@command	Answer a question from the memory, by words and by meaning, within a token budget
+glance	@command	Search pages and notebook as you type
 link	@command	Link a page to another, with a relationship and its time
-link-close	@command	Say when a link ended
-links	@command	List where a page leads, with the ids of the links and their time
-backlinks	@command	List what leads to a page, with the ids of the links and their time
-unlink	@command	Remove links that were wrong from the start; `quaid link-close` is for those that ended
-graph	@command	Show the pages around a page and how they are linked, the nearest first
-path	@command	Find the shortest connection between two pages
-facts	@command	What is known of a subject: facts, links and dated entries, since when, until when, and who says so
-assert	@command	Keep a fact on a page, with its time and source
-check	@command	Find what contradicts itself, with both quotes, or settle one finding
+link-close	@command	Set the end date of a link
+links	@command	List the links from a page, with their ids and time
+backlinks	@command	List the links to a page, with their ids and time
+unlink	@command	Remove links that were never right; use `quaid link-close` for links that have ended
+graph	@command	Show the pages around a page and their links, the nearest first
+path	@command	Find the shortest path of links between two pages
+facts	@command	List facts, links and dated entries about a subject, with their time and source
+assert	@command	Add a fact to a page, with its time and source
+check	@command	Find contradictions, with both quotes, or resolve one
 contradictions	@command	List the open contradictions with both quotes, as `quaid check` last found them
 ingest-source	@command	Keep a source as a page, with everything that it changes, all or nothing
 ingest	@command	Take one file in as a page, keep its bytes, and say what happened
@@ -165,9 +165,9 @@ token	@command	List the tokens that were given away: what each may do, since whe
 --compiled-truth	@any	New text above the line
 --timeline-append	@any	Markdown to add to the timeline
 --frontmatter	@any	Front-matter keys to set; null removes a key
---expected-version	@any	The version you read; leave out for a new page
+--expected-version	@any	The version you read; omit for a new page
 --assertions	@any	Facts: predicate, object; subject, valid_from, valid_until, source_ref, evidence_text, supersedes_id
---replace-timeline	-	Remove entries that content leaves out
+--replace-timeline	-	Remove timeline entries that content omits
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -177,7 +177,7 @@ token	@command	List the tokens that were given away: what each may do, since whe
 --wing	@wings	Only pages of this wing, as in people
 --collection	@collections	Only pages of this collection
 --limit	@any	How many
---offset	@any	How many to pass over first
+--offset	@any	How many to skip first
 --sort	updated|created|title	Order: newest first, or by title
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -190,7 +190,7 @@ token	@command	List the tokens that were given away: what each may do, since whe
 --help	-	help on a command' ;;
     'tag') printf '%s\n' '1	@slugs	The page, as in people/alice
 2	@tags	The tag, as in founder
---remove	-	Take the tag away instead
+--remove	-	Remove the tag instead
 --expected-version	@any	The version you read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -212,8 +212,8 @@ token	@command	List the tokens that were given away: what each may do, since whe
     'timeline-add') printf '%s\n' '1	@slugs	The page, as in people/alice
 --date	@any	Day of the event, YYYY-MM-DD
 --summary	@any	What happened, in one line
---source	@any	Where it is known from, as in meeting/123
---detail	@any	More, as markdown
+--source	@any	The source, as in meeting/123
+--detail	@any	Details, as markdown
 --expected-version	@any	The version you read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -221,7 +221,7 @@ token	@command	List the tokens that were given away: what each may do, since whe
 --help	-	help on a command' ;;
     'raw') printf '%s\n' '1	@slugs	The page, as in people/alice
 --source	@any	Where the data is from, as in crm
---data	@any	What to keep; replaces what this source gave before
+--data	@any	The data to store; replaces earlier data of this source
 --expected-version	@any	The page'\''s version as you read it; needed with data
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -247,22 +247,22 @@ token	@command	List the tokens that were given away: what each may do, since whe
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'search') printf '%s\n' '*	@any	Words to look for; any text will do
+    'search') printf '%s\n' '*	@any	Words to search for; any text is valid
 --type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only pages of this type, as in person
 --wing	@wings	Only pages of this wing, as in people
 --tag	@tags	Only pages with this tag
 --limit	@any	How many pages
---raw	-	The query is FTS5 syntax
+--raw	-	The query is in FTS5 syntax
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'gaps') printf '%s\n' '--limit	@any	How many
---resolved	-	Those that are resolved, too
-add	@command	Note a question that the memory cannot answer; always internal
-approve	@command	Allow a gap'\''s question, or a redacted form of it, to be kept and researched outside, with who allowed it
-resolve	@command	Close a gap: a page answers it, or it no longer matters
-clear	@command	Close every open gap whose words are not stored
+--resolved	-	Include resolved gaps
+add	@command	Record a question that the memory cannot answer
+approve	@command	Approve a gap'\''s question, or a redacted form of it, for storage and outside research
+resolve	@command	Close a gap, because a page answers it or it no longer matters
+clear	@command	Close every open gap whose text is not stored
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -275,10 +275,10 @@ clear	@command	Close every open gap whose words are not stored
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'gaps approve') printf '%s\n' '1	@any	The gap'\''s number, as `quaid gaps` shows it
---sensitivity	redacted|external	What may leave the memory: the redacted query, or the question
---approver	@any	Who allows it
---query-text	@any	The question again, as only its hash is known; needed for external, and kept then
---redacted-query	@any	The question without names and figures; needed for redacted
+--sensitivity	redacted|external	What may be shared: the redacted query, or the question itself
+--approver	@any	Who approves it
+--query-text	@any	The question again, because only its hash is stored; required for external, which stores it
+--redacted-query	@any	The question without names and figures; required for redacted
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -294,67 +294,67 @@ clear	@command	Close every open gap whose words are not stored
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'query') printf '%s\n' '*	@any	What you want to know, in your own words
---depth	auto|summary|section|full	How much of each page: its summary, its best section, all of it, or what the budget allows
---token-budget	@any	Tokens that the answer may take; config default_token_budget
+--depth	auto|summary|section|full	How much of each page: summary, best section, all of it, or as much as the budget allows
+--token-budget	@any	Maximum tokens of the answer [setting default_token_budget]
 --wing	@wings	Only pages of this wing, as in people
 --type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only pages of this type, as in person
 --tag	@tags	Only pages with this tag
 --collection	@collections	Only pages of this collection
---since	@any	Only what is of this day or later, as in 2026-04-25
---until	@any	Only what is of this day or earlier
+--since	@any	Only what is dated on this day or later, as in 2026-04-25
+--until	@any	Only what is dated on this day or earlier
 --limit	@any	How many pages
---explain	-	Say what each lane found
+--explain	-	Show the scores of each result by words and by meaning
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'glance') printf '%s\n' '*	@any	What is being typed
+    'glance') printf '%s\n' '*	@any	The text typed so far
 --wing	@wings	Only pages of this wing, as in people
 --type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only pages of this type, as in person
 --collection	@collections	Only pages of this collection
---since	@any	Only what is of this day or later, as in 2026-04-25
---until	@any	Only what is of this day or earlier
---limit	@any	How many of each part
+--since	@any	Only what is dated on this day or later, as in 2026-04-25
+--until	@any	Only what is dated on this day or earlier
+--limit	@any	How many pages, and how many notebook results
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'link') printf '%s\n' '1	@slugs	The page that the link leads from
-2	@slugs	The page that it leads to
---relationship	@any	What the one is to the other, as in works_at
---context	@any	The sentence that says so
---valid-from	@any	The day on which it began, if known
---valid-until	@any	The day on which it ended, if it has
+    'link') printf '%s\n' '1	@slugs	The page that the link starts from
+2	@slugs	The page that the link leads to
+--relationship	@any	The relationship, as in works_at
+--context	@any	The sentence that states it
+--valid-from	@any	The first day on which it holds, if known
+--valid-until	@any	The first day on which it no longer holds, if it has ended
 --expected-version	@any	The version you read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'link-close') printf '%s\n' '1	@any	The link'\''s id, as `quaid links` shows it
---valid-until	@any	The first day on which it does not hold any more
---expected-version	@any	The version of the page that it leads from
+--valid-until	@any	The first day on which it no longer holds
+--expected-version	@any	The version of the page that it starts from
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'links') printf '%s\n' '1	@slugs	The page, as in people/alice
---temporal	current|historical|all	Which links: those that hold, those that have ended, or all
---as-of	@any	The day to look at instead of today, as in 2024-03-01
+--temporal	current|historical|all	Which links: current ones, ended ones, or all
+--as-of	@any	As of this day instead of today, as in 2024-03-01
 --limit	@any	How many
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'backlinks') printf '%s\n' '1	@slugs	The page, as in people/alice
---temporal	current|historical|all	Which links: those that hold, those that have ended, or all
---as-of	@any	The day to look at instead of today, as in 2024-03-01
+--temporal	current|historical|all	Which links: current ones, ended ones, or all
+--as-of	@any	As of this day instead of today, as in 2024-03-01
 --limit	@any	How many
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'unlink') printf '%s\n' '1	@slugs	The page that the link leads from
-2	@slugs	The page that it leads to
+    'unlink') printf '%s\n' '1	@slugs	The page that the link starts from
+2	@slugs	The page that the link leads to
 --relationship	@any	Only this relationship, as in works_at
 --expected-version	@any	The version you read
 --db	@files:db	the memory
@@ -363,53 +363,53 @@ clear	@command	Close every open gap whose words are not stored
 --help	-	help on a command' ;;
     'graph') printf '%s\n' '1	@slugs	The page, as in people/alice
 --depth	@any	How many links away
---temporal	current|historical|all	Which links: those that hold, those that have ended, or all
+--temporal	current|historical|all	Which links: current ones, ended ones, or all
 --limit	@any	How many pages at most
---as-of	@any	The day to look at instead of today, as in 2024-03-01
---dot	-	Print it for Graphviz
---mermaid	-	Print it for Mermaid
+--as-of	@any	As of this day instead of today, as in 2024-03-01
+--dot	-	Print it in Graphviz format
+--mermaid	-	Print it in Mermaid format
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'path') printf '%s\n' '1	@slugs	The page to start from
 2	@slugs	The page to reach
---temporal	current|historical|all	Which links: those that hold, those that have ended, or all
---as-of	@any	The day to look at instead of today, as in 2024-03-01
+--temporal	current|historical|all	Which links: current ones, ended ones, or all
+--as-of	@any	As of this day instead of today, as in 2024-03-01
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'facts') printf '%s\n' '*	@slugs	Whom or what it is about: a page, title, alias or other name
+    'facts') printf '%s\n' '*	@slugs	A page, or the title, alias or other name of a person or thing
 --as-of	@any	The day to look at instead of today, as in 2024-03-01
---history	-	Everything ever held, in order of time
+--history	-	Include facts that have ended, in order of time
 --limit	@any	How many facts, and how many dated entries
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'assert') printf '%s\n' '1	@slugs	The page, as in people/alice
-2	@any	What is said, as in works_at
-3	@any	Of what: a page, a name or a value
---subject	@slugs	About whom, if not the page itself
---valid-from	@any	The day on which it began to hold, if known
---valid-until	@any	The first day on which it does not hold; alone, it ends what holds
+2	@any	The predicate, as in works_at
+3	@any	The object: a page, a name or a value
+--subject	@slugs	The subject, if not the page itself
+--valid-from	@any	The first day on which it holds, if known
+--valid-until	@any	The first day on which it no longer holds; alone, it ends the current fact
 --supersedes-id	@any	The id of the fact that this one replaces
---source-ref	@any	Where it is known from, as in meeting/123
---evidence-text	@any	The words that say so
---confidence	@any	How sure it is, from 0 to 1
---asserted-by	agent|manual|import|enrichment	Who says so
+--source-ref	@any	The source, as in meeting/123
+--evidence-text	@any	The words of the source
+--confidence	@any	Confidence, from 0 to 1
+--asserted-by	agent|manual|import|enrichment	Who states it
 --expected-version	@any	The version you read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'check') printf '%s\n' '1	@slugs	Only this page, and what speaks of it
---all	-	The whole memory, which is also the default
---type	temporal|cross_page|stale	Only what is over or not, two values at once, or a truth older than its evidence
---resolve	@any	Settle the contradiction with this id
---keep	left|right|both	With resolve, which quote is true: left (the first), right, or both
---note	@any	How it was settled; with resolve
+    'check') printf '%s\n' '1	@slugs	Only this page and the pages about it
+--all	-	The whole memory; this is the default
+--type	temporal|cross_page|stale	Only contradictions in time, between pages, or truths older than their evidence
+--resolve	@any	Resolve the contradiction with this id
+--keep	left|right|both	With resolve, the quote that is true: left (the first), right, or both
+--note	@any	With resolve, how it was resolved
 --limit	@any	How many to show
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -1224,28 +1224,28 @@ get	@command	Read a page: current truth, timeline, front matter, and the version
 put	@command	Write a page, whole (content) or in parts (compiled_truth, timeline_append, frontmatter)
 list	@command	List pages, newest first
 tags	@command	List the tags of a page
-tag	@command	Add a tag to a page, or take one away
+tag	@command	Add a tag to a page, or remove one
 untag	@command	The same as tag --remove
 timeline	@command	Show the dated entries of a page, newest first
 timeline-add	@command	Add a dated entry to a page'\''s timeline
-raw	@command	Read the raw data kept beside a page, or (with source and data) replace what one source gave
+raw	@command	Read the raw data stored with a page, or (with source and data) replace the data of one source
 history	@command	List the versions of a page that are kept: the last 10 of 90 days
 revert	@command	Bring an earlier version of a page back, as a new version
 diff	@command	Show what changed in a page, as a unified diff: since its last version, another one, or a day
-search	@command	Find pages by their words
-gaps	@command	List the questions that the memory could not answer, the most frequent first
-query	@command	Answer a question from the memory, by words and by meaning; results fit into a budget of tokens
-glance	@command	Look for what is still being typed, in pages and notebook at once
+search	@command	Find pages by words
+gaps	@command	List questions that the memory could not answer, the most frequent first
+query	@command	Answer a question from the memory, by words and by meaning, within a token budget
+glance	@command	Search pages and notebook as you type
 link	@command	Link a page to another, with a relationship and its time
-link-close	@command	Say when a link ended
-links	@command	List where a page leads, with the ids of the links and their time
-backlinks	@command	List what leads to a page, with the ids of the links and their time
-unlink	@command	Remove links that were wrong from the start; `quaid link-close` is for those that ended
-graph	@command	Show the pages around a page and how they are linked, the nearest first
-path	@command	Find the shortest connection between two pages
-facts	@command	What is known of a subject: facts, links and dated entries, since when, until when, and who says so
-assert	@command	Keep a fact on a page, with its time and source
-check	@command	Find what contradicts itself, with both quotes, or settle one finding
+link-close	@command	Set the end date of a link
+links	@command	List the links from a page, with their ids and time
+backlinks	@command	List the links to a page, with their ids and time
+unlink	@command	Remove links that were never right; use `quaid link-close` for links that have ended
+graph	@command	Show the pages around a page and their links, the nearest first
+path	@command	Find the shortest path of links between two pages
+facts	@command	List facts, links and dated entries about a subject, with their time and source
+assert	@command	Add a fact to a page, with its time and source
+check	@command	Find contradictions, with both quotes, or resolve one
 contradictions	@command	List the open contradictions with both quotes, as `quaid check` last found them
 ingest-source	@command	Keep a source as a page, with everything that it changes, all or nothing
 ingest	@command	Take one file in as a page, keep its bytes, and say what happened
@@ -1289,10 +1289,10 @@ disconnect	@command	Take this memory out of a client'\''s settings: our server, 
 skills	@command	List the skills in force, each with what it is for
 daemon	@command	Show whether the service runs
 token	@command	List the tokens that were given away: what each may do, since when, and when it was last used' ;;
-    'help gaps') printf '%s\n' 'add	@command	Note a question that the memory cannot answer; always internal
-approve	@command	Allow a gap'\''s question, or a redacted form of it, to be kept and researched outside, with who allowed it
-resolve	@command	Close a gap: a page answers it, or it no longer matters
-clear	@command	Close every open gap whose words are not stored' ;;
+    'help gaps') printf '%s\n' 'add	@command	Record a question that the memory cannot answer
+approve	@command	Approve a gap'\''s question, or a redacted form of it, for storage and outside research
+resolve	@command	Close a gap, because a page answers it or it no longer matters
+clear	@command	Close every open gap whose text is not stored' ;;
     'help notebook') printf '%s\n' 'init	@command	Make a notebook, or attach a folder as one: lists, reference, knowledge, daily
 list	@command	List the files of the notebook
 read	@command	Read a file of the notebook, and the version to send with a change

@@ -690,7 +690,7 @@ class _ReadTransaction:
 
 def _refuse_unknown_version(path: str, found: int) -> None:
     if found > SCHEMA_VERSION:
-        raise NewerDatabase(path=path, found=found, known=SCHEMA_VERSION)
+        raise NewerDatabase(path=path, version=found, supported=SCHEMA_VERSION)
     if problem := version_problem(found):
         raise NotADatabase(path=path, problem=f"schema {found}: {problem}")
 
