@@ -22,6 +22,7 @@ CARRIED = (
     "quaid/storage/schema.sql",
     "quaid/model/secret_rules.toml",
     "quaid/model/english.toml",
+    "quaid/notebook/routing_rules.toml",
     "quaid/skills/setup/SKILL.md",
     "quaid/cli/demo_memory.txt",
     "quaid/cli/generated/quaid.bash",

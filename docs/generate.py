@@ -45,7 +45,7 @@ def index() -> str:
         for op in all_operations()
         for name, preset in op.aliases.items()
     ]
-    lines += ["}\n", "# what can be typed after quaid and is no operation; for hints"]
+    lines += ["}\n", "# commands that are not operations; used for hints"]
     lines += [f"NO_OPERATIONS = ({', '.join(map(_quoted, ('help', '--help', '--version', *COMMANDS)))})"]
     return "\n".join(lines) + "\n"
 

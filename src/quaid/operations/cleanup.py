@@ -357,7 +357,7 @@ class BackupWithPage(NamedTuple):
     path: str
     size: int
     made_by: str
-    """Either "migration" or "backup", a copy of this memory, which --backups deletes. "somebody": unknown, kept."""
+    """The origin, as in DatabaseCopy.made_by. Copies of unknown origin are not deleted."""
     holds_it: bool
     deleted: bool
 
