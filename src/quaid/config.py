@@ -74,6 +74,11 @@ class Settings(NamedTuple):
         return self.beside_config(chosen) if chosen else os.path.join(self.home, "models")
 
     @property
+    def backup_folders(self) -> tuple[str, ...]:
+        """Folders searched for backups: the memory's folder, the Quaid home folder and its backups/."""
+        return os.path.dirname(self.db_path), self.home, os.path.join(self.home, "backups")
+
+    @property
     def skill_folders(self) -> tuple[str, ...]:
         """Folders whose skills override the built-in ones; later folders take precedence."""
         return (os.path.join(self.home, "skills"), os.path.join(self.cwd, "skills"))

@@ -11,7 +11,6 @@ from quaid.embedding.backfill import Backfill
 from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
 from quaid.folders.sync import sync_collection
 from quaid.model.plain_text import count_noun
-from quaid.operations.doctor import backup_folders
 from quaid.storage import briefing, collections, embedding_queue, files as durable_files, gaps, vectors
 from quaid.storage.collections import AttachedFolder, FolderList
 from quaid.storage.embedding_queue import ChangeStamp, EmbeddingFailure
@@ -286,7 +285,7 @@ def _rebuild_message(
     told += "".join(f" Not rebuilt: {each}." for each in missing)
     told += " Pages, links, facts and conversations that no file holds are not in it"
     backup = (
-        backups.newest_copy_with_id(known.memory_id, backup_folders(brain), but=path)
+        backups.newest_copy_with_id(known.memory_id, brain.settings.backup_folders, but=path)
         if known.memory_id
         else None
     )

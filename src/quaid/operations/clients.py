@@ -4,6 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from difflib import unified_diff
 from typing import Annotated, Literal, NamedTuple
 
 from quaid import skills
@@ -28,8 +29,8 @@ ClientName = Literal[
     "claude-code", "claude-desktop", "cursor", "codex", "vscode", "windsurf", "zed", "gemini-cli"
 ]
 ClientArg = Annotated[ClientName, Arg("The client.", positional=True)]
-DryRun = Annotated[bool, Arg("Show what would change, and change nothing.")]
-InProject = Annotated[bool, Arg("The settings of the project in this folder, not those for all.")]
+DryRun = Annotated[bool, Arg("Only show what would be changed.")]
+InProject = Annotated[bool, Arg("The settings of the project in this folder, not the global ones.")]
 
 
 class FileRecord(NamedTuple):
@@ -63,7 +64,7 @@ class InstructionsRecord(NamedTuple):
 
 @op("owner", examples=("quaid instructions", "quaid instructions >> AGENTS.md"))
 def instructions(brain: Brain) -> InstructionsRecord:  # noqa: ARG001 (every operation gets it)
-    """Print what to tell an agent: when to write what, and where to look first."""
+    """Print instructions for an agent: when to write what, and where to search first."""
     return InstructionsRecord(MEMORY_INSTRUCTIONS)
 
 
@@ -78,18 +79,18 @@ def instructions(brain: Brain) -> InstructionsRecord:  # noqa: ARG001 (every ope
 )
 def connect(
     brain: Brain,
-    client: Annotated[ClientName | None, Arg("The client [list them all].", positional=True)] = None,
+    client: Annotated[ClientName | None, Arg("The client [list all].", positional=True)] = None,
     dry_run: DryRun = False,
     project: InProject = False,
     instructions: Annotated[
-        bool, Arg("Put the text of `quaid instructions` into its CLAUDE.md or AGENTS.md too.")
+        bool, Arg("Also add the text of `quaid instructions` to its CLAUDE.md or AGENTS.md.")
     ] = False,
-    kb: Annotated[bool, Arg("Have it ask the knowledge base before acting, and write to it after.")] = False,
-    force: Annotated[bool, Arg("Write the settings even if the client is not found.")] = False,
+    kb: Annotated[bool, Arg("Add instructions and tools for the knowledge base.")] = False,
+    force: Annotated[bool, Arg("Write the settings even if the client is not installed.")] = False,
 ) -> ConnectRecord:
-    """Put this memory into a client's own settings: the MCP server and, for Claude Code, the hooks.
+    """Add this memory to a client's settings: the MCP server and, for Claude Code, the hooks.
 
-    The rest of the file stays as it is, a backup is made beside it, and doing it again changes nothing.
+    The rest of the file is not changed, a backup is made beside it, and repeating it changes nothing.
     """
     if client is None:
         states = tuple(_client_record(brain, each) for each in known_clients.CLIENTS.values())
@@ -121,28 +122,24 @@ def connect(
 def disconnect(
     brain: Brain, client: ClientArg, dry_run: DryRun = False, project: InProject = False
 ) -> ConnectRecord:
-    """Take this memory out of a client's settings: our server, our hooks, our instructions, and nothing else."""
+    """Remove this memory from a client's settings: its server, hooks and instructions, and nothing else."""
     chosen, where = known_clients.find_client(client), _client_paths(brain)
     servers = _server_file(chosen, where, project)
     before = config_files.text_before_install(
         servers, lambda text: config_files.find_server(chosen, text) is not None
     )
     changes = [_change(servers, lambda text: config_files.remove_server(chosen, text, before))]
-    hooks = chosen.project_hooks if project else chosen.hooks
-    without = (
-        config_files.text_before_install(
+    if hooks := chosen.project_hooks if project else chosen.hooks:
+        without = config_files.text_before_install(
             where.path(hooks), lambda text: bool(config_files.installed_hooks(text))
         )
-        if hooks
-        else ""
+        changes.append(_change(where.path(hooks), lambda text: config_files.remove_hooks(text, without)))
+    own = (
+        (chosen.project_instructions, chosen.project_rules)
+        if project
+        else (chosen.instructions, chosen.rules)
     )
-    for pattern, edit in (
-        (hooks, lambda text: config_files.remove_hooks(text, without)),
-        (chosen.project_instructions if project else chosen.instructions, config_files.remove_instructions),
-        (chosen.project_rules if project else chosen.rules, config_files.remove_instructions),
-    ):
-        if pattern:
-            changes.append(_change(where.path(pattern), edit))
+    changes += [_change(where.path(path), config_files.remove_instructions) for path in own if path]
     return _apply_changes(brain, chosen, changes, dry_run, connected=False)
 
 
@@ -171,11 +168,11 @@ def kb_adapters(brain: Brain) -> list[KbAdapter]:
             continue
         problem = ""
         if rule and text is None:
-            problem = f"it has the tools, and not the rule {rule}"
+            problem = f"it has the tools, but not the rule {rule}"
         elif text is not None and _is_outdated(text, _kb_rule(brain)):
-            problem = "it is not the present rule"
+            problem = "the rule is outdated"
         elif isinstance(entry, dict) and not _is_installed(str(entry.get("command", "")), brain):
-            problem = f"the program {entry.get('command')} in {path} is not there"
+            problem = f"the program {entry.get('command')} in {path} is missing"
         found.append(KbAdapter(client.name, client.title, rule if text is not None else path, problem))
     return found
 
@@ -206,8 +203,8 @@ def _rules_file(client: Client, project: bool) -> str:
     """Return the path pattern of the client's rules file. Raises InvalidArgument if the client has none."""
     pattern = client.project_rules if project else client.rules
     if not pattern:
-        told = "paste what AGENT_CONTRACT.org in the knowledge base says"
-        raise InvalidArgument(name="kb", problem=f"{client.title} has no folder for rules; {told}")
+        remedy = "paste the text of AGENT_CONTRACT.org in the knowledge base"
+        raise InvalidArgument(name="kb", problem=f"{client.title} has no folder for rules; {remedy}")
     return pattern
 
 
@@ -228,19 +225,19 @@ def launch_command(brain: Brain) -> LaunchCommand:
 
 def _server_file(client: Client, where: ClientPaths, project: bool) -> str:
     if project and not client.project_servers:
-        raise InvalidArgument(
-            name="project", problem=f"{client.title} has no settings of a project; leave it out"
-        )
+        raise InvalidArgument(name="project", problem=f"{client.title} has no project settings; omit it")
     return where.path(client.project_servers if project else client.servers)
 
 
 def _instructions_file(client: Client, where: ClientPaths, project: bool) -> str:
     pattern = client.project_instructions if project else client.instructions
     if not pattern:
-        remedy = "add --project" if client.project_instructions else "paste what `quaid instructions` prints"
+        remedy = (
+            "add --project" if client.project_instructions else "paste the output of `quaid instructions`"
+        )
         raise InvalidArgument(
             name="instructions",
-            problem=f"{client.title} has no file for instructions to all projects; {remedy}",
+            problem=f"{client.title} has no file for global instructions; {remedy}",
         )
     return where.path(pattern)
 
@@ -260,11 +257,11 @@ def _apply_changes(
     done = [_write_change(brain, each, dry_run) for each in changes if each.before is not None or each.after]
     step = ""
     if connected and not dry_run and any(each.outcome != "as it should be" for each in done):
-        step = f"Start {client.title} anew, and it has the memory"
+        step = f"Restart {client.title} to use the memory"
         if not os.path.exists(brain.settings.db_path):
-            step = f"`quaid init {brain.settings.db_path}` makes the memory; then start {client.title} anew"
+            step = f"`quaid init {brain.settings.db_path}` creates the memory; then restart {client.title}"
         elif _lacks_notebook(brain):
-            step += ". `quaid notebook init` adds a notebook, which remember and daily_log write into"
+            step += ". `quaid notebook init` adds a notebook for remember and daily_log"
     return ConnectRecord(client.name, client.title, connected, dry_run, tuple(done), step)
 
 
@@ -286,16 +283,9 @@ def _write_change(brain: Brain, change: ConfigChange, dry_run: bool) -> FileReco
 
 
 def _unified_difference(change: ConfigChange) -> str:
-    from difflib import unified_diff
-
-    lines = unified_diff(
-        (change.before or "").splitlines(),
-        change.after.splitlines(),
-        change.path if change.before is not None else "/dev/null",
-        change.path,
-        lineterm="",
-    )
-    return "\n".join(lines)
+    old = change.path if change.before is not None else "/dev/null"
+    lines = (change.before or "").splitlines(), change.after.splitlines()
+    return "\n".join(unified_diff(*lines, old, change.path, lineterm=""))
 
 
 def _client_record(brain: Brain, client: Client) -> ClientRecord:
@@ -316,14 +306,10 @@ def _client_record(brain: Brain, client: Client) -> ClientRecord:
     if isinstance(entry, dict):
         args = entry.get("args")
         ours = isinstance(args, list) and args[-1:] == [started.db]
-        missing = (
-            ""
-            if len(hooks) == len(config_files.HOOK_EVENTS) or not client.hooks
-            else "some hooks are missing"
-        )
-        return record(
-            "connected" if ours else "another memory", missing if ours else str((args or ["?"])[-1])
-        )
+        if not ours:
+            return record("another memory", str((args or ["?"])[-1]))
+        complete = len(hooks) == len(config_files.HOOK_EVENTS) or not client.hooks
+        return record("connected", "" if complete else "some hooks are missing")
     installed = any(os.path.exists(where.path(each)) for each in client.marks)
     return record("not connected" if installed else "not installed")
 
@@ -364,14 +350,14 @@ class SkillRecord(NamedTuple):
     examples=("quaid skills", "quaid skills list --json"),
 )
 def skills_list(brain: Brain) -> SkillsRecord:
-    """List the skills in force, each with what it is for."""
+    """List the skills in effect, with their descriptions."""
     order = skills.layers(brain.settings.skill_folders)
     return SkillsRecord(tuple(skills.resolved(order)), _skill_problems(order))
 
 
 @op("owner", command="skills doctor", examples=("quaid skills doctor",))
 def skills_doctor(brain: Brain) -> SkillsDoctorRecord:
-    """Show every layer of skills in order, with hashes, shadowing and faults. Exits 1 on a fault."""
+    """Show all layers of skills in order, with hashes, overrides and problems. Exits 1 if there is a problem."""
     order = skills.layers(brain.settings.skill_folders)
     return SkillsDoctorRecord(tuple(order), tuple(skills.resolved(order)), _skill_problems(order))
 
@@ -383,10 +369,10 @@ def skills_doctor(brain: Brain) -> SkillsDoctorRecord:
 )
 def skills_extract(
     brain: Brain,
-    dir: Annotated[str | None, Arg("The folder to write into; else ~/.quaid/skills.", path=True)] = None,
-    force: Annotated[bool, Arg("Replace files that differ, too.")] = False,
+    dir: Annotated[str | None, Arg("The folder to write into [~/.quaid/skills].", path=True)] = None,
+    force: Annotated[bool, Arg("Also replace files that differ.")] = False,
 ) -> SkillsExtractRecord:
-    """Write the embedded skills into a folder, where they can be changed. Files that differ are kept."""
+    """Write the built-in skills into a folder, where they can be changed. Files that differ are kept."""
     folder = brain.settings.skill_folders[0]
     if dir is not None:
         folder = os.path.abspath(os.path.join(brain.settings.cwd, os.path.expanduser(dir)))
@@ -398,12 +384,11 @@ def skills_show(
     brain: Brain, name: Annotated[str, Arg("The skill, as in setup.", positional=True)]
 ) -> SkillRecord:
     """Print the text of a skill, for an agent to read."""
-    known = {skill.name: skill for skill in skills.found(brain.settings.skill_folders)}
-    if name not in known:
-        raise NotFound(
-            what="skill", name=name, hint=suggestion(name, known) or " `quaid skills` lists them all."
-        )
-    skill = known[name]
+    by_name = {skill.name: skill for skill in skills.found(brain.settings.skill_folders)}
+    if name not in by_name:
+        hint = suggestion(name, by_name) or "`quaid skills` lists all skills."
+        raise NotFound(what="skill", name=name, hint=hint)
+    skill = by_name[name]
     return SkillRecord(
         skill.name, skill.description, skill.origin, skill.path, skill.sha256, skills.text_of(skill)
     )

@@ -6,14 +6,13 @@ from typing import Annotated, Any, NamedTuple
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, NotFound
 from quaid.folders import transcripts
-from quaid.folders.transcripts import add_known_transcripts
 from quaid.model import plain_text
 from quaid.operations import background
 from quaid.operations.registry import Arg, op
 from quaid.search import conversations
 from quaid.search.conversations import ConversationSearchRecord
 from quaid.storage import collections, conversations as store, erase as erasure
-from quaid.storage.conversations import ConversationRow, TurnRow
+from quaid.storage.conversations import ConversationRow
 from quaid.storage.sqlite.connection import Transaction
 
 FOLDERS_SETTING = "conversation_folders"
@@ -21,10 +20,10 @@ TRANSCRIPT_CLIENTS = ("claude-code", "codex", "plain", "chatgpt", "claude.ai")
 MAX_SHOWN_LENGTH = 2_000
 """Characters of a turn that are shown without --full."""
 
-LIST_HINT = " `quaid conversations list` shows them all."
+LIST_HINT = "`quaid conversations list` shows all conversations."
 
 SessionArg = Annotated[
-    str, Arg("The session, or how its name begins, as in 3f2a or codex:3f2a.", positional=True)
+    str, Arg("The session, or the beginning of its name, as in 3f2a or codex:3f2a.", positional=True)
 ]
 
 
@@ -94,53 +93,51 @@ def conversations_add(
     paths: Annotated[
         list[str],
         Arg(
-            "Transcripts, export archives, or folders that hold them, however deep.",
+            "Transcripts, export archives, or folders with them at any depth.",
             positional=True,
             path=True,
         ),
     ],
     again: Annotated[
-        bool, Arg("Read the files from their start, and take removed conversations in again.")
+        bool, Arg("Read the files from the start, and import removed conversations again.")
     ] = False,
 ) -> ReadingRecord:
-    """Take in transcripts of Claude Code and Codex, plain JSON lines, and exports of ChatGPT and Claude.ai.
+    """Import transcripts of Claude Code and Codex, plain JSON lines, and exports of ChatGPT and Claude.ai.
 
-    Plain lines are objects with role, content and timestamp, and perhaps session, project and title. A file that has
-    grown is read from where the last run ended, and a folder is looked into again by every sync. Secrets are masked
-    before anything is kept; tool calls and hidden reasoning are left out. Exits 1 when a file could not be read."""
-    found: dict[str, None] = {}
+    Plain lines are objects with role, content and timestamp, and optionally session, project and title. A file that
+    has grown is read from where the last run ended, and every sync reads a folder again. Secrets are masked before
+    anything is stored; tool calls and hidden reasoning are omitted. Exits 1 if a file could not be read."""
+    files: dict[str, None] = {}
     named: set[str] = set()
-    whole = [brain.settings.path(path) for path in paths]
-    for path in whole:
+    absolute = [brain.settings.path(path) for path in paths]
+    for path in absolute:
         listed = transcripts.find_transcripts(path)
         named.update(listed if len(listed) == 1 and not os.path.isdir(path) else ())
-        found.update(dict.fromkeys(listed))
-    record = _read_transcripts(brain, list(found), named, again)
-    watched, unwatched = _add_to_setting(brain, list(filter(os.path.isdir, whole)))
+        files.update(dict.fromkeys(listed))
+    record = _read_transcripts(brain, list(files), named, again)
+    watched, unwatched = _add_to_setting(brain, list(filter(os.path.isdir, absolute)))
     return record._replace(watched=watched, unwatched=unwatched)
 
 
 @op("owner", command="conversations sync", examples=("quaid conversations sync",))
 def conversations_sync(brain: Brain) -> ReadingRecord:
-    """Read what is new in all transcripts that were added, and in the folders of the setting conversation_folders."""
-    found: dict[str, None] = {}
+    """Read new turns of all imported transcripts, and of the folders in the setting conversation_folders."""
+    files: dict[str, None] = {}
     missing = []
-    for folder in _transcript_folders(brain):
+    folders = _transcript_folders(brain)
+    for folder in folders:
         try:
-            found.update(dict.fromkeys(transcripts.find_transcripts(folder)))
+            files.update(dict.fromkeys(transcripts.find_transcripts(folder)))
         except NotFound:
-            missing.append(
-                transcripts.TranscriptProblem(
-                    folder, "is not there; the setting conversation_folders names it"
-                )
-            )
-    paths = add_known_transcripts(brain.db, found)
-    if not paths and not _transcript_folders(brain):
+            problem = "is missing; it is in the setting conversation_folders"
+            missing.append(transcripts.TranscriptProblem(folder, problem))
+    paths = transcripts.add_known_transcripts(brain.db, files)
+    if not paths and not folders:
         raise NotFound(
             what="transcript",
             name="to read",
-            hint=" `quaid conversations add PATH` reads some; `quaid config set conversation_folders"
-            " ~/.claude/projects:~/.codex/sessions` names folders for every sync.",
+            hint="`quaid conversations add PATH` imports some; `quaid config set conversation_folders"
+            " ~/.claude/projects:~/.codex/sessions` sets folders for every sync.",
         )
     record = _read_transcripts(brain, paths, set(), again=False)
     return record._replace(report=record.report._replace(problems=(*missing, *record.report.problems)))
@@ -151,28 +148,28 @@ def _transcript_folders(brain: Brain) -> list[str]:
     setting = str(brain.option(FOLDERS_SETTING))
     _, source = brain.settings.said(FOLDERS_SETTING)
     if source and source == brain.settings.config_path:
-        return [brain.settings.beside_config(each) for each in plain_text.split_folder_list(setting)]
+        return [brain.settings.beside_config(path) for path in plain_text.split_folder_list(setting)]
     plain_text.check_folder_list(FOLDERS_SETTING, setting)
-    return [brain.settings.path(each) for each in plain_text.split_folder_list(setting)]
+    return [brain.settings.path(path) for path in plain_text.split_folder_list(setting)]
 
 
 def _add_to_setting(brain: Brain, added: list[str]) -> tuple[tuple[str, ...], str]:
     """Add folders to the setting conversation_folders unless it covers them. Return the added ones, or the
     reason for none.
     """
-    known = list(map(os.path.realpath, _transcript_folders(brain)))
+    covered = list(map(os.path.realpath, _transcript_folders(brain)))
     new = []
     for folder in map(os.path.realpath, added):
-        if not any(folder == each or folder.startswith(os.path.join(each, "")) for each in known):
+        if not any(folder == other or folder.startswith(os.path.join(other, "")) for other in covered):
             new.append(folder)
-            known.append(folder)
+            covered.append(folder)
     _, source = brain.settings.said(FOLDERS_SETTING)
-    unwritable = [each for each in new if plain_text.split_folder_list(each) != [each]]
     if not new or not brain.db.writable:
         return (), ""
-    if source or unwritable:
-        why = f"{source} says which folders are (conversation_folders); add it there"
-        return (), f"{new[0]} is not looked into again: {why if source else 'its name holds : or ;'}"
+    if source:
+        return (), f"{new[0]} is not synced: conversation_folders is set by {source}; add the folder there"
+    if any(plain_text.split_folder_list(folder) != [folder] for folder in new):
+        return (), f"{new[0]} is not synced: its name contains : or ;"
 
     def work(tx: Transaction) -> None:
         before = collections.get_setting(brain.db, FOLDERS_SETTING) or ""
@@ -202,14 +199,13 @@ def conversations_list(
         str | None, Arg("Only of this client: claude-code, codex, plain, chatgpt or claude.ai.")
     ] = None,
     limit: Annotated[int, Arg("How many conversations.", minimum=1, maximum=1000)] = 20,
-    offset: Annotated[int, Arg("How many to leave out first.", minimum=0)] = 0,
+    offset: Annotated[int, Arg("How many to skip first.", minimum=0)] = 0,
 ) -> ConversationsRecord:
     """List conversations with agents, the latest first."""
     if client is not None and client not in TRANSCRIPT_CLIENTS:
-        hint = f" Conversations are of {', '.join(TRANSCRIPT_CLIENTS)}."
-        raise NotFound(what="client", name=client, hint=hint)
-    held = store.list_all(brain.db, client, limit, offset)
-    return ConversationsRecord(tuple(held), *store.count(brain.db, client), offset)
+        raise NotFound(what="client", name=client, hint=f"Clients: {', '.join(TRANSCRIPT_CLIENTS)}.")
+    rows = store.list_all(brain.db, client, limit, offset)
+    return ConversationsRecord(tuple(rows), *store.count(brain.db, client), offset)
 
 
 @op(
@@ -222,11 +218,11 @@ def conversations_list(
 def conversation_search(
     brain: Brain,
     query: Annotated[
-        str, Arg("Words to look for; any text will do.", positional=True, any_text=True, question=True)
+        str, Arg("Words to search for; any text is valid.", positional=True, any_text=True, question=True)
     ],
     max_results: Annotated[int, Arg("How many turns.", minimum=1, maximum=200)] = 10,
 ) -> ConversationSearchRecord:
-    """Find what was said in earlier conversations with agents, by words and by meaning.
+    """Search earlier conversations with agents, by words and by meaning.
 
     conversation_show shows what was said around a hit."""
     embedder, problem, since = None, "embed_conversations is off", background.turns_since(brain)
@@ -246,17 +242,20 @@ def conversation_search(
 def conversation_show(
     brain: Brain,
     session: SessionArg,
-    around: Annotated[int | None, Arg("The turn to stand in the middle.", minimum=1)] = None,
+    around: Annotated[int | None, Arg("The turn to show in the middle.", minimum=1)] = None,
     limit: Annotated[int, Arg("How many turns.", minimum=1, maximum=1000)] = 20,
-    full: Annotated[bool, Arg("All of long turns, not only their beginning.")] = False,
+    full: Annotated[bool, Arg("Show long turns in full.")] = False,
 ) -> ConversationRecord:
     """Show a conversation from its start, or the turns around one of them."""
-    held = _require_conversation(brain, session)
-    if around is not None and around > held.turns:
-        raise NotFound(what="turn", name=str(around), hint=f" The conversation has {held.turns:,}.")
-    first = 1 if around is None else max(1, min(around - limit // 2, held.turns - limit + 1))
-    turns = store.read_turns(brain.db, held.id, first, limit)
-    return ConversationRecord(held, tuple(_shown_turn(each, full) for each in turns), around)
+    row = _require_conversation(brain, session)
+    if around is not None and around > row.turns:
+        raise NotFound(what="turn", name=str(around), hint=f"The conversation has {row.turns:,}.")
+    first = 1 if around is None else max(1, min(around - limit // 2, row.turns - limit + 1))
+    turns = []
+    for turn in store.read_turns(brain.db, row.id, first, limit):
+        text = turn.text if full else turn.text[:MAX_SHOWN_LENGTH]
+        turns.append(ShownTurn(turn.turn, turn.role, turn.said_at, text, len(turn.text) - len(text)))
+    return ConversationRecord(row, tuple(turns), around)
 
 
 @op(
@@ -268,36 +267,32 @@ def conversations_remove(
     brain: Brain,
     session: SessionArg,
     yes: Annotated[bool, Arg("Do it without asking.")] = False,
-    dry_run: Annotated[bool, Arg("Only show what would go.")] = False,
+    dry_run: Annotated[bool, Arg("Only show what would be removed.")] = False,
 ) -> ConversationRemoveRecord:
-    """Remove what was said in a conversation, from the memory's bytes too; no sync brings it back.
+    """Remove a conversation, also from the bytes of the database file. A sync does not import it again.
 
-    Its transcript is not touched."""
-    held = _require_conversation(brain, session)
+    Its transcript is not changed."""
+    row = _require_conversation(brain, session)
     done, problem = yes and not dry_run, ""
     if done:
         erasure.enable_secure_delete(brain.db)
         now = brain.now()
-        brain.db.write(lambda tx: store.remove(tx, held.id, now))
+        brain.db.write(lambda tx: store.remove(tx, row.id, now))
         problem = erasure.vacuum_and_checkpoint(brain.db).problem
-    return ConversationRemoveRecord(done, held, ask=not dry_run, problem=problem)
+    return ConversationRemoveRecord(done, row, ask=not dry_run, problem=problem)
 
 
 def _require_conversation(brain: Brain, name: str) -> ConversationRow:
     """Return the one conversation that a session name or prefix matches."""
     client, colon, session = name.partition(":")
-    found = store.find_by_session(brain.db, name) if name else []
-    if not found and colon and session:
-        found = [each for each in store.find_by_session(brain.db, session, 1000) if each.client == client]
-    if not found:
+    rows = store.find_by_session(brain.db, name) if name else []
+    if not rows and colon and session:
+        rows = [row for row in store.find_by_session(brain.db, session, 1000) if row.client == client]
+    if not rows:
         raise NotFound(what="conversation", name=name, hint=LIST_HINT)
-    if len(found) > 1:
-        told = ", ".join(f"{each.client}:{each.session}" for each in found[:5])
-        more = ", …" if len(found) > 5 else ""
-        raise InvalidArgument(name="session", problem=f"{name!r} can mean {told}{more}; write more of it")
-    return found[0]
-
-
-def _shown_turn(turn: TurnRow, full: bool) -> ShownTurn:
-    text = turn.text if full else turn.text[:MAX_SHOWN_LENGTH]
-    return ShownTurn(turn.turn, turn.role, turn.said_at, text, len(turn.text) - len(text))
+    if len(rows) > 1:
+        names = ", ".join(f"{row.client}:{row.session}" for row in rows[:5]) + (
+            ", …" if len(rows) > 5 else ""
+        )
+        raise InvalidArgument(name="session", problem=f"{name!r} matches {names}; write more of it")
+    return rows[0]

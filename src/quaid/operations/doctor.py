@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from shutil import disk_usage
 from typing import Annotated, Literal, NamedTuple
 
 import quaid
@@ -15,6 +16,9 @@ from quaid.model import dates
 from quaid.model.plain_text import count_noun
 from quaid.operations import kb
 from quaid.operations.clients import connect, skills_doctor
+from quaid.operations.collections import collection_list
+from quaid.operations.maintenance import status, validate
+from quaid.operations.models import model_check
 from quaid.operations.registry import Arg, op
 from quaid.operations.service import daemon_status, owner_token_path, token_list
 from quaid.storage import SCHEMA_VERSION, collections, history
@@ -29,51 +33,30 @@ corrupt that one.
 """
 
 
-class RecoveryPlan(NamedTuple):
-    """How to recover a damaged or missing memory."""
+def plan_recovery(brain: Brain, *, reads: bool) -> tuple[str, str, tuple[str, ...]]:
+    """Return a description of the newest intact backup, its path or "", and the commands that recover the memory.
 
-    told: str
-    backup: str
-    """Path of the backup to restore, or "" if there is none."""
-    steps: tuple[str, ...]
-    """Commands to run, in order."""
-
-
-def backup_folders(brain: Brain) -> tuple[str, ...]:
-    """Return the folders searched for backups: the memory's folder, the Quaid home folder and its backups/."""
-    home = brain.settings.home
-    return os.path.dirname(brain.settings.db_path), home, os.path.join(home, "backups")
-
-
-def plan_recovery(brain: Brain, *, reads: bool) -> RecoveryPlan:
-    """Return a recovery plan. `reads` means that some of the damaged memory can still be read."""
+    `reads` means that some of the damaged memory can still be read.
+    """
     folders = _attached_collections(brain) if reads else []
     with suppress(QuaidError):
         brain.close()  # the last connection to close removes the WAL file, so the steps name only files that remain
     path = brain.settings.db_path
-    good = backup.newest_intact_copy(path, backup_folders(brain))
+    good = backup.newest_intact_copy(path, brain.settings.backup_folders)
     salvaged = _free_path(f"{path}-salvaged")
     if good is not None:
         pages = count_noun(good.pages, "page")
         changed = f", last changed on {good.changed[:10]}" if good.changed else ""
-        doubt = (
-            ""
-            if good.is_same
-            else "; look whether it is a copy of this memory, of which nothing is left to compare with"
-        )
-        told = f"{dates.timestamp(good.made)[:10]}, {good.path}: it is whole, with {pages}{changed}{doubt}"
+        doubt = "" if good.is_same else "; check that it is a copy of this memory, which cannot be compared"
+        found = f"{dates.timestamp(good.made)[:10]}, {good.path}: it is intact, with {pages}{changed}{doubt}"
         back = shell_command(brain, "copy" if _is_windows(brain) else "cp", good.path, path)
         export = [_quaid_command(brain, "export", "--dir", salvaged)] if reads else []
-        return RecoveryPlan(
-            told, good.path, (*export, *_set_aside_steps(brain), back, _quaid_command(brain, "doctor"))
-        )
-    told = "none that is whole lies beside the memory; one elsewhere would be the best way back"
+        return found, good.path, (*export, *_set_aside_steps(brain), back, _quaid_command(brain, "doctor"))
+    found = "no intact backup beside the memory; if you have one elsewhere, restore it"
     if reads:
-        told += ". Without one, pages come back; old versions, gaps and conversations do not"
+        found += ". Without one, pages are recovered; old versions, gaps and conversations are not"
     saving, again = _salvage_steps(brain, folders, salvaged) if reads else ([], [])
-    return RecoveryPlan(
-        told, "", (*saving, *_set_aside_steps(brain), f"quaid init {_shell_quoted(brain, path)}", *again)
-    )
+    return found, "", (*saving, *_set_aside_steps(brain), shell_command(brain, "quaid", "init", path), *again)
 
 
 def _attached_collections(brain: Brain) -> list[Collection]:
@@ -91,13 +74,8 @@ def _salvage_steps(brain: Brain, others: list[Collection], salvaged: str) -> tup
 
     Existing folders are attached again. Collections without a folder are exported first.
     """
-    if not others:
-        return [_quaid_command(brain, "export", "--dir", salvaged)], [
-            _quaid_command(brain, "import", salvaged)
-        ]
-    saving = [
-        _quaid_command(brain, "export", "--collection", collections.DEFAULT_COLLECTION, "--dir", salvaged)
-    ]
+    only_default = ("--collection", collections.DEFAULT_COLLECTION) if others else ()
+    saving = [_quaid_command(brain, "export", *only_default, "--dir", salvaged)]
     again = [_quaid_command(brain, "import", salvaged)]
     for each in others:
         root = each.root or ""
@@ -141,15 +119,11 @@ def _set_aside_steps(brain: Brain) -> tuple[str, ...]:
     needed later.
     """
     path = brain.settings.db_path
-    files = [*(path + each for each in DATABASE_SUFFIXES), collections.folder_list_path(path)]
-    there = [each for each in files if os.path.lexists(each)]
+    files = [*(path + suffix for suffix in DATABASE_SUFFIXES), collections.folder_list_path(path)]
+    there = [file for file in files if os.path.lexists(file)]
     folder = _free_path(f"{path}-damaged")
-    if _is_windows(brain):
-        return (
-            shell_command(brain, "mkdir", folder),
-            *(shell_command(brain, "move", each, folder) for each in there),
-        )
-    return shell_command(brain, "mkdir", folder), shell_command(brain, "mv", *there, folder)
+    moves = [("move", file, folder) for file in there] if _is_windows(brain) else [("mv", *there, folder)]
+    return shell_command(brain, "mkdir", folder), *(shell_command(brain, *move) for move in moves)
 
 
 def _free_path(path: str) -> str:
@@ -167,11 +141,7 @@ def _quaid_command(brain: Brain, command: str, *words: str) -> str:
 
 def shell_command(brain: Brain, *words: str) -> str:
     """Return a command line with each word quoted for this platform's shell."""
-    return " ".join(_shell_quoted(brain, each) for each in words)
-
-
-def _shell_quoted(brain: Brain, word: str) -> str:
-    return ShellQuote(brain.settings.platform)(word)
+    return " ".join(map(ShellQuote(brain.settings.platform), words))
 
 
 def _is_windows(brain: Brain) -> bool:
@@ -220,24 +190,26 @@ def check_memory(brain: Brain) -> Iterator[DoctorFinding]:
     try:
         version = connection.read_header(os.path.realpath(path)).version
     except MissingDatabase:
-        known = collections.read_folder_list(os.path.realpath(path))
-        if known is None:
+        attached = collections.read_folder_list(os.path.realpath(path))
+        if attached is None:
             yield DoctorFinding("memory", "wrong", f"there is none at {path}", "quaid init")
         else:
-            folders = count_noun(len(known.folders), "folder")
-            told = f"{path} was deleted; the next question rebuilds it from {folders} that it had attached"
-            yield DoctorFinding("memory", "wrong", told, "quaid query QUESTION")
+            folders = count_noun(len(attached.folders), "attached folder")
+            detail = f"{path} was deleted; the next question rebuilds it from {folders}"
+            yield DoctorFinding("memory", "wrong", detail, "quaid query QUESTION")
         return
     except NotADatabase as error:
         yield from _not_a_memory(brain, path, str(error.facts["problem"]))
         return
     if version > SCHEMA_VERSION:
-        told = f"{path} has schema {version}; this Quaid knows versions up to {SCHEMA_VERSION}"
-        yield DoctorFinding("memory", "wrong", told, "quaid upgrade")
+        detail = f"{path} has schema {version}; this Quaid supports versions up to {SCHEMA_VERSION}"
+        yield DoctorFinding("memory", "wrong", detail, "quaid upgrade")
         return
     if version < SCHEMA_VERSION:
-        told = f"{path} has schema {version}; the next command brings it to {SCHEMA_VERSION}, after a backup"
-        yield DoctorFinding("memory", "wrong", told, "quaid stats")
+        detail = (
+            f"{path} has schema {version}; the next command migrates it to {SCHEMA_VERSION}, after a backup"
+        )
+        yield DoctorFinding("memory", "wrong", detail, "quaid stats")
         return
     try:
         _ = brain.db
@@ -252,79 +224,73 @@ def _not_a_memory(brain: Brain, path: str, problem: str) -> Iterator[DoctorFindi
     if os.path.isdir(path):
         inside = os.path.join(path, "memory.db")
         if os.path.exists(inside):
-            told = f"{path} is a folder; a memory is a file, as in {inside}"
             step = shell_command(brain, "quaid", "--db", inside, "doctor")
-            yield DoctorFinding("memory", "wrong", told, step)
+            yield DoctorFinding(
+                "memory", "wrong", f"{path} is a folder; the memory is the file {inside}", step
+            )
             return
-        told = f"{path} is a folder, where the memory should be a file"
         first, *further = replace_folder_steps(brain)
-        yield DoctorFinding("memory", "wrong", told, first, tuple(further))
+        detail = f"{path} is a folder, but the memory must be a file"
+        yield DoctorFinding("memory", "wrong", detail, first, tuple(further))
         return
-    told = f"{path} is no memory: {problem}"
+    detail = f"{path} is not a memory: {problem}"
     ours = problem in (connection.EMPTY_FILE, connection.NOT_SQLITE)  # the file may have been a memory
-    lost = list(_recovery_findings(brain, told)) if ours else []
+    lost = list(_recovery_findings(brain, detail)) if ours else []
     if lost and (problem == connection.EMPTY_FILE or lost[-1].state == "fine"):
         yield from lost
     else:
-        yield DoctorFinding("memory", "wrong", told, "quaid --db FILE doctor")
+        yield DoctorFinding("memory", "wrong", detail, "quaid --db FILE doctor")
 
 
 def check_rows(brain: Brain) -> Iterator[DoctorFinding]:
-    from quaid.operations.maintenance import validate
-
-    found = validate(brain)
-    if not found.violations:
-        yield DoctorFinding("rows", "fine", ", ".join(found.checks))
+    checks, violations, *_ = validate(brain)
+    if not violations:
+        yield DoctorFinding("rows", "fine", ", ".join(checks))
         return
-    lines = [line for each in found.violations if _is_damage(each) for line in each.problem.splitlines()]
+    lines = [line for each in violations if _is_damage(each) for line in each.problem.splitlines()]
     damage = tuple(line for line in lines if not line.startswith("***"))  # headings in SQLite's report
     if damage:
         yield DoctorFinding(DAMAGE, "wrong", "rows", details=damage)
         return
-    first = found.violations[0]
-    told = (
-        f"{count_noun(len(found.violations), 'problem')}, first {first.check}: {first.where}: {first.problem}"
-    )
-    cured = any(_is_derived(each) for each in found.violations)
-    steps = ("quaid rebuild", "quaid validate") if cured else ("quaid validate",)
-    details = tuple(f"{each.check}: {each.where}: {each.problem}" for each in found.violations[:MAX_FAULTS])
-    yield DoctorFinding("rows", "wrong", told, steps[0], steps[1:], details)
+    details = tuple(f"{each.check}: {each.where}: {each.problem}" for each in violations[:MAX_FAULTS])
+    summary = f"{count_noun(len(violations), 'problem')}, first {details[0]}"
+    steps = ("quaid rebuild", "quaid validate") if any(map(_is_derived, violations)) else ("quaid validate",)
+    yield DoctorFinding("rows", "wrong", summary, steps[0], steps[1:], details)
 
 
 def check_sources(brain: Brain) -> Iterator[DoctorFinding]:
-    if found := len(history.sources_without_page(brain.db)):
-        told = (
-            f"{count_noun(found, 'source')} that an earlier Quaid kept without a page; no search finds them"
-        )
-        yield DoctorFinding("sources", "advice", told, "quaid adopt-sources")
+    if sources := len(history.sources_without_page(brain.db)):
+        detail = f"{count_noun(sources, 'source')} of an earlier version without a page; no search finds them"
+        yield DoctorFinding("sources", "advice", detail, "quaid adopt-sources")
 
 
-def _is_damage(found: Violation) -> bool:
+def _is_damage(violation: Violation) -> bool:
     """Return True if the database file itself is damaged.
 
     A text index does not count: it can be rebuilt, and its check says nothing about the rest of the file.
     """
-    return found.where == "database" and found.check != "fts" and not is_text_index_damage(found.problem)
+    is_file = violation.where == "database" and violation.check != "fts"
+    return is_file and not is_text_index_damage(violation.problem)
 
 
-def _is_derived(found: Violation) -> bool:
+def _is_derived(violation: Violation) -> bool:
     """Return True if `quaid rebuild` repairs it."""
-    made_again = found.problem.startswith(DERIVED_FAULTS)
-    return found.check == "fts" or made_again or is_text_index_damage(found.problem)
+    derived = violation.check == "fts" or violation.problem.startswith(DERIVED_FAULTS)
+    return derived or is_text_index_damage(violation.problem)
 
 
 def check_backups(brain: Brain) -> Iterator[DoctorFinding]:
-
-    found = backup.newest_backup(brain.settings.db_path, backup_folders(brain))
-    name = os.path.join(brain.settings.home, f"backup-{brain.now()[:10]}.db")
-    if found is None:
-        told = "none beside the memory; this says nothing of copies elsewhere"
-        yield DoctorFinding("backup", "advice", told, f"quaid backup {name}")
+    newest = backup.newest_backup(brain.settings.db_path, brain.settings.backup_folders)
+    remedy = f"quaid backup {os.path.join(brain.settings.home, f'backup-{brain.now()[:10]}.db')}"
+    if newest is None:
+        yield DoctorFinding(
+            "backup", "advice", "none beside the memory; other places are not checked", remedy
+        )
         return
-    made = dates.timestamp(found[1])
-    old = made < brain.now(-MAX_BACKUP_DAYS * SECONDS_PER_DAY)
-    remedy = f"quaid backup {name}" if old else ""
-    yield DoctorFinding("backup", "advice" if old else "fine", f"{made[:10]}, {found[0]}", remedy)
+    path, made = newest[0], dates.timestamp(newest[1])
+    is_old = made < brain.now(-MAX_BACKUP_DAYS * SECONDS_PER_DAY)
+    state: FindingState = "advice" if is_old else "fine"
+    yield DoctorFinding("backup", state, f"{made[:10]}, {path}", remedy if is_old else "")
 
 
 def damage_findings(brain: Brain, found: list[DoctorFinding]) -> list[DoctorFinding]:
@@ -337,10 +303,10 @@ def damage_findings(brain: Brain, found: list[DoctorFinding]) -> list[DoctorFind
         return _index_findings(found, lines) if lines else found
     most = " or more" if len(damage) >= MAX_FAULTS else ""
     faults = count_noun(len(damage), "fault")
-    told = f"the file is damaged: SQLite names {faults}{most} in it; `quaid validate` lists all"
+    summary = f"the file is damaged: SQLite reports {faults}{most}; `quaid validate` lists all"
     rest = [each for each in found if each.name not in (DAMAGE, "backup")]
     return [
-        *_recovery_findings(brain, told, DAMAGE, damage, reads=True),
+        *_recovery_findings(brain, summary, DAMAGE, damage, reads=True),
         *(each._replace(remedy="") if each.remedy.startswith("quaid ") else each for each in rest),
     ]
 
@@ -350,17 +316,17 @@ def _index_findings(found: list[DoctorFinding], lines: tuple[str, ...]) -> list[
     rest = [each for each in found if each.name != DAMAGE]
     if any(each.name == "rows" and each.state == "wrong" for each in rest):
         return rest
-    told = "an index of words is damaged; it can be made again from the pages"
-    return [DoctorFinding("rows", "wrong", told, "quaid rebuild", ("quaid validate",), lines), *rest]
+    detail = "a text index is damaged; it can be rebuilt from the pages"
+    return [DoctorFinding("rows", "wrong", detail, "quaid rebuild", ("quaid validate",), lines), *rest]
 
 
 def _recovery_findings(
-    brain: Brain, told: str, name: str = "memory", details: tuple[str, ...] = (), *, reads: bool = False
+    brain: Brain, damage: str, name: str = "memory", details: tuple[str, ...] = (), *, reads: bool = False
 ) -> Iterator[DoctorFinding]:
     """Return findings that state the damage and the recovery plan."""
-    way = plan_recovery(brain, reads=reads)
-    yield DoctorFinding(name, "wrong", told, way.steps[0], way.steps[1:], details)
-    yield DoctorFinding("backup", "fine" if way.backup else "wrong", way.told)
+    description, path, (first, *further) = plan_recovery(brain, reads=reads)
+    yield DoctorFinding(name, "wrong", damage, first, tuple(further), details)
+    yield DoctorFinding("backup", "fine" if path else "wrong", description)
 
 
 MIN_FREE_BYTES = 200 * 1024 * 1024
@@ -379,48 +345,49 @@ class DoctorRecord(NamedTuple):
 @op("owner", examples=("quaid doctor", "quaid doctor --quick", "quaid doctor --json"))
 def doctor(
     brain: Brain,
-    quick: Annotated[
-        bool, Arg("Leave out what takes long: reading every row, and loading the model.")
-    ] = False,
+    quick: Annotated[bool, Arg("Skip the slow checks: reading every row, and loading the model.")] = False,
 ) -> DoctorRecord:
-    """Check the whole set-up and say what to type next. Exits 1 when something is to be done.
+    """Check the installation and recommend commands. Exits 1 if something is wrong.
 
-    Looks at the program, the config file, the memory and its rows, the model, folders, notebook, knowledge base,
+    Checks the program, the config file, the memory and its rows, the model, folders, notebook, knowledge base,
     clients, skills, service, permissions, disk space and the age of backups. Changes none of your files and
     contacts no server."""
-    before = [each for name, check in _FIRST_CHECKS for each in _run_check(brain, name, check)]
-    inside: list[DoctorFinding] = []
-    if all(each.state != "wrong" for each in before if each.name == "memory"):
-        for name, check in (*_MEMORY_CHECKS, *(() if quick else _SLOW_CHECKS)):
-            inside += _run_check(brain, name, check)
-        inside = damage_findings(brain, inside)
-    around = [each for name, check in _OTHER_CHECKS for each in _run_check(brain, name, check)]
-    found = (*before, *inside, *around)
+    findings = _run_checks(brain, _FIRST_CHECKS)
+    if all(finding.state != "wrong" for finding in findings if finding.name == "memory"):
+        inside = _run_checks(brain, _MEMORY_CHECKS | ({} if quick else _SLOW_CHECKS))
+        findings += damage_findings(brain, inside)
+    findings += _run_checks(brain, _OTHER_CHECKS)
     if not is_default_memory(brain):
-        found = tuple(_with_memory_named(brain, each) for each in found)
+        findings = [_with_memory_named(brain, finding) for finding in findings]
     steps = [
-        (each.remedy, *each.further) for state in ("wrong", "advice") for each in found if each.state == state
+        step
+        for state in ("wrong", "advice")
+        for finding in findings
+        if finding.state == state
+        for step in (finding.remedy, *finding.further)
     ]
-    return DoctorRecord(found, tuple(dict.fromkeys(step for each in steps for step in each if step)))
+    return DoctorRecord(tuple(findings), tuple(dict.fromkeys(filter(None, steps))))
 
 
-def _with_memory_named(brain: Brain, found: DoctorFinding) -> DoctorFinding:
-    remedy, *further = (with_memory_named(brain, step) for step in (found.remedy, *found.further))
-    return found._replace(remedy=remedy, further=tuple(further))
+def _with_memory_named(brain: Brain, finding: DoctorFinding) -> DoctorFinding:
+    remedy, *further = (with_memory_named(brain, step) for step in (finding.remedy, *finding.further))
+    return finding._replace(remedy=remedy, further=tuple(further))
 
 
-def _run_check(
-    brain: Brain, name: str, check: Callable[[Brain], Iterator[DoctorFinding]]
-) -> Iterator[DoctorFinding]:
-    """Run a check and turn its errors into findings."""
-    try:
-        yield from check(brain)
-    except DamagedDatabase as error:
-        yield DoctorFinding(DAMAGE, "wrong", name, details=(str(error.facts["problem"]),))
-    except QuaidError as error:
-        yield DoctorFinding(name, "wrong", str(error))
-    except OSError as error:
-        yield DoctorFinding(name, "wrong", f"{error.filename or name}: {error.strerror or error}")
+def _run_checks(brain: Brain, checks: "dict[str, Check]") -> list[DoctorFinding]:
+    """Run checks and turn their errors into findings."""
+    findings: list[DoctorFinding] = []
+    for name, check in checks.items():
+        try:
+            findings.extend(check(brain))
+        except DamagedDatabase as error:
+            findings.append(DoctorFinding(DAMAGE, "wrong", name, details=(str(error.facts["problem"]),)))
+        except QuaidError as error:
+            findings.append(DoctorFinding(name, "wrong", str(error)))
+        except OSError as error:
+            problem = f"{error.filename or name}: {error.strerror or error}"
+            findings.append(DoctorFinding(name, "wrong", problem))
+    return findings
 
 
 def _program(_: Brain) -> Iterator[DoctorFinding]:
@@ -437,12 +404,12 @@ def _config(brain: Brain) -> Iterator[DoctorFinding]:
     settings = brain.settings
     path, problem = settings.unread
     if path:
-        told = f"{path} cannot be used: {problem}; these checks go on without it"
+        detail = f"{path} cannot be used: {problem}; it is ignored by these checks"
         there = os.path.exists(path)
         step = _edit_step(path, problem) if there else "name another file with --config or QUAID_CONFIG"
-        yield DoctorFinding("config", "wrong", told, step)
-    for each in settings.warnings:
-        yield DoctorFinding("config", "advice", each, _edit_step(settings.config_path, each))
+        yield DoctorFinding("config", "wrong", detail, step)
+    for warning in settings.warnings:
+        yield DoctorFinding("config", "advice", warning, _edit_step(settings.config_path, warning))
     if settings.config_path and not settings.warnings:
         yield DoctorFinding("config", "fine", settings.config_path)
 
@@ -451,75 +418,67 @@ def _edit_step(path: str, problem: str) -> str:
     """Return the instruction to edit a file, with the line number if the problem contains one."""
     _, _, place = problem.partition("line ")
     number = place[: len(place) - len(place.lstrip("0123456789"))]
-    return f"mend {f'line {number} of ' if number else ''}{path} in an editor"
+    return f"edit {f'line {number} of ' if number else ''}{path}"
 
 
 def _pages(brain: Brain) -> Iterator[DoctorFinding]:
-    from quaid.operations.maintenance import status
-
-    found = status(brain)
-    pages = f"{count_noun(found.pages, 'page')}, {count_noun(found.chunks, 'chunk')}"
-    if not found.pages:
+    memory = status(brain)
+    model = memory.model
+    if not memory.pages:
         yield DoctorFinding("pages", "advice", "none yet", "quaid import FOLDER")
     else:
-        yield DoctorFinding("pages", "fine", pages)
-    if not found.writable:
-        yield DoctorFinding("writing", "wrong", f"{found.path} cannot be written", f"chmod u+rw {found.path}")
-    if found.model.problem:
-        off = found.model.problem == "semantic search is off"
-        told = f"{found.model.name}: {found.model.problem}"
-        yield DoctorFinding(
-            "model", "advice" if off else "wrong", told, f"quaid model check {found.model.name}"
-        )
+        counts = f"{count_noun(memory.pages, 'page')}, {count_noun(memory.chunks, 'chunk')}"
+        yield DoctorFinding("pages", "fine", counts)
+    if not memory.writable:
+        remedy = f"chmod u+rw {memory.path}"
+        yield DoctorFinding("writing", "wrong", f"{memory.path} cannot be written", remedy)
+    if model.problem:
+        state: FindingState = "advice" if model.problem == "semantic search is off" else "wrong"
+        remedy = f"quaid model check {model.name}"
+        yield DoctorFinding("model", state, f"{model.name}: {model.problem}", remedy)
         return
-    missing = found.model.missing + found.pages_uncut
-    if missing and not found.filling:
-        told = count_noun(missing, "chunk or page has", "chunks or pages have")
-        yield DoctorFinding("vectors", "advice", f"{told} none yet", "quaid embed")
+    missing = model.missing + memory.pages_uncut
+    if missing and not memory.filling:
+        number = count_noun(missing, "chunk or page has", "chunks or pages have")
+        yield DoctorFinding("vectors", "advice", f"{number} none yet", "quaid embed")
     else:
-        state: FindingState = "fine" if found.model.vectors else "missing"
-        yield DoctorFinding("vectors", state, f"{found.model.vectors:,} of {found.model.name}")
-    if found.trouble:
-        yield DoctorFinding("embedding", "wrong", found.trouble.problem, "quaid embed")
+        state = "fine" if model.vectors else "missing"
+        yield DoctorFinding("vectors", state, f"{model.vectors:,} of {model.name}")
+    if memory.trouble:
+        yield DoctorFinding("embedding", "wrong", memory.trouble.problem, "quaid embed")
 
 
 def _model(brain: Brain) -> Iterator[DoctorFinding]:
-    from quaid.operations.models import model_check
-
     if not brain.model_name:
         return
-    found = model_check(brain)
-    if found.problem:
-        yield DoctorFinding("self-test", "wrong", f"{found.name}: {found.problem}", "quaid model list")
+    test = model_check(brain)
+    if test.problem:
+        yield DoctorFinding("self-test", "wrong", f"{test.name}: {test.problem}", "quaid model list")
     else:
-        yield DoctorFinding("self-test", "fine", f"{found.name} gives the vectors that it should")
+        yield DoctorFinding("self-test", "fine", f"{test.name} returns the expected vectors")
 
 
 def _folders(brain: Brain) -> Iterator[DoctorFinding]:
-    from quaid.operations.collections import collection_list
-
     attached = [each for each in collection_list(brain).collections if each.root]
     failed = collections.files_not_indexed(brain.db)
     for each in attached:
+        name, command = f"folder {each.name}", "info"
+        details: tuple[str, ...] = ()
         if each.halted:
-            remedy = f"quaid collection sync {each.name}"
-            yield DoctorFinding(f"folder {each.name}", "wrong", each.halted, remedy)
+            problem, command = each.halted, "sync"
         elif not os.path.isdir(each.root or ""):
-            remedy = f"quaid collection info {each.name}"
-            yield DoctorFinding(f"folder {each.name}", "wrong", f"{each.root} is not there", remedy)
+            problem = f"{each.root} is missing"
         elif each.ignore_problem:
-            remedy = f"quaid collection ignore list {each.name}"
-            yield DoctorFinding(f"folder {each.name}", "wrong", each.ignore_problem, remedy)
-        elif each.name in failed:
-            files = failed[each.name]
-            told = f"{count_noun(len(files), 'file')} not taken in, first {files[0].path}: {files[0].problem}"
+            problem, command = each.ignore_problem, "ignore list"
+        elif files := failed.get(each.name):
             details = tuple(f"{file.path}: {file.problem}" for file in files)
-            remedy = f"quaid collection info {each.name}"
-            yield DoctorFinding(f"folder {each.name}", "wrong", told, remedy, details=details)
+            problem = f"{count_noun(len(files), 'file')} not indexed, first {details[0]}"
         else:
-            told = f"{count_noun(each.pages, 'page')} of {each.root}"
             waiting = f"; {each.quarantined} in quarantine" if each.quarantined else ""
-            yield DoctorFinding(f"folder {each.name}", "fine", told + waiting)
+            yield DoctorFinding(name, "fine", f"{count_noun(each.pages, 'page')} of {each.root}{waiting}")
+            continue
+        remedy = f"quaid collection {command} {each.name}"
+        yield DoctorFinding(name, "wrong", problem, remedy, details=details)
     if not any(each.kind == "notebook" for each in attached):
         yield DoctorFinding("notebook", "advice", "there is none yet", "quaid notebook init")
 
@@ -528,105 +487,99 @@ def _permissions(brain: Brain) -> Iterator[DoctorFinding]:
     if os.name != "posix":
         return
     path = os.path.realpath(brain.settings.db_path)
-    folder = os.path.dirname(path)
     wrong = []
     # The WAL file is not checked: it has the database's mode and is removed when this command ends.
-    for each, mode in ((path, "600"), (brain.settings.home, "700"), (_owner_token(brain), "600")):
-        if os.path.exists(each) and os.stat(each).st_mode & 0o077:
-            wrong.append((each, mode))
-    for each, mode in wrong:
-        yield DoctorFinding("permissions", "wrong", f"others can get at {each}", f"chmod {mode} {each}")
+    token = owner_token_path(brain.settings)
+    for file, mode in ((path, "600"), (brain.settings.home, "700"), (token, "600")):
+        if os.path.exists(file) and os.stat(file).st_mode & 0o077:
+            wrong.append(file)
+            yield DoctorFinding("permissions", "wrong", f"others can access {file}", f"chmod {mode} {file}")
     if not wrong:
-        yield DoctorFinding("permissions", "fine", f"only you can read {folder}")
-
-
-def _owner_token(brain: Brain) -> str:
-    return owner_token_path(brain.settings)
+        yield DoctorFinding("permissions", "fine", f"only you can read {os.path.dirname(path)}")
 
 
 def _free_space(brain: Brain) -> Iterator[DoctorFinding]:
-    from shutil import disk_usage
-
     path = brain.settings.db_path
-    free, wanted = (
-        disk_usage(os.path.dirname(path) or ".").free,
-        max(MIN_FREE_BYTES, 2 * os.path.getsize(path)),
-    )
-    state: FindingState = "fine" if free >= wanted else "wrong"
-    told = f"{free / 1e9:.1f} GB free" + ("" if state == "fine" else f"; {wanted / 1e9:.1f} GB are wanted")
-    yield DoctorFinding("disk", state, told, "" if state == "fine" else "quaid compact")
+    free = disk_usage(os.path.dirname(path) or ".").free
+    needed = max(MIN_FREE_BYTES, 2 * os.path.getsize(path))
+    if free >= needed:
+        yield DoctorFinding("disk", "fine", f"{free / 1e9:.1f} GB free")
+    else:
+        detail = f"{free / 1e9:.1f} GB free; {needed / 1e9:.1f} GB are needed"
+        yield DoctorFinding("disk", "wrong", detail, "quaid compact")
 
 
 def _tokens(brain: Brain) -> Iterator[DoctorFinding]:
-    found = token_list(brain)
-    used = os.path.exists(found.owner_file)
-    made = "the owner's token is made" if used else "not used yet"
-    given = f"; given away: {', '.join(each.name for each in found.tokens)}" if found.tokens else ""
-    yield DoctorFinding("web", "fine" if used or given else "missing", made + given)
+    tokens = token_list(brain)
+    used = os.path.exists(tokens.owner_file)
+    owner = "the owner's token exists" if used else "not used yet"
+    others = f"; other tokens: {', '.join(token.name for token in tokens.tokens)}" if tokens.tokens else ""
+    yield DoctorFinding("web", "fine" if used or others else "missing", owner + others)
 
 
 def _clients(brain: Brain) -> Iterator[DoctorFinding]:
-    found = [each for each in connect(brain).clients if each.state != "not installed"]
-    for each in found:
-        told, remedy = f"{each.title}: {each.state}", f"quaid connect {each.client}"
+    installed = [each for each in connect(brain).clients if each.state != "not installed"]
+    for each in installed:
+        summary, remedy = f"{each.title}: {each.state}", f"quaid connect {each.client}"
         if each.state == "unreadable":
-            kept = newest_backup(each.path)
-            before = f"; before Quaid last changed it, it was {kept}" if kept else ""
+            copy = newest_backup(each.path)
+            before = f"; the backup before Quaid last changed it is {copy}" if copy else ""
             broken = f"{each.title} cannot read {each.path}: {each.detail}{before}"
             yield DoctorFinding("client", "wrong", broken, _edit_step(each.path, each.detail), (remedy,))
         elif each.state == "connected" and not each.detail:
-            yield DoctorFinding("client", "fine", told)
+            yield DoctorFinding("client", "fine", summary)
         elif each.state == "connected":
-            yield DoctorFinding("client", "wrong", f"{told}, but {each.detail}", remedy)
+            yield DoctorFinding("client", "wrong", f"{summary}, but {each.detail}", remedy)
         else:
-            yield DoctorFinding("client", "advice", f"{told} {each.detail}".rstrip(), remedy)
-    if not found:
-        yield DoctorFinding("client", "advice", "no program that uses it was found here", "quaid connect")
+            yield DoctorFinding("client", "advice", f"{summary} {each.detail}".rstrip(), remedy)
+    if not installed:
+        yield DoctorFinding("client", "advice", "no supported client is installed", "quaid connect")
 
 
 def _knowledge_base(brain: Brain) -> Iterator[DoctorFinding]:
     if not os.path.isdir(os.path.join(kb.kb_root(brain), ".git")):
         yield DoctorFinding("knowledge base", "advice", "there is none yet", "ai-kb init")
         return
-    found = kb.kb_status(brain)
-    told = f"{count_noun(found.nodes, 'node')} in {found.root}"
-    if found.nudge:
-        yield DoctorFinding("knowledge base", "wrong", f"{told}: {found.nudge}", "ai-kb doctor")
+    store = kb.kb_status(brain)
+    nodes = f"{count_noun(store.nodes, 'node')} in {store.root}"
+    if store.nudge:
+        yield DoctorFinding("knowledge base", "wrong", f"{nodes}: {store.nudge}", "ai-kb doctor")
     else:
-        yield DoctorFinding("knowledge base", "fine", told)
+        yield DoctorFinding("knowledge base", "fine", nodes)
 
 
 def _skills(brain: Brain) -> Iterator[DoctorFinding]:
-    found = skills_doctor(brain)
-    if found.problems:
-        first = found.problems[0]
+    skills = skills_doctor(brain)
+    if skills.problems:
+        first = skills.problems[0]
         yield DoctorFinding("skills", "wrong", f"{first.path}: {first.problem}", "quaid skills doctor")
     else:
-        yield DoctorFinding("skills", "fine", f"{len(found.skills)} in force")
+        yield DoctorFinding("skills", "fine", f"{len(skills.skills)} in effect")
 
 
 def _daemon(brain: Brain) -> Iterator[DoctorFinding]:
-    found = daemon_status(brain)
-    if found.state == "stopped":
-        yield DoctorFinding("service", "wrong", f"stopped: {found.path}", "quaid daemon start")
+    daemon = daemon_status(brain)
+    if daemon.state == "stopped":
+        yield DoctorFinding("service", "wrong", f"stopped: {daemon.path}", "quaid daemon start")
     else:
-        yield DoctorFinding("service", "fine" if found.state == "running" else "missing", found.state)
+        yield DoctorFinding("service", "fine" if daemon.state == "running" else "missing", daemon.state)
 
 
-_FIRST_CHECKS = (("program", _program), ("config", _config), ("memory", check_memory))
-_MEMORY_CHECKS: tuple[tuple[str, Callable[[Brain], Iterator[DoctorFinding]]], ...] = (
-    ("pages", _pages),
-    ("folders", _folders),
-    ("permissions", _permissions),
-    ("disk", _free_space),
-    ("sources", check_sources),
-    ("backup", check_backups),
-    ("web", _tokens),
-)
-_SLOW_CHECKS = (("rows", check_rows), ("self-test", _model))
-_OTHER_CHECKS = (
-    ("client", _clients),
-    ("knowledge base", _knowledge_base),
-    ("skills", _skills),
-    ("service", _daemon),
-)
+Check = Callable[[Brain], Iterator[DoctorFinding]]
+_FIRST_CHECKS: dict[str, Check] = {"program": _program, "config": _config, "memory": check_memory}
+_MEMORY_CHECKS: dict[str, Check] = {
+    "pages": _pages,
+    "folders": _folders,
+    "permissions": _permissions,
+    "disk": _free_space,
+    "sources": check_sources,
+    "backup": check_backups,
+    "web": _tokens,
+}
+_SLOW_CHECKS: dict[str, Check] = {"rows": check_rows, "self-test": _model}
+_OTHER_CHECKS: dict[str, Check] = {
+    "client": _clients,
+    "knowledge base": _knowledge_base,
+    "skills": _skills,
+    "service": _daemon,
+}

@@ -120,26 +120,31 @@ class Ingestion:
             return earlier
         if self.own:
             self.changes.append(self.own)
-        told, saved = self._write()
-        page = saved[0] if self.is_file else saved[-1] if self.own else None
-        if page is not None:
-            own_page = told[saved.index(page)].slug
-        touched = [
-            each.id for each, outcome in zip(saved, told, strict=True) if outcome.outcome != "unchanged"
+        outcomes, saved = self._write()
+        place = 0 if self.is_file else -1 if self.own else None
+        if place is not None:
+            own_page = outcomes[place].slug
+        changed = [
+            (page.id, outcome.slug)
+            for page, outcome in zip(saved, outcomes, strict=True)
+            if outcome.outcome != "unchanged"
         ]
-        if earlier is not None and not touched:
+        if earlier is not None and not changed:
             return earlier
         history.keep_source(
             tx,
             self.source,
             import_id=self.import_id,
             now=self.now,
-            page_ids=touched or [each.id for each in saved],
-            page=None if page is None else (page.id, told[saved.index(page)].version),
+            page_ids=[page_id for page_id, _ in changed] or [page.id for page in saved],
+            page=None if place is None else (saved[place].id, outcomes[place].version),
         )
-        changed = tuple(each.slug for each in told if each.outcome != "unchanged")
-        asked = told[:-1] if self.own else told
-        return IngestResult(tuple(asked), own_page, changed, tuple(each.address for each in left))
+        return IngestResult(
+            tuple(outcomes[:-1] if self.own else outcomes),
+            own_page,
+            tuple(slug for _, slug in changed),
+            tuple(change.address for change in left),
+        )
 
     def _write(self) -> tuple[list[PageOutcome], list[SaveResult]]:
         there = [pagess.find(self.brain.db, change.slug, _collection_name(change)) for change in self.changes]
@@ -147,8 +152,10 @@ class Ingestion:
         drafts = [self._draft(change, old) for change, old in zip(self.changes, there, strict=True)]
         saved = [self._save(*each) for each in zip(self.changes, there, drafts, self.uuids, strict=False)]
         self.ids = {change.address: each.id for change, each in zip(self.changes, saved, strict=True)}
-        told = [self._hang_on(*each) for each in zip(self.changes, drafts, saved, strict=True)]
-        return told, saved
+        outcomes = [
+            self._add_links_and_facts(*each) for each in zip(self.changes, drafts, saved, strict=True)
+        ]
+        return outcomes, saved
 
     def _known_changes(self) -> list[PageChange]:
         """Return changes that this source already made, to pages whose version differs from the expected
@@ -230,13 +237,23 @@ class Ingestion:
 
     def _draft(self, change: PageChange, old: PageRow | None) -> _PageDraft:
         """Build the new page and collect what is new in it."""
-        front, truth, lines = _page_text(change, old)
-        told = "" if _truth_of(change) is None else "written"
-        if old is not None and told:
-            told = "written" if change is self.own and truth != old.truth else self._judged(old, truth)
-            if told == "same words":
+        front, truth, lines = pages.page_text(
+            old,
+            *(change.content, change.compiled_truth, None, change.frontmatter),
+            prefix=f"{change.where}.",
+        )
+        if change.timeline_append is not None:  # added once, however often the source is ingested
+            added = timeline.append_text(lines, markdown.normalize_part(change.timeline_append))
+            lines = markdown.normalize_part(added)
+        has_truth = change.content is not None or change.compiled_truth is not None
+        outcome = "written" if has_truth else ""
+        if old is not None and has_truth:
+            if truth == old.truth:
+                outcome = "same"
+            elif change is not self.own and not self.force and _words(truth) == _words(old.truth):
+                outcome = "same words"
                 truth, front = old.truth, _front_matter_if_truth_stays(change, old, front)
-            elif told == "written" and self.is_file and not self.force:
+            elif self.is_file and not self.force:
                 self._refuse_foreign(old, change)
         for entry in change.entries:
             source = entry.source or self.source.ref.replace("—", "-")
@@ -249,12 +266,10 @@ class Ingestion:
         if not truth and not lines:
             problem = "has no text; a new page needs content, compiled_truth or timeline_entries"
             raise InvalidArgument(name=change.where, problem=problem)
-        made = pages.build_checked_page(
-            change.slug, front, _with_closed_fence(truth, lines), lines, old, change.title
-        )
+        made = pages.build_checked_page(change.slug, front, truth, lines, old, change.title)
         fresh = timeline.entry_keys(lines) - timeline.entry_keys(old.timeline if old else "")
         lost = ((), ()) if change.content is None else pages.removed_front(old, made)
-        return _PageDraft(made, told, len(fresh), len(set(made.tags) - set(before)), lost)
+        return _PageDraft(made, outcome, len(fresh), len(set(made.tags) - set(before)), lost)
 
     def _refuse_foreign(self, old: PageRow, change: PageChange) -> None:
         """Refuse to let a file replace a page that it did not create or that was edited since."""
@@ -264,11 +279,6 @@ class Ingestion:
                 hint="It was not made from this file, or was edited since: --force replaces its text and keeps its"
                 " timeline, --slug NAME makes another page.",
             )
-
-    def _judged(self, old: PageRow, truth: str) -> str:
-        if truth == old.truth:
-            return "same"
-        return "same words" if _words(truth) == _words(old.truth) and not self.force else "written"
 
     def _save(self, change: PageChange, old: PageRow | None, draft: _PageDraft, uuid: str) -> SaveResult:
         return page_writer.save_page(
@@ -282,7 +292,7 @@ class Ingestion:
             expected_version=change.expected_version,
         )
 
-    def _hang_on(self, change: PageChange, draft: _PageDraft, saved: SaveResult) -> PageOutcome:
+    def _add_links_and_facts(self, change: PageChange, draft: _PageDraft, saved: SaveResult) -> PageOutcome:
         """Add links and facts once all pages are saved. The version increases once for everything."""
         linked = sum(self._link(saved, given) for given in change.links)
         stated = self._assert(change, saved.id, draft.page.title)
@@ -378,34 +388,6 @@ def _slug_candidates(ref: str) -> Iterator[str]:
         yield slugs.from_path(f"{base}-{number}")
 
 
-def _truth_of(change: PageChange) -> str | None:
-    """Return the truth in a change, or None."""
-    if change.content is not None:
-        return markdown.parse(change.content).truth
-    return None if change.compiled_truth is None else markdown.normalize_part(change.compiled_truth)
-
-
-def _page_text(change: PageChange, old: PageRow | None) -> tuple[dict[str, Any], str, str]:
-    """Return the requested front matter, truth and timeline. Entries of the old timeline are kept."""
-    front, truth, lines = (old.frontmatter, old.truth, old.timeline) if old else ({}, "", "")
-    if change.content is not None:
-        document = markdown.parse(change.content)
-        markdown.check_front_matter(document, front)
-        return document.frontmatter, document.truth, timeline.merge_timelines(lines, document.timeline)
-    if change.frontmatter is not None:
-        front = pages.with_front_matter_keys(front, change.frontmatter)
-    if change.compiled_truth is not None:
-        truth = markdown.normalize_part(change.compiled_truth)
-        if markdown.has_divider(truth):
-            problem = "holds a '---' line, which begins the timeline"
-            raise InvalidArgument(name=f"{change.where}.compiled_truth", problem=problem)
-    if change.timeline_append is not None:
-        lines = markdown.normalize_part(
-            timeline.append_text(lines, markdown.normalize_part(change.timeline_append))
-        )
-    return front, truth, lines
-
-
 def _front_matter_if_truth_stays(change: PageChange, old: PageRow, front: dict[str, Any]) -> dict[str, Any]:
     """Return the front matter for an unchanged truth: only new tags are taken from the new content."""
     if change.content is None:
@@ -413,10 +395,6 @@ def _front_matter_if_truth_stays(change: PageChange, old: PageRow, front: dict[s
     named = tags.of_frontmatter(old.frontmatter)
     more = [each for each in tags.of_frontmatter(front) if each not in old.tags]
     return pages.with_tags(old.frontmatter, [*named, *more]) if more else old.frontmatter
-
-
-def _with_closed_fence(truth: str, lines: str) -> str:
-    return markdown.close_fence(truth) if lines else truth
 
 
 def _version_text(facts: dict[str, Any]) -> str:

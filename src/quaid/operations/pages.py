@@ -151,10 +151,10 @@ def build_checked_page(
         if not isinstance(named, str):
             raise InvalidType(type=named, hint="", types=", ".join(page_model.PAGE_TYPES))
         page_model.check_type(named)
-    name = slugs.split_address(address)[1]
-    made = page_model.build_page(
-        slugs.check(name), front, truth, lines, fallback_title=old.title if old else title
-    )
+    name = slugs.check(slugs.split_address(address)[1])
+    if lines:
+        truth = markdown.close_fence(truth)
+    made = page_model.build_page(name, front, truth, lines, fallback_title=old.title if old else title)
     _check_dates(made, old)
     return made
 
@@ -168,6 +168,38 @@ def _check_dates(made: Page, old: PageRow | None) -> None:
         if value in (None, ""):
             raise MissingDate(slug=made.slug, name=name)
         raise InvalidPageDate(slug=made.slug, name=name, value=value)
+
+
+def page_text(
+    old: PageRow | None,
+    content: str | None,
+    truth: str | None,
+    appended: str | None,
+    keys: dict[str, Any] | None,
+    prefix: str = "",
+) -> tuple[dict[str, Any], str, str]:
+    """Return the front matter, truth and timeline of a page after a change, whole (content) or in parts.
+
+    Entries of the old timeline are kept. `prefix` is put before the names of arguments in errors.
+    """
+    front, lines = (old.frontmatter, old.timeline) if old else ({}, "")
+    if content is not None:
+        if not content.strip():
+            raise InvalidArgument(name=f"{prefix}content", problem="is empty; a page needs text")
+        document = markdown.parse(content)
+        markdown.check_front_matter(document, front)
+        return document.frontmatter, document.truth, timeline.merge_timelines(lines, document.timeline)
+    if keys is not None:
+        front = with_front_matter_keys(front, keys)
+    if appended is not None:
+        lines = markdown.normalize_part(f"{lines}\n{markdown.normalize_part(appended)}")
+    if truth is None:
+        return front, old.truth if old else "", lines
+    truth = markdown.normalize_part(truth)
+    if markdown.has_divider(truth):
+        problem = "contains a '---' line, which starts the timeline"
+        raise InvalidArgument(name=f"{prefix}compiled_truth", problem=problem)
+    return front, truth, lines
 
 
 def removed_front(old: PageRow | None, new: Page) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -304,11 +336,15 @@ def put(
     lost: list[tuple[str, ...]] = [(), ()]
 
     def change(old: PageRow | None) -> Page:
-        if content is not None:
-            page, left_out[:] = _page_from_content(slug, content, old, replace_timeline)
-            lost[:] = removed_front(old, page)
-            return page
-        return _page_from_parts(slug, old, compiled_truth, timeline_append, frontmatter)
+        front, truth, lines = page_text(old, content, *parts)
+        if content is None:
+            return build_checked_page(slug, front, truth, lines, old)
+        own = markdown.parse(content).timeline
+        if old and old.timeline != own:
+            left_out[:] = timeline.describe_entries(timeline.missing_entries(old.timeline, own))
+        page = build_checked_page(slug, front, truth, own if replace_timeline else lines, old)
+        lost[:] = removed_front(old, page)
+        return page
 
     may_create = any(part is not None for part in (content, *parts))
     stated: list[FactChange] = []
@@ -366,45 +402,6 @@ def list_(
     with brain.db.reading():
         rows = pages.listing(brain.db, **filters, sort=sort, limit=limit, offset=offset)
         return ListRecord(tuple(rows), pages.count(brain.db, **filters), offset)
-
-
-def _page_from_content(
-    address: str, content: str, old: PageRow | None, replace_timeline: bool
-) -> tuple[Page, tuple[str, ...]]:
-    """Return the page for a text, and the entries of the old timeline that the text omits."""
-    if not content.strip():
-        raise InvalidArgument(name="content", problem="is empty; a page needs text")
-    document = markdown.parse(content)
-    markdown.check_front_matter(document, old.frontmatter if old else {})
-    truth, lines = document.truth, document.timeline
-    left_out: tuple[str, ...] = ()
-    if old and old.timeline and old.timeline != lines:
-        left_out = timeline.describe_entries(timeline.missing_entries(old.timeline, lines))
-        if not replace_timeline:
-            lines = timeline.merge_timelines(old.timeline, lines)
-            truth = markdown.close_fence(truth)
-    return build_checked_page(address, document.frontmatter, truth, lines, old), left_out
-
-
-def _page_from_parts(
-    address: str,
-    old: PageRow | None,
-    truth: str | None,
-    appended: str | None,
-    keys: dict[str, Any] | None,
-) -> Page:
-    front = with_front_matter_keys(old.frontmatter if old else {}, keys or {})
-    lines = old.timeline if old else ""
-    if appended is not None:
-        lines = markdown.normalize_part(f"{lines}\n{markdown.normalize_part(appended)}")
-    truth = (old.truth if old else "") if truth is None else markdown.normalize_part(truth)
-    if markdown.has_divider(truth):
-        raise InvalidArgument(
-            name="compiled_truth", problem="contains a '---' line, which starts the timeline"
-        )
-    if lines:
-        truth = markdown.close_fence(truth)
-    return build_checked_page(address, front, truth, lines, old)
 
 
 class TagsRecord(NamedTuple):
