@@ -56,7 +56,7 @@ def test_every_key_of_the_seed_is_read(tmp_path: Path) -> None:
     file.write_text(SEED)
     read = config.read_settings(None, {"HOME": "/nowhere"}, "/tmp", str(file))
     assert read.warnings == ()
-    assert len(read.given) == 16
+    assert len(read.options) == 16
     assert read.db_path == str(tmp_path / "brain" / "memory.db")
     assert read.models_folder == str(tmp_path / "cache" / "models")
     assert read.option("search.max_results") == 7
@@ -76,7 +76,7 @@ def test_the_environment_goes_before_the_file_and_the_file_before_the_memory(
 ) -> None:
     brain.db.write(lambda tx: collections.set_setting(tx, "default_token_budget", "111"))
     assert brain.option("default_token_budget") == 111
-    brain.settings = brain.settings._replace(given={"default_token_budget": 222}, config_path="/c.yaml")
+    brain.settings = brain.settings._replace(options={"default_token_budget": 222}, config_path="/c.yaml")
     assert brain.option("default_token_budget") == 222
     brain.settings = brain.settings._replace(environ={"QUAID_DEFAULT_TOKEN_BUDGET": "333"})
     assert brain.option("default_token_budget") == 333
@@ -98,7 +98,7 @@ def test_the_file_beside_a_memory_cannot_say_where_the_memory_is(tmp_path: Path)
     read = config.read_settings("memory.db", {}, str(tmp_path))
     assert read.db_path == str(tmp_path / "memory.db")
     assert read.warnings == (
-        f"{file}: memory.database is not used here, where the file was found beside the memory"
+        f"{file}: memory.database is ignored, because the file is beside the memory"
         f" {tmp_path / 'memory.db'}; name the file with --config, or the memory with --db",
     )
     assert (read.option("memory.database"), read.option("search.max_results")) == (None, 3)
@@ -118,24 +118,24 @@ def test_a_pipe_in_the_place_of_a_config_file_is_not_waited_for(tmp_path: Path, 
 
 def test_a_name_is_only_suggested_where_one_is_near() -> None:
     def said(name: str) -> str:
-        return config.parse_options({name: 1}).warnings[0]
+        return config.parse_options({name: 1})[1][0]
 
-    assert said("completelyDifferent") == "completelyDifferent is no option"
-    assert said("timeout") == "timeout is no option"
+    assert said("completelyDifferent") == "unknown option completelyDifferent"
+    assert said("timeout") == "unknown option timeout"
     assert said("maxResult").endswith("did you mean search.max_results?")
     assert said("embeddings.plugin").endswith("did you mean embedding.plugin?")
     assert said("log_gap").endswith("did you mean log_gaps?")
 
 
 def test_what_is_unknown_or_wrong_is_told_and_left_out() -> None:
-    found = config.parse_options(
+    options, warnings = config.parse_options(
         {"search": {"maxResult": 3, "minScore": 7}, "memory": {"chunking": {"maxTokens": "many"}}, "x": {}}
     )
-    assert found.values == {}
-    assert found.warnings == (
-        "search.maxResult is no option; did you mean search.max_results?",
-        "search.minScore must be from 0 to 1, not 7; it is left out",
-        "memory.chunking.maxTokens must be a number, not 'many'; it is left out",
+    assert options == {}
+    assert tuple(warnings) == (
+        "unknown option search.maxResult; did you mean search.max_results?",
+        "search.minScore must be from 0 to 1, not 7; it is ignored",
+        "memory.chunking.maxTokens must be a number, not 'many'; it is ignored",
     )
 
 

@@ -109,7 +109,7 @@ class Brain:
     @property
     def model_name(self) -> str:
         """The name of the selected model, or "" if semantic search is off."""
-        chosen = str(self.settings.said("embedding.plugin")[0] or "")
+        chosen = str(self.settings.configured("embedding.plugin")[0] or "")
         if not chosen and collections.get_setting(self.db, "semantic_search") == "off":
             return ""
         if chosen in ("off", "none"):
@@ -121,7 +121,7 @@ class Brain:
     @property
     def way_to_meaning(self) -> str:
         """How to turn semantic search on again, depending on where it was turned off."""
-        value, source = self.settings.said("embedding.plugin")
+        value, source = self.settings.configured("embedding.plugin")
         if value is not None:
             return f"{source} says so (embedding.plugin: {value}); change it there"
         name = collections.get_setting(self.db, "embedding_model") or embedders.DEFAULT_MODEL
@@ -129,7 +129,7 @@ class Brain:
 
     def option(self, name: str) -> Any:
         """Return an option from the environment, the config file, the database or its default, in this order."""
-        value, _ = self.settings.said(name)
+        value, _ = self.settings.configured(name)
         if value is None:
             stored = OPTIONS[name].stored
             kept = collections.get_setting(self.db, stored) if stored else None

@@ -27,8 +27,8 @@ class Settings(NamedTuple):
     home: str  # the folder of user data outside the database, ~/.quaid
     cwd: str
     environ: Mapping[str, str] = EMPTY  # environment variables, including API keys
-    config_path: str = ""  # the file that `given` was read from, or ""
-    given: Mapping[str, Any] = EMPTY  # options of that file, by name
+    config_path: str = ""  # the file that `options` was read from, or ""
+    options: Mapping[str, Any] = EMPTY  # options of that file, by name
     warnings: tuple[str, ...] = ()  # problems in that file that do not prevent its use
     platform: str = sys.platform
     unread: tuple[str, str] = ("", "")
@@ -40,21 +40,19 @@ class Settings(NamedTuple):
 
     def option(self, name: str) -> Any:
         """Return an option from the environment or the config file, else its default."""
-        value, _ = self.said(name)
-        if value is None:
-            return OPTIONS[name].default
-        return value
+        value, _ = self.configured(name)
+        return OPTIONS[name].default if value is None else value
 
-    def said(self, name: str) -> tuple[Any, str]:
+    def configured(self, name: str) -> tuple[Any, str]:
         """Return an option's value and its source, an environment variable or config file; (None, "") if unset."""
-        variable = "QUAID_" + name.replace(".", "_").upper()
-        if self.environ.get(variable):
+        variable = environment_variable(name)
+        if value := self.environ.get(variable):
             try:
-                return check_option(name, self.environ[variable]), variable
+                return check_option(name, value), variable
             except ValueError as error:
                 raise InvalidConfig(path=variable, problem=f"it {error}") from None
-        if name in self.given:
-            return self.given[name], self.config_path
+        if name in self.options:
+            return self.options[name], self.config_path
         return None, ""
 
     def beside_config(self, name: str) -> str:
@@ -70,7 +68,7 @@ class Settings(NamedTuple):
     @property
     def models_folder(self) -> str:
         """The folder with optimised copies of models, which can be deleted at any time."""
-        chosen, _ = self.said("embedding.models_dir")
+        chosen, _ = self.configured("embedding.models_dir")
         return self.beside_config(chosen) if chosen else os.path.join(self.home, "models")
 
     @property
@@ -108,8 +106,8 @@ def read_settings(
     chosen = db or environ.get("QUAID_DB")
     if chosen:
         path = os.path.join(cwd, os.path.expanduser(chosen))
-    elif "memory.database" in settings.given:
-        path = settings.beside_config(str(settings.given["memory.database"]))
+    elif "memory.database" in settings.options:
+        path = settings.beside_config(str(settings.options["memory.database"]))
     elif os.path.exists(here) or os.path.exists(os.path.join(cwd, FOLDER_LIST)):  # deleted, to be rebuilt
         path = here
     else:
@@ -123,15 +121,15 @@ def read_settings(
 
 def _without_database_option(settings: Settings) -> Settings:
     """Drop memory.database from a file that was found beside the database, because it cannot apply there."""
-    named = str(settings.given.get("memory.database", settings.db_path))
+    named = str(settings.options.get("memory.database", settings.db_path))
     if os.path.realpath(settings.beside_config(named)) == os.path.realpath(settings.db_path):
         return settings
-    given = {key: value for key, value in settings.given.items() if key != "memory.database"}
-    told = (
-        f"{settings.config_path}: memory.database is not used here, where the file was found beside the memory"
+    options = {key: value for key, value in settings.options.items() if key != "memory.database"}
+    warning = (
+        f"{settings.config_path}: memory.database is ignored, because the file is beside the memory"
         f" {settings.db_path}; name the file with --config, or the memory with --db"
     )
-    return settings._replace(given=given, warnings=(*settings.warnings, told))
+    return settings._replace(options=options, warnings=(*settings.warnings, warning))
 
 
 def _with_file_if_usable(settings: Settings, path: str, *, must_exist: bool) -> Settings:
@@ -165,12 +163,9 @@ def _with_file(settings: Settings, path: str, *, must_exist: bool) -> Settings:
         raise InvalidConfig(path=path, problem=f"byte {error.start} is not UTF-8") from None
     except InvalidFrontMatter as error:
         raise InvalidConfig(path=path, problem=str(error.facts["problem"])) from None
-    found = parse_options(tree)
-    return settings._replace(
-        config_path=path,
-        given=found.values,
-        warnings=tuple(f"{path}: {each}" for each in found.warnings),
-    )
+    options, warnings = parse_options(tree)
+    located = tuple(f"{path}: {warning}" for warning in warnings)
+    return settings._replace(config_path=path, options=options, warnings=located)
 
 
 OptionValue = str | int | float | bool
@@ -223,35 +218,28 @@ MIN_NAME_SIMILARITY = 0.75
 """Minimum similarity of an unknown name and an option for a suggestion, from 0 to 1."""
 
 
-class ParsedOptions(NamedTuple):
-    """The options of a config file, and the warnings about it."""
-
-    values: dict[str, OptionValue]
-    warnings: tuple[str, ...]
-
-
-def parse_options(tree: Mapping[str, Any]) -> ParsedOptions:
-    """Return the options in a parsed config file. Unknown and invalid ones are skipped with a warning."""
+def parse_options(tree: Mapping[str, Any]) -> tuple[dict[str, OptionValue], list[str]]:
+    """Return the options in a parsed config file, and warnings about unknown and invalid ones, which are skipped."""
     values: dict[str, OptionValue] = {}
     warnings: list[str] = []
     for written, value in _flatten(tree, ""):
         name = canonical_name(written)
         if name not in OPTIONS:
-            warnings.append(f"{written} is no option{_similar_option(name)}")
+            warnings.append(f"unknown option {written}{_similar_option(name)}")
             continue
         try:
             values[name] = check_option(name, value)
         except ValueError as error:
-            warnings.append(f"{written} {error}; it is left out")
-    limit, overlap = (values.get(each, OPTIONS[each].default) for each in WINDOW_OPTIONS)
+            warnings.append(f"{written} {error}; it is ignored")
+    limit, overlap = (values.get(name, OPTIONS[name].default) for name in WINDOW_OPTIONS)
     if not is_valid_overlap(int(limit or 0), int(overlap or 0)):
         warnings.append(
             f"{WINDOW_OPTIONS[1]} ({overlap}) must be at most half of {WINDOW_OPTIONS[0]} ({limit});"
-            " both are left out"
+            " both are ignored"
         )
-        for each in WINDOW_OPTIONS:
-            values.pop(each, None)
-    return ParsedOptions(values, tuple(warnings))
+        for name in WINDOW_OPTIONS:
+            values.pop(name, None)
+    return values, warnings
 
 
 def is_valid_overlap(limit: int, overlap: int) -> bool:
@@ -263,7 +251,7 @@ def canonical_name(name: str) -> str:
     """Return the canonical name of an option for any accepted spelling."""
     name = sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower().replace("-", "_")
     short = name.removeprefix("memory.")
-    return next((each for each in (name, short, f"memory.{short}") if each in OPTIONS), short)
+    return next((spelling for spelling in (name, short, f"memory.{short}") if spelling in OPTIONS), short)
 
 
 def check_option(name: str, value: Any) -> OptionValue:
@@ -309,24 +297,23 @@ def environment_variable(name: str) -> str:
 
 
 def _flatten(tree: Mapping[str, Any], above: str) -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
+    pairs: list[tuple[str, Any]] = []
     for key, value in tree.items():
         name = f"{above}.{key}" if above else str(key)
         if isinstance(value, dict) and value:
-            found += _flatten(value, name)
+            pairs += _flatten(value, name)
         elif value is not None and value != {}:
-            found.append((name, value))
-    return found
+            pairs.append((name, value))
+    return pairs
 
 
 def _similar_option(name: str) -> str:
+    """Return a suggestion for an unknown name, by its similarity to whole names and to their last parts."""
     from difflib import SequenceMatcher
 
-    def alike(one: str, other: str) -> float:
-        return SequenceMatcher(None, one, other).ratio()
+    def similarity(option: str) -> float:
+        pairs = ((name, option), (name.rpartition(".")[2], option.rpartition(".")[2]))
+        return max(SequenceMatcher(None, *pair).ratio() for pair in pairs)
 
-    def near(option: str) -> float:  # compares the whole name and its last part
-        return max(alike(name, option), alike(name.rpartition(".")[2], option.rpartition(".")[2]))
-
-    best = max(OPTIONS, key=near)
-    return f"; did you mean {best}?" if near(best) >= MIN_NAME_SIMILARITY else ""
+    best = max(OPTIONS, key=similarity)
+    return f"; did you mean {best}?" if similarity(best) >= MIN_NAME_SIMILARITY else ""

@@ -312,7 +312,7 @@ def test_a_folder_that_was_added_is_looked_into_by_every_sync(talks: Brain, tmp_
 def test_a_folder_is_not_added_over_the_head_of_a_config_file(brain: Brain, tmp_path: Path) -> None:
     transcript(tmp_path / "chats" / "a.jsonl", "a", "one")
     brain.settings = brain.settings._replace(
-        given={"conversation_folders": "other"}, config_path=str(tmp_path / "config.yaml")
+        options={"conversation_folders": "other"}, config_path=str(tmp_path / "config.yaml")
     )
     added = call(brain, "add", paths=["chats"])
     assert added.watched == ()

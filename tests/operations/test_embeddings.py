@@ -125,7 +125,7 @@ def test_off_answers_by_words_and_says_so(two_models: Brain) -> None:
 
 def test_what_a_file_turned_off_is_turned_on_there(two_models: Brain) -> None:
     two_models.settings = two_models.settings._replace(
-        given={"embedding.plugin": "off"}, config_path="/c/config.yaml"
+        options={"embedding.plugin": "off"}, config_path="/c/config.yaml"
     )
     there = "/c/config.yaml says so (embedding.plugin: off); change it there"
     assert call(two_models, "embeddings status").next_step == there
@@ -182,7 +182,7 @@ def test_a_config_file_decides_and_says_so(two_models: Brain) -> None:
     call(two_models, "embeddings use", name="one")
     call(two_models, "embed")
     two_models.settings = two_models.settings._replace(
-        given={"embedding.plugin": "two"}, config_path="/c.yaml"
+        options={"embedding.plugin": "two"}, config_path="/c.yaml"
     )
     status = call(two_models, "embeddings")
     assert (status.model, status.chosen_by, status.vectors) == ("two", "/c.yaml", 0)
@@ -191,9 +191,9 @@ def test_a_config_file_decides_and_says_so(two_models: Brain) -> None:
         call(two_models, "embeddings use", name="one")
     with pytest.raises(InvalidArgument, match="change it there"):
         call(two_models, "embeddings off")
-    two_models.settings = two_models.settings._replace(given={"embedding.plugin": "off"})
+    two_models.settings = two_models.settings._replace(options={"embedding.plugin": "off"})
     assert not call(two_models, "embeddings").on
-    two_models.settings = two_models.settings._replace(given={"embedding.plugin": "embeddings-local"})
+    two_models.settings = two_models.settings._replace(options={"embedding.plugin": "embeddings-local"})
     assert call(two_models, "embeddings").model == embedders.DEFAULT_MODEL
 
 

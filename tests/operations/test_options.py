@@ -91,7 +91,7 @@ def test_windows_that_would_be_mostly_repetition_are_told_and_left_out(
     read = config.read_settings(str(tmp_path / "agent/memory.db"), {"HOME": str(tmp_path)}, str(tmp_path))
     (warning,) = read.warnings
     assert warning.startswith(f"{file}: chunking.overlap_tokens (")
-    assert "must be at most half of chunking.max_tokens (100); both are left out" in warning
+    assert "must be at most half of chunking.max_tokens (100); both are ignored" in warning
     with Brain(read) as brain:
         assert call(brain, "recall", query="garage")["notebook"]
         assert collections.get_setting(brain.db, chunks.NOTEBOOK_WINDOW) in (None, "window")

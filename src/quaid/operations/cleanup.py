@@ -103,16 +103,16 @@ class RenameRecord(NamedTuple):
 @op("read", examples=("quaid dupes", "quaid dupes --threshold 0.6 --limit 100"))
 def dupes(
     brain: Brain,
-    threshold: Annotated[float, Arg("How much of two pages must be the same, from 0.5 to 1.")] = 0.8,
+    threshold: Annotated[float, Arg("Minimum share of common text, from 0.5 to 1.")] = 0.8,
     limit: Annotated[int, Arg("How many pairs.", minimum=1, maximum=10_000)] = 20,
 ) -> DupesRecord:
-    """Find pairs of pages that say the same, or are about the same thing, for a person to merge."""
+    """Find pairs of pages with similar text or the same name, to merge them."""
     if not LEAST_THRESHOLD <= threshold <= 1:
         raise InvalidArgument(
             name="threshold", problem=f"must be from {LEAST_THRESHOLD} to 1, not {threshold:g}"
         )
     with brain.db.reading():
-        ids, parted = pages.visible_page_ids(brain.db), pages.distinct_pairs(brain.db)
+        ids, distinct = pages.visible_page_ids(brain.db), pages.distinct_pairs(brain.db)
         texts = _texts(brain, ids)
         why: dict[tuple[int, int], list[str]] = {}
         for pair in texts.pairs(threshold, lambda done, total: brain.progress(done, total, "Comparing")):
@@ -120,17 +120,17 @@ def dupes(
         names = pages.namesake_pairs(brain.db)
         cosines = _cosines(brain, names)
         shown = {*(each for pair in why for each in pair), *(each for pair in names for each in pair[:2])}
-        known = pages.page_digests(brain.db, shown)
+        digests = pages.page_digests(brain.db, shown)
     for first, second, name in names:
         alike, cosine = texts.likeness(first, second) or 0, cosines.get((first, second), 0)
         same = alike >= MIN_SIMILARITY or cosine >= MIN_COSINE
-        if same or known[first].type in ENTITY_TYPES or (first, second) in why:
+        if same or digests[first].type in ENTITY_TYPES or (first, second) in why:
             meaning = [f"meaning {cosine:.2f}"] if cosine >= MIN_COSINE else []
             why.setdefault((first, second), []).extend([f"name {name!r}", *meaning])
     pairs = [
-        _duplicate_pages(known[one], known[other], texts.likeness(one, other), each)
-        for (one, other), each in why.items()
-        if (min(one, other), max(one, other)) not in parted
+        _duplicate_pages(digests[one], digests[other], texts.likeness(one, other), reasons)
+        for (one, other), reasons in why.items()
+        if (min(one, other), max(one, other)) not in distinct
     ]
     pairs.sort(key=lambda each: (-(each.likeness or 0), each.slug, each.other))
     return DupesRecord(tuple(pairs[:limit]), len(pairs), len(ids))
@@ -140,16 +140,15 @@ def dupes(
 def distinct(
     brain: Brain,
     slug: Slug,
-    other: Annotated[str, Arg("The page that it is not.", positional=True)],
+    other: Annotated[str, Arg("The page that it differs from.", positional=True)],
 ) -> DistinctRecord:
-    """Say that two pages are not the same, however alike they are: `dupes` lists them no more."""
-
+    """Mark two pages as distinct, so that `dupes` no longer lists them."""
     one, two = editing.require_page(brain, slug), editing.require_page(brain, other)
     if one.id == two.id:
         raise InvalidArgument(name="other", problem=f"is {one.slug} itself; name another page")
     now = brain.now()
-    said = brain.db.write(lambda tx: pages.mark_distinct(tx, one.id, two.id, now))
-    return DistinctRecord(one.slug, two.slug, said)
+    changed = brain.db.write(lambda tx: pages.mark_distinct(tx, one.id, two.id, now))
+    return DistinctRecord(one.slug, two.slug, changed)
 
 
 def _texts(brain: Brain, ids: list[int]) -> TextSimilarity:
@@ -193,21 +192,17 @@ def merge(
     brain: Brain,
     slug: Annotated[str, Arg("One page, as in people/robert.", positional=True)],
     other: Annotated[str, Arg("The other page.", positional=True)],
-    into: Annotated[str, Arg("Which of the two stays.")],
+    into: Annotated[str, Arg("Which of the two is kept.")],
     yes: Annotated[bool, Arg("Do it without asking.")] = False,
-    dry_run: Annotated[bool, Arg("Only show what would happen.")] = False,
-    expected_version: Annotated[
-        int | None, Arg("Only if the page that stays has this version.", minimum=1)
-    ] = None,
-    other_version: Annotated[
-        int | None, Arg("Only if the page that goes has this version.", minimum=1)
-    ] = None,
+    dry_run: Annotated[bool, Arg("Only show what would be done.")] = False,
+    expected_version: Annotated[int | None, Arg("Only if the kept page has this version.", minimum=1)] = None,
+    other_version: Annotated[int | None, Arg("Only if the other page has this version.", minimum=1)] = None,
 ) -> MergeRecord:
-    """Make one page of two: both timelines, links, facts and tags stay; the old slug leads to the kept page."""
+    """Merge two pages: timelines, links, facts and tags are combined; the old slug redirects to the kept page."""
     if into not in (slug, other):
         raise InvalidArgument(name="into", problem=f"must be {slug} or {other}, not {into}")
     if slug == other:
-        raise InvalidArgument(name="other", problem="is the same page; name two")
+        raise InvalidArgument(name="other", problem="is the same page; name two pages")
     gone_slug = other if into == slug else slug
     now = brain.now()
 
@@ -289,13 +284,13 @@ def _merge_record(kept: PageRow, gone: PageRow, made: Page, moved: MergedRows) -
 def rename(
     brain: Brain,
     slug: Slug,
-    new_slug: Annotated[str, Arg("Its new slug.", positional=True)],
+    new_slug: Annotated[str, Arg("The new slug.", positional=True)],
     free_old_slug: Annotated[
-        bool, Arg("Leave no redirect, so that a new page can have the old slug.")
+        bool, Arg("Create no redirect, so that a new page can have the old slug.")
     ] = False,
     expected_version: PageVersion = None,
 ) -> RenameRecord:
-    """Give a page another slug. Links follow, and the old slug leads to the page."""
+    """Rename a page. Links are updated, and the old slug redirects to the page."""
     old_slug, now = slug, brain.now()
 
     def work(tx: Transaction) -> RenameRecord:
@@ -313,11 +308,9 @@ def rename(
 def _renamed_page(old: PageRow, address: str) -> Page:
     collection, name = slugs.split_address(address)
     if collection not in (None, old.collection):
-        raise InvalidArgument(
-            name="new_slug", problem=f"must stay in {old.collection}, not go to {collection}"
-        )
+        raise InvalidArgument(name="new_slug", problem=f"must be in {old.collection}, not in {collection}")
     if slugs.check(name) == old.slug:
-        raise InvalidArgument(name="new_slug", problem="is the slug that the page has")
+        raise InvalidArgument(name="new_slug", problem="is already the slug of the page")
     truth, lines = (
         page_merge.rebase_relative_links(each, old.slug, name) for each in (old.truth, old.timeline)
     )
@@ -329,7 +322,7 @@ def _renamed_page(old: PageRow, address: str) -> Page:
     return page_model.build_page(name, front, truth, lines, fallback_title=None if from_slug else old.title)
 
 
-FINISH_STEP = "Close what else uses the memory and run `quaid forget --finish`"
+FINISH_STEP = "Close other programs that use the memory and run `quaid forget --finish`"
 
 
 class ErasedLayer(NamedTuple):
@@ -410,15 +403,15 @@ def forget(
     brain: Brain,
     slug: Annotated[str | None, Arg("The page, by its exact slug.", positional=True)] = None,
     yes: Annotated[bool, Arg("Do it without asking.")] = False,
-    dry_run: Annotated[bool, Arg("Only show what would go.")] = False,
-    backups: Annotated[bool, Arg("Delete the backups beside the memory that hold the page, too.")] = False,
-    finish: Annotated[bool, Arg("Clean the file of what an earlier forgetting could not.")] = False,
+    dry_run: Annotated[bool, Arg("Only show what would be removed.")] = False,
+    backups: Annotated[bool, Arg("Also delete backups beside the memory that contain the page.")] = False,
+    finish: Annotated[bool, Arg("Remove bytes from the file that an earlier `forget` could not.")] = False,
 ) -> ForgetRecord:
-    """Forget a page for good: text, words, vectors, links, facts, imported bytes; then prove that nothing is left.
+    """Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains.
 
-    Exits 1 when something is left. What other pages say about it is listed, and stays."""
+    Exits 1 if something remains. Mentions in other pages are listed and kept."""
     if finish == bool(slug) or (finish and dry_run):
-        problem = "stands alone" if finish else "is required"
+        problem = "cannot be combined with a page or --dry-run" if finish else "is required"
         raise InvalidArgument(name="--finish" if finish else "slug", problem=problem)
     if slug is None:
         problem = _problem_with_step(erasure.vacuum_and_checkpoint(brain.db).problem)
@@ -486,7 +479,7 @@ def _erase(brain: Brain, target: EraseTarget, beside: list[DatabaseCopy], backup
     found = ErasureProof("search and query", _remaining_matches(brain, target, pieces))
     indexes = erasure.count_words_left(db, words)
     held = ErasureProof(
-        f"{count_noun(len(words), 'word')} of its own in the indexes",
+        f"{count_noun(len(words), 'word')} of this page only, in the indexes",
         (f"{indexes:,} of them",) if indexes else (),
     )
     record = _preview(
@@ -524,17 +517,14 @@ def _remaining_bytes(
     Only fragments unique to the page count as remains; others are returned as mentions.
     """
     files = [brain.db.path + ending for ending in ("", "-wal", "-shm")]
-    found = scan_files_in_subprocess(files, pieces)
-    said = {
-        piece: erasure.places_with_text(brain.db, piece)
-        for piece in dict.fromkeys(piece for _, piece in found)
-    }
-    mentions = tuple(RemainingMention(piece, tuple(by)) for piece, by in said.items() if by)
+    matches = scan_files_in_subprocess(files, pieces)
+    elsewhere = {piece: erasure.places_with_text(brain.db, piece) for _, piece in matches}
+    mentions = tuple(RemainingMention(piece, tuple(by)) for piece, by in elsewhere.items() if by)
     looked = len(pieces) - len(mentions)
     left = [
         ErasureProof(
-            f"{looked:,} pieces of it in the bytes of {path.rpartition('/')[2]}",
-            tuple(piece for where, piece in found if where == path and not said[piece]),
+            f"{looked:,} fragments of it in the bytes of {path.rpartition('/')[2]}",
+            tuple(piece for where, piece in matches if where == path and not elsewhere[piece]),
         )
         for path in files
     ]

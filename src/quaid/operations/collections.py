@@ -455,7 +455,7 @@ def watchable_collections(brain: Brain, name: str | None) -> frozenset[int]:
 
 
 def _new_watcher(brain: Brain, tell: EventHandler, stop: Event, pace: WatchPace) -> Watcher:
-    quiet, _ = brain.settings.said("sync.watch_debounce_ms")
+    quiet, _ = brain.settings.configured("sync.watch_debounce_ms")
     pace = pace if quiet is None else pace._replace(debounce=quiet / 1000)
     if not brain.settings.option("sync.sync_on_start"):
         pace = pace._replace(first=pace.rescan)

@@ -146,7 +146,7 @@ def conversations_sync(brain: Brain) -> ReadingRecord:
 def _transcript_folders(brain: Brain) -> list[str]:
     """Return the folders that a sync reads. Relative paths from a config file are relative to that file."""
     setting = str(brain.option(FOLDERS_SETTING))
-    _, source = brain.settings.said(FOLDERS_SETTING)
+    _, source = brain.settings.configured(FOLDERS_SETTING)
     if source and source == brain.settings.config_path:
         return [brain.settings.beside_config(path) for path in plain_text.split_folder_list(setting)]
     plain_text.check_folder_list(FOLDERS_SETTING, setting)
@@ -163,7 +163,7 @@ def _add_to_setting(brain: Brain, added: list[str]) -> tuple[tuple[str, ...], st
         if not any(folder == other or folder.startswith(os.path.join(other, "")) for other in covered):
             new.append(folder)
             covered.append(folder)
-    _, source = brain.settings.said(FOLDERS_SETTING)
+    _, source = brain.settings.configured(FOLDERS_SETTING)
     if not new or not brain.db.writable:
         return (), ""
     if source:
@@ -224,7 +224,7 @@ def conversation_search(
 ) -> ConversationSearchRecord:
     """Search earlier conversations with agents, by words and by meaning.
 
-    conversation_show shows what was said around a hit."""
+    conversation_show shows the turns around a hit."""
     embedder, problem, since = None, "embed_conversations is off", background.turns_since(brain)
     if since is not None and query.strip():
         embedder, problem = background.question_embedder(brain, since)

@@ -96,7 +96,9 @@ class Ingestion:
     ) -> None:
         self.brain = brain
         self.source = source
-        self.given = [_with_collection(brain, change) for change in changes]
+        self.requested = [
+            change._replace(collection=pages.locate_page(brain, change.address)[0].name) for change in changes
+        ]
         self.changes: list[PageChange] = []  # the changes to apply
         self.force = force
         self.is_file = is_file
@@ -114,7 +116,7 @@ class Ingestion:
                 history.move_source(tx, earlier, self.source)  # the file was moved or renamed
             return earlier
         left = self._known_changes() if earlier else []
-        self.changes = [each for each in self.given if each not in left]
+        self.changes = [change for change in self.requested if change not in left]
         own_page, self.own = ("", None) if self.is_file else self._own_page()
         if earlier is not None and not self.changes and not self.own:
             return earlier
@@ -165,7 +167,7 @@ class Ingestion:
         """
         touched = history.pages_changed_by(self.brain.db, self.source.content_hash, self.source.ref)
         known: list[PageChange] = []
-        for change in self.given:
+        for change in self.requested:
             old = pagess.find(self.brain.db, change.slug, _collection_name(change))
             if old and old.id in touched and old.version != change.expected_version:
                 known.append(change)
@@ -230,10 +232,9 @@ class Ingestion:
         if len(conflicts) == 1:
             raise conflicts[0]
         if conflicts:
-            told = ", ".join(_version_text(each.facts) for each in conflicts)
-            raise VersionConflicts(
-                count=len(conflicts), detail=told, conflicts=[dict(each.facts) for each in conflicts]
-            )
+            facts_of_all = [dict(conflict.facts) for conflict in conflicts]
+            detail = ", ".join(map(_version_text, facts_of_all))
+            raise VersionConflicts(count=len(conflicts), detail=detail, conflicts=facts_of_all)
 
     def _draft(self, change: PageChange, old: PageRow | None) -> _PageDraft:
         """Build the new page and collect what is new in it."""
@@ -276,8 +277,8 @@ class Ingestion:
         if history.source_of_page(self.brain.db, old.id) != (self.source.ref, old.version):
             raise AlreadyExists(
                 path=change.address,
-                hint="It was not made from this file, or was edited since: --force replaces its text and keeps its"
-                " timeline, --slug NAME makes another page.",
+                hint="It was not created from this file, or was edited since: --force replaces its text and keeps"
+                " its timeline, --slug NAME creates another page.",
             )
 
     def _save(self, change: PageChange, old: PageRow | None, draft: _PageDraft, uuid: str) -> SaveResult:
@@ -294,7 +295,7 @@ class Ingestion:
 
     def _add_links_and_facts(self, change: PageChange, draft: _PageDraft, saved: SaveResult) -> PageOutcome:
         """Add links and facts once all pages are saved. The version increases once for everything."""
-        linked = sum(self._link(saved, given) for given in change.links)
+        linked = sum(self._link(saved, link) for link in change.links)
         stated = self._assert(change, saved.id, draft.page.title)
         version = saved.version
         if (linked or stated) and not saved.changed:
@@ -317,52 +318,47 @@ class Ingestion:
 
     def _assert(self, change: PageChange, page_id: int, title: str) -> int:
         """Store facts. Return how many are new or changed."""
-        if not change.assertions:
-            return 0
         changed = 0
         for place, values in enumerate(change.assertions, 1):
             values = {**values, "source_ref": values.get("source_ref") or self.source.ref}
-            given = facts.check_fact(values, f"{change.where}.assertions[{place}]", title)
-            changed += assertions.add_fact(self.tx, page_id, given, self.now).changed
+            fact = facts.check_fact(values, f"{change.where}.assertions[{place}]", title)
+            changed += assertions.add_fact(self.tx, page_id, fact, self.now).changed
         return changed
 
-    def _link(self, saved: SaveResult, given: LinkInput) -> bool:
+    def _link(self, saved: SaveResult, link: LinkInput) -> bool:
         """Add a link or set the end of an open one. Return False if nothing changed."""
-        to_id = self._target(given)
+        collection, name = slugs.split_address(link.to)
+        address = name if collection in (None, "default") else link.to
+        to_id = self.ids.get(address) or pages.require_page(self.brain, link.to).id
         if to_id == saved.id:
-            raise InvalidArgument(name=f"{given.where}.to", problem="is the page itself")
+            raise InvalidArgument(name=f"{link.where}.to", problem="is the same page; name another one")
         if saved.created:
             try:
-                return self._add_link(saved.id, to_id, given)
+                return self._add_link(saved.id, to_id, link)
             except LinkOverlaps:
                 pass  # the page's text or this ingest has already added it: handled below
-        for there in links.between(self.brain.db, saved.id, to_id, given.relationship):
-            undated = given.valid_from is None and given.valid_until is None and there.valid_until is None
-            if there.valid_from == given.valid_from or undated:
-                if given.valid_until in (None, there.valid_until):
+        for row in links.between(self.brain.db, saved.id, to_id, link.relationship):
+            undated = link.valid_from is None and link.valid_until is None and row.valid_until is None
+            if row.valid_from == link.valid_from or undated:
+                if link.valid_until in (None, row.valid_until):
                     return False  # already known; do not reopen a link that was closed since
-                if there.valid_until is None and there.source_kind != links.FROM_TEXT:
-                    links.close(self.tx, there, given.valid_until)
+                if row.valid_until is None and row.source_kind != links.FROM_TEXT:
+                    links.close(self.tx, row, link.valid_until)
                     return True
-        return self._add_link(saved.id, to_id, given)
+        return self._add_link(saved.id, to_id, link)
 
-    def _add_link(self, page_id: int, to_id: int, given: LinkInput) -> bool:
+    def _add_link(self, page_id: int, to_id: int, link: LinkInput) -> bool:
         links.add(
             self.tx,
             page_id,
             to_id,
-            relationship=given.relationship,
-            context=given.context,
-            valid_from=given.valid_from,
-            valid_until=given.valid_until,
+            relationship=link.relationship,
+            context=link.context,
+            valid_from=link.valid_from,
+            valid_until=link.valid_until,
             now=self.now,
         )
         return True
-
-    def _target(self, given: LinkInput) -> int:
-        collection, name = slugs.split_address(given.to)
-        address = name if collection in (None, "default") else given.to
-        return self.ids.get(address) or pages.require_page(self.brain, given.to).id
 
 
 def source_text(source: IngestSource) -> tuple[dict[str, Any], str, str]:
@@ -403,11 +399,6 @@ def _version_text(facts: dict[str, Any]) -> str:
     if not facts["current_version"]:
         return f"{facts['slug']} does not exist"
     return f"{facts['slug']} is at version {facts['current_version']}"
-
-
-def _with_collection(brain: Brain, change: PageChange) -> PageChange:
-    """Return the change with the collection that contains or receives its page."""
-    return change._replace(collection=pages.locate_page(brain, change.address)[0].name)
 
 
 def _collection_name(change: PageChange) -> str:
@@ -469,8 +460,8 @@ class _SourceFile(NamedTuple):
 )
 def ingest(
     brain: Brain,
-    content: Annotated[str, Arg("The source, word for word.", positional=True, file=True)],
-    source_type: Annotated[SourceType, Arg("What it is.")],
+    content: Annotated[str, Arg("The text of the source, unchanged.", positional=True, file=True)],
+    source_type: Annotated[SourceType, Arg("The kind of source.")],
     source_ref: Annotated[str, Arg("Its name, as in meeting/17.")],
     pages: Annotated[
         list[dict[str, Any]] | None,
@@ -481,11 +472,11 @@ def ingest(
             " evidence_text}], tags []}."
         ),
     ] = None,
-    force: Annotated[bool, Arg("Though the source or a truth is known.")] = False,
+    force: Annotated[bool, Arg("Ingest even if the source or a truth is already known.")] = False,
 ) -> IngestRecord:
-    """Keep a source as a page, with everything that it changes, all or nothing.
+    """Store a source as a page, together with all changes that it causes, in one transaction.
 
-    The same source again changes nothing; a truth that a page says already is skipped, evidence never."""
+    Ingesting it again changes nothing. A truth that a page already has is skipped; its evidence is not."""
     for name, text in (("content", content), ("source_ref", source_ref)):
         if not text.strip():
             raise InvalidArgument(name=name, problem="is empty")
@@ -510,13 +501,13 @@ def ingest_file(
     brain: Brain,
     file: Annotated[str, Arg("A text file, as markdown or plain.", positional=True, path=True)],
     source_type: Annotated[
-        SourceType | None, Arg("What it is; a new page's front matter keeps it.", flag="--type")
+        SourceType | None, Arg("The kind of source, stored in the front matter of a new page.", flag="--type")
     ] = None,
-    slug: Annotated[str | None, Arg("The page to make; else the file's own slug, else sources/NAME.")] = None,
-    date: Annotated[str | None, Arg("The day that it is of: an entry in the page's timeline.")] = None,
-    force: Annotated[bool, Arg("Also if it is known, says the same, or the page was edited here.")] = False,
+    slug: Annotated[str | None, Arg("The page to create [the slug in the file, or sources/NAME].")] = None,
+    date: Annotated[str | None, Arg("The day of the source; adds an entry to the page's timeline.")] = None,
+    force: Annotated[bool, Arg("Ingest even if it is known, or the page was edited since.")] = False,
 ) -> FileIngestRecord:
-    """Take one file in as a page, keep its bytes, and say what happened. The same file again changes nothing."""
+    """Ingest one file as a page and store its bytes. Ingesting the same file again changes nothing."""
     path = brain.settings.path(file)
     data = _read_source_bytes(path)
     read = _parse_source_file(path, data)
@@ -532,7 +523,7 @@ def ingest_file(
 
 @op("owner", command="adopt-sources", examples=("quaid adopt-sources",))
 def adopt_sources(brain: Brain) -> AdoptRecord:
-    """Make pages of sources that an earlier Quaid kept without one, so that they are found, shown and forgotten."""
+    """Create pages for sources that an earlier version stored without one, so that searches find them."""
     made: list[str] = []
     sources = history.sources_without_page(brain.db)
     for done, source in enumerate(sources):
@@ -580,7 +571,7 @@ def _run_ingestion(brain: Brain, work: Ingestion) -> IngestRecord:
     source = work.source
     if isinstance(done, EarlierIngest):
         own = history.page_of_source(brain.db, source.content_hash, done.source_ref) or ""
-        others = tuple(each for each in done.slugs if work.is_file or each != own)
+        others = tuple(slug for slug in done.slugs if work.is_file or slug != own)
         return IngestRecord(
             *(source.kind, source.ref, False, done.created_at, done.import_id, (), others, ()), own
         )
@@ -597,9 +588,9 @@ def _source_of_bytes(kind: str, ref: str, file_path: str, data: bytes) -> Ingest
 
 def _read_source_bytes(path: str) -> bytes:
     if os.path.isdir(path):
-        raise FileTrouble(path=path, problem="is a folder; `quaid import` takes folders")
+        raise FileTrouble(path=path, problem="is a folder; use `quaid import` for folders")
     if os.path.exists(path) and not os.path.isfile(path):
-        raise FileTrouble(path=path, problem="is not a file that can be read twice")
+        raise FileTrouble(path=path, problem="is not a regular file")
     with open(path, "rb") as file:  # dispatch.call converts OSErrors
         data = file.read(MAX_TEXT + 1)
     if len(data) > MAX_TEXT:
@@ -613,7 +604,7 @@ def _parse_source_file(path: str, data: bytes) -> _SourceFile:
     """Parse a file into the page that it describes."""
     text, mended = markdown.decode(data)
     if mended and "replaced" in mended:
-        raise FileTrouble(path=path, problem="is not text; only text files can be taken in")
+        raise FileTrouble(path=path, problem="is not text; only text files can be ingested")
     document = markdown.parse(text)
     if document.problem:
         raise InvalidFrontMatter(problem=document.problem)

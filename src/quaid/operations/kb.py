@@ -37,7 +37,7 @@ from quaid.storage.collections import Collection
 
 def kb_root_of(settings: Settings) -> str:
     """Return the path of the knowledge base: the option kb.store, AI_KB_DIR, or the default location."""
-    chosen, _ = settings.said("kb.store")
+    chosen, _ = settings.configured("kb.store")
     if chosen:
         return settings.beside_config(chosen)
     return settings.path(layout.default_store_root(settings.environ, settings.user_home))

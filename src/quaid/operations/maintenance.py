@@ -385,7 +385,7 @@ def _all_settings(brain: Brain) -> dict[str, Setting]:
     stored = dict(collections.list_settings(brain.db))
     settings.update({key: Setting(key, value, "memory") for key, value in stored.items()})
     for key, option in OPTIONS.items():
-        value, source = brain.settings.said(key)
+        value, source = brain.settings.configured(key)
         if value is not None:
             settings[key] = Setting(key, _setting_text(value), source)
         elif option.stored in stored:

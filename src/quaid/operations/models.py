@@ -367,7 +367,7 @@ def embeddings_off(brain: Brain) -> EmbeddingsRecord:
 
 
 def _refuse_if_pinned(brain: Brain) -> None:
-    value, source = brain.settings.said("embedding.plugin")
+    value, source = brain.settings.configured("embedding.plugin")
     if value is not None:
         raise InvalidArgument(
             name="embedding.plugin", problem=f"{source} says {value}, which goes before; change it there"
@@ -379,7 +379,7 @@ def embeddings_status(brain: Brain) -> EmbeddingsRecord:
     """Show which model is chosen, whether it can be used, and how many vectors it has. Loads no model."""
     chosen, kept = brain.model_name, collections.get_setting(brain.db, "embedding_model")
     name = chosen or kept or embedders.DEFAULT_MODEL
-    source = brain.settings.said("embedding.plugin")[1] or ("memory" if kept else "default")
+    source = brain.settings.configured("embedding.plugin")[1] or ("memory" if kept else "default")
     problem = _model_problem(brain) if chosen else "semantic search is off"
     made, total = embedding_queue.chunk_coverage(brain.db, name)
     filling = embedding_queue.current_run(brain.db.path) is not None

@@ -55,7 +55,7 @@ def session_limit(client: str | None, environ: Mapping[str, str]) -> int:
 
 def notebook_root(brain: Brain) -> str:
     """Return the notebook's folder, existing or not: from the config file, else next to the database."""
-    configured, _ = brain.settings.said("memory.notebook_dir")
+    configured, _ = brain.settings.configured("memory.notebook_dir")
     if configured:
         return brain.settings.beside_config(configured)
     return layout.default_notebook_root(brain.settings.db_path)

@@ -166,7 +166,7 @@ def _command_work(
     if (
         any(request[name] != value for name, value in here.items())
         or server_socket.shared_environment(environ) != server_socket.shared_environment(ours.environ)
-        or (settings.config_path, settings.given) != (ours.config_path, ours.given)
+        or (settings.config_path, settings.options) != (ours.config_path, ours.options)
         or not os.path.samestat(os.stat(settings.db_path), database)
         or line.wants_help
         or line.command not in index.COMMANDS

@@ -26,9 +26,9 @@ untag	@command	The same as tag --remove
 timeline	@command	Show the dated entries of a page, newest first
 timeline-add	@command	Add a dated entry to a page'\''s timeline
 raw	@command	Read the raw data stored with a page, or (with source and data) replace the data of one source
-history	@command	List the versions of a page that are kept: the last 10 of 90 days
-revert	@command	Bring an earlier version of a page back, as a new version
-diff	@command	Show what changed in a page, as a unified diff: since its last version, another one, or a day
+history	@command	List the stored versions of a page: the last 10 within 90 days
+revert	@command	Restore an earlier version of a page as a new version
+diff	@command	Show the changes of a page as a unified diff, since its previous version, another version or a day
 search	@command	Find pages by words
 gaps	@command	List questions that the memory could not answer, the most frequent first
 query	@command	Answer a question from the memory, by words and by meaning, within a token budget
@@ -44,23 +44,23 @@ facts	@command	List facts, links and dated entries about a subject, with their t
 assert	@command	Add a fact to a page, with its time and source
 check	@command	Find contradictions, with both quotes, or resolve one
 contradictions	@command	List the open contradictions with both quotes, as `quaid check` last found them
-ingest-source	@command	Keep a source as a page, with everything that it changes, all or nothing
-ingest	@command	Take one file in as a page, keep its bytes, and say what happened
-adopt-sources	@command	Make pages of sources that an earlier Quaid kept without one, so that they are found, shown and forgotten
-dupes	@command	Find pairs of pages that say the same, or are about the same thing, for a person to merge
-distinct	@command	Say that two pages are not the same, however alike they are: `dupes` lists them no more
-merge	@command	Make one page of two: both timelines, links, facts and tags stay; the old slug leads to the kept page
-rename	@command	Give a page another slug
-forget	@command	Forget a page for good: text, words, vectors, links, facts, imported bytes; then prove that nothing is left
-briefing	@command	Brief me: what shifted, promises due, open actions, contradictions, gaps, stale pages, threads, deals, people
-days	@command	Show everything that is of a day, on all pages together, the newest day first
-titles	@command	Say which pages these names stand for, as links in a text would find them, and how they are called
+ingest-source	@command	Store a source as a page, together with all changes that it causes, in one transaction
+ingest	@command	Ingest one file as a page and store its bytes
+adopt-sources	@command	Create pages for sources that an earlier version stored without one, so that searches find them
+dupes	@command	Find pairs of pages with similar text or the same name, to merge them
+distinct	@command	Mark two pages as distinct, so that `dupes` no longer lists them
+merge	@command	Merge two pages: timelines, links, facts and tags are combined; the old slug redirects to the kept page
+rename	@command	Rename a page
+forget	@command	Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains
+briefing	@command	Summarize recent changes, due commitments, actions, contradictions, gaps, stale pages, threads, deals, people
+days	@command	List dated items from all pages, newest first
+titles	@command	Resolve names to pages as links do, and return their slugs, titles and types
 wings	@command	List the wings and the types of pages with their number, and the names of the collections
 wing	@command	Show the pages of a wing and the links between them, those with the most links first
-remember	@command	Remember in the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern
+remember	@command	Add a contact, preference, standing order, todo, shopping item, fact or pattern to the notebook
 recall	@command	Search the notebook and the daily logs, by words and by meaning
 log	@command	Add an entry to today'\''s log, under the time of day
-prompt	@command	What an agent should know from the start: all of reference, today'\''s and yesterday'\''s log
+prompt	@command	Print the context for the start of a session: all of reference, and the logs of today and yesterday
 notebook	@command	List the files of the notebook
 conversations	@command	List conversations with agents, the latest first
 model	@command	List the models with their state; nothing is loaded
@@ -70,20 +70,20 @@ collection	@command	List the collections with their folders and how they are
 import	@command	Bring a folder of markdown in, in one transaction, with an account of every file
 export	@command	Write all pages into a folder as they are now, or (--raw) the files of one import as they were
 imports	@command	List the imports, newest first, with the ids that `export --raw` takes
-status	@command	Show how the memory is doing: pages, chunks, vectors, the model, and what to do next
-stats	@command	Count what the memory holds
+status	@command	Show the state of the memory: pages, chunks, vectors, the model, and recommended commands
+stats	@command	Count the contents of the memory
 validate	@command	Check the memory, or compare an exported folder with its original
-compact	@command	Drop vectors of text that is gone and fold the write-ahead log into one file, ready to copy
-backup	@command	Copy the memory into a new file while others read and write
+compact	@command	Remove unused vectors and merge the write-ahead log into the database file, ready to copy
+backup	@command	Copy the memory into a new file, even while other processes use it
 config	@command	List all settings, and where each value comes from
-rebuild	@command	Burn the index and make it again: words, tags, passages, links; then read every folder, then missing vectors
-upgrade	@command	Say how to upgrade, or (--check --from PLACE) whether there is a newer version
-doctor	@command	Check the whole set-up and say what to type next
+rebuild	@command	Rebuild the text index, tags, chunks and links; then sync every folder and make missing vectors
+upgrade	@command	Show how to upgrade, or (--check --from PLACE) check for a newer version
+doctor	@command	Check the installation and recommend commands
 kb	@command	query, show, backlinks, status, remember, init, clone, lint, index, commit, doctor, curate, push, capture, install-timer, sync, map, emacs-file, merge, delete, supersede, contest
-instructions	@command	Print what to tell an agent: when to write what, and where to look first
-connect	@command	Put this memory into a client'\''s own settings: the MCP server and, for Claude Code, the hooks
-disconnect	@command	Take this memory out of a client'\''s settings: our server, our hooks, our instructions, and nothing else
-skills	@command	List the skills in force, each with what it is for
+instructions	@command	Print instructions for an agent: when to write what, and where to search first
+connect	@command	Add this memory to a client'\''s settings: the MCP server and, for Claude Code, the hooks
+disconnect	@command	Remove this memory from a client'\''s settings: its server, hooks and instructions, and nothing else
+skills	@command	List the skills in effect, with their descriptions
 daemon	@command	Show whether the service runs
 token	@command	List the tokens that were given away: what each may do, since when, and when it was last used
 --version	-	versions, and where the memory is
@@ -234,16 +234,16 @@ token	@command	List the tokens that were given away: what each may do, since whe
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'revert') printf '%s\n' '1	@slugs	The page, as in people/alice
---to	@any	The version to bring back, as `history` lists it
+--to	@any	The version to restore, as listed by `history`
 --expected-version	@any	The version you read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'diff') printf '%s\n' '1	@slugs	The page, as in people/alice
---since	@any	From what it said when this day began, YYYY-MM-DD
---from	@any	From this version [the one before]
---to	@any	To this version [the present one]
+--since	@any	From the version at the start of this day, YYYY-MM-DD
+--from	@any	From this version [the previous one]
+--to	@any	To this version [the current one]
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -421,20 +421,20 @@ clear	@command	Close every open gap whose text is not stored
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'ingest-source') printf '%s\n' '1	@files	The source, word for word
---source-type	meeting|article|doc|conversation	What it is
+    'ingest-source') printf '%s\n' '1	@files	The text of the source, unchanged
+--source-type	meeting|article|doc|conversation	The kind of source
 --source-ref	@any	Its name, as in meeting/17
 --pages	@any	Each {slug, expected_version if it exists, content | compiled_truth, timeline_append, frontmatter; links [{to, relationship, context, valid_from, valid_until}], timeline_entries [{date, summary, source, detail}], assertions [{subject, predicate, object, valid_from, valid_until, evidence_text}], tags []}
---force	-	Though the source or a truth is known
+--force	-	Ingest even if the source or a truth is already known
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'ingest') printf '%s\n' '1	@files	A text file, as markdown or plain
---type	meeting|article|doc|conversation	What it is; a new page'\''s front matter keeps it
---slug	@slugs	The page to make; else the file'\''s own slug, else sources/NAME
---date	@any	The day that it is of: an entry in the page'\''s timeline
---force	-	Also if it is known, says the same, or the page was edited here
+--type	meeting|article|doc|conversation	The kind of source, stored in the front matter of a new page
+--slug	@slugs	The page to create [the slug in the file, or sources/NAME]
+--date	@any	The day of the source; adds an entry to the page'\''s timeline
+--force	-	Ingest even if it is known, or the page was edited since
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -443,32 +443,32 @@ clear	@command	Close every open gap whose text is not stored
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'dupes') printf '%s\n' '--threshold	@any	How much of two pages must be the same, from 0.5 to 1
+    'dupes') printf '%s\n' '--threshold	@any	Minimum share of common text, from 0.5 to 1
 --limit	@any	How many pairs
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'distinct') printf '%s\n' '1	@slugs	The page, as in people/alice
-2	@slugs	The page that it is not
+2	@slugs	The page that it differs from
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'merge') printf '%s\n' '1	@slugs	One page, as in people/robert
 2	@slugs	The other page
---into	@slugs	Which of the two stays
+--into	@slugs	Which of the two is kept
 --yes	-	Do it without asking
---dry-run	-	Only show what would happen
---expected-version	@any	Only if the page that stays has this version
---other-version	@any	Only if the page that goes has this version
+--dry-run	-	Only show what would be done
+--expected-version	@any	Only if the kept page has this version
+--other-version	@any	Only if the other page has this version
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'rename') printf '%s\n' '1	@slugs	The page, as in people/alice
-2	@slugs	Its new slug
---free-old-slug	-	Leave no redirect, so that a new page can have the old slug
+2	@slugs	The new slug
+--free-old-slug	-	Create no redirect, so that a new page can have the old slug
 --expected-version	@any	The version you read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -476,35 +476,35 @@ clear	@command	Close every open gap whose text is not stored
 --help	-	help on a command' ;;
     'forget') printf '%s\n' '1	@slugs	The page, by its exact slug
 --yes	-	Do it without asking
---dry-run	-	Only show what would go
---backups	-	Delete the backups beside the memory that hold the page, too
---finish	-	Clean the file of what an earlier forgetting could not
+--dry-run	-	Only show what would be removed
+--backups	-	Also delete backups beside the memory that contain the page
+--finish	-	Remove bytes from the file that an earlier `forget` could not
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'briefing') printf '%s\n' '--since	@any	What counts as new: a period (24h, 7d, 2w) or a day (2026-04-25)
---due	@any	How many days ahead to look for what is due
+--due	@any	How many days ahead to list what is due
 --limit	@any	How many lines of each part
---short	-	Without what shifted, stale pages and threads, which take longest
+--short	-	Omit changes, stale pages and threads, which take longest
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'days') printf '%s\n' '--since	@any	Only what is of this day or later, as in 2026-04-25
---until	@any	Only what is of this day or earlier
---kind	entry|log|page|due|link|fact	Only entries of timelines, the daily log, pages about a day, what is due, links, or facts
---type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only of pages of this type, as in person
---wing	@wings	Only of pages of this wing, as in people
---collection	@collections	Only of pages of this collection
---text	@any	Only what holds these letters, in its text or its page'\''s title
+    'days') printf '%s\n' '--since	@any	Only items of this day or later, as in 2026-04-25
+--until	@any	Only items of this day or earlier
+--kind	entry|log|page|due|link|fact	Only timeline entries, daily log entries, dated pages, due dates, links, or facts
+--type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only pages of this type, as in person
+--wing	@wings	Only pages of this wing, as in people
+--collection	@collections	Only pages of this collection
+--text	@any	Only items whose text or page title contains this text
 --limit	@any	How many
---offset	@any	How many to pass over first
+--offset	@any	How many to skip first
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'titles') printf '%s\n' '*	@any	What a text calls a page: a slug, an alias, a title
+    'titles') printf '%s\n' '*	@any	Names as used in links: slugs, aliases or titles
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -520,16 +520,16 @@ clear	@command	Close every open gap whose text is not stored
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'remember') printf '%s\n' '*	@any	What to remember, in plain words: one thing, or a list
---category	lists|reference|knowledge|contacts|preferences|standing-orders|todos|shopping|facts|patterns	What kind of thing it is; told from the words if left out
+--category	lists|reference|knowledge|contacts|preferences|standing-orders|todos|shopping|facts|patterns	The kind of note; by default chosen from the text
 --file	@notes	The file, as in reading or lists/reading.md
---section	@any	The heading to put it under; made if it is missing
+--section	@any	The heading to add it under; created if missing
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'recall') printf '%s\n' '*	@any	What to look for, in your own words
---max-results	@any	How many findings [15]
---min-score	@any	The least score, from 0 to 1 [0.25]; from 0.5 on it is a good answer
+    'recall') printf '%s\n' '*	@any	What to search for, in your own words
+--max-results	@any	How many results [15]
+--min-score	@any	Minimum score, from 0 to 1 [0.25]; 0.5 and more is a good answer
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -539,23 +539,23 @@ clear	@command	Close every open gap whose text is not stored
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'prompt') printf '%s\n' '--token-budget	@any	Tokens that it may take at most
---project	-	Add what the memory has on the project of this folder
---characters	@any	Characters that it may take at most
+    'prompt') printf '%s\n' '--token-budget	@any	Maximum size in tokens
+--project	-	Add pages about the project of this folder
+--characters	@any	Maximum size in characters
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'notebook') printf '%s\n' 'init	@command	Make a notebook, or attach a folder as one: lists, reference, knowledge, daily
+    'notebook') printf '%s\n' 'init	@command	Create a notebook, or attach a folder as one: lists, reference, knowledge, daily
 list	@command	List the files of the notebook
 read	@command	Read a file of the notebook, and the version to send with a change
-write	@command	Write into a file of the notebook: at the end of it or of a section, or (replace) in its place
+write	@command	Append to a file of the notebook or to a section of it, or (replace) replace it
 migrate	@command	Copy the files of an older layout into reference
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'notebook init') printf '%s\n' '1	@folders	The folder; else one beside the memory
+    'notebook init') printf '%s\n' '1	@folders	The folder [beside the memory]
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -573,34 +573,34 @@ migrate	@command	Copy the files of an older layout into reference
 --help	-	help on a command' ;;
     'notebook write') printf '%s\n' '1	@notes	The file within the notebook, as in reference/contacts.md
 2	@files	The text
---section	@any	The heading under which it goes; made if it is missing
---replace	-	Put it in the place of the section, or of the whole file
---expected-version	@any	The version that you read; replacing needs it
+--section	@any	The heading to write under; created if missing
+--replace	-	Replace the section, or the whole file
+--expected-version	@any	The version you read; required to replace
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'notebook migrate') printf '%s\n' '1	@folders	The agent'\''s folder, with runtime/ or brain/memory/core/ in it
---dry-run	-	Only say what would be done
+--dry-run	-	Only show what would be done
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'conversations') printf '%s\n' 'add	@command	Take in transcripts of Claude Code and Codex, plain JSON lines, and exports of ChatGPT and Claude.ai
-sync	@command	Read what is new in all transcripts that were added, and in the folders of the setting conversation_folders
+    'conversations') printf '%s\n' 'add	@command	Import transcripts of Claude Code and Codex, plain JSON lines, and exports of ChatGPT and Claude.ai
+sync	@command	Read new turns of all imported transcripts, and of the folders in the setting conversation_folders
 list	@command	List conversations with agents, the latest first
 --client	claude-code|codex|plain|chatgpt|claude.ai	Only of this client: claude-code, codex, plain, chatgpt or claude.ai
 --limit	@any	How many conversations
---offset	@any	How many to leave out first
-search	@command	Find what was said in earlier conversations with agents, by words and by meaning
+--offset	@any	How many to skip first
+search	@command	Search earlier conversations with agents, by words and by meaning
 show	@command	Show a conversation from its start, or the turns around one of them
-remove	@command	Remove what was said in a conversation, from the memory'\''s bytes too; no sync brings it back
+remove	@command	Remove a conversation, also from the bytes of the database file
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'conversations add') printf '%s\n' '*	@files	Transcripts, export archives, or folders that hold them, however deep
---again	-	Read the files from their start, and take removed conversations in again
+    'conversations add') printf '%s\n' '*	@files	Transcripts, export archives, or folders with them at any depth
+--again	-	Read the files from the start, and import removed conversations again
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -611,28 +611,28 @@ remove	@command	Remove what was said in a conversation, from the memory'\''s byt
 --help	-	help on a command' ;;
     'conversations list') printf '%s\n' '--client	claude-code|codex|plain|chatgpt|claude.ai	Only of this client: claude-code, codex, plain, chatgpt or claude.ai
 --limit	@any	How many conversations
---offset	@any	How many to leave out first
+--offset	@any	How many to skip first
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'conversations search') printf '%s\n' '*	@any	Words to look for; any text will do
+    'conversations search') printf '%s\n' '*	@any	Words to search for; any text is valid
 --max-results	@any	How many turns
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'conversations show') printf '%s\n' '1	@sessions	The session, or how its name begins, as in 3f2a or codex:3f2a
---around	@any	The turn to stand in the middle
+    'conversations show') printf '%s\n' '1	@sessions	The session, or the beginning of its name, as in 3f2a or codex:3f2a
+--around	@any	The turn to show in the middle
 --limit	@any	How many turns
---full	-	All of long turns, not only their beginning
+--full	-	Show long turns in full
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'conversations remove') printf '%s\n' '1	@sessions	The session, or how its name begins, as in 3f2a or codex:3f2a
+    'conversations remove') printf '%s\n' '1	@sessions	The session, or the beginning of its name, as in 3f2a or codex:3f2a
 --yes	-	Do it without asking
---dry-run	-	Only show what would go
+--dry-run	-	Only show what would be removed
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -872,9 +872,9 @@ restore	@command	Put a page'\''s file back where it was
 --embeddings	-	Check models and their vectors
 --fts	-	Check the word indexes against the pages
 --integrity	-	Check the database file and its derived rows
---all	-	All of these, which is also the default
---original	@folders	A folder that was imported; compared with --exported
---exported	@folders	A folder that was exported; compared with --original
+--all	-	All of these; this is the default
+--original	@folders	An imported folder, to compare with --exported
+--exported	@folders	An exported folder, to compare with --original
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -883,7 +883,7 @@ restore	@command	Put a page'\''s file back where it was
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'backup') printf '%s\n' '1	@files:db	The file to make; it must not exist
+    'backup') printf '%s\n' '1	@files:db	The file to create; it must not exist
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -900,14 +900,14 @@ list	@command	List all settings, and where each value comes from
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'config set') printf '%s\n' '1	default_token_budget|single_valued_predicates|conversation_folders	The setting
+    'config set') printf '%s\n' '1	single_valued_predicates|conversation_folders|default_token_budget	The setting
 2	@any	Its new value
 chunk_strategy	@command	section, window, paragraph, page
-search_merge_strategy	@command	sum, set-union, rrf
 background_embedding	@command	on, off
+embed_conversations	@command	recent, on, off
 log_gaps	@command	on, off
 gap_threshold	@command	strong, weak
-embed_conversations	@command	recent, on, off
+search_merge_strategy	@command	sum, set-union, rrf
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -920,13 +920,13 @@ embed_conversations	@command	recent, on, off
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'upgrade') printf '%s\n' '--check	-	Compare with the newest version at the place that --from names
---from	@files	A package index, the address of a list, a folder of wheels, or a file
+    'upgrade') printf '%s\n' '--check	-	Compare with the newest version in --from
+--from	@files	A package index, the URL of a version list, a folder of wheels, or a file
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'doctor') printf '%s\n' '--quick	-	Leave out what takes long: reading every row, and loading the model
+    'doctor') printf '%s\n' '--quick	-	Skip the slow checks: reading every row, and loading the model
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1109,26 +1109,26 @@ contest	@command	Mark a node as contested, or as current again
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'connect') printf '%s\n' '1	claude-code|claude-desktop|cursor|codex|vscode|windsurf|zed|gemini-cli	The client [list them all]
---dry-run	-	Show what would change, and change nothing
---project	-	The settings of the project in this folder, not those for all
---instructions	-	Put the text of `quaid instructions` into its CLAUDE.md or AGENTS.md too
---kb	-	Have it ask the knowledge base before acting, and write to it after
---force	-	Write the settings even if the client is not found
+    'connect') printf '%s\n' '1	claude-code|claude-desktop|cursor|codex|vscode|windsurf|zed|gemini-cli	The client [list all]
+--dry-run	-	Only show what would be changed
+--project	-	The settings of the project in this folder, not the global ones
+--instructions	-	Also add the text of `quaid instructions` to its CLAUDE.md or AGENTS.md
+--kb	-	Add instructions and tools for the knowledge base
+--force	-	Write the settings even if the client is not installed
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'disconnect') printf '%s\n' '1	claude-code|claude-desktop|cursor|codex|vscode|windsurf|zed|gemini-cli	The client
---dry-run	-	Show what would change, and change nothing
---project	-	The settings of the project in this folder, not those for all
+--dry-run	-	Only show what would be changed
+--project	-	The settings of the project in this folder, not the global ones
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'skills') printf '%s\n' 'list	@command	List the skills in force, each with what it is for
-doctor	@command	Show every layer of skills in order, with hashes, shadowing and faults
-extract	@command	Write the embedded skills into a folder, where they can be changed
+    'skills') printf '%s\n' 'list	@command	List the skills in effect, with their descriptions
+doctor	@command	Show all layers of skills in order, with hashes, overrides and problems
+extract	@command	Write the built-in skills into a folder, where they can be changed
 show	@command	Print the text of a skill, for an agent to read
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -1142,8 +1142,8 @@ show	@command	Print the text of a skill, for an agent to read
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'skills extract') printf '%s\n' '--dir	@folders	The folder to write into; else ~/.quaid/skills
---force	-	Replace files that differ, too
+    'skills extract') printf '%s\n' '--dir	@folders	The folder to write into [~/.quaid/skills]
+--force	-	Also replace files that differ
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1230,9 +1230,9 @@ untag	@command	The same as tag --remove
 timeline	@command	Show the dated entries of a page, newest first
 timeline-add	@command	Add a dated entry to a page'\''s timeline
 raw	@command	Read the raw data stored with a page, or (with source and data) replace the data of one source
-history	@command	List the versions of a page that are kept: the last 10 of 90 days
-revert	@command	Bring an earlier version of a page back, as a new version
-diff	@command	Show what changed in a page, as a unified diff: since its last version, another one, or a day
+history	@command	List the stored versions of a page: the last 10 within 90 days
+revert	@command	Restore an earlier version of a page as a new version
+diff	@command	Show the changes of a page as a unified diff, since its previous version, another version or a day
 search	@command	Find pages by words
 gaps	@command	List questions that the memory could not answer, the most frequent first
 query	@command	Answer a question from the memory, by words and by meaning, within a token budget
@@ -1248,23 +1248,23 @@ facts	@command	List facts, links and dated entries about a subject, with their t
 assert	@command	Add a fact to a page, with its time and source
 check	@command	Find contradictions, with both quotes, or resolve one
 contradictions	@command	List the open contradictions with both quotes, as `quaid check` last found them
-ingest-source	@command	Keep a source as a page, with everything that it changes, all or nothing
-ingest	@command	Take one file in as a page, keep its bytes, and say what happened
-adopt-sources	@command	Make pages of sources that an earlier Quaid kept without one, so that they are found, shown and forgotten
-dupes	@command	Find pairs of pages that say the same, or are about the same thing, for a person to merge
-distinct	@command	Say that two pages are not the same, however alike they are: `dupes` lists them no more
-merge	@command	Make one page of two: both timelines, links, facts and tags stay; the old slug leads to the kept page
-rename	@command	Give a page another slug
-forget	@command	Forget a page for good: text, words, vectors, links, facts, imported bytes; then prove that nothing is left
-briefing	@command	Brief me: what shifted, promises due, open actions, contradictions, gaps, stale pages, threads, deals, people
-days	@command	Show everything that is of a day, on all pages together, the newest day first
-titles	@command	Say which pages these names stand for, as links in a text would find them, and how they are called
+ingest-source	@command	Store a source as a page, together with all changes that it causes, in one transaction
+ingest	@command	Ingest one file as a page and store its bytes
+adopt-sources	@command	Create pages for sources that an earlier version stored without one, so that searches find them
+dupes	@command	Find pairs of pages with similar text or the same name, to merge them
+distinct	@command	Mark two pages as distinct, so that `dupes` no longer lists them
+merge	@command	Merge two pages: timelines, links, facts and tags are combined; the old slug redirects to the kept page
+rename	@command	Rename a page
+forget	@command	Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains
+briefing	@command	Summarize recent changes, due commitments, actions, contradictions, gaps, stale pages, threads, deals, people
+days	@command	List dated items from all pages, newest first
+titles	@command	Resolve names to pages as links do, and return their slugs, titles and types
 wings	@command	List the wings and the types of pages with their number, and the names of the collections
 wing	@command	Show the pages of a wing and the links between them, those with the most links first
-remember	@command	Remember in the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern
+remember	@command	Add a contact, preference, standing order, todo, shopping item, fact or pattern to the notebook
 recall	@command	Search the notebook and the daily logs, by words and by meaning
 log	@command	Add an entry to today'\''s log, under the time of day
-prompt	@command	What an agent should know from the start: all of reference, today'\''s and yesterday'\''s log
+prompt	@command	Print the context for the start of a session: all of reference, and the logs of today and yesterday
 notebook	@command	List the files of the notebook
 conversations	@command	List conversations with agents, the latest first
 model	@command	List the models with their state; nothing is loaded
@@ -1274,37 +1274,37 @@ collection	@command	List the collections with their folders and how they are
 import	@command	Bring a folder of markdown in, in one transaction, with an account of every file
 export	@command	Write all pages into a folder as they are now, or (--raw) the files of one import as they were
 imports	@command	List the imports, newest first, with the ids that `export --raw` takes
-status	@command	Show how the memory is doing: pages, chunks, vectors, the model, and what to do next
-stats	@command	Count what the memory holds
+status	@command	Show the state of the memory: pages, chunks, vectors, the model, and recommended commands
+stats	@command	Count the contents of the memory
 validate	@command	Check the memory, or compare an exported folder with its original
-compact	@command	Drop vectors of text that is gone and fold the write-ahead log into one file, ready to copy
-backup	@command	Copy the memory into a new file while others read and write
+compact	@command	Remove unused vectors and merge the write-ahead log into the database file, ready to copy
+backup	@command	Copy the memory into a new file, even while other processes use it
 config	@command	List all settings, and where each value comes from
-rebuild	@command	Burn the index and make it again: words, tags, passages, links; then read every folder, then missing vectors
-upgrade	@command	Say how to upgrade, or (--check --from PLACE) whether there is a newer version
-doctor	@command	Check the whole set-up and say what to type next
+rebuild	@command	Rebuild the text index, tags, chunks and links; then sync every folder and make missing vectors
+upgrade	@command	Show how to upgrade, or (--check --from PLACE) check for a newer version
+doctor	@command	Check the installation and recommend commands
 kb	@command	query, show, backlinks, status, remember, init, clone, lint, index, commit, doctor, curate, push, capture, install-timer, sync, map, emacs-file, merge, delete, supersede, contest
-instructions	@command	Print what to tell an agent: when to write what, and where to look first
-connect	@command	Put this memory into a client'\''s own settings: the MCP server and, for Claude Code, the hooks
-disconnect	@command	Take this memory out of a client'\''s settings: our server, our hooks, our instructions, and nothing else
-skills	@command	List the skills in force, each with what it is for
+instructions	@command	Print instructions for an agent: when to write what, and where to search first
+connect	@command	Add this memory to a client'\''s settings: the MCP server and, for Claude Code, the hooks
+disconnect	@command	Remove this memory from a client'\''s settings: its server, hooks and instructions, and nothing else
+skills	@command	List the skills in effect, with their descriptions
 daemon	@command	Show whether the service runs
 token	@command	List the tokens that were given away: what each may do, since when, and when it was last used' ;;
     'help gaps') printf '%s\n' 'add	@command	Record a question that the memory cannot answer
 approve	@command	Approve a gap'\''s question, or a redacted form of it, for storage and outside research
 resolve	@command	Close a gap, because a page answers it or it no longer matters
 clear	@command	Close every open gap whose text is not stored' ;;
-    'help notebook') printf '%s\n' 'init	@command	Make a notebook, or attach a folder as one: lists, reference, knowledge, daily
+    'help notebook') printf '%s\n' 'init	@command	Create a notebook, or attach a folder as one: lists, reference, knowledge, daily
 list	@command	List the files of the notebook
 read	@command	Read a file of the notebook, and the version to send with a change
-write	@command	Write into a file of the notebook: at the end of it or of a section, or (replace) in its place
+write	@command	Append to a file of the notebook or to a section of it, or (replace) replace it
 migrate	@command	Copy the files of an older layout into reference' ;;
-    'help conversations') printf '%s\n' 'add	@command	Take in transcripts of Claude Code and Codex, plain JSON lines, and exports of ChatGPT and Claude.ai
-sync	@command	Read what is new in all transcripts that were added, and in the folders of the setting conversation_folders
+    'help conversations') printf '%s\n' 'add	@command	Import transcripts of Claude Code and Codex, plain JSON lines, and exports of ChatGPT and Claude.ai
+sync	@command	Read new turns of all imported transcripts, and of the folders in the setting conversation_folders
 list	@command	List conversations with agents, the latest first
-search	@command	Find what was said in earlier conversations with agents, by words and by meaning
+search	@command	Search earlier conversations with agents, by words and by meaning
 show	@command	Show a conversation from its start, or the turns around one of them
-remove	@command	Remove what was said in a conversation, from the memory'\''s bytes too; no sync brings it back' ;;
+remove	@command	Remove a conversation, also from the bytes of the database file' ;;
     'help model') printf '%s\n' 'list	@command	List the models with their state; nothing is loaded
 add	@command	Add a model to this memory after trying it
 remove	@command	Forget a model that was added
@@ -1375,12 +1375,12 @@ revoke	@command	Revoke a token' ;;
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'config set search_merge_strategy') printf '%s\n' '1	sum|set-union|rrf	Its new value
+    'config set background_embedding') printf '%s\n' '1	on|off	Its new value
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'config set background_embedding') printf '%s\n' '1	on|off	Its new value
+    'config set embed_conversations') printf '%s\n' '1	recent|on|off	Its new value
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1395,7 +1395,7 @@ revoke	@command	Revoke a token' ;;
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'config set embed_conversations') printf '%s\n' '1	recent|on|off	Its new value
+    'config set search_merge_strategy') printf '%s\n' '1	sum|set-union|rrf	Its new value
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
