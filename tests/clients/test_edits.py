@@ -7,6 +7,7 @@ import pytest
 from quaid.clients import config_files
 from quaid.clients.config_files import LaunchCommand, ShellQuote
 from quaid.clients.known import CLIENTS
+from quaid.formats.config_text import UnreadableConfig
 
 LAUNCH = LaunchCommand("/opt/my tools/quaid", (), "/h/memory.db")
 COMMANDS = config_files.hook_commands(LAUNCH, ShellQuote("linux"), "claude-code")
@@ -73,9 +74,7 @@ def test_null_is_as_good_as_nothing() -> None:
     ],
 )
 def test_an_inline_table_is_refused_in_plain_words(text: str) -> None:
-    with pytest.raises(
-        config_files.UnreadableConfig, match=r"inline tables are not edited here; write it as tables"
-    ):
+    with pytest.raises(UnreadableConfig, match=r"inline tables are not edited here; write it as tables"):
         config_files.add_server(CLIENTS["codex"], text, LAUNCH)
 
 
@@ -128,7 +127,7 @@ def test_odd_settings_are_no_reason_to_fail() -> None:
         assert config_files.remove_hooks(text) == text
         assert config_files.installed_hooks(text) == []
     for text in ("{", "[]", '{"hooks": []}'):
-        with pytest.raises(config_files.UnreadableConfig):
+        with pytest.raises(UnreadableConfig):
             config_files.add_hooks(text, COMMANDS)
 
 
@@ -163,7 +162,7 @@ def test_a_lonely_mark_is_refused() -> None:
         f"{config_files.INSTRUCTIONS_END}\n{config_files.INSTRUCTIONS_BEGIN}",
         config_files.INSTRUCTIONS_BEGIN * 2 + config_files.INSTRUCTIONS_END,
     ):
-        with pytest.raises(config_files.UnreadableConfig):
+        with pytest.raises(UnreadableConfig):
             config_files.add_instructions(text, "x")
-        with pytest.raises(config_files.UnreadableConfig):
+        with pytest.raises(UnreadableConfig):
             config_files.remove_instructions(text)

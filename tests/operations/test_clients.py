@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from quaid.app import Brain
-from quaid.clients.config_files import MEMORY_INSTRUCTIONS
+from quaid.clients.config_files import instructions_for
 from quaid.clients.known import CLIENTS
 from quaid.config import Settings
 from quaid.errors import ClientFile, ClientMissing, InvalidArgument
@@ -110,7 +110,7 @@ def test_instructions_go_into_the_clients_file_on_request(there: Brain, home: Pa
     call(there, "connect", client="codex")
     assert (home / ".codex" / "AGENTS.md").read_text() == "# Mine\n"
     call(there, "connect", client="codex", instructions=True)
-    assert MEMORY_INSTRUCTIONS.strip() in (home / ".codex" / "AGENTS.md").read_text()
+    assert instructions_for("memory").strip() in (home / ".codex" / "AGENTS.md").read_text()
     call(there, "disconnect", client="codex")
     assert (home / ".codex" / "AGENTS.md").read_text() == "# Mine\n"
     with pytest.raises(InvalidArgument, match="add --project"):

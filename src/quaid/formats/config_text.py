@@ -12,7 +12,11 @@ DEEPEST_JSON = 100
 _SPACE = " \t\r\n\ufeff"
 
 
-class NotJson(ValueError):
+class UnreadableConfig(ValueError):
+    """The text cannot be parsed or edited; the message says why."""
+
+
+class NotJson(UnreadableConfig):
     """The text is not valid JSONC; the message says what is wrong and where."""
 
 
@@ -319,7 +323,7 @@ def _json_error(text: str, at: int) -> NotJson:
 _TOML_HEADER = re.compile(r"[ \t]*\[{1,2}([^\[\]\n]+)\]{1,2}[ \t]*(?:#.*)?")
 
 
-class NotToml(ValueError):
+class NotToml(UnreadableConfig):
     """The text is not valid TOML, or the table has a form that cannot be edited here."""
 
 

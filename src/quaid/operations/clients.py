@@ -10,15 +10,10 @@ from typing import Annotated, Literal, NamedTuple
 from quaid import skills
 from quaid.app import Brain
 from quaid.clients import config_files, known as known_clients
-from quaid.clients.config_files import (
-    MEMORY_INSTRUCTIONS,
-    ConfigChange,
-    LaunchCommand,
-    ShellQuote,
-    kb_instructions,
-)
+from quaid.clients.config_files import ConfigChange, LaunchCommand, ShellQuote, kb_instructions
 from quaid.clients.known import Client, ClientPaths
 from quaid.errors import ClientFile, ClientMissing, InvalidArgument, NotFound, QuaidError
+from quaid.formats.config_text import UnreadableConfig
 from quaid.notebook import layout
 from quaid.operations import kb
 from quaid.operations.dispatch import suggestion
@@ -65,7 +60,7 @@ class InstructionsRecord(NamedTuple):
 @op("owner", examples=("quaid instructions", "quaid instructions >> AGENTS.md"))
 def instructions(brain: Brain) -> InstructionsRecord:  # noqa: ARG001 (every operation gets it)
     """Print instructions for an agent: when to write what, and where to search first."""
-    return InstructionsRecord(MEMORY_INSTRUCTIONS)
+    return InstructionsRecord(config_files.instructions_for("memory"))
 
 
 @op(
@@ -111,7 +106,8 @@ def connect(
         changes.append(_change(where.path(hooks), lambda text: config_files.add_hooks(text, commands)))
     if instructions:
         path = _instructions_file(chosen, where, project)
-        changes.append(_change(path, lambda text: config_files.add_instructions(text, MEMORY_INSTRUCTIONS)))
+        body = config_files.instructions_for("memory")
+        changes.append(_change(path, lambda text: config_files.add_instructions(text, body)))
     if kb:
         path = where.path(_rules_file(chosen, project))
         changes.append(_change(path, lambda text: config_files.add_instructions(text, _kb_rule(brain))))
@@ -161,7 +157,7 @@ def kb_adapters(brain: Brain) -> list[KbAdapter]:
         path = where.path(client.servers)
         try:
             entry = config_files.find_server(client, config_files.read_config(path) or "")
-        except (QuaidError, config_files.UnreadableConfig):
+        except (QuaidError, UnreadableConfig):
             entry = None  # `quaid connect` reports unreadable settings
         has_tools = isinstance(entry, dict) and "kb" in _tools_argument(entry.get("args")).split(",")
         if text is None and not has_tools:
@@ -191,7 +187,7 @@ def _tools_argument(args: object) -> str:
 def _is_outdated(text: str, rule: str) -> bool:
     try:
         return config_files.add_instructions(text, rule) != text
-    except config_files.UnreadableConfig:
+    except UnreadableConfig:
         return True
 
 
@@ -246,7 +242,7 @@ def _change(path: str, edit: Callable[[str], str]) -> ConfigChange:
     before = config_files.read_config(path)
     try:
         return ConfigChange(path, before, edit(before or ""))
-    except config_files.UnreadableConfig as error:
+    except UnreadableConfig as error:
         raise ClientFile(path=path, problem=str(error)) from None
 
 
@@ -300,7 +296,7 @@ def _client_record(brain: Brain, client: Client) -> ClientRecord:
         reading = where.path(client.hooks) if client.hooks else path
         hooks = config_files.installed_hooks(config_files.read_config(reading) or "") if client.hooks else []
         reading = path
-    except (QuaidError, config_files.UnreadableConfig) as error:
+    except (QuaidError, UnreadableConfig) as error:
         facts = error.facts if isinstance(error, QuaidError) else {}
         return record("unreadable", str(facts.get("problem", error)))
     if isinstance(entry, dict):
