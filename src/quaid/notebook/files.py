@@ -23,7 +23,7 @@ def update_file_text(
     content = content.replace("\r\n", "\n")
     loses = old is not None and bool(old.strip() if section is None else sections.find_section(old, section))
     if replace and loses and expected is None:
-        problem = "is needed to replace what is there; notebook_read (`quaid notebook read --json`) gives it"
+        problem = "is required to replace text; notebook_read (`quaid notebook read --json`) returns it"
         raise InvalidArgument(name="expected_version", problem=problem)
     if not replace and not content.strip():
         raise InvalidArgument(name="content", problem="is empty; there is nothing to add")
@@ -40,11 +40,6 @@ _ENTRY_TIME = re.compile(r"([0-2]?[0-9]:[0-5][0-9])(?:[ \t]*[—–:-])?(?:[ \t]
 _DAY_TITLE = re.compile(r"\A\s*#[ \t][^\n]*")
 
 
-class LogUpdate(NamedTuple):
-    text: str
-    line: int
-
-
 class DailyEntry(NamedTuple):
     """A parsed entry of the daily log."""
 
@@ -58,10 +53,9 @@ class DailyEntry(NamedTuple):
 
 def render_entry(local: str, text: str) -> str:
     """Render an entry: time and first line as heading, then the text that the heading does not contain."""
-
     text = sections.sanitize(text)
     if not text:
-        raise InvalidArgument(name="entry", problem="is empty; say what happened")
+        raise InvalidArgument(name="entry", problem="is empty; write what happened")
     first, _, rest = text.partition("\n")
     plain = first.removeprefix("\\").lstrip("#").strip()
     plain = plain.removeprefix("- ").strip() or first.strip()
@@ -72,34 +66,28 @@ def render_entry(local: str, text: str) -> str:
     return f"## {local[11:16]} — {heading}\n{body}".rstrip("\n")
 
 
-def add_log_entry(old: str | None, local: str, text: str) -> LogUpdate:
-    """Append an entry to a day's file."""
-
+def add_log_entry(old: str | None, local: str, text: str) -> SectionEdit:
+    """Append an entry to a day's file. Return the new text and the line of the entry."""
     before = old if old and old.strip() else f"# {local[:10]}\n"
-    block = render_entry(local, text)
-    added = sections.append_to_section(before, None, block)
-    return LogUpdate(added.text, added.line)
+    return sections.append_to_section(before, None, render_entry(local, text))
 
 
 def parse_daily_file(text: str) -> tuple[DailyEntry, ...]:
     """Return the entries of a day's file in order. Text before the first heading becomes an entry without a time."""
-
     places = sections.find_sections(text)
-    found = []
+    entries = []
     before = text[: places[0].start] if places else text
     opening = _DAY_TITLE.sub("", before, count=1)
     if opening.strip():
         start = len(before) - len(opening.lstrip())
         first, _, rest = opening.strip().partition("\n")
-        found.append(DailyEntry("", first.strip(), rest.strip(), text.count("\n", 0, start) + 1))
-    for each in places:
-        time = _ENTRY_TIME.match(each.title)
-        heading = each.title[time.end() :] if time else each.title
-        line = text.count("\n", 0, each.start) + 1
-        found.append(
-            DailyEntry(time[1] if time else "", heading.strip(), text[each.body : each.end].strip(), line)
-        )
-    return tuple(found)
+        entries.append(DailyEntry("", first.strip(), rest.strip(), text.count("\n", 0, start) + 1))
+    for place in places:
+        time = _ENTRY_TIME.match(place.title)
+        heading = place.title[time.end() :] if time else place.title
+        body, line = text[place.body : place.end].strip(), text.count("\n", 0, place.start) + 1
+        entries.append(DailyEntry(time[1] if time else "", heading.strip(), body, line))
+    return tuple(entries)
 
 
 def _shorten_heading(text: str) -> str:
@@ -115,7 +103,9 @@ UNMIGRATED_FILES = ("identity.md",)
 def plan_migration(root: str, notebook: Collection) -> list[tuple[MigratedFile, str]]:
     """Return the planned outcome for each file of the legacy folders, with its text."""
     if not os.path.isdir(root):
-        raise FileTrouble(path=root, problem="is not a folder; name the one that holds runtime/ or brain/")
+        raise FileTrouble(
+            path=root, problem="is not a folder; name the folder that contains runtime/ or brain/"
+        )
     moves: list[tuple[MigratedFile, str]] = []
     taken: dict[str, str] = {}
     for old in LEGACY_FOLDERS:
@@ -125,10 +115,10 @@ def plan_migration(root: str, notebook: Collection) -> list[tuple[MigratedFile, 
             if text is None:
                 moves.append((MigratedFile(path, goal, "unreadable"), ""))
                 continue
-            found = page_writer.read_text_file(notebook, goal)
-            there = taken.get(goal, found.text if found else None)
+            file = page_writer.read_text_file(notebook, goal)
+            existing = taken.get(goal, file.text if file else None)
             outcome: Literal["copied", "same", "differs"] = (
-                "copied" if there is None else "same" if there == text else "differs"
+                "copied" if existing is None else "same" if existing == text else "differs"
             )
             moves.append((MigratedFile(path, goal, outcome), text))
             taken.setdefault(goal, text)
@@ -139,28 +129,25 @@ def _skipped_files(root: str, folder: str) -> list[MigratedFile]:
     """Return the files that are deliberately not migrated: UNMIGRATED_FILES and symlinks."""
     try:
         with Folder(os.path.join(root, folder)) as opened:
-            found = list(opened.walk())
+            entries = list(opened.walk())
     except QuaidError:
         return []
-    own = [
-        MigratedFile(f"{folder}/{each.path}", "", "stays") for each in found if each.path in UNMIGRATED_FILES
+    own = [entry.path for entry in entries if entry.path in UNMIGRATED_FILES]
+    links = [entry.path for entry in entries if isinstance(entry, SkippedEntry) and entry.reason == SYMLINK]
+    return [
+        *(MigratedFile(f"{folder}/{path}", "", "stays") for path in own),
+        *(MigratedFile(f"{folder}/{path}", "", "link") for path in links),
     ]
-    links = [each for each in found if isinstance(each, SkippedEntry) and each.reason == SYMLINK]
-    return [*own, *(MigratedFile(f"{folder}/{each.path}", "", "link") for each in links)]
 
 
 def _legacy_texts(root: str, folder: str) -> list[tuple[str, str | None]]:
     try:
         with Folder(os.path.join(root, folder)) as opened:
-            pages = sorted(
-                each.path
-                for each in opened.walk()
-                if isinstance(each, ScannedFile) and each.path.lower().endswith(".md")
-            )
+            files = sorted(entry.path for entry in opened.walk() if isinstance(entry, ScannedFile))
             return [
                 (f"{folder}/{path}", _read_legacy_text(opened, path))
-                for path in pages
-                if path not in UNMIGRATED_FILES
+                for path in files
+                if path.lower().endswith(".md") and path not in UNMIGRATED_FILES
             ]
     except QuaidError:
         return []

@@ -101,21 +101,21 @@ def assemble_prompt(
         blocks, missing = _fit_blocks(files, blocks, room, len(others))
     text = _join_blocks(blocks)
     for names in (8, 2, 0) if missing else ():  # name as many as fit
-        told = _join_blocks([*blocks, _PromptBlock(_missing_note(missing, names), PromptPart("", 0, 0))])
-        if room.holds(told):
-            text = told
+        noted = _join_blocks([*blocks, _PromptBlock(_missing_note(missing, names), PromptPart("", 0, 0))])
+        if room.holds(noted):
+            text = noted
             break
     return SessionPrompt(text, tuple(block.part for block in blocks), count_tokens(text))
 
 
 def fair_shares(wants: list[int], total: int) -> list[int]:
     """Divide a total: small requests are granted in full, the others get equal shares."""
-    given = [0] * len(wants)
-    left, waiting = max(total, 0), sorted(range(len(wants)), key=lambda each: wants[each])
-    for place, each in enumerate(waiting):
-        given[each] = min(wants[each], left // (len(waiting) - place))
-        left -= given[each]
-    return given
+    shares = [0] * len(wants)
+    left = max(total, 0)
+    for granted, place in enumerate(sorted(range(len(wants)), key=wants.__getitem__)):
+        shares[place] = min(wants[place], left // (len(wants) - granted))
+        left -= shares[place]
+    return shares
 
 
 class _PromptBlock(NamedTuple):
@@ -225,7 +225,7 @@ def _page_paths(root: str, folder: str) -> list[str]:
 
 
 def _read_files(root: str, paths: tuple[str, ...] | list[str]) -> list[_PromptFile]:
-    found = []
+    files = []
     try:
         with Folder(root) as folder:
             for path in paths:
@@ -235,10 +235,9 @@ def _read_files(root: str, paths: tuple[str, ...] | list[str]) -> list[_PromptFi
                     continue
                 if b"\0" in data[:8192] and data[:2] not in (b"\xff\xfe", b"\xfe\xff"):
                     continue  # binary data, despite its extension
-                text = markdown.decode(data).text
-                text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+                text = markdown.decode(data).text.removeprefix("\ufeff").replace("\r\n", "\n")
                 if text.strip():
-                    found.append(_PromptFile(path, text))
+                    files.append(_PromptFile(path, text))
     except QuaidError:
         pass
-    return found
+    return files

@@ -6,12 +6,13 @@ how far its similarity exceeds that of an unrelated chunk. Without an embedder, 
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+from typing import Literal
 
 from quaid.embedding.registry import Embedder
 from quaid.errors import QuaidError
 from quaid.folders.scanner import Folder
 from quaid.formats import markdown
+from quaid.model import slug as slugs
 from quaid.notebook.layout import DAILY, REFERENCE, RecallHit, RecallResult, folder_exists, folder_missing
 from quaid.search import answer as answers, strength, text as text_search
 from quaid.search.answer import RankedQuestion
@@ -56,10 +57,8 @@ def search_notebook(
     )
     with db.reading():
         worth = _score_chunks(db, looked, CANDIDATES_PER_RESULT * max_results)
-        best = sorted(
-            (each for each in worth if worth[each].score >= min_score),
-            key=lambda each: (-worth[each].score, each),
-        )
+        scores = {chunk: score for chunk, (score, _) in worth.items() if score >= min_score}
+        best = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))
         rows = _without_overlaps(chunks.load(db, best[: 2 * max_results]))[:max_results]
         hits = _build_hits(db, notebook, looked, rows, worth)
     off = looked.meaning.reason if isinstance(looked.meaning, NoMeaningLane) else ""
@@ -73,9 +72,8 @@ def search_notebook(
     )
 
 
-class _ChunkScore(NamedTuple):
-    score: float
-    lane: Literal["words", "meaning", "both"]
+_ChunkScore = tuple[float, Literal["words", "meaning", "both"]]
+"""Score of a chunk, and which kind of search found it."""
 
 
 def _score_chunks(db: Database, looked: RankedQuestion, judged: int) -> dict[int, _ChunkScore]:
@@ -83,8 +81,8 @@ def _score_chunks(db: Database, looked: RankedQuestion, judged: int) -> dict[int
     found, meaning = looked.found, looked.meaning
     evidence = found.evidence
     ways = (evidence.words, evidence.cosines)
-    chosen = {each for way in ways for each in sorted(way, key=lambda chunk: -way[chunk])[:judged]}
-    held: dict[int, list[str]] = {each: [] for each in chosen}
+    chosen = {chunk for way in ways for chunk in sorted(way, key=lambda chunk: -way[chunk])[:judged]}
+    held: dict[int, list[str]] = {chunk: [] for chunk in chosen}
     for part in found.plan.parts:
         matched = list(chunks.scores_of(db, part.quoted, list(chosen)))
         for chunk in _exact_matches(db, part.text, matched):
@@ -93,15 +91,15 @@ def _score_chunks(db: Database, looked: RankedQuestion, judged: int) -> dict[int
     weights = strength.word_weights(counts, chunks.highest_id(db))
     most = MIN_SCORE if all(part.text.lower() in STOP_WORDS for part in found.plan.parts) else 1.0
     found_near = set(evidence.lanes[0])
-    worth = {}
+    worth: dict[int, _ChunkScore] = {}
     for chunk in chosen:
         share = min(most, strength.word_share(held[chunk], weights))
         near = None
         if isinstance(meaning, MeaningLane) and chunk in evidence.cosines:
             near = strength.standing_out(evidence.cosines[chunk], evidence.baseline, meaning.embedded)
-        lane = "meaning" if not held[chunk] else "both" if chunk in found_near else "words"
-        worth[chunk] = _ChunkScore(
-            strength.evidence_score(share, near), cast('Literal["words", "meaning", "both"]', lane)
+        worth[chunk] = (
+            strength.evidence_score(share, near),
+            "meaning" if not held[chunk] else "both" if chunk in found_near else "words",
         )
     return worth
 
@@ -123,12 +121,8 @@ def _without_overlaps(rows: list[ChunkRow]) -> list[ChunkRow]:
     """Drop rows that share a line with a better one, since chunks of a file overlap. Rows are sorted best first."""
     kept: list[ChunkRow] = []
     for row in rows:
-        if not any(
-            row.page_id == each.page_id
-            and row.start_line <= each.end_line
-            and each.start_line <= row.end_line
-            for each in kept
-        ):
+        same_page = [other for other in kept if other.page_id == row.page_id]
+        if not any(row.start_line <= one.end_line and one.start_line <= row.end_line for one in same_page):
             kept.append(row)
     return kept
 
@@ -217,8 +211,8 @@ def project_summary(db: Database, name: str, notebook: Collection | None) -> str
         is_note = notebook is not None and hit.collection == notebook.name
         if is_note and paths.get(hit.id, "").startswith((f"{REFERENCE}/", f"{DAILY}/")):
             continue
-        address = hit.slug if hit.collection == "default" else f"{hit.collection}::{hit.slug}"
-        lines.append(f"- [[{address}]] {hit.title}: {' '.join(hit.snippet.replace('**', '').split())}")
+        snippet = " ".join(hit.snippet.replace("**", "").split())
+        lines.append(f"- [[{slugs.address(hit.collection, hit.slug)}]] {hit.title}: {snippet}")
     return "\n".join([f"## What the memory has on {name}", *lines[:MAX_PROJECT_PAGES], ""]) if lines else ""
 
 

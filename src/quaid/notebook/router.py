@@ -64,20 +64,8 @@ KNOWN_LISTS = {
 """List names that map to a note kind."""
 
 
-class NamedList(NamedTuple):
-    """The list that a sentence names and the items to add; the name is "" for "the list"."""
-
-    name: str
-    items: str
-
-    @property
-    def kind(self) -> str:
-        """The note kind this list maps to, or "" if there is none."""
-        return KNOWN_LISTS.get(self.name.lower(), "")
-
-
-def find_named_list(text: str) -> NamedList | None:
-    """Return the list that a sentence adds something to, or None."""
+def find_named_list(text: str) -> tuple[str, str] | None:
+    """Return the list that a sentence names and the items to add, or None; the name is "" for "the list"."""
     text = text.strip().rstrip(".!")
     if len(text) > MAX_LIST_SENTENCE or "list" not in text.lower():
         return None
@@ -87,7 +75,7 @@ def find_named_list(text: str) -> NamedList | None:
             items = found["items"].strip(" ,")
             name = _list_name(found["list"])
             if items and name is not None:
-                return NamedList(name, items)
+                return name, items
     return None
 
 
@@ -350,7 +338,7 @@ def choose_target(
     if not content.strip():
         raise InvalidArgument(name="content", problem="is empty; write what to remember")
     on = find_named_list(strip_lead_in(content))
-    listed = _list_kind(on, there) if on else None
+    listed = _list_kind(*on, there) if on else None
     kind = _choose_kind(content, category, listed)
     path = kind.path if file is None else _choose_path(file, category, kind, there)
     named = next((each for each in NOTE_KINDS.values() if each.path == path), None)
@@ -360,7 +348,7 @@ def choose_target(
         kept = kind if category in NOTE_KINDS else NoteKind("", path, "")
         kind = kept._replace(path=path, section=_title_from_path(path))
     if on and listed and listed.path == path:
-        content = on.items
+        content = on[1]
     person = kind.name == "contacts"
     title = _check_section(section) if section else _choose_section(content, kind)
     lines = [sections.sanitize(each) for each in lines_to_write(content, kind)]
@@ -436,15 +424,15 @@ def _person_section(text: str, name: str) -> str:
     return alike[0] if len(alike) == 1 else name
 
 
-def _list_kind(on: NamedList, there: tuple[str, ...]) -> NoteKind:
+def _list_kind(name: str, items: str, there: tuple[str, ...]) -> NoteKind:
     """Return the kind of a named list: a predefined one, or a file in lists/."""
-    if on.kind:
-        return NOTE_KINDS[on.kind]
-    if on.name:
-        path = list_path(on.name, there)
-        is_its_own = path == list_path(on.name, ())
-        return NoteKind("", path, _heading(on.name.lower()) if is_its_own else _title_from_path(path))
-    return route_kind(on.items, ("todos", "shopping")) if is_task(on.items) else NOTE_KINDS["shopping"]
+    if name.lower() in KNOWN_LISTS:
+        return NOTE_KINDS[KNOWN_LISTS[name.lower()]]
+    if name:
+        path = list_path(name, there)
+        is_new = path == list_path(name, ())
+        return NoteKind("", path, _heading(name.lower()) if is_new else _title_from_path(path))
+    return route_kind(items, ("todos", "shopping")) if is_task(items) else NOTE_KINDS["shopping"]
 
 
 def _choose_kind(content: str, category: str | None, listed: NoteKind | None) -> NoteKind:
@@ -461,7 +449,7 @@ def _choose_path(file: str, category: str | None, kind: NoteKind, there: tuple[s
     name = file.strip()
     name = name[:-3] if name.lower().endswith(".md") else name
     if name.lower().endswith(OTHER_ENDINGS):
-        raise InvalidArgument(name="file", problem=f"{name[:100]!r} must end with .md, or have no ending")
+        raise InvalidArgument(name="file", problem=f"{name[:100]!r} must end with .md, or have no extension")
     folder = kind.path.partition("/")[0]
     begins = name.partition("/")[0].casefold() if "/" in name else ""
     if category is None:
@@ -470,17 +458,13 @@ def _choose_path(file: str, category: str | None, kind: NoteKind, there: tuple[s
         known = [path for path in there if path.endswith(f"/{name}.md") and not path.startswith(f"{DAILY}/")]
         if "/" not in name and len(known) == 1:
             return known[0]
-    path = check_page_path(
-        f"{name}.md"
-        if begins and (category is None or begins in NOTEBOOK_FOLDERS)
-        else f"{folder}/{name}.md",
-        "file",
-    )
+    has_folder = begins and (category is None or begins in NOTEBOOK_FOLDERS)
+    path = check_page_path(f"{name}.md" if has_folder else f"{folder}/{name}.md", "file")
     if category is not None and not path.startswith(f"{folder}/"):
-        problem = f"{path!r} is not in {folder}/, where category {category} belongs; leave out one of the two"
+        problem = f"{path!r} is not in {folder}/, the folder of category {category}; omit one of the two"
         raise InvalidArgument(name="file", problem=problem)
     if begins == DAILY:
-        problem = f"{path!r} is a daily log; daily_log (`quaid log`) writes there"
+        problem = f"{path!r} is a daily log; use daily_log (`quaid log`)"
         raise InvalidArgument(name="file", problem=problem)
     return path
 

@@ -63,27 +63,6 @@ class PageOutcome(NamedTuple):
     tags_removed: tuple[str, ...] = ()
 
 
-class IngestResult(NamedTuple):
-    """The effect of an ingest."""
-
-    pages: tuple[PageOutcome, ...]
-    """The requested pages."""
-    source: str
-    """The page created from the source."""
-    changed: tuple[str, ...]
-    """All pages that changed."""
-    known: tuple[str, ...]
-    """Pages that an earlier ingest of this source had changed. They were skipped."""
-
-
-class _PageDraft(NamedTuple):
-    page: Page
-    truth: str
-    timeline_entries: int
-    tags: int
-    lost: tuple[tuple[str, ...], tuple[str, ...]]
-
-
 class Ingestion:
     """One source and all changes it causes. The source becomes a page itself.
 
@@ -106,8 +85,9 @@ class Ingestion:
         self.now = brain.now()
         self.uuids = [brain.new_uuid() for _ in range(len(changes) + 1)]
         self.own: PageChange | None = None  # writes the source's own page; None for a file
+        self.changed: list[str] = []  # pages that were changed
 
-    def run(self, tx: Transaction) -> IngestResult | EarlierIngest:
+    def run(self, tx: Transaction) -> "IngestRecord | EarlierIngest":
         """Apply all changes, or return the earlier ingest of the same bytes."""
         self.tx = tx
         earlier = None if self.force else self.known()
@@ -141,11 +121,12 @@ class Ingestion:
             page_ids=[page_id for page_id, _ in changed] or [page.id for page in saved],
             page=None if place is None else (saved[place].id, outcomes[place].version),
         )
-        return IngestResult(
-            tuple(outcomes[:-1] if self.own else outcomes),
-            own_page,
-            tuple(slug for _, slug in changed),
-            tuple(change.address for change in left),
+        self.changed = [slug for _, slug in changed]
+        asked = outcomes[:-1] if self.own else outcomes
+        known = tuple(change.address for change in left)
+        return IngestRecord(
+            *(self.source.kind, self.source.ref, True, None, self.import_id),
+            *(tuple(asked), known, (), own_page),
         )
 
     def _write(self) -> tuple[list[PageOutcome], list[SaveResult]]:
@@ -236,7 +217,7 @@ class Ingestion:
             detail = ", ".join(map(_version_text, facts_of_all))
             raise VersionConflicts(count=len(conflicts), detail=detail, conflicts=facts_of_all)
 
-    def _draft(self, change: PageChange, old: PageRow | None) -> _PageDraft:
+    def _draft(self, change: PageChange, old: PageRow | None) -> tuple[Page, PageOutcome]:
         """Build the new page and collect what is new in it."""
         front, truth, lines = pages.page_text(
             old,
@@ -270,7 +251,8 @@ class Ingestion:
         made = pages.build_checked_page(change.slug, front, truth, lines, old, change.title)
         fresh = timeline.entry_keys(lines) - timeline.entry_keys(old.timeline if old else "")
         lost = ((), ()) if change.content is None else pages.removed_front(old, made)
-        return _PageDraft(made, outcome, len(fresh), len(set(made.tags) - set(before)), lost)
+        tags_added = len(set(made.tags) - set(before))
+        return made, PageOutcome(change.address, 0, "unchanged", outcome, len(fresh), tags_added, 0, 0, *lost)
 
     def _refuse_foreign(self, old: PageRow, change: PageChange) -> None:
         """Refuse to let a file replace a page that it did not create or that was edited since."""
@@ -281,39 +263,38 @@ class Ingestion:
                 " its timeline, --slug NAME creates another page.",
             )
 
-    def _save(self, change: PageChange, old: PageRow | None, draft: _PageDraft, uuid: str) -> SaveResult:
+    def _save(
+        self, change: PageChange, old: PageRow | None, draft: tuple[Page, PageOutcome], uuid: str
+    ) -> SaveResult:
         return page_writer.save_page(
             self.brain.db,
             self.tx,
             collections.require(self.brain.db, _collection_name(change)),
             old,
-            draft.page,
+            draft[0],
             uuid=uuid,
             now=self.now,
             expected_version=change.expected_version,
         )
 
-    def _add_links_and_facts(self, change: PageChange, draft: _PageDraft, saved: SaveResult) -> PageOutcome:
+    def _add_links_and_facts(
+        self, change: PageChange, draft: tuple[Page, PageOutcome], saved: SaveResult
+    ) -> PageOutcome:
         """Add links and facts once all pages are saved. The version increases once for everything."""
+        page, outcome = draft
         linked = sum(self._link(saved, link) for link in change.links)
-        stated = self._assert(change, saved.id, draft.page.title)
+        stated = self._assert(change, saved.id, page.title)
         version = saved.version
         if (linked or stated) and not saved.changed:
             _, version = page_edits.touch(
                 self.tx, change.slug, expected_version=None, now=self.now, collection=_collection_name(change)
             )
         changed = saved.changed or linked or stated
-        return PageOutcome(
-            slug=change.address,
+        return outcome._replace(
             version=version,
             outcome="created" if saved.created else "updated" if changed else "unchanged",
-            truth=draft.truth,
-            timeline_entries=draft.timeline_entries,
-            tags=draft.tags,
             links=linked,
             assertions=stated,
-            keys_removed=draft.lost[0],
-            tags_removed=draft.lost[1],
         )
 
     def _assert(self, change: PageChange, page_id: int, title: str) -> int:
@@ -439,14 +420,6 @@ class AdoptRecord(NamedTuple):
     """The new pages."""
 
 
-class _SourceFile(NamedTuple):
-    slug: str
-    title: str | None
-    front: dict[str, Any]
-    truth: str
-    timeline: str
-
-
 @op(
     "write",
     command="ingest-source",
@@ -510,12 +483,8 @@ def ingest_file(
     """Ingest one file as a page and store its bytes. Ingesting the same file again changes nothing."""
     path = brain.settings.path(file)
     data = _read_source_bytes(path)
-    read = _parse_source_file(path, data)
     flags = {"source_type": source_type, "date": dates.check_date(date, "date") if date else None}
-    collection, name = slugs.split_address(slug or read.slug)
-    there = pagess.find(brain.db, slugs.check(name), collection or "default")
-    change = _change_from_file(read, flags, there.slug if there else name, collection or "default", there)
-    kind = _source_type(markdown.parse(change.content or "").frontmatter)
+    change, kind = _change_from_file(brain, path, data, flags, slug)
     source = _source_of_bytes(kind, _printable(path), _printable(os.path.basename(path)), data)
     done = _run_ingestion(brain, Ingestion(brain, source, [change], force=force, is_file=True))
     return FileIngestRecord(*done)
@@ -530,27 +499,45 @@ def adopt_sources(brain: Brain) -> AdoptRecord:
         brain.progress(done, len(sources), "Making pages")
         outcome = brain.db.write(Ingestion(brain, source, [], force=False, is_file=False).run)
         if not isinstance(outcome, EarlierIngest):
-            made.append(outcome.source)
+            made.append(outcome.source_page)
     return AdoptRecord(tuple(made))
 
 
 def _change_from_file(
-    read: _SourceFile, flags: dict[str, str | None], name: str, collection: str, there: PageRow | None
-) -> PageChange:
-    """Return the change for a file's page. Flags override the file, and the file overrides the existing page."""
-    kept = {key: there.frontmatter[key] for key in flags if there and key in there.frontmatter}
-    front = {**kept, **read.front, **{key: value for key, value in flags.items() if value is not None}}
-    made = page_model.build_page(name, front, read.truth, read.timeline, fallback_title=read.title)
-    day = flags["date"]
-    return PageChange(
-        "page",
-        name,
-        collection,
-        expected_version=there.version if there else 0,
-        content=markdown.render(front, read.truth, read.timeline),
-        entries=(EntryInput(day, made.title, _source_type(front), ""),) if day else (),
-        title=read.title,
+    brain: Brain, path: str, data: bytes, flags: dict[str, str | None], slug: str | None
+) -> tuple[PageChange, str]:
+    """Return the change for a file's page, and its source type.
+
+    Flags override the file's front matter, and the file overrides the existing page.
+    """
+    text, mended = markdown.decode(data)
+    if mended and "replaced" in mended:
+        raise FileTrouble(path=path, problem="is not text; only text files can be ingested")
+    document = markdown.parse(text)
+    if document.problem:
+        raise InvalidFrontMatter(problem=document.problem)
+    front = dict(document.frontmatter)
+    if front.get("type") in SOURCE_TYPES and page_model.known_type(front["type"]) is None:
+        front.setdefault("source_type", front.pop("type"))  # a source type that is not a page type
+    stem = _printable(os.path.splitext(os.path.basename(path))[0])
+    title = None if slugs.segment(stem) == stem else stem
+    own = front.get("slug")
+    default = own if isinstance(own, str) else f"sources/{slugs.segment(stem)}"
+    collection, name = slugs.split_address(slug or default)
+    old = pagess.find(brain.db, slugs.check(name), collection or "default")
+    name = old.slug if old else name
+    kept = {key: old.frontmatter[key] for key in flags if old and key in old.frontmatter}
+    front = {**kept, **front, **{key: value for key, value in flags.items() if value is not None}}
+    made = page_model.build_page(name, front, document.truth, document.timeline, fallback_title=title)
+    kind, day = _source_type(front), flags["date"]
+    change = PageChange(
+        *("page", name, collection or "default"),
+        expected_version=old.version if old else 0,
+        content=markdown.render(front, document.truth, document.timeline),
+        entries=(EntryInput(day, made.title, kind, ""),) if day else (),
+        title=title,
     )
+    return change, kind
 
 
 def _source_type(front: dict[str, Any]) -> str:
@@ -575,11 +562,8 @@ def _run_ingestion(brain: Brain, work: Ingestion) -> IngestRecord:
         return IngestRecord(
             *(source.kind, source.ref, False, done.created_at, done.import_id, (), others, ()), own
         )
-    closed = search.close_answered_gaps(brain, list(done.changed)) if done.changed else []
-    return IngestRecord(
-        *(source.kind, source.ref, True, None, work.import_id, done.pages, done.known, tuple(closed)),
-        done.source,
-    )
+    closed = search.close_answered_gaps(brain, work.changed) if work.changed else []
+    return done._replace(gaps_resolved=tuple(closed))
 
 
 def _source_of_bytes(kind: str, ref: str, file_path: str, data: bytes) -> IngestSource:
@@ -598,29 +582,6 @@ def _read_source_bytes(path: str) -> bytes:
     if not data.strip():
         raise FileTrouble(path=path, problem="is empty")
     return data
-
-
-def _parse_source_file(path: str, data: bytes) -> _SourceFile:
-    """Parse a file into the page that it describes."""
-    text, mended = markdown.decode(data)
-    if mended and "replaced" in mended:
-        raise FileTrouble(path=path, problem="is not text; only text files can be ingested")
-    document = markdown.parse(text)
-    if document.problem:
-        raise InvalidFrontMatter(problem=document.problem)
-    front = dict(document.frontmatter)
-    if front.get("type") in SOURCE_TYPES and page_model.known_type(front["type"]) is None:
-        front.setdefault("source_type", front.pop("type"))  # a source type that is not a page type
-    stem = _printable(os.path.splitext(os.path.basename(path))[0])
-    name = slugs.segment(stem)
-    named = front.get("slug")
-    return _SourceFile(
-        slug=named if isinstance(named, str) else f"sources/{name}",
-        title=None if name == stem else stem,
-        front=front,
-        truth=document.truth,
-        timeline=document.timeline,
-    )
 
 
 def _printable(name: str) -> str:
