@@ -89,7 +89,7 @@ def ask_all(corpus: Corpus, db: Database, embedder: Embedder | None) -> list[Jud
 
 def by_chunk(db: Database, looked: RankedQuestion) -> dict[str, list[str]]:
     """The ten best chunks by each way, as slug#line."""
-    evidence = looked.found.evidence
+    evidence = looked.candidates.evidence
     near, worded = evidence.lanes
     orders = {"words": list(worded), "meaning": list(near)}
     for strategy in FUSION_STRATEGIES:
@@ -110,7 +110,7 @@ def by_chunk(db: Database, looked: RankedQuestion) -> dict[str, list[str]]:
 
 def by_page(db: Database, looked: RankedQuestion) -> dict[str, list[str]]:
     """The ten best pages by each way, as slugs; the merged ones as a user sees them, exact names first."""
-    evidence = looked.found.evidence
+    evidence = looked.candidates.evidence
     nearest = list(dict.fromkeys(evidence.places[each][0] for each in evidence.lanes[0]))
     orders = {"words": _best_first(evidence.page_words), "meaning": nearest}
     for strategy in FUSION_STRATEGIES[1:]:

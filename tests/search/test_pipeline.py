@@ -190,7 +190,7 @@ def test_the_words_of_a_day_find_every_part_of_the_page_that_is_titled_with_it(
     lines = [*["Ben: Well, that may be so."] * 9, "Anna: The harp has come.", "Ben: Fine, then."]
     put("sessions/day", "\n\n".join(lines), title="Session of 8 May 2023", date="2023-05-08")
     looked = answers.rank_question(db, None, "What did Anna say on 8 May 2023?", now=NOW)
-    by_words = [row.text.strip() for row in chunks.load(db, list(looked.found.evidence.lanes[1]))]
+    by_words = [row.text.strip() for row in chunks.load(db, list(looked.candidates.evidence.lanes[1]))]
     assert "Anna: The harp has come." in by_words
     shown = ask(db, "What did Anna say on 8 May 2023?", depth="section").results[0]
     assert (shown.slug, shown.content) == ("sessions/day", "Anna: The harp has come.")

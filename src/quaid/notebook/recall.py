@@ -46,7 +46,7 @@ def search_notebook(
     no_model: str = "",
 ) -> RecallResult:
     """Search the notebook and return hits with at least `min_score`, best first."""
-    looked = answers.rank_question(
+    ranked = answers.rank_question(
         db,
         embedder,
         query,
@@ -56,12 +56,12 @@ def search_notebook(
         no_model=no_model or "no model is set up",
     )
     with db.reading():
-        worth = _score_chunks(db, looked, CANDIDATES_PER_RESULT * max_results)
+        worth = _score_chunks(db, ranked, CANDIDATES_PER_RESULT * max_results)
         scores = {chunk: score for chunk, (score, _) in worth.items() if score >= min_score}
         best = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))
         rows = _without_overlaps(chunks.load(db, best[: 2 * max_results]))[:max_results]
-        hits = _build_hits(db, notebook, looked, rows, worth)
-    off = looked.meaning.reason if isinstance(looked.meaning, NoMeaningLane) else ""
+        hits = _build_hits(db, notebook, ranked, rows, worth)
+    off = ranked.meaning.reason if isinstance(ranked.meaning, NoMeaningLane) else ""
     return RecallResult(
         query,
         tuple(hit for hit in hits if not hit.path.startswith(f"{DAILY}/")),
@@ -76,20 +76,20 @@ _ChunkScore = tuple[float, Literal["words", "meaning", "both"]]
 """Score of a chunk, and which kind of search found it."""
 
 
-def _score_chunks(db: Database, looked: RankedQuestion, judged: int) -> dict[int, _ChunkScore]:
+def _score_chunks(db: Database, ranked: RankedQuestion, judged: int) -> dict[int, _ChunkScore]:
     """Return the scores of the candidate chunks."""
-    found, meaning = looked.found, looked.meaning
-    evidence = found.evidence
+    candidates, meaning = ranked.candidates, ranked.meaning
+    evidence = candidates.evidence
     ways = (evidence.words, evidence.cosines)
     chosen = {chunk for way in ways for chunk in sorted(way, key=lambda chunk: -way[chunk])[:judged]}
     held: dict[int, list[str]] = {chunk: [] for chunk in chosen}
-    for part in found.plan.parts:
+    for part in candidates.plan.parts:
         matched = list(chunks.scores_of(db, part.quoted, list(chosen)))
         for chunk in _exact_matches(db, part.text, matched):
             held[chunk].append(part.text)
-    counts = {part.text: found.counts.get(part.quoted, 0) for part in found.plan.parts}
+    counts = {part.text: candidates.counts.get(part.quoted, 0) for part in candidates.plan.parts}
     weights = strength.word_weights(counts, chunks.highest_id(db))
-    most = MIN_SCORE if all(part.text.lower() in STOP_WORDS for part in found.plan.parts) else 1.0
+    most = MIN_SCORE if all(part.text.lower() in STOP_WORDS for part in candidates.plan.parts) else 1.0
     found_near = set(evidence.lanes[0])
     worth: dict[int, _ChunkScore] = {}
     for chunk in chosen:
@@ -130,12 +130,12 @@ def _without_overlaps(rows: list[ChunkRow]) -> list[ChunkRow]:
 def _build_hits(
     db: Database,
     notebook: Collection,
-    looked: RankedQuestion,
+    ranked: RankedQuestion,
     rows: list[ChunkRow],
     worth: dict[int, _ChunkScore],
 ) -> list[RecallHit]:
     paths = collections.paths_of_pages(db, {row.page_id for row in rows})
-    marker = ExcerptMarker(text_index.Stemmer(db), looked.found.plan, ("", ""))
+    marker = ExcerptMarker(text_index.Stemmer(db), ranked.candidates.plan, ("", ""))
     lines = _LineFinder(notebook)
     hits = []
     for row in rows:

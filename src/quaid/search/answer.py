@@ -194,7 +194,7 @@ class RankedQuestion(NamedTuple):
 
     question: str
     meaning: MeaningLane | NoMeaningLane
-    found: Candidates
+    candidates: Candidates
     ranking: Ranking
 
     @property
@@ -202,7 +202,7 @@ class RankedQuestion(NamedTuple):
         """The ids of the result pages: exact name matches first, then by score."""
         scores = self.ranking.pages
         ranked = sorted(scores, key=lambda page: -scores[page])
-        return list(dict.fromkeys([*self.found.named.exact, *ranked]))
+        return list(dict.fromkeys([*self.candidates.named.exact, *ranked]))
 
 
 class _ShownPage(NamedTuple):
@@ -212,31 +212,31 @@ class _ShownPage(NamedTuple):
 
 
 def build_answer(
-    db: Database, looked: RankedQuestion, *, limit: int, depth: str, token_budget: int, explain: bool
+    db: Database, ranked: RankedQuestion, *, limit: int, depth: str, token_budget: int, explain: bool
 ) -> Answer:
     """Build the answer within the token budget."""
-    shown = _shown_pages(db, looked, limit)
-    builder = _AnswerBuilder(db, looked)
+    shown = _shown_pages(db, ranked, limit)
+    builder = _AnswerBuilder(db, ranked)
     servings = spend_budget([_servable_texts(each) for each in shown], token_budget, depth)
     results = tuple(builder.result(page, serving) for page, serving in zip(shown, servings, strict=False))
     spent = sum(result.tokens_used for result in results)
     return Answer(
-        question=_echo(looked.question),
+        question=_echo(ranked.question),
         strength=builder.strength(shown),
         results=results,
         total_tokens=spent,
         budget_remaining=token_budget - spent,
-        notes=tuple(_notes(looked, len(results), len(shown) - len(results))),
+        notes=tuple(_notes(ranked, len(results), len(shown) - len(results))),
         lanes=tuple(builder.trace(page) for page in shown) if explain else (),
     )
 
 
-def _shown_pages(db: Database, looked: RankedQuestion, limit: int) -> list[_ShownPage]:
-    page_ids = looked.pages[:limit]
+def _shown_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[_ShownPage]:
+    page_ids = ranked.pages[:limit]
     # A user who asks for a page by name wants its beginning, not the chunk that repeats the name.
-    openings = looked.found.openings
-    exact = {page: openings[page] for page in looked.found.named.exact if page in openings}
-    best = {**looked.ranking.best, **exact}
+    openings = ranked.candidates.openings
+    exact = {page: openings[page] for page in ranked.candidates.named.exact if page in openings}
+    best = {**ranked.ranking.best, **exact}
     rows = {row.page_id: row for row in chunks.load(db, [best[page] for page in page_ids if page in best])}
     heads = pages.page_heads(db, page_ids)
     texts = pages.page_texts(db, page_ids)
@@ -254,23 +254,25 @@ def _servable_texts(shown: _ShownPage) -> ServableTexts:
 class _AnswerBuilder:
     """Assesses and explains the results of one question."""
 
-    def __init__(self, db: Database, looked: RankedQuestion) -> None:
-        self._looked = looked
-        self._evidence = looked.found.evidence
+    def __init__(self, db: Database, ranked: RankedQuestion) -> None:
+        self._ranked = ranked
+        self._evidence = ranked.candidates.evidence
         self._lane_pages = [
             {self._evidence.places[chunk][0] for chunk in lane} for lane in self._evidence.lanes
         ]
         self._stemmer = text_index.Stemmer(db)
         self._holding: dict[int, list[str]] = {}
-        spaced = [part for part in looked.found.plan.parts if not part.unspaced]
+        spaced = [part for part in ranked.candidates.plan.parts if not part.unspaced]
         self._stems = {part.text: text_search.stem_text(self._stemmer, part.text) for part in spaced}
-        self._letters = {part.text: part.literal for part in looked.found.plan.parts if part.unspaced}
-        counts = {part.text: looked.found.counts.get(part.quoted, 0) for part in looked.found.plan.parts}
+        self._letters = {part.text: part.literal for part in ranked.candidates.plan.parts if part.unspaced}
+        counts = {
+            part.text: ranked.candidates.counts.get(part.quoted, 0) for part in ranked.candidates.plan.parts
+        }
         self._weights = strength.word_weights(counts, chunks.highest_id(db))
 
     def result(self, shown: _ShownPage, serving: Serving) -> SearchResult:
         head, chunk = shown.head, shown.chunk
-        exact = head.id in self._looked.found.named.exact
+        exact = head.id in self._ranked.candidates.named.exact
         judged, score = self._own(shown)
         return SearchResult(
             *(head.slug, head.collection, serving.title, head.type, head.wing, head.room),
@@ -284,22 +286,22 @@ class _AnswerBuilder:
             start_line=chunk.start_line if chunk else 1,
             end_line=chunk.end_line if chunk else 1,
             strength=judged,
-            rank_score=1.0 if exact else round(self._looked.ranking.pages.get(head.id, 0.0), 4),
+            rank_score=1.0 if exact else round(self._ranked.ranking.pages.get(head.id, 0.0), 4),
         )
 
     def _own(self, shown: _ShownPage) -> tuple[Strength, float]:
         """Return strength and score of one result, from the words it contains and its cosine."""
-        found, meaning = self._looked.found, None
-        exact = shown.head.id in found.named.exact
-        if exact or (found.only_time and self._is_of_time(shown)):
+        candidates, meaning = self._ranked.candidates, None
+        exact = shown.head.id in candidates.named.exact
+        if exact or (candidates.only_time and self._is_of_time(shown)):
             return "strong", 1.0
-        if isinstance(self._looked.meaning, MeaningLane) and self._evidence.cosines:
+        if isinstance(self._ranked.meaning, MeaningLane) and self._evidence.cosines:
             cosine = self._evidence.cosines.get(shown.chunk.id) if shown.chunk else None
             near = self._evidence.baseline if cosine is None else cosine
-            meaning = strength.standing_out(near, self._evidence.baseline, self._looked.meaning.embedded)
+            meaning = strength.standing_out(near, self._evidence.baseline, self._ranked.meaning.embedded)
         share = self._share(shown)
         judged, score = strength.judge_strength(share, meaning), strength.evidence_score(share, meaning)
-        if judged == "strong" and found.periods and not self._is_of_time(shown):
+        if judged == "strong" and candidates.periods and not self._is_of_time(shown):
             return "weak", strength.below_strong(score, meaning)
         return judged, score
 
@@ -313,18 +315,18 @@ class _AnswerBuilder:
         """Return the strength of the answer, judged by its first results."""
         if not shown:
             return "none"
-        found = self._looked.found
+        candidates = self._ranked.candidates
         of_time = any(self._is_of_time(each) for each in shown[:RESULTS_JUDGED])
-        if found.only_time and of_time:
+        if candidates.only_time and of_time:
             return "strong"
         words = max(map(self._share, shown[:RESULTS_JUDGED]))
         meaning = None
-        if isinstance(self._looked.meaning, MeaningLane) and self._evidence.cosines:
+        if isinstance(self._ranked.meaning, MeaningLane) and self._evidence.cosines:
             nearest = max(self._evidence.cosines.values())
-            meaning = strength.standing_out(nearest, self._evidence.baseline, self._looked.meaning.embedded)
-        judged = strength.judge_strength(words, meaning, exact=bool(found.named.exact))
+            meaning = strength.standing_out(nearest, self._evidence.baseline, self._ranked.meaning.embedded)
+        judged = strength.judge_strength(words, meaning, exact=bool(candidates.named.exact))
         # A result from another period than the question asks about may be wrong.
-        outside = bool(found.periods) and not of_time and not found.named.exact
+        outside = bool(candidates.periods) and not of_time and not candidates.named.exact
         return "weak" if judged == "strong" and outside else judged
 
     def _is_of_time(self, shown: _ShownPage) -> bool:
@@ -332,8 +334,8 @@ class _AnswerBuilder:
         if shown.chunk is None:
             return False
         text = f"{shown.head.title}\n{shown.chunk.heading_path}\n{shown.chunk.text}".casefold()
-        periods = self._looked.found.periods
-        return shown.chunk.id in self._looked.found.dates or any(
+        periods = self._ranked.candidates.periods
+        return shown.chunk.id in self._ranked.candidates.dates or any(
             period.text.casefold() in text for period in periods
         )
 
@@ -358,12 +360,12 @@ class _AnswerBuilder:
         return "meaning" if near else "words" if worded or page_id in self._evidence.page_words else "date"
 
     def _reason(self, shown: _ShownPage) -> str:
-        found = self._looked.found
+        candidates = self._ranked.candidates
         reasons = []
-        if shown.head.id in found.named.exact:
-            reasons.append(f"its {found.named.exact[shown.head.id]} is what was asked for")
-        elif shown.head.id in found.named.mentioned:
-            reasons.append(f"the question names it ({found.named.mentioned[shown.head.id]})")
+        if shown.head.id in candidates.named.exact:
+            reasons.append(f"its {candidates.named.exact[shown.head.id]} is what was asked for")
+        elif shown.head.id in candidates.named.mentioned:
+            reasons.append(f"the question names it ({candidates.named.mentioned[shown.head.id]})")
         words = sorted(self._held(shown), key=lambda word: -self._weights[word])
         if words:
             reasons.append(
@@ -373,9 +375,9 @@ class _AnswerBuilder:
             cosine = self._cosine(shown.chunk.id)
             if cosine is not None and cosine > self._evidence.baseline:
                 reasons.append(f"near in meaning ({cosine:.2f}; unrelated {self._evidence.baseline:.2f})")
-            day = found.dates.get(shown.chunk.id)
+            day = candidates.dates.get(shown.chunk.id)
             if day:
-                period = next(period.text for period in found.periods if period.holds(day))
+                period = next(period.text for period in candidates.periods if period.holds(day))
                 reasons.append(f"dated {day} ({period})")
         return "; ".join(reasons) or "next to other results"
 
@@ -399,16 +401,16 @@ def _echo(question: str) -> str:
     return question if len(question) <= LONGEST_ECHO else question[: LONGEST_ECHO - 1] + "…"
 
 
-def _notes(looked: RankedQuestion, served: int, left_out: int) -> list[str]:
+def _notes(ranked: RankedQuestion, served: int, left_out: int) -> list[str]:
     notes = []
-    if isinstance(looked.meaning, NoMeaningLane):
-        notes.append(f"by words only: {looked.meaning.reason}")
-    elif looked.meaning.embedded < looked.meaning.total:
-        made, total = looked.meaning.embedded, looked.meaning.total
+    if isinstance(ranked.meaning, NoMeaningLane):
+        notes.append(f"by words only: {ranked.meaning.reason}")
+    elif ranked.meaning.embedded < ranked.meaning.total:
+        made, total = ranked.meaning.embedded, ranked.meaning.total
         notes.append(f"{made:,} of {total:,} chunks have vectors; `quaid embed` makes the others")
-    if len(looked.question) > LONGEST_QUERY:
+    if len(ranked.question) > LONGEST_QUERY:
         notes.append(f"only the first {LONGEST_QUERY:,} characters of the question were read")
-    if len(looked.question) > LONGEST_ECHO:
+    if len(ranked.question) > LONGEST_ECHO:
         notes.append(f"the question is repeated up to its first {LONGEST_ECHO} characters")
     if left_out and not served:
         notes.append(f"{left_out} found, but the budget is too small for any of them")
@@ -452,7 +454,7 @@ def answer_question(
     for name, text, choices in (("depth", depth, DEPTHS), ("merge", merge, FUSION_STRATEGIES)):
         if text not in choices:
             raise InvalidArgument(name=name, problem=f"must be one of {', '.join(choices)}, not {text!r}")
-    looked = rank_question(
+    ranked = rank_question(
         db,
         embedder,
         question,
@@ -464,7 +466,7 @@ def answer_question(
         no_model=no_model,
     )
     with db.reading():
-        return build_answer(db, looked, limit=limit, depth=depth, token_budget=token_budget, explain=explain)
+        return build_answer(db, ranked, limit=limit, depth=depth, token_budget=token_budget, explain=explain)
 
 
 def rank_question(
@@ -486,10 +488,10 @@ def rank_question(
 
         meaning = embed_question(db, embedder, question, vectors() if vectors else ChunkIndex(db))
     with db.reading():
-        found = gather_candidates(db, question, meaning, filters, now)
-        ranking = fuse(found.evidence, merge, fusion_k)
+        candidates = gather_candidates(db, question, meaning, filters, now)
+        ranking = fuse(candidates.evidence, merge, fusion_k)
         if merge == "sum" and isinstance(meaning, MeaningLane):
             first = sorted(ranking.pages, key=lambda page: -ranking.pages[page])[:WHOLE_PAGES]
-            cosines = meaning.vectors.page_cosines(meaning.model, meaning.vector, first)
-            ranking = add_whole_pages(found.evidence, ranking, cosines)
-    return RankedQuestion(question, meaning, found, ranking)
+            cosines = page_cosines(db, meaning.vectors, meaning.model, meaning.vector, first)
+            ranking = add_whole_pages(candidates.evidence, ranking, cosines)
+    return RankedQuestion(question, meaning, candidates, ranking)

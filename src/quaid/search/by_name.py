@@ -23,19 +23,17 @@ REASONS = {EXACT_MATCH: "it is called so", PREFIX_MATCH: "its name begins so"}
 
 def put_named_first(db: Database, answer: Answer, typed: str, filters: SearchFilters, limit: int) -> Answer:
     """Return the answer with pages whose name matches the typed text moved to the front."""
-    found = _find_named(db, fold_name(typed), filters) if len(typed) <= LONGEST_NAME else []
-    if not found:
+    matches = _find_named(db, fold_name(typed), filters) if len(typed) <= LONGEST_NAME else []
+    if not matches:
         return answer
-    known = {(each.collection, each.slug): each for each in answer.results}
+    results = {(each.collection, each.slug): each for each in answer.results}
     named = []
-    for head, how in found:
-        known_as = known.pop((head.collection, head.slug), None)
-        named.append(
-            known_as if known_as and known_as.lane == "exact" else _named_result(head, how, known_as)
-        )
+    for head, how in matches:
+        other = results.pop((head.collection, head.slug), None)
+        named.append(other if other and other.lane == "exact" else _named_result(head, how, other))
     named.sort(key=lambda each: each.lane != "exact")
-    exact = [each for each in known.values() if each.lane == "exact"]
-    rest = [each for each in known.values() if each.lane != "exact"]
+    exact = [each for each in results.values() if each.lane == "exact"]
+    rest = [each for each in results.values() if each.lane != "exact"]
     is_known = any(each.strength == "strong" for each in named)
     return answer._replace(
         results=tuple([*exact, *named, *rest][:limit]), strength="strong" if is_known else answer.strength
@@ -67,21 +65,21 @@ def _find_named(db: Database, typed: str, filters: SearchFilters) -> list[tuple[
     return [(head, -key[0]) for key, head in sorted(fits, key=lambda each: each[0])[:MOST_NAMED]]
 
 
-def _named_result(head: PageHead, how: int, known: SearchResult | None) -> SearchResult:
+def _named_result(head: PageHead, how: int, other: SearchResult | None) -> SearchResult:
     """Return a result that points to the beginning of the page."""
     reason = REASONS.get(how, "its name has these words")
     is_whole = how != PREFIX_MATCH
     return SearchResult(
         *(head.slug, head.collection, head.title, head.type, head.wing, head.room),
         *("summary", head.summary, ""),
-        score=1.0 if is_whole else known.score if known else 0.0,
+        score=1.0 if is_whole else other.score if other else 0.0,
         tokens_used=0,
         lane="exact" if how == EXACT_MATCH else "name",
-        reason=f"{reason}; {known.reason}" if known else reason,
+        reason=f"{reason}; {other.reason}" if other else reason,
         heading_path="",
         part="truth",
         start_line=1,
         end_line=1,
-        strength="strong" if is_whole or (known and known.strength == "strong") else "weak",
-        rank_score=1.0 if is_whole else known.rank_score if known else 0.0,
+        strength="strong" if is_whole or (other and other.strength == "strong") else "weak",
+        rank_score=1.0 if is_whole else other.rank_score if other else 0.0,
     )

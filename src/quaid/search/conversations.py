@@ -83,8 +83,8 @@ def search_turns_by_words(db: Database, query: str, limit: int = 10) -> list[Tur
         return []
     with db.reading():
         highest = conversations.highest_id(db)
-        found = _match_turns(db, wanted, limit, highest) if highest else {}
-        return _turn_hits(db, wanted, {turn: _ScoredTurn(*each) for turn, each in found.items()})
+        scores = _match_turns(db, wanted, limit, highest) if highest else {}
+        return _turn_hits(db, wanted, {turn: _ScoredTurn(*each) for turn, each in scores.items()})
 
 
 def search_turns(
@@ -164,17 +164,17 @@ def _lanes_of(
 
 def _match_turns(db: Database, wanted: QueryPlan, limit: int, highest: int) -> dict[int, tuple[float, bool]]:
     """Return turns with their scores, best first, and whether each contains all words."""
-    found: dict[int, tuple[float, bool]] = {}
+    scores: dict[int, tuple[float, bool]] = {}
     for terms in dict.fromkeys((wanted.words, wanted.telling)):
         expression = " AND ".join(term.quoted for term in terms)
         for turn, score in _rank_matches(db, expression, len(terms), limit, highest):
-            found.setdefault(turn, (score, terms == wanted.words))
-        if len(found) >= limit:
-            return dict(list(found.items())[:limit])
+            scores.setdefault(turn, (score, terms == wanted.words))
+        if len(scores) >= limit:
+            return dict(list(scores.items())[:limit])
     quoted = _terms_to_rank(db, wanted, highest, ROW_BUDGET)
     for turn, score in conversations.match(db, " OR ".join(quoted), limit) if quoted else ():
-        found.setdefault(turn, (score, False))
-    return dict(list(found.items())[:limit])
+        scores.setdefault(turn, (score, False))
+    return dict(list(scores.items())[:limit])
 
 
 def _terms_to_rank(db: Database, wanted: QueryPlan, highest: int, budget: int) -> list[str]:
@@ -198,12 +198,12 @@ def _rank_matches(
     return conversations.match(db, expression, limit, above)
 
 
-def _turn_hits(db: Database, wanted: QueryPlan, found: dict[int, _ScoredTurn]) -> list[TurnHit]:
-    turns = conversations.load_turns(db, list(found))
+def _turn_hits(db: Database, wanted: QueryPlan, scored: dict[int, _ScoredTurn]) -> list[TurnHit]:
+    turns = conversations.load_turns(db, list(scored))
     about = conversations.load_conversations(db, list({each.conversation_id for each in turns.values()}))
     marker = ExcerptMarker(text_index.Stemmer(db), wanted)
     hits = []
-    for turn_id, each in found.items():
+    for turn_id, each in scored.items():
         if (turn := turns.get(turn_id)) is None:
             continue
         held = about[turn.conversation_id]

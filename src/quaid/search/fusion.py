@@ -171,8 +171,8 @@ def _nearest_of_pages(evidence: Evidence, meaning: Mapping[int, float]) -> dict[
     """Return the best meaning score among each page's chunks; None if no chunk has a vector."""
     nearest: dict[int, float | None] = {}
     for chunk, (page, _) in evidence.places.items():
-        here, known = meaning.get(chunk), nearest.get(page)
-        if known is None or (here is not None and here > known):
+        here, best = meaning.get(chunk), nearest.get(page)
+        if best is None or (here is not None and here > best):
             nearest[page] = here
     return nearest
 

@@ -105,14 +105,14 @@ def _readable(text: str) -> str:
 
 def _pieces(text: str) -> list[tuple[str, bool]]:
     """Split a text at spaces. Text between quotes is one piece, marked as a phrase."""
-    found: list[tuple[str, bool]] = []
+    pieces: list[tuple[str, bool]] = []
     end = 0
     if ('"' in text or "“" in text) and text.count('"') % 2 == 0:
         for phrase in _PHRASE.finditer(text):
-            found += [(piece, False) for piece in text[end : phrase.start()].split()]
-            found.append((phrase[1] or phrase[2] or "", True))
+            pieces += [(piece, False) for piece in text[end : phrase.start()].split()]
+            pieces.append((phrase[1] or phrase[2] or "", True))
             end = phrase.end()
-    return found + [(piece, False) for piece in text[end:].split()]
+    return pieces + [(piece, False) for piece in text[end:].split()]
 
 
 def _words(text: str) -> list[str]:

@@ -50,7 +50,7 @@ _LEADING_WORDS = (
 )
 
 _PHRASES = tuple(
-    (name, re.compile(f"{led}(?P<said>{text})", re.IGNORECASE))
+    (name, re.compile(f"{led}(?P<phrase>{text})", re.IGNORECASE))
     for name, led, text in (
         ("iso", r"(?<![\w-])", r"(?P<year>[0-9]{4})-(?P<month>[01][0-9])(?:-(?P<day>[0-3][0-9]))?(?![\w-])"),
         ("day", r"\b", rf"{_DAY}(?: of)? {_MONTH}(?:,? {_YEAR})?"),
@@ -108,7 +108,7 @@ def find_periods(question: str, now: str) -> tuple[Period, ...]:
     unread: list[tuple[int, int]] = []
     for kind, phrase in _PHRASES:
         for match in phrase.finditer(text):
-            begin, end = match.span("said")
+            begin, end = match.span("phrase")
             taken = [*unread, *(span[:2] for span in spans)]
             if any(first < end and begin < last for first, last in taken):
                 continue
@@ -319,13 +319,13 @@ class Entities(NamedTuple):
 def find_entities(db: Database, question: str) -> Entities:
     """Return the pages and wings that a question names, the most reliable matches first."""
     whole = names.fold_name(question)
-    references = {names.fold_name(found) for found in _REFERENCE.findall(question[:10_000])}
+    references = {names.fold_name(name) for name in _REFERENCE.findall(question[:10_000])}
     wanted = references | ({whole} if len(question) <= names.LONGEST_NAME else set())
     parts = name_spans(question)
-    known = pages.pages_called(db, sorted((wanted | parts.keys()) - {""}))
+    named_pages = pages.pages_called(db, sorted((wanted | parts.keys()) - {""}))
     exact: dict[int, str] = {}
     mentioned: dict[int, str] = {}
-    for each in known:
+    for each in named_pages:
         if each.name in wanted:
             exact.setdefault(each.page_id, f"[[{each.name}]]" if each.name in references else each.kind)
         elif each.name in parts:
@@ -336,14 +336,14 @@ def find_entities(db: Database, question: str) -> Entities:
 
 def name_spans(question: str) -> dict[str, str]:
     """Return all word sequences that could be a name, folded, with their original text."""
-    words = [found.span() for found in _NAME_WORD.finditer(question)][:MOST_NAME_WORDS]
-    found: dict[str, str] = {}
+    words = [match.span() for match in _NAME_WORD.finditer(question)][:MOST_NAME_WORDS]
+    spans: dict[str, str] = {}
     for first, (start, _) in enumerate(words):
         for _, end in words[first : first + LONGEST_NAME_WORDS]:
             text = question[start:end]
             if _may_be_name(text):
-                found.setdefault(names.fold_name(_TRAILING_POSSESSIVE.sub("", text)), text)
-    return found
+                spans.setdefault(names.fold_name(_TRAILING_POSSESSIVE.sub("", text)), text)
+    return spans
 
 
 _TRAILING_POSSESSIVE = re.compile(r"['’]s\Z", re.IGNORECASE)

@@ -70,14 +70,14 @@ class ExcerptMarker:
 
     def _by_stem(self, text: str) -> list[WordSpan]:
         encoded = text.encode("utf-8", "replace")
-        found = []
+        spans = []
         at = characters = 0
         for start, end, stem in self._stemmer.words(encoded):
             if stem in self._stems:
                 begin = characters + len(encoded[at:start].decode())
                 at, characters = end, begin + len(encoded[start:end].decode())
-                found.append(WordSpan(begin, characters, stem))
-        return found
+                spans.append(WordSpan(begin, characters, stem))
+        return spans
 
     def _by_letter(self, text: str) -> list[WordSpan]:
         if not self._literals:
@@ -85,8 +85,8 @@ class ExcerptMarker:
         if self._letters is None:
             self._letters = _literal_pattern(self._literals)
         return [
-            WordSpan(found.start(), found.end(), found.group().lower())
-            for found in self._letters.finditer(text)
+            WordSpan(match.start(), match.end(), match.group().lower())
+            for match in self._letters.finditer(text)
         ]
 
 
@@ -142,7 +142,7 @@ def _count_words_from(spans: list[WordSpan], place: int, width: int) -> int:
 def _excerpt_start(text: str, first: int) -> int:
     """Return the start of an excerpt: that of the line or sentence if near, else that of a word."""
     start = max(0, first - EXCERPT_LEAD)
-    ends = [found + len(mark) for mark in SENTENCE_ENDS if (found := text.rfind(mark, start, first)) >= 0]
+    ends = [at + len(mark) for mark in SENTENCE_ENDS if (at := text.rfind(mark, start, first)) >= 0]
     if ends:
         start = max(ends)
     elif start:
@@ -281,17 +281,17 @@ class _TextSearch:
         kinds = [self._named(query)]
         scores: PageScores | None = None
         for terms in dict.fromkeys((self._plan.words, self._plan.telling)):
-            known = [page_id for kind in kinds for page_id in kind]
+            first = [page_id for kind in kinds for page_id in kind]
             kinds.append(self._holding(terms))
             if len(kinds[-1]) >= self._limit:
-                scores = self._ranked_all(terms, known)
+                scores = self._ranked_all(terms, first)
                 kinds[-1] = list(scores)
                 break
-        known = [page_id for kind in kinds for page_id in kind]
+        first = [page_id for kind in kinds for page_id in kind]
         if scores is None:
-            scores = self.ranked_any(known)
+            scores = self.ranked_any(first)
         best = max(scores.values(), default=1.0)
-        scores = dict.fromkeys(known, best) | scores
+        scores = dict.fromkeys(first, best) | scores
         kind_of = {page_id: place for place, kind in reversed([*enumerate(kinds)]) for page_id in kind}
         order = sorted(scores, key=lambda page_id: (kind_of.get(page_id, len(kinds)), -scores[page_id]))
         return [(page_id, scores[page_id], kind_of.get(page_id, 2) < 2) for page_id in order[: self._limit]]
