@@ -49,7 +49,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "titles": ("overview.titles", "Resolve names to pages as links do, and return their slugs, titles and types."),
     "wings": ("overview.wings", "List the wings and the types of pages with their number, and the names of the collections."),
     "wing": ("overview.wing", "Show the pages of a wing and the links between them, those with the most links first."),
-    "remember": ("notebook.remember", "Add a contact, preference, standing order, todo, shopping item, fact or pattern to the notebook."),
+    "remember": ("notebook.remember", "Add to the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern."),
     "recall": ("notebook.recall", "Search the notebook and the daily logs, by words and by meaning. Try this first; scores are comparable."),
     "log": ("notebook.daily_log", "Add an entry to today's log, under the time of day."),
     "prompt": ("notebook.prompt", "Print the context for the start of a session: all of reference, and the logs of today and yesterday."),

@@ -143,7 +143,7 @@ def remember(
     file: Annotated[str | None, Arg("The file, as in reading or lists/reading.md.")] = None,
     section: Annotated[str | None, Arg("The heading to add it under; created if missing.")] = None,
 ) -> RememberRecord:
-    """Add a contact, preference, standing order, todo, shopping item, fact or pattern to the notebook.
+    """Add to the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern.
 
     It is added once, under the matching heading of the matching file."""
     notebook = layout.require_notebook(brain.db)

@@ -325,7 +325,7 @@ def put(
     current one, nothing is written and the error has the current one."""
     parts = (compiled_truth, timeline_append, frontmatter)
     if content is None and all(part is None for part in parts) and not assertions:
-        raise InvalidArgument(name="content", problem="or a part of the page is required")
+        raise InvalidArgument(name="content", problem="is required, or a part of the page")
     if content is not None and any(part is not None for part in parts):
         raise InvalidArgument(
             name="content", problem="is the whole page; send either content or parts, not both"

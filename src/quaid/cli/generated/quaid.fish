@@ -57,7 +57,7 @@ days	@command	List dated items from all pages, newest first
 titles	@command	Resolve names to pages as links do, and return their slugs, titles and types
 wings	@command	List the wings and the types of pages with their number, and the names of the collections
 wing	@command	Show the pages of a wing and the links between them, those with the most links first
-remember	@command	Add a contact, preference, standing order, todo, shopping item, fact or pattern to the notebook
+remember	@command	Add to the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern
 recall	@command	Search the notebook and the daily logs, by words and by meaning
 log	@command	Add an entry to today\'s log, under the time of day
 prompt	@command	Print the context for the start of a session: all of reference, and the logs of today and yesterday
@@ -1421,7 +1421,7 @@ days	@command	List dated items from all pages, newest first
 titles	@command	Resolve names to pages as links do, and return their slugs, titles and types
 wings	@command	List the wings and the types of pages with their number, and the names of the collections
 wing	@command	Show the pages of a wing and the links between them, those with the most links first
-remember	@command	Add a contact, preference, standing order, todo, shopping item, fact or pattern to the notebook
+remember	@command	Add to the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern
 recall	@command	Search the notebook and the daily logs, by words and by meaning
 log	@command	Add an entry to today\'s log, under the time of day
 prompt	@command	Print the context for the start of a session: all of reference, and the logs of today and yesterday
