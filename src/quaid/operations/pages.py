@@ -1,7 +1,7 @@
 """Pages: read, write, list and tag them, add timeline entries and raw data."""
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import (
@@ -17,15 +17,17 @@ from quaid.errors import (
     TagInText,
 )
 from quaid.formats import front_matter, markdown
-from quaid.model import dates, facts as fact_model, page as page_model, slug as slugs, tags, timeline
+from quaid.model import dates, page as page_model, slug as slugs, tags, timeline
 from quaid.model.page import EntryInput, Page
 from quaid.operations.registry import Arg, op
-from quaid.storage import briefing, collections, facts as fact_store, page_edits, pages
+from quaid.storage import collections, pages
 from quaid.storage.collections import Collection
-from quaid.storage.facts import FactChange
-from quaid.storage.page_edits import SaveResult
 from quaid.storage.pages import PageListItem, PageRow
 from quaid.storage.sqlite.connection import Transaction
+
+if TYPE_CHECKING:  # `quaid get` does without these modules
+    from quaid.storage.facts import FactChange
+    from quaid.storage.page_edits import SaveResult
 
 MAX_WINGS_SHOWN = 12
 
@@ -54,6 +56,8 @@ def require_wing(brain: Brain, wing: str) -> str:
     """Return the wing. Raises NotFound with the known wings, except in an empty memory, where any name is
     accepted.
     """
+    from quaid.storage import briefing
+
     if not pages.wings_called(brain.db, [wing]) and (wings := briefing.count_pages_by(brain.db, "wing")):
         shown = ", ".join(each.name for each in wings[:MAX_WINGS_SHOWN])
         more = f" and {len(wings) - MAX_WINGS_SHOWN} more" if len(wings) > MAX_WINGS_SHOWN else ""
@@ -82,9 +86,9 @@ def edit_page(
     change: Callable[[PageRow | None], Page],
     *,
     may_create: bool = False,
-    also: Callable[[Transaction, SaveResult, Page, str], SaveResult] | None = None,
+    also: "Callable[[Transaction, SaveResult, Page, str], SaveResult] | None" = None,
     exact: Callable[[], bytes | None] | None = None,
-) -> tuple[SaveResult, Page]:
+) -> "tuple[SaveResult, Page]":
     """Read, change and save a page in one transaction, so that no concurrent write is lost.
 
     `also` writes related rows in the same transaction and returns the updated save result. `exact` is
@@ -95,7 +99,7 @@ def edit_page(
     now, uuid = brain.now(), brain.new_uuid()
     find = pages.find if may_create else pages.require
 
-    def work(tx: Transaction) -> tuple[SaveResult, Page]:
+    def work(tx: Transaction) -> "tuple[SaveResult, Page]":
         collection, name = locate_page(brain, address)
         old = find(brain.db, name, collection.name)
         new = change(old)
@@ -254,7 +258,7 @@ class PutRecord(NamedTuple):
     summary: str
     wing: str
     room: str
-    assertions: tuple[FactChange, ...] = ()
+    assertions: "tuple[FactChange, ...]" = ()
     """The outcome for each fact sent with the page."""
     timeline_kept: tuple[str, ...] = ()
     """Timeline entries that the text omits and the page keeps."""
@@ -349,8 +353,13 @@ def put(
     may_create = any(part is not None for part in (content, *parts))
     stated: list[FactChange] = []
 
-    def add_facts(tx: Transaction, saved: SaveResult, page: Page, now: str) -> SaveResult:
-        for place, values in enumerate(assertions or [], 1):
+    def add_facts(tx: Transaction, saved: "SaveResult", page: Page, now: str) -> "SaveResult":
+        if not assertions:
+            return saved
+        from quaid.model import facts as fact_model
+        from quaid.storage import facts as fact_store, page_edits
+
+        for place, values in enumerate(assertions, 1):
             fact = fact_model.check_fact(values, f"assertions[{place}]", page.title)
             stated.append(fact_store.add_fact(tx, saved.id, fact, now))
         if saved.changed or not any(fact.changed for fact in stated):
@@ -539,6 +548,8 @@ def raw(
         raise InvalidArgument(name="source", problem="is required with data")
     if expected_version == 0:  # omitted by a caller that may not omit it
         raise InvalidArgument(name="expected_version", problem="is required with data")
+    from quaid.storage import page_edits
+
     now = brain.now()
 
     def work(tx: Transaction) -> int:

@@ -5,7 +5,7 @@ A cold `quaid search` and every press of Tab import this module: keep it light.
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.config import OPTIONS, Settings
@@ -21,12 +21,14 @@ from quaid.model.similarity import (
 from quaid.operations import pages
 from quaid.operations.registry import Arg, op
 from quaid.search import text as text_search
-from quaid.search.answer import Answer
 from quaid.search.text import PageHit
 from quaid.storage import collections, gaps, pages as pagess
 from quaid.storage.gaps import Gap
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters
+
+if TYPE_CHECKING:
+    from quaid.search.answer import Answer
 
 
 class SearchRecord(NamedTuple):
@@ -210,7 +212,7 @@ def gap_clear(brain: Brain) -> GapsClearRecord:
     return GapsClearRecord(closed, gaps.count(brain.db, resolved=False))
 
 
-def record_gap(brain: Brain, question: str, answer: Answer) -> None:
+def record_gap(brain: Brain, question: str, answer: "Answer") -> None:
     """Record a gap if the answer is below the threshold, else resolve the open gap of the same question.
 
     Never makes an answer fail or wait for another writer.
