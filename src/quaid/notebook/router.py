@@ -7,6 +7,7 @@ default is a fact. `python -m bench notebook` measures them on labelled sentence
 import os
 import re
 import tomllib
+from functools import cache
 from typing import NamedTuple
 
 from quaid.errors import InvalidArgument
@@ -135,7 +136,7 @@ NOTE_KINDS = {
 
 
 class _RoutingRules:
-    """The patterns and rules of routing_rules.toml."""
+    """The patterns and rules of routing_rules.toml. Compiling them takes 60 ms, so it is done at first use."""
 
     def __init__(self) -> None:
         with open(os.path.join(os.path.dirname(__file__), "routing_rules.toml"), "rb") as file:
@@ -153,19 +154,19 @@ class _RoutingRules:
             for points, source, *case in rules
         ]
 
-    def compile(self, name: str) -> re.Pattern[str]:
-        return re.compile(self.patterns[name], re.IGNORECASE)
-
     def _expanded(self, source: str) -> str:
         return re.sub(r"%([A-Z_]+)%", lambda match: self.patterns[match[1]], source.replace("\n", ""))
 
 
-_RULES = _RoutingRules()
-_LEAD_INS, _TODO_LEADS, _TODO_TAIL, _SHOPPING_LEADS, _SHOPPING_TAIL, _FIXED_PAIRS, _TASK = map(
-    _RULES.compile,
-    ("LEAD_INS", "TODO_LEADS", "TODO_TAIL", "SHOPPING_LEADS", "SHOPPING_TAIL", "FIXED_PAIRS", "IMPERATIVE"),
-)
-_PERSON = re.compile(rf"\b{_RULES.patterns['PERSON_NAME']}")
+_rules = cache(_RoutingRules)
+
+
+@cache
+def _pattern(name: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
+    """Return a pattern of routing_rules.toml, compiled."""
+    return re.compile(_rules().patterns[name], flags)
+
+
 _ITEM_SEPARATOR = re.compile(r",(?![0-9])\s*(?:and\s+)?|;|(?<=\s)and\s+|&|\n", re.IGNORECASE)
 _LIST_MARK = re.compile(r"^(?:[-*+]|\d+[.)])\s+(?:\[[ xX]?\]\s*)?")
 _NOT_A_PERSON = frozenset(
@@ -212,7 +213,7 @@ def route_kind(content: str, among: tuple[str, ...] = ()) -> NoteKind:
         strip_lead_in(content[: 2 * MAX_ROUTED_LENGTH]).split("\n", 1)[0][:MAX_ROUTED_LENGTH]
     )
     points = dict.fromkeys(among or NOTE_KINDS, 0.0)
-    for kind, count, pattern in _RULES.rules:
+    for kind, count, pattern in _rules().rules:
         if kind in points and pattern.search(text):
             points[kind] += count
     return NOTE_KINDS[max(points, key=lambda kind: points[kind])]
@@ -228,7 +229,7 @@ def _normalize_sentence(text: str) -> str:
 def strip_lead_in(content: str) -> str:
     """Remove a lead-in such as "please remember that"."""
     text = content.strip()
-    found = _LEAD_INS.match(text)
+    found = _pattern("LEAD_INS").match(text)
     rest = text[found.end() :].strip() if found else ""
     return rest or text
 
@@ -245,8 +246,8 @@ def lines_to_write(content: str, kind: NoteKind | None) -> list[str]:
     if kind is not None and kind.path.startswith(f"{LISTS}/") and not kind.name:
         return _list_entries(text)
     if kind is not None and kind.name == "todos":
-        text = _TODO_TAIL.sub("", text)
-        found = _TODO_LEADS.match(text)
+        text = _pattern("TODO_TAIL").sub("", text)
+        found = _pattern("TODO_LEADS").match(text)
         rest = text[found.end() :] if found else text
         return [_capitalize(rest.strip() or text)]
     return [_capitalize(text) if text != content.strip() else text]
@@ -254,7 +255,7 @@ def lines_to_write(content: str, kind: NoteKind | None) -> list[str]:
 
 def is_task(text: str) -> bool:
     """Return True if a text is a task, as opposed to something to buy."""
-    return bool(_TASK.search(_normalize_sentence(strip_lead_in(text[:MAX_ROUTED_LENGTH]))))
+    return bool(_pattern("IMPERATIVE").search(_normalize_sentence(strip_lead_in(text[:MAX_ROUTED_LENGTH]))))
 
 
 def _list_entries(text: str) -> list[str]:
@@ -275,10 +276,10 @@ def _list_entries(text: str) -> list[str]:
 
 
 def _shopping_items(text: str) -> list[str]:
-    text = _SHOPPING_TAIL.sub("", text.strip().rstrip(".!"))
-    found = _SHOPPING_LEADS.match(text)
+    text = _pattern("SHOPPING_TAIL").sub("", text.strip().rstrip(".!"))
+    found = _pattern("SHOPPING_LEADS").match(text)
     rest = text[found.end() :] if found else text
-    rest = _SHOPPING_TAIL.sub("", rest)
+    rest = _pattern("SHOPPING_TAIL").sub("", rest)
     goods = [_LIST_MARK.sub("", each.strip()).strip() for each in _ITEM_SEPARATOR.split(_protect_pairs(rest))]
     if any(each.lower().split()[-1:] in _PRONOUNS for each in goods):
         return [_capitalize(rest)]  # a pronoun means a task about the purchase, not another item
@@ -291,12 +292,14 @@ _PRONOUNS = (["it"], ["them"], ["him"], ["her"])
 
 def _protect_pairs(text: str) -> str:
     """Protect fixed pairs such as "fish and chips" from being split."""
-    return _FIXED_PAIRS.sub(lambda found: found[0].replace(" and ", _PAIR_MARK), text)
+    return _pattern("FIXED_PAIRS").sub(lambda found: found[0].replace(" and ", _PAIR_MARK), text)
 
 
 def find_person(content: str) -> str:
     """Return the first person named in a text, or ""."""
-    for found in _PERSON.finditer(strip_lead_in(content[: 2 * MAX_ROUTED_LENGTH])[:MAX_ROUTED_LENGTH]):
+    for found in _pattern("PERSON", 0).finditer(
+        strip_lead_in(content[: 2 * MAX_ROUTED_LENGTH])[:MAX_ROUTED_LENGTH]
+    ):
         words: list[str] = []
         for word in found[0].split():
             name = word.replace("’", "'").removesuffix("'s")

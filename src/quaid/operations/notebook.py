@@ -15,7 +15,7 @@ from quaid.folders.page_writer import EditResult, FileText, TextChange
 from quaid.folders.staleness import stale_paths
 from quaid.folders.sync import sync_collection
 from quaid.model import chunker
-from quaid.notebook import files as notebook_files, layout, recall as notebook_recall, router
+from quaid.notebook import files as notebook_files, layout, recall as notebook_recall
 from quaid.notebook.layout import MigratedFile, RecallResult, RememberedLine, SessionPrompt
 from quaid.notebook.prompt import LEGACY_FOLDER, PromptLimits, assemble_prompt
 from quaid.operations import background
@@ -146,6 +146,8 @@ def remember(
     """Add to the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern.
 
     It is added once, under the matching heading of the matching file."""
+    from quaid.notebook import router  # compiles patterns for 20 ms
+
     notebook = layout.require_notebook(brain.db)
     there: tuple[str, ...] = ()
     if router.needs_file_list(content, file):
