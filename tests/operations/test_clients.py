@@ -100,7 +100,7 @@ def test_a_project_has_its_own_files(there: Brain, home: Path) -> None:
         ".mcp.json",
         "CLAUDE.md",
     ]
-    with pytest.raises(InvalidArgument, match="no settings of a project"):
+    with pytest.raises(InvalidArgument, match="no project settings"):
         call(there, "connect", client="windsurf", project=True)
 
 

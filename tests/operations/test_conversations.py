@@ -172,7 +172,7 @@ def test_embedding_makes_vectors_of_turns_and_says_how_many(said: Brain) -> None
     embedded = embed(said)
     assert (embedded.turns, embedded.turns_left, embedded.total) == (4, 0, 0)
     assert status(said).conversations[:3] == (5, 0, "recent")
-    assert status(said).next_steps == ("`quaid put SLUG FILE` or `quaid import FOLDER` brings pages in",)
+    assert status(said).next_steps == ("`quaid put SLUG FILE` or `quaid import FOLDER` adds pages",)
 
 
 def test_a_search_by_meaning_finds_what_has_none_of_its_words(meant: Brain) -> None:
@@ -317,15 +317,15 @@ def test_a_folder_is_not_added_over_the_head_of_a_config_file(brain: Brain, tmp_
     added = call(brain, "add", paths=["chats"])
     assert added.watched == ()
     assert added.unwatched == (
-        f"{tmp_path / 'chats'} is not looked into again: {tmp_path / 'config.yaml'} says which folders are"
-        " (conversation_folders); add it there"
+        f"{tmp_path / 'chats'} is not synced: conversation_folders is set by {tmp_path / 'config.yaml'};"
+        " add the folder there"
     )
     assert added.unwatched in render(added)
 
 
 def test_a_folder_whose_name_cannot_be_written_down_is_told(brain: Brain, tmp_path: Path) -> None:
     transcript(tmp_path / "ab:cd" / "a.jsonl", "a", "one")
-    assert "its name holds : or ;" in call(brain, "add", paths=["ab:cd"]).unwatched
+    assert "its name contains : or ;" in call(brain, "add", paths=["ab:cd"]).unwatched
     assert brain.option("conversation_folders") == ""
 
 

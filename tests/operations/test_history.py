@@ -143,7 +143,7 @@ def test_a_diff_shows_what_changed_last_between_two_or_since_a_day(brain: Brain,
     since = run(brain, "diff", slug="alice", since="2026-04-21")
     assert (since["from_version"], since["older"]) == (1, None)
     since = run(brain, "diff", slug="alice", since="2026-04-20")
-    assert (since["from_version"], since["older"]) == (1, "what is kept begins on 2026-04-20")
+    assert (since["from_version"], since["older"]) == (1, "the oldest stored version is of 2026-04-20")
     assert run(brain, "diff", slug="alice", since="2027-01-01")["same_text"]
 
 
@@ -187,7 +187,7 @@ def test_wrong_calls_say_what_there_is(
     run(brain, "put", slug="bob", content="One.")
     with pytest.raises(kind):
         run(brain, command, **arguments)
-    assert run(brain, "diff", slug="bob")["older"] == "no earlier version is kept"
+    assert run(brain, "diff", slug="bob")["older"] == "no earlier version is stored"
 
 
 def test_a_version_that_only_facts_made_is_no_second_row(brain: Brain, tmp_path: Path) -> None:

@@ -659,7 +659,7 @@ def test_a_wrong_file_says_what_is_wrong(
 
 def test_a_folder_and_a_pipe_are_no_files(brain: Brain, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for name, message in (("", "quaid import"), ("pipe", "not a file")):
+    for name, message in (("", "quaid import"), ("pipe", "not a regular file")):
         with pytest.raises(FileTrouble, match=message):
             ingest_file(brain, tmp_path / name)
 

@@ -119,7 +119,7 @@ def test_a_line_behind_the_last_is_told(brain: Brain, notebook: Path) -> None:
     (notebook / "lists/a.md").write_text("one\ntwo\n")
     (notebook / "lists/empty.md").write_text("")
     assert run(brain, "notebook read", path="lists/a.md", start_line=2)["text"] == "two\n"
-    with pytest.raises(InvalidArgument, match=r"lists/a\.md has no line 3; its last one is 2"):
+    with pytest.raises(InvalidArgument, match=r"lists/a\.md has no line 3; its last line is 2"):
         run(brain, "notebook read", path="lists/a.md", start_line=3)
     assert run(brain, "notebook read", path="lists/empty.md")["text"] == ""
     with pytest.raises(InvalidArgument, match="it is empty"):

@@ -103,7 +103,7 @@ def test_show_gives_the_text_of_the_skill_in_force(brain: Brain, settings: Setti
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("stup", "Did you mean 'setup'"), ("../../etc", "`quaid skills` lists them all")]
+    ("name", "hint"), [("stup", "Did you mean 'setup'"), ("../../etc", "`quaid skills` lists all skills")]
 )
 def test_an_unknown_skill_gets_a_hint(brain: Brain, name: str, hint: str) -> None:
     with pytest.raises(NotFound, match=hint):

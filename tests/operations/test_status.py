@@ -38,7 +38,7 @@ def test_it_is_a_tool_that_is_not_listed_by_default() -> None:
 def test_a_new_memory_says_how_to_begin(brain: Brain) -> None:
     found = status(brain)
     assert (found.pages, found.chunks, found.model.name, found.model.ready) == (0, 0, MODEL, True)
-    assert found.next_steps == ("`quaid put SLUG FILE` or `quaid import FOLDER` brings pages in",)
+    assert found.next_steps == ("`quaid put SLUG FILE` or `quaid import FOLDER` adds pages",)
 
 
 def test_missing_vectors_are_counted(brain: Brain) -> None:
@@ -57,7 +57,7 @@ def test_pages_that_an_import_left_whole_are_counted(brain: Brain, tmp_path: Pat
     assert "quaid embed" in run(brain, "import", folder=str(folder)).next_step
     found = status(brain)
     assert (found.pages, found.pages_uncut, found.chunks) == (1, 1, 0)
-    assert found.next_steps == ("`quaid embed` cuts 1 page into chunks and makes the vectors",)
+    assert found.next_steps == ("`quaid embed` splits 1 page into chunks and makes the vectors",)
     assert run(brain, "import", folder=str(folder)).next_step is None
 
 
@@ -107,7 +107,7 @@ def test_status_works_with_any_broken_model(brain: Brain, added: str | None) -> 
     assert (found.pages, found.model.name, found.model.ready) == (1, "gone", False)
     assert found.model.problem
     assert "quaid model" in found.model.remedy
-    assert found.next_steps == ("until the model is back, questions are answered by words",)
+    assert found.next_steps == ("until the model is available, questions are answered by words",)
     assert found.model.problem in render(found)
 
 

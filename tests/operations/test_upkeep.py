@@ -35,7 +35,7 @@ def test_another_way_of_cutting_cuts_the_pages_anew(brain: Brain) -> None:
 
 
 def test_a_setting_that_is_ours_cannot_be_set(brain: Brain) -> None:
-    with pytest.raises(InvalidArgument, match="kept by Quaid"):
+    with pytest.raises(InvalidArgument, match="managed by Quaid"):
         run(brain, "config set", key="version", value="9")
     with pytest.raises(NotFound, match="default_token_budget"):
         run(brain, "config get", key="default_token_budgt")

@@ -1,19 +1,21 @@
 """Location of the notebook, the names of its folders and daily files, and the records its commands return."""
 
 import os
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from quaid.errors import FileTrouble, NoNotebook, NotebookGone
 from quaid.model import dates
 from quaid.storage import collections
 from quaid.storage.collections import Collection
-from quaid.storage.sqlite.connection import Database
+
+if TYPE_CHECKING:  # the connection loads SQLite
+    from quaid.storage.sqlite.connection import Database
 
 NOTEBOOK_NAME = NOTEBOOK_KIND = "notebook"
 LISTS, REFERENCE, KNOWLEDGE, DAILY = NOTEBOOK_FOLDERS = ("lists", "reference", "knowledge", "daily")
 
 
-def find_notebook(db: Database) -> Collection | None:
+def find_notebook(db: "Database") -> Collection | None:
     """Return the active notebook: the collection named "notebook", else the first one of that kind, else None."""
     named = collections.find(db, NOTEBOOK_NAME)
     if named is not None and named.kind == NOTEBOOK_KIND and named.state == "active":
@@ -24,7 +26,7 @@ def find_notebook(db: Database) -> Collection | None:
     )
 
 
-def require_notebook(db: Database) -> Collection:
+def require_notebook(db: "Database") -> Collection:
     """Return the notebook, or raise NoNotebook or NotebookGone if it or its folder is missing."""
     found = find_notebook(db)
     if found is None:

@@ -29,7 +29,6 @@ from quaid.kb.lint import LintFinding
 from quaid.kb.node import CREATORS, CURATED_PROPERTY, Node, NodeDraft, NodeFilters
 from quaid.kb.transaction import StoreChange
 from quaid.model.plain_text import count_noun
-from quaid.operations import notebook
 from quaid.operations.registry import Arg, op
 from quaid.storage import collections
 from quaid.storage.collections import Collection
@@ -426,6 +425,8 @@ def _synced_collection(brain: Brain) -> Collection:
         )
         attach_folder(brain, name, path, kind=KB_COLLECTION_KIND)
         return collections.require(brain.db, name)
+    from quaid.operations import notebook  # loads SQLite, which `kb query` does without
+
     notebook.sync_folder(brain, held[path])
     return held[path]
 

@@ -23,11 +23,11 @@ from quaid.operations.registry import Arg, op
 from quaid.storage import collections, pages
 from quaid.storage.collections import Collection
 from quaid.storage.pages import PageListItem, PageRow
-from quaid.storage.sqlite.connection import Transaction
 
-if TYPE_CHECKING:  # `quaid get` does without these modules
+if TYPE_CHECKING:  # `quaid get` does without these modules, and help without SQLite
     from quaid.storage.facts import FactChange
     from quaid.storage.page_edits import SaveResult
+    from quaid.storage.sqlite.connection import Transaction
 
 MAX_WINGS_SHOWN = 12
 
@@ -99,7 +99,7 @@ def edit_page(
     now, uuid = brain.now(), brain.new_uuid()
     find = pages.find if may_create else pages.require
 
-    def work(tx: Transaction) -> "tuple[SaveResult, Page]":
+    def work(tx: "Transaction") -> "tuple[SaveResult, Page]":
         collection, name = locate_page(brain, address)
         old = find(brain.db, name, collection.name)
         new = change(old)
@@ -353,7 +353,7 @@ def put(
     may_create = any(part is not None for part in (content, *parts))
     stated: list[FactChange] = []
 
-    def add_facts(tx: Transaction, saved: "SaveResult", page: Page, now: str) -> "SaveResult":
+    def add_facts(tx: "Transaction", saved: "SaveResult", page: Page, now: str) -> "SaveResult":
         if not assertions:
             return saved
         from quaid.model import facts as fact_model
@@ -552,7 +552,7 @@ def raw(
 
     now = brain.now()
 
-    def work(tx: Transaction) -> int:
+    def work(tx: "Transaction") -> int:
         page_id, version = page_edits.touch(
             tx, stored.slug, expected_version=expected_version, now=now, collection=stored.collection
         )
