@@ -1356,9 +1356,9 @@ merge	@command	Merge a second node into the first
 delete	@command	Delete a node or a capture
 supersede	@command	Mark a node as superseded by another
 contest	@command	Mark a node as contested, or as current again' ;;
-    'help skills') printf '%s\n' 'list	@command	List the skills in force, each with what it is for
-doctor	@command	Show every layer of skills in order, with hashes, shadowing and faults
-extract	@command	Write the embedded skills into a folder, where they can be changed
+    'help skills') printf '%s\n' 'list	@command	List the skills in effect, with their descriptions
+doctor	@command	Show all layers of skills in order, with hashes, overrides and problems
+extract	@command	Write the built-in skills into a folder, where they can be changed
 show	@command	Print the text of a skill, for an agent to read' ;;
     'help daemon') printf '%s\n' 'install	@command	Keep the memory in the browser and over HTTP from now on: a systemd user unit or a launchd agent
 start	@command	Start the service that `quaid daemon install` made
