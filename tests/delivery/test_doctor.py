@@ -412,7 +412,7 @@ def test_a_broken_file_of_a_client_is_told_with_its_line(home: Brain) -> None:
     record = doctor(home, quick=True)
     broken = next(each for each in record.checks if "Claude Code" in each.detail)
     assert (broken.state, "line 2" in broken.detail) == ("wrong", True)
-    assert broken.remedy == f"mend line 2 of {folder / 'settings.json'} in an editor"
+    assert broken.remedy == f"edit line 2 of {folder / 'settings.json'}"
     assert broken.further == ("quaid connect claude-code",)
 
 
@@ -431,7 +431,7 @@ def test_a_broken_config_file_is_a_finding_and_the_round_goes_on(
     record = json.loads(said.out)
     config = next(each for each in record["checks"] if each["name"] == "config")
     assert (config["state"], "line 3" in config["detail"]) == ("wrong", True)
-    assert record["next_steps"][0] == f"mend line 3 of {file} in an editor"
+    assert record["next_steps"][0] == f"edit line 3 of {file}"
     assert "pages" in {each["name"] for each in record["checks"]}
     assert said.err == ""
     assert main(["list"]) == 2

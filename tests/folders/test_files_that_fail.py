@@ -147,7 +147,7 @@ def test_status_and_doctor_name_the_files(brain: Brain, folder: Path, step_fails
     assert any("`quaid doctor` names 2 files" in each for each in status.next_steps)
     found = [each for each in run(brain, "doctor").checks if each.name == "folder notes"]
     assert found[0].state == "wrong"
-    assert "2 files not taken in, first b.md" in found[0].detail
+    assert "2 files not indexed, first b.md" in found[0].detail
     assert len(found[0].details) == 2
 
 

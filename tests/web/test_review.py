@@ -104,7 +104,7 @@ def test_a_form_that_fails_is_shown_again_with_what_was_typed(visitor: Visitor, 
         approver="Bo",
     )
     assert wrong.status_code == 400
-    assert "That is not the question of gap" in wrong.text
+    assert "query_text is not the question of gap" in wrong.text
     assert "<details open><summary>Keep its words" in wrong.text
     for field, value in (
         ("query_text", "Something else?"),

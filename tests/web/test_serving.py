@@ -185,7 +185,7 @@ def test_a_port_where_this_memory_is_served_already_is_told_as_such(
 ) -> None:
     done = run(memory, "serve", "--http", "--port", str(server.port))
     assert done.returncode == 5
-    assert f"This memory is served at http://127.0.0.1:{server.port} already" in done.stderr
+    assert f"This memory is already served at http://127.0.0.1:{server.port}" in done.stderr
     assert "another program" not in done.stderr
 
 
