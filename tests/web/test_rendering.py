@@ -41,7 +41,8 @@ def links(answer: httpx.Response) -> dict[str, str]:
         (FolderNotEmpty(path="/tmp/x"), "/tmp/x is not empty. Choose a new folder."),
         (
             PageOfFolder(slug="n::a", collection="n", act="Merge"),
-            "n::a comes from a file of the collection n. Merge the file in its folder; the memory is updated from it.",
+            "n::a comes from a file of the collection n. Merge the file in its folder; the memory is updated"
+            " from it.",
         ),
         (
             NotLoggedIn(problem="Nobody is logged in", remedy="`quaid web` opens it"),
