@@ -6,7 +6,7 @@ how far its similarity exceeds that of an unrelated chunk. Without an embedder, 
 
 import os
 from collections.abc import Callable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from quaid.embedding.registry import Embedder
 from quaid.errors import QuaidError

@@ -492,6 +492,6 @@ def rank_question(
         ranking = fuse(candidates.evidence, merge, fusion_k)
         if merge == "sum" and isinstance(meaning, MeaningLane):
             first = sorted(ranking.pages, key=lambda page: -ranking.pages[page])[:WHOLE_PAGES]
-            cosines = page_cosines(db, meaning.vectors, meaning.model, meaning.vector, first)
+            cosines = meaning.vectors.page_cosines(meaning.model, meaning.vector, first)
             ranking = add_whole_pages(candidates.evidence, ranking, cosines)
     return RankedQuestion(question, meaning, candidates, ranking)
