@@ -270,8 +270,8 @@ def test_what_is_said_of_pages_that_all_wait_in_quarantine(brain: Brain, notes: 
     )
     assert (record.removed, record.kept) == (0, 2)
     message = render(record)
-    assert message.startswith("Detached notes: 0 pages left the memory")
-    assert "2 pages with knowledge that no file has wait in quarantine" in message
+    assert message.startswith("Detached notes: 0 pages removed from the memory")
+    assert "In quarantine for 30 days, for data that is in no file: 2 pages" in message
 
 
 def test_pages_can_stay_when_their_folder_is_let_go(attached: Brain, notes: Path) -> None:
