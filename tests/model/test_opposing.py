@@ -5,7 +5,7 @@ import time
 import pytest
 from bench.opposing import PRECISION, RECALL, crossed, judge, made_up, pairs, part
 
-from quaid.model.claims import SimilarStatement, Statement, corrects_details, find_conflicts, find_similar
+from quaid.model.claims import Statement, StatementMatch, corrects_details, find_conflicts, find_similar
 
 OPPOSING = pairs("opposing") + pairs("opposing-fresh")
 
@@ -143,8 +143,8 @@ def test_the_same_title_is_the_first_of_those_alike() -> None:
     same_words = node("New Python projects are set up with uv, always.", title="Setting up", key="words")
     found = find_similar(new, [node("Be brief."), same_words, same_title])
     assert found[0] in (
-        SimilarStatement("title", 1.0, "the same title"),
-        SimilarStatement("words", 1.0, "the summaries say the same"),
+        StatementMatch("title", "the same title", share=1.0),
+        StatementMatch("words", "the summaries say the same", share=1.0),
     )
     assert {each.key for each in found} == {"title", "words"}
     assert len(find_similar(new, [same_words, same_title], most=1)) == 1

@@ -331,90 +331,69 @@ class Statement(NamedTuple):
     projects: tuple[str, ...] = ()
 
 
-class SimilarStatement(NamedTuple):
-    """A statement that is nearly a duplicate of the new one."""
-
-    key: str
-    share: float
-    why: str
+WordProbe = tuple[tuple[str, ...], int]
+"""Words to search for in a text, and how many of them may be missing."""
 
 
-class WordProbe(NamedTuple):
-    """Words to search for in a text, and how many of them may be missing."""
-
-    words: tuple[str, ...]
-    spare: int
-
-
-class StatementConflict(NamedTuple):
-    """A statement that contradicts the new one."""
+class StatementMatch(NamedTuple):
+    """A statement that contradicts the new one or nearly repeats it."""
 
     key: str
     why: str
-    one: str
-    """The sentence of the new statement."""
-    other: str
+    one: str = ""
+    """The contradicting sentence of the new statement."""
+    other: str = ""
+    share: float = 0.0
+    """Similarity of a near-duplicate."""
 
 
-class ParsedStatement(NamedTuple):
-    """The new statement with the claims of title and summary, the claims of the body, and the words to search for."""
-
-    statement: Statement
-    told: list[Claim]
-    below: list[Claim]
-    probes: list[WordProbe]
-    every: list[WordProbe]
-
-
-def find_conflicts(new: Statement, others: Iterable[Statement], most: int = 5) -> list[StatementConflict]:
+def find_conflicts(new: Statement, others: Iterable[Statement], most: int = 5) -> list[StatementMatch]:
     """Return the statements that contradict a new one, each with the two sentences."""
-    told, below = _head_claims(new), _body_claims(new)
-    read = ParsedStatement(new, told, below, _claim_probes(told), _claim_probes(told + below))
-    found = []
-    for other, is_near in _candidates(read, others):
-        finding = _first_conflict(read, other, is_near)
-        if finding:
-            found.append(finding)
-            if len(found) == most:
+    head, body = _head_claims(new), _body_claims(new)
+    probes = _claim_probes(head)
+    conflicts = []
+    for other, is_near in _candidates(new, probes, _claim_probes(head + body), others):
+        for one, two in _claim_pairs(head, body if is_near else None, probes, other):
+            why = conflict_reason(one, two)
+            if why and _same_context(new, one, other, two):
+                conflicts.append(StatementMatch(other.key, why, one.quote, two.quote))
                 break
-    return found
+        if len(conflicts) == most:
+            break
+    return conflicts
 
 
-def find_conflicts_within(added: Statement, there: Statement, most: int = 5) -> list[StatementConflict]:
+def find_conflicts_within(added: Statement, there: Statement, most: int = 5) -> list[StatementMatch]:
     """Compare text added to a statement with what the statement already says, sentence by sentence.
 
     Bodies can be compared with each other here, because they share the context of one node.
     """
     new = _summary_claims(added) + _body_claims(added)
     old = _head_claims(there) + _body_claims(there, _claim_probes(new))
-    found: dict[str, StatementConflict] = {}
+    found: dict[str, StatementMatch] = {}
     for one, two in product(new, old):
         why = conflict_reason(one, two) if one.quote != two.quote else ""
         if why and _same_context(added, one, there, two):
-            found.setdefault(one.quote, StatementConflict(there.key, why, one.quote, two.quote))
+            found.setdefault(one.quote, StatementMatch(there.key, why, one.quote, two.quote))
             if len(found) == most:
                 break
     return list(found.values())
 
 
-def _first_conflict(new: ParsedStatement, other: Statement, is_near: bool) -> StatementConflict | None:
-    """Return the first pair of contradicting sentences. Two bodies are not compared, because they depend on their
-    context."""
-    for one, two in _claim_pairs(new, other, is_near):
-        why = conflict_reason(one, two)
-        if why and _same_context(new.statement, one, other, two):
-            return StatementConflict(other.key, why, one.quote, two.quote)
-    return None
+def _claim_pairs(
+    head: list[Claim], body: list[Claim] | None, probes: list[WordProbe], other: Statement
+) -> Iterator[tuple[Claim, Claim]]:
+    """Yield the pairs of claims to compare. Two bodies are not compared, because they depend on their context.
 
-
-def _claim_pairs(new: ParsedStatement, other: Statement, is_near: bool) -> Iterator[tuple[Claim, Claim]]:
-    if is_near:
+    `body` is None if title and summary of the other statement do not match.
+    """
+    if body is not None:
         for two in _head_claims(other):
-            for one in chain(new.told, new.below):
+            for one in chain(head, body):
                 if not one.words.isdisjoint(two.words) or one.kind == "chooses":
                     yield one, two
-    if new.told and other.body:
-        yield from product(new.told, _body_claims(other, new.probes))
+    if head and other.body:
+        yield from product(head, _body_claims(other, probes))
 
 
 def conflict_reason(one: Claim, other: Claim) -> str:
@@ -559,7 +538,7 @@ def _claim_probes(told: list[Claim]) -> list[WordProbe]:
         words, spare = claim.words - _variable_stems(), len(claim.words) > 4
         if not words:
             words, spare = claim.words, len(claim.words) > 1
-        found[claim.words] = WordProbe(tuple(sorted(words, key=lambda word: (-len(word), word))), int(spare))
+        found[claim.words] = (tuple(sorted(words, key=lambda word: (-len(word), word))), int(spare))
     return list(found.values())
 
 
@@ -580,38 +559,39 @@ def _matches_probe(text: str, probes: list[WordProbe]) -> bool:
     return False
 
 
-def _candidates(new: ParsedStatement, others: Iterable[Statement]) -> list[tuple[Statement, bool]]:
+def _candidates(
+    new: Statement, head_probes: list[WordProbe], probes: list[WordProbe], others: Iterable[Statement]
+) -> list[tuple[Statement, bool]]:
     """Return the statements to parse, each with True if title and summary match, False if only the body does."""
-    first, second = [], []
+    near, far = [], []
     for other in others:
-        if _matches_probe(_lowercase(f"{other.title} {other.summary}"), new.every):
-            first.append((other, True))
-        elif other.body and _matches_probe(_lowercase(other.body), new.probes):
-            second.append((other, False))
+        if _matches_probe(_lowercase(f"{other.title} {other.summary}"), probes):
+            near.append((other, True))
+        elif other.body and _matches_probe(_lowercase(other.body), head_probes):
+            far.append((other, False))
     # The shorter a matching text is, the more of it is about the words.
-    first.sort(key=lambda each: len(each[0].title) + len(each[0].summary))
-    mine = new.statement
-    found = [each for each in first + second if each[0].key != mine.key and _same_project(mine, each[0])]
+    near.sort(key=lambda pair: len(pair[0].title) + len(pair[0].summary))
+    found = [pair for pair in near + far if pair[0].key != new.key and _same_project(new, pair[0])]
     return found[:MOST_CANDIDATES]
 
 
-def find_similar(new: Statement, others: Iterable[Statement], most: int = 5) -> list[SimilarStatement]:
+def find_similar(new: Statement, others: Iterable[Statement], most: int = 5) -> list[StatementMatch]:
     """Return near-duplicates of a new statement, most similar first."""
     title, summary = _content_stems(new.title), _content_stems(new.summary)
-    probes = [WordProbe(tuple(title - _synonym_stems()), 0)]
+    probes: list[WordProbe] = [(tuple(title - _synonym_stems()), 0)]
     for words in (summary, title | summary):
-        probes.append(WordProbe(tuple(words - _synonym_stems()), int(len(words) * (1 - LEAST_SHARED))))
+        probes.append((tuple(words - _synonym_stems()), int(len(words) * (1 - LEAST_SHARED))))
     found = []
     for other in others:
         if not _matches_probe(_lowercase(f"{other.title} {other.summary}"), probes) or other.key == new.key:
             continue
         theirs = _content_stems(other.title)
         if title and title == theirs and _weak(new.title) == _weak(other.title):
-            found.append(SimilarStatement(other.key, 1.0, "the same title"))
+            found.append(StatementMatch(other.key, "the same title", share=1.0))
             continue
         share = _similar_share(new, title, summary, other, theirs)
         if share >= SIMILAR_SHARE:
-            found.append(SimilarStatement(other.key, round(share, 3), "the summaries say the same"))
+            found.append(StatementMatch(other.key, "the summaries say the same", share=round(share, 3)))
     return sorted(found, key=lambda each: -each.share)[:most]
 
 

@@ -31,7 +31,7 @@ from quaid.model.facts import (
     canonical_predicate,
     entity_title,
     fact_needles,
-    is_current,
+    is_valid_on,
     object_key,
     person_name_parts,
     post_of_predicate,
@@ -158,7 +158,7 @@ def ended_links(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[Con
                 for tie in between.get((claim.object, claim.subject), ())
                 if _ends_fact(tie, turned, exactly=True)
             ]
-        if not ties or not is_current(claim.since, claim.until, world.today):
+        if not ties or not is_valid_on(claim.since, claim.until, world.today):
             continue
         last = max(ties, key=lambda tie: tie.until or _OPEN_END)
         ended = last.until
@@ -354,12 +354,12 @@ class _OpenRelations:
         self._claims: dict[int, list[ResolvedFact]] = {}
         for place, tie in enumerate(world.links):
             if (
-                is_current(tie.since, tie.until, world.today)
+                is_valid_on(tie.since, tie.until, world.today)
                 and canonical_predicate(tie.relationship) != RELATED
             ):
                 self._links.setdefault(tie.from_id, []).append(place)
         for claim in all_claims:
-            if isinstance(claim.subject, int) and is_current(claim.since, claim.until, world.today):
+            if isinstance(claim.subject, int) and is_valid_on(claim.since, claim.until, world.today):
                 self._claims.setdefault(claim.subject, []).append(claim)
 
     def of(self, page_id: int) -> Iterator[OpenRelation]:
@@ -601,7 +601,11 @@ def remaining_text_links(world: Snapshot, finding: ContradictionFinding, kept: i
     ties = [
         each for each in world.links if lost and _connects(each, lost.subject, lost.object, lost.predicate)
     ]
-    return [cite_link(world, each) for each in ties if is_text_link(each) and _holds_today(each, world.today)]
+    return [
+        cite_link(world, each)
+        for each in ties
+        if is_text_link(each) and is_valid_on(each.since, each.until, world.today)
+    ]
 
 
 def is_text_link(tie: SnapshotLink) -> bool:
@@ -628,10 +632,14 @@ def _end_relation(
         for each in known
         if (each.subject, each.object) == ends[:2]
         and predicate_family(each.predicate) == predicate_family(ends[2])
-        and _holds_today(each, world.today)
+        and is_valid_on(each.since, each.until, world.today)
     ]
     found = [_shorten_fact(each, None, finding.day, world.today) for each in standing]
-    ties = [each for each in world.links if _connects(each, *ends) and _holds_today(each, world.today)]
+    ties = [
+        each
+        for each in world.links
+        if _connects(each, *ends) and is_valid_on(each.since, each.until, world.today)
+    ]
     return [
         *(each for each in found if each is not None),
         *(
@@ -649,10 +657,6 @@ def _connects(tie: SnapshotLink, subject: EntityRef, target: EntityRef, relation
     return (tie.from_id, tie.to_id) == (subject, target) and predicate_family(
         tie.relationship
     ) == predicate_family(relationship)
-
-
-def _holds_today(each: ResolvedFact | SnapshotLink, today: str) -> bool:
-    return is_current(each.since, each.until, today)
 
 
 def _is_same_statement(one: ResolvedFact, other: ResolvedFact) -> bool:

@@ -37,20 +37,12 @@ _DAY_OF_YEAR = re.compile(
     re.IGNORECASE,
 )
 _CURRENCIES = {
-    "$": "USD",
-    "US$": "USD",
-    "USD": "USD",
-    "DOLLARS": "USD",
-    "€": "EUR",
-    "EUR": "EUR",
-    "EURO": "EUR",
-    "EUROS": "EUR",
-    "£": "GBP",
-    "GBP": "GBP",
-    "POUNDS": "GBP",
-    **{each: each for each in ("NOK", "SEK", "DKK", "CHF", "JPY", "CAD", "AUD")},
+    **dict.fromkeys(("$", "US$", "USD", "DOLLARS"), "USD"),
+    **dict.fromkeys(("€", "EUR", "EURO", "EUROS"), "EUR"),
+    **dict.fromkeys(("£", "GBP", "POUNDS"), "GBP"),
+    **{code: code for code in ("NOK", "SEK", "DKK", "CHF", "JPY", "CAD", "AUD")},
 }
-_CURRENCY = "|".join(re.escape(each) for each in sorted(_CURRENCIES, key=len, reverse=True))
+_CURRENCY = "|".join(re.escape(name) for name in sorted(_CURRENCIES, key=len, reverse=True))
 _MULTIPLIERS = {
     **dict.fromkeys(("k", "thousand"), 3),
     **dict.fromkeys(("m", "mn", "mio", "million"), 6),
@@ -250,105 +242,64 @@ def is_valid_on(since: str | None, until: str | None, day: str) -> bool:
 
 
 SINGLE_VALUED = frozenset(
-    {
-        # people
-        *("works_at", "reports_to", "role", "lives_in", "born_on", "born_in", "died_on", "married_to"),
-        *("nationality", "phone", "email", "birthday", "linkedin", "twitter", "score", "location"),
-        # company and CEO: one at a time in both directions
-        *("is_ceo_of", "ceo"),
-        # companies, projects, deals
-        *(
-            "headquartered_in",
-            "founded_on",
-            "status",
-            "stage",
-            "owner",
-            "owned_by",
-            "valuation",
-            "employee_count",
-            "domain",
-            "value",
-            "expected_close",
-        ),
-        *("due_on", "decided_by", "priority", "price", "deadline"),
-        # decisions, commitments, journals, own ideas
-        *("made_at", "revisit_at", "date", "origin", "confidence"),
-    }
+    # people; company and CEO, one at a time in both directions; companies, projects and deals; decisions, journals
+    """works_at reports_to role lives_in born_on born_in died_on married_to nationality phone email birthday linkedin
+    twitter score location is_ceo_of ceo headquartered_in founded_on status stage owner owned_by valuation
+    employee_count domain value expected_close due_on decided_by priority price deadline made_at revisit_at date
+    origin confidence""".split()
 )
 """Predicates with one value at a time. Age is excluded because it changes by itself; use born_on. All
 single-valued fields of the page types are included; lists (roles, affiliations, funding, parties, stakeholders)
 are not."""
 
 PREDICATE_SYNONYMS: dict[str, str] = {
-    **dict.fromkeys(
-        ("works_for", "employed_by", "employee_of", "employer", "employed_at", "is_employed_by", "job_at"),
-        "works_at",
-    ),
-    **dict.fromkeys(("is_ceo", "ceo_of", "ceo_at", "is_ceo_at", "chief_executive_of"), "is_ceo_of"),
-    **dict.fromkeys(("has_ceo", "chief_executive", "led_by_ceo"), "ceo"),
-    **dict.fromkeys(("title", "job_title", "position", "has_role"), "role"),
-    **dict.fromkeys(
-        ("resides_in", "residence", "home_city", "lives_at", "living_in", "city", "home"), "lives_in"
-    ),
-    **dict.fromkeys(("born", "birth_date", "date_of_birth", "birthdate"), "born_on"),
-    **dict.fromkeys(("birthplace", "place_of_birth"), "born_in"),
-    **dict.fromkeys(("died", "date_of_death"), "died_on"),
-    **dict.fromkeys(("spouse", "spouse_of", "husband", "wife", "husband_of", "wife_of"), "married_to"),
-    **dict.fromkeys(("hq", "headquarters", "hq_in", "based_in", "headquarters_in"), "headquartered_in"),
-    **dict.fromkeys(("headcount", "number_of_employees", "team_size", "staff_count"), "employee_count"),
-    **dict.fromkeys(("located_in", "located_at"), "location"),
-    **dict.fromkeys(("close_date", "closes_on", "expected_close_date"), "expected_close"),
-    **dict.fromkeys(("deal_value",), "value"),
-    **dict.fromkeys(("made_on", "decided_on", "decided_at"), "made_at"),
-    **dict.fromkeys(("revisit_on", "review_on", "review_at"), "revisit_at"),
-    **dict.fromkeys(("founded_in", "founding_date", "founding_year"), "founded_on"),
-    **dict.fromkeys(("manager", "managed_by", "boss", "line_manager"), "reports_to"),
-    **dict.fromkeys(("parent_company", "subsidiary_of", "parent"), "owned_by"),
-    **dict.fromkeys(("has_status", "state"), "status"),
-    **dict.fromkeys(("funding_stage", "round_stage"), "stage"),
-    **dict.fromkeys(("due", "due_date"), "due_on"),
-    **dict.fromkeys(("on_board_of", "board_member_of", "sits_on_board_of", "director_of"), "board_member"),
-    **dict.fromkeys(("advisor_to", "advisor_of", "adviser_to", "adviser_of"), "advises"),
-    **dict.fromkeys(("student_at", "attends", "studies"), "studies_at"),
-    **dict.fromkeys(("is_member_of", "belongs_to"), "member_of"),
+    synonym: predicate
+    for predicate, synonyms in {
+        "works_at": "works_for employed_by employee_of employer employed_at is_employed_by job_at",
+        "is_ceo_of": "is_ceo ceo_of ceo_at is_ceo_at chief_executive_of",
+        "ceo": "has_ceo chief_executive led_by_ceo",
+        "role": "title job_title position has_role",
+        "lives_in": "resides_in residence home_city lives_at living_in city home",
+        "born_on": "born birth_date date_of_birth birthdate",
+        "born_in": "birthplace place_of_birth",
+        "died_on": "died date_of_death",
+        "married_to": "spouse spouse_of husband wife husband_of wife_of",
+        "headquartered_in": "hq headquarters hq_in based_in headquarters_in",
+        "employee_count": "headcount number_of_employees team_size staff_count",
+        "location": "located_in located_at",
+        "expected_close": "close_date closes_on expected_close_date",
+        "value": "deal_value",
+        "made_at": "made_on decided_on decided_at",
+        "revisit_at": "revisit_on review_on review_at",
+        "founded_on": "founded_in founding_date founding_year",
+        "reports_to": "manager managed_by boss line_manager",
+        "owned_by": "parent_company subsidiary_of parent",
+        "status": "has_status state",
+        "stage": "funding_stage round_stage",
+        "due_on": "due due_date",
+        "board_member": "on_board_of board_member_of sits_on_board_of director_of",
+        "advises": "advisor_to advisor_of adviser_to adviser_of",
+        "studies_at": "student_at attends studies",
+        "member_of": "is_member_of belongs_to",
+    }.items()
+    for synonym in synonyms.split()
 }
 """Maps synonyms to the canonical predicate."""
 
 INVERSE_PREDICATES = {"is_ceo_of": "ceo", "ceo": "is_ceo_of", "married_to": "married_to"}
 """Maps a predicate to the one that states the same with subject and object swapped."""
 
-POSTS = (
-    "ceo",
-    "cto",
-    "cfo",
-    "coo",
-    "cmo",
-    "cpo",
-    "chair",
-    "president",
-    "head",
-    "vp",
-    "engineer",
-    "manager",
-    "intern",
-)
+POSTS = tuple("ceo cto cfo coo cmo cpo chair president head vp engineer manager intern".split())
 
 _FAMILIES = {
-    "works_at": "work",
-    "role_at": "work",
     RELATED: "work",
-    "member_of": "work",
-    "studies_at": "work",
-    "volunteers_at": "work",
+    **dict.fromkeys(("works_at", "role_at", "member_of", "studies_at", "volunteers_at"), "work"),
+    **dict.fromkeys(("lives_in", "location", "headquartered_in"), "home"),
+    **dict.fromkeys(("owns", "owner_of"), "property"),
     "reports_to": "reports_to",
     "board_member": "board",
     "advises": "advice",
-    "lives_in": "home",
-    "location": "home",
-    "headquartered_in": "home",
     "married_to": "marriage",
-    "owns": "property",
-    "owner_of": "property",
     "owned_by": "parent",
 }
 
@@ -403,11 +354,8 @@ def is_post_predicate(name: str) -> bool:
 
 def post_of_predicate(name: str) -> str:
     """Return the post in a predicate: ceo for is_ceo_of; "" if it names none."""
-    return (
-        canonical_predicate(name).removeprefix("is_").split("_", 1)[0]
-        if is_post_predicate(canonical_predicate(name))
-        else ""
-    )
+    name = canonical_predicate(name)
+    return name.removeprefix("is_").split("_", 1)[0] if is_post_predicate(name) else ""
 
 
 _SLUG = re.compile(r"[a-z0-9_-]+(?:/[a-z0-9_-]+)+")
@@ -550,7 +498,8 @@ def resolve_facts(world: Snapshot) -> list[ResolvedFact]:
             continue
         about = subjects.get((fact.subject_key, fact.page_id))
         if about is None:
-            subject = fact_subject(world, fact)
+            page = world.pages.get(fact.page_id)
+            subject = resolve_name(world.names, fact.subject_key, fact.page_id, page)
             about = subjects[fact.subject_key, fact.page_id] = (
                 subject,
                 entity_title(world, subject, fact.subject),
@@ -574,11 +523,6 @@ def _resolve_object(world: Snapshot, text: str) -> tuple[EntityRef, str]:
     return page_id, page.title if page and page.slug == name else text
 
 
-def fact_subject(world: Snapshot, fact: StoredFact) -> EntityRef:
-    """Return the entity that a fact is about."""
-    return resolve_name(world.names, fact.subject_key, fact.page_id, world.pages.get(fact.page_id))
-
-
 def resolve_name(names: NameIndex, key: str, page_id: int, page: PageInfo | None) -> EntityRef:
     """Return the entity that a folded name means on a page. On a person's page, first or last name is sufficient."""
     found = names.page(key, page_id)
@@ -596,10 +540,6 @@ def person_name_parts(title: str) -> set[str]:
 def entity_title(world: Snapshot, subject: EntityRef, otherwise: str) -> str:
     page = world.pages.get(subject) if isinstance(subject, int) else None
     return page.title if page else otherwise
-
-
-def is_current(since: str | None, until: str | None, today: str) -> bool:
-    return (since is None or since <= today) and (until is None or until > today)
 
 
 LONGEST_QUOTE = 300
