@@ -38,8 +38,10 @@ def test_headings_in_code_and_front_matter_are_none() -> None:
 
 def test_a_deeper_heading_belongs_to_its_section_and_a_higher_one_ends_it() -> None:
     text = "## A\n### B\n- b\n# C\nend\n"
-    assert sections.read_section(text, "A") == "### B\n- b"
-    assert sections.read_section(text, "missing") is None
+    place = sections.find_section(text, "A")
+    assert place is not None
+    assert text[place.body : place.end] == "\n### B\n- b\n"
+    assert sections.find_section(text, "missing") is None
 
 
 def test_a_section_is_replaced_and_the_others_stay() -> None:
@@ -85,5 +87,5 @@ def test_nothing_but_the_addition_changes(text: str, section: str | None, block:
     for line in text.split("\n"):
         assert line.strip() in without or not line.strip()
     if section:
-        inside = sections.read_section(added.text, section)
-        assert inside is None or block in inside
+        place = sections.find_section(added.text, section)
+        assert place is None or block in added.text[place.body : place.end]

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from quaid.errors import InvalidFrontMatter
 from quaid.formats import front_matter
 from quaid.model import markdown_text
+from quaid.model.plain_text import count_noun
 
 UNPARSED_KEY = "_unparsed"
 """Key that holds invalid front matter verbatim, as it was between its fences."""
@@ -55,10 +56,10 @@ def decode(data: bytes) -> DecodedText:
         kept = data.decode(encoding, "ignore").encode("utf-8" if encoding == "utf-8" else "utf-16-le")
         lost = len(data) - len(kept) - (2 if encoding == "utf-16" else 0)
         if lost:
-            mended.append(f"not {encoding.upper()}: {_count_noun(lost, 'byte')} replaced")
+            mended.append(f"not {encoding.upper()}: {count_noun(lost, 'byte')} replaced")
     text = text.removeprefix(_BOM)
     if "\0" in text:
-        mended.append(f"{_count_noun(text.count(chr(0)), 'NUL character')} replaced")
+        mended.append(f"{count_noun(text.count(chr(0)), 'NUL character')} replaced")
         text = text.replace("\0", "\ufffd")
     return DecodedText(text, "; ".join(mended) or None)
 
@@ -71,10 +72,6 @@ def _is_western(data: bytes) -> bool:
         return all(character.isprintable() or character in "\n\r\t\f" for character in data.decode("cp1252"))
     except UnicodeDecodeError:
         return False
-
-
-def _count_noun(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def parse(text: str) -> MarkdownDocument:
@@ -91,37 +88,6 @@ def check_front_matter(document: MarkdownDocument, before: Mapping[str, Any]) ->
     """Raise InvalidFrontMatter if the front matter is invalid, unless the page already has it."""
     if document.problem and (not document.frontmatter or document.frontmatter != before):
         raise InvalidFrontMatter(problem=document.problem)
-
-
-class PartLines(NamedTuple):
-    """Line numbers of the parts of a text, counted from 0."""
-
-    fence: str
-    """Delimiter of the front matter, or "" if there is none."""
-    front: tuple[int, int] | None
-    """First line between the fences, and the line of the closing fence."""
-    body: int
-    divider: int | None
-
-
-def part_lines(text: str) -> PartLines:
-    """Return the lines of the parts that `parse` finds. Line ends must be LF."""
-    text = text.removeprefix(_BOM)
-    frontmatter, problem, body = _split_front_matter(text)
-    if problem and not frontmatter:  # unclosed front matter
-        divider = _find_divider(body)
-        first = text.count("\n", 0, len(text) - len(body))
-        last = None if divider is None else first + body.count("\n", 0, divider.start())
-        return PartLines("", None, first, last)
-    closing = text.count("\n", 0, len(text) - len(body))  # line of the closing fence
-    opening = _OPENING.match(text) if len(body) < len(text) else None
-    divider = _find_divider(body)
-    return PartLines(
-        opening[2] if opening else "",
-        (text.count("\n", 0, opening.end()), closing) if opening else None,
-        closing + 1 if opening else 0,
-        None if divider is None else closing + body.count("\n", 0, divider.start()),
-    )
 
 
 def _split_front_matter(text: str) -> tuple[dict[str, Any], str | None, str]:
@@ -147,7 +113,6 @@ def _split_front_matter(text: str) -> tuple[dict[str, Any], str | None, str]:
 
 
 def _read_front_matter(fence: str, block: str) -> tuple[dict[str, Any], str | None]:
-
     read = front_matter.read_yaml if fence == "---" else front_matter.read_toml
     try:
         return read(block, 2), None
@@ -237,11 +202,10 @@ _YAML_KEY = re.compile(
 _COMMENT = re.compile(r"(?<![ \t])[ \t]+#.*$")
 _YAML_ITEM = re.compile(r"([ \t]*-[ \t]+)\S")
 _BLANK = " \t\r\n"
-_BYTE_ORDER_MARK = "\ufeff"
 
 
 class _PageLines(NamedTuple):
-    """Line ranges of the parts of a page; ends are exclusive."""
+    """Line ranges of the parts of a page, counted from 0; ends are exclusive."""
 
     fence: str
     """Delimiter of the front matter, or "" if there is none."""
@@ -279,17 +243,24 @@ def _line_end(lines: list[str]) -> str:
 
 
 def _page_lines(lines: list[str]) -> _PageLines:
-    parts = part_lines("".join([line.rstrip("\r\n") + "\n" for line in lines]))
-    front = (0, 0) if parts.front is None else parts.front
-    bare = [line.strip(_BLANK + "\ufeff") for line in lines]
-    last = len(lines) if parts.divider is None else parts.divider
-    truth = _without_blank_ends(bare, parts.body, last)
-    timeline = (
-        (len(lines), len(lines))
-        if parts.divider is None
-        else _without_blank_ends(bare, parts.divider + 1, len(lines))
+    """Return the lines of the parts that `parse` finds."""
+    text = "".join([line.rstrip("\r\n") + "\n" for line in lines]).removeprefix(_BOM)
+    frontmatter, problem, body = _split_front_matter(text)
+    first = text.count("\n", 0, len(text) - len(body))  # the closing fence, if there is one
+    is_unclosed = problem is not None and not frontmatter
+    opening = _OPENING.match(text) if len(body) < len(text) and not is_unclosed else None
+    found = _find_divider(body)
+    divider = None if found is None else first + body.count("\n", 0, found.start())
+    bare = [line.strip(_BLANK + _BOM) for line in lines]
+    last = len(lines) if divider is None else divider
+    timeline = (last, last) if divider is None else _without_blank_ends(bare, divider + 1, len(lines))
+    return _PageLines(
+        opening[2] if opening else "",
+        (text.count("\n", 0, opening.end()), first) if opening else (0, 0),
+        _without_blank_ends(bare, first + 1 if opening else first if is_unclosed else 0, last),
+        divider,
+        timeline,
     )
-    return _PageLines(parts.fence, front, truth, parts.divider, timeline)
 
 
 def _without_blank_ends(bare: list[str], first: int, last: int) -> tuple[int, int]:
@@ -360,8 +331,8 @@ def _front_matter_splice(
     if not shape.fence:
         written = front_matter.dump_yaml(dict(new)) if new else ""
         made = [line + end for line in f"---\n{written}---\n".split("\n")]
-        if lines and lines[0].startswith(_BYTE_ORDER_MARK):
-            return 0, 1, [_BYTE_ORDER_MARK + made[0], *made[1:], lines[0].removeprefix(_BYTE_ORDER_MARK)]
+        if lines and lines[0].startswith(_BOM):
+            return 0, 1, [_BOM + made[0], *made[1:], lines[0].removeprefix(_BOM)]
         return 0, 0, made
     if shape.fence != "---" or UNPARSED_KEY in old:
         raise InvalidFrontMatter(problem="only YAML front matter that can be read is changed in place")

@@ -1,4 +1,4 @@
-"""Org files: parse headings, drawers, blocks, links and timestamps as Emacs does, and convert a file to pages.
+"""Org files: parse headings, drawers, blocks and links as Emacs does, and convert a file to pages.
 
 Nothing is evaluated and no include is followed. Problems that Emacs ignores silently are reported.
 """
@@ -6,7 +6,7 @@ Nothing is evaluated and no include is followed. Problems that Emacs ignores sil
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any, NamedTuple
 
 from quaid.formats import markdown
@@ -21,8 +21,6 @@ LINK_KINDS = frozenset(
 MOST_LINKS = 50_000
 """Maximum number of links per file; further double brackets are text."""
 
-MOST_TIMESTAMPS = 50_000
-
 OrgSpans = list[tuple[int, int]]
 
 _START = re.compile(r"\[\[(?=[^\[\]])")
@@ -34,12 +32,6 @@ _BREAK = re.compile(
 _PLAIN_ID = re.compile(r"id:([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})(?![\w-])")
 _WORD = re.compile(r"\w(?=id:)")
 _CLOSED = re.compile(r"\]\]")
-_DAY = "([12][0-9]{3}-[0-9]{2}-[0-9]{2})"
-_TIMESTAMPS = [
-    re.compile(rf"{left}{_DAY}(?: ([^<\[\]>\n]*))?{right}(?:--{left}{_DAY}[^<\[\]>\n]*{right})?")
-    for left, right in ("<>", (r"\[", r"\]"))
-]
-_TIME = re.compile(r"(?:^| )([0-9]{1,2}:[0-9]{2})(?![0-9])")
 _LINE_END = re.compile(r"\n")
 # One pattern per sign: a literal prefix makes the search several times as fast.
 _OPENERS = {sign: re.compile(rf"{sign}(?=\S)(?<![^\s({{'\"\u2013\u2014\u200b-]{sign})") for sign in "=~"}
@@ -63,31 +55,15 @@ class OrgLink(NamedTuple):
     end: int
 
 
-class OrgTimestamp(NamedTuple):
-    date: str
-    time: str
-    """As written, such as 9:05, or "" if there is none."""
-    until: str
-    """End date of a range, or ""."""
-    active: bool
-    """True for angle brackets: it appears in the agenda."""
-    line: int
-    start: int
-    end: int
+def find_links(text: str, hidden: OrgSpans) -> tuple[list[OrgLink], list[int]]:
+    """Return all links in order, except those in hidden spans and verbatim text, and the offsets of torn links.
 
-
-class OrgLinks(NamedTuple):
-    links: list[OrgLink]
-    torn: list[int]
-    """Offsets of id and file links that are never closed, or only at the end of another link."""
-
-
-def find_links(text: str, hidden: OrgSpans) -> OrgLinks:
-    """Return all links in order, except those in hidden spans and verbatim text."""
+    Torn links are id and file links that are never closed, or only at the end of another link.
+    """
     found: list[OrgLink] = []
     torn: list[int] = []
     if "[[" not in text:
-        return OrgLinks(_with_plain_ids(text, found, hidden), torn)
+        return _with_plain_ids(text, found, hidden), torn
     lines = _LineCounter(text)
     closed, breaks = _ForwardSearch(text, _CLOSED), _ForwardSearch(text, _BREAK)
     cover = _SpanCover(hidden)
@@ -110,7 +86,7 @@ def find_links(text: str, hidden: OrgSpans) -> OrgLinks:
                 found.append(_make_link(target[0], description, lines.of(start), start, end))
             if text.startswith(("id:", "file:"), start + 2) and (end == start + 1 or "[[" in text[stop:end]):
                 torn.append(start)
-    return OrgLinks(_with_plain_ids(text, found, hidden), torn)
+    return _with_plain_ids(text, found, hidden), torn
 
 
 def _with_plain_ids(text: str, links: list[OrgLink], hidden: OrgSpans) -> list[OrgLink]:
@@ -124,11 +100,7 @@ def _with_plain_ids(text: str, links: list[OrgLink], hidden: OrgSpans) -> list[O
         start = each.start()
         if not (inside.holds(start) or cover.holds(start) or quoted.holds(start)):
             links.append(OrgLink("id", each[1], "", "", lines.of(start), start, each.end()))
-    return sorted(links, key=_link_start)
-
-
-def _link_start(link: OrgLink) -> int:
-    return link.start
+    return sorted(links, key=lambda link: link.start)
 
 
 def _make_link(target: str, description: str, line: int, start: int, end: int) -> OrgLink:
@@ -149,26 +121,6 @@ def _make_link(target: str, description: str, line: int, start: int, end: int) -
     if kind == "file":
         target, _, place = target.partition("::")
     return OrgLink(kind, target, place, description, line, start, end)
-
-
-def find_timestamps(text: str, hidden: OrgSpans) -> Iterator[OrgTimestamp]:
-    """Yield all timestamps in order, except those in hidden spans."""
-    found = [
-        (match.start(), match)
-        for each in _TIMESTAMPS
-        for match in islice(each.finditer(text), MOST_TIMESTAMPS)
-    ]
-    if not found:
-        return
-    lines, cover = _LineCounter(text), _SpanCover(hidden)
-    for start, match in sorted(found):
-        if cover.holds(start):
-            continue
-        time = _TIME.search(match[2]) if match[2] else None
-        yield OrgTimestamp(
-            *(match[1], time[1] if time else "", match[3] or "", text[start] == "<"),
-            *(lines.of(start), start, match.end()),
-        )
 
 
 def verbatim_spans(text: str) -> Iterator[tuple[int, int]]:
@@ -278,14 +230,6 @@ class OrgHeading(NamedTuple):
     """End offset of the subtree."""
 
 
-class OrgHead(NamedTuple):
-    """The properties, title and tags of a file, for indexing."""
-
-    properties: dict[str, str]
-    title: str
-    filetags: tuple[str, ...]
-
-
 class OrgDocument(NamedTuple):
     properties: dict[str, str]
     """Properties of the drawer at the top of the file: upper-case names, first occurrence wins."""
@@ -294,7 +238,6 @@ class OrgDocument(NamedTuple):
     keywords: tuple[OrgKeyword, ...]
     headings: tuple[OrgHeading, ...]
     links: tuple[OrgLink, ...]
-    timestamps: tuple[OrgTimestamp, ...]
     blocks: tuple[OrgBlock, ...]
     problems: tuple[OrgProblem, ...]
     body_start: int
@@ -645,27 +588,12 @@ def parse(text: str) -> OrgDocument:
         tuple(reading.keywords),
         reading.finished_headings(),
         tuple(links),
-        tuple(find_timestamps(text, reading.hidden)),
         tuple(reading.blocks),
         tuple(sorted(problems)),
         reading.body_start(),
         reading.drawer,
         tuple(reading.comments),
     )
-
-
-def parse_head(text: str) -> OrgHead:
-    """Parse only the properties, title and tags of a file whose keywords precede its first heading."""
-    end = text.find("\n*")
-    reading = OrgReader(text if end < 0 else text[: end + 1])
-    reading.run()
-    return OrgHead(reading.properties, *_title_and_tags(reading.keywords))
-
-
-def split_text(text: str, org: OrgDocument) -> list[str]:
-    """Split the text into head, body, and one part per heading. Joined, the parts are the text."""
-    cuts = [0, org.body_start, *(each.start for each in org.headings), len(text)]
-    return [text[start:end] for start, end in pairwise(cuts)]
 
 
 def _title_and_tags(keywords: list[OrgKeyword]) -> tuple[str, tuple[str, ...]]:

@@ -87,12 +87,6 @@ def find_section(text: str, section: str) -> Section | None:
     return next((each for each in find_sections(text) if _fold_title(each.title) == wanted), None)
 
 
-def read_section(text: str, section: str) -> str | None:
-    """Return the body of a section, or None if there is no such section."""
-    place = find_section(text, section)
-    return None if place is None else text[place.body : place.end].strip("\n")
-
-
 def append_to_section(text: str, section: str | None, block: str) -> SectionEdit:
     """Append a block to a section, which is created if missing, or to the whole text if `section` is None."""
     place = find_section(text, section) if section else None
