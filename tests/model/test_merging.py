@@ -3,7 +3,7 @@
 from hypothesis import given, strategies as st
 
 from quaid.model import page_merge, timeline
-from quaid.model.page_merge import JoinedSpan, LinkSpan
+from quaid.model.page_merge import LinkSpan
 
 DAYS = st.dates().map(lambda day: f"{day.year:04}-{day.month:02}-{day.day:02}")
 WORDS = st.text("abc é-", min_size=1, max_size=12).map(str.strip).filter(bool)
@@ -153,9 +153,9 @@ def test_times_that_overlap_become_one_and_others_stay() -> None:
         LinkSpan(4, None, "2019-01-01"),
     ]
     assert page_merge.join_spans(given) == [
-        JoinedSpan(LinkSpan(1, "2020-01-01", "2022-01-01"), (2,)),
-        JoinedSpan(LinkSpan(3, "2022-01-01", None), ()),
-        JoinedSpan(LinkSpan(4, None, "2019-01-01"), ()),
+        LinkSpan(1, "2020-01-01", "2022-01-01", (2,)),
+        LinkSpan(3, "2022-01-01", None),
+        LinkSpan(4, None, "2019-01-01"),
     ]
 
 
@@ -170,12 +170,12 @@ SPANS = st.lists(
 @given(SPANS)
 def test_no_link_is_lost_and_none_overlaps(times: list[tuple[str | None, str | None]]) -> None:
     joined = page_merge.join_spans([LinkSpan(number, *span) for number, span in enumerate(times)])
-    ids = [number for each in joined for number in (each.span.id, *each.absorbed)]
+    ids = [number for each in joined for number in (each.id, *each.absorbed)]
     assert sorted(ids) == list(range(len(times)))
     for at, one in enumerate(joined):
         for other in joined[at + 1 :]:
-            first = [each.valid_from or each.valid_until or "9999-12-31" for each in (one.span, other.span)]
-            last = [each.valid_until or "~" for each in (one.span, other.span)]
+            first = [each.valid_from or each.valid_until or "9999-12-31" for each in (one, other)]
+            last = [each.valid_until or "~" for each in (one, other)]
             assert not (first[0] < last[1] and first[1] < last[0])
 
 

@@ -456,22 +456,15 @@ MOST_TURN_PARTS = 8
 """Maximum parts of one turn, about four book pages."""
 
 
-class TurnPart(NamedTuple):
-    """A range of a turn's text, as character offsets."""
-
-    start: int
-    end: int
-
-
-def split_turn(text: str) -> tuple[TurnPart, ...]:
-    """Return the parts of a turn, in text order."""
+def split_turn(text: str) -> tuple[tuple[int, int], ...]:
+    """Return start and end of the parts of a turn, in text order."""
     # Do not measure text beyond the last part: a pasted file may have millions of characters.
     end = min(len(text), (MOST_TURN_PARTS + 1) * TURN_PART_TOKENS * 4)
     tokens = count_tokens(text[:end])
     if tokens <= TURN_PART_TOKENS:
-        return (TurnPart(0, end),) if tokens >= SHORTEST_TURN else ()
+        return ((0, end),) if tokens >= SHORTEST_TURN else ()
     cut = islice(split_windows(text, 0, end, TURN_PART_TOKENS, TURN_PART_OVERLAP), MOST_TURN_PARTS)
-    return tuple(TurnPart(each.start, each.end) for each in cut if not text[each.start : each.end].isspace())
+    return tuple((part.start, part.end) for part in cut if not text[part.start : part.end].isspace())
 
 
 def turn_embedding_text(role: str, text: str) -> str:

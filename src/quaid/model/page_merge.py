@@ -15,18 +15,12 @@ _IDENTITY_KEYS = ("title", "slug", "type", "wing", "room")
 
 
 class LinkSpan(NamedTuple):
-    """The id of a link and its validity interval."""
+    """The id of a link and its validity interval, and the ids of the links that were joined to it."""
 
     id: int
     valid_from: str | None
     valid_until: str | None
-
-
-class JoinedSpan(NamedTuple):
-    """A validity interval that covers several links: it has the id of one, and `absorbed` those of the others."""
-
-    span: LinkSpan
-    absorbed: tuple[int, ...]
+    absorbed: tuple[int, ...] = ()
 
 
 # Truth
@@ -55,7 +49,7 @@ def _blocks(text: str) -> list[str]:
 
 def _headings_apart(block: str) -> list[str]:
     """Split a block so that each heading is a separate block, even without a blank line after it."""
-    if _is_fence(block) or not any(map(_HEADING.match, block.split("\n"))):
+    if markdown_text.find_fences(block) or not any(map(_HEADING.match, block.split("\n"))):
         return [block]
     parts: list[list[str]] = [[]]
     for line in block.split("\n"):
@@ -98,10 +92,6 @@ def _lower_headings(blocks: list[str]) -> list[str]:
 def _heading_level(block: str) -> int:
     found = None if "\n" in block else _HEADING.match(block)
     return len(found[1]) if found else 0
-
-
-def _is_fence(block: str) -> bool:
-    return bool(markdown_text.find_fences(block))
 
 
 def _fold_text(text: str) -> str:
@@ -201,17 +191,20 @@ def _union(ours: list[Any], theirs: list[Any]) -> list[Any]:
 # Links
 
 
-def join_spans(given: list[LinkSpan]) -> list[JoinedSpan]:
+def join_spans(spans: list[LinkSpan]) -> list[LinkSpan]:
     """Merge overlapping validity intervals of one relationship between the same two pages."""
-    joined: list[JoinedSpan] = []
-    for span in sorted(given, key=lambda each: each.id):
-        new = JoinedSpan(span, ())
-        while other := next((each for each in joined if _spans_overlap(each.span, new.span)), None):
+    joined: list[LinkSpan] = []
+    for span in sorted(spans, key=lambda span: span.id):
+        while other := next((earlier for earlier in joined if _spans_overlap(earlier, span)), None):
             joined.remove(other)
-            new = JoinedSpan(
-                _join_two_spans(other.span, new.span), (*other.absorbed, new.span.id, *new.absorbed)
+            since = [day for day in (other.valid_from, span.valid_from) if day]
+            until = (
+                max(other.valid_until, span.valid_until) if other.valid_until and span.valid_until else None
             )
-        joined.append(new)
+            span = LinkSpan(
+                other.id, min(since, default=None), until, (*other.absorbed, span.id, *span.absorbed)
+            )
+        joined.append(span)
     return joined
 
 
@@ -226,14 +219,6 @@ def _span_start(span: LinkSpan) -> str:
 
 def _span_end(span: LinkSpan) -> str:
     return span.valid_until or "~"
-
-
-def _join_two_spans(one: LinkSpan, other: LinkSpan) -> LinkSpan:
-    since = [each for each in (one.valid_from, other.valid_from) if each]
-    until = None
-    if one.valid_until and other.valid_until:
-        until = max(one.valid_until, other.valid_until)
-    return LinkSpan(one.id, min(since, default=None), until)
 
 
 # Relative links

@@ -40,6 +40,8 @@ class TimelineEntry(NamedTuple):
     summary: str
     detail: str
     line: int
+    text: str = ""
+    """Its original lines, if it comes from split_entries."""
 
 
 def parse(text: str, most: int = MOST_ENTRIES) -> tuple[TimelineEntry, ...]:
@@ -203,13 +205,6 @@ _INDENTED_BULLET = re.compile(r"( *)[-*+][ \t]")
 _BLANKS = re.compile(r"[ \t]+")
 
 
-class EntryText(NamedTuple):
-    """An entry with its original lines."""
-
-    entry: TimelineEntry
-    text: str
-
-
 def entry_keys(text: str) -> set[EntryKey]:
     """Return date and summary hash of each entry, which identify it."""
     return {(entry.date, summary_hash(entry.summary)) for entry in parse(text)}
@@ -221,7 +216,7 @@ def append_text(text: str, more: str) -> str:
     if not more.strip() or more.strip() in text:
         return text
     if entry_keys(text) & entry_keys(more):
-        return insert_entries(text, [each for each in missing_entries(more, text) if each.entry.summary])
+        return insert_entries(text, [each for each in missing_entries(more, text) if each.summary])
     return f"{text}\n{more}" if text.strip() else more
 
 
@@ -232,25 +227,25 @@ def merge_timelines(old: str, new: str) -> str:
     return insert_entries(new, missing_entries(old, new), old)
 
 
-def missing_entries(old: str, new: str) -> list[EntryText]:
+def missing_entries(old: str, new: str) -> list[TimelineEntry]:
     """Return the entries of `old` that `new` lacks, without duplicates."""
     if old == new:
         return []
     held: dict[EntryKey, list[TimelineEntry]] = {}
     for entry in parse(new):
         held.setdefault(_content_key(entry), []).append(entry)
-    lost: list[EntryText] = []
+    lost: list[TimelineEntry] = []
     for piece in split_entries(old)[0]:
-        same = held.setdefault(_content_key(piece.entry), [])
-        if not any(_adds_nothing(piece.entry, each) for each in same):
-            same.append(piece.entry)
+        same = held.setdefault(_content_key(piece), [])
+        if not any(_adds_nothing(piece, each) for each in same):
+            same.append(piece)
             lost.append(piece)
     return lost
 
 
-def describe_entries(lost: Iterable[EntryText]) -> tuple[str, ...]:
+def describe_entries(lost: Iterable[TimelineEntry]) -> tuple[str, ...]:
     """Return one line for each entry; if there are too many, the first ones and the number of the others."""
-    lines = [_truncate(f"{each.entry.date} {each.entry.summary}".strip(), _LONGEST_LISTED) for each in lost]
+    lines = [_truncate(f"{each.date} {each.summary}".strip(), _LONGEST_LISTED) for each in lost]
     more = len(lines) - MOST_LISTED_ENTRIES
     return tuple(lines) if more <= 1 else (*lines[:MOST_LISTED_ENTRIES], f"and {more:,} more")
 
@@ -262,7 +257,7 @@ def add_entry_once(text: str, date: str, summary: str, source: str = "", detail:
     return add_entry(text, date, summary, source, detail)
 
 
-def insert_entries(text: str, more: list[EntryText], like: str = "") -> str:
+def insert_entries(text: str, more: list[TimelineEntry], like: str = "") -> str:
     """Insert entries by date.
 
     If the text has too few entries to determine their order, the order of `like` is used, else newest first. In a
@@ -271,7 +266,7 @@ def insert_entries(text: str, more: list[EntryText], like: str = "") -> str:
     if not more:
         return text
     there, _ = split_entries(text)
-    days = [each.entry.date for each in there]
+    days = [each.date for each in there]
     order = _date_order(days)
     if order is None and len(set(days)) < 2:
         others = [each.date for each in parse(like)]
@@ -280,14 +275,14 @@ def insert_entries(text: str, more: list[EntryText], like: str = "") -> str:
             order = True
     rows = text.split("\n")
     places: dict[int, list[str]] = {}  # line index before which to insert
-    last = _end_line(there[-1]) if there else len(rows)
+    last = there[-1].line + there[-1].text.count("\n") if there else len(rows)
     following = next((row for row in rows[last:] if row.strip()), None)
     is_text = following is not None and not _HEADING.match(following)
     if is_text and any(_HEADING.match(piece.text) for piece in more):
         last = len(rows)  # otherwise the free text would become part of an entry that is a heading
     for piece in more:
-        after = len(there) if order is None else _insert_position(days, piece.entry.date, order)
-        place = last if after == len(there) else there[after].entry.line - 1
+        after = len(there) if order is None else _insert_position(days, piece.date, order)
+        place = last if after == len(there) else there[after].line - 1
         places.setdefault(place, []).append(piece.text)
     result: list[str] = []
     for line in range(len(rows) + 1):
@@ -300,16 +295,16 @@ def insert_entries(text: str, more: list[EntryText], like: str = "") -> str:
     return "\n".join(result)
 
 
-def split_entries(text: str) -> tuple[list[EntryText], list[str]]:
+def split_entries(text: str) -> tuple[list[TimelineEntry], list[str]]:
     """Return the entries with their lines, and the text between the entries."""
     rows = text.split("\n")
     entries = parse(text)
     starts = [each.line - 1 for each in entries]
     free = ["\n".join(rows[: starts[0]] if starts else rows).strip("\n")]
-    found: list[EntryText] = []
+    found: list[TimelineEntry] = []
     for entry, (start, end) in zip(entries, pairwise([*starts, len(rows)]), strict=True):
         length = _entry_length(rows[start:end])
-        found.append(EntryText(entry, "\n".join(rows[start : start + length]).rstrip()))
+        found.append(entry._replace(text="\n".join(rows[start : start + length]).rstrip()))
         free.append("\n".join(rows[start + length : end]).strip("\n"))
     return found, free
 
@@ -351,10 +346,6 @@ def _date_order(days: list[str]) -> bool | None:
 def _insert_position(days: list[str], day: str, newest_first: bool) -> int:
     """Return the number of dates that precede this one."""
     return len(days) - bisect_left(days[::-1], day) if newest_first else bisect_right(days, day)
-
-
-def _end_line(piece: EntryText) -> int:
-    return piece.entry.line - 1 + piece.text.count("\n") + 1
 
 
 def _append_block(rows: list[str], block: str) -> None:

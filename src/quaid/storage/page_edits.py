@@ -83,7 +83,9 @@ def add_pages(
         [
             (page_id, date, source, summary, hash_, detail, line)
             for page_id, page, derived in numbered
-            for (date, source, summary, detail, line), hash_ in zip(page.entries, derived.hashes, strict=True)
+            for (date, source, summary, detail, line, _), hash_ in zip(
+                page.entries, derived.hashes, strict=True
+            )
         ],
     )
     tx.executemany(
@@ -175,7 +177,7 @@ def derive(
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
             (page_id, date, source, summary, summary_hash(summary), detail, line)
-            for date, source, summary, detail, line in page.entries
+            for date, source, summary, detail, line, _ in page.entries
         ],
     )
     renamed = index_names(tx, page_id, page)
@@ -435,15 +437,15 @@ def _move_links(tx: Transaction, kept: int, gone: int) -> tuple[int, int, int]:
         same = {row[3]: row for row in group}
         for each in page_merge.join_spans([page_merge.LinkSpan(*row[3:6]) for row in same.values()]):
             if each.absorbed:
-                _join_links(tx, each, [str(same[link][6]) for link in (each.span.id, *each.absorbed)])
+                _join_links(tx, each, [str(same[link][6]) for link in (each.id, *each.absorbed)])
                 joined += len(each.absorbed)
     return between, moved, joined
 
 
-def _join_links(tx: Transaction, joined: page_merge.JoinedSpan, contexts: list[str]) -> None:
+def _join_links(tx: Transaction, joined: page_merge.LinkSpan, contexts: list[str]) -> None:
     context = "; ".join(dict.fromkeys(filter(None, contexts)))
-    link, since, until = joined.span
-    tx.executemany("DELETE FROM links WHERE id = ?", [(each,) for each in joined.absorbed])
+    link, since, until, absorbed = joined
+    tx.executemany("DELETE FROM links WHERE id = ?", [(each,) for each in absorbed])
     tx.execute(
         "UPDATE links SET valid_from = ?, valid_until = ?, context = ? WHERE id = ?",
         (since, until, context, link),
