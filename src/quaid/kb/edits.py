@@ -195,7 +195,7 @@ def find_contradictions(catalog: Catalog, draft: NodeDraft, but: str = "") -> tu
     return tuple(_contradicted(current[each.key], each) for each in conflicts)
 
 
-def _contradicted(node: Node, conflict: claims.StatementConflict) -> ContradictedNode:
+def _contradicted(node: Node, conflict: claims.StatementMatch) -> ContradictedNode:
     return ContradictedNode(node.id, node.title, node.path, conflict.why, conflict.one, conflict.other)
 
 
