@@ -137,7 +137,7 @@ def test_pages_read_and_forms_save_without_scripts(
     above, _, below = page.input_value("textarea[name=text]").rpartition("\n---\n")
     page.fill("textarea[name=text]", f"{above}\n\nBy hand.\n\n---\n{below}")
     page.click("button:has-text('Save')")
-    assert page.locator(".told").inner_text() == "Saved."
+    assert page.locator(".flash").inner_text() == "Saved."
     page.fill(".quick input", "tidal battery")
     page.press(".quick input", "Enter")
     assert page.locator(".findings li").count() > 1

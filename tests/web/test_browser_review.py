@@ -64,14 +64,14 @@ def test_one_click_keeps_a_side_and_says_what_ended(visit: Visit, mine: Settings
     assert left["y"] == right["y"]
     assert left["x"] < right["x"]
     sides.nth(0).locator("button").click()
-    told = page.locator(".told")
+    told = page.locator(".flash")
     assert "lives in Malmö never held" in told.inner_text()
     assert homes(mine) == {"Oslo"}
     assert two_values(visit).count() == 0
     told.locator("a").first.click()
     assert page.url.endswith(f"/page/{MIRA}/edit")
     page.goto(f"{visit.address}/review")
-    page.click("text=Look again")
+    page.click("text=Check again")
     assert two_values(visit).count() == 0
 
 
@@ -91,9 +91,9 @@ def test_a_question_without_words_is_found_kept_and_closed(visit: Visit, mine: S
     visit.problems.clear()  # the browser notes that the form was refused
     page.locator(".gap.found input[name=redacted_query]").fill("When do they go out?")
     page.click(".gap.found button:has-text('Approve')")
-    assert "is approved" in page.locator(".told").inner_text()
+    assert "is approved" in page.locator(".flash").inner_text()
     page.click("text=Close all 2 without words")
-    assert "Closed 2 questions" in page.locator(".told").inner_text()
+    assert "Closed 2 questions" in page.locator(".flash").inner_text()
     assert page.locator(".gap h2").all_inner_texts() == ["When do they go out?"]
     page.click(".gap button:has-text('Close')")
     assert page.locator(".empty").inner_text() == "No question is open."
@@ -107,13 +107,13 @@ def test_twins_may_stay_apart_or_become_one(visit: Visit, mine: Settings) -> Non
     count = pairs.count()
     assert count == 3
     pairs.filter(has_text="Salt beard").filter(has_text="Salt creep").locator("text=Keep both").click()
-    assert "are not the same" in page.locator(".told").inner_text()
+    assert "are not the same" in page.locator(".flash").inner_text()
     assert page.locator(".card").count() == count - 1
     pairs.filter(has_text="Salt comb").filter(has_text="Salt creep").locator(
         "button:has-text('Merge into Salt creep')"
     ).click()
     page.click("button:text-is('Merge')")
-    assert "Salt comb is part of Salt creep now" in page.locator(".told").inner_text()
+    assert "Salt comb is now part of Salt creep" in page.locator(".flash").inner_text()
     assert call(mine, "get", slug="concepts/salt-comb").slug == "concepts/salt-creep"
 
 
@@ -121,16 +121,16 @@ def test_a_lost_file_comes_back_or_goes_for_good(visit: Visit, mine: Settings) -
     lost = Path(mine.cwd, "notes", "lost.md")
     page = visit.go("/review?tab=quarantine")
     page.click("text=Restore")
-    assert "“The lost note” is back, and so is its file lost.md." in page.locator(".told").inner_text()
+    assert "“The lost note” and its file lost.md are restored." in page.locator(".flash").inner_text()
     assert lost.exists()
     lost.unlink()
     visit.go("/settings")
     page.locator("tr", has_text="notes").locator("button").last.click()
-    assert "notes is in step with its folder: 1 gone." in page.locator(".told").inner_text()
+    assert "notes is in sync with its folder: 1 removed." in page.locator(".flash").inner_text()
     visit.go("/review?tab=quarantine")
     page.check("input[name=sure]")
     page.click("text=Discard")
-    assert page.locator(".told").inner_text() == "“The lost note” is gone for good."
+    assert page.locator(".flash").inner_text() == "“The lost note” is deleted."
     assert page.locator(".empty").inner_text() == "No page is in quarantine."
 
 
@@ -162,7 +162,7 @@ def test_settings_show_who_may_come_in_and_who_is_there(visit: Visit, mine: Sett
     tokens = page.locator("#tokens")
     assert "last used" in tokens.inner_text()
     tokens.locator("button:has-text('Revoke')").click()
-    assert "The token phone is revoked." in page.locator(".told").inner_text()
+    assert "The token phone is revoked." in page.locator(".flash").inner_text()
     assert httpx.get(f"{place}/api/memory/list", headers=headers).status_code == 401
 
 
@@ -170,14 +170,14 @@ def test_the_model_is_switched_and_its_state_told(visit: Visit, mine: Settings) 
     page = visit.go("/settings")
     page.check("input[value=off]")
     page.click("button:text-is('Change')")
-    assert "Semantic search is off" in page.locator(".told").inner_text()
+    assert "Semantic search is off" in page.locator(".flash").inner_text()
     assert page.locator("#embeddings .badge").first.inner_text() == "off"
     assert page.locator("input[value=off]").is_checked()
     name = page.locator("#embeddings input[name=name]:not([value=off]):not([disabled])")
     if name.count():
         name.first.check()
         page.click("button:text-is('Change')")
-        assert "is in use" in page.locator(".told").inner_text()
+        assert "is in use" in page.locator(".flash").inner_text()
         assert call(mine, "embeddings status").on is True
 
 
@@ -189,7 +189,7 @@ def test_a_rebuild_shows_how_far_it_is(visit: Visit, mine: Settings) -> None:
         " new MutationObserver(() => window.seen.push(told.textContent)).observe(told, {childList: true}); }"
     )
     page.click("button:text-is('Rebuild index')")
-    page.locator("[data-progress-text]", has_text="is made again.").wait_for()
+    page.locator("[data-progress-text]", has_text="is rebuilt.").wait_for()
     assert page.evaluate("window.seen")[0] == "Indexing pages anew …"
     log = page.locator("[data-log]").inner_text()
     assert "The index was made again" in log
@@ -250,7 +250,7 @@ def test_the_health_of_collections_is_seen_on_a_narrow_screen(
 def test_another_wording_is_asked_for_only_where_it_leaves(visit: Visit, mine: Settings) -> None:
     call(mine, "gaps add", query_text="Who paints the hull?")
     page = visit.go("/review?tab=gaps")
-    page.click("summary:has-text('Keep its words')")
+    page.click("summary:has-text('Store its words')")
     wording = page.locator("input[name=redacted_query]").first
     assert not wording.is_visible()
     page.locator("select[name=sensitivity]").first.select_option("redacted")
@@ -260,8 +260,8 @@ def test_another_wording_is_asked_for_only_where_it_leaves(visit: Visit, mine: S
 def test_an_address_that_is_taken_leads_to_its_page(visit: Visit) -> None:
     page = visit.go("/new")
     page.fill("#slug", MIRA)
-    page.click("text=Begin")
-    assert "is there already" in page.locator(".there").inner_text()
+    page.click("text=Create")
+    assert "already exists" in page.locator(".there").inner_text()
     page.click("text=Edit it")
     assert page.url.endswith(f"/page/{MIRA}/edit")
 

@@ -27,7 +27,7 @@ def test_a_file_that_changed_outside_is_shown_beside_ones_own_text(visitor: Visi
     answer = visitor.post("/page/notes::kept/edit", text=text, version=page.version)
     assert answer.status_code == 409
     assert heading(answer.text) == "The kept note"
-    assert "was changed outside while you were writing" in answer.text
+    assert "was changed by another program while you were editing" in answer.text
     theirs = answer.text.partition('id="theirs"')[2]
     assert "Written in an editor." in theirs
     assert "Written in the browser." in answer.text.partition('id="theirs"')[0]
@@ -44,7 +44,7 @@ def test_a_page_that_was_removed_meanwhile_can_be_saved_anew(visitor: Visitor, m
     text = "# Patience\n\nHours of work.\n"
     answer = visitor.post("/page/concepts/patience/edit", text=text, version=page.version)
     assert answer.status_code == 409
-    assert "was removed while you were writing" in answer.text
+    assert "was removed while you were editing" in answer.text
     assert "Hours of work." in answer.text
     assert 'name="version" value="0"' in answer.text
     again = visitor.post("/page/concepts/patience/edit", text=text, version=0)
@@ -119,7 +119,7 @@ def test_a_name_is_offered_an_address_and_stays_the_title(
     answer = visitor.get(f"/new?slug={quote(typed)}")
     assert answer.status_code == 200
     assert f"<h2>{offer}</h2>" in answer.text
-    link = re.search(r'href="(/new\?[^"]+)">Begin', answer.text)
+    link = re.search(r'href="(/new\?[^"]+)">Create', answer.text)
     assert link
     begun = visitor.get(html.unescape(link[1]))
     assert f'action="/page/{offer}/edit"' in begun.text
@@ -132,7 +132,7 @@ def test_a_text_that_is_too_long_leads_back_to_the_form(visitor: Visitor) -> Non
     assert f'data-limit="{MAX_BODY}"' in visitor.get(edit).text
     answer = visitor.post(edit, text="x" * MAX_BODY, version=1)
     assert answer.status_code == 413
-    assert heading(answer.text) == "That is too long"
+    assert heading(answer.text) == "Too long"
     assert "Go back with the browser" in answer.text
     assert f'href="{edit}"' in answer.text
 
@@ -162,10 +162,10 @@ def test_facts_that_contradict_each_other_lead_to_review(visitor: Visitor, mine:
     clashes = call(mine, "contradictions").contradictions
     (id,) = [each.id for each in clashes if each.type == "cross_page"]
     text = visitor.get(f"/page/{MIRA}").text
-    assert text.count(f'href="/review#clash-{id}"') == 2
-    assert f'id="clash-{id}"' in visitor.get("/review").text
+    assert text.count(f'href="/review#contradiction-{id}"') == 2
+    assert f'id="contradiction-{id}"' in visitor.get("/review").text
     visitor.post("/review/resolve", id=id, keep="left")
-    assert f'href="/review#clash-{id}"' not in visitor.get(f"/page/{MIRA}").text
+    assert f'href="/review#contradiction-{id}"' not in visitor.get(f"/page/{MIRA}").text
 
 
 def test_entries_that_an_edit_leaves_out_are_kept_unless_the_box_is_ticked(

@@ -66,7 +66,7 @@ def test_every_page_reads_without_scripts_and_says_its_thing(reader: Visitor, pa
 
 
 def test_every_route_of_the_pages_is_declared() -> None:
-    for route in pages.routes():
+    for route in pages.PAGE_ROUTES:
         for method in route.methods or ():
             if method != "HEAD":
                 assert web_app.ROUTE_SCOPES[route.path][method] in ("public", "read", "write", "owner"), (
@@ -249,7 +249,7 @@ def test_a_new_file_is_made_and_a_path_that_leads_out_is_refused(visitor: Visito
 def test_jotting_remembers_and_logs(visitor: Visitor, mine: Settings) -> None:
     for text, where, told in (
         ("Bo prefers tea to coffee", "", "Remembered."),
-        ("Bo prefers tea to coffee", "", "The notebook says so already."),
+        ("Bo prefers tea to coffee", "", "The notebook already contains this."),
         ("Shipped it", "log", "Added to today&#39;s log."),
     ):
         assert visitor.post("/jot", text=text, where=where).headers["location"] == "/"
@@ -317,7 +317,7 @@ def test_the_model_is_switched_off_and_a_folder_synced(visitor: Visitor, mine: S
 
 def test_no_text_of_an_address_is_told_as_ours(reader: Visitor) -> None:
     assert "Send your password" not in reader.get("/?done=Send your password").text
-    assert '<p class="told' not in reader.get("/?done=saved").text
+    assert '<p class="flash' not in reader.get("/?done=saved").text
 
 
 def test_a_memory_with_nothing_in_it_has_every_page(tmp_path: object) -> None:

@@ -104,12 +104,13 @@ def test_a_cut_leaves_no_half_of_a_link_or_a_mark() -> None:
 @pytest.mark.parametrize("count", [1, 9, 12, 17, 30])
 def test_types_never_share_a_look_nor_up_to_twelve_a_colour(count: int) -> None:
     types = [*("person", "company", "yc", "civic", "area", "note"), *(f"kind{each}" for each in range(30))]
-    found = node_styles(types[:count])
-    assert len(found) == count
-    assert len({(each.colour, each.shape) for each in found}) == count
-    assert len({each.colour for each in found}) == min(count, 12)
-    assert {each.colour for each in found} <= set(COLOURS)
-    assert next(each for each in found if each.type == "person").colour == "person"
+    styles = node_styles(types[:count])
+    assert len(styles) == count
+    assert len({(colour, shape) for _, colour, shape, _ in styles}) == count
+    colours = {colour for _, colour, _, _ in styles}
+    assert len(colours) == min(count, 12)
+    assert colours <= set(COLOURS)
+    assert ("person", "person", "circle", 1) in styles
 
 
 def test_contexts_facts_and_properties_are_said_in_words(reader: Visitor) -> None:
@@ -167,14 +168,14 @@ def test_the_timeline_is_filtered(reader: Visitor, query: str, there: str, absen
 def test_findings_are_graded_by_themselves(reader: Visitor) -> None:
     page = reader.get("/search?q=zinc+dendrites+at+the+harbour").text
     graded = re.findall(r'class="grade (\w+)"', page)
-    assert "strong" not in graded or "strong finding" in page
+    assert "strong" not in graded or "strong result" in page
     assert {"weak", "none"} & set(graded)
     for group in re.findall(r'<ol class="findings weaker">.*?</ol>', page, re.DOTALL):
         assert "grade strong" not in group
     assert "Strong answer" not in page
     nothing = reader.get("/search?q=zeppelin+harbour+timetable+quarterly").text
     assert "No strong answer" in nothing
-    assert "strong finding" not in nothing
+    assert "strong result" not in nothing
 
 
 def test_findings_say_words_and_days(reader: Visitor) -> None:

@@ -187,5 +187,5 @@ def test_a_version_is_compared_and_brought_back(visit: Visit) -> None:  # noqa: 
     page.wait_for_selector(".diff .added")
     assert page.locator(".diff .removed").inner_text() == "-The first thought."
     page.click(".versions li:last-child >> text=Revert")
-    page.wait_for_selector(".told")
+    page.wait_for_selector(".flash")
     assert page.locator(".truth").inner_text().strip() == "The first thought."

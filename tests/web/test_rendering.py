@@ -87,7 +87,7 @@ def test_a_refused_line_is_still_in_its_field(visitor: Visitor, mine: Settings) 
     answer = visitor.post("/jot", text="The key is under the pot", where="log")
     os.rename(notebook + "-away", notebook)
     assert answer.status_code >= 400
-    assert 'class="told bad"' in answer.text
+    assert 'class="flash bad"' in answer.text
     assert 'name="text" value="The key is under the pot"' in answer.text
 
 
@@ -95,7 +95,7 @@ def test_a_form_of_settings_that_fails_shows_the_settings_again(visitor: Visitor
     for path, name in (("token", "nobody"), ("sync", "nowhere"), ("embeddings", "no-such-model")):
         answer = visitor.post(f"/settings/{path}", name=name)
         assert answer.status_code >= 400, path
-        assert 'class="told bad"' in answer.text, path
+        assert 'class="flash bad"' in answer.text, path
         assert "Rebuild index" in answer.text, path
 
 

@@ -15,7 +15,7 @@ MIRA = "people/mira-dahlquist"
 
 def message(visitor: Visitor, path: str) -> str:
     """What the next page says that was done."""
-    found = re.search(r'<p class="told[^"]*"[^>]*>(.*?)</p>', visitor.get(path).text, re.DOTALL)
+    found = re.search(r'<p class="flash[^"]*"[^>]*>(.*?)</p>', visitor.get(path).text, re.DOTALL)
     return html.unescape(re.sub(r"<[^>]+>", "", found[1])) if found else ""
 
 
@@ -73,9 +73,9 @@ def test_looking_again_says_how_many_are_open(visitor: Visitor, mine: Settings) 
 
 def test_a_gap_is_found_by_its_words_approved_and_closed(visitor: Visitor, mine: Settings) -> None:
     (gap,) = call(mine, "gaps").gaps
-    assert "words are not kept" in visitor.get("/review?tab=gaps").text
+    assert "words are not stored" in visitor.get("/review?tab=gaps").text
     nothing = visitor.post("/review/gap", act="find", query_text="What else?")
-    assert "No open question was asked in these words" in nothing.text
+    assert "No open question has these words" in nothing.text
     found = visitor.post("/review/gap", act="find", query_text="who insures the pier")
     assert 'class="card gap found"' in found.text
     assert 'name="query_text" value="who insures the pier" required' in found.text
@@ -105,7 +105,7 @@ def test_a_form_that_fails_is_shown_again_with_what_was_typed(visitor: Visitor, 
     )
     assert wrong.status_code == 400
     assert "query_text is not the question of gap" in wrong.text
-    assert "<details open><summary>Keep its words" in wrong.text
+    assert "<details open><summary>Store its words" in wrong.text
     for field, value in (
         ("query_text", "Something else?"),
         ("redacted_query", "What is it?"),
@@ -181,9 +181,9 @@ def test_merging_and_restoring_say_what_happened(visitor: Visitor, mine: Setting
     fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', visitor.post("/review/merge", **pair).text))
     visitor.post("/review/merge", **fields)
     told = message(visitor, "/review?tab=duplicates")
-    assert told.startswith("Salt beard is part of Salt creep now, and its old address leads there.")
+    assert told.startswith("Salt beard is now part of Salt creep, and its old address leads there.")
     visitor.post("/review/quarantine", page="notes::lost", act="restore")
-    assert "“The lost note” is back, and so is its file lost.md." in message(
+    assert "“The lost note” and its file lost.md are restored." in message(
         visitor, "/review?tab=quarantine"
     )
 
@@ -191,7 +191,7 @@ def test_merging_and_restoring_say_what_happened(visitor: Visitor, mine: Setting
 def test_a_new_page_at_an_address_that_is_taken_offers_the_page(visitor: Visitor, mine: Settings) -> None:
     before = call(mine, "get", slug=MIRA)
     text = visitor.get(f"/new?slug={MIRA}").text
-    assert "is there already" in text
+    assert "already exists" in text
     assert f'href="/page/{MIRA}">Open it</a>' in text
     assert f'href="/page/{MIRA}/edit">Edit it</a>' in text
     assert "<textarea" not in text
@@ -222,7 +222,7 @@ def test_a_collection_says_why_it_is_ill(visitor: Visitor, mine: Settings) -> No
     assert "Its folder cannot be found" in visitor.get("/settings").text
     os.rename(os.path.join(mine.cwd, "elsewhere"), os.path.join(mine.cwd, "notes"))
     visitor.post("/settings/sync", name="notes")
-    assert message(visitor, "/settings") == "notes is in step with its folder: nothing had changed."
+    assert message(visitor, "/settings") == "notes is in sync with its folder: no changes."
 
 
 def test_home_tells_no_slug_and_no_predicate(visitor: Visitor) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.web.dashboard import Visitor, call, lifelike, visiting
 
 from quaid.config import Settings
-from quaid.web.pages.search import ResultGroup, ResultView
+from quaid.web.pages.search import ResultView, sort_groups
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def test_what_the_knowledge_base_answers_is_answered_and_no_gap(
 ) -> None:
     before = gaps(known)
     page = owner.get(f"/search?q={quote(question)}").text
-    assert "1 strong finding" in page
+    assert "1 strong result" in page
     assert "No strong answer" not in page
     assert groups(page)[0] == "Knowledge base"
     assert findings(page)[0].startswith("/kb/")
@@ -71,7 +71,7 @@ def test_what_the_notebook_answers_is_answered_and_no_gap(owner: Visitor, known:
     before = gaps(known)
     page = owner.get("/search?q=prefers+letters+to+calls").text
     assert groups(page)[0] == "Notebook"
-    assert "strong finding" in page
+    assert "strong result" in page
     assert gaps(known) == before
 
 
@@ -125,7 +125,7 @@ def test_a_line_without_the_word_is_not_found_by_its_little_words(owner: Visitor
     page = owner.get("/search?q=ines").text
     assert groups(page)[0] == "Pages"
     assert "Nkechi" not in page
-    assert "By its name" in owner.get("/search?q=karvon").text
+    assert "Name match" in owner.get("/search?q=karvon").text
 
 
 def test_a_file_of_the_notebook_is_found_by_its_name(owner: Visitor) -> None:
@@ -155,14 +155,15 @@ def finding(strength: str, fit: int = 0) -> ResultView:
 
 
 def test_groups_stand_in_the_order_of_their_best() -> None:
-    made = [
-        ResultGroup("Notebook", [finding("weak")], ""),
-        ResultGroup("Daily", [], ""),
-        ResultGroup("Pages", [finding("none"), finding("weak", 1)], ""),
-        ResultGroup("Knowledge base", [finding("strong")], ""),
-    ]
-    made.sort(key=lambda group: group.worth, reverse=True)
-    assert [each.name for each in made] == ["Pages", "Knowledge base", "Notebook", "Daily"]
+    groups = sort_groups(
+        [
+            ("Notebook", [finding("weak")], ""),
+            ("Daily", [], ""),
+            ("Pages", [finding("none"), finding("weak", 1)], ""),
+            ("Knowledge base", [finding("strong")], ""),
+        ]
+    )
+    assert [name for name, _, _ in groups] == ["Pages", "Knowledge base", "Notebook", "Daily"]
 
 
 @pytest.mark.parametrize(
@@ -180,10 +181,10 @@ def test_what_is_no_day_is_said_in_the_same_way_everywhere(
 ) -> None:
     answer = owner.get(path.format(day))
     assert answer.status_code == 200
-    assert f"“{day}” is no day, so it was left out. One is written as 2026-04-25." in answer.text
+    assert f"“{day}” is not a date. Write it as 2026-04-25." in answer.text
     assert kept in answer.text
-    assert "Nothing was found" not in answer.text
-    assert "Nothing is of such a day" not in answer.text
+    assert "No results." not in answer.text
+    assert "No dated items match" not in answer.text
 
 
 def test_an_unknown_collection_leaves_the_form_in_place(owner: Visitor) -> None:
@@ -218,5 +219,5 @@ def test_the_graph_finds_a_page_to_look_around_from(owner: Visitor) -> None:
         re.findall(r'href="(/graph\?slug=[^"]+)" data-item', page)[0] == "/graph?slug=people%2Fines-karvonen"
     )
     assert 'name="find" value="ines"' in page
-    assert "Changed last" in owner.get("/graph").text
-    assert "No page is called so" in owner.get("/graph?find=zyxwvu&collection=x").text
+    assert "Recently changed" in owner.get("/graph").text
+    assert "No page matches" in owner.get("/graph?find=zyxwvu&collection=x").text

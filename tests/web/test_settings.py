@@ -30,12 +30,12 @@ from quaid.web.pages.settings import describe_event, log_lines, name_buttons
         (
             "files",
             {"event": "synced", "collection": "notes", "new": 1, "removed": 2},
-            "notes was read: 1 new, 2 gone",
+            "notes was synced: 1 new, 2 removed",
         ),
         (
             "files",
             {"event": "synced", "collection": "notes", "problem": None},
-            "notes was read: nothing had changed",
+            "notes was synced: no changes",
         ),
         (
             "files",
@@ -57,7 +57,7 @@ def test_the_log_has_the_last_first_and_leaves_out_what_only_moves_a_bar() -> No
         (1.0, "progress", {"done": 1}),
         (2.0, "gap", {"id": 1, "open": 2}),
     ]
-    told = [each.told for each in log_lines(recent)]
+    told = [text for _, text in log_lines(recent)]
     assert told == [
         "A question found no answer: 2 questions are open",
         "Pages changed: there are 1 now",
@@ -84,7 +84,7 @@ def test_a_rebuild_makes_again_what_was_burned(visitor: Visitor, mine: Settings)
     assert call(mine, "status").chunks == 0
     assert visitor.post("/settings/rebuild").headers["location"] == "/settings"
     text = visitor.get("/settings").text
-    assert "pages is made again. notes is in step with its folder: 1 new." in text
+    assert "pages is rebuilt. notes is in sync with its folder: 1 new." in text
     assert call(mine, "status").chunks > 20
     assert call(mine, "timeline", slug="people/mira-dahlquist").entries
 
@@ -98,10 +98,10 @@ def test_collections_can_be_told_apart_when_rows_become_cards(visitor: Visitor) 
 
 def test_promises_without_a_day_are_not_passed_over(visitor: Visitor, mine: Settings) -> None:
     notes = ("contradictions are not known", "2 open commitments name no day: no `due` in the front matter")
-    assert undated_commitments(notes) == "2 open commitments name no day"
+    assert undated_commitments(notes) == "2 open commitments have no due date"
     assert undated_commitments(notes[:1]) == ""
     for name in ("one", "two"):
         text = f"---\ntype: commitment\n---\n# Promise {name}\n"
         assert visitor.post(f"/page/commitments/{name}/edit", text=text, version=0).status_code == 303
-    assert f"{undated_commitments(call(mine, 'briefing').notes)}: a <code>due</code>" in visitor.get("/").text
-    assert "open commitments name no day" in visitor.get("/").text
+    assert f"{undated_commitments(call(mine, 'briefing').notes)}: add <code>due</code>" in visitor.get("/").text
+    assert "open commitments have no due date" in visitor.get("/").text

@@ -37,44 +37,14 @@ ROUTE_SCOPES: dict[str, dict[str, str]] = {
     # No login needed
     "/login": {"GET": "public", "POST": "public"},
     "/health": {"GET": "public"},
-    "/static/{name}": {"GET": "public"},
-    "/favicon.ico": {"GET": "public"},
     # For programs
     **api.tool_scopes(),
     **api.DEBUG_SCOPES,
     "/api/openapi.json": {"GET": "read"},
     "/api/events": {"GET": "read"},
     "/mcp": {"GET": "read", "POST": "read", "DELETE": "read"},  # each tool checks its own scope
-    # For browsers
     "/logout": {"POST": "read"},
-    "/": {"GET": "read"},
-    "/jot": {"POST": "write"},
-    "/search": {"GET": "read"},
-    "/ui/search": {"GET": "read"},
-    "/timeline": {"GET": "read"},
-    "/graph": {"GET": "read"},
-    "/ui/graph": {"GET": "read"},
-    "/notebook": {"GET": "read", "POST": "write"},
-    "/notebook/{path:path}": {"GET": "read", "POST": "write"},
-    "/kb/{id}": {"GET": "read"},
-    "/new": {"GET": "write"},
-    "/page/{slug:path}": {"GET": "read"},
-    "/page/{slug:path}/edit": {"GET": "write", "POST": "write"},
-    "/ui/preview": {"POST": "read"},
-    "/ui/preview/notebook": {"POST": "read"},
-    "/ui/revert": {"POST": "write"},
-    "/review": {"GET": "read"},
-    "/review/check": {"POST": "write"},
-    "/review/resolve": {"POST": "write"},
-    "/review/gap": {"POST": "write"},
-    "/review/quarantine": {"POST": "owner"},
-    "/review/merge": {"POST": "owner"},
-    "/settings": {"GET": "read"},
-    "/settings/rebuild": {"POST": "owner"},
-    "/settings/embeddings": {"POST": "owner"},
-    "/settings/sync": {"POST": "owner"},
-    "/settings/token": {"POST": "owner"},
-    "/settings/collection/{name}": {"GET": "owner"},
+    **pages.PAGE_SCOPES,
 }
 DEFAULT_SCOPE = "owner"
 
@@ -140,7 +110,7 @@ def build_app(
         *(api.debug_routes() if debug else ()),
         Route("/mcp", web_mcp.serve_mcp, methods=["GET", "POST", "DELETE"]),
         *extra_routes,
-        *pages.routes(),
+        *pages.PAGE_ROUTES,
     ]
     app = Starlette(
         routes=routes,
@@ -154,6 +124,7 @@ def build_app(
     app.state.settings, app.state.place, app.state.tools = settings, place, tools
     app.state.crew, app.state.bus, app.state.sessions = crew, bus, sessions
     app.state.mcp_sessions = web_mcp.McpSessions()
+    app.state.operation_cache, app.state.flashes = {}, {}  # of the pages
     app.state.ends_by = float("inf")  # shutdown deadline (time.monotonic()), set when a signal arrives
     app.state.debug_routes, app.state.readonly, app.state.stopped_well = debug, readonly, True
 
@@ -198,7 +169,7 @@ async def _login(request: Request) -> Response:
     elif service.TOKEN_PATTERN.fullmatch(code) and not is_navigation(request):
         return HTMLResponse(LOGIN_PAGE.format(code=code))
     if not code or not service.redeem_login_code(state.settings, state.place.port, time.time(), code):
-        problem = "This link was used already, or is older than a minute"
+        problem = "This link was already used, or is older than a minute"
         raise NotLoggedIn(problem=problem, remedy="`quaid web` makes a new one")
     response = HTMLResponse(LOGGED_IN_PAGE)
     state.sessions.begin(response)

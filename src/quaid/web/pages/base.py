@@ -1,16 +1,16 @@
-"""Helpers for all pages: operations, forms, templates, flash messages, redirects and static files."""
+"""Helpers for all pages: routes, operations, forms, templates, flash messages and static files."""
 
 import asyncio
 import gzip
 import re
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import UTC, date, datetime
-from functools import cache
+from functools import cache, wraps
 from hashlib import sha256
 from os import listdir
 from os.path import dirname, join
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 from urllib.parse import parse_qsl
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -29,10 +29,40 @@ MAX_FIELDS = 100
 OPERATION_CACHE_SECONDS = 5.0
 
 
+PageHandler = TypeVar("PageHandler", bound=Callable[[Request], Awaitable[Response]])
+ErrorHandler = Callable[[Request, QuaidError], Awaitable[Response]]
+
+PAGE_ROUTES: list[Route] = []
+PAGE_SCOPES: dict[str, dict[str, str]] = {}
+"""The scope that each path of a page needs, by HTTP method."""
+
+
+def route(
+    path: str, *, on_error: ErrorHandler | None = None, **scopes: str
+) -> Callable[[PageHandler], PageHandler]:
+    """Register a page: `@route("/notebook", GET="read")`. `on_error` shows the form again if it failed."""
+
+    def register(handler: PageHandler) -> PageHandler:
+        @wraps(handler)
+        async def respond(request: Request) -> Response:
+            try:
+                return await handler(request)
+            except QuaidError as error:
+                if on_error is None:
+                    raise
+                return await on_error(request, error)
+
+        PAGE_ROUTES.append(Route(path, respond, methods=list(scopes)))
+        PAGE_SCOPES.setdefault(path, {}).update(scopes)
+        return handler
+
+    return register
+
+
 class OperationFailure(NamedTuple):
     """The error of an operation whose result is one part of a page. It is falsy, unlike a record."""
 
-    told: str
+    message: str
     code: str
 
     def __bool__(self) -> bool:
@@ -67,26 +97,13 @@ async def cached_operation(request: Request, command: str, /, **arguments: Any) 
 
     For figures about the whole memory, which are expensive to compute.
     """
-    kept: dict[tuple[str, str], tuple[float, Any]] = _operation_cache(request)
+    cached = request.app.state.operation_cache
     key = (f"{command} {arguments}", request_scope(request))
-    at, record = kept.get(key, (0.0, None))
+    at, record = cached.get(key, (0.0, None))
     if not record or time.monotonic() - at > OPERATION_CACHE_SECONDS:
         record = await try_operation(request, command, **arguments)
-        kept[key] = (time.monotonic(), record)
+        cached[key] = (time.monotonic(), record)
     return record
-
-
-def _operation_cache(request: Request) -> dict[tuple[str, str], tuple[float, Any]]:
-    state = request.app.state
-    if not hasattr(state, "lately"):
-        state.lately = {}
-    found: dict[tuple[str, str], tuple[float, Any]] = state.lately
-    return found
-
-
-def clear_operation_cache(request: Request) -> None:
-    """Discard cached results of operations."""
-    _operation_cache(request).clear()
 
 
 async def gather_all(*asked: Coroutine[Any, Any, Any]) -> list[Any]:
@@ -96,7 +113,7 @@ async def gather_all(*asked: Coroutine[Any, Any, Any]) -> list[Any]:
 
 async def read_form(request: Request) -> dict[str, str]:
     """Return the fields of a submitted form, with CR LF converted to LF. Clears the operation cache."""
-    clear_operation_cache(request)
+    request.app.state.operation_cache.clear()
     body = (await request.body()).decode("utf-8", "replace")
     fields = parse_qsl(body, keep_blank_values=True, max_num_fields=MAX_FIELDS)
     return {name: value.replace("\r\n", "\n") for name, value in fields}
@@ -106,11 +123,8 @@ def read_days(request: Request, *names: str) -> tuple[dict[str, str], dict[str, 
     """Return the dates in these query parameters, and an error message for each parameter that is not a date."""
     given = {name: request.query_params.get(name, "").strip()[:100] for name in names}
     wrong = {name: text for name, text in given.items() if text and not dates.is_date(text)}
-    told = {
-        name: f"“{text}” is no day, so it was left out. One is written as 2026-04-25."
-        for name, text in wrong.items()
-    }
-    return {name: "" if name in wrong else text for name, text in given.items()}, told
+    problems = {name: f"“{text}” is not a date. Write it as 2026-04-25." for name, text in wrong.items()}
+    return {name: "" if name in wrong else text for name, text in given.items()}, problems
 
 
 def parse_number(text: str, otherwise: int = 0) -> int:
@@ -118,7 +132,8 @@ def parse_number(text: str, otherwise: int = 0) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else otherwise
 
 
-STATIC_FOLDER = join(dirname(dirname(__file__)), "static")
+WEB_FOLDER = dirname(dirname(__file__))
+STATIC_FOLDER = join(WEB_FOLDER, "static")
 STATIC_TYPES = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
@@ -138,16 +153,15 @@ class StaticAsset(NamedTuple):
 
 @cache
 def static_assets() -> dict[str, StaticAsset]:
-    found = {}
+    assets = {}
     for name in sorted(listdir(STATIC_FOLDER)):
         kind = name.rpartition(".")[2]
         if kind in STATIC_TYPES:
             with open(join(STATIC_FOLDER, name), "rb") as file:
                 data = file.read()
-            found[name] = StaticAsset(
-                data, gzip.compress(data, mtime=0), STATIC_TYPES[kind], sha256(data).hexdigest()[:12]
-            )
-    return found
+            digest = sha256(data).hexdigest()[:12]
+            assets[name] = StaticAsset(data, gzip.compress(data, mtime=0), STATIC_TYPES[kind], digest)
+    return assets
 
 
 def asset_url(name: str) -> str:
@@ -155,28 +169,24 @@ def asset_url(name: str) -> str:
     return f"/static/{name}?v={static_assets()[name].digest}"
 
 
+@route("/static/{name}", GET="public")
+@route("/favicon.ico", GET="public")
 async def send_static(request: Request) -> Response:
-    found = static_assets().get(request.path_params.get("name", FAVICON))
-    if found is None:
-        return Response("There is no such file.", 404, media_type="text/plain")
-    fresh = request.query_params.get("v") == found.digest
+    asset = static_assets().get(request.path_params.get("name", FAVICON))
+    if asset is None:
+        return Response("File not found.", 404, media_type="text/plain")
+    fresh = request.query_params.get("v") == asset.digest
     headers = {
         "Cache-Control": "public, max-age=31536000, immutable" if fresh else "no-cache",
-        "ETag": f'"{found.digest}"',
+        "ETag": f'"{asset.digest}"',
         "Vary": "Accept-Encoding",
     }
-    if request.headers.get("if-none-match") == f'"{found.digest}"':
+    if request.headers.get("if-none-match") == f'"{asset.digest}"':
         return Response(status_code=304, headers=headers)
     if "gzip" in request.headers.get("accept-encoding", ""):
-        return Response(found.packed, headers={**headers, "Content-Encoding": "gzip"}, media_type=found.type)
-    return Response(found.data, headers=headers, media_type=found.type)
+        return Response(asset.packed, headers={**headers, "Content-Encoding": "gzip"}, media_type=asset.type)
+    return Response(asset.data, headers=headers, media_type=asset.type)
 
-
-def static_routes() -> list[Route]:
-    return [Route("/static/{name}", send_static), Route("/favicon.ico", send_static)]
-
-
-WEB_FOLDER = dirname(dirname(__file__))
 
 NAVIGATION = (
     ("/", "Home", "home"),
@@ -188,33 +198,22 @@ NAVIGATION = (
     ("/settings", "Settings", "gear"),
 )
 
-DONE_MESSAGES = {
-    "saved": "Saved.",
-    "same": "Nothing had changed, so nothing was written.",
-    "reverted": "The earlier version is back, as a new one.",
-    "remembered": "Remembered.",
-    "known": "The notebook says so already.",
-    "logged": "Added to today's log.",
-    "off": "Semantic search is off. The vectors stay.",
-}
-"""Flash messages of `redirect`, by name."""
-
 ERROR_HEADINGS: dict[str | int, str] = {
-    "version_conflict": "Somebody was faster",
-    "file_changed": "Somebody was faster",
-    "page_moved": "It is somewhere else now",
+    "version_conflict": "Changed in the meantime",
+    "file_changed": "Changed in the meantime",
+    "page_moved": "Page moved",
     401: "Log in",
     403: "Not allowed",
     404: "Not found",
-    409: "That cannot be done here",
-    413: "That is too long",
+    409: "Not possible here",
+    413: "Too long",
 }
 """Headings of error pages, by error code or HTTP status."""
 
 BROWSER_REMEDIES = {
     "folder_not_empty": "Choose a new folder.",
     "only_here": "Export it first.",
-    "too_large": "Nothing was saved. Go back with the browser's own button: the form may still hold what you typed.",
+    "too_large": "Nothing was saved. Go back with the browser's button: the form may still contain your text.",
 }
 """Remedies for the browser, by error code, in place of sentences that name a command."""
 
@@ -223,17 +222,16 @@ MAX_FLASHES = 100
 
 
 class FlashMessage(NamedTuple):
-    """The result of a form, shown on the next page, with links to follow-up actions."""
+    """The result of a form, shown on the next page, with links (URL and label) to follow-up actions."""
 
     text: str
-    steps: tuple[tuple[str, str], ...] = ()
-    """Links: URL and label."""
-    went_well: bool = True
+    links: tuple[tuple[str, str], ...] = ()
+    succeeded: bool = True
 
 
 @cache
 def template_environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(join(WEB_FOLDER, "templates")),
         autoescape=True,
         undefined=StrictUndefined,
@@ -241,17 +239,17 @@ def template_environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters.update(
+    environment.filters.update(
         day=format_day,
         ago=format_ago,
         typed=format_commands,
         size=format_size,
         words=humanize,
-        told=humanize_sentence,
+        humanized=humanize_sentence,
         named=title_from_address,
         number=lambda value: f"{value:,}",
     )
-    made.globals.update(
+    environment.globals.update(
         page_url=urls.page_url,
         edit_url=urls.edit_url,
         file_url=urls.file_url,
@@ -263,7 +261,7 @@ def template_environment() -> Environment:
         navigation=NAVIGATION,
         plural=count_noun,
     )
-    return made
+    return environment
 
 
 def render_template(template: str, **values: Any) -> str:
@@ -273,72 +271,62 @@ def render_template(template: str, **values: Any) -> str:
 
 def render_page(request: Request, template: str, *, http: int = 200, **values: Any) -> Response:
     """Render a whole page, with the pending flash message if there is one."""
-    path = request.url.path
-    told: FlashMessage | None = values.pop("told", None) or _pop_flash(request)
+    path, scope = request.url.path, request_scope(request)
     here = max((link for link, _, _ in NAVIGATION if path == link or path.startswith(f"{link}/")), default="")
-    text = render_template(
-        template,
-        here=values.pop("here", here),
-        csrf=getattr(request.state, "csrf", ""),
-        may_write=request_scope(request) in ("write", "owner"),
-        is_owner=request_scope(request) == "owner",
-        told=told,
-        question=values.pop("question", ""),
-        **values,
-    )
-    return HTMLResponse(text, http, headers={"Cache-Control": "no-store"})
+    flash = values.pop("flash", None) or request.app.state.flashes.pop(request.state.session, None)
+    shared = {
+        "here": here,
+        "csrf": request.state.csrf,
+        "may_write": may_write(request),
+        "is_owner": scope == "owner",
+        "question": "",
+    }
+    return _html(render_template(template, **{**shared, **values, "flash": flash}), http)
 
 
-def flash(request: Request, text: str, *steps: tuple[str, str], went_well: bool = True) -> None:
-    """Keep a message for the next page of this browser session. Kept on the server, so it never appears in a URL."""
-    state = request.app.state
-    if not hasattr(state, "told"):
-        state.told = {}
-    if session := getattr(request.state, "session", ""):
-        while len(state.told) >= MAX_FLASHES:
-            state.told.pop(next(iter(state.told)))
-        state.told[session] = FlashMessage(text, steps, went_well)
-
-
-def _pop_flash(request: Request) -> FlashMessage | None:
-    kept = getattr(request.app.state, "told", {})
-    found: FlashMessage | None = kept.pop(getattr(request.state, "session", ""), None)
-    return found
+def _html(text: str, status: int = 200) -> Response:
+    return HTMLResponse(text, status, headers={"Cache-Control": "no-store"})
 
 
 def error_flash(error: QuaidError) -> FlashMessage:
     """Return the message that is shown above a form whose submission failed."""
-    return FlashMessage(browser_message(error), went_well=False)
+    return FlashMessage(browser_message(error), succeeded=False)
 
 
 def render_fragment(template: str, **values: Any) -> Response:
     """Return a part of a page as a response, for a script to insert."""
-    return HTMLResponse(render_template(template, **values), headers={"Cache-Control": "no-store"})
+    return _html(render_template(template, **values))
 
 
-def redirect(request: Request, address: str, done: str = "") -> Response:
-    """Redirect after a form, so that reloading does not submit it again. `done` names a flash message."""
-    if done:
-        flash(request, DONE_MESSAGES[done])
+def redirect(
+    request: Request, address: str, message: str = "", *links: tuple[str, str], succeeded: bool = True
+) -> Response:
+    """Redirect after a form, so that reloading does not submit it again. The next page shows the message.
+
+    The message is kept on the server for this browser session, so it never appears in a URL.
+    """
+    flashes = request.app.state.flashes
+    if message and request.state.session:
+        while len(flashes) >= MAX_FLASHES:
+            flashes.pop(next(iter(flashes)))
+        flashes[request.state.session] = FlashMessage(message, links, succeeded)
     return RedirectResponse(address, 303)
 
 
 def error_page(request: Request, error: Exception) -> Response:
     """Return the HTML page for an error, with its message and remedy."""
-    status, code, told, missing = 500, "internal", "Something went wrong in here; nothing was changed.", ""
+    status, code, message, missing = 500, "internal", "An internal error occurred. Nothing was changed.", ""
     if isinstance(error, QuaidError):
-        status, code, told = error.http_status, error.code, browser_message(error)
+        status, code, message = error.http_status, error.code, browser_message(error)
         missing = str(error.facts.get("slug", "")) if code == "page_not_found" else ""
     values: dict[str, Any] = {
         "heading": ERROR_HEADINGS.get(code) or ERROR_HEADINGS.get(status, "That did not work"),
-        "told_error": told,
+        "message": message,
         "code": code,
         "status_code": status,
     }
     if not getattr(request.state, "scope", ""):  # not logged in: show a page without navigation
-        return HTMLResponse(
-            render_template("login.html", **values), status, headers={"Cache-Control": "no-store"}
-        )
+        return _html(render_template("login.html", **values), status)
     return render_page(request, "error.html", http=status, missing=missing, back=back_link(request), **values)
 
 
@@ -349,7 +337,7 @@ def back_link(request: Request) -> tuple[str, str] | None:
     """
     path, is_form = request.url.path, request.method not in ("GET", "HEAD")
     if is_form and path.startswith("/page/") and path.endswith("/edit"):
-        return path, "Open the text as it is kept"
+        return path, "Open the saved text"
     for link, name, _ in NAVIGATION[1:]:
         if path.startswith(f"{link}/") or (path == link and (is_form or request.url.query)):
             return link, f"Back to {name}"
@@ -365,15 +353,15 @@ def browser_message(error: QuaidError) -> str:
     text = str(error)
     if error.http_status >= 500 or error.http_status == 401:
         return text
-    kept = [each for each in _SENTENCE_END.split(text) if not _COMMAND.search(each)]
-    return " ".join(filter(None, [*kept, BROWSER_REMEDIES.get(error.code, "")])) or text
+    sentences = [part for part in _SENTENCE_END.split(text) if not _COMMAND.search(part)]
+    return " ".join(filter(None, [*sentences, BROWSER_REMEDIES.get(error.code, "")])) or text
 
 
 def format_commands(text: str) -> Markup:
     """Return a sentence as HTML, with `commands` in backticks as <code>."""
     parts = [
-        Markup("<code>{}</code>").format(each) if at % 2 else escape(each)
-        for at, each in enumerate(text.split("`"))
+        Markup("<code>{}</code>").format(part) if at % 2 else escape(part)
+        for at, part in enumerate(text.split("`"))
     ]
     return Markup().join(parts)
 
@@ -383,10 +371,10 @@ def format_day(text: str | None) -> str:
     if not text:
         return ""
     try:
-        found = date.fromisoformat(text[:10])
+        day = date.fromisoformat(text[:10])
     except ValueError:
         return text
-    return f"{found.day} {found:%B %Y}"
+    return f"{day.day} {day:%B %Y}"
 
 
 def format_ago(text: str | None, now: float | None = None) -> str:
@@ -428,12 +416,8 @@ _NAME = re.compile(r"(?<![\w/])[a-z]+(?:_[a-z]+)+(?![\w/])")
 
 def humanize_sentence(text: str, titles: Mapping[str, str] | None = None) -> str:
     """Replace slugs by page titles, and names such as "works_at" by words, in a generated sentence."""
-    known = titles or {}
-
-    def name(found: re.Match[str]) -> str:
-        return known.get(found[0]) or title_from_address(found[0])
-
-    return _NAME.sub(lambda found: humanize(found[0]), _SLUG.sub(name, text))
+    titled = _SLUG.sub(lambda slug: (titles or {}).get(slug[0]) or title_from_address(slug[0]), text)
+    return _NAME.sub(lambda name: humanize(name[0]), titled)
 
 
 def title_from_address(address: str) -> str:

@@ -7,11 +7,10 @@ link without a start date begins with the page that contains it.
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from quaid.model import slug as slugs
 from quaid.web.pages import links as urls
@@ -22,6 +21,7 @@ from quaid.web.pages.base import (
     parse_number,
     read_days,
     render_page,
+    route,
     try_operation,
 )
 
@@ -42,61 +42,31 @@ MAX_QUERY = 200
 SHAPES = ("circle", "square", "diamond", "triangle")
 
 
-class NodeStyle(NamedTuple):
-    """How pages of one type are drawn, and how many there are."""
-
-    type: str
-    colour: str
-    shape: str
-    pages: int
-
-
-class GraphView(NamedTuple):
-    centre: str
-    """Address of the page in the centre; empty for a wing."""
-    wing: str
-    depth: int
-    nodes: list[tuple[str, str, str, int]]
-    """Address, title, type and distance from the centre."""
-    links: list[Any]
-    complete: bool
-
-    @property
-    def source(self) -> str:
-        """Return the URL of the same graph as JSON."""
-        return urls.with_query("/ui/graph", {"slug": self.centre, "wing": self.wing, "depth": self.depth})
-
-    def on(self, day: str) -> list[Any]:
-        """Return the links that were valid on a day."""
-        return [
-            each
-            for each in self.links
-            if (each.begins or "") <= day and (not each.valid_until or day < each.valid_until)
-        ]
-
-
-def node_styles(types: Iterable[str]) -> list[NodeStyle]:
-    """Return a style for each type, the most frequent first.
+def node_styles(types: Iterable[str]) -> list[tuple[str, str, str, int]]:
+    """Return type, colour, shape and number of pages for each type, the most frequent first.
 
     The first twelve types have distinct colours; further ones reuse a colour with another shape.
     """
-    counted = Counter(types).most_common()
-    free = [each for each in COLOURS if each not in {name for name, _ in counted}]
-    found, more = [], 0
-    for name, pages in sorted(counted, key=lambda each: (-each[1], each[0])):
-        if name in COLOURS:
-            found.append(NodeStyle(name, name, SHAPES[0], pages))
-        elif free:
-            found.append(NodeStyle(name, free.pop(), SHAPES[0], pages))
-        else:
-            shape = SHAPES[1 + more // len(COLOURS) % (len(SHAPES) - 1)]
-            found.append(NodeStyle(name, COLOURS[more % len(COLOURS)], shape, pages))
-            more += 1
-    return found
+    counts = Counter(types)
+    free = [colour for colour in COLOURS if colour not in counts]
+    styles, reused = [], 0
+    for name, pages in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        colour, shape = name, SHAPES[0]
+        if name not in COLOURS and free:
+            colour = free.pop()
+        elif name not in COLOURS:
+            colour = COLOURS[reused % len(COLOURS)]
+            shape = SHAPES[1 + reused // len(COLOURS) % (len(SHAPES) - 1)]
+            reused += 1
+        styles.append((name, colour, shape, pages))
+    return styles
 
 
-async def load_graph(request: Request) -> GraphView | None:
-    """Return the nodes and links that the query asks for, or None if it names neither a page nor a wing."""
+async def load_graph(request: Request) -> dict[str, Any] | None:
+    """Return the nodes and links that the query asks for, or None if it names neither a page nor a wing.
+
+    A node is its address, title, type and distance from the centre. `centre` is empty for a wing.
+    """
     slug, wing = request.query_params.get("slug", ""), request.query_params.get("wing", "")
     depth = min(max(parse_number(request.query_params.get("depth", ""), 2), 1), MAX_DEPTH)
     if slug:
@@ -104,21 +74,28 @@ async def load_graph(request: Request) -> GraphView | None:
             request, "graph", slug=slug, depth=depth, temporal="all", limit=MAX_NODES
         )
         nodes = [
-            (slugs.address(each.collection, each.slug), each.title, each.type, each.distance)
-            for each in record.nodes
+            (slugs.address(node.collection, node.slug), node.title, node.type, node.distance)
+            for node in record.nodes
         ]
-        return GraphView(nodes[0][0], "", depth, nodes, _links_between(nodes, record.links), record.complete)
-    if wing:
+        centre, wing, complete = nodes[0][0], "", record.complete
+    elif wing:
         record = await call_operation(request, "wing", wing=wing, limit=MAX_NODES)
-        nodes = [(each.slug, each.title, each.type, 0) for each in record.nodes]
-        return GraphView("", wing, 0, nodes, _links_between(nodes, record.links), len(nodes) >= record.pages)
-    return None
-
-
-def _links_between(nodes: list[tuple[str, str, str, int]], links: Iterable[Any]) -> list[Any]:
-    """Return the links whose two ends are both shown."""
-    there = {address for address, *_ in nodes}
-    return [each for each in links if each.from_slug in there and each.to_slug in there]
+        nodes = [(node.slug, node.title, node.type, 0) for node in record.nodes]
+        centre, depth, complete = "", 0, len(nodes) >= record.pages
+    else:
+        return None
+    shown = {address for address, *_ in nodes}
+    links = [link for link in record.links if link.from_slug in shown and link.to_slug in shown]
+    source = urls.with_query("/ui/graph", {"slug": centre, "wing": wing, "depth": depth})
+    return {
+        "centre": centre,
+        "wing": wing,
+        "depth": depth,
+        "nodes": nodes,
+        "links": links,
+        "complete": complete,
+        "source": source,
+    }
 
 
 async def suggest_pages(request: Request, wanted: str) -> list[Any]:
@@ -130,48 +107,50 @@ async def suggest_pages(request: Request, wanted: str) -> list[Any]:
     return list(record.pages) if record else []
 
 
+@route("/graph", GET="read")
 async def show_graph(request: Request) -> Response:
     wanted = request.query_params.get("find", "").strip()[:MAX_QUERY]
-    found, wings, known = await gather_all(
+    graph, wings, pages = await gather_all(
         load_graph(request), cached_operation(request, "wings"), suggest_pages(request, wanted)
     )
     days, wrong = read_days(request, "on")
     day = days["on"] or f"{datetime.now(UTC):%Y-%m-%d}"
-    links = found.on(day) if found else []
+    nodes = graph["nodes"] if graph else []
+    links = [
+        link
+        for link in (graph["links"] if graph else ())
+        if (link.begins or "") <= day and (not link.valid_until or day < link.valid_until)
+    ]
     return render_page(
-        request,
-        "graph.html",
-        found=found,
-        titles={address: title for address, title, _, _ in found.nodes} if found else {},
+        *(request, "graph.html"),
+        graph=graph,
+        titles={address: title for address, title, _, _ in nodes},
         wings=wings.wings if wings else [],
         wanted=wanted,
-        offered=[(slugs.address(each.collection, each.slug), each.title, each.type) for each in known],
+        suggestions=[(slugs.address(page.collection, page.slug), page.title, page.type) for page in pages],
         links=links[:MAX_LISTED],
         total=len(links),
         day=day,
         wrong=wrong,
-        is_asked=bool(days["on"]),
+        has_day=bool(days["on"]),
         most=MAX_LISTED,
-        looks=node_styles(kind for _, _, kind, _ in found.nodes) if found else [],
+        styles=node_styles(kind for _, _, kind, _ in nodes),
     )
 
 
+@route("/ui/graph", GET="read")
 async def graph_data(request: Request) -> Response:
     """Return the graph as JSON. Links refer to nodes by their index."""
-    found = await load_graph(request)
-    if found is None:
+    graph = await load_graph(request)
+    if graph is None:
         return JSONResponse({"nodes": [], "links": []})
-    places = {address: place for place, (address, _, _, _) in enumerate(found.nodes)}
+    places = {address: place for place, (address, *_) in enumerate(graph["nodes"])}
     links = [
         (
-            *(places[each.from_slug], places[each.to_slug], each.relationship),
-            *(each.valid_from, each.valid_until, each.begins),
+            *(places[link.from_slug], places[link.to_slug], link.relationship),
+            *(link.valid_from, link.valid_until, link.begins),
         )
-        for each in found.links
+        for link in graph["links"]
     ]
-    told = {"centre": found.centre, "complete": found.complete, "nodes": found.nodes, "links": links}
-    return JSONResponse(told, headers={"Cache-Control": "no-store"})
-
-
-def routes() -> list[Route]:
-    return [Route("/graph", show_graph), Route("/ui/graph", graph_data)]
+    shown = {key: graph[key] for key in ("centre", "complete", "nodes")}
+    return JSONResponse({**shown, "links": links}, headers={"Cache-Control": "no-store"})

@@ -34,8 +34,8 @@ def edit_url(address: str) -> str:
 
 def file_url(path: str, line: int | None = None) -> str:
     """Return the URL of a notebook file, or of a line in it."""
-    there = f"/notebook/{quote(path, safe=UNQUOTED_CHARACTERS)}"
-    return f"{there}?at=L{line}#L{line}" if line else there
+    url = f"/notebook/{quote(path, safe=UNQUOTED_CHARACTERS)}"
+    return f"{url}?at=L{line}#L{line}" if line else url
 
 
 def node_url(id: str) -> str:
@@ -86,34 +86,24 @@ def resolve_nothing(_: str) -> None:
 
 
 def resolver_of_page(
-    record: "PageRecord", found: Iterable[Any], titles: Mapping[str, str] = {}
+    record: "PageRecord", links: Iterable[Any], titles: Mapping[str, str] = {}
 ) -> LinkResolver:
     """Return a resolver for the links in this page's text, based on the links that the memory has stored for it."""
-    known = _known_targets(found, titles)
-    slug = record.slug
-
-    def lead(named: str) -> LinkTarget | None:
-        if named.startswith(ID_PREFIX):
-            return known.get(target_key(ID_PREFIX + named[len(ID_PREFIX) :].partition("::")[0].strip()))
-        if named.startswith((FILE_PREFIX, "./", "../")):
-            path = unquote(named.removeprefix(FILE_PREFIX).partition("#")[0].partition("::")[0])
-            place = path if path.startswith("/") else f"{dirname(slug)}/{path}"
-            return known.get(target_key("/" + slugs.from_path(normpath(place).lstrip("/"))))
-        return known.get(target_key(named.removesuffix(".md").removesuffix(".org")))
-
-    return lead
-
-
-def _known_targets(links: Iterable[Any], titles: Mapping[str, str]) -> dict[str, LinkTarget]:
-    """Return the targets of resolved links by the name that the text uses, folded with `target_key`."""
-    known: dict[str, LinkTarget] = {}
+    targets: dict[str, LinkTarget] = {}
     for link in links:
         if link.resolved:
+            address = slugs.address(link.to_collection, link.to_slug)
+            target = LinkTarget(page_url(address), titles.get(address, ""))
             for name in link.as_written:
-                known.setdefault(target_key(name.replace(OR_FROM_ROOT, "/")), _link_target(link, titles))
-    return known
+                targets.setdefault(target_key(name.replace(OR_FROM_ROOT, "/")), target)
 
+    def resolve(name: str) -> LinkTarget | None:
+        if name.startswith(ID_PREFIX):
+            return targets.get(target_key(ID_PREFIX + name[len(ID_PREFIX) :].partition("::")[0].strip()))
+        if name.startswith((FILE_PREFIX, "./", "../")):
+            path = unquote(name.removeprefix(FILE_PREFIX).partition("#")[0].partition("::")[0])
+            place = path if path.startswith("/") else f"{dirname(record.slug)}/{path}"
+            return targets.get(target_key("/" + slugs.from_path(normpath(place).lstrip("/"))))
+        return targets.get(target_key(name.removesuffix(".md").removesuffix(".org")))
 
-def _link_target(link: Any, titles: Mapping[str, str]) -> LinkTarget:
-    address = slugs.address(link.to_collection, link.to_slug)
-    return LinkTarget(page_url(address), titles.get(address, ""))
+    return resolve

@@ -39,9 +39,14 @@ _WIKI_LINK = re.compile(
 _CHECKBOX = re.compile(r"\[([ xX])\][ \t]+")
 _PICTURE = re.compile(r"data:image/(?:png|gif|jpeg|webp);base64,[A-Za-z0-9+/=]+")
 _EXTERNAL_URL = re.compile(r"(?:https?://|mailto:)[^\s\\]+", re.IGNORECASE)
-_INTERNAL_URL = re.compile(r"(?:/(?![/\\])|#)[^\s\\]*")
 _PAGE_FILE = re.compile(r"[^:?#]+\.(?:md|markdown|org)(?:#.*)?", re.IGNORECASE)
-_LINE_ID = re.compile(r"[LT]\d{1,9}")
+_ALLOWED_VALUES = {
+    "href": re.compile(rf"(?i:{_EXTERNAL_URL.pattern})|(?:/(?![/\\])|#)[^\s\\]*"),
+    "src": _PICTURE,
+    "id": re.compile(r"[LT]\d{1,9}"),
+    "start": re.compile(r"[0-9]{1,9}"),
+}
+"""Attributes whose whole value must match."""
 _LANGUAGE = re.compile(r"language-[A-Za-z0-9_+-]{1,30}")
 
 ALLOWED_TAGS = set(
@@ -58,7 +63,7 @@ _ALLOWED_ATTRIBUTES = {
 
 def render_markdown(
     text: str,
-    lead: LinkResolver = resolve_nothing,
+    resolve: LinkResolver = resolve_nothing,
     *,
     mark: str = "L",
     at: int = 0,
@@ -72,32 +77,32 @@ def render_markdown(
     """
     if _is_too_large(text):
         return Markup('<pre class="plain">{}</pre>').format(text)
-    parser = _markdown_parser()
-    env: dict[str, Any] = {"lead": lead}
-    tokens = _drop_title_and_summary(parser.parse(text, env), title, summary)
+    env: dict[str, Any] = {"resolve": resolve}
+    tokens = _drop_title_and_summary(_markdown_parser().parse(text, env), title, summary)
     _add_line_ids(tokens, mark, at)
-    for token in tokens:
-        if token.type == "inline":
-            _resolve_links(token.children or [], lead)
-    _render_checkboxes(tokens)
-    return _sanitize(parser.renderer.render(tokens, parser.options, env))
+    return _render(tokens, env)
 
 
 def _is_too_large(text: str) -> bool:
     return len(text) > MAX_MARKDOWN or sum(map(text.count, _MARKS)) > MAX_MARKS
 
 
-def render_line(text: str, lead: LinkResolver = resolve_nothing) -> Markup:
+def render_line(text: str, resolve: LinkResolver = resolve_nothing) -> Markup:
     """Render one line of Markdown, such as a summary: emphasis, code and links, but no blocks."""
-    parser = _markdown_parser()
-    env: dict[str, Any] = {"lead": lead}
-    tokens = parser.parseInline(text[:MAX_MARKDOWN], env)
+    env: dict[str, Any] = {"resolve": resolve}
+    return _render(_markdown_parser().parseInline(text[:MAX_MARKDOWN], env), env)
+
+
+def _render(tokens: list["Token"], env: dict[str, Any]) -> Markup:
     for token in tokens:
-        _resolve_links(token.children or [], lead)
+        if token.type == "inline":
+            _resolve_links(token.children or [], env["resolve"])
+    _render_checkboxes(tokens)
+    parser = _markdown_parser()
     return _sanitize(parser.renderer.render(tokens, parser.options, env))
 
 
-def render_org(text: str, lead: LinkResolver = resolve_nothing) -> Markup:
+def render_org(text: str, resolve: LinkResolver = resolve_nothing) -> Markup:
     """Render org as safe HTML: headings, code and links; other markup is shown as written. No code is evaluated."""
     if _is_too_large(text):
         return Markup('<pre class="plain">{}</pre>').format(text)
@@ -105,7 +110,7 @@ def render_org(text: str, lead: LinkResolver = resolve_nothing) -> Markup:
     parts = []
     for part in (document.page, *document.nodes):
         head = "" if part is document.page else f"## {part.title}\n\n"
-        parts.append(render_markdown(f"{head}{part.truth}\n\n{part.timeline}", lead))
+        parts.append(render_markdown(f"{head}{part.truth}\n\n{part.timeline}", resolve))
     return Markup("\n").join(parts)
 
 
@@ -133,18 +138,11 @@ def _sanitize(html: str) -> Markup:
 
 def _allowed_value(tag: str, attribute: str, value: str) -> str | None:
     """Return the attribute's value, or None if it is not allowed."""
-    if attribute == "href":
-        return value if _EXTERNAL_URL.fullmatch(value) or _INTERNAL_URL.fullmatch(value) else None
-    if attribute == "src":
-        return value if _PICTURE.fullmatch(value) else None
-    if attribute == "id":
-        return value if _LINE_ID.fullmatch(value) else None
     if attribute == "class":
-        ok = value in ALLOWED_CLASSES or (tag == "code" and _LANGUAGE.fullmatch(value))
-        return value if ok else None
-    if attribute == "start":
-        return value if value.isascii() and value.isdigit() and len(value) < 10 else None
-    return value
+        is_allowed = value in ALLOWED_CLASSES or (tag == "code" and _LANGUAGE.fullmatch(value))
+    else:
+        is_allowed = attribute not in _ALLOWED_VALUES or _ALLOWED_VALUES[attribute].fullmatch(value)
+    return value if is_allowed else None
 
 
 def _wiki_rule(state: "StateInline", silent: bool) -> bool:
@@ -155,32 +153,32 @@ def _wiki_rule(state: "StateInline", silent: bool) -> bool:
     if match is None:
         return False
     if not silent:
-        named = match[1].rstrip("\\").strip()
-        found: LinkTarget | None = state.env["lead"](named)
-        said = (match[2] or match[3] or "").strip()
-        outside = bool(_EXTERNAL_URL.fullmatch(named))
-        shown = said or (found.title if found else "") or (named if outside else slug_words(named))
-        if found is None and outside:
-            href, kind = named, "out"
+        name = match[1].rstrip("\\").strip()
+        target: LinkTarget | None = state.env["resolve"](name)
+        is_external = bool(_EXTERNAL_URL.fullmatch(name))
+        text = (match[2] or match[3] or "").strip() or (target.title if target else "")
+        text = text or (name if is_external else slug_words(name))
+        if target is None and is_external:
+            href, kind = name, "out"
         else:
-            href = found.href if found else urls.search_url(shown)
-            kind = "wiki" if found else "wiki unknown"
+            href = target.href if target else urls.search_url(text)
+            kind = "wiki" if target else "wiki unknown"
         state.push("link_open", "a", 1).attrs = {"href": href, "class": kind}
-        state.push("text", "", 0).content = shown
+        state.push("text", "", 0).content = text
         state.push("link_close", "a", -1)
     state.pos = match.end()
     return True
 
 
-def _resolve_links(children: list["Token"], lead: LinkResolver) -> None:
+def _resolve_links(children: list["Token"], resolve: LinkResolver) -> None:
     """Point links to the file of a page at the page, and remove the target of links to other files."""
     for token in children:
         if token.type != "link_open" or "class" in token.attrs:
             continue
         href = str(token.attrs.get("href", ""))
-        found = lead(FILE_PREFIX + href) if _PAGE_FILE.fullmatch(href) else None
-        if found:
-            token.attrs = {"href": found.href, "class": "wiki"}
+        target = resolve(FILE_PREFIX + href) if _PAGE_FILE.fullmatch(href) else None
+        if target:
+            token.attrs = {"href": target.href, "class": "wiki"}
         elif _EXTERNAL_URL.fullmatch(href):
             token.attrs["class"] = "out"
         elif not href.startswith("#"):
@@ -189,10 +187,10 @@ def _resolve_links(children: list["Token"], lead: LinkResolver) -> None:
 
 def _image_rule(_: Any, tokens: list["Token"], place: int, *__: Any) -> str:
     token = tokens[place]
-    source, told = str(token.attrs.get("src", "")), token.content
+    source, text = str(token.attrs.get("src", "")), token.content
     if _PICTURE.fullmatch(source):
-        return f'<img src="{source}" alt="{escape(told)}">'
-    return f'<span class="picture">{escape(told or source)}</span>'
+        return f'<img src="{source}" alt="{escape(text)}">'
+    return f'<span class="picture">{escape(text or source)}</span>'
 
 
 def _drop_title_and_summary(tokens: list["Token"], title: str, summary: str) -> list["Token"]:
@@ -217,21 +215,19 @@ def _strip_marks(text: str) -> str:
 def _add_line_ids(tokens: list["Token"], mark: str, at: int) -> None:
     """Give each block an id with its first line. The innermost block around line `at` gets that line and a
     highlight."""
-    blocks = [
-        each
-        for each in tokens
-        if each.map and each.nesting >= 0 and each.type != "inline" and not each.hidden
+    blocks: list[tuple[Token, int, int]] = [
+        (token, token.map[0], token.map[1])
+        for token in tokens
+        if token.map and token.nesting >= 0 and token.type != "inline" and not token.hidden
     ]
-    around = [each for each in blocks if each.map and at and each.map[0] < at <= each.map[1]]
-    sought = around[-1] if around else None
-    used = {at} if sought else set()
-    for token in blocks:
-        first = token.map[0] + 1 if token.map else 0
-        if token is sought:
+    around = [token for token, before, end in blocks if before < at <= end]
+    used = {at} if around else set()
+    for token, before, _ in blocks:
+        if around and token is around[-1]:
             token.attrs = {**token.attrs, "id": f"{mark}{at}", "class": "here"}
-        elif first not in used:
-            used.add(first)
-            token.attrs = {**token.attrs, "id": f"{mark}{first}"}
+        elif before + 1 not in used:
+            used.add(before + 1)
+            token.attrs = {**token.attrs, "id": f"{mark}{before + 1}"}
 
 
 def _render_checkboxes(tokens: list["Token"]) -> None:
@@ -254,9 +250,6 @@ def _render_checkboxes(tokens: list["Token"]) -> None:
 MAX_NAMES = 400
 """Maximum number of names that are looked up for one view."""
 
-_WIKI_NAME = re.compile(
-    r"\[\[([^\[\]|#^\n]+)(?:[#^][^\[\]|\n]*)?(?:\\?\|([^\[\]\n]*))?\](?:\[([^\[\]\n]*)\])?\]"
-)
 _BARE_SLUG = re.compile(
     r"(?<![\w/.:@\[|(-])(?:[\w-]+::)?[a-z0-9][a-z0-9_-]*(?:/[a-z0-9][a-z0-9_-]*)+(?![\w/-]|\.\w)"
 )
@@ -272,57 +265,56 @@ class PageNames(NamedTuple):
     here: str = ""
     """URL of the current page. Links to it are shown as bold text."""
 
-    def lead(self, named: str) -> LinkTarget | None:
-        return self.known.get(named)
+    def resolve(self, name: str) -> LinkTarget | None:
+        return self.known.get(name)
 
     def title(self, name: str) -> str:
         """Return the title of the page, or the words in the name if it has none."""
-        found = self.known.get(name)
-        return found.title if found else slug_words(name)
+        return self.known[name].title if name in self.known else slug_words(name)
 
     def worded(self, text: str) -> str:
         """Replace names in a text by page titles, for places that cannot contain links."""
-        text = _WIKI_NAME.sub(self._said, text)
+        text = _WIKI_LINK.sub(self._link_text, text)
         return _BARE_SLUG.sub(
             lambda name: self.known[name[0]].title if name[0] in self.known else name[0], text
         )
 
-    def _said(self, link: re.Match[str]) -> str:
+    def _link_text(self, link: re.Match[str]) -> str:
         return (link[2] or link[3] or "").strip() or self.title(link[1].rstrip("\\").strip())
 
     def linked(self, text: str) -> Markup:
         """Render one line of Markdown, with names replaced by links to their pages."""
-        return link_names(text, self.lead, self.here)
+        return link_names(text, self.resolve, self.here)
 
 
-def link_names(text: str, lead: LinkResolver, here: str = "") -> Markup:
-    """Render one line of Markdown, with bare slugs replaced by links, as far as `lead` resolves them.
+def link_names(text: str, resolve: LinkResolver, here: str = "") -> Markup:
+    """Render one line of Markdown, with bare slugs replaced by links, as far as `resolve` resolves them.
 
     Summaries need this: they are stored without the brackets of the links in the page.
     """
 
     def put(name: re.Match[str]) -> str:
-        found = lead(name[0])
-        if found is None:
+        target = resolve(name[0])
+        if target is None:
             return name[0]
-        return f"**{found.title}**" if found.href == here else f"[[{name[0]}]]"
+        return f"**{target.title}**" if target.href == here else f"[[{name[0]}]]"
 
     pieces, at = [], 0
     for kept in _NOT_NAMES.finditer(text):
         pieces += [_BARE_SLUG.sub(put, text[at : kept.start()]), kept[0]]
         at = kept.end()
-    return render_line("".join([*pieces, _BARE_SLUG.sub(put, text[at:])]), lead)
+    return render_line("".join([*pieces, _BARE_SLUG.sub(put, text[at:])]), resolve)
 
 
 def names_in(texts: Iterable[str]) -> list[str]:
     """Return what may be page names in these texts: wiki links and bare slugs, without duplicates."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for text in texts:
         if "[[" in text:
-            found.update((link[1].rstrip("\\").strip(), None) for link in _WIKI_NAME.finditer(text))
+            names.update((link[1].rstrip("\\").strip(), None) for link in _WIKI_LINK.finditer(text))
         if "/" in text:
-            found.update((name[0], None) for name in _BARE_SLUG.finditer(text))
-    return [name for name in found if name][:MAX_NAMES]
+            names.update((name[0], None) for name in _BARE_SLUG.finditer(text))
+    return [name for name in names if name][:MAX_NAMES]
 
 
 async def look_up_names(request: Request, texts: Iterable[str], here: str = "") -> PageNames:
@@ -359,9 +351,9 @@ STOP_WORDS = frozenset(
 
 def query_words(question: str) -> list[str]:
     """Return the words of a question to highlight: without stop words, unless there are only stop words."""
-    found = list(dict.fromkeys(word.casefold() for word in _WORD.findall(question)))
-    carrying = [word for word in found if word not in STOP_WORDS and (len(word) > 1 or not word.isascii())]
-    return (carrying or found)[:MAX_QUERY_WORDS]
+    words = list(dict.fromkeys(word.casefold() for word in _WORD.findall(question)))
+    content = [word for word in words if word not in STOP_WORDS and (len(word) > 1 or not word.isascii())]
+    return (content or words)[:MAX_QUERY_WORDS]
 
 
 def query_pattern(question: str) -> re.Pattern[str] | None:
@@ -436,23 +428,23 @@ def readable_line(text: str) -> str:
 def make_snippet(text: str, question: str, longest: int = MAX_SNIPPET) -> Markup:
     """Return the text around the first match of the question, on one line, with matches highlighted."""
     shown = plain_text(text)
-    looked = query_pattern(question)
-    first = looked.search(shown) if looked else None
+    pattern = query_pattern(question)
+    first = pattern.search(shown) if pattern else None
     start = max(0, first.start() - CONTEXT_BEFORE) if first and len(shown) > longest else 0
     if start:
         start = shown.find(" ", start) + 1 or start
     cut = shown[start : start + longest]
     if start + longest < len(shown):
         cut = cut.rsplit(" ", 1)[0] + " …"
-    return highlight(("… " if start else "") + cut, looked)
+    return highlight(("… " if start else "") + cut, pattern)
 
 
-def highlight(text: str, looked: re.Pattern[str] | None) -> Markup:
-    if looked is None:
+def highlight(text: str, pattern: re.Pattern[str] | None) -> Markup:
+    if pattern is None:
         return escape(text)
     out, at = [], 0
-    for found in looked.finditer(text):
-        if found.end() > found.start():
-            out += [escape(text[at : found.start()]), Markup("<mark>{}</mark>").format(found[0])]
-            at = found.end()
+    for match in pattern.finditer(text):
+        if match.end() > match.start():
+            out += [escape(text[at : match.start()]), Markup("<mark>{}</mark>").format(match[0])]
+            at = match.end()
     return Markup("").join([*out, escape(text[at:])])

@@ -2,20 +2,16 @@
 
 import re
 from collections.abc import Iterable
-from difflib import unified_diff
-from typing import Any, NamedTuple
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
-from quaid.errors import NoNotebook, NotFound, QuaidError, VersionConflict
+from quaid.errors import NoNotebook, NotFound, QuaidError
 from quaid.model import slug as slugs
 from quaid.web.auth import MAX_BODY
 from quaid.web.pages import links as urls, markdown
 from quaid.web.pages.base import (
-    FlashMessage,
-    OperationFailure,
     cached_operation,
     call_operation,
     error_flash,
@@ -25,11 +21,19 @@ from quaid.web.pages.base import (
     redirect,
     render_fragment,
     render_page,
+    route,
     try_operation,
 )
 from quaid.web.pages.links import resolve_nothing
 from quaid.web.pages.markdown import look_up_names
-from quaid.web.pages.page import DiffLine, diff_lines, load_page_links, requested_line, resolver_of_text
+from quaid.web.pages.page import (
+    SAVED,
+    UNCHANGED,
+    load_page_links,
+    requested_line,
+    resolver_of_text,
+    text_difference,
+)
 
 MAX_CHANGES = 8
 DUE_DAYS = 30
@@ -38,36 +42,28 @@ MAX_FILES_NAMED = 3
 NOTEBOOK_FOLDERS = ("lists", "reference", "knowledge", "daily")
 
 
-class FolderCard(NamedTuple):
-    """One folder of the notebook, on the home page."""
+def folder_cards(files: Any, today: str) -> list[tuple[str, int, str, str]]:
+    """Return the notebook's folders: first the four that every notebook has, then the others.
 
-    name: str
-    files: int
-    told: str
-    """Titles of some of its files; for the daily log, the latest day."""
-    latest: str
-    """Path of the file to open."""
-
-
-def folder_cards(files: Any, today: str) -> list[FolderCard]:
-    """Return the notebook's folders: first the four that every notebook has, then the others."""
-    found: dict[str, list[str]] = {name: [] for name in NOTEBOOK_FOLDERS}
-    for each in files:
-        folder, slash, _ = each.path.partition("/")
-        found.setdefault(folder if slash else "", []).append(each.path)
-    return [
-        _folder_card(name, paths, today) for name, paths in found.items() if paths or name in NOTEBOOK_FOLDERS
-    ]
+    Each has its name, number of files, a description (titles of some files; the latest day of the daily log) and
+    the path of the file to open.
+    """
+    folders: dict[str, list[str]] = {name: [] for name in NOTEBOOK_FOLDERS}
+    for file in files:
+        folder, slash, _ = file.path.partition("/")
+        folders.setdefault(folder if slash else "", []).append(file.path)
+    return [(name, len(paths), *_describe_folder(name, paths, today)) for name, paths in folders.items()]
 
 
-def _folder_card(name: str, paths: list[str], today: str) -> FolderCard:
-    if name == "daily" and paths:
+def _describe_folder(name: str, paths: list[str], today: str) -> tuple[str, str]:
+    if not paths:
+        return "", ""
+    if name == "daily":
         latest = max(paths)
         day = latest.rpartition("/")[2].removesuffix(".md")
-        return FolderCard(name, len(paths), f"Latest: {'today' if day == today else day}", latest)
+        return f"Latest: {'today' if day == today else day}", latest
     titles = [_file_title(path) for path in paths[:MAX_FILES_NAMED]]
-    told = ", ".join(titles) + (", …" if len(paths) > MAX_FILES_NAMED else "")
-    return FolderCard(name, len(paths), told, paths[0] if paths else "")
+    return ", ".join(titles) + (", …" if len(paths) > MAX_FILES_NAMED else ""), paths[0]
 
 
 def _file_title(path: str) -> str:
@@ -81,15 +77,13 @@ UNDATED = re.compile(r"([\d,]+) open commitments? names? no day")
 def undated_commitments(notes: Iterable[str]) -> str:
     """Return the briefing's count of open commitments without a due date as a sentence, or an empty string."""
     for each in notes:
-        if found := UNDATED.match(each):
-            one = found[1] == "1"
-            return f"{found[1]} open commitment{' names' if one else 's name'} no day"
+        if match := UNDATED.match(each):
+            return f"{match[1]} open commitment{' has' if match[1] == '1' else 's have'} no due date"
     return ""
 
 
-async def show_home(
-    request: Request, jotted: str = "", problem: FlashMessage | None = None, http: int = 200
-) -> Response:
+@route("/", GET="read")
+async def show_home(request: Request, error: QuaidError | None = None) -> Response:
     book, changed, brief, status = await gather_all(
         try_operation(request, "notebook list"),
         try_operation(request, "list", limit=MAX_CHANGES),
@@ -97,13 +91,13 @@ async def show_home(
         cached_operation(request, "status"),
     )
     today = brief.as_of[:10] if brief else ""
-    names = await look_up_names(request, (each.summary for each in changed.pages) if changed else ())
+    names = await look_up_names(request, (page.summary for page in changed.pages) if changed else ())
     return render_page(
         *(request, "home.html"),
         names=names,
-        http=http,
-        told=problem,
-        jotted=jotted,
+        http=error.http_status if error else 200,
+        flash=error_flash(error) if error else None,
+        unsaved=(await read_form(request)).get("text", "").strip() if error else "",
         undated=undated_commitments(brief.notes) if brief else "",
         book=book,
         folders=folder_cards(book.files, today) if book else [],
@@ -114,24 +108,19 @@ async def show_home(
     )
 
 
-async def save_jotting(request: Request) -> Response:
+@route("/jot", POST="write", on_error=show_home)
+async def save_note(request: Request) -> Response:
     """Save a line typed on the home page: remember it, or add it to today's log."""
-    given = await read_form(request)
-    text = given.get("text", "").strip()
+    form = await read_form(request)
+    text = form.get("text", "").strip()
     if not text:
         return redirect(request, "/")
-    try:
-        if given.get("where") == "log":
-            await call_operation(request, "log", entry=text)
-            return redirect(request, "/", "logged")
-        record = await call_operation(request, "remember", content=text)
-    except QuaidError as error:
-        return await show_home(request, text, error_flash(error), error.http_status)
-    return redirect(request, "/", "remembered" if any(each.written for each in record.lines) else "known")
-
-
-def home_routes() -> list[Route]:
-    return [Route("/", show_home), Route("/jot", save_jotting, methods=["POST"])]
+    if form.get("where") == "log":
+        await call_operation(request, "log", entry=text)
+        return redirect(request, "/", "Added to today's log.")
+    record = await call_operation(request, "remember", content=text)
+    is_new = any(line.written for line in record.lines)
+    return redirect(request, "/", "Remembered." if is_new else "The notebook already contains this.")
 
 
 NOTEBOOK_COLLECTION = "notebook"
@@ -140,51 +129,64 @@ NOTEBOOK_COLLECTION = "notebook"
 def file_tree(files: Any) -> list[tuple[str, list[Any]]]:
     """Return the files by folder: first the four of every notebook, then the others. The daily log is newest
     first."""
-    found: dict[str, list[Any]] = {name: [] for name in NOTEBOOK_FOLDERS}
-    for each in files:
-        folder = each.path.rpartition("/")[0]
-        found.setdefault(folder, []).append(each)
-    if found["daily"]:
-        found["daily"] = found["daily"][::-1]
-    return list(found.items())
+    folders: dict[str, list[Any]] = {name: [] for name in NOTEBOOK_FOLDERS}
+    for file in files:
+        folders.setdefault(file.path.rpartition("/")[0], []).append(file)
+    folders["daily"].reverse()
+    return list(folders.items())
 
 
+@route("/notebook", GET="read")
 async def show_notebook(request: Request) -> Response:
     book = await try_operation(request, "notebook list")
-    if isinstance(book, OperationFailure):
-        if book.code != NoNotebook.code:
-            raise NotFound(what="notebook", name="", hint=f" {book.told}")
-        return render_page(request, "notebook.html", book=None, tree=[], file=None)
-    return render_page(request, "notebook.html", book=book, tree=file_tree(book.files), file=None)
+    if not book and book.code != NoNotebook.code:
+        raise NotFound(what="notebook", name="", hint=f" {book.message}")
+    return render_page(
+        request, "notebook.html", book=book or None, tree=file_tree(book.files) if book else [], file=None
+    )
 
 
+@route("/notebook/{path:path}", GET="read")
 async def show_file(request: Request) -> Response:
     path = request.path_params["path"]
-    book, record = await gather_all(
-        try_operation(request, "notebook list"), call_operation(request, "notebook read", path=path)
+    record = await call_operation(request, "notebook read", path=path)
+    page = await _stored_page(request, path)
+    resolve = (await load_page_links(request, page))[2] if page else resolve_nothing
+    line = requested_line(request)[1]
+    return await _render_file(
+        *(request, record, record.text),
+        html=markdown.render_markdown(_blank_front_matter(record.text), resolve, at=line),
+        is_editing="edit" in request.query_params,
     )
-    stored = await _stored_page(request, path)
-    lead = (await load_page_links(request, stored)).lead if stored else resolve_nothing
+
+
+async def _render_file(
+    request: Request,
+    record: Any,
+    text: str,
+    *,
+    html: Any,
+    is_editing: bool,
+    problem: str = "",
+    theirs: str = "",
+    version: int | None = None,
+    http: int = 200,
+) -> Response:
+    """Render the notebook with a file. `theirs` is the file's current text after a conflict."""
+    book = await try_operation(request, "notebook list")
     file = {
-        "path": path,
+        "path": request.path_params["path"],
         "record": record,
-        "html": markdown.render_markdown(
-            _blank_front_matter(record.text), lead, at=requested_line(request)[1]
-        ),
-        "editing": "edit" in request.query_params,
-        "problem": "",
-        "theirs": "",
-        "text": record.text,
-        "lines": [],
+        "html": html,
+        "editing": is_editing,
+        "problem": problem,
+        "theirs": theirs,
+        "text": text,
+        "version": record.version if version is None else version,
+        "lines": text_difference(theirs, text) if theirs else [],
     }
-    return render_page(
-        request,
-        "notebook.html",
-        book=book,
-        tree=file_tree(book.files) if book else [],
-        file=file,
-        limit=MAX_BODY,
-    )
+    tree = file_tree(book.files) if book else []
+    return render_page(request, "notebook.html", http=http, book=book, tree=tree, file=file, limit=MAX_BODY)
 
 
 async def _stored_page(request: Request, path: str) -> Any:
@@ -192,14 +194,14 @@ async def _stored_page(request: Request, path: str) -> Any:
     return await try_operation(request, "get", slug=f"{NOTEBOOK_COLLECTION}::{slugs.from_path(path)}") or None
 
 
+@route("/ui/preview/notebook", POST="read")
 async def preview_file(request: Request) -> Response:
     """Render a file while it is being edited."""
-    given = await read_form(request)
-    text = given.get("text", "")
-    lead = await resolver_of_text(request, await _stored_page(request, given.get("path", "")), text)
-    return render_fragment(
-        "note_preview.html", html=markdown.render_markdown(_blank_front_matter(text), lead)
-    )
+    form = await read_form(request)
+    text = form.get("text", "")
+    resolve = await resolver_of_text(request, await _stored_page(request, form.get("path", "")), text)
+    html = markdown.render_markdown(_blank_front_matter(text), resolve)
+    return render_fragment("note_preview.html", html=html)
 
 
 def _blank_front_matter(text: str) -> str:
@@ -210,65 +212,38 @@ def _blank_front_matter(text: str) -> str:
     return text if end < 0 else "\n" * text.count("\n", 0, end + 5) + text[end + 5 :]
 
 
+@route("/notebook/{path:path}", POST="write")
 async def save_file(request: Request) -> Response:
     path = request.path_params["path"]
-    given = await read_form(request)
-    text, version = given.get("text", ""), parse_number(given.get("version", ""))
-    problem, theirs, status = "", "", 200
+    form = await read_form(request)
+    text, version = form.get("text", ""), parse_number(form.get("version", ""))
     try:
         record = await call_operation(
             *(request, "notebook write"), path=path, content=text, replace=True, expected_version=version
         )
-        return redirect(request, urls.file_url(path), "saved" if record.changed else "same")
-    except QuaidError as error:
-        problem, status = str(error), error.http_status
-        conflict = isinstance(error, VersionConflict) or status == 409
-    book = await try_operation(request, "notebook list")
+        return redirect(request, urls.file_url(path), SAVED if record.changed else UNCHANGED)
+    except QuaidError as caught:
+        error = caught
     now = await try_operation(request, "notebook read", path=path)
-    lines: list[DiffLine] = []
-    if conflict and now:
-        theirs, version = now.text, now.version
-        told = unified_diff(theirs.splitlines(), text.splitlines(), "theirs", "yours", lineterm="", n=2)
-        lines = diff_lines("\n".join(told))
-    file = {
-        "path": path,
-        "record": now or None,
-        "html": markdown.render_markdown(_blank_front_matter(text)),
-        "editing": True,
-        "problem": problem,
-        "theirs": theirs,
-        "text": text,
-        "version": version,
-        "lines": lines,
-    }
-    return render_page(
-        *(request, "notebook.html"),
-        http=status,
-        book=book,
-        tree=file_tree(book.files) if book else [],
-        file=file,
-        limit=MAX_BODY,
+    is_conflict = bool(now) and error.http_status == 409
+    return await _render_file(
+        *(request, now or None, text),
+        html=markdown.render_markdown(_blank_front_matter(text)),
+        is_editing=True,
+        problem=str(error),
+        theirs=now.text if is_conflict else "",
+        version=now.version if is_conflict else version,
+        http=error.http_status,
     )
 
 
+@route("/notebook", POST="write")
 async def create_file(request: Request) -> Response:
     """Create a file with a heading and open it in the editor."""
-    given = await read_form(request)
-    path = given.get("path", "").strip()
+    path = (await read_form(request)).get("path", "").strip()
     path = path if path.endswith(".md") else f"{path}.md"
-    name = path.rpartition("/")[2].removesuffix(".md").replace("-", " ")
-    heading = f"## {name[:1].upper()}{name[1:]}\n"
+    heading = f"## {_file_title(path)}\n"
     await call_operation(
         request, "notebook write", path=path, content=heading, replace=True, expected_version=0
     )
     return redirect(request, f"{urls.file_url(path)}?edit=1")
-
-
-def routes() -> list[Route]:
-    return [
-        Route("/notebook", show_notebook),
-        Route("/notebook", create_file, methods=["POST"]),
-        Route("/notebook/{path:path}", show_file),
-        Route("/notebook/{path:path}", save_file, methods=["POST"]),
-        Route("/ui/preview/notebook", preview_file, methods=["POST"]),
-    ]

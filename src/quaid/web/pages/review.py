@@ -3,14 +3,14 @@
 Each kind has a tab and is loaded only when the tab is open, because comparing all pages takes a while.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from quaid.errors import InvalidArgument, PageOfFolder, QuaidError, VersionConflict
 from quaid.model import slug as slugs
+from quaid.model.markdown_text import shorten
 from quaid.model.plain_text import count_noun
 from quaid.model.similarity import question_hash
 from quaid.web.pages import links as urls
@@ -19,8 +19,6 @@ from quaid.web.pages.base import (
     browser_message,
     cached_operation,
     call_operation,
-    clear_operation_cache,
-    flash,
     format_day,
     gather_all,
     humanize,
@@ -29,6 +27,7 @@ from quaid.web.pages.base import (
     read_form,
     redirect,
     render_page,
+    route,
     try_operation,
 )
 
@@ -47,73 +46,38 @@ TAB_OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
 MAX_GAPS = 10_000
 MAX_QUOTE = 80
 FOLDER_MERGE_NOTE = (
-    "Their files are the truth: merge the two files in their folder, and the memory follows. If they are about two"
-    " things, keep both."
+    "Merge the two files in their folder; the memory follows. If they are about different things, keep both."
 )
 """Shown in place of the merge form for pages of an attached folder."""
 
 
-class FailedForm(NamedTuple):
-    """A form that failed, or found a gap: the submitted fields and the error message."""
+def contradiction_views(contradictions: Any) -> list[dict[str, Any]]:
+    """Return what the page shows of each contradiction and its two sides.
 
-    id: int
-    given: dict[str, str]
-    problem: str = ""
-
-    def get(self, name: str) -> str:
-        return self.given.get(name, "")
-
-
-NO_FAILED_FORM = FailedForm(0, {})
-
-
-class SideView(NamedTuple):
-    """One side of a contradiction."""
-
-    keep: str
-    """Value of the form field: left or right."""
-    label: str
-    """Label of the button that keeps this side."""
-    says: str
-    since: str | None
-    until: str | None
-    quote: str
-    title: str
-    address: str
-    place: str
-    source: str
-
-
-class ContradictionView(NamedTuple):
-    """A contradiction with its two sides."""
-
-    id: int
-    type: str
-    description: str
-    sides: list[SideView]
-    edit: str
-    """URL of the page's editor if its truth is older than its evidence; otherwise empty."""
-
-
-def contradiction_views(found: Any) -> list[ContradictionView]:
-    return [_contradiction_view(each) for each in found.contradictions]
-
-
-def _contradiction_view(each: Any) -> ContradictionView:
-    titles = {quote.slug: quote.title for quote in each.quotes if quote.title}
-    is_stale = each.type == "stale"
-    sides = [_side_view(quote, place, each) for place, quote in enumerate(each.quotes)]
-    edit = urls.edit_url(each.quotes[0].slug) if is_stale and each.quotes else ""
-    return ContradictionView(
-        each.id, each.type, _headline(humanize_sentence(each.description, titles), each.quotes), sides, edit
-    )
+    `edit` is the URL of the page's editor if its truth is older than its evidence; otherwise empty.
+    """
+    return [
+        {
+            "id": each.id,
+            "type": each.type,
+            "description": _headline(
+                humanize_sentence(
+                    each.description, {quote.slug: quote.title for quote in each.quotes if quote.title}
+                ),
+                each.quotes,
+            ),
+            "sides": [_side_view(quote, place, each) for place, quote in enumerate(each.quotes)],
+            "edit": urls.edit_url(each.quotes[0].slug) if each.type == "stale" and each.quotes else "",
+        }
+        for each in contradictions
+    ]
 
 
 def _headline(description: str, quotes: Any) -> str:
     """Return two contradicting values as a question; return any other description unchanged."""
     says = [humanize(quote.says) for quote in quotes]
-    subject, said, _ = description.partition(" is said to be both ")
-    if said and len(says) == 2 and all(says):
+    subject, verb, _ = description.partition(" is said to be both ")
+    if verb and len(says) == 2 and all(says):
         return f"{_drop_shared_end(subject, says[0])}: {says[0]}, or {says[1]}?"
     return description
 
@@ -127,7 +91,8 @@ def _drop_shared_end(subject: str, says: str) -> str:
     return subject
 
 
-def _side_view(quote: Any, place: int, each: Any) -> SideView:
+def _side_view(quote: Any, place: int, each: Any) -> dict[str, Any]:
+    """Return one side. `keep` is the value of the form field, `label` that of the button that keeps this side."""
     kind, _, source = quote.source.partition(", ")
     is_text = not kind
     says, label = humanize(quote.says), "This is true"
@@ -136,28 +101,31 @@ def _side_view(quote: Any, place: int, each: Any) -> SideView:
         says = says or ("It is over" if is_text else "")
         label = "It is over" if is_over else "It still holds"
     where = {"truth": "line", "timeline": "timeline, line", "frontmatter": "front matter"}.get(quote.part, "")
-    return SideView(
-        ("left", "right")[place] if place < 2 else "",
-        label,
-        says,
-        quote.since,
-        quote.until,
-        humanize_sentence(quote.quote) if quote.part in ("facts", "links") else quote.quote,
-        quote.title or humanize_sentence(quote.slug),
-        urls.page_url(quote.slug, quote.part, quote.line),
-        f"{where} {quote.line}" if where and quote.line else where,
-        source or ("added as a link" if kind.startswith("link") and quote.part == "links" else ""),
-    )
+    return {
+        "keep": ("left", "right")[place] if place < 2 else "",
+        "label": label,
+        "says": says,
+        "since": quote.since,
+        "until": quote.until,
+        "quote": humanize_sentence(quote.quote) if quote.part in ("facts", "links") else quote.quote,
+        "title": quote.title or humanize_sentence(quote.slug),
+        "address": urls.page_url(quote.slug, quote.part, quote.line),
+        "place": f"{where} {quote.line}" if where and quote.line else where,
+        "source": source or ("added as a link" if kind.startswith("link") and quote.part == "links" else ""),
+    }
 
 
+@route("/review", GET="read")
 async def show_review(request: Request) -> Response:
-    chosen = request.query_params.get("tab", "")
-    return await _show_tab(request, chosen if chosen in TAB_OPERATIONS else TABS[0][0])
+    tab = request.query_params.get("tab", "")
+    return await _show_tab(request, tab if tab in TAB_OPERATIONS else TABS[0][0])
 
 
 async def _show_tab(
-    request: Request, tab: str, tried: FailedForm = NO_FAILED_FORM, http: int = 200
+    request: Request, tab: str, problem: str = "", http: int = 200, gap: int | None = None
 ) -> Response:
+    """Render a tab. After a form, its fields keep their values; `gap` is the question that the form is about."""
+    form = await read_form(request) if request.method == "POST" else {}
     name, arguments = TAB_OPERATIONS[tab]
     found, contradictions, gaps, waiting = await gather_all(
         try_operation(request, name, **arguments),
@@ -165,257 +133,214 @@ async def _show_tab(
         try_operation(request, "gaps", limit=1),
         try_operation(request, "collection quarantine list"),
     )
-    pairs = await _duplicate_pairs(request, found) if found and tab == "duplicates" else []
-    counts = {
-        "contradictions": contradictions.total if contradictions else 0,
-        "gaps": gaps.total if gaps else 0,
-        "quarantine": len(waiting.pages) if waiting else 0,
-    }
+    open_gaps = found.gaps if found and tab == "gaps" else ()
     return render_page(
         *(request, "review.html"),
         http=http,
         tab=tab,
         tabs=TABS,
         found=found,
-        counts=counts,
+        counts={
+            "contradictions": contradictions.total if contradictions else 0,
+            "gaps": gaps.total if gaps else 0,
+            "quarantine": len(waiting.pages) if waiting else 0,
+        },
         plan=None,
-        pairs=pairs,
-        told=FlashMessage(tried.problem, went_well=False) if tried.problem and tab != "gaps" else None,
-        clashes=contradiction_views(found) if found and tab == "contradictions" else [],
-        tried=tried,
-        approver=_last_approver(found.gaps) if found and tab == "gaps" else "",
-        wordless=sum(each.approved_by is None for each in found.gaps) if found and tab == "gaps" else 0,
+        pairs=await _duplicate_pairs(request, found) if found and tab == "duplicates" else [],
+        flash=FlashMessage(problem, succeeded=False) if problem and tab != "gaps" else None,
+        contradictions=contradiction_views(found.contradictions) if found and tab == "contradictions" else [],
+        form=form,
+        problem=problem,
+        gap=parse_number(form.get("id", "")) if gap is None else gap,
+        approver=next((gap.approved_by for gap in open_gaps if gap.approved_by), ""),
+        wordless=sum(gap.approved_by is None for gap in open_gaps),
     )
+
+
+async def _show_failed_form(request: Request, error: QuaidError) -> Response:
+    """Show the form again, with the error. The tab follows from the form's address."""
+    tab = {"/review/gap": "gaps", "/review/quarantine": "quarantine"}[request.url.path]
+    return await _show_tab(request, tab, browser_message(error), error.http_status)
 
 
 async def _duplicate_pairs(request: Request, found: Any) -> list[tuple[Any, str]]:
     """Return similar pairs of pages, each with the reason why they cannot be merged here, or ""."""
     folders = await cached_operation(request, "collection list")
-    of_folder = {each.name for each in folders.collections if each.root} if folders else set()
-    return [(each, _merge_obstacle(each, of_folder)) for each in found.pairs]
+    of_folder = {folder.name for folder in folders.collections if folder.root} if folders else set()
+    return [(pair, _merge_obstacle(pair, of_folder)) for pair in found.pairs]
 
 
 def _merge_obstacle(pair: Any, of_folder: set[str]) -> str:
-    one, other = (slugs.split_address(each)[0] or "default" for each in (pair.slug, pair.other))
+    one, other = (slugs.split_address(address)[0] or "default" for address in (pair.slug, pair.other))
     if one in of_folder or other in of_folder:
         return FOLDER_MERGE_NOTE
-    return (
-        "" if one == other else f"One is in {one}, the other in {other}: only pages of one collection merge."
-    )
+    if one == other:
+        return ""
+    return f"One is in {one}, the other in {other}. Only pages of the same collection can be merged."
 
 
-def _last_approver(gaps: Any) -> str:
-    """Return the name of the last approver, as the default of the form."""
-    return next((str(each.approved_by) for each in gaps if each.approved_by), "")
-
-
+@route("/review/check", POST="write")
 async def check_again(request: Request) -> Response:
-    clear_operation_cache(request)
+    request.app.state.operation_cache.clear()
     record = await call_operation(request, "check")
-    found = (
-        count_noun(record.total, "contradiction is", "contradictions are")
-        if record.total
-        else "No contradiction is"
+    open_ones = count_noun(record.total, "contradiction is", "contradictions are")
+    return redirect(
+        *(request, "/review"),
+        f"Checked the whole memory. {open_ones if record.total else 'No contradiction is'} open.",
     )
-    flash(request, f"Looked through the whole memory. {found} open.")
-    return redirect(request, "/review")
 
 
+@route("/review/resolve", POST="write")
 async def resolve_contradiction(request: Request) -> Response:
     """Resolve a contradiction by keeping one side or both, and show what changed."""
-    given = await read_form(request)
-    side = given.get("keep", "") or None
+    form = await read_form(request)
     try:
         record = await call_operation(
-            request,
-            "check",
-            resolve=parse_number(given.get("id", "")),
-            keep=side,
-            note=given.get("note", "").strip(),
+            *(request, "check"),
+            resolve=parse_number(form.get("id", "")),
+            keep=form.get("keep", "") or None,
+            note=form.get("note", "").strip(),
         )
     except QuaidError as error:
-        flash(request, f"Nothing was changed. {browser_message(error)}", went_well=False)
-        return redirect(request, "/review")
-    flash(request, _resolution_message(record), *_stale_text_links(record))
-    return redirect(request, "/review")
+        problem = f"Nothing was changed. {browser_message(error)}"
+        return redirect(request, "/review", problem, succeeded=False)
+    return redirect(request, "/review", _resolution_message(record), *_stale_text_links(record))
 
 
 def _resolution_message(record: Any) -> str:
-    changed = [f"{humanize_sentence(each.says)} {_fact_outcome(each)}." for each in record.changed]
+    changed = [f"{humanize_sentence(fact.says)} {_fact_outcome(fact)}." for fact in record.changed]
     if changed:
-        return " ".join(["Settled.", *changed])
+        return " ".join(["Resolved.", *changed])
     if record.kept in ("left", "right"):
-        return "Settled, and remembered. No fact had to change."
-    return "Settled: both stay as they are."
+        return "Resolved. No fact had to change."
+    return "Resolved: both are kept."
 
 
-def _fact_outcome(each: Any) -> str:
-    if each.never_held:
-        return "never held, and stays as history"
-    if each.until is None:
-        return "goes on" if each.kind == "link" else f"holds since {format_day(each.since)}"
-    return f"ended on {format_day(each.until)}"
+def _fact_outcome(fact: Any) -> str:
+    if fact.never_held:
+        return "never held; it is kept as history"
+    if fact.until is None:
+        return "continues" if fact.kind == "link" else f"holds since {format_day(fact.since)}"
+    return f"ended on {format_day(fact.until)}"
 
 
 def _stale_text_links(record: Any) -> list[tuple[str, str]]:
     """Return links to edit pages whose text still states the side that was not kept. Texts are never changed here."""
     return [
         (
-            urls.edit_url(each.slug),
-            f"{each.title or humanize_sentence(each.slug)} still says “{_shorten_quote(each.quote)}”. Edit it",
+            urls.edit_url(text.slug),
+            f"{text.title or humanize_sentence(text.slug)} still says “{shorten(text.quote, MAX_QUOTE)}”. Edit it",
         )
-        for each in record.written[:3]
+        for text in record.written[:3]
     ]
 
 
-def _shorten_quote(text: str) -> str:
-    return text if len(text) <= MAX_QUOTE else text[: MAX_QUOTE - 1] + "…"
-
-
+@route("/review/gap", POST="write", on_error=_show_failed_form)
 async def update_gap(request: Request) -> Response:
     """Find the gap of a question, approve storing its words, close it, or close all gaps without words."""
-    given = await read_form(request)
-    act, id = given.get("act", ""), parse_number(given.get("id", ""))
-    try:
-        if act == "find":
-            return await _show_tab(request, "gaps", await _find_gap(request, given))
-        flash(request, await _apply_gap_action(request, act, id, given))
-    except QuaidError as error:
-        return await _show_tab(
-            request, "gaps", FailedForm(id, given, browser_message(error)), error.http_status
-        )
-    return redirect(request, "/review?tab=gaps")
+    form = await read_form(request)
+    if form.get("act") == "find":
+        return await _find_gap(request, form.get("query_text", "").strip())
+    return redirect(request, "/review?tab=gaps", await _apply_gap_action(request, form))
 
 
-async def _apply_gap_action(request: Request, act: str, id: int, given: dict[str, str]) -> str:
+async def _apply_gap_action(request: Request, form: dict[str, str]) -> str:
     """Apply one action and return a message about it."""
+    act, id = form.get("act", ""), parse_number(form.get("id", ""))
     if act == "clear":
         record = await call_operation(request, "gaps clear")
         return f"Closed {count_noun(record.closed, 'question')} whose words are not stored."
     if act == "close":
-        record = await call_operation(
-            request, "gaps resolve", gap_id=id, resolved_by_slug=given.get("by", "").strip() or None
-        )
-        answered = record.gap.resolved_by_slug
-        return f"Question {id} is closed" + (
-            f": {humanize_sentence(answered)} answers it." if answered else "."
-        )
+        slug = form.get("by", "").strip() or None
+        record = await call_operation(request, "gaps resolve", gap_id=id, resolved_by_slug=slug)
+        answer = record.gap.resolved_by_slug
+        return f"Question {id} is closed" + (f": {humanize_sentence(answer)} answers it." if answer else ".")
     await call_operation(
         *(request, "gaps approve"),
         gap_id=id,
-        query_text=given.get("query_text", "").strip() or None,
-        sensitivity=given.get("sensitivity", ""),
-        approver=given.get("approver", ""),
-        redacted_query=given.get("redacted_query", "").strip() or None,
+        query_text=form.get("query_text", "").strip() or None,
+        sensitivity=form.get("sensitivity", ""),
+        approver=form.get("approver", ""),
+        redacted_query=form.get("redacted_query", "").strip() or None,
     )
-    kept = "its words are" if given.get("sensitivity") == "external" else "the redacted question is"
-    return f"Question {id} is approved: {kept} kept from now on."
+    stored = "its words are" if form.get("sensitivity") == "external" else "the redacted question is"
+    return f"Question {id} is approved: {stored} stored from now on."
 
 
-async def _find_gap(request: Request, given: dict[str, str]) -> FailedForm:
-    """Find the open gap of a question by its hash. The question itself is not stored."""
-    text = given.get("query_text", "").strip()
-    wanted = question_hash(text)
+async def _find_gap(request: Request, text: str) -> Response:
+    """Show the open gap of a question, found by its hash. The question itself is not stored."""
     record = await call_operation(request, "gaps", limit=MAX_GAPS)
-    for each in record.gaps:
-        if text and each.query_hash == wanted:
-            return FailedForm(each.id, given)
-    return FailedForm(0, given, "No open question was asked in these words." if text else "Type a question.")
+    wanted = question_hash(text)
+    gap = next((gap.id for gap in record.gaps if text and gap.query_hash == wanted), 0)
+    problem = "No open question has these words." if text else "Type a question."
+    return await _show_tab(request, "gaps", "" if gap else problem, gap=gap)
 
 
+@route("/review/quarantine", POST="owner", on_error=_show_failed_form)
 async def update_quarantine(request: Request) -> Response:
     """Restore a quarantined page with its file, export it, or discard it."""
-    given = await read_form(request)
-    try:
-        await _apply_quarantine_action(request, given)
-    except QuaidError as error:
-        return await _show_tab(
-            request, "quarantine", FailedForm(0, given, browser_message(error)), error.http_status
-        )
-    return redirect(request, "/review?tab=quarantine")
-
-
-async def _apply_quarantine_action(request: Request, given: dict[str, str]) -> None:
-    address, act = given.get("page", ""), given.get("act", "")
+    form = await read_form(request)
+    address, act = form.get("page", ""), form.get("act", "")
     name = await _quarantined_title(request, address)
+    links: list[tuple[str, str]] = []
     if act == "restore":
         record = await call_operation(request, "collection quarantine restore", page=address)
-        restored = f"“{name}” is back, and so is its file {record.path}."
-        flash(request, restored, (urls.page_url(address), "Open it"))
+        message = f"“{name}” and its file {record.path} are restored."
+        links = [(urls.page_url(address), "Open it")]
     elif act == "export":
-        folder = given.get("folder", "").strip()
+        folder = form.get("folder", "").strip()
         await call_operation(request, "collection quarantine export", path=folder, page=address)
-        flash(request, f"“{name}” is written out to {folder}. It still waits here.")
-    elif act == "discard" and given.get("sure") == "yes":
+        message = f"“{name}” is exported to {folder}. It is still in quarantine."
+    elif act == "discard" and form.get("sure") == "yes":
         await call_operation(request, "collection quarantine discard", page=address, yes=True)
-        flash(request, f"“{name}” is gone for good.")
+        message = f"“{name}” is deleted."
     else:
-        raise InvalidArgument(name="act", problem="is restore, export, or discard with the box ticked")
+        raise InvalidArgument(name="act", problem="must be restore, export, or discard with the box ticked")
+    return redirect(request, "/review?tab=quarantine", message, *links)
 
 
 async def _quarantined_title(request: Request, address: str) -> str:
     """Return the title of a page in quarantine, which `get` does not find."""
     record = await try_operation(request, "collection quarantine list")
-    titles = {f"{each.collection}::{each.slug}": each.title for each in record.pages} if record else {}
+    titles = {f"{page.collection}::{page.slug}": page.title for page in record.pages} if record else {}
     return titles.get(address) or humanize_sentence(address.rpartition("::")[2])
 
 
+async def _show_failed_merge(request: Request, error: QuaidError) -> Response:
+    if isinstance(error, PageOfFolder):
+        problem = FOLDER_MERGE_NOTE
+    elif isinstance(error, VersionConflict):
+        problem = "One of the pages was changed in the meantime; preview the merge again."
+    else:
+        problem = browser_message(error)
+    return await _show_tab(request, "duplicates", f"Nothing was merged. {problem}", error.http_status)
+
+
+@route("/review/merge", POST="owner", on_error=_show_failed_merge)
 async def merge_pages(request: Request) -> Response:
     """Show what a merge would do; merge if the form confirms it; or record that the two pages are distinct.
 
     The merge is sent with the versions that were shown, so a page changed in between is a conflict.
     """
-    given = await read_form(request)
-    slug, other, into = (given.get(name, "") for name in ("slug", "other", "into"))
-    if given.get("act") == "distinct":
-        record = await call_operation(request, "distinct", slug=slug, other=other)
+    form = await read_form(request)
+    pair = {name: form.get(name, "") for name in ("slug", "other")}
+    if form.get("act") == "distinct":
+        record = await call_operation(request, "distinct", **pair)
         names = f"{humanize_sentence(record.slug)} and {humanize_sentence(record.other)}"
-        flash(request, f"Both stay: {names} are not the same, and are not compared again.")
-        return redirect(request, "/review?tab=duplicates")
-    try:
-        if given.get("sure") != "yes":
-            plan = await call_operation(request, "merge", slug=slug, other=other, into=into, dry_run=True)
-            return render_page(
-                *(request, "review.html"),
-                tab="duplicates",
-                tabs=TABS,
-                found=None,
-                counts={},
-                plan=plan,
-                clashes=[],
-                tried=NO_FAILED_FORM,
-            )
-        done = await call_operation(
-            *(request, "merge"),
-            slug=slug,
-            other=other,
-            into=into,
-            yes=True,
-            expected_version=parse_number(given.get("expected_version", "")),
-            other_version=parse_number(given.get("other_version", "")),
-        )
-    except QuaidError as error:
-        why = f"Nothing was merged. {_merge_failure(error)}"
-        return await _show_tab(request, "duplicates", FailedForm(0, given, why), error.http_status)
-    merged = f"{humanize_sentence(done.gone)} is part of {done.title} now, and its old address leads there."
-    flash(request, merged, (urls.page_url(done.kept), "Open it"))
-    return redirect(request, "/review?tab=duplicates")
-
-
-def _merge_failure(error: QuaidError) -> str:
-    if isinstance(error, PageOfFolder):
-        return FOLDER_MERGE_NOTE
-    if isinstance(error, VersionConflict):
-        return "One of the pages was changed since you looked; look again at what a merge would do."
-    return browser_message(error)
-
-
-def routes() -> list[Route]:
-    return [
-        Route("/review", show_review),
-        Route("/review/check", check_again, methods=["POST"]),
-        Route("/review/resolve", resolve_contradiction, methods=["POST"]),
-        Route("/review/gap", update_gap, methods=["POST"]),
-        Route("/review/quarantine", update_quarantine, methods=["POST"]),
-        Route("/review/merge", merge_pages, methods=["POST"]),
-    ]
+        message = f"Both pages are kept: {names} are not the same, and are not compared again."
+        return redirect(request, "/review?tab=duplicates", message)
+    pair["into"] = form.get("into", "")
+    if form.get("sure") != "yes":
+        plan = await call_operation(request, "merge", **pair, dry_run=True)
+        return render_page(request, "review.html", tab="duplicates", tabs=TABS, counts={}, plan=plan)
+    record = await call_operation(
+        *(request, "merge"),
+        **pair,
+        yes=True,
+        expected_version=parse_number(form.get("expected_version", "")),
+        other_version=parse_number(form.get("other_version", "")),
+    )
+    message = (
+        f"{humanize_sentence(record.gone)} is now part of {record.title}, and its old address leads there."
+    )
+    return redirect(request, "/review?tab=duplicates", message, (urls.page_url(record.kept), "Open it"))

@@ -8,64 +8,38 @@ import os
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from quaid.errors import QuaidError
 from quaid.model.plain_text import count_noun
-from quaid.web.mcp import McpSession
 from quaid.web.pages.base import (
     cached_operation,
     call_operation,
-    clear_operation_cache,
     error_flash,
-    flash,
     gather_all,
     humanize,
     read_form,
     redirect,
     render_page,
     request_scope,
+    route,
     try_operation,
 )
 
-SYNC_COUNTS = (("new", "new"), ("changed", "changed"), ("moved", "moved"), ("removed", "gone"))
+SYNC_COUNTS = ("new", "changed", "moved", "removed")
 BUTTON_NAMES = {"`quaid embed`": "“Rebuild index”", "`quaid put SLUG FILE`": "“New page”"}
 STATE_NOTES = {
-    "detached": "Its folder is not watched any more; the pages stay.",
+    "detached": "Its folder is no longer watched. The pages are kept.",
     "restoring": "Its files are being written.",
 }
 
 
-class ConnectedProgram(NamedTuple):
-    """An MCP client with an open session."""
-
-    name: str
-    scope: str
-    since: str
-    calls: int
-    silent: int
-    """Seconds since its last request."""
-
-
-class LogLine(NamedTuple):
-    at: str
-    told: str
-
-
-class CollectionHealth(NamedTuple):
-    """The state of a collection, and the reason for it."""
-
-    good: bool
-    word: str
-    why: str
-
-
-async def show_settings(request: Request, problem: QuaidError | None = None) -> Response:
-    status, latest, models, folders, clients, kb, imports, given_away = await gather_all(
+@route("/settings", GET="read")
+async def show_settings(request: Request, error: QuaidError | None = None) -> Response:
+    status, latest, models, folders, clients, kb, imports, tokens = await gather_all(
         cached_operation(request, "status"),
         try_operation(request, "list", limit=1),
         try_operation(request, "embeddings list"),
@@ -75,48 +49,40 @@ async def show_settings(request: Request, problem: QuaidError | None = None) -> 
         try_operation(request, "imports"),
         try_operation(request, "token list"),
     )
+    collections = folders.collections if folders else ()
+    sessions = request.app.state.mcp_sessions if request_scope(request) == "owner" else ()
     return render_page(
         *(request, "settings.html"),
-        http=problem.http_status if problem else 200,
-        told=error_flash(problem) if problem else None,
+        http=error.http_status if error else 200,
+        flash=error_flash(error) if error else None,
         status=status,
-        next_steps=[name_buttons(each) for each in status.next_steps] if status else [],
+        next_steps=[name_buttons(step) for step in status.next_steps] if status else [],
         latest=latest.pages[0].updated_at if latest and latest.pages else None,
         models=models,
         folders=folders,
-        files=sum(each.files for each in folders.collections) if folders else None,
-        synced=max((each.last_sync_at or "" for each in folders.collections), default="") if folders else "",
+        files=sum(folder.files for folder in collections),
+        synced=max((folder.last_sync_at or "" for folder in collections), default=""),
         clients=clients,
         kb=kb,
         imports=imports,
-        tokens=given_away,
-        health=await asyncio.to_thread(check_collections, folders.collections) if folders else [],
-        programs=connected_programs(request.app.state.mcp_sessions)
-        if request_scope(request) == "owner"
-        else [],
-        happened=log_lines(request.app.state.bus.recent),
+        tokens=tokens,
+        health=await asyncio.to_thread(_check_collections, collections),
+        programs=[
+            (session, _format_moment(session.began), int(time.monotonic() - session.used) // 60)
+            for session in sessions
+        ],
+        log=log_lines(request.app.state.bus.recent),
     )
 
 
-def connected_programs(sessions: Iterable[McpSession]) -> list[ConnectedProgram]:
-    now = time.monotonic()
-    return [
-        ConnectedProgram(
-            *(each.connection.client, each.connection.scope, _format_moment(each.began), each.calls),
-            int(now - each.used),
-        )
-        for each in sessions
-    ]
-
-
-def log_lines(recent: Iterable[tuple[float, str, dict[str, Any]]]) -> list[LogLine]:
-    """Return the recent events as sentences, newest first. They contain only counts and names of folders and
-    operations.
+def log_lines(recent: Iterable[tuple[float, str, dict[str, Any]]]) -> list[tuple[str, str]]:
+    """Return the recent events as timestamps and sentences, newest first. They contain only counts and names of
+    folders and operations.
 
     settings.js has the same wording for events that arrive while the page is open.
     """
-    said = [LogLine(_format_moment(at), describe_event(kind, facts)) for at, kind, facts in recent]
-    return [each for each in reversed(said) if each.told]
+    lines = [(_format_moment(at), describe_event(kind, facts)) for at, kind, facts in recent]
+    return [line for line in reversed(lines) if line[1]]
 
 
 def describe_event(kind: str, facts: dict[str, Any]) -> str:
@@ -129,7 +95,7 @@ def describe_event(kind: str, facts: dict[str, Any]) -> str:
     if kind == "gap":
         return f"A question found no answer: {count_noun(facts.get('open', 0), 'question is', 'questions are')} open"
     if kind == "lost":
-        return f"{count_noun(facts.get('events', 0), 'event')} came too fast to be told"
+        return f"{count_noun(facts.get('events', 0), 'event')} were skipped because they came too fast"
     if kind == "compaction":
         return "A compaction was simulated"
     if kind == "embedding":
@@ -142,9 +108,7 @@ def _describe_folder_event(facts: dict[str, Any]) -> str:
     if facts.get("problem"):
         return f"{name}: {facts['problem']}"
     if event == "synced":
-        counts = ((facts.get(each, 0), word) for each, word in SYNC_COUNTS)
-        told = ", ".join(f"{number:,} {word}" for number, word in counts if number)
-        return f"{name} was read: {told or 'nothing had changed'}"
+        return f"{name} was synced: {_sync_counts(facts)}"
     return f"{name} is watched" if event == "began" else ""
 
 
@@ -159,123 +123,98 @@ def _format_moment(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def check_collections(folders: Iterable[Any]) -> list[tuple[Any, CollectionHealth]]:
-    """Return the state of each collection. Call it on a thread: a network folder may block."""
-    return [(each, check_collection(each)) for each in folders]
+def _sync_counts(counts: dict[str, Any]) -> str:
+    parts = (f"{counts[kind]:,} {kind}" for kind in SYNC_COUNTS if counts.get(kind))
+    return ", ".join(parts) or "no changes"
 
 
-def check_collection(folder: Any) -> CollectionHealth:
-    """Return the most serious problem of a collection, with its remedy."""
+def _check_collections(folders: Iterable[Any]) -> list[tuple[Any, str, str]]:
+    """Return each collection with its state and problem. Call it on a thread: a network folder may block."""
+    return [(folder, *check_collection(folder)) for folder in folders]
+
+
+def check_collection(folder: Any) -> tuple[str, str]:
+    """Return the state of a collection ("good" without problems), and its most serious problem with the remedy."""
     if folder.halted:
-        return CollectionHealth(False, "waits for you", folder.halted)
+        return "needs a decision", folder.halted
     if folder.root and not os.path.isdir(folder.root):
-        return CollectionHealth(
-            False, "folder is gone", "Its folder cannot be found; nothing is removed while it is away."
-        )
+        return "folder missing", "The folder cannot be found. No page is removed while it is missing."
     if folder.files_not_taken_in:
-        files = count_noun(folder.files_not_taken_in, "file")
-        return CollectionHealth(
-            False, f"{files} not taken in", "The page of this collection names them, and says why."
-        )
+        state = f"{count_noun(folder.files_not_taken_in, 'file')} not imported"
+        return state, "The page of this collection lists them with the reasons."
     if folder.ignore_problem:
-        return CollectionHealth(False, "left-out patterns", folder.ignore_problem)
+        return "invalid ignore patterns", folder.ignore_problem
     if folder.state != "active":
-        return CollectionHealth(False, folder.state, STATE_NOTES.get(folder.state, ""))
+        return folder.state, STATE_NOTES.get(folder.state, "")
     if folder.quarantined:
-        why = f"{count_noun(folder.quarantined, 'page has', 'pages have')} lost the file; Review can bring it back."
-        return CollectionHealth(False, f"{folder.quarantined} in quarantine", why)
+        pages = count_noun(folder.quarantined, "page has", "pages have")
+        return f"{folder.quarantined} in quarantine", f"{pages} lost the file. Restore it on the page Review."
     if folder.root and not folder.last_sync_at:
-        return CollectionHealth(False, "not read yet", "Sync reads the folder.")
-    return CollectionHealth(True, "well", "read only" if not folder.writable else "")
+        return "not read yet", "Sync reads the folder."
+    return "good", "" if folder.writable else "read only"
 
 
+@route("/settings/token", POST="owner", on_error=show_settings)
 async def revoke_token(request: Request) -> Response:
-    """Revoke a token."""
-    given = await read_form(request)
-    try:
-        record = await call_operation(request, "token revoke", name=given.get("name", ""))
-    except QuaidError as error:
-        return await show_settings(request, error)
-    flash(request, f"The token {record.name} is revoked. Whoever still shows it is refused.")
-    return redirect(request, "/settings#tokens")
+    record = await call_operation(request, "token revoke", name=(await read_form(request)).get("name", ""))
+    message = f"The token {record.name} is revoked. Requests with it are refused."
+    return redirect(request, "/settings#tokens", message)
 
 
+@route("/settings/rebuild", POST="owner", on_error=show_settings)
 async def rebuild_index(request: Request) -> Response:
     """Rebuild everything derived from the pages, sync all folders and compute missing vectors.
 
     Progress is sent over /api/events.
     """
-    clear_operation_cache(request)
-    try:
-        record = await call_operation(request, "rebuild")
-    except QuaidError as error:
-        return await show_settings(request, error)
-    clear_operation_cache(request)  # pages loaded during the rebuild have cached the old figures
-    flash(request, _rebuild_message(record), went_well=record.exit_status == 0)
-    return redirect(request, "/settings")
+    record = await call_operation(request, "rebuild")
+    request.app.state.operation_cache.clear()
+    return redirect(request, "/settings", _rebuild_message(record), succeeded=record.exit_status == 0)
 
 
 def _rebuild_message(record: Any) -> str:
     """Return a summary of the rebuild, including what failed."""
-    told = [f"The index of {count_noun(record.pages, 'page')} is made again."]
-    told += [
-        _sync_message(each)
-        for each in record.syncs
-        if each.halted or each.new or each.changed or each.removed
+    parts = [f"The index of {count_noun(record.pages, 'page')} is rebuilt."]
+    parts += [
+        _sync_message(sync)
+        for sync in record.syncs
+        if sync.halted or sync.new or sync.changed or sync.removed
     ]
     if record.vectors:
-        told.append(f"{count_noun(record.vectors, 'vector was', 'vectors were')} missing and made.")
+        parts.append(f"{count_noun(record.vectors, 'missing vector was', 'missing vectors were')} computed.")
     if record.problem:
-        told.append(f"Missing vectors could not be made: {record.problem}")
-    return " ".join(told)
+        parts.append(f"Missing vectors could not be computed: {record.problem}")
+    return " ".join(parts)
 
 
+@route("/settings/embeddings", POST="owner", on_error=show_settings)
 async def choose_model(request: Request) -> Response:
     name = (await read_form(request)).get("name", "")
-    try:
-        if name == "off":
-            await call_operation(request, "embeddings off")
-            return redirect(request, "/settings#embeddings", "off")
+    if name == "off":
+        await call_operation(request, "embeddings off")
+        message = "Semantic search is off. Existing vectors are kept."
+    else:
         await call_operation(request, "embeddings use", name=name)
-    except QuaidError as error:
-        return await show_settings(request, error)
-    flash(
-        request, f"{name} is in use. Passages that have no vector of it get one by and by, or with a rebuild."
-    )
-    return redirect(request, "/settings#embeddings")
+        message = f"{name} is in use. Missing vectors are computed in the background, or with a rebuild."
+    return redirect(request, "/settings#embeddings", message)
 
 
+@route("/settings/sync", POST="owner", on_error=show_settings)
 async def sync_folders(request: Request) -> Response:
-    given = await read_form(request)
-    try:
-        record = await call_operation(request, "collection sync", name=given.get("name") or None)
-    except QuaidError as error:
-        return await show_settings(request, error)
-    flash(request, " ".join(map(_sync_message, record.syncs)))
-    return redirect(request, "/settings#collections")
+    name = (await read_form(request)).get("name") or None
+    record = await call_operation(request, "collection sync", name=name)
+    return redirect(request, "/settings#collections", " ".join(map(_sync_message, record.syncs)))
 
 
-def _sync_message(each: Any) -> str:
-    if each.halted:
-        return f"{each.collection} waits for you: {each.halted}"
-    counts = ((each.new, "new"), (each.changed, "changed"), (each.moved, "moved"), (each.removed, "gone"))
-    rest = f" {count_noun(each.failed, 'file')} could not be taken in." if each.failed else ""
-    told = ", ".join(f"{number:,} {word}" for number, word in counts if number)
-    return f"{each.collection} is in step with its folder: {told or 'nothing had changed'}.{rest}"
+def _sync_message(sync: Any) -> str:
+    if sync.halted:
+        return f"{sync.collection} needs a decision: {sync.halted}"
+    failed = f" {count_noun(sync.failed, 'file')} could not be imported." if sync.failed else ""
+    return f"{sync.collection} is in sync with its folder: {_sync_counts(sync._asdict())}.{failed}"
 
 
+@route("/settings/collection/{name}", GET="owner")
 async def show_collection(request: Request) -> Response:
     """Show a collection with its problematic files."""
     record = await call_operation(request, "collection info", name=request.path_params["name"])
     return render_page(request, "collection.html", record=record, here="/settings")
-
-
-def routes() -> list[Route]:
-    return [
-        Route("/settings", show_settings),
-        Route("/settings/rebuild", rebuild_index, methods=["POST"]),
-        Route("/settings/embeddings", choose_model, methods=["POST"]),
-        Route("/settings/sync", sync_folders, methods=["POST"]),
-        Route("/settings/token", revoke_token, methods=["POST"]),
-        Route("/settings/collection/{name}", show_collection),
-    ]

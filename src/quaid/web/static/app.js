@@ -1,4 +1,4 @@
-// What every page has: the theme switch, the keys, the help. Reading needs none of it.
+// For every page: theme switch, keyboard shortcuts, help. Pages can be read without it.
 
 const root = document.documentElement;
 const isDark = () =>
@@ -10,7 +10,7 @@ for (const button of document.querySelectorAll("[data-theme-switch]")) {
     try {
       localStorage.setItem("theme", root.dataset.theme);
     } catch {
-      // It holds for this page.
+      // The choice then applies to this page only.
     }
     dispatchEvent(new Event("theme"));
   });
@@ -53,7 +53,7 @@ const KEYS = {
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   if (event.key === "Escape" && isTyping(document.activeElement)) {
-    if (document.activeElement.type === "search") event.preventDefault(); // a browser would empty it, and its findings stay
+    if (document.activeElement.type === "search") event.preventDefault(); // browsers would clear the field but not the results
     return document.activeElement.blur();
   }
   if (isTyping(event.target) || help.open || !Object.hasOwn(KEYS, event.key)) return;

@@ -1,5 +1,5 @@
-// The preview beside a text, made by the server; Ctrl S saves; leaving with unsaved text is asked about, and a text
-// that is too long to be sent is told before it goes.
+// Preview rendered by the server; Ctrl S saves; leaving with unsaved text asks for confirmation; a text that is too long
+// is reported before it is sent.
 
 const WAIT = 250;
 const form = document.querySelector("form[data-preview]");
@@ -7,22 +7,22 @@ const text = form.querySelector("textarea[name=text]");
 const preview = document.getElementById("preview");
 const tooLong = form.querySelector("[data-too-long]");
 const LIMIT = Number(form.dataset.limit);
-const LONGEST_SIGN = 9; // bytes that one sign may take in a form
+const LONGEST_SIGN = 9; // maximum bytes of one character in a form
 const token = document.querySelector("meta[name=csrf]").content;
 let timer = 0;
 let asking = null;
-let changed = "unsaved" in form.dataset; // what could not be saved is all there is of it
+let changed = "unsaved" in form.dataset; // after a failed save the text exists only here
 
 function fits() {
-  // Counted only where it could be too much: a long text takes a while.
+  // Measure the exact size only if the text might be too long, because that takes a while.
   const most = text.value.length * LONGEST_SIGN;
-  const ends = text.value.split("\n").length * 3; // each is sent as two signs
+  const ends = text.value.split("\n").length * 3; // each is sent as two characters
   const size = most < LIMIT ? 0 : new URLSearchParams(new FormData(form)).toString().length + ends;
   const megabytes = (count) => (count / 1048576).toFixed(1);
   tooLong.hidden = size <= LIMIT;
   tooLong.textContent = tooLong.hidden
     ? ""
-    : `This text is too long to be saved: ${megabytes(size)} MB as it is sent, and ${megabytes(LIMIT)} MB are the most. Nothing was sent, and all of it is still here. Move a part of it to another page.`;
+    : `This text is too long to save: it needs ${megabytes(size)} MB, the limit is ${megabytes(LIMIT)} MB. Nothing was sent, and your text is still here. Move a part of it to another page.`;
   return tooLong.hidden;
 }
 
@@ -44,7 +44,7 @@ async function show() {
     preview.replaceChildren(...made.body.childNodes);
     preview.scrollTop = place;
   } catch {
-    // The next keystroke asks again.
+    // The next keystroke tries again.
   }
 }
 

@@ -1,4 +1,4 @@
-// Open files as tabs, kept as long as the browser's own tab; each is a link, so that nothing is lost without scripts.
+// Open files as tabs, stored for the browser tab. Each tab is a link.
 
 const KEY = "notebook-tabs";
 const MOST = 8;
@@ -17,7 +17,7 @@ function keep(paths) {
   try {
     sessionStorage.setItem(KEY, JSON.stringify(paths));
   } catch {
-    // The tabs are those of this page.
+    // The tabs are then not remembered.
   }
 }
 

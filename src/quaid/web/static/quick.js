@@ -1,4 +1,4 @@
-// The field that every page but the search has: findings drop down as one types. Without this it is a form that leads to the search.
+// The search field at the side: a list of results while typing. Without this script it is a plain search form.
 
 const WAIT = 120;
 const form = document.querySelector("form.quick");
@@ -45,7 +45,7 @@ async function look() {
     mark(-1);
     show(true);
   } catch (error) {
-    if (error.name !== "AbortError") show(false); // Enter still leads to the search.
+    if (error.name !== "AbortError") show(false); // Enter still opens the search page.
   }
 }
 

@@ -1,4 +1,4 @@
-// Results as one types: a short wait, one request at a time, and an answer that came too late is thrown away.
+// Search as you type: a short delay, one request at a time; outdated answers are discarded.
 
 const WAIT = 120;
 const form = document.querySelector("form[data-live]");
@@ -21,7 +21,7 @@ async function look() {
     history.replaceState(null, "", values.size ? `/search?${values}` : "/search"); // so that it survives a reload
     document.title = values.get("q") ? `${values.get("q")} · Quaid` : "Search · Quaid";
   } catch (error) {
-    if (error.name !== "AbortError") results.textContent = "The memory does not answer. Is quaid web still running?";
+    if (error.name !== "AbortError") results.textContent = "The server does not answer. Is quaid web still running?";
   } finally {
     if (asking === mine) results.setAttribute("aria-busy", "false");
   }

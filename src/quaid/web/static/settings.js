@@ -1,9 +1,9 @@
-// What is done while one looks: progress of a rebuild, and the log. Events tell what happened, never a text.
+// Progress of a rebuild, and the log. Events contain no text of pages or questions.
 
 const form = document.querySelector("[data-rebuild]");
 const box = document.querySelector("[data-progress]");
 const bar = box?.querySelector("progress");
-const told = document.querySelector("[data-progress-text]");
+const progressText = document.querySelector("[data-progress-text]");
 const log = document.querySelector("[data-log]");
 const MOST = 200;
 
@@ -15,13 +15,12 @@ function folder({ collection, event, problem, ...facts }) {
   if (problem) return `${name}: ${problem}`;
   if (event === "began") return `${name} is watched`;
   if (event !== "synced") return "";
-  const kinds = { new: "new", changed: "changed", moved: "moved", removed: "gone" };
-  const counts = Object.entries(kinds).filter(([kind]) => facts[kind]);
-  const said = counts.map(([kind, word]) => `${number(facts[kind])} ${word}`).join(", ");
-  return `${name} was read: ${said || "nothing had changed"}`;
+  const kinds = ["new", "changed", "moved", "removed"].filter((kind) => facts[kind]);
+  const words = kinds.map((kind) => `${number(facts[kind])} ${kind}`).join(", ");
+  return `${name} was synced: ${words || "no changes"}`;
 }
 
-// The same words as settings.py has for what was done before.
+// The same wording as in settings.py, which describes earlier events.
 const WORDS = {
   finished: ({ operation, succeeded, seconds }) => {
     const name = operation.replace(/[_-]/g, " ").replace(/^./, (letter) => letter.toUpperCase());
@@ -29,7 +28,7 @@ const WORDS = {
   },
   changed: ({ pages }) => `Pages changed: there are ${number(pages)} now`,
   gap: ({ open }) => `A question found no answer: ${several(open, "question is", "questions are")} open`,
-  lost: ({ events }) => `${several(events, "event", "events")} came too fast to be told`,
+  lost: ({ events }) => `${several(events, "event", "events")} were skipped because they came too fast`,
   files: folder,
 };
 
@@ -50,7 +49,7 @@ function progress({ done, total, what }) {
   bar.max = total || 1;
   bar.value = done;
   const share = total ? ` (${Math.round((100 * done) / total)} %)` : "";
-  told.textContent = `${what}: ${number(done)} of ${number(total)}${share}`;
+  progressText.textContent = `${what}: ${number(done)} of ${number(total)}${share}`;
 }
 
 const events = new EventSource("/api/events");
@@ -73,19 +72,19 @@ form?.addEventListener("submit", async (event) => {
   const button = form.querySelector("button");
   button.disabled = true;
   box.hidden = false;
-  told.textContent = "Indexing pages anew …";
+  progressText.textContent = "Rebuilding the index …";
   bar.removeAttribute("value");
   try {
     const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)) });
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const words = page.querySelector(".told, .error .lede")?.textContent.trim();
-    told.textContent = words || (answer.ok ? "The index is made again." : "It did not work.");
+    const words = page.querySelector(".flash, .error .lede")?.textContent.trim();
+    progressText.textContent = words || (answer.ok ? "The index is rebuilt." : "The rebuild failed.");
     if (answer.ok) {
       bar.value = bar.max;
-      note("The index was made again");
+      note("The index was rebuilt");
     } else box.classList.add("failed");
   } catch {
-    told.textContent = "The server did not answer. Load this page again to see how things are.";
+    progressText.textContent = "The server did not answer. Reload this page to see the current state.";
   }
   button.disabled = false;
 });
