@@ -112,14 +112,14 @@ GUARDS = (
         "web/auth.py",
         "if len(hosts) != 1 or hosts[0].lower() not in self._place.hosts:",
         "if False:",
-        "tests/web/test_guard.py",
+        "tests/web/test_auth.py",
     ),
     Guard(
         "the origin check",
         "web/auth.py",
         "if origin.lower() not in self._place.origins and",
         "if False and",
-        "tests/web/test_guard.py",
+        "tests/web/test_auth.py",
     ),
     Guard(
         "the scope check",
@@ -245,14 +245,14 @@ GUARDS = (
         "web/auth.py",
         "scope = service.scope_of_token(self._settings, self._owner_token, token.strip())",
         'scope = "owner"',
-        "tests/web/test_guard.py",
+        "tests/web/test_auth.py",
     ),
     Guard(
         "the cap of a body",
         "web/auth.py",
         "    if size > MAX_BODY and (text := decoded_size(body)) > MAX_BODY:\n",
         "    if (text := 0) > MAX_BODY:\n",
-        "tests/web/test_guard.py",
+        "tests/web/test_auth.py",
     ),
     Guard(
         "YAML that repeats itself by aliases is refused",

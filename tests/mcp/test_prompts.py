@@ -17,7 +17,7 @@ def text(brain: Brain, name: str, **arguments: str) -> str:
 
 
 def test_both_prompts_are_listed_with_optional_arguments() -> None:
-    briefing, meeting = resources.list_prompts()
+    briefing, meeting = resources.PROMPTS
     assert briefing["name"] == "memory_briefing"
     assert briefing["arguments"] == []
     assert meeting["name"] == "memory_ingest_meeting"

@@ -66,7 +66,7 @@ def test_numbers_and_flags_of_a_query_have_their_types(reader: TestClient) -> No
         error = failed(reader.get("/api/memory/list", params={name: value}), 400)
         assert error["code"] == "invalid_argument"
     error = failed(reader.get("/api/memory/list?limit=1&limit=2"), 400)
-    assert "more than once" in error["message"]
+    assert "only once" in error["message"]
     error = failed(reader.get("/api/memory/list", params={"limti": "1"}), 400)
     assert "limit" in error["message"]
 

@@ -80,7 +80,7 @@ def test_a_question_without_words_is_found_kept_and_closed(visit: Visit, mine: S
     call(mine, "gaps add", query_text="What is the number of the policy?")
     page = visit.go("/review?tab=gaps")
     page.fill("#which", "when is the next dive")
-    page.click("text=Find it")
+    page.click("button:text-is('Find')")
     found = page.locator(".gap.found")
     assert found.locator("details").get_attribute("open") is not None
     found.locator("input[name=approver]").fill("Mira")

@@ -148,13 +148,13 @@ def test_a_short_note_says_everything_once(visitor: Visitor, mine: Settings) -> 
     assert '<p class="lede">In one sentence.</p>' in text
     assert "Nothing is written" not in text
     call(mine, "put", slug="concepts/empty", content="# Empty\n")
-    assert "Nothing is written above the line" in visitor.get("/page/concepts/empty").text
+    assert "No text yet." in visitor.get("/page/concepts/empty").text
 
 
 def test_a_revert_that_came_too_late_shows_the_page_and_says_so(visitor: Visitor, mine: Settings) -> None:
     answer = visitor.post("/ui/revert", slug="concepts/patience", to=1, version=1)
     assert answer.status_code == 409
-    assert "so nothing was reverted" in answer.text
+    assert "so it was not reverted" in answer.text
     assert "The third thought." in answer.text
 
 

@@ -29,7 +29,7 @@ def reader(known: Settings) -> Iterator[Visitor]:
 
 PATHS = {
     "/": "Recent changes",
-    "/search": "Any text is a search",
+    "/search": "Search the notebook, daily log, pages and knowledge base",
     "/search?q=tidal+battery": "Tidal <mark>battery</mark>",
     "/search?q=battery&type=company&wing=companies&since=2020-01-01": "Brineloop",
     "/page/people/mira-dahlquist": "Open threads",
@@ -40,7 +40,7 @@ PATHS = {
     "/notebook": "contacts.md",
     "/notebook/reference/contacts.md": "Sarah Chen",
     "/notebook/lists/todos.md?edit=1": "- [x] Order the second press",
-    "/graph": "Choose one to look around from",
+    "/graph": "Choose the page to centre on",
     "/graph?slug=companies/brineloop": "Around Brineloop",
     "/graph?wing=people": "Wing people",
     "/timeline": "15 June 2026",

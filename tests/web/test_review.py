@@ -133,7 +133,9 @@ def test_two_pages_that_are_alike_may_both_stay(visitor: Visitor, mine: Settings
     pair = {"slug": "concepts/salt-creep", "other": "concepts/salt-beard"}
     assert call(mine, "dupes").total == 1
     assert visitor.post("/review/merge", act="distinct", **pair).status_code == 303
-    assert message(visitor, "/review?tab=duplicates").startswith("Both stay: Salt creep and Salt beard")
+    assert message(visitor, "/review?tab=duplicates").startswith(
+        "Both pages are kept: Salt creep and Salt beard"
+    )
     assert call(mine, "dupes").total == 0
 
 
@@ -149,7 +151,7 @@ def test_twins_in_a_folder_are_opened_and_never_offered_a_merge(visitor: Visitor
     pair = next(each for each in call(mine, "dupes").pairs if "notes::" in each.slug)
     text = visitor.get("/review?tab=duplicates").text
     card = text.partition(f"{pair.slug} · {pair.other}")[2].partition("</section>")[0]
-    assert "merge the two files in their folder" in card
+    assert "Merge the two files in their folder" in card
     assert "Merge into" not in card
     assert "Keep both" in card
     assert "Open About ice" in card
@@ -183,9 +185,7 @@ def test_merging_and_restoring_say_what_happened(visitor: Visitor, mine: Setting
     told = message(visitor, "/review?tab=duplicates")
     assert told.startswith("Salt beard is now part of Salt creep, and its old address leads there.")
     visitor.post("/review/quarantine", page="notes::lost", act="restore")
-    assert "“The lost note” and its file lost.md are restored." in message(
-        visitor, "/review?tab=quarantine"
-    )
+    assert "“The lost note” and its file lost.md are restored." in message(visitor, "/review?tab=quarantine")
 
 
 def test_a_new_page_at_an_address_that_is_taken_offers_the_page(visitor: Visitor, mine: Settings) -> None:
@@ -196,7 +196,9 @@ def test_a_new_page_at_an_address_that_is_taken_offers_the_page(visitor: Visitor
     assert f'href="/page/{MIRA}/edit">Edit it</a>' in text
     assert "<textarea" not in text
     call(mine, "rename", slug="concepts/patience", new_slug="concepts/waiting")
-    assert "concepts/patience leads to concepts/waiting" in visitor.get("/new?slug=concepts/patience").text
+    assert (
+        "concepts/patience redirects to concepts/waiting" in visitor.get("/new?slug=concepts/patience").text
+    )
     late = visitor.post(f"/page/{MIRA}/edit", version=0, text="# Another Mira\n")
     assert late.status_code == 409
     assert "# Another Mira" in late.text
@@ -217,7 +219,7 @@ def test_tokens_are_listed_and_revoked(visitor: Visitor, mine: Settings) -> None
 def test_a_collection_says_why_it_is_ill(visitor: Visitor, mine: Settings) -> None:
     text = visitor.get("/settings").text
     assert "1 in quarantine" in text
-    assert "1 page has lost the file; Review can bring it back." in text
+    assert "1 page has lost the file. Restore it on the page Review." in text
     os.rename(os.path.join(mine.cwd, "notes"), os.path.join(mine.cwd, "elsewhere"))
     assert "Its folder cannot be found" in visitor.get("/settings").text
     os.rename(os.path.join(mine.cwd, "elsewhere"), os.path.join(mine.cwd, "notes"))

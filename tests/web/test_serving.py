@@ -16,7 +16,7 @@ from tests.mcp.pipes import SOURCE
 from tests.mcp.test_idle import Model, filler, is_running, model, wait_until  # noqa: F401
 from tests.web.conftest import filled, settings_in
 from tests.web.process import PATIENCE, Process
-from tests.web.test_guard import VISIT
+from tests.web.test_auth import VISIT
 
 from quaid.app import Brain
 from quaid.cli.main import main

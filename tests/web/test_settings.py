@@ -103,5 +103,7 @@ def test_promises_without_a_day_are_not_passed_over(visitor: Visitor, mine: Sett
     for name in ("one", "two"):
         text = f"---\ntype: commitment\n---\n# Promise {name}\n"
         assert visitor.post(f"/page/commitments/{name}/edit", text=text, version=0).status_code == 303
-    assert f"{undated_commitments(call(mine, 'briefing').notes)}: add <code>due</code>" in visitor.get("/").text
+    assert (
+        f"{undated_commitments(call(mine, 'briefing').notes)}: add <code>due</code>" in visitor.get("/").text
+    )
     assert "open commitments have no due date" in visitor.get("/").text

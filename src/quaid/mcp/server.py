@@ -158,25 +158,25 @@ def _stamped(method: str, result: dict[str, Any]) -> dict[str, Any]:
     return {**stamped, "ttlMs": 0, "cacheScope": "private"} if method in CACHEABLE_METHODS else stamped
 
 
-def _initialize(ask: MethodCall) -> dict[str, Any]:
-    asked = _text_param(ask.params, "protocolVersion")
-    ask.connection.version = asked if asked in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
-    ask.connection.client = _client_name(ask.params.get("clientInfo"))
+def _initialize(call: MethodCall) -> dict[str, Any]:
+    version = _text_param(call.params, "protocolVersion")
+    call.connection.version = version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1]
+    call.connection.client = _client_name(call.params.get("clientInfo"))
     return {
-        "protocolVersion": ask.connection.version,
+        "protocolVersion": call.connection.version,
         "capabilities": {**CAPABILITIES, "logging": {}},
         "serverInfo": SERVER_INFO,
         "instructions": INSTRUCTIONS,
     }
 
 
-def _client_name(told: Any) -> str:
+def _client_name(info: Any) -> str:
     """Return the name from the client's `clientInfo`, or "agent" if it has none."""
-    name = told.get("name") if isinstance(told, dict) else None
+    name = info.get("name") if isinstance(info, dict) else None
     return name[:MAX_NAME_LENGTH] if isinstance(name, str) and name.strip() else "agent"
 
 
-def _discover(_ask: MethodCall) -> dict[str, Any]:
+def _discover(_call: MethodCall) -> dict[str, Any]:
     return {
         "supportedVersions": [*STATELESS_VERSIONS],
         "capabilities": CAPABILITIES,
@@ -184,54 +184,52 @@ def _discover(_ask: MethodCall) -> dict[str, Any]:
     }
 
 
-def _ping(_ask: MethodCall) -> dict[str, Any]:
+def _ping(_call: MethodCall) -> dict[str, Any]:
     return {}
 
 
-def _set_level(ask: MethodCall) -> dict[str, Any]:
-    level = _text_param(ask.params, "level")
+def _set_level(call: MethodCall) -> dict[str, Any]:
+    level = _text_param(call.params, "level")
     if level not in LEVELS:
         raise RpcError(INVALID_PARAMS, f"Invalid params: level must be one of {', '.join(LEVELS)}")
-    ask.connection.level = level
+    call.connection.level = level
     return {}
 
 
-def _list_tools(ask: MethodCall) -> dict[str, Any]:
-    _refuse_cursor(ask.params)
-    return {"tools": tools.list_tools(ask.connection.selection, ask.connection.scope)}
+def _list_tools(call: MethodCall) -> dict[str, Any]:
+    _refuse_cursor(call.params)
+    return {"tools": tools.list_tools(call.connection.selection, call.connection.scope)}
 
 
-def _call_tool(ask: MethodCall) -> dict[str, Any]:
-    name, arguments = (
-        _text_param(ask.params, "name")[:MAX_NAME_LENGTH],
-        _object_param(ask.params, "arguments"),
-    )
-    ask.brain.agent = ask.connection.client
-    return tools.call_tool(ask.brain, ask.connection.served, name, arguments, ask.connection.scope)
+def _call_tool(call: MethodCall) -> dict[str, Any]:
+    name = _text_param(call.params, "name")[:MAX_NAME_LENGTH]
+    arguments = _object_param(call.params, "arguments")
+    call.brain.agent = call.connection.client
+    return tools.call_tool(call.brain, call.connection.served, name, arguments, call.connection.scope)
 
 
-def _list_resources(ask: MethodCall) -> dict[str, Any]:
-    cursor = None if ask.params.get("cursor") is None else _text_param(ask.params, "cursor")
-    return resources.list_resources(ask.brain, cursor)
+def _list_resources(call: MethodCall) -> dict[str, Any]:
+    cursor = None if call.params.get("cursor") is None else _text_param(call.params, "cursor")
+    return resources.list_resources(call.brain, cursor)
 
 
-def _list_templates(ask: MethodCall) -> dict[str, Any]:
-    _refuse_cursor(ask.params)
+def _list_templates(call: MethodCall) -> dict[str, Any]:
+    _refuse_cursor(call.params)
     return {"resourceTemplates": resources.TEMPLATES}
 
 
-def _read_resource(ask: MethodCall) -> dict[str, Any]:
-    return resources.read_resource(ask.brain, _text_param(ask.params, "uri"))
+def _read_resource(call: MethodCall) -> dict[str, Any]:
+    return resources.read_resource(call.brain, _text_param(call.params, "uri"))
 
 
-def _list_prompts(ask: MethodCall) -> dict[str, Any]:
-    _refuse_cursor(ask.params)
-    return {"prompts": resources.list_prompts()}
+def _list_prompts(call: MethodCall) -> dict[str, Any]:
+    _refuse_cursor(call.params)
+    return {"prompts": resources.PROMPTS}
 
 
-def _get_prompt(ask: MethodCall) -> dict[str, Any]:
+def _get_prompt(call: MethodCall) -> dict[str, Any]:
     return resources.get_prompt(
-        ask.brain, _text_param(ask.params, "name"), _object_param(ask.params, "arguments")
+        call.brain, _text_param(call.params, "name"), _object_param(call.params, "arguments")
     )
 
 
@@ -252,7 +250,7 @@ def _object_param(params: Params, name: str) -> dict[str, Any]:
 def _refuse_cursor(params: Params) -> None:
     """Raise RpcError if a cursor is given. These lists are not paginated, so the server never issued it."""
     if params.get("cursor") is not None:
-        raise RpcError(INVALID_PARAMS, "Invalid params: cursor is not one that this server gave")
+        raise RpcError(INVALID_PARAMS, "Invalid params: cursor was not issued by this server")
 
 
 _SHARED_METHODS: dict[str, Handler] = {
@@ -272,16 +270,7 @@ HANDSHAKE_METHODS: dict[str, Handler] = {
 }
 STATELESS_METHODS: dict[str, Handler] = {"server/discover": _discover, **_SHARED_METHODS}
 METHODS_USING_MEMORY = frozenset({"tools/call", "resources/list", "resources/read", "prompts/get"})
-CACHEABLE_METHODS = frozenset(
-    {
-        "prompts/list",
-        "resources/list",
-        "resources/read",
-        "resources/templates/list",
-        "server/discover",
-        "tools/list",
-    }
-)
+CACHEABLE_METHODS = frozenset({"server/discover", *_SHARED_METHODS} - {"tools/call", "prompts/get"})
 
 SECONDS_BETWEEN_REPORTS = 0.1
 CALL_STOP_SECONDS = 1.5  # clients send SIGKILL two seconds after SIGTERM

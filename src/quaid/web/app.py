@@ -80,13 +80,13 @@ def build_app(
     serve` does."""
     place = place or ServerAddress.local(DEFAULT_PORT)
     bus = EventBus()
-    crew = WorkerPool(settings, tell=bus.tell, readonly=readonly)
+    pool = WorkerPool(settings, tell=bus.tell, readonly=readonly)
     sessions = BrowserSessions(place.port, place.secure)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         bus.open()
-        crew.start()
+        pool.start()
         carer = MaintenanceThread(settings, bus.tell, cares=upkeep)
         carer.start()
         try:
@@ -97,7 +97,7 @@ def build_app(
             deadline = max(
                 time.monotonic() + 0.2, min(app.state.ends_by, time.monotonic() + SHUTDOWN_SECONDS)
             )
-            well = crew.stop(deadline - time.monotonic())
+            well = pool.stop(deadline - time.monotonic())
             app.state.stopped_well = carer.is_over(max(0.1, deadline - time.monotonic())) and well
 
     routes: list[BaseRoute] = [
@@ -107,7 +107,7 @@ def build_app(
         *api.tool_routes(),
         Route("/api/openapi.json", _openapi),
         Route("/api/events", events.stream_events),
-        *(api.debug_routes() if debug else ()),
+        *(api.DEBUG_ROUTES if debug else ()),
         Route("/mcp", web_mcp.serve_mcp, methods=["GET", "POST", "DELETE"]),
         *extra_routes,
         *pages.PAGE_ROUTES,
@@ -122,7 +122,7 @@ def build_app(
     )
     app.router.redirect_slashes = False
     app.state.settings, app.state.place, app.state.tools = settings, place, tools
-    app.state.crew, app.state.bus, app.state.sessions = crew, bus, sessions
+    app.state.workers, app.state.bus, app.state.sessions = pool, bus, sessions
     app.state.mcp_sessions = web_mcp.McpSessions()
     app.state.operation_cache, app.state.flashes = {}, {}  # of the pages
     app.state.ends_by = float("inf")  # shutdown deadline (time.monotonic()), set when a signal arrives
@@ -185,7 +185,7 @@ async def _logout(request: Request) -> Response:
 
 async def _health(request: Request) -> Response:
     """Return a fingerprint of the memory that is served. Only its owner can compute the fingerprint."""
-    return PlainTextResponse(f"quaid {service.memory_fingerprint(request.app.state.crew.settings)}\n")
+    return PlainTextResponse(f"quaid {service.memory_fingerprint(request.app.state.workers.settings)}\n")
 
 
 async def _openapi(request: Request) -> Response:

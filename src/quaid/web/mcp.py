@@ -360,7 +360,7 @@ async def _call_result(
     """Return the response to one request. It is cancelled by its session or if the client disconnects."""
     if needs_no_memory(frame):
         return answer_request(connection, Brain(request.app.state.settings), frame)
-    crew: WorkerPool = request.app.state.crew
+    pool: WorkerPool = request.app.state.workers
     loop = asyncio.get_running_loop()
 
     def work(brain: Brain) -> dict[str, Any]:
@@ -378,7 +378,7 @@ async def _call_result(
         if progress is not None:
             loop.call_soon_threadsafe(progress.put_nowait, message)
 
-    task = asyncio.ensure_future(crew.run(_frame_queue(frame), work, frame.method))
+    task = asyncio.ensure_future(pool.run(_frame_queue(frame), work, frame.method))
     key = (type(frame.id), frame.id)
     if session is not None:
         session.running[key] = task

@@ -63,14 +63,14 @@ def accept_commands(app: "Starlette", settings: Settings) -> None:
 
     @contextlib.asynccontextmanager
     async def both(served: Any) -> AsyncIterator[Any]:
-        async with inner(served) as state, listen_for_commands(settings, app.state.crew):
+        async with inner(served) as state, listen_for_commands(settings, app.state.workers):
             yield state
 
     app.router.lifespan_context = both
 
 
 @contextlib.asynccontextmanager
-async def listen_for_commands(settings: Settings, crew: WorkerPool) -> AsyncIterator[None]:
+async def listen_for_commands(settings: Settings, pool: WorkerPool) -> AsyncIterator[None]:
     """Answer delegated commands. If the socket cannot be created, answer none: commands then run locally."""
     try:
         listener, path, inode = _bind_socket(settings)
@@ -89,7 +89,7 @@ async def listen_for_commands(settings: Settings, crew: WorkerPool) -> AsyncIter
                 line = await asyncio.wait_for(reader.readline(), REQUEST_TIMEOUT)
                 queue, work = _command_work(json.loads(line), settings, database)
                 writer.write(b"\n")  # accepted: the client now waits longer
-                reply = await _unless_gone(reader, crew.run(queue, work))
+                reply = await _unless_gone(reader, pool.run(queue, work))
                 writer.write(json.dumps(reply).encode())
                 await writer.drain()
         except (Exception, SystemExit, asyncio.CancelledError):  # noqa: S110 (the client runs the command itself, or has gone)

@@ -37,13 +37,7 @@ file anyway."""
 PROGRESS_DELAY, PROGRESS_INTERVAL = 0.3, 0.2
 
 SEMANTIC_OPERATIONS = frozenset(
-    {
-        "query.query",
-        "query.glance",
-        "notebook.recall",
-        "conversations.conversation_search",
-        "kb.kb_query",
-    }
+    "query.query query.glance notebook.recall conversations.conversation_search kb.kb_query".split()
 )
 """Operations that use the model or the vectors in memory. A test compares this set with what they import."""
 
@@ -53,28 +47,10 @@ LONG_OPERATIONS = frozenset(
 """Operations open to agents that may be slow: they run git, access a remote, or compare all pairs of pages."""
 
 READ_ONLY_OWNER_OPERATIONS = frozenset(
-    {
-        *(
-            "collections.collection_info",
-            "collections.quarantine_list",
-            "collections.ignore_list",
-            "collections.imports",
-        ),
-        *(
-            "models.embeddings_list",
-            "models.embeddings_status",
-            "models.model_list",
-            "service.token_list",
-        ),
-        *(
-            "maintenance.config_get",
-            "maintenance.config_list",
-            "maintenance.validate",
-            "clients.skills_list",
-            "clients.skills_show",
-        ),
-        *("clients.instructions", "service.daemon_status", "kb.kb_curate", "kb.kb_doctor"),
-    }
+    "collections.collection_info collections.quarantine_list collections.ignore_list collections.imports"
+    " models.embeddings_list models.embeddings_status models.model_list service.token_list service.daemon_status"
+    " maintenance.config_get maintenance.config_list maintenance.validate clients.skills_list clients.skills_show"
+    " clients.instructions kb.kb_curate kb.kb_doctor".split()
 )
 """Owner operations that change nothing, so a read-only server allows them too."""
 
@@ -84,10 +60,10 @@ class Worker(Brain):
 
     def __init__(self, settings: Settings, models: Any) -> None:
         super().__init__(settings, unwanted=self.is_unwanted, models=models)
-        self.job: Task | None = None
+        self.task: Task | None = None
 
     def is_unwanted(self) -> bool:
-        return self.job is not None and self.job.cancelled
+        return self.task is not None and self.task.cancelled
 
     @property
     def db(self) -> Any:
@@ -133,7 +109,7 @@ class WorkerQueue:
     """Threads that take tasks from one queue. With `keeps` false, each task gets a fresh Worker."""
 
     def __init__(
-        self, name: str, threads: int, make: Callable[[], Worker], tell: EventSink, keeps: bool
+        self, name: str, threads: int, make: Callable[[], Worker], tell: EventSink, keeps: bool = True
     ) -> None:
         self._queue: SimpleQueue[Task | None] = SimpleQueue()
         self._make, self._tell, self._keeps = make, tell, keeps
@@ -144,10 +120,10 @@ class WorkerQueue:
         for each in self._threads:
             each.start()
 
-    def add(self, job: Task) -> None:
+    def add(self, task: Task) -> None:
         if self._queue.qsize() >= MAX_QUEUED:
             raise TooMany(limit=MAX_QUEUED, what="requests waiting")
-        self._queue.put(job)
+        self._queue.put(task)
 
     def end(self) -> None:
         """Cancel running tasks and accept no more."""
@@ -162,36 +138,33 @@ class WorkerQueue:
         return not any(each.is_alive() for each in self._threads)
 
     def _work(self) -> None:
-        hand = self._make()
-        while (job := self._queue.get()) is not None:
-            if job.cancelled:
-                job.settle(None, Cancelled())
+        worker = self._make()
+        while (task := self._queue.get()) is not None:
+            if task.cancelled:
+                task.settle(None, Cancelled())
                 continue
-            self._running.add(job)
-            self._do(hand, job)
-            self._running.discard(job)
+            self._running.add(task)
+            self._do(worker, task)
+            self._running.discard(task)
             if not self._keeps:
-                hand = self._renewed(hand)
-        _close_quietly(hand)
+                _close_quietly(worker)
+                worker = self._make()
+        _close_quietly(worker)
 
-    def _do(self, hand: Worker, job: Task) -> None:
+    def _do(self, worker: Worker, task: Task) -> None:
         began = time.monotonic()
-        hand.job, hand.progress = job, _progress_reporter(job, self._tell)
+        worker.task, worker.progress = task, _progress_reporter(task, self._tell)
         result: Any = None
         error: BaseException | None = None
         try:
-            result = job.work(hand)
+            result = task.work(worker)
         except BaseException as caught:
             error = caught
-        hand.job = None
-        if job.reported:
+        worker.task = None
+        if task.reported:
             seconds = round(time.monotonic() - began, 2)
-            self._tell("finished", {"operation": job.name, "succeeded": error is None, "seconds": seconds})
-        job.settle(result, error)
-
-    def _renewed(self, hand: Worker) -> Worker:
-        _close_quietly(hand)
-        return self._make()
+            self._tell("finished", {"operation": task.name, "succeeded": error is None, "seconds": seconds})
+        task.settle(result, error)
 
 
 class WorkerPool:
@@ -201,29 +174,29 @@ class WorkerPool:
         if readonly:  # a search without results would be recorded as a gap
             settings = settings._replace(environ={**settings.environ, "QUAID_LOG_GAPS": "off"})
         self.settings, self.readonly = settings, readonly
-        told: EventSink = tell or (lambda _kind, _facts: None)
+        tell = tell or (lambda _kind, _facts: None)
         models = ModelCache()
 
         def make() -> Worker:
             return Worker(settings, models)
 
-        self._lanes = {
-            "read": WorkerQueue("reader", READERS, make, told, keeps=True),
-            "meaning": WorkerQueue("meaning", 1, make, told, keeps=True),
-            "write": WorkerQueue("writer", WRITERS, make, told, keeps=True),
-            "long": WorkerQueue("long", LONG_WORKERS, make, told, keeps=False),
+        self._queues = {
+            "read": WorkerQueue("reader", READERS, make, tell),
+            "meaning": WorkerQueue("meaning", 1, make, tell),
+            "write": WorkerQueue("writer", WRITERS, make, tell),
+            "long": WorkerQueue("long", LONG_WORKERS, make, tell, keeps=False),
         }
 
     def start(self) -> None:
-        for each in self._lanes.values():
+        for each in self._queues.values():
             each.start()
 
     def stop(self, seconds: float) -> bool:
         """Cancel all tasks. Return True if all workers closed in time; unfinished transactions are rolled back."""
         deadline = time.monotonic() + seconds
-        for each in self._lanes.values():
+        for each in self._queues.values():
             each.end()
-        over = [each.is_over(deadline) for each in self._lanes.values()]  # a list: join all queues
+        over = [each.is_over(deadline) for each in self._queues.values()]  # a list: join all queues
         return all(over)
 
     async def call(self, operation: str, arguments: Mapping[str, Any], scope: Scope = "owner") -> Any:
@@ -235,16 +208,16 @@ class WorkerPool:
             raise NotAllowed(
                 name=operation, needed=found.scope, granted="read, because the server is read-only"
             )
-        given = {**arguments, **preset}
+        values = {**arguments, **preset}
         return await self.run(
-            queue_name(found), lambda brain: dispatch.call(brain, found, given, scope), operation
+            queue_name(found), lambda brain: dispatch.call(brain, found, values, scope), operation
         )
 
-    async def run(self, lane: str, work: Callable[[Brain], T], name: str = "") -> T:
+    async def run(self, queue: str, work: Callable[[Brain], T], name: str = "") -> T:
         """Run a function on a worker of a queue and return its result. Cancelling the call cancels the task."""
-        job = Task(work, name, asyncio.get_running_loop())
-        self._lanes[lane].add(job)
-        return await job.future  # type: ignore[no-any-return]
+        task = Task(work, name, asyncio.get_running_loop())
+        self._queues[queue].add(task)
+        return await task.future  # type: ignore[no-any-return]
 
 
 def find_operation(name: str) -> tuple[Operation, Mapping[str, Any]]:
@@ -270,27 +243,27 @@ def queue_name(operation: Operation) -> str:
     return operation.scope
 
 
-def _progress_reporter(job: Task, tell: EventSink) -> Callable[[int, int, str], None]:
+def _progress_reporter(task: Task, tell: EventSink) -> Callable[[int, int, str], None]:
     """Return a progress callback that reports only tasks longer than PROGRESS_DELAY, every PROGRESS_INTERVAL
     at most."""
-    began = told = time.monotonic()
+    began = reported = time.monotonic()
 
     def report(done: int, total: int, what: str) -> None:
-        nonlocal told
-        if job.cancelled:
+        nonlocal reported
+        if task.cancelled:
             raise Cancelled
         now = time.monotonic()
-        if now - began < PROGRESS_DELAY or now - told < PROGRESS_INTERVAL:
+        if now - began < PROGRESS_DELAY or now - reported < PROGRESS_INTERVAL:
             return
-        told, job.reported = now, True
-        tell("progress", {"operation": job.name, "done": done, "total": total, "what": what})
+        reported, task.reported = now, True
+        tell("progress", {"operation": task.name, "done": done, "total": total, "what": what})
 
     return report
 
 
-def _close_quietly(hand: Worker) -> None:
+def _close_quietly(worker: Worker) -> None:
     try:
-        hand.close()
+        worker.close()
     except Exception:  # noqa: S110 (committed transactions are durable, the rest is rolled back)
         pass
 
@@ -339,9 +312,9 @@ class MaintenanceThread:
             log_to_stderr(problem)
 
     def _look(self, brain: Brain) -> None:
-        pulse = ChangeDetector()
+        changes = ChangeDetector()
         while not self._ending.is_set():
-            for kind, facts in pulse.look(brain):
+            for kind, facts in changes.look(brain):
                 self._tell(kind, facts)
             if self._idle is not None and self._idle.seconds() == 0:
                 self._idle.look(brain)

@@ -81,7 +81,7 @@ def may_write(request: Request) -> bool:
 async def call_operation(request: Request, command: str, /, **arguments: Any) -> Any:
     """Run an operation and return its record. Arguments that are None are omitted; `from_` is passed as `from`."""
     given = {key.rstrip("_"): value for key, value in arguments.items() if value is not None}
-    return await request.app.state.crew.call(command, given, request_scope(request))
+    return await request.app.state.workers.call(command, given, request_scope(request))
 
 
 async def try_operation(request: Request, command: str, /, **arguments: Any) -> Any:

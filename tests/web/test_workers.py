@@ -30,12 +30,12 @@ from quaid.web.workers import (
 
 @asynccontextmanager
 async def working(settings: Settings, **how: Any) -> AsyncIterator[WorkerPool]:
-    crew = WorkerPool(settings, **how)
-    crew.start()
+    pool = WorkerPool(settings, **how)
+    pool.start()
     try:
-        yield crew
+        yield pool
     finally:
-        assert crew.stop(60)
+        assert pool.stop(60)
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:
@@ -44,26 +44,26 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 def test_commands_and_tools_both_name_an_operation(memory: Settings) -> None:
     async def ask() -> None:
-        async with working(memory) as crew:
-            assert (await crew.call("get", {"slug": "people/alice"})).title == "Alice Berg"
-            assert (await crew.call("memory_get", {"slug": "people/alice"}, "read")).title == "Alice Berg"
-            assert (await crew.call("collection list", {})).collections
-            assert (await crew.call("untag", {"slug": "people/alice", "tag": "founder"})).tags == ()
+        async with working(memory) as pool:
+            assert (await pool.call("get", {"slug": "people/alice"})).title == "Alice Berg"
+            assert (await pool.call("memory_get", {"slug": "people/alice"}, "read")).title == "Alice Berg"
+            assert (await pool.call("collection list", {})).collections
+            assert (await pool.call("untag", {"slug": "people/alice", "tag": "founder"})).tags == ()
             with pytest.raises(UnknownCommand):
-                await crew.call("gte", {})
+                await pool.call("gte", {})
 
     run(ask())
 
 
 def test_errors_of_an_operation_come_through_as_they_are(memory: Settings) -> None:
     async def ask() -> None:
-        async with working(memory) as crew:
+        async with working(memory) as pool:
             with pytest.raises(PageNotFound):
-                await crew.call("get", {"slug": "people/nobody"})
+                await pool.call("get", {"slug": "people/nobody"})
             with pytest.raises(VersionConflict):
-                await crew.call("memory_put", {"slug": "people/alice", "content": "x"}, "write")
+                await pool.call("memory_put", {"slug": "people/alice", "content": "x"}, "write")
             with pytest.raises(NotAllowed):
-                await crew.call("memory_put", {"slug": "people/zoe", "content": "x"}, "read")
+                await pool.call("memory_put", {"slug": "people/zoe", "content": "x"}, "read")
 
     run(ask())
 
@@ -72,10 +72,10 @@ def test_readers_work_side_by_side(memory: Settings) -> None:
     met = threading.Barrier(workers.READERS, timeout=60)
 
     async def ask() -> None:
-        async with working(memory) as crew:
+        async with working(memory) as pool:
             found = await asyncio.gather(
                 *(
-                    crew.run("read", lambda brain: (met.wait(), brain.db.one("SELECT 1")))
+                    pool.run("read", lambda brain: (met.wait(), brain.db.one("SELECT 1")))
                     for _ in range(workers.READERS)
                 )
             )
@@ -96,15 +96,15 @@ def test_a_call_that_nobody_waits_for_is_stopped_within_its_statement(memory: Se
             ended.set()
 
     async def ask() -> None:
-        async with working(memory) as crew:
-            task = asyncio.ensure_future(crew.run("read", work))
+        async with working(memory) as pool:
+            task = asyncio.ensure_future(pool.run("read", work))
             while not began.is_set():
                 await asyncio.sleep(0.01)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
             assert await asyncio.to_thread(ended.wait, 60)
-            assert (await crew.call("get", {"slug": "people/alice"})).title == "Alice Berg"
+            assert (await pool.call("get", {"slug": "people/alice"})).title == "Alice Berg"
 
     run(ask())
 
@@ -113,14 +113,14 @@ def test_a_call_given_up_while_it_waits_never_starts(memory: Settings) -> None:
     gate_open, ran = threading.Event(), []
 
     async def ask() -> None:
-        async with working(memory) as crew:
-            first = [asyncio.ensure_future(crew.run("meaning", lambda _: gate_open.wait(60)))]
-            second = asyncio.ensure_future(crew.run("meaning", lambda _: ran.append(1)))
+        async with working(memory) as pool:
+            first = [asyncio.ensure_future(pool.run("meaning", lambda _: gate_open.wait(60)))]
+            second = asyncio.ensure_future(pool.run("meaning", lambda _: ran.append(1)))
             await asyncio.sleep(0.05)
             second.cancel()
             gate_open.set()
             await asyncio.gather(*first)
-            await crew.run("meaning", lambda _: None)
+            await pool.run("meaning", lambda _: None)
             assert ran == []
 
     run(ask())
@@ -136,12 +136,12 @@ def test_stopping_gives_up_what_runs(memory: Settings) -> None:
             time.sleep(0.01)
 
     async def ask() -> None:
-        crew = WorkerPool(memory)
-        crew.start()
-        task = asyncio.ensure_future(crew.run("long", work))
+        pool = WorkerPool(memory)
+        pool.start()
+        task = asyncio.ensure_future(pool.run("long", work))
         while not began.is_set():
             await asyncio.sleep(0.01)
-        assert await asyncio.to_thread(crew.stop, 60)
+        assert await asyncio.to_thread(pool.stop, 60)
         with pytest.raises(Cancelled):
             await task
 
@@ -157,9 +157,9 @@ def test_progress_of_what_takes_long_is_told_and_its_end(memory: Settings) -> No
             brain.progress(step, 100, "Counting")
 
     async def ask() -> None:
-        async with working(memory, tell=lambda kind, facts: heard.append((kind, facts))) as crew:
-            await crew.run("long", work, "count")
-            await crew.call("get", {"slug": "people/alice"})
+        async with working(memory, tell=lambda kind, facts: heard.append((kind, facts))) as pool:
+            await pool.run("long", work, "count")
+            await pool.call("get", {"slug": "people/alice"})
 
     began = time.monotonic()
     run(ask())
@@ -174,23 +174,23 @@ def test_progress_of_what_takes_long_is_told_and_its_end(memory: Settings) -> No
 
 def test_a_crew_for_reading_only_changes_nothing_but_still_shows_everything(memory: Settings) -> None:
     async def ask() -> None:
-        async with working(memory, readonly=True) as crew:
+        async with working(memory, readonly=True) as pool:
             for command in ("config list", "collection info", "connect", "embeddings list"):
                 given = {"name": "notebook"} if command == "collection info" else {}
-                await crew.call(command, given)
+                await pool.call(command, given)
             for command, given in (("put", {"slug": "people/zoe", "content": "x"}), ("compact", {})):
                 with pytest.raises(NotAllowed):
-                    await crew.call(command, given)
+                    await pool.call(command, given)
 
     run(ask())
 
 
 def test_all_brains_ask_one_model(memory: Settings) -> None:
     async def ask() -> None:
-        async with working(memory) as crew:
+        async with working(memory) as pool:
             found = await asyncio.gather(
                 *(
-                    crew.run(lane, lambda brain: brain.embedder)
+                    pool.run(lane, lambda brain: brain.embedder)
                     for lane in ("read", "meaning", "write", "long")
                 )
             )
