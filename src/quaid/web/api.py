@@ -23,6 +23,7 @@ from quaid.mcp.tools import error_facts
 from quaid.operations import maintenance, notebook
 from quaid.operations.dispatch import json_value
 from quaid.operations.registry import SCOPES, Operation, Param, Scope, all_operations, schema
+from quaid.web.auth import media_type
 
 NOTEBOOK_TOOLS = ("remember", "recall", "daily_log")
 QUERY_KINDS = ("string", "integer", "number", "boolean")
@@ -94,7 +95,7 @@ async def json_body(request: Request) -> dict[str, Any]:
     data = await request.body()
     if not data:
         return {}
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = media_type(request.headers)
     if kind != "application/json":
         raise BodyRefused(problem=f"its type is {kind[:60]!r}" if kind else "it has no Content-Type")
     try:
@@ -354,8 +355,7 @@ def _parse_turn_call(value: Any) -> tuple[str, dict[str, Any]]:
 
 
 async def _posted_text(request: Request) -> str:
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind in TEXT_TYPES:
+    if media_type(request.headers) in TEXT_TYPES:
         try:
             return (await request.body()).decode()
         except UnicodeDecodeError as error:

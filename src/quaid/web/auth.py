@@ -121,25 +121,8 @@ class ClientDisconnected(Exception):
     """The client closed the connection before the request was complete."""
 
 
-class HeaderSender:
-    """Wraps ASGI's `send` to add the security headers to every response."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self.begun = False
-
-    async def send(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.begun = True
-            headers = MutableHeaders(scope=message)
-            for name, value in SECURITY_HEADERS.items():
-                headers[name] = value
-            headers.setdefault("cache-control", NO_STORE)
-        await self._send(message)
-
-
 class Caller(NamedTuple):
-    scope: str  # read, write or owner
+    scope: str  # read, write or owner; empty without credentials
     csrf: str = ""  # token of the browser's session
     session: str = ""
 
@@ -173,16 +156,26 @@ class AuthMiddleware:
             return
         asked.setdefault("state", {})
         request = Request(asked)
-        answer = HeaderSender(send)
+        has_begun = False
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal has_begun
+            if message["type"] == "http.response.start":
+                has_begun = True
+                headers = MutableHeaders(scope=message)
+                headers.update(SECURITY_HEADERS)
+                headers.setdefault("cache-control", NO_STORE)
+            await send(message)
+
         try:
             body = await self._admitted(request, receive)
-            await _run_until_disconnect(self._app, asked, body, receive, answer.send)
+            await _run_until_disconnect(self._app, asked, body, receive, send_with_headers)
         except ClientDisconnected:
             pass
         except Exception as error:
-            if answer.begun:  # the response has begun, so an error page cannot be sent; close the connection
+            if has_begun:  # an error page cannot be sent any more; close the connection
                 raise
-            await (await self._refuse(request, error))(asked, _empty_receive, answer.send)
+            await (await self._refuse(request, error))(asked, _empty_receive, send_with_headers)
 
     async def _admitted(self, request: Request, receive: Receive) -> bytes:
         """Check a request and return its body, or raise an error."""
@@ -191,18 +184,15 @@ class AuthMiddleware:
             raise TooLarge(what="The head", size=size, limit=MAX_HEAD)
         self._check_origin(request)
         caller = self._caller(request)
-        state = request.scope["state"]
-        state["scope"] = caller.scope if caller else ""
-        state["csrf"] = caller.csrf if caller else ""
-        state["session"] = caller.session if caller else ""
-        state["guard"] = self  # for streaming responses, which check the credentials again
+        # Streaming responses check the credentials again with `auth`.
+        request.scope["state"].update((caller or Caller(""))._asdict(), auth=self)
         needed = self._needed(request.scope)
         if needed != "public":
             self._check_scope(request, caller, needed)
         # JSON from an authenticated caller may be larger on the wire: `_read_body` limits its size after unescaping.
         most = (
             MAX_RAW_LINE_BYTES
-            if needed != "public" and _media_type(request.headers) == "application/json"
+            if needed != "public" and media_type(request.headers) == "application/json"
             else MAX_BODY
         )
         body = b"" if request.method in SAFE_METHODS else await _read_body(request.headers, receive, most)
@@ -215,32 +205,31 @@ class AuthMiddleware:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._place.hosts:
             raise WrongHost(host=", ".join(hosts)[:100], address=self._place.address)
-        told = headers.get("sec-fetch-site")
+        site = headers.get("sec-fetch-site")
         for origin in headers.getlist("origin"):
             # A page with a strict referrer policy sends "null"; Sec-Fetch-Site shows that it is ours.
-            if origin.lower() not in self._place.origins and (origin, told) != ("null", "same-origin"):
+            if origin.lower() not in self._place.origins and (origin, site) != ("null", "same-origin"):
                 raise ForeignRequest(problem="its Origin is another site")
-        site = told or "same-origin"
-        if site not in ("same-origin", "none") and not is_navigation(request):
+        if site not in (None, "", "same-origin", "none") and not is_navigation(request):
             raise ForeignRequest(problem="another site sent it")
 
     def _caller(self, request: Request) -> Caller | None:
         """Return the caller, or None without credentials. If there is an Authorization header, the cookie is
         ignored."""
-        shown = request.headers.getlist("authorization")
-        if shown:
-            kind, _, token = shown[0].partition(" ")
+        headers = request.headers.getlist("authorization")
+        if headers:
+            kind, _, token = headers[0].partition(" ")
             scope = None
-            if len(shown) == 1 and kind.lower() == "bearer":
+            if len(headers) == 1 and kind.lower() == "bearer":
                 scope = service.scope_of_token(self._settings, self._owner_token, token.strip())
             if scope is None:
-                told = "The token is not valid, or was revoked"
-                raise NotLoggedIn(problem=told, remedy="`quaid token create NAME` makes one")
+                problem = "The token is not valid, or was revoked"
+                raise NotLoggedIn(problem=problem, remedy="`quaid token create NAME` makes one")
             return Caller(self._capped(scope))
         session = self._sessions.of(request.cookies.get(self._sessions.cookie, ""))
         return Caller(self._capped("owner"), session.csrf, session.id) if session else None
 
-    def still_lets(self, request: Request) -> bool:
+    def is_still_valid(self, request: Request) -> bool:
         """Return True if the credentials of a request are still valid."""
         try:
             return self._caller(request) is not None
@@ -281,38 +270,36 @@ def is_navigation(request: Request) -> bool:
 async def _read_body(headers: Headers, receive: Receive, most: int) -> bytes:
     """Read the whole body, within BODY_TIMEOUT. `most` limits the bytes on the wire, MAX_BODY the size after
     unescaping."""
-    told = headers.get("content-length", "0")
-    if told.isascii() and told.isdigit() and int(told[:18]) > most:
-        raise TooLarge(what="The body", size=int(told[:18]), limit=MAX_BODY)
-    parts: list[bytes] = []
-    size = 0
+    declared = headers.get("content-length", "0")
+    if declared.isascii() and declared.isdigit() and int(declared[:18]) > most:
+        raise TooLarge(what="The body", size=int(declared[:18]), limit=MAX_BODY)
+    received = bytearray()
     try:
         async with asyncio.timeout(BODY_TIMEOUT):
             while True:
                 message = await receive()
                 if message["type"] != "http.request":
                     raise ClientDisconnected
-                parts.append(message.get("body", b""))
-                size += len(parts[-1])
-                if size > most:
-                    raise TooLarge(what="The body", size=size, limit=MAX_BODY)
+                received += message.get("body", b"")
+                if len(received) > most:
+                    raise TooLarge(what="The body", size=len(received), limit=MAX_BODY)
                 if not message.get("more_body", False):
                     break
     except TimeoutError:
         raise TooSlow(seconds=round(BODY_TIMEOUT)) from None
-    body = b"".join(parts)
+    body, size = bytes(received), len(received)
     if size > MAX_BODY and (text := decoded_size(body)) > MAX_BODY:
         raise TooLarge(what="The body", size=text, limit=MAX_BODY)
     return body
 
 
-def _media_type(headers: Headers) -> str:
+def media_type(headers: Headers) -> str:
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _check_csrf(request: Request, expected: str, body: bytes) -> None:
     given = request.headers.get("x-csrf-token", "")
-    if not given and _media_type(request.headers) == "application/x-www-form-urlencoded":
+    if not given and media_type(request.headers) == "application/x-www-form-urlencoded":
         given = form_field(body, "csrf_token")
     if not hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode()):
         raise ForeignRequest(problem="the form was not opened in this session; load the page again")

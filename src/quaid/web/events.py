@@ -61,11 +61,11 @@ class EventBus:
     def close(self) -> None:
         """End all listeners so that the server can stop. Safe to call from any thread or a signal handler."""
         self._closed = True
-        self._in_the_loop(self._end_all)
+        self._run_in_loop(self._end_all)
 
     def tell(self, kind: str, facts: dict[str, Any]) -> None:
         """Send an event to all listeners. Safe to call from any thread."""
-        self._in_the_loop(self._put, kind, facts)
+        self._run_in_loop(self._put, kind, facts)
 
     def join(self) -> EventListener:
         if len(self._listeners) >= MAX_LISTENERS:
@@ -79,10 +79,10 @@ class EventBus:
     def leave(self, listener: EventListener) -> None:
         self._listeners.discard(listener)
 
-    def _in_the_loop(self, act: Any, *given: Any) -> None:
+    def _run_in_loop(self, function: Any, *arguments: Any) -> None:
         if self._loop is not None:
             try:
-                self._loop.call_soon_threadsafe(act, *given)
+                self._loop.call_soon_threadsafe(function, *arguments)
             except RuntimeError:
                 pass  # the event loop is closed, so there are no listeners
 
@@ -104,17 +104,17 @@ async def stream_events(request: Request) -> StreamingResponse:
     bus: EventBus = request.app.state.bus
     listener = bus.join()
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    stream = _event_frames(bus, listener, lambda: request.state.guard.still_lets(request))
+    stream = _event_frames(bus, listener, lambda: request.state.auth.is_still_valid(request))
     return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
 
 
 async def _event_frames(
-    bus: EventBus, listener: EventListener, may_hear: Callable[[], bool]
+    bus: EventBus, listener: EventListener, is_allowed: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
     """Yield frames until the listener is ended or the credentials of the request become invalid."""
     try:
         yield f"retry: {RETRY_MS}\n\n".encode() + _event_frame("hello", {})
-        while not listener.over and may_hear():
+        while not listener.over and is_allowed():
             try:
                 async with asyncio.timeout(HEARTBEAT_SECONDS):
                     await listener.news.wait()
@@ -122,7 +122,7 @@ async def _event_frames(
                 yield b": still here\n\n"
                 continue
             listener.news.clear()
-            if not may_hear():
+            if not is_allowed():
                 return
             if listener.lost:
                 yield _event_frame("lost", {"events": listener.lost})

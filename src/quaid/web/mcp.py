@@ -47,6 +47,7 @@ from quaid.mcp.server import (
 )
 from quaid.operations import dispatch, index
 from quaid.web import api
+from quaid.web.auth import media_type
 from quaid.web.workers import WorkerPool, queue_name
 
 MAX_MCP_SESSIONS = 100
@@ -68,6 +69,14 @@ HTTP_STATUSES = {
 with 200."""
 
 _ENCODED = re.compile(r"=\?base64\?(.*)\?=")
+
+
+class HttpRpcError(RpcError):
+    """A protocol error that is sent with its own HTTP status."""
+
+    def __init__(self, status: int, message: str, code: int = INVALID_REQUEST, id: Any = None) -> None:
+        self.status, self.id = status, id
+        super().__init__(code, message)
 
 
 class McpSession:
@@ -93,7 +102,7 @@ class McpSessions:
     def begin(self, connection: Connection, owner: str) -> str:
         """Create a session and return its id. Ends idle sessions, and one more if the limit is reached."""
         now = time.monotonic()
-        for id in [id for id, each in self._open.items() if now - each.used > IDLE_SECONDS]:
+        for id in [id for id, session in self._open.items() if now - session.used > IDLE_SECONDS]:
             self.end(id)
         if len(self._open) >= MAX_MCP_SESSIONS:
             self._make_room()
@@ -107,11 +116,11 @@ class McpSessions:
         A program that opens sessions without ending them therefore affects only itself. Its client gets a 404
         and sends initialize again. Sessions with running requests are never ended.
         """
-        idle = {id: each for id, each in self._open.items() if not each.running}
+        idle = {id: session for id, session in self._open.items() if not session.running}
         if not idle:
             raise TooMany(limit=MAX_MCP_SESSIONS, what="sessions")
-        held = Counter(each.owner for each in self._open.values())
-        self.end(min(idle, key=lambda id: (-held[idle[id].owner], idle[id].used)))
+        counts = Counter(session.owner for session in self._open.values())
+        self.end(min(idle, key=lambda id: (-counts[idle[id].owner], idle[id].used)))
 
     def of(self, id: str, owner: str) -> McpSession | None:
         session = self._open.get(id)
@@ -122,28 +131,41 @@ class McpSessions:
 
     def end(self, id: str) -> None:
         session = self._open.pop(id, None)
-        for each in session.running.values() if session else ():
-            each.cancel()
+        for task in session.running.values() if session else ():
+            task.cancel()
 
 
 async def serve_mcp(request: Request) -> Response:
     """Handle all requests to /mcp."""
+    try:
+        return await _answer(request)
+    except HttpRpcError as error:
+        return api.json_response(jsonrpc.failure(error.id, error.code, str(error)), error.status)
+
+
+async def _answer(request: Request) -> Response:
     if request.method == "DELETE":
         return _end_session(request)
     if request.method != "POST":
         return Response(status_code=405, headers={"Allow": "POST, DELETE"})
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        return _error_response(None, INVALID_REQUEST, "Invalid request: send application/json", 415)
+    if media_type(request.headers) != "application/json":
+        raise HttpRpcError(415, "Invalid request: send application/json")
     if not _accepts(request, "application/json"):
-        return _error_response(None, INVALID_REQUEST, "Invalid request: accept application/json", 406)
+        raise HttpRpcError(406, "Invalid request: accept application/json")
     try:
         value = jsonrpc.decode(await request.body())
     except RpcError as error:
-        return _error_response(None, error.code, str(error), 400)
+        raise HttpRpcError(400, str(error), error.code) from None
     if _is_stateless(request, value):
         return await _answer_stateless(request, value)
     return await _answer_in_session(request, value)
+
+
+def _parse(value: Any) -> Message | IgnoredMessage:
+    id, message = jsonrpc.parse_message(value)
+    if isinstance(message, RpcError):
+        raise HttpRpcError(400, str(message), message.code, id)
+    return message
 
 
 # Stateless revisions, from 2026-07-28 on
@@ -157,53 +179,50 @@ def _is_stateless(request: Request, value: Any) -> bool:
 
 
 async def _answer_stateless(request: Request, value: Any) -> Response:
-    id, frame = jsonrpc.parse_message(value)
-    if isinstance(frame, RpcError):
-        return _error_response(id, frame.code, str(frame), 400)
-    if isinstance(frame, IgnoredMessage):
-        return _error_response(None, INVALID_REQUEST, "Invalid request: nobody asked for an answer", 400)
-    if frame.id is None:
+    message = _parse(value)
+    if isinstance(message, IgnoredMessage):
+        raise HttpRpcError(400, "Invalid request: a response to a request that was not sent")
+    if message.id is None:
         return Response(status_code=202)
-    if frame.method == "initialize":  # stateless revisions have no handshake
-        return _error_response(frame.id, METHOD_NOT_FOUND, "Method not found: initialize", 404)
-    problem = _header_mismatch(request, frame)
-    if problem:
-        return _error_response(frame.id, HEADER_MISMATCH, problem, 400)
-    if VERSION_KEY not in frame.meta:
-        told = f"Invalid params: _meta must name the revision as {VERSION_KEY}"
-        return _error_response(frame.id, INVALID_PARAMS, told, 400)
+    if message.method == "initialize":  # stateless revisions have no handshake
+        raise HttpRpcError(404, "Method not found: initialize", METHOD_NOT_FOUND, message.id)
+    if problem := _header_mismatch(request, message):
+        raise HttpRpcError(400, problem, HEADER_MISMATCH, message.id)
+    if VERSION_KEY not in message.meta:
+        problem = f"Invalid params: _meta must name the revision as {VERSION_KEY}"
+        raise HttpRpcError(400, problem, INVALID_PARAMS, message.id)
     connection = Connection(request.app.state.tools, api.tool_scope(request))
-    return await _respond(request, connection, frame, stateless=True)
+    return await _respond(request, connection, message, stateless=True)
 
 
-def _header_mismatch(request: Request, frame: Message) -> str:
+def _header_mismatch(request: Request, message: Message) -> str:
     """Return how the headers contradict the body, or an empty string.
 
     Proxies may route by the headers, so they must agree with the body.
     """
     for name in ("mcp-protocol-version", "mcp-method", "mcp-name"):
         if len(request.headers.getlist(name)) > 1:
-            return f"{name} is given more than once"
-    version = frame.meta.get(VERSION_KEY)
+            return f"{name} must be given only once"
+    version = message.meta.get(VERSION_KEY)
     if version is not None and request.headers.get("mcp-protocol-version") != version:
-        return "the header MCP-Protocol-Version says another revision than the body"
-    if request.headers.get("mcp-method") != frame.method:
-        return "the header Mcp-Method says another method than the body"
-    about = (frame.params or {}).get(HEADER_NAMED_PARAMS.get(frame.method, ""))
-    if about is not None and _decode_header(request.headers.get("mcp-name")) != about:
-        return "the header Mcp-Name says something else than the body"
+        return "the header MCP-Protocol-Version differs from the body"
+    if request.headers.get("mcp-method") != message.method:
+        return "the header Mcp-Method differs from the body"
+    value = (message.params or {}).get(HEADER_NAMED_PARAMS.get(message.method, ""))
+    if value is not None and _decode_header(request.headers.get("mcp-name")) != value:
+        return "the header Mcp-Name differs from the body"
     return ""
 
 
 def _decode_header(value: str | None) -> str | None:
     """Return a header's value, decoding the base64 form used for values that are not plain ASCII. Return None
     if invalid."""
-    found = _ENCODED.fullmatch(value or "")
-    if not found:
+    match = _ENCODED.fullmatch(value or "")
+    if not match:
         return value
     try:
-        data = base64.b64decode(found[1], validate=True)
-        return data.decode() if base64.b64encode(data).decode() == found[1] else None
+        data = base64.b64decode(match[1], validate=True)
+        return data.decode() if base64.b64encode(data).decode() == match[1] else None
     except (binascii.Error, ValueError):
         return None
 
@@ -212,75 +231,63 @@ def _decode_header(value: str | None) -> str | None:
 
 
 async def _answer_in_session(request: Request, value: Any) -> Response:
-    told = request.headers.get("mcp-protocol-version")
-    if told is not None and told not in HANDSHAKE_VERSIONS:
-        known = ", ".join([*HANDSHAKE_VERSIONS, *STATELESS_VERSIONS])
-        return _error_response(None, INVALID_REQUEST, f"Unsupported protocol version; known are {known}", 400)
+    version = request.headers.get("mcp-protocol-version")
+    if version is not None and version not in HANDSHAKE_VERSIONS:
+        versions = ", ".join([*HANDSHAKE_VERSIONS, *STATELESS_VERSIONS])
+        raise HttpRpcError(400, f"Unsupported protocol version; supported are {versions}")
     if isinstance(value, dict) and value.get("method") == "initialize":
-        return await _begin_session(request, value)
+        return _begin_session(request, value)
     id = request.headers.get("mcp-session-id")
     if id is None:
-        return _error_response(
-            None, INVALID_REQUEST, "Invalid request: send initialize first, then its session", 400
-        )
+        raise HttpRpcError(400, "Invalid request: send initialize first, then its session")
     session = _sessions(request).of(id, _session_owner(request))
     if session is None:
-        return _error_response(None, INVALID_REQUEST, "There is no such session; send initialize again", 404)
+        raise HttpRpcError(404, "There is no such session; send initialize again")
     if isinstance(value, list):
         return await _answer_batch(request, session, value)
-    return await _answer_single(request, session, value)
+    message = _parse(value)
+    if isinstance(message, IgnoredMessage) or message.id is None:
+        _handle_notification(session, message)
+        return Response(status_code=202)
+    return await _respond(request, session.connection, message, session)
 
 
-async def _begin_session(request: Request, value: Any) -> Response:
-    id, frame = jsonrpc.parse_message(value)
-    if isinstance(frame, RpcError) or not isinstance(frame, Message) or frame.id is None:
-        return _error_response(
-            id, INVALID_REQUEST, "Invalid request: initialize must be a request with an id", 400
-        )
+def _begin_session(request: Request, value: Any) -> Response:
+    id, message = jsonrpc.parse_message(value)
+    if not isinstance(message, Message) or message.id is None:
+        raise HttpRpcError(400, "Invalid request: initialize must be a request with an id", id=id)
     connection = Connection(request.app.state.tools, api.tool_scope(request))
-    result = answer_request(connection, Brain(request.app.state.settings), frame)
+    result = answer_request(connection, Brain(request.app.state.settings), message)
     if "error" in result:
         return api.json_response(result)
     try:
         session = _sessions(request).begin(connection, _session_owner(request))
     except QuaidError as error:
-        return _error_response(frame.id, error.rpc_code, str(error), error.http_status)
+        raise HttpRpcError(error.http_status, str(error), error.rpc_code, message.id) from None
     return api.json_response(result, headers={"Mcp-Session-Id": session})
-
-
-async def _answer_single(request: Request, session: McpSession, value: Any) -> Response:
-    id, frame = jsonrpc.parse_message(value)
-    if isinstance(frame, RpcError):
-        return _error_response(id, frame.code, str(frame), 400)
-    if isinstance(frame, IgnoredMessage) or frame.id is None:
-        _handle_notification(session, frame)
-        return Response(status_code=202)
-    return await _respond(request, session.connection, frame, session)
 
 
 async def _answer_batch(request: Request, session: McpSession, values: list[Any]) -> Response:
     if session.connection.version not in BATCH_VERSIONS:
-        told = f"Invalid request: batches belong to {' and '.join(BATCH_VERSIONS)}"
-        return _error_response(None, INVALID_REQUEST, told, 400)
+        raise HttpRpcError(400, f"Invalid request: only {' and '.join(BATCH_VERSIONS)} have batches")
     if not 0 < len(values) <= MAX_BATCH:
-        told = f"Invalid request: a batch has from 1 to {MAX_BATCH} messages"
-        return _error_response(None, INVALID_REQUEST, told, 400)
+        raise HttpRpcError(400, f"Invalid request: a batch has from 1 to {MAX_BATCH} messages")
     answers = []
-    for each in values:
-        id, frame = jsonrpc.parse_message(each)
-        if isinstance(frame, RpcError):
-            answers.append(jsonrpc.failure(id, frame.code, str(frame)))
-        elif isinstance(frame, IgnoredMessage) or frame.id is None:
-            _handle_notification(session, frame)
+    for value in values:
+        id, message = jsonrpc.parse_message(value)
+        if isinstance(message, RpcError):
+            answers.append(jsonrpc.failure(id, message.code, str(message)))
+        elif isinstance(message, IgnoredMessage) or message.id is None:
+            _handle_notification(session, message)
         else:
-            answers.append(await _call_result(request, session.connection, frame, session))
+            answers.append(await _call_result(request, session.connection, message, session))
     return api.json_response(answers) if answers else Response(status_code=202)
 
 
-def _handle_notification(session: McpSession, frame: Message | IgnoredMessage) -> None:
+def _handle_notification(session: McpSession, message: Message | IgnoredMessage) -> None:
     """Cancel a running request when its client sends notifications/cancelled."""
-    if isinstance(frame, Message) and frame.method == "notifications/cancelled":
-        id = (frame.params or {}).get("requestId")
+    if isinstance(message, Message) and message.method == "notifications/cancelled":
+        id = (message.params or {}).get("requestId")
         task = session.running.get((type(id), id)) if isinstance(id, int | str) else None
         if task is not None:
             task.cancel()
@@ -295,8 +302,8 @@ def _end_session(request: Request) -> Response:
 
 
 def _sessions(request: Request) -> McpSessions:
-    found: McpSessions = request.app.state.mcp_sessions
-    return found
+    sessions: McpSessions = request.app.state.mcp_sessions
+    return sessions
 
 
 def _session_owner(request: Request) -> str:
@@ -305,8 +312,8 @@ def _session_owner(request: Request) -> str:
     A session can only be continued with the token that opened it, and not after that token's scope has
     changed.
     """
-    shown = request.headers.get("authorization", "") or request.state.session
-    return hashlib.sha256(f"{request.state.scope} {shown}".encode()).hexdigest()
+    credentials = request.headers.get("authorization", "") or request.state.session
+    return hashlib.sha256(f"{request.state.scope} {credentials}".encode()).hexdigest()
 
 
 # Responses
@@ -315,28 +322,28 @@ def _session_owner(request: Request) -> str:
 async def _respond(
     request: Request,
     connection: Connection,
-    frame: Message,
+    message: Message,
     session: McpSession | None = None,
     stateless: bool = False,
 ) -> Response:
     if (
-        "progressToken" in frame.meta
+        "progressToken" in message.meta
         and _accepts(request, "text/event-stream")
-        and not needs_no_memory(frame)
+        and not needs_no_memory(message)
     ):
-        stream = _response_stream(request, connection, frame, session)
+        stream = _response_stream(request, connection, message, session)
         return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
-    result = await _call_result(request, connection, frame, session)
+    result = await _call_result(request, connection, message, session)
     code = result.get("error", {}).get("code")
     return api.json_response(result, HTTP_STATUSES.get(code, 200) if stateless else 200)
 
 
 async def _response_stream(
-    request: Request, connection: Connection, frame: Message, session: McpSession | None
+    request: Request, connection: Connection, message: Message, session: McpSession | None
 ) -> AsyncIterator[bytes]:
     """Yield progress notifications, then the response."""
     waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-    task = asyncio.ensure_future(_call_result(request, connection, frame, session, waiting))
+    task = asyncio.ensure_future(_call_result(request, connection, message, session, waiting))
     try:
         while not task.done() or not waiting.empty():
             news = asyncio.ensure_future(waiting.get())
@@ -353,53 +360,54 @@ async def _response_stream(
 async def _call_result(
     request: Request,
     connection: Connection,
-    frame: Message,
+    message: Message,
     session: McpSession | None,
     progress: "asyncio.Queue[dict[str, Any]] | None" = None,
 ) -> dict[str, Any]:
     """Return the response to one request. It is cancelled by its session or if the client disconnects."""
-    if needs_no_memory(frame):
-        return answer_request(connection, Brain(request.app.state.settings), frame)
+    if needs_no_memory(message):
+        return answer_request(connection, Brain(request.app.state.settings), message)
     pool: WorkerPool = request.app.state.workers
     loop = asyncio.get_running_loop()
 
     def work(brain: Brain) -> dict[str, Any]:
         if progress is not None:
-            told, asked = brain.progress, progress_reporter(PendingCall(frame, lambda _: None), tell)
+            publish = brain.progress
+            notify = progress_reporter(PendingCall(message, lambda _: None), send)
 
             def both(done: int, total: int, what: str) -> None:
-                told(done, total, what)
-                asked(done, total, what)
+                publish(done, total, what)
+                notify(done, total, what)
 
             brain.progress = both
-        return answer_request(connection, brain, frame)
+        return answer_request(connection, brain, message)
 
-    def tell(message: Any) -> None:
+    def send(notification: Any) -> None:
         if progress is not None:
-            loop.call_soon_threadsafe(progress.put_nowait, message)
+            loop.call_soon_threadsafe(progress.put_nowait, notification)
 
-    task = asyncio.ensure_future(pool.run(_frame_queue(frame), work, frame.method))
-    key = (type(frame.id), frame.id)
+    task = asyncio.ensure_future(pool.run(_queue_of(message), work, message.method))
+    key = (type(message.id), message.id)
     if session is not None:
         session.running[key] = task
-        session.calls += frame.method == "tools/call"
+        session.calls += message.method == "tools/call"
     try:
         return await task
     except QuaidError as error:
-        return failure_response(frame, error)
+        return failure_response(message, error)
     except asyncio.CancelledError:
         task.cancel()
         if asyncio.current_task() is not None and asyncio.current_task().cancelling():  # type: ignore[union-attr]
             raise
-        return jsonrpc.failure(frame.id, -32800, "Stopped on request", {"code": "cancelled"})
+        return jsonrpc.failure(message.id, -32800, "Cancelled on request", {"code": "cancelled"})
     finally:
         if session is not None:
             session.running.pop(key, None)
 
 
-def _frame_queue(frame: Message) -> str:
-    name = (frame.params or {}).get("name")
-    if frame.method == "tools/call" and isinstance(name, str) and name in index.TOOLS:
+def _queue_of(message: Message) -> str:
+    name = (message.params or {}).get("name")
+    if message.method == "tools/call" and isinstance(name, str) and name in index.TOOLS:
         return queue_name(dispatch.find_tool(name))
     return "read"
 
@@ -407,12 +415,8 @@ def _frame_queue(frame: Message) -> str:
 def _accepts(request: Request, kind: str) -> bool:
     accepted = request.headers.get("accept", "*/*")
     wanted = (kind, kind.partition("/")[0] + "/*", "*/*")
-    return any(each.partition(";")[0].strip().lower() in wanted for each in accepted.split(","))
+    return any(part.partition(";")[0].strip().lower() in wanted for part in accepted.split(","))
 
 
 def _sse_event(message: dict[str, Any]) -> bytes:
     return b"event: message\ndata: " + jsonrpc.encode(message) + b"\n"
-
-
-def _error_response(id: Any, code: int, message: str, status: int) -> Response:
-    return api.json_response(jsonrpc.failure(id, code, message), status)
