@@ -17,6 +17,7 @@ import stat
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -266,60 +267,58 @@ class WebServer(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def server_address(how: ServerOptions, port: int) -> ServerAddress:
+def server_address(options: ServerOptions, port: int) -> ServerAddress:
     """Return the address of the server. Raise an error if the options would expose it without TLS."""
-    _check_bind(how.bind)
-    if bool(how.tls_cert) != bool(how.tls_key):
+    _check_bind(options.bind)
+    if bool(options.tls_cert) != bool(options.tls_key):
         raise InvalidArgument(name="--tls-cert", problem="and --tls-key belong together; give both")
-    if how.allow_hosts and not (how.tls_cert or how.behind_proxy):
+    if options.allow_hosts and not (options.tls_cert or options.behind_proxy):
         raise InvalidArgument(
             name="--allow-host", problem="needs --behind-proxy, or --tls-cert and --tls-key"
         )
-    if how.behind_proxy and not how.allow_hosts:
+    if options.behind_proxy and not options.allow_hosts:
         problem = "needs --allow-host NAME, the name under which the proxy is reached"
         raise InvalidArgument(name="--behind-proxy", problem=problem)
-    if not how.tls_cert and not how.behind_proxy:
-        if not is_loopback(how.bind):
-            raise OpenToOthers(address=how.bind or "Every address of this machine")
-        return ServerAddress.local(port, how.bind.lower())
-    if how.bind in ANY_ADDRESS and not how.allow_hosts:
+    if not options.tls_cert and not options.behind_proxy:
+        if not is_loopback(options.bind):
+            raise OpenToOthers(address=options.bind or "Every address of this machine")
+        return ServerAddress.local(port, options.bind.lower())
+    if options.bind in ANY_ADDRESS and not options.allow_hosts:
         problem = "is needed with --bind to every address: the name under which this machine is reached"
         raise InvalidArgument(name="--allow-host", problem=problem)
-    hosts = [each.lower() for each in how.allow_hosts]
-    if how.tls_cert:
-        own = [] if how.bind in ANY_ADDRESS else [f"[{how.bind}]" if ":" in how.bind else how.bind]
-        every = dict.fromkeys([*own, *hosts, LOOPBACK, "localhost"])
-        hosts = [_with_port(each, port) for each in every]
+    hosts = [host.lower() for host in options.allow_hosts]
+    if options.tls_cert:
+        own = (
+            []
+            if options.bind in ANY_ADDRESS
+            else [f"[{options.bind}]" if ":" in options.bind else options.bind]
+        )
+        names = dict.fromkeys([*own, *hosts, LOOPBACK, "localhost"])
+        hosts = [_with_port(name, port) for name in names]
     return ServerAddress.named(port, hosts)
 
 
 def _check_bind(bind: str) -> None:
     """Refuse a bind value that is neither an IP address nor a possible host name."""
-    from ipaddress import ip_address
-
-    is_name = "." in bind and any(each.isalpha() for each in bind) and not set(bind) & set(" :/")
-    if bind in ANY_ADDRESS or bind.lower() == "localhost" or is_name:
-        return
-    try:
-        ip_address(bind)
-    except ValueError:
+    is_name = "." in bind and any(letter.isalpha() for letter in bind) and not set(bind) & set(" :/")
+    if not (bind in ANY_ADDRESS or bind.lower() == "localhost" or is_name or _parse_address(bind)):
         problem = f"must be an address of this machine, as in 127.0.0.1 or ::1, not {bind!r}"
-        raise InvalidArgument(name="--bind", problem=problem) from None
+        raise InvalidArgument(name="--bind", problem=problem)
 
 
 def is_loopback(bind: str) -> bool:
     """Return True if only this machine can reach an address: 127.0.0.0/8, ::1 or localhost. Other names are
     not resolved."""
-    from ipaddress import IPv6Address, ip_address
+    address = _parse_address(bind)
+    address = getattr(address, "ipv4_mapped", None) or address
+    return bind.lower() == "localhost" or (address is not None and address.is_loopback)
 
-    if bind.lower() == "localhost":
-        return True
+
+def _parse_address(text: str) -> IPv4Address | IPv6Address | None:
     try:
-        found = ip_address(bind)
+        return ip_address(text)
     except ValueError:
-        return False
-    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
-    return (mapped or found).is_loopback
+        return None
 
 
 def _with_port(name: str, port: int) -> str:
@@ -330,63 +329,68 @@ def open_listener(bind: str, port: int) -> socket.socket:
     """Return a listening socket, or raise PortTaken."""
     family = socket.AF_INET6 if ":" in bind else socket.AF_INET
     # With an explicit IPPROTO_TCP, asyncio sets TCP_NODELAY; otherwise each response waits 40 ms for a delayed ACK.
-    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if os.name != "nt":
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((bind, port))
-        found.listen(MAX_CONNECTIONS)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((bind, port))
+        listener.listen(MAX_CONNECTIONS)
     except OSError as error:
-        found.close()
+        listener.close()
         if error.errno in (errno.EADDRINUSE, errno.EACCES):
             raise PortTaken(port=port, address=bind) from None
         raise FileTrouble(path=f"{bind}:{port}", problem=error.strerror or str(error)) from None
-    return found
+    return listener
 
 
-def serve_web(settings: Settings, how: ServerOptions, *, opens: bool) -> int:
+def serve_web(settings: Settings, options: ServerOptions, *, opens: bool) -> int:
     """Run `quaid web`: serve the memory and open a logged-in browser. If a server is running already, use
     that one."""
     with Brain(settings, notice=print_notice) as brain:
         _ = brain.db  # opens the memory, so that problems are reported here and not in the browser
     try:
-        found = open_listener(how.bind, how.port)
+        listener = open_listener(options.bind, options.port)
     except PortTaken:
-        if not _is_same_memory(how.port, settings):
+        if not _is_same_memory(options.port, settings):
             raise
-        _show_link(_login_link(settings, how.port), opens, "Running already at")
+        _show_link(_login_link(settings, options.port), opens, "Already running at")
         return 0
-    return _run_server(settings, how, found, opens=opens, link=True)
+    return _run_server(settings, options, listener, opens=opens, link=True)
 
 
-def serve_http(settings: Settings, how: ServerOptions) -> int:
+def serve_http(settings: Settings, options: ServerOptions) -> int:
     """Run `quaid serve --http`: serve until the process is ended."""
-    for path in filter(None, (how.tls_cert, how.tls_key)):
+    for path in filter(None, (options.tls_cert, options.tls_key)):
         if not os.access(path, os.R_OK):
             raise FileTrouble(path=path, problem="cannot be read")
-    server_address(how, how.port)
+    server_address(options, options.port)
     with Brain(settings, notice=print_notice) as brain:
         _ = brain.db
     try:
-        found = open_listener(how.bind, how.port)
+        listener = open_listener(options.bind, options.port)
     except PortTaken:
-        if not _is_same_memory(how.port, settings, how.bind):
+        if not _is_same_memory(options.port, settings, options.bind):
             raise
-        raise ServedAlready(where=server_address(how, how.port).address) from None
-    return _run_server(settings, how, found, opens=False, link=False)
+        raise ServedAlready(where=server_address(options, options.port).address) from None
+    return _run_server(settings, options, listener, opens=False, link=False)
 
 
 def _run_server(
-    settings: Settings, how: ServerOptions, found: socket.socket, *, opens: bool, link: bool
+    settings: Settings, options: ServerOptions, listener: socket.socket, *, opens: bool, link: bool
 ) -> int:
-    port = int(found.getsockname()[1])
-    place = server_address(how, port)
-    built = web_app.build_app(
-        settings, debug=how.debug, readonly=how.readonly, place=place, tools=how.tools, upkeep=True
+    port = int(listener.getsockname()[1])
+    place = server_address(options, port)
+    app = web_app.build_app(
+        settings,
+        debug=options.debug,
+        readonly=options.readonly,
+        place=place,
+        tools=options.tools,
+        upkeep=True,
     )
-    accept_commands(built, settings)
+    accept_commands(app, settings)
     workers.start_memory_trim()
-    server = WebServer(_uvicorn_config(built, how))
+    server = WebServer(_uvicorn_config(app, options))
 
     def end(_number: int, _frame: FrameType | None) -> None:
         """Handle signals before uvicorn installs its handlers, and after it has stopped, when it raises the
@@ -395,25 +399,25 @@ def _run_server(
 
     before = {each: signal.signal(each, end) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
-        _announce(settings, place, how)
+        _announce(settings, place, options)
         if link:
             _show_link(_login_link(settings, port), opens, "Open")
-        server.run(sockets=[found])
+        server.run(sockets=[listener])
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
-    if not built.state.stopped_well:
+    if not app.state.stopped_well:
         sys.stdout.flush()
         os._exit(0)  # a worker thread hangs; its open transaction is rolled back
     return 0
 
 
-def _uvicorn_config(built: Any, how: ServerOptions) -> uvicorn.Config:
+def _uvicorn_config(app: Any, options: ServerOptions) -> uvicorn.Config:
     import logging
 
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL + 1)
     return uvicorn.Config(
-        built,
+        app,
         http=HeadTimeoutProtocol,
         ws="none",
         lifespan="on",
@@ -426,17 +430,17 @@ def _uvicorn_config(built: Any, how: ServerOptions) -> uvicorn.Config:
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=1,  # seconds, out of SHUTDOWN_SECONDS
         h11_max_incomplete_event_size=MAX_HEAD,
-        ssl_certfile=how.tls_cert or None,
-        ssl_keyfile=how.tls_key or None,
+        ssl_certfile=options.tls_cert or None,
+        ssl_keyfile=options.tls_key or None,
     )
 
 
-def _announce(settings: Settings, place: ServerAddress, how: ServerOptions) -> None:
-    extra = "".join([", debug endpoints" if how.debug else "", ", for reading only" if how.readonly else ""])
-    if how.behind_proxy and not how.tls_cert:
-        extra += f", for a proxy at {how.bind}:{place.port}"
-    told = f"quaid {quaid.__version__}: {place.address}, MCP at {place.address}/mcp{extra}"
-    print(f"{told}, memory: {settings.db_path}", file=sys.stderr, flush=True)
+def _announce(settings: Settings, place: ServerAddress, options: ServerOptions) -> None:
+    extra = "".join([", debug endpoints" if options.debug else "", ", read-only" if options.readonly else ""])
+    if options.behind_proxy and not options.tls_cert:
+        extra += f", for a proxy at {options.bind}:{place.port}"
+    text = f"quaid {quaid.__version__}: {place.address}, MCP at {place.address}/mcp{extra}"
+    print(f"{text}, memory: {settings.db_path}", file=sys.stderr, flush=True)
 
 
 def _login_link(settings: Settings, port: int) -> str:
@@ -447,9 +451,9 @@ def _show_link(link: str, opens: bool, verb: str) -> None:
     """Open a link in a browser, or print it if that fails."""
     address = link.partition("/login")[0]
     if opens and _open_browser(link):
-        print(f"{verb} {address} (a browser was opened; Ctrl-C ends it)", flush=True)
+        print(f"{verb} {address} (opened in a browser; Ctrl-C stops the server)", flush=True)
     else:
-        print(f"{verb} {link}\nThe link is good for one minute and one browser.", flush=True)
+        print(f"{verb} {link}\nThe link works once, within one minute.", flush=True)
 
 
 def _open_browser(link: str) -> bool:
