@@ -44,7 +44,7 @@ def ids(answers: list[Response | None]) -> list[Any]:
     return [each and each["id"] for each in answers]
 
 
-def test_calls_are_answered_in_their_order_before_the_end(worker: CallThread) -> None:
+def test_calls_are_answered_in_order_before_the_end(worker: CallThread) -> None:
     answers: list[Response | None] = []
     for id in range(20):
         worker.add(get(id, answers))
@@ -149,7 +149,7 @@ def test_progress_is_where_a_cancelled_call_stops() -> None:
         report(2, 2, "Counting")
 
 
-def test_stopping_gives_up_what_waits(memory: CancellableBrain) -> None:
+def test_stopping_cancels_waiting_calls(memory: CancellableBrain) -> None:
     answers: list[Response | None] = []
     worker = working(memory, [])
     started = time.monotonic()
@@ -160,7 +160,7 @@ def test_stopping_gives_up_what_waits(memory: CancellableBrain) -> None:
     assert time.monotonic() - started < 30
 
 
-def test_a_client_that_does_not_listen_any_more_ends_the_work_with_the_memory_closed(
+def test_disconnected_client_ends_the_thread_and_closes_the_memory(
     memory: CancellableBrain,
 ) -> None:
     deserted = threading.Event()
@@ -176,7 +176,7 @@ def test_a_client_that_does_not_listen_any_more_ends_the_work_with_the_memory_cl
     assert memory._db is None
 
 
-def test_whoever_wants_debug_messages_gets_the_time_and_no_content(memory: CancellableBrain) -> None:
+def test_debug_messages_contain_the_duration_and_no_content(memory: CancellableBrain) -> None:
     sent: list[Any] = []
     worker = working(memory, sent, "debug")
     worker.add(get(1, []))

@@ -45,7 +45,7 @@ async def failure(client: Client, tool: str, **arguments: Any) -> dict[str, Any]
 
 
 @pytest.mark.parametrize(("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28")])
-def test_it_shakes_hands_or_needs_no_handshake(db: str, mode: str, version: str) -> None:
+def test_client_with_and_without_handshake(db: str, mode: str, version: str) -> None:
     async def meet(client: Client) -> None:
         assert client.session.protocol_version == version
         assert client.server_info is not None
@@ -229,7 +229,7 @@ def test_prompts(db: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-def test_a_call_that_is_given_up_does_not_disturb_the_next(db: str, mode: str) -> None:
+def test_cancelled_call_does_not_affect_the_next(db: str, mode: str) -> None:
     words = " ".join(f"word{number}" for number in range(200_000))
 
     async def give_up(client: Client) -> None:
@@ -241,7 +241,7 @@ def test_a_call_that_is_given_up_does_not_disturb_the_next(db: str, mode: str) -
     visit(db, mode, give_up)
 
 
-def test_named_tools_are_all_that_a_client_gets(db: str) -> None:
+def test_client_gets_only_the_named_tools(db: str) -> None:
     async def look(client: Client) -> None:
         assert [each.name for each in (await client.list_tools()).tools] == ["memory_get", "memory_search"]
         with pytest.raises(MCPError, match="other tools only"):

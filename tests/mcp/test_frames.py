@@ -11,7 +11,7 @@ from quaid.mcp.jsonrpc import INVALID_REQUEST, PARSE_ERROR, IgnoredMessage, Requ
     "line",
     [b"", b"{", b"nonsense", b'{"a": NaN}', b'{"a": -Infinity}', b"\xff\xfe", b"[" * 100_000, b"9" * 5000],
 )
-def test_what_is_not_json_in_utf8_is_a_parse_error(line: bytes) -> None:
+def test_invalid_json_is_a_parse_error(line: bytes) -> None:
     with pytest.raises(RpcError) as caught:
         jsonrpc.decode(line)
     assert caught.value.code == PARSE_ERROR
@@ -46,7 +46,7 @@ def test_a_message_without_an_id_is_a_notification() -> None:
     assert jsonrpc.parse_message({"jsonrpc": "2.0", "method": "m"}) == (None, Request(None, "m", {}))
 
 
-def test_null_params_are_no_params_and_a_list_is_none_that_we_take() -> None:
+def test_params_may_be_null_but_not_a_list() -> None:
     assert jsonrpc.parse_message({"jsonrpc": "2.0", "id": 1, "method": "m", "params": None})[1] == Request(
         1, "m", {}
     )
@@ -55,12 +55,12 @@ def test_null_params_are_no_params_and_a_list_is_none_that_we_take() -> None:
     )
 
 
-def test_an_answer_to_no_question_of_ours_is_ignored() -> None:
+def test_stray_response_is_ignored() -> None:
     assert jsonrpc.parse_message({"jsonrpc": "2.0", "id": 1, "result": {}}) == (None, IgnoredMessage())
     assert jsonrpc.parse_message({"jsonrpc": "2.0", "id": 1, "error": {}}) == (None, IgnoredMessage())
 
 
-def test_a_number_that_json_does_not_have_is_never_sent() -> None:
+def test_nan_is_never_sent() -> None:
     with pytest.raises(ValueError, match="JSON"):
         jsonrpc.encode({"number": float("nan")})
 

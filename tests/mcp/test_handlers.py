@@ -63,7 +63,7 @@ def failed(connection: Connection, brain: Brain, tool: str, **arguments: Any) ->
         ("", "2025-11-25"),
     ],
 )
-def test_a_known_version_is_kept_and_any_other_gets_the_newest(brain: Brain, asked: str, given: str) -> None:
+def test_version_negotiation(brain: Brain, asked: str, given: str) -> None:
     connection = Connection("core")
     answered = result(connection, brain, "initialize", protocolVersion=asked, capabilities={})
     assert answered["protocolVersion"] == connection.version == given
@@ -131,7 +131,7 @@ def test_wrong_parameters_are_invalid(
         ("memory_tag", {"slug": "people/alice", "tag": "x"}, "invalid_argument"),
     ],
 )
-def test_a_model_is_told_which_argument_of_a_tool_is_wrong(
+def test_invalid_tool_argument_is_named(
     connection: Connection, brain: Brain, tool: str, arguments: dict[str, Any], code: str
 ) -> None:
     failure = failed(connection, brain, tool, **arguments)
@@ -139,18 +139,14 @@ def test_a_model_is_told_which_argument_of_a_tool_is_wrong(
     assert failure["message"]
 
 
-def test_a_missing_page_is_an_error_of_the_tool_with_a_stable_code(
-    connection: Connection, brain: Brain
-) -> None:
+def test_missing_page_is_a_tool_error_with_a_code(connection: Connection, brain: Brain) -> None:
     failure = failed(connection, brain, "memory_get", slug="people/alise")
     assert (failure["code"], failure["rpc_code"]) == ("page_not_found", -32001)
     assert failure["slug"] == "people/alise"
     assert "people/alice" in failure["message"]
 
 
-def test_a_stale_version_is_a_conflict_and_names_the_current_one(
-    connection: Connection, brain: Brain
-) -> None:
+def test_stale_version_is_a_conflict_with_the_current_version(connection: Connection, brain: Brain) -> None:
     failure = failed(
         connection, brain, "memory_put", slug="people/alice", content="# New", expected_version=7
     )
@@ -178,9 +174,7 @@ def test_the_server_names_the_error_that_a_conflict_gives(connection: Connection
     assert "on version_conflict read again" in told["instructions"]
 
 
-def test_without_a_memory_tools_say_how_to_make_one_and_work_once_it_is_there(
-    connection: Connection, settings: Settings
-) -> None:
+def test_tools_without_a_memory_name_the_remedy(connection: Connection, settings: Settings) -> None:
     with Brain(settings) as late, Brain(settings) as maker:
         assert result(connection, late, "tools/list")["tools"]
         failure = failed(connection, late, "memory_stats")
@@ -190,7 +184,7 @@ def test_without_a_memory_tools_say_how_to_make_one_and_work_once_it_is_there(
         assert result(connection, late, "tools/call", name="memory_stats")["structuredContent"]["pages"] == 0
 
 
-def test_a_surprise_tells_the_client_nothing_and_the_log_only_its_kind(
+def test_internal_error_hides_its_text(
     connection: Connection, settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with Brain(settings) as maker:
@@ -209,7 +203,7 @@ def test_a_surprise_tells_the_client_nothing_and_the_log_only_its_kind(
     assert printed.err == "quaid: internal error: ZeroDivisionError\n"
 
 
-def test_a_request_of_2026_needs_no_handshake_and_is_signed(brain: Brain) -> None:
+def test_stateless_request_needs_no_handshake(brain: Brain) -> None:
     connection = Connection("core")
     found = result(connection, brain, "server/discover", _meta=ENVELOPE)
     assert found["supportedVersions"] == ["2026-07-28"]
@@ -227,11 +221,11 @@ def test_a_request_of_2026_needs_no_handshake_and_is_signed(brain: Brain) -> Non
 @pytest.mark.parametrize(
     "method", ["ping", "logging/setLevel", "resources/subscribe", "subscriptions/listen"]
 )
-def test_what_2026_dropped_or_we_do_not_serve_is_not_found_there(brain: Brain, method: str) -> None:
+def test_methods_missing_in_2026_are_not_found(brain: Brain, method: str) -> None:
     assert error(Connection("core"), brain, method, level="debug", _meta=ENVELOPE)["code"] == -32601
 
 
-def test_an_unknown_stateless_version_is_told_what_there_is(brain: Brain) -> None:
+def test_unknown_stateless_version_lists_supported_ones(brain: Brain) -> None:
     failure = error(
         Connection("core"), brain, "server/discover", _meta={**ENVELOPE, VERSION_KEY: "2031-01-01"}
     )
@@ -241,11 +235,11 @@ def test_an_unknown_stateless_version_is_told_what_there_is(brain: Brain) -> Non
 
 
 @pytest.mark.parametrize("meta", [{VERSION_KEY: "2026-07-28"}, {**ENVELOPE, VERSION_KEY: 5}])
-def test_half_an_envelope_is_invalid(brain: Brain, meta: dict[str, Any]) -> None:
+def test_incomplete_envelope_is_invalid(brain: Brain, meta: dict[str, Any]) -> None:
     assert error(Connection("core"), brain, "tools/list", _meta=meta)["code"] == -32602
 
 
-def test_log_messages_are_for_those_who_asked(connection: Connection, brain: Brain) -> None:
+def test_log_messages_follow_the_requested_level(connection: Connection, brain: Brain) -> None:
     plain = Request(1, "tools/call", {})
     assert not connection.hears(plain, "debug")
     assert connection.hears(plain, "error")
@@ -261,7 +255,7 @@ def test_log_messages_are_for_those_who_asked(connection: Connection, brain: Bra
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(id=JSON, method=st.sampled_from(sorted(server.HANDSHAKE_METHODS)) | JSON, params=PARAMS)
-def test_any_message_gets_an_answer_that_can_be_sent_or_none(
+def test_any_message_gets_a_valid_response_or_none(
     connection: Connection, brain: Brain, id: Any, method: Any, params: Any
 ) -> None:
     known, frame = jsonrpc.parse_message({"jsonrpc": "2.0", "id": id, "method": method, "params": params})

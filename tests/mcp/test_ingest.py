@@ -28,7 +28,7 @@ def river(version: int) -> dict[str, Any]:
     }
 
 
-def test_an_agent_takes_a_source_in_once(start: Start, db: str, settings: Settings) -> None:
+def test_agent_ingests_a_source_once(start: Start, db: str, settings: Settings) -> None:
     server = start(db)
     server.greet()
     stale = server.fail("memory_ingest", **SOURCE, pages=[BO, river(9)])
@@ -46,7 +46,7 @@ def test_an_agent_takes_a_source_in_once(start: Start, db: str, settings: Settin
         assert checks.validate(brain.db) == []
 
 
-def test_a_weak_answer_leaves_a_gap_that_tells_nothing(start: Start, db: str) -> None:
+def test_weak_answer_records_a_gap_without_words(start: Start, db: str) -> None:
     server = start(db)
     server.greet()
     server.call("memory_query", question="Who repairs the zyxwvut crane?")

@@ -41,7 +41,7 @@ def inspect(db: str, home: Path, *words: str, status: int = 0) -> Any:
     return json.loads(done.stdout) if status == 0 else done.stdout + done.stderr
 
 
-def test_it_lists_the_core_tools_and_finds_no_fault_with_their_schemas(db: str, tmp_path: Path) -> None:
+def test_inspector_accepts_the_core_tools(db: str, tmp_path: Path) -> None:
     listed = inspect(db, tmp_path, "tools/list", "--strict")["tools"]
     assert [each["name"] for each in listed] == [
         name for name in index.TOOLS if dispatch.find_tool(name).core
@@ -56,7 +56,7 @@ def test_it_calls_a_tool(db: str, tmp_path: Path) -> None:
     assert json.loads(found["content"][0]["text"]) == found["structuredContent"]
 
 
-def test_it_reports_an_error_in_our_words(db: str, tmp_path: Path) -> None:
+def test_inspector_shows_our_error_message(db: str, tmp_path: Path) -> None:
     words = ["tools/call", "--tool-name", "memory_get", "--tool-arg", "slug=people/alise"]
     assert "There is no page people/alise" in inspect(db, tmp_path, *words, status=TOOL_FAILED)
 

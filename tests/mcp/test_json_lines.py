@@ -34,22 +34,20 @@ def scalars(message: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(MESSAGES, st.integers(1, 9), st.booleans())
-def test_the_id_is_found_wherever_it_is_and_however_the_line_is_cut(
-    message: dict[str, Any], size: int, spaces: bool
-) -> None:
+def test_id_is_found_anywhere_in_a_line(message: dict[str, Any], size: int, spaces: bool) -> None:
     data = json.dumps(message, indent=1 if spaces else None, ensure_ascii=spaces).encode()
     found = seen(data, size)
     assert (found.messages, found.is_list) == ([scalars(message)], False)
 
 
 @given(st.lists(MESSAGES, max_size=4), st.integers(1, 9))
-def test_so_are_those_of_a_list(messages: list[dict[str, Any]], size: int) -> None:
+def test_ids_in_a_list_are_found(messages: list[dict[str, Any]], size: int) -> None:
     found = seen(json.dumps(messages).encode(), size)
     assert (found.messages, found.is_list) == ([scalars(each) for each in messages], True)
 
 
 @given(st.binary(max_size=60) | st.text('{}[]",:\\aid10 ', max_size=60).map(str.encode), st.integers(1, 9))
-def test_what_is_seen_in_any_bytes_does_not_depend_on_where_they_are_cut(data: bytes, size: int) -> None:
+def test_result_does_not_depend_on_chunk_boundaries(data: bytes, size: int) -> None:
     found, at_once = seen(data, size), seen(data, len(data) or 1)
     assert (found.messages, found.is_list) == (at_once.messages, at_once.is_list)
     assert all(set(message) <= {"id", "method"} for message in found.messages)
@@ -57,7 +55,7 @@ def test_what_is_seen_in_any_bytes_does_not_depend_on_where_they_are_cut(data: b
 
 
 @pytest.mark.parametrize("text", ["plain", 'naïve — жук 𝄞 \x00\n\t"\\/', "\\u0041", "\ud800", "漢字" * 9])
-def test_escapes_do_not_count(text: str) -> None:
+def test_decoded_size_ignores_escapes(text: str) -> None:
     short = len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass"))
     for escaped in (json.dumps(text), "".join(['"', *(f"\\u{ord(each):04X}" for each in "abc"), '"'])):
         assert decoded_size(escaped.encode()) <= short
@@ -76,7 +74,7 @@ def test_a_line_in_escapes_may_be_six_times_as_long() -> None:
     assert after == b"1"
 
 
-def test_of_a_line_without_end_no_more_than_the_limit_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_for_an_endless_line_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonrpc, "MAX_RAW_LINE_BYTES", 1000)
     monkeypatch.setattr(jsonrpc, "MAX_LINE_BYTES", 100)
     line = b'{"params": {"id": 3, "text": "' + b'x\\"' * 100_000 + b'"}, "id": "seven", "method": "ping"}\n'

@@ -36,7 +36,7 @@ async def failure(client: Client, tool: str, **arguments: Any) -> str:
     return str((await test_client.failure(client, tool, **arguments))["message"])
 
 
-def test_an_agent_asks_learns_and_leaves_what_is_the_person_s_to_decide(ann: Person) -> None:
+def test_agent_works_with_the_knowledge_base(ann: Person) -> None:
     order = {"title": "Formatter order", "summary": "black first, then ruff", "type": "principle"}
     never = "ruff first, then black, never the other way round"
     other = {"title": "Formatter order, again", "summary": never, "type": "principle"}

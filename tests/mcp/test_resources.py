@@ -46,9 +46,7 @@ def test_the_index_groups_the_slugs_by_type(brain: Brain) -> None:
     assert text(brain, "memory://index/") == index
 
 
-def test_everything_that_is_listed_can_be_read_whichever_collections_share_its_slug(
-    brain: Brain, tmp_path: Path
-) -> None:
+def test_every_listed_page_can_be_read(brain: Brain, tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name / "people").mkdir(parents=True)
         (tmp_path / name / "people" / "alice.md").write_text(f"# Alice of {name}\n")
@@ -71,7 +69,7 @@ def test_everything_that_is_listed_can_be_read_whichever_collections_share_its_s
         )
 
 
-def test_the_index_of_nothing_is_empty(brain: Brain) -> None:
+def test_index_of_an_empty_memory(brain: Brain) -> None:
     brain.db.write(lambda tx: tx.execute("DELETE FROM pages"))
     assert text(brain, "memory://index") == "# Index of the memory\n\nPages: 0\n"
 
@@ -83,7 +81,7 @@ def test_reading_the_index_reports_progress(brain: Brain) -> None:
     assert steps == [(2, 2, "Listing pages")]
 
 
-def test_a_large_index_is_read_in_portions(brain: Brain, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_index_is_read_in_batches(brain: Brain, monkeypatch: pytest.MonkeyPatch) -> None:
     add_pages(brain, 5)
     whole = text(brain, "memory://index")
     steps: list[int] = []
@@ -110,7 +108,7 @@ def test_a_large_index_is_read_in_portions(brain: Brain, monkeypatch: pytest.Mon
         ("", NotFound),
     ],
 )
-def test_a_wrong_address_is_an_error_that_says_so(brain: Brain, uri: str, error: type[Exception]) -> None:
+def test_unknown_uri_is_reported(brain: Brain, uri: str, error: type[Exception]) -> None:
     with pytest.raises(error):
         resources.read_resource(brain, uri)
 
@@ -125,7 +123,7 @@ def test_the_list_starts_with_the_index_and_describes_each_page(brain: Brain) ->
     assert alice["annotations"]["lastModified"].startswith("2026-04-25T")
 
 
-def test_the_list_comes_in_portions_that_miss_no_page_even_while_pages_are_added(brain: Brain) -> None:
+def test_list_pages_are_complete_while_pages_are_added(brain: Brain) -> None:
     add_pages(brain, 150)
     portion = resources.list_resources(brain, None)
     seen = [each["uri"] for each in portion["resources"]]
@@ -143,7 +141,7 @@ def test_the_list_comes_in_portions_that_miss_no_page_even_while_pages_are_added
 @pytest.mark.parametrize(
     "cursor", ["", "x", "after-0", "after--1", "after-1 ", "after-99999999999", "after-١"]
 )
-def test_a_cursor_that_we_did_not_give_is_refused(brain: Brain, cursor: str) -> None:
+def test_unknown_cursor_is_refused(brain: Brain, cursor: str) -> None:
     with pytest.raises(InvalidArgument, match="cursor"):
         resources.list_resources(brain, cursor)
 

@@ -33,7 +33,7 @@ def test_a_session_from_handshake_to_end(start: Start, db: str) -> None:
     assert errors == f"quaid 0.1.0: MCP on stdio, tools: core, memory: {db}\n"
 
 
-def test_the_end_of_input_lets_everything_that_was_asked_be_answered(start: Start, db: str) -> None:
+def test_requests_before_the_end_of_input_are_answered(start: Start, db: str) -> None:
     server = start(db)
     server.write(
         request(0, "initialize", **HELLO), *(request(id, "tools/call", **GET) for id in range(1, 51))
@@ -77,9 +77,7 @@ def test_the_last_line_needs_no_line_end(db: str) -> None:
     ],
     ids=lambda value: str(value)[:60] if not isinstance(value, int) else "",
 )
-def test_nonsense_gets_an_error_and_the_loop_goes_on(
-    start: Start, db: str, frame: Any, code: int, id: Any
-) -> None:
+def test_invalid_line_gets_an_error(start: Start, db: str, frame: Any, code: int, id: Any) -> None:
     server = start(db)
     server.greet()
     server.write(frame)
@@ -100,9 +98,7 @@ def test_nonsense_gets_an_error_and_the_loop_goes_on(
         ),
     ],
 )
-def test_nonsense_in_the_arguments_of_a_tool_is_its_error(
-    start: Start, db: str, frame: Any, code: str
-) -> None:
+def test_invalid_tool_arguments_are_a_tool_error(start: Start, db: str, frame: Any, code: str) -> None:
     server = start(db)
     server.greet()
     server.write(frame)
@@ -112,7 +108,7 @@ def test_nonsense_in_the_arguments_of_a_tool_is_its_error(
     assert server.ask("ping")["result"] == {}
 
 
-def test_a_thousand_bad_frames_do_not_hide_a_good_one(start: Start, db: str) -> None:
+def test_valid_request_after_a_thousand_invalid_lines(start: Start, db: str) -> None:
     server = start(db)
     server.greet()
     bad = [b"{", b"\xff", b"[1", b"7", b"{}", b'{"jsonrpc":"2.0","id":1}', b"\x00", b'{"id":' + b"[" * 2000]
@@ -136,7 +132,7 @@ def test_a_line_at_the_limit_is_read_and_one_beyond_it_is_skipped(start: Start, 
     assert server.next()["result"] == {}
 
 
-def test_a_page_in_escapes_is_no_longer_than_its_text(start: Start, db: str) -> None:
+def test_escaped_page_counts_as_its_text(start: Start, db: str) -> None:
     server = start(db)
     server.greet()
     text = "# Words\n\n" + "жук и мотылёк\n" * (3 * 1024 * 1024 // 25)
@@ -150,9 +146,7 @@ def test_a_page_in_escapes_is_no_longer_than_its_text(start: Start, db: str) -> 
 
 
 @pytest.mark.parametrize("size", [MAX_LINE, MAX_RAW_LINE_BYTES])
-def test_a_request_that_is_too_long_is_refused_by_its_id_wherever_that_is(
-    start: Start, db: str, size: int
-) -> None:
+def test_oversized_request_is_refused_by_its_id(start: Start, db: str, size: int) -> None:
     server = start(db)
     server.greet()
     params = {"name": "memory_put", "arguments": {"id": 1, "slug": "w", "content": "x" * size}}
@@ -174,7 +168,7 @@ def test_a_text_of_over_four_megabytes_is_too_large_and_nothing_is_written(start
     assert server.fail("memory_get", slug="concepts/big")["code"] == "page_not_found"
 
 
-def test_notifications_and_stray_answers_get_no_answer(start: Start, db: str) -> None:
+def test_notifications_and_stray_responses_get_no_response(start: Start, db: str) -> None:
     server = start(db)
     server.greet()
     server.write(
@@ -193,7 +187,7 @@ def test_notifications_and_stray_answers_get_no_answer(start: Start, db: str) ->
     assert server.end()[1] == []
 
 
-def test_batches_are_answered_whole_where_the_revision_has_them(start: Start, db: str) -> None:
+def test_batches_in_old_revisions(start: Start, db: str) -> None:
     server = start(db)
     server.greet("2025-03-26")
     server.write(
@@ -216,7 +210,7 @@ def test_batches_are_answered_whole_where_the_revision_has_them(start: Start, db
     assert server.end()[1] == []
 
 
-def test_an_empty_batch_is_invalid_also_where_there_are_batches(start: Start, db: str) -> None:
+def test_empty_batch_is_invalid(start: Start, db: str) -> None:
     server = start(db)
     server.greet("2025-03-26")
     server.write([])
@@ -230,7 +224,7 @@ def test_two_requests_of_one_id_get_two_answers(start: Start, db: str) -> None:
     assert [server.next()["id"], server.next()["id"]] == [7, 7]
 
 
-def test_a_ping_is_answered_and_a_waiting_call_cancelled_while_a_long_one_runs(start: Start, db: str) -> None:
+def test_ping_and_cancellation_during_a_long_call(start: Start, db: str) -> None:
     server = start(db)
     server.greet()
     words = " ".join(f"word{number}" for number in range(250_000))
@@ -243,7 +237,7 @@ def test_a_ping_is_answered_and_a_waiting_call_cancelled_while_a_long_one_runs(s
     assert server.end()[1] == []
 
 
-def test_progress_comes_before_the_result_of_whoever_asked_for_it(start: Start, db: str) -> None:
+def test_progress_comes_before_the_result(start: Start, db: str) -> None:
     server = start(db)
     server.greet()
     server.write(request(1, "resources/read", uri="memory://index", _meta={"progressToken": "p"}))
@@ -253,7 +247,7 @@ def test_progress_comes_before_the_result_of_whoever_asked_for_it(start: Start, 
     assert answer["id"] == 1
 
 
-def test_a_stray_print_lands_on_standard_error(db: str) -> None:
+def test_print_goes_to_standard_error(db: str) -> None:
     """From Python or from below it: the protocol's pipe is out of reach."""
     code = (
         "import os, sys\n"
@@ -284,7 +278,7 @@ def test_a_stray_print_lands_on_standard_error(db: str) -> None:
     assert done.returncode == 0
 
 
-def test_no_word_of_a_page_or_a_query_is_logged(start: Start, db: str) -> None:
+def test_log_contains_no_content(start: Start, db: str) -> None:
     server = start(db)
     server.greet()
     server.call("memory_put", slug="people/zoe", content="# Zoe\n\nHer secret is xylophone.")
@@ -299,7 +293,7 @@ def test_no_word_of_a_page_or_a_query_is_logged(start: Start, db: str) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals of this kind")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_in_good_order(start: Start, db: str, number: signal.Signals) -> None:
+def test_signal_stops_the_server(start: Start, db: str, number: signal.Signals) -> None:
     server = start(db)
     server.greet()
     assert server.record("memory_put", slug="people/zoe", content="# Zoe")
@@ -310,7 +304,7 @@ def test_a_signal_ends_it_in_good_order(start: Start, db: str, number: signal.Si
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals of this kind")
-def test_a_signal_ends_it_though_its_answers_are_not_read(db: str) -> None:
+def test_signal_stops_the_server_while_the_client_does_not_read(db: str) -> None:
     process = subprocess.Popen(
         command(db), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
     )
@@ -330,7 +324,7 @@ def test_a_signal_ends_it_though_its_answers_are_not_read(db: str) -> None:
 
 
 @pytest.mark.parametrize("last", [PING, request(1, "tools/call", **GET)], ids=["reader", "worker"])
-def test_a_client_that_stops_reading_ends_it_quietly(db: str, last: dict[str, Any]) -> None:
+def test_server_ends_when_the_client_closes_the_pipe(db: str, last: dict[str, Any]) -> None:
     process = subprocess.Popen(
         command(db), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
     )
@@ -349,7 +343,7 @@ def test_a_client_that_stops_reading_ends_it_quietly(db: str, last: dict[str, An
     process.stdin.close()
 
 
-def test_without_a_memory_it_starts_and_says_how_to_make_one(start: Start, tmp_path: Any) -> None:
+def test_server_starts_without_a_memory(start: Start, tmp_path: Any) -> None:
     missing = str(tmp_path / "none.db")
     server = start(missing)
     server.greet()
@@ -366,7 +360,7 @@ def test_without_a_memory_it_starts_and_says_how_to_make_one(start: Start, tmp_p
     assert "not made yet" in server.end()[2]
 
 
-def test_what_is_no_memory_is_refused_call_by_call(start: Start, tmp_path: Any) -> None:
+def test_invalid_database_is_reported_for_each_call(start: Start, tmp_path: Any) -> None:
     (tmp_path / "notes.db").write_text("these are just some notes of mine\n" * 100)
     server = start(str(tmp_path / "notes.db"))
     server.greet()

@@ -37,7 +37,7 @@ async def failure(client: Client, tool: str, **arguments: Any) -> str:
     return str((await test_client.failure(client, tool, **arguments))["message"])
 
 
-def test_what_one_session_learns_the_next_one_knows_from_its_start(agent: Path) -> None:
+def test_next_session_knows_what_was_remembered(agent: Path) -> None:
     async def first(client: Client) -> None:
         await record(client, "remember", content="Sarah Chen's phone number is 555-1234")
         await record(client, "remember", content="Never send notifications before 9am")
@@ -85,7 +85,7 @@ def test_recall_comes_first_and_conversations_are_searched_apart(agent: Path) ->
     tell(agent, story)
 
 
-def test_the_person_s_version_of_a_line_is_respected(agent: Path) -> None:
+def test_line_edited_by_the_user_is_kept(agent: Path) -> None:
     async def story(client: Client) -> None:
         await record(client, "remember", content="The garage code is 4471")
         place = agent / "notebook/knowledge/facts.md"

@@ -14,7 +14,7 @@ def test_the_default_list_stays_under_12_kb() -> None:
     assert 1024 < size < 12 * 1024
 
 
-def test_the_lean_list_is_five_tools_below_five_kilobytes_and_keeps_none_from_being_called() -> None:
+def test_lean_list_has_five_tools_and_hides_none() -> None:
     lean = list_tools("lean")
     assert {each["name"] for each in lean} == tools.LEAN_TOOLS
     assert len(json.dumps(lean, ensure_ascii=False).encode()) < 5_000
@@ -29,7 +29,7 @@ def test_core_lists_the_core_tools_and_all_lists_every_one_in_one_order() -> Non
     assert len(core) < len(everything)
 
 
-def test_named_tools_come_in_the_same_order_however_they_are_named() -> None:
+def test_named_tools_are_listed_in_index_order() -> None:
     names = [each["name"] for each in list_tools(" memory_put, memory_get,memory_put,")]
     assert names == ["memory_get", "memory_put"]
 
@@ -57,7 +57,7 @@ def test_every_tool_says_what_it_does_and_takes() -> None:
         assert all(entry["description"] for entry in schema["properties"].values())
 
 
-def test_reading_tools_say_so_and_only_adding_ones_promise_to_lose_nothing() -> None:
+def test_tool_annotations() -> None:
     hints = {each["name"]: each["annotations"] for each in list_tools("all")}
     assert hints["memory_get"] == {"readOnlyHint": True, "openWorldHint": False}
     assert hints["memory_put"]["destructiveHint"] is True
@@ -91,7 +91,7 @@ def test_a_result_is_the_record_as_an_object_and_as_text(brain: Brain) -> None:
     assert result["isError"] is False
 
 
-def test_a_short_list_hides_no_tool_but_named_tools_are_all_there_is(brain: Brain) -> None:
+def test_unlisted_tools_can_be_called_unless_tools_were_named(brain: Brain) -> None:
     assert tools.call_tool(brain, tools.selected_tools("core"), "memory_tags", {"slug": "people/alice"})
     with pytest.raises(UnknownTool, match="other tools only"):
         tools.call_tool(

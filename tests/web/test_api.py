@@ -36,22 +36,22 @@ def failed(response: Any, status: int) -> dict[str, Any]:
         ("kb_query", "/api/memory/kb_query"),
     ],
 )
-def test_the_rule_of_addresses(tool: str, path: str) -> None:
+def test_path_of_a_tool(tool: str, path: str) -> None:
     assert api.tool_path(tool) == path
 
 
-def test_no_two_tools_share_an_address() -> None:
+def test_every_tool_has_its_own_path() -> None:
     paths = [api.tool_path(each.tool) for each in all_operations() if each.is_tool]
     assert len(paths) == len(set(paths))
 
 
-def test_reading_by_get_and_by_post_is_the_same(reader: TestClient) -> None:
+def test_get_and_post_return_the_same_record(reader: TestClient) -> None:
     got = ok(reader.get("/api/memory/get", params={"slug": "people/alice"}))
     assert got == ok(reader.post("/api/memory/get", json={"slug": "people/alice"}))
     assert got["title"] == "Alice Berg"
 
 
-def test_numbers_and_flags_of_a_query_have_their_types(reader: TestClient) -> None:
+def test_query_parameters_are_converted_to_their_types(reader: TestClient) -> None:
     listed = ok(reader.get("/api/memory/list", params={"limit": "1", "type": "person"}))
     assert len(listed["pages"]) == 1
     asked = ok(reader.get("/api/memory/query", params={"question": "who founded River?", "explain": "true"}))
@@ -71,7 +71,7 @@ def test_numbers_and_flags_of_a_query_have_their_types(reader: TestClient) -> No
     assert "limit" in error["message"]
 
 
-def test_a_write_names_the_version_that_it_read_whoever_asks(owner: TestClient) -> None:
+def test_write_requires_the_version_for_every_scope(owner: TestClient) -> None:
     made = ok(owner.post("/api/memory/put", json={"slug": "people/bo", "content": "# Bo\n\nA diver."}))
     assert made["version"] == 1
     change = {"slug": "people/bo", "content": "# Bo\n\nA pilot."}
@@ -95,7 +95,7 @@ def test_the_notebook(writer: TestClient) -> None:
     assert failed(writer.get("/api/notebook/read", params={"path": "../memory.db"}), 400)
 
 
-def test_what_is_wrong_is_told_with_its_code(reader: TestClient) -> None:
+def test_errors_have_a_code(reader: TestClient) -> None:
     assert (
         failed(reader.get("/api/memory/get", params={"slug": "people/nobody"}), 404)["code"]
         == "page_not_found"
@@ -123,14 +123,14 @@ def test_bodies(reader: TestClient, content: bytes, kind: str, status: int) -> N
     assert response.status_code == status
 
 
-def test_half_a_pair_of_surrogates_does_not_break_an_answer(reader: TestClient) -> None:
+def test_lone_surrogate_in_a_response(reader: TestClient) -> None:
     body = b'{"slug": "people/\\ud800"}'
     response = reader.post("/api/memory/get", content=body, headers={"Content-Type": "application/json"})
     assert response.status_code == 400
     assert json.loads(response.content)["error"]
 
 
-def test_an_address_takes_only_what_it_is_declared_for(reader: TestClient) -> None:
+def test_undeclared_method_is_refused(reader: TestClient) -> None:
     error = failed(reader.get("/api/memory/put"), 405)
     assert error["code"] == "wrong_method"
     assert "POST" in reader.get("/api/memory/put").headers["allow"]

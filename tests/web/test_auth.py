@@ -53,12 +53,12 @@ CASES = [
 ]
 
 
-def test_there_are_enough_of_them() -> None:
+def test_there_are_enough_foreign_origins() -> None:
     assert len(CASES) >= 500
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_foreign_name_or_origin_is_refused_whatever_it_asks(path: str, owner: TestClient) -> None:
+def test_foreign_host_or_origin_is_refused(path: str, owner: TestClient) -> None:
     asked = [case for case in CASES if case[3] == path]
     assert asked
     for host, origin, method, _ in asked:
@@ -71,30 +71,28 @@ def test_a_foreign_name_or_origin_is_refused_whatever_it_asks(path: str, owner: 
 
 @pytest.mark.parametrize("host", OURS)
 @pytest.mark.parametrize("origin", ["", *(f"http://{each}" for each in OURS)])
-def test_our_own_names_come_in(owner: TestClient, host: str, origin: str) -> None:
+def test_own_hosts_are_accepted(owner: TestClient, host: str, origin: str) -> None:
     headers = {"Host": host, **({"Origin": origin} if origin else {})}
     assert owner.get("/api/memory/stats", headers=headers).status_code == 200
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
 @pytest.mark.parametrize("path", ["/api/memory/stats", "/mcp", "/"])
-def test_a_fetch_by_another_site_is_refused_even_without_an_origin(
-    owner: TestClient, site: str, path: str
-) -> None:
+def test_cross_site_fetch_without_origin_is_refused(owner: TestClient, site: str, path: str) -> None:
     for mode in ("cors", "no-cors", "navigate"):
         headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": "iframe"}
         assert owner.get(path, headers=headers).status_code == 403
         assert owner.post(path, headers=headers).status_code == 403
 
 
-def test_an_origin_that_is_hidden_counts_only_if_the_browser_says_it_is_ours(owner: TestClient) -> None:
+def test_null_origin_needs_sec_fetch_site_same_origin(owner: TestClient) -> None:
     body = {"slug": "people/null", "content": "x"}
     for site, status in (("same-origin", 200), ("same-site", 403), ("cross-site", 403), ("none", 403)):
         headers = {"Origin": "null", "Sec-Fetch-Site": site}
         assert owner.post("/api/memory/put", json=body, headers=headers).status_code == status
 
 
-def test_a_link_from_elsewhere_leads_to_a_page_but_not_to_the_api(owner: TestClient) -> None:
+def test_link_from_another_site_opens_pages_but_not_the_api(owner: TestClient) -> None:
     visit = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
     assert owner.get("/health", headers=visit).status_code == 200
     assert owner.get("/api/memory/stats", headers=visit).status_code == 403
@@ -102,7 +100,7 @@ def test_a_link_from_elsewhere_leads_to_a_page_but_not_to_the_api(owner: TestCli
 
 
 @pytest.mark.parametrize("path", ["/health", "/api/memory/stats", "/nowhere", "/api/nowhere", "/login"])
-def test_every_answer_has_the_headers(owner: TestClient, path: str) -> None:
+def test_every_response_has_the_security_headers(owner: TestClient, path: str) -> None:
     response = owner.get(path)
     for name, value in SECURITY_HEADERS.items():
         assert response.headers[name] == value
@@ -110,7 +108,7 @@ def test_every_answer_has_the_headers(owner: TestClient, path: str) -> None:
     assert "server" not in response.headers
 
 
-def test_the_policy_lets_no_script_of_others_run() -> None:
+def test_csp_forbids_foreign_scripts() -> None:
     policy = SECURITY_HEADERS["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
@@ -118,7 +116,7 @@ def test_the_policy_lets_no_script_of_others_run() -> None:
     assert "*" not in policy
 
 
-def test_two_host_headers_are_none(app: Starlette, memory: Settings) -> None:
+def test_two_host_headers_are_refused(app: Starlette, memory: Settings) -> None:
     asked = client(app, service.owner_token(memory))
     response = asked.get("/health", headers=[("Host", "127.0.0.1:4321"), ("Host", "evil.example")])
     assert response.status_code == 421
@@ -135,7 +133,7 @@ def test_a_body_over_the_limit_is_refused(owner: TestClient) -> None:
     assert response.json()["error"]["code"] == "too_large"
 
 
-def test_a_body_in_escapes_counts_as_the_text_that_it_is(owner: TestClient) -> None:
+def test_escaped_body_counts_as_its_text(owner: TestClient) -> None:
     text = "# Words\n\n" + "жук и мотылёк\n" * (3 * 1024 * 1024 // 25)
     body = json.dumps({"slug": "concepts/words", "content": text}).encode()
     assert len(body) > MAX_BODY
@@ -147,7 +145,7 @@ def test_a_body_in_escapes_counts_as_the_text_that_it_is(owner: TestClient) -> N
     assert response.status_code == 413
 
 
-def test_a_body_that_does_not_tell_its_size_is_counted(owner: TestClient) -> None:
+def test_chunked_body_is_limited(owner: TestClient) -> None:
     def parts() -> "object":
         for _ in range(MAX_BODY // 65_536 + 2):
             yield b"x" * 65_536
@@ -193,7 +191,7 @@ def test_a_link_logs_in_once(app: Starlette, memory: Settings) -> None:
 
 
 @pytest.mark.parametrize("code", ["", "x", "qd_" + "a" * 43, "../owner-token"])
-def test_a_code_that_was_never_made_opens_nothing(app: Starlette, code: str) -> None:
+def test_unknown_login_code_is_refused(app: Starlette, code: str) -> None:
     response = client(app).get("/login", params={"code": code}, headers=VISIT)
     assert response.status_code == 401
     assert "set-cookie" not in response.headers
@@ -211,7 +209,7 @@ def test_a_code_that_was_never_made_opens_nothing(app: Starlette, code: str) -> 
         {**VISIT, "X-Moz": "prefetch"},
     ],
 )
-def test_whoever_only_looks_at_a_link_uses_nothing_up(
+def test_link_previews_do_not_use_up_a_login_code(
     app: Starlette, memory: Settings, looking: dict[str, str]
 ) -> None:
     import time
@@ -230,7 +228,7 @@ def test_whoever_only_looks_at_a_link_uses_nothing_up(
     assert previewer.post("/login", data={"code": code}).status_code == 401
 
 
-def test_the_button_behind_a_link_logs_in_once_also_a_browser_that_is_in_already(
+def test_login_button_works_once_also_if_logged_in(
     app: Starlette, memory: Settings, browser: TestClient
 ) -> None:
     import time
@@ -251,13 +249,13 @@ def test_the_button_behind_a_link_logs_in_once_also_a_browser_that_is_in_already
 
 
 @pytest.mark.parametrize("code", ["x", '"><b>', "qd_" + "a" * 44])
-def test_what_is_no_code_of_ours_is_not_shown(app: Starlette, code: str) -> None:
+def test_malformed_login_code_is_not_echoed(app: Starlette, code: str) -> None:
     seen = client(app).get("/login", params={"code": code})
     assert seen.status_code == 401
     assert code not in seen.text or code == "x"
 
 
-def test_a_link_is_good_for_one_port_and_one_minute(app: Starlette, memory: Settings) -> None:
+def test_login_link_is_bound_to_port_and_minute(app: Starlette, memory: Settings) -> None:
     import time
 
     old = service.login_code(memory, 4321, time.time() - 61)
@@ -266,7 +264,7 @@ def test_a_link_is_good_for_one_port_and_one_minute(app: Starlette, memory: Sett
         assert client(app).get("/login", params={"code": code}, headers=VISIT).status_code == 401
 
 
-def test_a_cookie_alone_changes_nothing(app: Starlette, browser: TestClient) -> None:
+def test_cookie_without_csrf_token_cannot_write(app: Starlette, browser: TestClient) -> None:
     body = {"content": "x", "slug": "people/mallory"}
     assert browser.post("/api/memory/put", json=body).status_code == 403
     wrong = browser.post("/api/memory/put", json=body, headers={"X-CSRF-Token": "guess"})
@@ -276,7 +274,7 @@ def test_a_cookie_alone_changes_nothing(app: Starlette, browser: TestClient) -> 
     assert right.status_code == 200
 
 
-def test_a_form_sends_the_token_of_its_session(app: Starlette, browser: TestClient) -> None:
+def test_form_with_csrf_token_is_accepted(app: Starlette, browser: TestClient) -> None:
     assert browser.post("/logout", data={"csrf_token": csrf_of(app, browser)}).status_code == 200
     assert browser.get("/api/memory/stats").status_code == 401
 
@@ -287,19 +285,19 @@ def test_a_session_ends_with_its_process(memory: Settings, browser: TestClient) 
         assert other.get("/api/memory/stats").status_code == 401
 
 
-def test_whoever_shows_a_wrong_token_is_not_helped_by_a_cookie(browser: TestClient) -> None:
+def test_wrong_token_is_refused_despite_a_valid_cookie(browser: TestClient) -> None:
     assert browser.get("/api/memory/stats", headers={"Authorization": "Bearer nonsense"}).status_code == 401
 
 
 @pytest.mark.parametrize("shown", ["Bearer", "Bearer ", "Basic abc", "bearer\tx", "", "Bearer é"])
-def test_odd_authorizations_are_refused(app: Starlette, shown: str) -> None:
+def test_malformed_authorization_is_refused(app: Starlette, shown: str) -> None:
     headers = [(b"Authorization", shown.encode("latin-1"))]
     response = client(app).get("/api/memory/stats", headers=headers)
     assert response.status_code == 401
     assert response.headers["www-authenticate"] == "Bearer"
 
 
-def test_a_server_for_reading_only_lets_nobody_write(memory: Settings) -> None:
+def test_read_only_server_refuses_writes(memory: Settings) -> None:
     with client(web_app.build_app(memory, readonly=True), service.owner_token(memory)) as asked:
         assert asked.get("/api/memory/stats").status_code == 200
         refused = asked.post("/api/memory/put", json={"slug": "people/zoe", "content": "# Zoe"})

@@ -109,7 +109,7 @@ def visit(browser: "Browser", memory: Settings, address: str) -> Iterator[Visit]
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_every_page_opens_without_a_complaint(visit: Visit, name: str) -> None:
+def test_every_page_opens_without_console_errors(visit: Visit, name: str) -> None:
     page = visit.go(PAGES[name])
     assert page.locator("h1").count() >= 1
     assert page.locator("nav[aria-label=Main] a").count() == 7
@@ -147,7 +147,7 @@ def test_pages_read_and_forms_save_without_scripts(
     page.context.close()
 
 
-def test_search_answers_as_one_types(visit: Visit) -> None:
+def test_search_as_you_type(visit: Visit) -> None:
     page = visit.go("/search")
     page.locator(".big-search input").press_sequentially("tidal bat", delay=30)
     page.wait_for_selector(".findings mark")
@@ -174,7 +174,7 @@ def hurry(page: "Page", text: str) -> None:
     )
 
 
-def test_only_the_last_of_many_keystrokes_counts(visit: Visit) -> None:
+def test_search_as_you_type_sends_one_request_for_many_keystrokes(visit: Visit) -> None:
     page = visit.go("/search")
     asked: list[str] = []
     page.on("request", lambda each: asked.append(each.url) if "/ui/search" in each.url else None)
@@ -186,7 +186,7 @@ def test_only_the_last_of_many_keystrokes_counts(visit: Visit) -> None:
     assert page.locator("text=Salt creep").count() >= 1
 
 
-def test_keys_do_what_the_help_says(visit: Visit) -> None:
+def test_keyboard_shortcuts(visit: Visit) -> None:
     page = visit.go("/page/people/mira-dahlquist")
     page.keyboard.press("?")
     assert page.locator("#help").is_visible()
@@ -224,9 +224,7 @@ def test_an_edit_with_a_conflict_is_merged(visit: Visit, memory: Settings) -> No
     visit.problems[:] = [each for each in visit.problems if "409" not in each]
 
 
-def test_a_file_of_the_notebook_is_previewed_saved_by_key_and_not_lost(
-    visit: Visit, memory: Settings
-) -> None:
+def test_notebook_file_is_previewed_and_saved_by_key(visit: Visit, memory: Settings) -> None:
     path = "lists/boats.md"
     call(memory, "notebook write", path=path, content="## Boats\n\n- Orca\n", replace=True)
     page = visit.go(f"/notebook/{path}?edit=1")
@@ -257,7 +255,7 @@ def test_a_file_of_the_notebook_is_previewed_saved_by_key_and_not_lost(
     assert asked == ["beforeunload"]
 
 
-def test_what_could_not_be_saved_is_not_left_unasked(visit: Visit, memory: Settings) -> None:
+def test_leaving_after_a_failed_save_asks_for_confirmation(visit: Visit, memory: Settings) -> None:
     path = "lists/ships.md"
     call(memory, "notebook write", path=path, content="## Ships\n\n- One\n", replace=True)
     page = visit.go(f"/notebook/{path}?edit=1")
@@ -299,7 +297,7 @@ def where(page: "Page", slug: str) -> dict[str, float]:
     return found
 
 
-def test_the_graph_is_drawn_hovered_and_centred_anew(visit: Visit) -> None:
+def test_graph_is_drawn_hovered_and_recentred(visit: Visit) -> None:
     page = visit.go("/graph?slug=companies/brineloop")
     page.wait_for_selector(".drawing[data-resting]")
     painted = page.evaluate(
@@ -384,7 +382,7 @@ def test_the_theme_follows_the_system_and_a_choice_is_kept(
     page.context.close()
 
 
-def test_files_open_as_tabs_on_a_wide_screen_and_as_a_sheet_on_a_narrow_one(
+def test_notebook_files_open_as_tabs_or_as_a_sheet(
     visit: Visit, browser: "Browser", memory: Settings, address: str
 ) -> None:
     page = visit.go("/notebook/reference/contacts.md")
@@ -402,7 +400,7 @@ def test_files_open_as_tabs_on_a_wide_screen_and_as_a_sheet_on_a_narrow_one(
     phone.page.context.close()
 
 
-def test_everything_can_be_reached_by_the_tab_key(visit: Visit) -> None:
+def test_every_control_can_be_reached_with_tab(visit: Visit) -> None:
     page = visit.go("/page/people/mira-dahlquist")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
@@ -415,7 +413,7 @@ def test_everything_can_be_reached_by_the_tab_key(visit: Visit) -> None:
     assert {"Home", "Edit", "Graph"} <= seen
 
 
-def test_a_page_prints_without_its_frame(visit: Visit) -> None:
+def test_page_prints_without_navigation(visit: Visit) -> None:
     page = visit.go("/page/people/mira-dahlquist")
     page.emulate_media(media="print")
     assert not page.locator(".side").is_visible()
@@ -424,7 +422,7 @@ def test_a_page_prints_without_its_frame(visit: Visit) -> None:
 
 
 @pytest.mark.skipif(not os.environ.get("QUAID_SCREENSHOTS"), reason="QUAID_SCREENSHOTS=1 writes docs/images")
-def test_the_pictures_of_the_readme(browser: "Browser", tmp_path: object) -> None:
+def test_readme_screenshots(browser: "Browser", tmp_path: object) -> None:
     os.makedirs(IMAGES, exist_ok=True)
     memory = lifelike(str(tmp_path))
     # The machine that makes the pictures may have no font for Japanese.

@@ -57,7 +57,7 @@ def two_values(visit: Visit) -> Any:
     return visit.page.locator(".contradiction", has_text="lives in Oslo, or lives in Malmö?")
 
 
-def test_one_click_keeps_a_side_and_says_what_ended(visit: Visit, mine: Settings) -> None:
+def test_one_click_resolves_a_contradiction(visit: Visit, mine: Settings) -> None:
     page = visit.go("/review")
     sides = two_values(visit).locator(".version-of")
     left, right = (sides.nth(place).bounding_box() for place in (0, 1))
@@ -75,7 +75,7 @@ def test_one_click_keeps_a_side_and_says_what_ended(visit: Visit, mine: Settings
     assert two_values(visit).count() == 0
 
 
-def test_a_question_without_words_is_found_kept_and_closed(visit: Visit, mine: Settings) -> None:
+def test_gap_without_words_is_found_approved_and_closed(visit: Visit, mine: Settings) -> None:
     call(mine, "gaps add", query_text="When is the next dive?")
     call(mine, "gaps add", query_text="What is the number of the policy?")
     page = visit.go("/review?tab=gaps")
@@ -99,7 +99,7 @@ def test_a_question_without_words_is_found_kept_and_closed(visit: Visit, mine: S
     assert page.locator(".empty").inner_text() == "No question is open."
 
 
-def test_twins_may_stay_apart_or_become_one(visit: Visit, mine: Settings) -> None:
+def test_duplicates_are_kept_or_merged(visit: Visit, mine: Settings) -> None:
     twin = call(mine, "get", slug="concepts/salt-creep").compiled_truth
     call(mine, "put", slug="concepts/salt-comb", content=twin.replace("# Salt creep", "# Salt comb"))
     page = visit.go("/review?tab=duplicates")
@@ -117,7 +117,7 @@ def test_twins_may_stay_apart_or_become_one(visit: Visit, mine: Settings) -> Non
     assert call(mine, "get", slug="concepts/salt-comb").slug == "concepts/salt-creep"
 
 
-def test_a_lost_file_comes_back_or_goes_for_good(visit: Visit, mine: Settings) -> None:
+def test_quarantined_page_is_restored_or_discarded(visit: Visit, mine: Settings) -> None:
     lost = Path(mine.cwd, "notes", "lost.md")
     page = visit.go("/review?tab=quarantine")
     page.click("text=Restore")
@@ -134,7 +134,7 @@ def test_a_lost_file_comes_back_or_goes_for_good(visit: Visit, mine: Settings) -
     assert page.locator(".empty").inner_text() == "No page is in quarantine."
 
 
-def test_settings_show_who_may_come_in_and_who_is_there(visit: Visit, mine: Settings, place: str) -> None:
+def test_settings_list_tokens_and_sessions(visit: Visit, mine: Settings, place: str) -> None:
     import httpx
 
     made = call(mine, "token create", name="phone")
@@ -166,7 +166,7 @@ def test_settings_show_who_may_come_in_and_who_is_there(visit: Visit, mine: Sett
     assert httpx.get(f"{place}/api/memory/list", headers=headers).status_code == 401
 
 
-def test_the_model_is_switched_and_its_state_told(visit: Visit, mine: Settings) -> None:
+def test_model_is_switched_and_its_state_shown(visit: Visit, mine: Settings) -> None:
     page = visit.go("/settings")
     page.check("input[value=off]")
     page.click("button:text-is('Change')")
@@ -181,7 +181,7 @@ def test_the_model_is_switched_and_its_state_told(visit: Visit, mine: Settings) 
         assert call(mine, "embeddings status").on is True
 
 
-def test_a_rebuild_shows_how_far_it_is(visit: Visit, mine: Settings) -> None:
+def test_rebuild_shows_progress(visit: Visit, mine: Settings) -> None:
     call(mine, "embeddings off")
     page = visit.go("/settings")
     page.evaluate(
@@ -200,7 +200,7 @@ def test_a_rebuild_shows_how_far_it_is(visit: Visit, mine: Settings) -> None:
     assert page.locator("#index-title").count() == 1
 
 
-def test_a_text_that_is_too_long_is_told_before_it_is_sent(visit: Visit, mine: Settings) -> None:
+def test_editor_warns_before_sending_a_text_that_is_too_long(visit: Visit, mine: Settings) -> None:
     before = call(mine, "get", slug=MIRA).version
     page = visit.go(f"/page/{MIRA}/edit")
     page.evaluate(
@@ -217,7 +217,7 @@ def test_a_text_that_is_too_long_is_told_before_it_is_sent(visit: Visit, mine: S
     page.once("dialog", lambda dialog: dialog.accept())
 
 
-def test_save_is_within_reach_on_a_narrow_screen(chromium: "Browser", mine: Settings, place: str) -> None:
+def test_save_button_is_visible_on_a_narrow_screen(chromium: "Browser", mine: Settings, place: str) -> None:
     visit = opened(chromium, mine, place, NARROW)
     page = visit.go(f"/page/{MIRA}/edit")
     box = page.locator("button:text-is('Save')").bounding_box()
@@ -229,7 +229,7 @@ def test_save_is_within_reach_on_a_narrow_screen(chromium: "Browser", mine: Sett
     page.context.close()
 
 
-def test_the_health_of_collections_is_seen_on_a_narrow_screen(
+def test_collection_health_is_visible_on_a_narrow_screen(
     chromium: "Browser", mine: Settings, place: str
 ) -> None:
     visit = opened(chromium, mine, place, NARROW)
@@ -247,7 +247,7 @@ def test_the_health_of_collections_is_seen_on_a_narrow_screen(
     page.context.close()
 
 
-def test_another_wording_is_asked_for_only_where_it_leaves(visit: Visit, mine: Settings) -> None:
+def test_redacted_wording_is_requested_only_if_needed(visit: Visit, mine: Settings) -> None:
     call(mine, "gaps add", query_text="Who paints the hull?")
     page = visit.go("/review?tab=gaps")
     page.click("summary:has-text('Store its words')")
@@ -257,7 +257,7 @@ def test_another_wording_is_asked_for_only_where_it_leaves(visit: Visit, mine: S
     assert wording.is_visible()
 
 
-def test_an_address_that_is_taken_leads_to_its_page(visit: Visit) -> None:
+def test_new_page_at_a_taken_address_links_to_that_page(visit: Visit) -> None:
     page = visit.go("/new")
     page.fill("#slug", MIRA)
     page.click("text=Create")

@@ -18,7 +18,7 @@ def heading(text: str) -> str:
     return html.unescape(found[1]) if found else ""
 
 
-def test_a_file_that_changed_outside_is_shown_beside_ones_own_text(visitor: Visitor, mine: Settings) -> None:
+def test_conflict_with_a_changed_file_shows_both_texts(visitor: Visitor, mine: Settings) -> None:
     page = call(mine, "get", slug="notes::kept")
     path = os.path.join(mine.cwd, "notes", "kept.md")
     with open(path, "a", encoding="utf-8") as file:
@@ -38,7 +38,7 @@ def test_a_file_that_changed_outside_is_shown_beside_ones_own_text(visitor: Visi
         assert "Written in the browser." in file.read()
 
 
-def test_a_page_that_was_removed_meanwhile_can_be_saved_anew(visitor: Visitor, mine: Settings) -> None:
+def test_page_removed_during_an_edit_can_be_saved_again(visitor: Visitor, mine: Settings) -> None:
     page = call(mine, "get", slug="concepts/patience")
     call(mine, "forget", slug="concepts/patience", yes=True)
     text = "# Patience\n\nHours of work.\n"
@@ -52,7 +52,7 @@ def test_a_page_that_was_removed_meanwhile_can_be_saved_anew(visitor: Visitor, m
     assert call(mine, "get", slug="concepts/patience").compiled_truth.endswith("Hours of work.")
 
 
-def test_a_page_whose_file_was_removed_keeps_what_was_typed(visitor: Visitor, mine: Settings) -> None:
+def test_edit_of_a_page_whose_file_was_removed_keeps_the_text(visitor: Visitor, mine: Settings) -> None:
     page = call(mine, "get", slug="notes::kept")
     os.unlink(os.path.join(mine.cwd, "notes", "kept.md"))
     answer = visitor.post("/page/notes::kept/edit", text="# Kept\n\nHours of work.\n", version=page.version)
@@ -61,7 +61,7 @@ def test_a_page_whose_file_was_removed_keeps_what_was_typed(visitor: Visitor, mi
     assert "<textarea" in answer.text
 
 
-def test_a_page_that_was_renamed_meanwhile_is_saved_where_it_is_now(visitor: Visitor, mine: Settings) -> None:
+def test_page_renamed_during_an_edit_is_saved_at_its_new_address(visitor: Visitor, mine: Settings) -> None:
     page = call(mine, "get", slug="concepts/patience")
     call(mine, "rename", slug="concepts/patience", new_slug="concepts/waiting")
     text = "# Patience\n\nMine.\n"
@@ -73,7 +73,7 @@ def test_a_page_that_was_renamed_meanwhile_is_saved_where_it_is_now(visitor: Vis
     assert visitor.post("/page/concepts/waiting/edit", text=text, version=version[1]).status_code == 303
 
 
-def test_a_text_that_is_refused_keeps_the_title_and_the_names(visitor: Visitor) -> None:
+def test_refused_text_keeps_title_and_links(visitor: Visitor) -> None:
     text = "---\ntype: nonsense\n---\n# Patience\n\nAsk [[companies/brineloop]].\n"
     answer = visitor.post("/page/concepts/patience/edit", text=text, version=3)
     assert answer.status_code == 400
@@ -83,7 +83,7 @@ def test_a_text_that_is_refused_keeps_the_title_and_the_names(visitor: Visitor) 
     assert 'name="version" value="3"' in answer.text
 
 
-def test_a_link_that_was_just_typed_has_its_title_in_the_preview(visitor: Visitor) -> None:
+def test_preview_shows_titles_of_new_links(visitor: Visitor) -> None:
     text = "# Somebody\n\nKnows [[people/mira-dahlquist]] and [[people/nobody-here]].\n"
     for slug in ("concepts/patience", "people/somebody-new"):
         preview = visitor.post("/ui/preview", slug=slug, text=text).text
@@ -91,9 +91,7 @@ def test_a_link_that_was_just_typed_has_its_title_in_the_preview(visitor: Visito
         assert 'class="wiki unknown"' in preview
 
 
-def test_a_file_without_a_title_is_called_the_same_in_preview_and_page(
-    visitor: Visitor, mine: Settings
-) -> None:
+def test_preview_and_page_derive_the_same_title(visitor: Visitor, mine: Settings) -> None:
     with open(os.path.join(mine.cwd, "notes", "100% weird #1?.md"), "w", encoding="utf-8") as file:
         file.write("Only a line.\n")
     call(mine, "collection sync", name="notes")
@@ -111,7 +109,7 @@ def test_a_file_without_a_title_is_called_the_same_in_preview_and_page(
         ("notes::A & B: c", "notes::a-b-c", "A & B: c"),
     ],
 )
-def test_a_name_is_offered_an_address_and_stays_the_title(
+def test_new_page_suggests_an_address_for_a_name(
     visitor: Visitor, typed: str, offer: str, title: str
 ) -> None:
     from urllib.parse import quote
@@ -127,7 +125,7 @@ def test_a_name_is_offered_an_address_and_stays_the_title(
     assert visitor.get("/new?slug=%3F%3F").status_code == 400
 
 
-def test_a_text_that_is_too_long_leads_back_to_the_form(visitor: Visitor) -> None:
+def test_text_that_is_too_long_links_back_to_the_form(visitor: Visitor) -> None:
     edit = f"/page/{MIRA}/edit"
     assert f'data-limit="{MAX_BODY}"' in visitor.get(edit).text
     answer = visitor.post(edit, text="x" * MAX_BODY, version=1)
@@ -137,7 +135,7 @@ def test_a_text_that_is_too_long_leads_back_to_the_form(visitor: Visitor) -> Non
     assert f'href="{edit}"' in answer.text
 
 
-def test_a_short_note_says_everything_once(visitor: Visitor, mine: Settings) -> None:
+def test_short_note_repeats_nothing(visitor: Visitor, mine: Settings) -> None:
     call(mine, "put", slug="concepts/short", content="# Short\n\nOne sentence alone.\n")
     text = visitor.get("/page/concepts/short").text
     assert text.count("One sentence alone.") == 1
@@ -151,14 +149,14 @@ def test_a_short_note_says_everything_once(visitor: Visitor, mine: Settings) -> 
     assert "No text yet." in visitor.get("/page/concepts/empty").text
 
 
-def test_a_revert_that_came_too_late_shows_the_page_and_says_so(visitor: Visitor, mine: Settings) -> None:
+def test_revert_of_a_changed_page_shows_the_current_text(visitor: Visitor, mine: Settings) -> None:
     answer = visitor.post("/ui/revert", slug="concepts/patience", to=1, version=1)
     assert answer.status_code == 409
     assert "so it was not reverted" in answer.text
     assert "The third thought." in answer.text
 
 
-def test_facts_that_contradict_each_other_lead_to_review(visitor: Visitor, mine: Settings) -> None:
+def test_contradicted_facts_link_to_review(visitor: Visitor, mine: Settings) -> None:
     clashes = call(mine, "contradictions").contradictions
     (id,) = [each.id for each in clashes if each.type == "cross_page"]
     text = visitor.get(f"/page/{MIRA}").text
@@ -168,9 +166,7 @@ def test_facts_that_contradict_each_other_lead_to_review(visitor: Visitor, mine:
     assert f'href="/review#contradiction-{id}"' not in visitor.get(f"/page/{MIRA}").text
 
 
-def test_entries_that_an_edit_leaves_out_are_kept_unless_the_box_is_ticked(
-    visitor: Visitor, mine: Settings
-) -> None:
+def test_omitted_timeline_entries_are_kept_unless_removal_is_ticked(visitor: Visitor, mine: Settings) -> None:
     before = call(mine, "get", slug=MIRA)
     count = len(call(mine, "timeline", slug=MIRA).entries)
     assert count

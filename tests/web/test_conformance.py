@@ -115,7 +115,7 @@ def exhibition(memory: Settings) -> Iterator[Process]:
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", "2026-07-28"])
-def test_with_its_own_exhibits_the_rest_passes_too(
+def test_scenarios_with_fixture_tools_pass(
     exhibition: Process, memory: Settings, tmp_path: Path, revision: str
 ) -> None:
     found = checked(exhibition, memory, tmp_path, "--suite", "all", "--spec-version", revision)

@@ -49,13 +49,13 @@ PAIRS = [
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize(("ink", "ground", "least"), PAIRS)
-def test_what_is_written_can_be_read(theme: str, ink: str, ground: str, least: float) -> None:
+def test_text_has_enough_contrast(theme: str, ink: str, ground: str, least: float) -> None:
     colours = themes()[theme]
     found = contrast(colours[ink], colours[ground])
     assert found >= least, f"{ink} on {ground} in {theme}: {found:.2f}"
 
 
-def test_the_measure_is_right() -> None:
+def test_contrast_formula() -> None:
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
 
@@ -65,7 +65,7 @@ def test_colours_are_defined_once_and_used_by_name() -> None:
     assert re.findall(r"#[0-9a-f]{3,8}\b", rest) == []
 
 
-def test_focus_motion_print_and_contrast_are_thought_of() -> None:
+def test_stylesheet_handles_focus_motion_print_and_contrast() -> None:
     assert ":focus-visible" in CSS
     assert "outline: none" not in CSS.replace("main:focus { outline: none; }", "").replace(
         "padding: .5rem; outline: none; }",
@@ -92,7 +92,7 @@ def seen(colour: str) -> tuple[float, float, float]:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_no_two_types_look_alike(theme: str) -> None:
+def test_type_colours_are_distinct(theme: str) -> None:
     colours = themes()[theme]
     assert len(COLOURS) == 12
     for one, other in combinations(TYPES, 2):

@@ -14,7 +14,7 @@ from quaid.operations import dispatch, service
 from quaid.web import api, app as web_app
 
 
-def test_without_debug_none_of_them_is_there(memory: Settings) -> None:
+def test_debug_endpoints_need_the_debug_option(memory: Settings) -> None:
     with client(web_app.build_app(memory), service.owner_token(memory)) as asked:
         for path, methods in api.DEBUG_SCOPES.items():
             for method in methods:
@@ -31,7 +31,7 @@ def test_status_and_files(reader: TestClient) -> None:
     assert any(each["path"] == "reference/contacts.md" and len(each["hash"]) == 64 for each in files)
 
 
-def test_each_file_says_when_it_was_indexed(reader: TestClient, writer: TestClient, memory: Settings) -> None:
+def test_files_have_indexed_at(reader: TestClient, writer: TestClient, memory: Settings) -> None:
     def files() -> dict[str, dict[str, str]]:
         return {each["path"]: each for each in ok(reader.get("/api/debug/memory/files"))["files"]}
 
@@ -103,7 +103,7 @@ def test_paths_stay_in_the_notebook(writer: TestClient, memory: Settings, path: 
     assert os.path.getsize(memory.db_path) > 0
 
 
-def test_what_writes_needs_a_token_that_may_write(reader: TestClient) -> None:
+def test_writing_debug_endpoints_need_write_scope(reader: TestClient) -> None:
     assert reader.post("/api/debug/memory/rebuild").status_code == 403
     assert reader.delete("/api/debug/notebook/lists/todos.md").status_code == 403
     assert reader.post("/api/debug/brain/inject-turn", json={"content": "x"}).status_code == 403
@@ -115,14 +115,14 @@ def test_a_rebuild_makes_the_same_index_again(writer: TestClient) -> None:
     assert ok(writer.get("/api/memory/search", params={"query": "meters"})) == before
 
 
-def test_a_compaction_says_what_an_agent_is_told(writer: TestClient) -> None:
+def test_simulated_compaction_returns_prompts_and_context(writer: TestClient) -> None:
     told = ok(writer.post("/api/debug/memory/simulate-compaction"))
     assert "remember" in told["before"]
     assert "compacted" in told["after"]
     assert "555-1234" in told["context"]
 
 
-def test_an_injected_turn_is_kept_and_its_tools_are_called(writer: TestClient) -> None:
+def test_injected_turn_is_stored_and_its_tools_are_called(writer: TestClient) -> None:
     turn = {
         "content": "Please remember the zeppelin hangar.",
         "session": "test-1",

@@ -64,7 +64,7 @@ def changing(server: Process) -> Iterator[None]:
         thread.join()
 
 
-def test_a_listener_hears_changes_gaps_and_files(server: Process) -> None:
+def test_listener_receives_changes_gaps_and_files(server: Process) -> None:
     with server.client() as listener, listener.stream("GET", "/api/events") as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
         assert stream.headers["cache-control"] == "no-store"
@@ -86,7 +86,7 @@ def test_a_listener_hears_changes_gaps_and_files(server: Process) -> None:
             assert "vanadium" not in json.dumps(gap)
 
 
-def test_a_file_that_is_saved_is_heard_of(server: Process) -> None:
+def test_saved_file_sends_an_event(server: Process) -> None:
     folder = Path(server.settings.db_path).parent / "notebook"
     assert folder.is_dir()
     with server.client() as listener, listener.stream("GET", "/api/events") as stream:
@@ -126,7 +126,7 @@ def test_listeners_end_with_the_server(tmp_path: Path) -> None:
     takes_at_most(2, end)
 
 
-def test_a_slow_reader_loses_the_oldest_events_and_is_told() -> None:
+def test_slow_reader_loses_the_oldest_events() -> None:
     async def listen() -> None:
         bus = EventBus()
         bus.open()
@@ -145,7 +145,7 @@ def test_a_slow_reader_loses_the_oldest_events_and_is_told() -> None:
     asyncio.run(listen())
 
 
-def test_a_heartbeat_comes_while_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_stream_sends_a_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 0.01)
 
     async def listen() -> None:
@@ -159,7 +159,7 @@ def test_a_heartbeat_comes_while_nothing_happens(monkeypatch: pytest.MonkeyPatch
     asyncio.run(listen())
 
 
-def test_there_is_an_end_to_how_many_may_listen() -> None:
+def test_number_of_listeners_is_limited() -> None:
     async def join() -> None:
         bus = EventBus()
         bus.open()
@@ -174,21 +174,21 @@ def test_there_is_an_end_to_how_many_may_listen() -> None:
     asyncio.run(join())
 
 
-def test_whoever_hangs_up_makes_room(server: Process) -> None:
+def test_disconnected_listener_frees_its_place(server: Process) -> None:
     for _ in range(events.MAX_LISTENERS + 5):
         with server.client() as listener, listener.stream("GET", "/api/events") as stream:
             assert stream.status_code == 200
             assert next(stream.iter_lines())
 
 
-def test_telling_a_bus_that_nobody_opened_is_no_failure() -> None:
+def test_event_without_an_open_bus_is_ignored() -> None:
     bus = EventBus()
     listener = bus.join()
     bus.tell("changed", {})
     assert not listener.waiting
 
 
-def test_a_stream_ends_with_the_token_that_opened_it() -> None:
+def test_stream_ends_when_its_token_is_revoked() -> None:
     async def listen() -> None:
         bus = EventBus()
         bus.open()

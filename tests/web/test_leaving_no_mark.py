@@ -52,9 +52,7 @@ def in_the_browser(asked: TestClient, question: str) -> Any:
 
 
 @pytest.mark.parametrize("way", [over_http, with_a_session, standing_alone, in_the_browser])
-def test_a_question_by_somebody_who_only_reads_notes_no_gap(
-    way: Any, reader: TestClient, writer: TestClient
-) -> None:
+def test_read_token_records_no_gap(way: Any, reader: TestClient, writer: TestClient) -> None:
     question = f"{UNKNOWN} {way.__name__}"
     before = gaps(reader)
     assert way(reader, question).status_code == 200
@@ -63,7 +61,7 @@ def test_a_question_by_somebody_who_only_reads_notes_no_gap(
     assert gaps(reader) == before + 1
 
 
-def test_nor_does_it_close_one(reader: TestClient, writer: TestClient) -> None:
+def test_read_token_closes_no_gap(reader: TestClient, writer: TestClient) -> None:
     question = "founder alice berg oslo"
     noted = writer.post("/api/memory/gap", json={"query_text": question}).json()["gap"]["id"]
 
@@ -85,7 +83,7 @@ def arguments(operation: Operation) -> dict[str, Any]:
     }
 
 
-def test_no_tool_that_reads_changes_what_is_kept(memory: Settings, reader: TestClient) -> None:
+def test_reading_tools_change_nothing(memory: Settings, reader: TestClient) -> None:
     over_http(reader, "alice")  # has everything cut as configured
     before, answered = kept(memory), 0
     for each in all_operations():
@@ -118,7 +116,7 @@ OTHERS = [("memory_facts", "subject"), ("kb_query", "context"), ("memory_gap", "
 
 
 @pytest.mark.parametrize(("tool", "name"), SEARCHES)
-def test_any_text_up_to_the_limit_is_a_search(reader: TestClient, tool: str, name: str) -> None:
+def test_any_query_up_to_the_limit_is_accepted(reader: TestClient, tool: str, name: str) -> None:
     for text in LONGEST:
         response = reader.get(api.tool_path(tool), params={name: text})
         assert response.status_code == 200, response.text[:300]
@@ -127,9 +125,7 @@ def test_any_text_up_to_the_limit_is_a_search(reader: TestClient, tool: str, nam
 
 @pytest.mark.parametrize(("tool", "name"), [*SEARCHES, *OTHERS])
 @pytest.mark.parametrize("text", ["x" * (MAX_QUESTION + 1), "ø" * MAX_QUESTION, "why " * 1_000_000])
-def test_a_longer_one_is_refused_alike_everywhere(
-    writer: TestClient, tool: str, name: str, text: str
-) -> None:
+def test_longer_query_is_refused_everywhere(writer: TestClient, tool: str, name: str, text: str) -> None:
     response = writer.post(api.tool_path(tool), json={name: text})
     error = response.json()["error"]
     assert (response.status_code, error["code"]) == (400, "invalid_argument")
@@ -141,13 +137,13 @@ def test_a_longer_one_is_refused_alike_everywhere(
     assert answer["message"] == error["message"]
 
 
-def test_the_command_line_says_the_same(memory: Settings, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line_refuses_a_long_query(memory: Settings, capsys: pytest.CaptureFixture[str]) -> None:
     for verb in ("query", "search", "recall"):
         assert main(["--db", memory.db_path, verb, "x" * 5_000]) == 2
         assert "has 5,000 bytes and 4,096 are allowed; ask in fewer words" in capsys.readouterr().err
 
 
-def test_whatever_takes_any_text_is_looked_for_and_short_or_kept_and_named_here() -> None:
+def test_every_text_parameter_is_limited_or_listed_here() -> None:
     stored = {"remember", "daily_log", "kb_remember"}
     for each in all_operations():
         for param in each.params:

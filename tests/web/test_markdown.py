@@ -20,26 +20,26 @@ def lead(named: str) -> LinkTarget | None:
     return known.get(named)
 
 
-def test_a_wiki_link_leads_to_its_page_and_shows_its_title() -> None:
+def test_wiki_link_shows_the_title_of_its_page() -> None:
     html = markdown.render_markdown("See [[people/ada]], [[people/ada|her]] and [[id:42][the node]].", lead)
     assert '<a href="/page/people/ada" class="wiki" rel="noopener noreferrer nofollow">Ada</a>' in html
     assert ">her</a>" in html
     assert '<a href="/page/kb::node" class="wiki" rel="noopener noreferrer nofollow">the node</a>' in html
 
 
-def test_a_link_that_nobody_knows_leads_to_a_search() -> None:
+def test_unresolved_link_leads_to_a_search() -> None:
     assert 'href="/search?q=Nobody&amp;link=1" class="wiki unknown"' in markdown.render_markdown(
         "[[Nobody]]", lead
     )
 
 
-def test_brackets_in_code_stay_as_they_are() -> None:
+def test_links_in_code_are_not_rendered() -> None:
     html = markdown.render_markdown("`[[people/ada]]`\n\n    [[people/ada]]\n", lead)
     assert "<a " not in html
     assert html.count("[[people/ada]]") == 2
 
 
-def test_links_elsewhere_are_told_apart_and_tell_nothing() -> None:
+def test_external_links_are_marked_and_send_no_referrer() -> None:
     html = markdown.render_markdown(
         "[a](https://example.com/x) <mailto:a@b.c> [b](notes.pdf) [c](//evil.example)"
     )
@@ -48,7 +48,7 @@ def test_links_elsewhere_are_told_apart_and_tell_nothing() -> None:
     assert "evil.example" not in html
 
 
-def test_pictures_are_shown_only_when_they_are_in_the_text() -> None:
+def test_only_embedded_images_are_shown() -> None:
     html = markdown.render_markdown("![far](https://example.com/a.png) ![near](data:image/png;base64,AAAA)")
     assert "example.com" not in html
     assert '<img src="data:image/png;base64,AAAA" alt="near">' in html
@@ -61,7 +61,7 @@ def test_raw_html_is_text() -> None:
     assert "&lt;script&gt;" in html
 
 
-def test_boxes_tables_and_code_look_like_what_they_are() -> None:
+def test_checkboxes_tables_and_code_are_rendered() -> None:
     html = markdown.render_markdown(
         "- [ ] open\n- [x] done\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n```python\nx = 1\n```\n"
     )
@@ -72,7 +72,7 @@ def test_boxes_tables_and_code_look_like_what_they_are() -> None:
     assert "style=" not in html
 
 
-def test_blocks_are_marked_with_their_line() -> None:
+def test_blocks_have_line_ids() -> None:
     html = markdown.render_markdown("# A\n\ntext\nmore\n\n- one\n- two\n")
     assert '<h1 id="L1">' in html
     assert '<p id="L3">' in html
@@ -80,13 +80,13 @@ def test_blocks_are_marked_with_their_line() -> None:
     assert html.count('id="L7"') == 1
 
 
-def test_the_line_that_is_looked_for_is_found_inside_its_block() -> None:
+def test_requested_line_marks_its_block() -> None:
     html = markdown.render_markdown("# A\n\ntext\nmore\nlast\n\nother\n", at=4)
     assert '<p id="L4" class="here">' in html
     assert html.count('class="here"') == 1
 
 
-def test_a_heading_that_says_the_title_again_is_left_out() -> None:
+def test_heading_that_repeats_the_title_is_omitted() -> None:
     html = markdown.render_markdown("# Ada\n\n> In short.\n\nText.", title="Ada", summary="In short.")
     assert "Ada" not in html
     assert "In short" not in html
@@ -94,7 +94,7 @@ def test_a_heading_that_says_the_title_again_is_left_out() -> None:
     assert "Bo" in markdown.render_markdown("# Bo\n\nText.", title="Ada")
 
 
-def test_org_is_shown_as_headings_links_and_text_and_evaluated_never() -> None:
+def test_org_is_rendered_and_never_evaluated() -> None:
     text = (
         ":PROPERTIES:\n:ID: 42\n:END:\n#+title: Node\n\n* A heading\n\nText with [[id:42][a link]] and /slants/.\n\n"
         '#+begin_src emacs-lisp\n(delete-file "x")\n#+end_src\n\n#+include: /etc/passwd\n<script>x</script>\n'
@@ -107,7 +107,7 @@ def test_org_is_shown_as_headings_links_and_text_and_evaluated_never() -> None:
     assert active_nodes(html) == []
 
 
-def test_a_very_long_text_is_shown_as_it_is_written() -> None:
+def test_very_long_text_is_shown_as_plain_text() -> None:
     html = markdown.render_markdown("<b>x</b> " * 40_000)
     assert html.startswith('<pre class="plain">&lt;b&gt;')
 
@@ -115,13 +115,13 @@ def test_a_very_long_text_is_shown_as_it_is_written() -> None:
 @pytest.mark.parametrize(
     "text", ["[" * 20_000, "> " * 5_000, "[[" * 10_000, "*a **b " * 8_000, "`" * 30_001, "|a" * 20_000]
 )
-def test_no_text_takes_long(text: str) -> None:
+def test_rendering_time_is_bounded(text: str) -> None:
     began = time.process_time()
     markdown.render_markdown(text, lead)
     assert time.process_time() - began < 8
 
 
-def test_links_of_a_real_page_lead_where_the_memory_says(brain: Brain) -> None:
+def test_links_of_a_stored_page_are_resolved(brain: Brain) -> None:
     def call(name: str, **arguments: object) -> object:
         return dispatch.call(brain, dispatch.find_command(name), arguments, "owner")
 
@@ -140,7 +140,7 @@ def test_links_of_a_real_page_lead_where_the_memory_says(brain: Brain) -> None:
     assert 'href="/search?q=Nobody&amp;link=1"' in html
 
 
-def test_a_snippet_shows_the_words_that_were_asked_for() -> None:
+def test_snippet_highlights_the_query() -> None:
     text = (
         "## Head\n\n"
         + "Nothing of note. " * 30

@@ -80,7 +80,7 @@ def test_the_official_client_reads_and_writes(server: Process, memory: Settings,
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_token_for_reading_lists_and_calls_what_reads(server: Process, memory: Settings, mode: str) -> None:
+def test_read_token_lists_and_calls_reading_tools(server: Process, memory: Settings, mode: str) -> None:
     shown = token(memory, f"agent-{MODES.index(mode)}", "read")
 
     async def look(client: Client) -> None:
@@ -96,7 +96,7 @@ def test_a_token_for_reading_lists_and_calls_what_reads(server: Process, memory:
     visit(server, shown, mode, look)
 
 
-def test_without_a_token_there_is_no_client(server: Process) -> None:
+def test_client_without_a_token_is_refused(server: Process) -> None:
     async def nothing(_client: Client) -> None:
         raise AssertionError("came in")
 
@@ -129,7 +129,7 @@ def test_progress_reaches_a_client_that_asked_for_it(server: Process, memory: Se
 @pytest.mark.parametrize(
     "words", [["tools/list"], ["tools/call", "--tool-name", "memory_get", "--tool-arg", "slug=people/alice"]]
 )
-def test_the_inspector_speaks_to_it(server: Process, memory: Settings, words: list[str]) -> None:
+def test_inspector_over_http(server: Process, memory: Settings, words: list[str]) -> None:
     shown = f"Authorization: Bearer {service.owner_token(memory)}"
     done = subprocess.run(
         [
@@ -165,7 +165,7 @@ def begun(asked: TestClient, version: str = "2025-11-25") -> dict[str, str]:
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
-def test_a_session_begins_works_and_ends(reader: TestClient, version: str) -> None:
+def test_session_lifecycle(reader: TestClient, version: str) -> None:
     session = begun(reader, version)
     call = rpc("tools/call", name="memory_get", arguments={"slug": "people/alice"})
     answered = reader.post("/mcp", json=call, headers=session)
@@ -182,7 +182,7 @@ def test_a_session_belongs_to_the_token_that_began_it(reader: TestClient, writer
     assert writer.post("/mcp", json=rpc("ping"), headers=session).status_code == 200
 
 
-def test_there_is_no_stream_without_a_question(reader: TestClient) -> None:
+def test_get_is_refused(reader: TestClient) -> None:
     response = reader.get("/mcp", headers={"Accept": "text/event-stream"})
     assert response.status_code == 405
     assert response.headers["allow"] == "POST, DELETE"
@@ -201,7 +201,7 @@ def test_there_is_no_stream_without_a_question(reader: TestClient) -> None:
         (json.dumps(rpc("ping")).encode(), {"Content-Type": "text/plain"}, 415, -32600),
     ],
 )
-def test_what_is_no_request_is_refused(
+def test_invalid_request_is_refused(
     reader: TestClient, body: bytes, headers: dict[str, str], status: int, code: int
 ) -> None:
     response = reader.post("/mcp", content=body, headers={"Content-Type": "application/json", **headers})
@@ -209,7 +209,7 @@ def test_what_is_no_request_is_refused(
     assert response.json()["error"]["code"] == code
 
 
-def test_batches_belong_to_old_revisions(reader: TestClient) -> None:
+def test_batches_only_in_old_revisions(reader: TestClient) -> None:
     both = [rpc("ping", 1), {"jsonrpc": "2.0", "method": "notifications/x"}, rpc("ping", 2)]
     answers = reader.post("/mcp", json=both, headers=begun(reader, "2025-03-26")).json()
     assert [each["id"] for each in answers] == [1, 2]
@@ -222,7 +222,7 @@ def stateless(method: str, **params: Any) -> dict[str, Any]:
     return rpc(method, **params, _meta=meta)
 
 
-def test_a_request_of_the_new_revision_stands_alone(reader: TestClient) -> None:
+def test_stateless_request_needs_no_session(reader: TestClient) -> None:
     headers = {"Mcp-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": "memory_get"}
     call = stateless("tools/call", name="memory_get", arguments={"slug": "people/alice"})
     answered = reader.post("/mcp", json=call, headers=headers)
@@ -240,9 +240,7 @@ def test_a_request_of_the_new_revision_stands_alone(reader: TestClient) -> None:
         {"Mcp-Name": "=?base64?!!?="},
     ],
 )
-def test_headers_that_say_something_else_than_the_body_are_refused(
-    reader: TestClient, wrong: dict[str, str]
-) -> None:
+def test_headers_that_contradict_the_body_are_refused(reader: TestClient, wrong: dict[str, str]) -> None:
     headers = {"Mcp-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": "memory_get"}
     call = stateless("tools/call", name="memory_get", arguments={"slug": "people/alice"})
     response = reader.post("/mcp", json=call, headers={**headers, **wrong})
@@ -260,13 +258,13 @@ def test_a_name_in_base64_is_read(reader: TestClient) -> None:
 
 
 @pytest.mark.parametrize(("method", "status"), [("nowhere", 404), ("tools/call", 400), ("initialize", 404)])
-def test_errors_of_the_new_revision_have_their_status(reader: TestClient, method: str, status: int) -> None:
+def test_stateless_errors_have_an_http_status(reader: TestClient, method: str, status: int) -> None:
     headers = {"Mcp-Protocol-Version": STATELESS, "Mcp-Method": method}
     assert reader.post("/mcp", json=stateless(method), headers=headers).status_code == status
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", STATELESS])
-def test_a_call_that_finds_every_worker_busy_is_told_so_as_a_result(
+def test_call_with_a_full_queue_returns_a_tool_error(
     reader: TestClient, monkeypatch: pytest.MonkeyPatch, revision: str
 ) -> None:
     call = {"name": "memory_get", "arguments": {"slug": "people/alice"}}
@@ -287,7 +285,7 @@ def pings(asked: TestClient, session: dict[str, str]) -> bool:
     return asked.post("/mcp", json=rpc("ping"), headers=session).status_code == 200
 
 
-def test_of_too_many_sessions_the_one_with_most_loses_its_oldest(
+def test_session_limit_ends_the_oldest_of_the_token_with_most(
     app: Starlette, reader: TestClient, writer: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(web_mcp, "MAX_MCP_SESSIONS", 4)
@@ -299,7 +297,7 @@ def test_of_too_many_sessions_the_one_with_most_loses_its_oldest(
     assert [pings(reader, each) for each in flood] == [False] * 6 + [True] * 3
 
 
-def test_a_session_that_is_at_work_is_never_the_one_that_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_session_limit_spares_busy_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web_mcp, "MAX_MCP_SESSIONS", 2)
     sessions = web_mcp.McpSessions()
     busy, idle = (sessions.begin(Connection("core"), "one") for _ in range(2))
@@ -313,9 +311,7 @@ def test_a_session_that_is_at_work_is_never_the_one_that_ends(monkeypatch: pytes
     assert sessions.begin(Connection("core"), "two")
 
 
-def test_a_session_that_was_silent_for_long_is_over(
-    app: Starlette, reader: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_idle_session_expires(app: Starlette, reader: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     app.state.mcp_sessions = web_mcp.McpSessions()
     old = begun(reader)
     monkeypatch.setattr(web_mcp, "IDLE_SECONDS", -1.0)
@@ -325,7 +321,7 @@ def test_a_session_that_was_silent_for_long_is_over(
     assert len(app.state.mcp_sessions) == 1
 
 
-def test_a_call_that_is_cancelled_is_stopped(server: Process) -> None:
+def test_cancelled_call_is_stopped(server: Process) -> None:
     """A session gives up a call of its own that waits for the writer's lock."""
     import threading
 

@@ -37,12 +37,12 @@ def test_every_address_of_the_document_is_served(reader: TestClient) -> None:
     assert served == set(document["paths"])
 
 
-def test_without_debug_the_document_does_not_speak_of_it() -> None:
+def test_document_without_debug_endpoints() -> None:
     assert not any("debug" in path for path in api.openapi_document()["paths"])
 
 
 @pytest.mark.skipif(find_spec("schemathesis") is None, reason="schemathesis is not installed")
-def test_schemathesis_finds_no_failure_of_ours(tmp_path: Path) -> None:
+def test_schemathesis_finds_no_server_error(tmp_path: Path) -> None:
     settings = filled(settings_in(tmp_path))
     examples = os.environ.get("QUAID_SCHEMATHESIS_EXAMPLES", "")  # a number: more of them, and the edges too
     with Process(settings, "serve", "--http", "--debug") as server:

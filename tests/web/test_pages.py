@@ -55,7 +55,7 @@ PATHS = {
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_every_page_reads_without_scripts_and_says_its_thing(reader: Visitor, path: str) -> None:
+def test_every_page_can_be_read_without_scripts(reader: Visitor, path: str) -> None:
     answer = reader.get(path)
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
@@ -83,7 +83,7 @@ def test_the_first_load_is_small(reader: Visitor) -> None:
     assert sum(len(each.data) for each in base.static_assets().values()) < FIRST_LOAD
 
 
-def test_nothing_is_fetched_from_elsewhere() -> None:
+def test_nothing_is_loaded_from_other_servers() -> None:
     for name, asset in base.static_assets().items():
         text = asset.data.decode().replace("http://www.w3.org/2000/svg", "")
         assert "http://" not in text, name
@@ -91,7 +91,7 @@ def test_nothing_is_fetched_from_elsewhere() -> None:
         assert "@import" not in text, name
 
 
-def test_static_files_are_kept_for_a_year_and_names_are_no_paths(reader: Visitor) -> None:
+def test_static_files_are_cached_and_names_cannot_be_paths(reader: Visitor) -> None:
     answer = reader.get(base.asset_url("app.css"))
     assert "immutable" in answer.headers["cache-control"]
     assert answer.headers["content-type"] == "text/css; charset=utf-8"
@@ -126,7 +126,7 @@ def test_the_results_alone_are_the_same_as_within_the_page(reader: Visitor) -> N
     assert alone.count("data-item") == reader.get("/search?q=tidal+battery").text.count("data-item")
 
 
-def test_typing_leaves_no_gap_and_asking_does(visitor: Visitor, mine: Settings) -> None:
+def test_submitted_search_records_a_gap_and_typing_does_not(visitor: Visitor, mine: Settings) -> None:
     before = call(mine, "gaps").total
     visitor.get("/ui/search?q=zeppelin+timetab")
     assert call(mine, "gaps").total == before
@@ -151,7 +151,7 @@ def test_an_old_address_leads_to_the_page(visitor: Visitor, mine: Settings) -> N
     assert (answer.status_code, answer.headers["location"]) == (303, "/page/concepts/waiting")
 
 
-def test_a_page_that_is_not_there_offers_to_be_written(reader: Visitor) -> None:
+def test_missing_page_offers_to_create_it(reader: Visitor) -> None:
     answer = reader.get("/page/people/nobody-here")
     assert answer.status_code == 404
     assert 'href="/new?slug=people%2Fnobody-here"' in answer.text
@@ -203,7 +203,7 @@ def test_a_page_whose_name_ends_in_edit_can_be_read(visitor: Visitor, mine: Sett
     assert "With care." in visitor.get("/page/how-to/edit?view=1").text
 
 
-def test_the_preview_is_the_page_to_be(visitor: Visitor) -> None:
+def test_preview_equals_the_saved_page(visitor: Visitor) -> None:
     answer = visitor.post(
         "/ui/preview",
         slug="people/mira-dahlquist",
@@ -246,7 +246,7 @@ def test_a_new_file_is_made_and_a_path_that_leads_out_is_refused(visitor: Visito
     assert visitor.get("/notebook/..%2fmemory.db").status_code >= 400
 
 
-def test_jotting_remembers_and_logs(visitor: Visitor, mine: Settings) -> None:
+def test_home_form_remembers_and_logs(visitor: Visitor, mine: Settings) -> None:
     for text, where, told in (
         ("Bo prefers tea to coffee", "", "Remembered."),
         ("Bo prefers tea to coffee", "", "The notebook already contains this."),
@@ -269,7 +269,7 @@ def test_the_graph_for_scripts_has_every_link_of_any_time(reader: Visitor) -> No
     assert reader.get("/ui/graph?slug=people/nobody-here").status_code == 404
 
 
-def test_the_timeline_goes_on_where_it_was_cut(visitor: Visitor, mine: Settings) -> None:
+def test_timeline_pages_continue(visitor: Visitor, mine: Settings) -> None:
     lines = "\n".join(
         f"- **2020-{month:02}-{day:02}** — Day {day}." for month in range(1, 5) for day in range(1, 28)
     )
@@ -315,12 +315,12 @@ def test_the_model_is_switched_off_and_a_folder_synced(visitor: Visitor, mine: S
     assert visitor.get("/search?q=tidal+battery").status_code == 200
 
 
-def test_no_text_of_an_address_is_told_as_ours(reader: Visitor) -> None:
+def test_url_cannot_inject_a_message(reader: Visitor) -> None:
     assert "Send your password" not in reader.get("/?done=Send your password").text
     assert '<p class="flash' not in reader.get("/?done=saved").text
 
 
-def test_a_memory_with_nothing_in_it_has_every_page(tmp_path: object) -> None:
+def test_every_page_of_an_empty_memory(tmp_path: object) -> None:
     from tests.web.dashboard import settings_in
 
     from quaid.app import Brain

@@ -40,7 +40,7 @@ def words(html: str) -> str:
 ALICE = PageNames({"people/alice": LinkTarget("/page/people/alice", "Alice Berg")}, "/page/people/me")
 
 
-def test_names_in_a_text_are_those_between_brackets_and_those_that_look_like_addresses() -> None:
+def test_names_in_a_text_are_wiki_links_and_bare_slugs() -> None:
     texts = ["[[people/alice|Al]] and people/bo.", "and/or", "see https://x.y/people/no, `a b`", "1/2 of it"]
     assert names_in(texts) == ["people/alice", "people/bo", "and/or", "1/2"]
 
@@ -61,12 +61,12 @@ def test_a_name_becomes_the_title_of_its_page(text: str, shown: str) -> None:
     assert shown in ALICE.linked(text)
 
 
-def test_a_name_of_the_page_itself_is_no_link() -> None:
+def test_link_to_the_page_itself_is_bold_text() -> None:
     here = PageNames({"people/alice": LinkTarget("/page/people/alice", "Alice Berg")}, "/page/people/alice")
     assert here.linked("by people/alice") == "by <strong>Alice Berg</strong>"
 
 
-def test_where_no_link_can_be_there_are_words() -> None:
+def test_names_become_titles_where_links_are_impossible() -> None:
     text = "[[people/alice]], [[people/alice|Al]], people/alice, [[x/y-z]], and/or"
     assert ALICE.worded(text) == "Alice Berg, Al, Alice Berg, y z, and/or"
     assert slug_words("Tidal battery") == "Tidal battery"
@@ -83,17 +83,17 @@ def test_where_no_link_can_be_there_are_words() -> None:
         ("- [ ] Call\n- [x] Order", "Call · Order"),
     ],
 )
-def test_what_a_cut_has_left_of_a_mark_is_not_shown(text: str, plain: str) -> None:
+def test_truncated_markup_is_removed(text: str, plain: str) -> None:
     assert markdown.plain_text(text) == plain
 
 
-def test_a_stretch_says_where_a_sentence_goes_on() -> None:
+def test_cut_sentences_get_an_ellipsis() -> None:
     line = "runs the whole thing from the sail loft by the harbour, ten minutes by"
     assert markdown.readable_line(line) == f"… {line} …"
     assert markdown.readable_line("Cells: somebody") == "Cells: somebody"
 
 
-def test_a_cut_leaves_no_half_of_a_link_or_a_mark() -> None:
+def test_shortening_keeps_links_and_marks_whole() -> None:
     assert (
         markdown.shorten_markdown("aaa bbb [[people/teo-varland|Teo Varland]] ccc ddd eee", 30) == "aaa bbb…"
     )
@@ -102,7 +102,7 @@ def test_a_cut_leaves_no_half_of_a_link_or_a_mark() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 9, 12, 17, 30])
-def test_types_never_share_a_look_nor_up_to_twelve_a_colour(count: int) -> None:
+def test_node_styles_are_distinct(count: int) -> None:
     types = [*("person", "company", "yc", "civic", "area", "note"), *(f"kind{each}" for each in range(30))]
     styles = node_styles(types[:count])
     assert len(styles) == count
@@ -113,7 +113,7 @@ def test_types_never_share_a_look_nor_up_to_twelve_a_colour(count: int) -> None:
     assert ("person", "person", "circle", 1) in styles
 
 
-def test_contexts_facts_and_properties_are_said_in_words(reader: Visitor) -> None:
+def test_contexts_facts_and_properties_show_titles(reader: Visitor) -> None:
     page = reader.get("/page/people/teo-varland").text
     said = words(page).replace("people/teo-varland Teo", "Teo")  # the address stands once, above the title
     assert "people/" not in said.partition("/ people/teo-varland")[2]
@@ -125,13 +125,13 @@ def test_contexts_facts_and_properties_are_said_in_words(reader: Visitor) -> Non
     assert re.search(r'<dd>company: <a href="/page/companies/brineloop"', page)
 
 
-def test_a_difference_names_its_lines_in_words(reader: Visitor) -> None:
+def test_diff_names_line_numbers(reader: Visitor) -> None:
     page = reader.get("/page/concepts/patience?diff=1").text
     assert "… line 2 …" in page
     assert "@@" not in page
 
 
-def test_the_timeline_has_the_daily_log_and_says_titles(reader: Visitor) -> None:
+def test_timeline_shows_the_daily_log_and_titles(reader: Visitor) -> None:
     page = reader.get("/timeline").text
     assert 'href="/notebook/daily/2026-05-03.md?at=L3#L3"' in page
     said = words(page)
@@ -165,7 +165,7 @@ def test_the_timeline_is_filtered(reader: Visitor, query: str, there: str, absen
     assert absent not in said
 
 
-def test_findings_are_graded_by_themselves(reader: Visitor) -> None:
+def test_each_result_has_its_own_strength(reader: Visitor) -> None:
     page = reader.get("/search?q=zinc+dendrites+at+the+harbour").text
     graded = re.findall(r'class="grade (\w+)"', page)
     assert "strong" not in graded or "strong result" in page
@@ -178,7 +178,7 @@ def test_findings_are_graded_by_themselves(reader: Visitor) -> None:
     assert "strong result" not in nothing
 
 
-def test_findings_say_words_and_days(reader: Visitor) -> None:
+def test_results_show_words_and_dates(reader: Visitor) -> None:
     said = words(reader.get("/search?q=harbour+master").text)
     assert "No call to the harbour master yet: Call the harbour master about night work." in said
     assert "2 May 2026, walk" in said
@@ -196,9 +196,7 @@ def test_findings_say_words_and_days(reader: Visitor) -> None:
         ("q=harbour&wing=people&until=2026-05-02", ["Pages"]),
     ],
 )
-def test_filters_keep_the_groups_apart_and_stay_in_the_form(
-    reader: Visitor, query: str, groups: list[str]
-) -> None:
+def test_filters_keep_groups_and_form_values(reader: Visitor, query: str, groups: list[str]) -> None:
     page = reader.get(f"/search?{query}").text
     assert [
         name for name in re.findall(r'class="group" aria-label="([^"]+)"', page) if name != "Knowledge base"
@@ -210,7 +208,7 @@ def test_filters_keep_the_groups_apart_and_stay_in_the_form(
         assert held, name
 
 
-def test_a_finding_leads_to_the_line_that_answers(reader: Visitor) -> None:
+def test_result_links_to_the_matching_line(reader: Visitor) -> None:
     page = reader.get("/search?q=Kobe+permit").text
     href = re.search(r'href="(/page/meetings/2026-04-22[^"]*#L(\d+))"', page)
     assert href is not None
@@ -220,7 +218,7 @@ def test_a_finding_leads_to_the_line_that_answers(reader: Visitor) -> None:
     assert marked[1].startswith("Kobe came up")
 
 
-def test_the_list_that_drops_down_is_short_and_leads_on(reader: Visitor) -> None:
+def test_quick_search_list_is_short_and_links_to_all_results(reader: Visitor) -> None:
     page = reader.get("/ui/search?q=harbour&brief=1").text
     assert "<html" not in page
     assert 0 < page.count('role="option"') <= 4 * 4 + 1
@@ -228,7 +226,7 @@ def test_the_list_that_drops_down_is_short_and_leads_on(reader: Visitor) -> None
     assert reader.get("/ui/search?q=&brief=1").text.strip() == ""
 
 
-def test_the_graphs_list_is_that_of_its_day(reader: Visitor) -> None:
+def test_graph_list_shows_the_links_of_its_day(reader: Visitor) -> None:
     def shown(path: str) -> tuple[int, int, str]:
         page = reader.get(path).text
         count = re.search(r"data-count>([\d,]+)<", page)
@@ -251,7 +249,7 @@ def test_the_graphs_list_is_that_of_its_day(reader: Visitor) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/search", "/timeline", "/graph?wing=people", "/notebook", "/review"])
-def test_whatever_a_page_fetches_is_kept_for_good_by_the_browser(reader: Visitor, path: str) -> None:
+def test_static_urls_are_immutable(reader: Visitor, path: str) -> None:
     wanted = set(re.findall(r'"(/static/[^"]+)"', reader.get(path).text))
     assert any("mark.svg" in each for each in wanted)
     for each in wanted:

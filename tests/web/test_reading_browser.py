@@ -53,7 +53,7 @@ def test_the_list_follows_the_slider_and_agrees_with_the_drawing(visit: Visit) -
     assert count(page) == then
 
 
-def test_time_plays_by_itself_until_today(visit: Visit) -> None:  # noqa: F811
+def test_play_runs_until_today(visit: Visit) -> None:  # noqa: F811
     page = visit.go("/graph?slug=people/teo-varland&depth=1")
     page.wait_for_selector(".drawing[data-ready]")
     page.click("[data-play]")
@@ -63,7 +63,7 @@ def test_time_plays_by_itself_until_today(visit: Visit) -> None:  # noqa: F811
     assert page.locator("[data-day]").inner_text().startswith("today, ")
 
 
-def test_findings_drop_down_as_one_types_on_any_page(visit: Visit) -> None:  # noqa: F811
+def test_quick_search_on_any_page(visit: Visit) -> None:  # noqa: F811
     page = visit.go("/timeline")
     asked: list[str] = []
     page.on("request", lambda each: asked.append(each.url) if "/ui/search" in each.url else None)
@@ -91,7 +91,7 @@ def test_findings_drop_down_as_one_types_on_any_page(visit: Visit) -> None:  # n
     assert page.locator(".here").count() == 1
 
 
-def test_a_name_and_two_keys_lead_to_the_person(visit: Visit) -> None:  # noqa: F811
+def test_quick_search_opens_a_person_with_two_keys(visit: Visit) -> None:  # noqa: F811
     page = visit.go("/timeline")
     page.keyboard.press("/")
     page.keyboard.type("mira", delay=10)
@@ -101,7 +101,7 @@ def test_a_name_and_two_keys_lead_to_the_person(visit: Visit) -> None:  # noqa: 
     page.wait_for_url("**/page/people/mira-dahlquist")
 
 
-def test_escape_leaves_the_field_and_what_is_in_it(visit: Visit) -> None:  # noqa: F811
+def test_escape_leaves_the_field_with_its_text(visit: Visit) -> None:  # noqa: F811
     page = visit.go("/search?q=harbour")
     field = page.locator(".big-search input")
     field.focus()
@@ -120,7 +120,7 @@ def test_escape_leaves_the_field_and_what_is_in_it(visit: Visit) -> None:  # noq
     assert page.evaluate("document.activeElement.tagName") != "INPUT"
 
 
-def test_the_graphs_first_page_has_a_field_and_keeps_apart_what_it_says(visit: Visit) -> None:  # noqa: F811
+def test_graph_start_page(visit: Visit) -> None:  # noqa: F811
     page = visit.go("/graph")
     note, first = (
         page.locator(".card .note").first.bounding_box(),
@@ -140,7 +140,7 @@ def test_the_graphs_first_page_has_a_field_and_keeps_apart_what_it_says(visit: V
     page.wait_for_url("**/graph?slug=people%2Fmira-dahlquist")
 
 
-def test_enter_without_a_choice_asks_and_filters_stay_in_the_address(visit: Visit) -> None:  # noqa: F811
+def test_enter_without_a_selection_searches(visit: Visit) -> None:  # noqa: F811
     page = visit.go("/")
     page.locator(".quick input").fill("harbour")
     page.keyboard.press("Enter")
@@ -154,7 +154,7 @@ def test_enter_without_a_choice_asks_and_filters_stay_in_the_address(visit: Visi
     assert page.locator(".findings .kind:not(.t-person)").count() == 0
 
 
-def test_findings_drop_down_within_a_narrow_screen(
+def test_quick_search_fits_a_narrow_screen(
     browser: "Browser",  # noqa: F811
     memory: Settings,  # noqa: F811
     address: str,  # noqa: F811
@@ -172,7 +172,7 @@ def test_findings_drop_down_within_a_narrow_screen(
     page.context.close()
 
 
-def test_truth_and_timeline_stand_side_by_side_where_there_is_room(visit: Visit) -> None:  # noqa: F811
+def test_truth_and_timeline_are_side_by_side_on_wide_screens(visit: Visit) -> None:  # noqa: F811
     page = visit.go("/page/people/mira-dahlquist")
     truth, line = (page.locator(each).bounding_box() for each in (".truth", ".line"))
     assert truth is not None
@@ -181,7 +181,7 @@ def test_truth_and_timeline_stand_side_by_side_where_there_is_room(visit: Visit)
     assert truth["x"] + truth["width"] <= line["x"]
 
 
-def test_a_version_is_compared_and_brought_back(visit: Visit) -> None:  # noqa: F811
+def test_version_is_compared_and_reverted(visit: Visit) -> None:  # noqa: F811
     page = visit.go("/page/concepts/patience")
     page.click(".versions li:last-child >> text=Diff")
     page.wait_for_selector(".diff .added")

@@ -50,17 +50,17 @@ def links(answer: httpx.Response) -> dict[str, str]:
         ),
     ],
 )
-def test_a_browser_is_told_what_helps_in_a_browser(error: QuaidError, told: str) -> None:
+def test_error_messages_in_the_browser_name_no_commands(error: QuaidError, told: str) -> None:
     assert browser_message(error) == told
 
 
-def test_commands_stand_out_and_nothing_in_them_acts() -> None:
+def test_commands_in_messages_are_escaped_code() -> None:
     assert (
         format_commands("No <b>. `quaid <i>` helps.") == "No &lt;b&gt;. <code>quaid &lt;i&gt;</code> helps."
     )
 
 
-def test_a_message_is_told_once_and_no_address_carries_it(visitor: Visitor, mine: Settings) -> None:
+def test_flash_message_is_shown_once(visitor: Visitor, mine: Settings) -> None:
     page = call(mine, "get", slug="concepts/patience")
     answer = visitor.post("/page/concepts/patience/edit", text="# Patience\n\nOnce.\n", version=page.version)
     assert answer.headers["location"] == "/page/concepts/patience"
@@ -69,7 +69,7 @@ def test_a_message_is_told_once_and_no_address_carries_it(visitor: Visitor, mine
     assert ">Saved.</p>" not in visitor.get("/page/concepts/patience?done=saved").text
 
 
-def test_errors_lead_back_to_where_one_was(visitor: Visitor) -> None:
+def test_error_pages_link_back(visitor: Visitor) -> None:
     answer = visitor.get("/settings/collection/nonsense")
     assert answer.status_code == 404
     assert links(answer)["Back to Settings"] == "/settings"
@@ -81,7 +81,7 @@ def test_errors_lead_back_to_where_one_was(visitor: Visitor) -> None:
     assert links(answer)["Write this page"].startswith("/new?slug=")
 
 
-def test_a_refused_line_is_still_in_its_field(visitor: Visitor, mine: Settings) -> None:
+def test_refused_note_stays_in_its_field(visitor: Visitor, mine: Settings) -> None:
     notebook = os.path.join(mine.cwd, "notebook")
     os.rename(notebook, notebook + "-away")
     answer = visitor.post("/jot", text="The key is under the pot", where="log")
@@ -99,7 +99,7 @@ def test_a_form_of_settings_that_fails_shows_the_settings_again(visitor: Visitor
         assert "Rebuild index" in answer.text, path
 
 
-def test_whoever_is_not_logged_in_sees_a_door_and_no_navigation(mine: Settings) -> None:
+def test_visitor_without_login_sees_no_navigation(mine: Settings) -> None:
     asked: TestClient = client(web_app.build_app(mine))
     for path in ("/", "/login?code=used", "/settings"):
         answer = asked.get(path)

@@ -46,7 +46,7 @@ def test_a_contradiction_is_resolved_with_one_click(
     assert [each.id for each in call(mine, "contradictions").contradictions].count(found.id) == 0
 
 
-def test_a_contradiction_is_told_in_words_with_titles(visitor: Visitor) -> None:
+def test_contradiction_shows_titles(visitor: Visitor) -> None:
     text = visitor.get("/review").text
     assert "Mira Dahlquist: lives in Oslo, or lives in Malmö?" in text
     assert "lives_in" not in text
@@ -55,7 +55,7 @@ def test_a_contradiction_is_told_in_words_with_titles(visitor: Visitor) -> None:
     assert "It still holds" in text
 
 
-def test_what_is_settled_already_changes_nothing_and_says_so(visitor: Visitor, mine: Settings) -> None:
+def test_resolving_twice_changes_nothing(visitor: Visitor, mine: Settings) -> None:
     id = two_values(mine).id
     visitor.post("/review/resolve", id=id, keep="left")
     visitor.get("/review")
@@ -64,7 +64,7 @@ def test_what_is_settled_already_changes_nothing_and_says_so(visitor: Visitor, m
     assert homes(mine) == {"Oslo"}
 
 
-def test_looking_again_says_how_many_are_open(visitor: Visitor, mine: Settings) -> None:
+def test_check_again_reports_open_contradictions(visitor: Visitor, mine: Settings) -> None:
     assert visitor.post("/review/check").headers["location"] == "/review"
     total = call(mine, "contradictions").total
     assert f"{total} contradictions are open" in message(visitor, "/review")
@@ -129,7 +129,7 @@ def test_all_gaps_without_words_are_closed_at_once(visitor: Visitor, mine: Setti
     assert [each.id for each in call(mine, "gaps").gaps] == [kept]
 
 
-def test_two_pages_that_are_alike_may_both_stay(visitor: Visitor, mine: Settings) -> None:
+def test_duplicates_can_be_kept(visitor: Visitor, mine: Settings) -> None:
     pair = {"slug": "concepts/salt-creep", "other": "concepts/salt-beard"}
     assert call(mine, "dupes").total == 1
     assert visitor.post("/review/merge", act="distinct", **pair).status_code == 303
@@ -139,7 +139,7 @@ def test_two_pages_that_are_alike_may_both_stay(visitor: Visitor, mine: Settings
     assert call(mine, "dupes").total == 0
 
 
-def test_twins_in_a_folder_are_opened_and_never_offered_a_merge(visitor: Visitor, mine: Settings) -> None:
+def test_duplicates_in_a_folder_cannot_be_merged_here(visitor: Visitor, mine: Settings) -> None:
     notes = os.path.join(mine.cwd, "notes")
     line = (
         "The harbour freezes over in the third week of January, and the ferry stops for a month or longer. "
@@ -164,7 +164,7 @@ def test_twins_in_a_folder_are_opened_and_never_offered_a_merge(visitor: Visitor
     assert "Duplicates" in refused.text
 
 
-def test_a_folder_that_is_not_empty_comes_back_with_what_was_typed(visitor: Visitor, mine: Settings) -> None:
+def test_failed_export_keeps_the_form(visitor: Visitor, mine: Settings) -> None:
     answer = visitor.post("/review/quarantine", page="notes::lost", act="export", folder=mine.cwd)
     assert answer.status_code == 409
     assert "is not empty. Choose a new folder." in answer.text
@@ -172,13 +172,13 @@ def test_a_folder_that_is_not_empty_comes_back_with_what_was_typed(visitor: Visi
     assert f'name="folder" value="{mine.cwd}"' in answer.text
 
 
-def test_a_gap_asks_for_another_wording_only_where_one_leaves(visitor: Visitor) -> None:
+def test_gap_form_hides_the_redacted_wording(visitor: Visitor) -> None:
     text = visitor.get("/review?tab=gaps").text
     assert '<label class="redacted">' in text
     assert "weak or none" not in text
 
 
-def test_merging_and_restoring_say_what_happened(visitor: Visitor, mine: Settings) -> None:
+def test_merge_and_restore_show_messages(visitor: Visitor, mine: Settings) -> None:
     pair = {"slug": "concepts/salt-creep", "other": "concepts/salt-beard", "into": "concepts/salt-creep"}
     fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', visitor.post("/review/merge", **pair).text))
     visitor.post("/review/merge", **fields)
@@ -188,7 +188,7 @@ def test_merging_and_restoring_say_what_happened(visitor: Visitor, mine: Setting
     assert "“The lost note” and its file lost.md are restored." in message(visitor, "/review?tab=quarantine")
 
 
-def test_a_new_page_at_an_address_that_is_taken_offers_the_page(visitor: Visitor, mine: Settings) -> None:
+def test_new_page_at_a_taken_address_offers_that_page(visitor: Visitor, mine: Settings) -> None:
     before = call(mine, "get", slug=MIRA)
     text = visitor.get(f"/new?slug={MIRA}").text
     assert "already exists" in text
@@ -216,7 +216,7 @@ def test_tokens_are_listed_and_revoked(visitor: Visitor, mine: Settings) -> None
     assert visitor.post("/settings/token", name="phone").status_code == 404
 
 
-def test_a_collection_says_why_it_is_ill(visitor: Visitor, mine: Settings) -> None:
+def test_collection_shows_its_problem(visitor: Visitor, mine: Settings) -> None:
     text = visitor.get("/settings").text
     assert "1 in quarantine" in text
     assert "1 page has lost the file. Restore it on the page Review." in text
@@ -227,7 +227,7 @@ def test_a_collection_says_why_it_is_ill(visitor: Visitor, mine: Settings) -> No
     assert message(visitor, "/settings") == "notes is in sync with its folder: no changes."
 
 
-def test_home_tells_no_slug_and_no_predicate(visitor: Visitor) -> None:
+def test_home_shows_no_slugs_or_predicates(visitor: Visitor) -> None:
     shown = re.sub(r"<[^>]+>", " ", visitor.get("/").text)
     assert "Mira Dahlquist" in shown
     assert "people/mira-dahlquist" not in shown

@@ -30,7 +30,7 @@ def asked(app: Starlette) -> list[tuple[str, str, str]]:
     return found
 
 
-def test_every_route_is_declared_with_what_it_needs(app: Starlette) -> None:
+def test_every_route_declares_its_scope(app: Starlette) -> None:
     for route in app.routes:
         assert isinstance(route, Route), route
         methods = (route.methods or set()) - {"HEAD"}
@@ -39,11 +39,11 @@ def test_every_route_is_declared_with_what_it_needs(app: Starlette) -> None:
         assert set(ROUTE_SCOPES[route.path].values()) <= set(LEVELS)
 
 
-def test_nothing_is_declared_that_is_not_there(app: Starlette) -> None:
+def test_every_declared_path_is_served(app: Starlette) -> None:
     assert set(ROUTE_SCOPES) <= {route.path for route in app.routes if isinstance(route, Route)}
 
 
-def test_without_a_token_only_what_is_public_answers(app: Starlette) -> None:
+def test_only_public_routes_answer_without_a_token(app: Starlette) -> None:
     nobody = client(app)
     for method, address, need in asked(app):
         response = nobody.request(method, address)
@@ -53,14 +53,14 @@ def test_without_a_token_only_what_is_public_answers(app: Starlette) -> None:
             assert response.status_code == 401, (method, address)
 
 
-def test_a_wrong_token_opens_nothing_at_all(app: Starlette) -> None:
+def test_wrong_token_is_refused_everywhere(app: Starlette) -> None:
     stranger = client(app, "qd_" + "A" * 43)
     for method, address, _ in asked(app):
         assert stranger.request(method, address).status_code == 401, (method, address)
 
 
 @pytest.mark.parametrize("scope", ["read", "write"])
-def test_a_token_opens_what_its_scope_allows(
+def test_token_opens_routes_of_its_scope(
     app: Starlette, reader: TestClient, writer: TestClient, scope: str
 ) -> None:
     who = {"read": reader, "write": writer}[scope]
@@ -75,9 +75,7 @@ def test_a_token_opens_what_its_scope_allows(
             assert response.status_code == 403, (method, address)
 
 
-def test_every_route_refuses_foreign_names_and_origins_even_from_the_owner(
-    app: Starlette, owner: TestClient
-) -> None:
+def test_every_route_refuses_foreign_hosts_and_origins(app: Starlette, owner: TestClient) -> None:
     tried = 0
     for method, address, _ in asked(app):
         for host, origin, status in (
@@ -102,7 +100,7 @@ def called(who: TestClient, tool: str) -> tuple[int, int | str | None]:
     return response.status_code, answer.get("error", {}).get("code")
 
 
-def test_every_tool_over_mcp_with_no_wrong_read_and_write_token(
+def test_every_tool_over_mcp_with_each_kind_of_token(
     app: Starlette, reader: TestClient, writer: TestClient
 ) -> None:
     nobody, stranger = client(app), client(app, "qd_" + "A" * 43)
@@ -140,7 +138,7 @@ def test_a_token_that_was_revoked_is_refused_from_the_next_request_on(app: Starl
     assert phone.get("/api/memory/stats").status_code == 401
 
 
-def test_what_is_not_there_is_told_only_to_those_who_may_read(app: Starlette, reader: TestClient) -> None:
+def test_unknown_address_needs_a_login(app: Starlette, reader: TestClient) -> None:
     assert client(app).get("/api/nowhere").status_code == 401
     response = reader.get("/api/nowhere")
     assert response.status_code == 404

@@ -55,9 +55,7 @@ def gaps(known: Settings) -> int:
 
 
 @pytest.mark.parametrize("question", ["screws damp rooms", "nails in damp rooms"])
-def test_what_the_knowledge_base_answers_is_answered_and_no_gap(
-    owner: Visitor, known: Settings, question: str
-) -> None:
+def test_answer_from_the_knowledge_base_is_no_gap(owner: Visitor, known: Settings, question: str) -> None:
     before = gaps(known)
     page = owner.get(f"/search?q={quote(question)}").text
     assert "1 strong result" in page
@@ -67,7 +65,7 @@ def test_what_the_knowledge_base_answers_is_answered_and_no_gap(
     assert gaps(known) == before
 
 
-def test_what_the_notebook_answers_is_answered_and_no_gap(owner: Visitor, known: Settings) -> None:
+def test_answer_from_the_notebook_is_no_gap(owner: Visitor, known: Settings) -> None:
     before = gaps(known)
     page = owner.get("/search?q=prefers+letters+to+calls").text
     assert groups(page)[0] == "Notebook"
@@ -75,7 +73,7 @@ def test_what_the_notebook_answers_is_answered_and_no_gap(owner: Visitor, known:
     assert gaps(known) == before
 
 
-def test_what_nobody_answers_is_a_gap(owner: Visitor, known: Settings) -> None:
+def test_search_without_an_answer_records_a_gap(owner: Visitor, known: Settings) -> None:
     before = gaps(known)
     page = owner.get("/search?q=zeppelin+harbour+timetable+quarterly").text
     assert "No strong answer" in page
@@ -94,13 +92,13 @@ def test_what_nobody_answers_is_a_gap(owner: Visitor, known: Settings) -> None:
         "q=zyxwvu&type=person",
     ],
 )
-def test_what_is_no_question_leaves_no_gap(owner: Visitor, known: Settings, query: str) -> None:
+def test_search_without_words_records_no_gap(owner: Visitor, known: Settings, query: str) -> None:
     before = gaps(known)
     assert owner.get(f"/search?{query}").status_code == 200
     assert gaps(known) == before
 
 
-def test_a_link_that_leads_nowhere_and_a_tag_say_that_nobody_asks(owner: Visitor, known: Settings) -> None:
+def test_search_from_a_tag_or_link_records_no_gap(owner: Visitor, known: Settings) -> None:
     text = "---\ntags: [zorple]\n---\n\n# Loose\n\nSee [[people/nobody-at-all]].\n"
     call(known, "put", slug="concepts/loose", content=text)
     page = owner.get("/page/concepts/loose").text
@@ -114,14 +112,14 @@ def test_a_link_that_leads_nowhere_and_a_tag_say_that_nobody_asks(owner: Visitor
 
 @pytest.mark.parametrize("typed", ["ines", "ine", "karvonen", "Ines Karvonen"])
 @pytest.mark.parametrize("path", ["/search?q=", "/ui/search?brief=1&q="])
-def test_a_persons_name_leads_to_the_person(owner: Visitor, path: str, typed: str) -> None:
+def test_name_of_a_person_is_the_first_result(owner: Visitor, path: str, typed: str) -> None:
     page = owner.get(path + quote(typed)).text
     assert re.findall(r'<a href="(/(?:page|notebook|kb)/[^"]+)" (?:data-item|tabindex="-1")', page)[0] == (
         "/page/people/ines-karvonen"
     )
 
 
-def test_a_line_without_the_word_is_not_found_by_its_little_words(owner: Visitor) -> None:
+def test_stop_words_alone_do_not_match(owner: Visitor) -> None:
     page = owner.get("/search?q=ines").text
     assert groups(page)[0] == "Pages"
     assert "Nkechi" not in page
@@ -133,7 +131,7 @@ def test_a_file_of_the_notebook_is_found_by_its_name(owner: Visitor) -> None:
     assert groups(page)[0] == "Notebook"
 
 
-def test_every_finding_says_how_it_was_found(owner: Visitor) -> None:
+def test_every_result_names_its_lane(owner: Visitor) -> None:
     for question in ("ines", "harbour", "damp+rooms"):
         page = owner.get(f"/search?q={question}").text
         assert page.count('class="lane"') == len(findings(page)) > 0
@@ -154,7 +152,7 @@ def finding(strength: str, fit: int = 0) -> ResultView:
     return ResultView("/", Markup("x"), "", Markup(""), 0.5, "words", "", "note", strength, fit)
 
 
-def test_groups_stand_in_the_order_of_their_best() -> None:
+def test_groups_are_sorted_by_their_best_result() -> None:
     groups = sort_groups(
         [
             ("Notebook", [finding("weak")], ""),
@@ -176,9 +174,7 @@ def test_groups_stand_in_the_order_of_their_best() -> None:
     ],
 )
 @pytest.mark.parametrize("day", ["rubbish", "2026-02-30", "2026"])
-def test_what_is_no_day_is_said_in_the_same_way_everywhere(
-    owner: Visitor, path: str, kept: str, day: str
-) -> None:
+def test_invalid_date_is_reported_on_every_page(owner: Visitor, path: str, kept: str, day: str) -> None:
     answer = owner.get(path.format(day))
     assert answer.status_code == 200
     assert f"“{day}” is not a date. Write it as 2026-04-25." in answer.text
@@ -194,7 +190,7 @@ def test_an_unknown_collection_leaves_the_form_in_place(owner: Visitor) -> None:
     assert 'name="text" value="harbour"' in answer.text
 
 
-def test_a_summary_says_titles(owner: Visitor) -> None:
+def test_summary_shows_titles(owner: Visitor) -> None:
     page = owner.get("/page/people/ines-karvonen").text
     assert "Founder of Brineloop, friend of Teo." in said(page)
     assert '<a href="/page/companies/brineloop"' in page.partition('class="lede"')[2].partition("</p>")[0]
@@ -206,14 +202,14 @@ def test_a_summary_says_titles(owner: Visitor) -> None:
     assert ">Brineloop</a>" in preview.partition("Builds")[0]
 
 
-def test_the_search_page_has_one_field_and_no_hole(owner: Visitor) -> None:
+def test_search_page_has_one_field(owner: Visitor) -> None:
     page = owner.get("/search").text
     assert page.count('type="search"') == 1
     assert "quick.js" not in page
     assert 'class="quick"' in owner.get("/timeline").text
 
 
-def test_the_graph_finds_a_page_to_look_around_from(owner: Visitor) -> None:
+def test_graph_searches_for_a_centre(owner: Visitor) -> None:
     page = owner.get("/graph?find=ines").text
     assert (
         re.findall(r'href="(/graph\?slug=[^"]+)" data-item', page)[0] == "/graph?slug=people%2Fines-karvonen"

@@ -36,7 +36,7 @@ def run(settings: Settings, *words: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_it_serves_over_a_socket_and_says_where(server: Process) -> None:
+def test_server_prints_its_address(server: Process) -> None:
     assert server.settings.db_path in server.said
     with server.client() as asked:
         assert asked.get("/api/memory/get", params={"slug": "people/alice"}).json()["title"] == "Alice Berg"
@@ -47,7 +47,7 @@ def test_it_serves_over_a_socket_and_says_where(server: Process) -> None:
     assert "server" not in evil.headers
 
 
-def test_an_answer_does_not_wait_for_the_other_sides_nod(server: Process) -> None:
+def test_responses_are_not_delayed_by_nagle(server: Process) -> None:
     with server.client() as asked:
         taken = []
         for _ in range(200):
@@ -59,7 +59,7 @@ def test_an_answer_does_not_wait_for_the_other_sides_nod(server: Process) -> Non
     assert min(taken) < 0.035, "a nod that is waited for comes after 0.04"
 
 
-def test_it_listens_on_this_machine_alone(server: Process) -> None:
+def test_server_listens_on_loopback_only(server: Process) -> None:
     with open("/proc/net/tcp", encoding="ascii") as file:
         ours = [line.split()[1] for line in file if line.split()[1].endswith(f":{server.port:04X}")]
     assert {each.split(":")[0] for each in ours if ours} == {"0100007F"}
@@ -71,7 +71,7 @@ def test_a_head_that_is_too_large_is_refused(server: Process) -> None:
     assert httpx.get(f"{server.address}/health", timeout=PATIENCE).status_code == 200
 
 
-def test_whoever_hangs_up_does_not_disturb_the_others(server: Process) -> None:
+def test_disconnecting_client_does_not_affect_others(server: Process) -> None:
     for _ in range(20):
         there = socket.create_connection(("127.0.0.1", server.port))
         shown = service.owner_token(server.settings)
@@ -86,7 +86,7 @@ def test_whoever_hangs_up_does_not_disturb_the_others(server: Process) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_ends_within_two_seconds_and_leaves_one_whole_file(tmp_path: Path, number: int) -> None:
+def test_server_stops_within_two_seconds(tmp_path: Path, number: int) -> None:
     def end(attempt: int) -> float:
         folder = tmp_path / str(attempt)
         folder.mkdir()
@@ -106,7 +106,7 @@ def test_it_ends_within_two_seconds_and_leaves_one_whole_file(tmp_path: Path, nu
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_ends_as_soon_while_a_model_hangs_a_stream_is_open_and_vectors_are_made(
+def test_server_stops_in_time_while_busy(
     tmp_path: Path,
     model: Model,  # noqa: F811
     number: int,
@@ -146,7 +146,7 @@ def test_it_ends_as_soon_while_a_model_hangs_a_stream_is_open_and_vectors_are_ma
         )
 
 
-def test_web_prints_a_link_that_logs_in_and_is_asked_again_for_another(tmp_path: Path) -> None:
+def test_web_prints_a_login_link_each_time(tmp_path: Path) -> None:
     settings = filled(settings_in(tmp_path))
     with Process(settings, "web", "--no-open") as server:
         assert server.process.stdout
@@ -168,7 +168,7 @@ def test_web_prints_a_link_that_logs_in_and_is_asked_again_for_another(tmp_path:
         assert "code=" not in server.said + server.process.stderr.read()
 
 
-def test_a_port_that_another_program_has_is_told_plainly(tmp_path: Path) -> None:
+def test_port_of_another_program_is_reported(tmp_path: Path) -> None:
     settings = filled(settings_in(tmp_path))
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -180,9 +180,7 @@ def test_a_port_that_another_program_has_is_told_plainly(tmp_path: Path) -> None
     assert "--port 0" in done.stderr
 
 
-def test_a_port_where_this_memory_is_served_already_is_told_as_such(
-    memory: Settings, server: Process
-) -> None:
+def test_port_that_already_serves_this_memory_is_reported(memory: Settings, server: Process) -> None:
     done = run(memory, "serve", "--http", "--port", str(server.port))
     assert done.returncode == 5
     assert f"This memory is already served at http://127.0.0.1:{server.port}" in done.stderr
@@ -190,13 +188,13 @@ def test_a_port_where_this_memory_is_served_already_is_told_as_such(
 
 
 @pytest.mark.parametrize("bind", ["nonsense", "300.1.1.1", "127.0.0.1:80", "a b.example", "http://x.example"])
-def test_what_is_no_address_is_not_said_to_be_reached_by_others(bind: str) -> None:
+def test_invalid_bind_address_is_reported(bind: str) -> None:
     for how in (ServerOptions(bind=bind), ServerOptions(bind=bind, tls_cert="c", tls_key="k")):
         with pytest.raises(InvalidArgument, match="must be an address of this machine"):
             server_address(how, 4321)
 
 
-def test_without_a_memory_there_is_nothing_to_serve(tmp_path: Path) -> None:
+def test_server_needs_a_memory(tmp_path: Path) -> None:
     done = run(settings_in(tmp_path), "serve", "--http", "--port", "0")
     assert done.returncode == 5
     assert "quaid init" in done.stderr
@@ -205,7 +203,7 @@ def test_without_a_memory_there_is_nothing_to_serve(tmp_path: Path) -> None:
 # Beyond this machine
 
 
-def test_listening_beyond_this_machine_needs_tls_and_says_why() -> None:
+def test_listening_beyond_this_machine_needs_tls() -> None:
     for bind in ("0.0.0.0", "::", "192.168.1.2", "", "128.0.0.1", "127.0.0.1.nip.io", "::ffff:10.0.0.1"):
         with pytest.raises(OpenToOthers, match="TLS"):
             server_address(ServerOptions(bind=bind), 4321)
@@ -221,14 +219,14 @@ def test_listening_beyond_this_machine_needs_tls_and_says_why() -> None:
         ("localhost", "localhost:4321"),
     ],
 )
-def test_every_address_of_this_machine_for_itself_needs_none(bind: str, host: str) -> None:
+def test_loopback_addresses_need_no_tls(bind: str, host: str) -> None:
     place = server_address(ServerOptions(bind=bind), 4321)
     assert host in place.hosts
     assert place.address == f"http://{host}"
     assert not place.secure
 
 
-def test_it_serves_at_another_address_of_this_machine_for_itself(memory: Settings) -> None:
+def test_server_on_another_loopback_address(memory: Settings) -> None:
     with Process(memory, "serve", "--http", "--bind", "127.0.0.2", at="127.0.0.2") as server:
         assert f"http://127.0.0.2:{server.port}" in server.said
         with server.client() as asked:
@@ -241,7 +239,7 @@ def test_it_serves_at_another_address_of_this_machine_for_itself(memory: Setting
         assert word in refused.stderr
 
 
-def test_behind_a_proxy_it_answers_to_that_name_and_no_other(memory: Settings) -> None:
+def test_server_behind_a_proxy_answers_only_to_its_name(memory: Settings) -> None:
     words = ("--behind-proxy", "--allow-host", "memory.example.org")
     with Process(memory, "serve", "--http", *words) as server:
         health = f"http://127.0.0.1:{server.port}/health"
@@ -277,7 +275,7 @@ def test_with_tls_it_answers_to_its_address() -> None:
             server_address(how, 4321)
 
 
-def test_tls_is_spoken(tmp_path: Path) -> None:
+def test_server_with_tls(tmp_path: Path) -> None:
     made = subprocess.run(
         [
             *(
@@ -344,7 +342,7 @@ def test_tls_is_spoken(tmp_path: Path) -> None:
         process.communicate(timeout=PATIENCE)
 
 
-def test_a_free_port_is_found_and_a_taken_one_is_told() -> None:
+def test_free_and_taken_ports() -> None:
     first = open_listener("127.0.0.1", 0)
     try:
         with pytest.raises(PortTaken):
@@ -364,16 +362,14 @@ def test_a_free_port_is_found_and_a_taken_one_is_told() -> None:
         ["serve", "--http", "--bind", "nonsense"],
     ],
 )
-def test_wrong_words_are_told(
+def test_invalid_options_are_reported(
     settings: Settings, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--db", settings.db_path, *words]) == 2
     assert capsys.readouterr().err
 
 
-def test_another_memory_on_the_port_is_not_taken_for_this_one(
-    tmp_path: Path, memory: Settings, server: Process
-) -> None:
+def test_server_of_another_memory_on_the_port(tmp_path: Path, memory: Settings, server: Process) -> None:
     other = Settings(db_path=str(tmp_path / "other.db"), home=str(tmp_path), cwd=str(tmp_path))
     assert not _is_same_memory(server.port, other)
     assert _is_same_memory(server.port, memory)

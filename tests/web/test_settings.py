@@ -47,11 +47,11 @@ from quaid.web.pages.settings import describe_event, log_lines, name_buttons
         ("embedding", {"done": 3, "total": 12, "finished": False}, ""),
     ],
 )
-def test_the_log_is_told_in_words(kind: str, facts: dict[str, object], told: str) -> None:
+def test_events_as_sentences(kind: str, facts: dict[str, object], told: str) -> None:
     assert describe_event(kind, facts) == told
 
 
-def test_the_log_has_the_last_first_and_leaves_out_what_only_moves_a_bar() -> None:
+def test_log_is_newest_first_without_progress_events() -> None:
     recent = [
         (0.0, "changed", {"pages": 1}),
         (1.0, "progress", {"done": 1}),
@@ -75,7 +75,7 @@ def burn(tx: Any) -> None:
         tx.execute(f"DELETE FROM {table}")
 
 
-def test_a_rebuild_makes_again_what_was_burned(visitor: Visitor, mine: Settings) -> None:
+def test_rebuild_restores_derived_data(visitor: Visitor, mine: Settings) -> None:
     call(mine, "embeddings off")
     with open(os.path.join(mine.cwd, "notes", "later.md"), "w", encoding="utf-8") as file:
         file.write("# Later\n\nCame while nobody watched.\n")
@@ -89,14 +89,14 @@ def test_a_rebuild_makes_again_what_was_burned(visitor: Visitor, mine: Settings)
     assert call(mine, "timeline", slug="people/mira-dahlquist").entries
 
 
-def test_collections_can_be_told_apart_when_rows_become_cards(visitor: Visitor) -> None:
+def test_collection_table_has_labels_for_narrow_screens(visitor: Visitor) -> None:
     text = visitor.get("/settings").text
     row = text.partition('class="table cards"')[2]
     for label in ("Kind", "Pages", "Health", "Synced"):
         assert f'<td data-label="{label}">' in row
 
 
-def test_promises_without_a_day_are_not_passed_over(visitor: Visitor, mine: Settings) -> None:
+def test_undated_commitments_are_shown_on_home(visitor: Visitor, mine: Settings) -> None:
     notes = ("contradictions are not known", "2 open commitments name no day: no `due` in the front matter")
     assert undated_commitments(notes) == "2 open commitments have no due date"
     assert undated_commitments(notes[:1]) == ""

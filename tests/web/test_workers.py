@@ -55,7 +55,7 @@ def test_commands_and_tools_both_name_an_operation(memory: Settings) -> None:
     run(ask())
 
 
-def test_errors_of_an_operation_come_through_as_they_are(memory: Settings) -> None:
+def test_errors_of_an_operation_are_raised(memory: Settings) -> None:
     async def ask() -> None:
         async with working(memory) as pool:
             with pytest.raises(PageNotFound):
@@ -68,7 +68,7 @@ def test_errors_of_an_operation_come_through_as_they_are(memory: Settings) -> No
     run(ask())
 
 
-def test_readers_work_side_by_side(memory: Settings) -> None:
+def test_readers_run_in_parallel(memory: Settings) -> None:
     met = threading.Barrier(workers.READERS, timeout=60)
 
     async def ask() -> None:
@@ -84,7 +84,7 @@ def test_readers_work_side_by_side(memory: Settings) -> None:
     run(ask())
 
 
-def test_a_call_that_nobody_waits_for_is_stopped_within_its_statement(memory: Settings) -> None:
+def test_cancelled_call_is_stopped_within_its_statement(memory: Settings) -> None:
     began, ended = threading.Event(), threading.Event()
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
 
@@ -109,7 +109,7 @@ def test_a_call_that_nobody_waits_for_is_stopped_within_its_statement(memory: Se
     run(ask())
 
 
-def test_a_call_given_up_while_it_waits_never_starts(memory: Settings) -> None:
+def test_call_cancelled_in_the_queue_never_starts(memory: Settings) -> None:
     gate_open, ran = threading.Event(), []
 
     async def ask() -> None:
@@ -126,7 +126,7 @@ def test_a_call_given_up_while_it_waits_never_starts(memory: Settings) -> None:
     run(ask())
 
 
-def test_stopping_gives_up_what_runs(memory: Settings) -> None:
+def test_stopping_cancels_running_tasks(memory: Settings) -> None:
     began = threading.Event()
 
     def work(brain: Brain) -> None:
@@ -148,7 +148,7 @@ def test_stopping_gives_up_what_runs(memory: Settings) -> None:
     run(ask())
 
 
-def test_progress_of_what_takes_long_is_told_and_its_end(memory: Settings) -> None:
+def test_long_task_reports_progress_and_its_end(memory: Settings) -> None:
     heard: list[tuple[str, dict[str, Any]]] = []
 
     def work(brain: Brain) -> None:
@@ -172,7 +172,7 @@ def test_progress_of_what_takes_long_is_told_and_its_end(memory: Settings) -> No
     assert 1 <= len(steps) <= seconds / workers.PROGRESS_INTERVAL
 
 
-def test_a_crew_for_reading_only_changes_nothing_but_still_shows_everything(memory: Settings) -> None:
+def test_read_only_pool_changes_nothing_and_shows_everything(memory: Settings) -> None:
     async def ask() -> None:
         async with working(memory, readonly=True) as pool:
             for command in ("config list", "collection info", "connect", "embeddings list"):
@@ -185,7 +185,7 @@ def test_a_crew_for_reading_only_changes_nothing_but_still_shows_everything(memo
     run(ask())
 
 
-def test_all_brains_ask_one_model(memory: Settings) -> None:
+def test_workers_share_one_model(memory: Settings) -> None:
     async def ask() -> None:
         async with working(memory) as pool:
             found = await asyncio.gather(
@@ -199,7 +199,7 @@ def test_all_brains_ask_one_model(memory: Settings) -> None:
     run(ask())
 
 
-def test_operations_that_ask_the_model_are_in_the_lane_of_meaning() -> None:
+def test_operations_that_use_the_model_are_in_the_semantic_queue() -> None:
     asks = re.compile(r"question_embedder|brain\.vectors|turn_vectors=brain|brain\.turn_vectors")
     folder = os.path.dirname(dispatch.__file__)
     rooms = set()
@@ -213,7 +213,7 @@ def test_operations_that_ask_the_model_are_in_the_lane_of_meaning() -> None:
     assert rooms == known, "put the new operation into workers.SEMANTIC_OPERATIONS"
 
 
-def test_every_name_of_a_lane_is_an_operation() -> None:
+def test_every_listed_operation_exists() -> None:
     keys = {operation_key(each) for each in all_operations()}
     assert keys >= SEMANTIC_OPERATIONS
     assert keys >= LONG_OPERATIONS
@@ -222,7 +222,7 @@ def test_every_name_of_a_lane_is_an_operation() -> None:
     assert lanes == {"read", "meaning", "write", "long"}
 
 
-def test_an_error_that_nobody_waits_for_is_not_logged_when_it_is_forgotten(
+def test_unretrieved_error_is_not_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def ask() -> None:

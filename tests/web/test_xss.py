@@ -119,7 +119,7 @@ def visitor(settings: Settings) -> Iterator[Visitor]:
         yield found
 
 
-def test_there_are_300_different_ones_and_the_checker_sees_them() -> None:
+def test_checker_detects_all_300_payloads() -> None:
     assert len(set(EVERY)) == COUNT
     seen = [
         each for each in EVERY if active_nodes(f"<div>{each}</div>") or active_nodes(f'<a title="{each}">')
@@ -130,7 +130,7 @@ def test_there_are_300_different_ones_and_the_checker_sees_them() -> None:
 
 
 @pytest.mark.parametrize("each", EVERY)
-def test_a_text_never_acts(each: str) -> None:
+def test_payload_in_a_text_is_inert(each: str) -> None:
     for shown in (
         markdown.render_markdown(each),
         markdown.render_markdown(f"- {each}\n> {each}\n\n{each}"),
@@ -146,7 +146,7 @@ def test_a_text_never_acts(each: str) -> None:
 
 
 @pytest.mark.parametrize("number", range(COUNT // AT_ONCE))
-def test_no_field_of_a_page_acts(visitor: Visitor, number: int) -> None:
+def test_payload_in_any_field_of_a_page_is_inert(visitor: Visitor, number: int) -> None:
     for path in (f"/page/commitments/page-{number}", f"/page/commitments/page-{number}/edit"):
         answer = visitor.get(path)
         assert answer.status_code == 200
@@ -166,14 +166,14 @@ def test_no_field_of_a_page_acts(visitor: Visitor, number: int) -> None:
         *(f"/timeline?offset={offset}" for offset in range(0, 1_600, 80)),
     ],
 )
-def test_no_list_acts(visitor: Visitor, path: str) -> None:
+def test_payload_in_lists_is_inert(visitor: Visitor, path: str) -> None:
     answer = visitor.get(path)
     assert answer.status_code == 200
     assert active_nodes(answer.text) == []
 
 
 @pytest.mark.parametrize("place", range(0, COUNT, 10))
-def test_no_address_acts(visitor: Visitor, place: int) -> None:
+def test_payload_in_a_url_is_inert(visitor: Visitor, place: int) -> None:
     """In a question, a filter, a slug, a file's path, a node's name, a line."""
     for each in EVERY[place : place + 10]:
         text = quote(each, safe="")
@@ -189,7 +189,7 @@ def test_no_address_acts(visitor: Visitor, place: int) -> None:
 
 
 @pytest.mark.parametrize("each", EVERY[:60])
-def test_what_a_form_sends_back_does_not_act(visitor: Visitor, each: str) -> None:
+def test_payload_in_a_returned_form_is_inert(visitor: Visitor, each: str) -> None:
     text = quote(each, safe="")
     for path in (
         f"/new?slug={text}",
