@@ -25,7 +25,7 @@ demo: $(VENV)/quaid  ## a sample memory, ten questions to it, and the tools that
 	@$(BIN)/python examples/demo.py
 
 test: $(VENV)/dev  ## all tests
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto --dist worksteal
 
 faults: $(VENV)/dev  ## the long fault tests and one table (SHARE=0.1 for a tenth; CASE='test_kill.py::test_…@17' for one)
 	@QUAID_LONG=1 QUAID_SHARE='$(SHARE)' QUAID_CASE='$(CASE)' $(BIN)/python -m pytest '$(patsubst %@$(lastword $(subst @, ,$(CASE))),%,tests/faults/$(CASE))' $(FAULTS)

@@ -250,7 +250,7 @@ def test_log_messages_follow_the_requested_level(connection: Connection, brain: 
 
 
 @limits(
-    max_examples=400,
+    max_examples=150,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

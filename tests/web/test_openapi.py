@@ -50,7 +50,7 @@ def test_schemathesis_finds_no_server_error(tmp_path: Path) -> None:
             [
                 *(sys.executable, "-m", "schemathesis.cli", "run", f"{server.address}/api/openapi.json"),
                 *("--header", f"Authorization: Bearer {service.owner_token(settings)}"),
-                *("--checks", "not_a_server_error", "--max-examples", examples or "3"),
+                *("--checks", "not_a_server_error", "--max-examples", examples or "2"),
                 *("--exclude-path", "/api/events", "--phases", "coverage,fuzzing" if examples else "fuzzing"),
                 *("--generation-deterministic", "--no-color", "--request-timeout", "30"),
             ],
