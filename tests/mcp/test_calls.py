@@ -32,7 +32,7 @@ def worker(memory: CancellableBrain) -> CallThread:
 def working(memory: CancellableBrain, sent: list[Any], level: str = "warning") -> CallThread:
     connection = Connection("core")
     connection.version, connection.level = "2025-11-25", level
-    return CallThread(connection, memory, sent.append, deserted=lambda: None)
+    return CallThread(connection, memory, sent.append, on_disconnect=lambda: None)
 
 
 def get(id: int, answers: list[Response | None], **meta: Any) -> PendingCall:
@@ -163,16 +163,16 @@ def test_stopping_cancels_waiting_calls(memory: CancellableBrain) -> None:
 def test_disconnected_client_ends_the_thread_and_closes_the_memory(
     memory: CancellableBrain,
 ) -> None:
-    deserted = threading.Event()
+    on_disconnect = threading.Event()
     connection = Connection("core")
     connection.version = "2025-11-25"
-    worker = CallThread(connection, memory, [].append, deserted.set)
+    worker = CallThread(connection, memory, [].append, on_disconnect.set)
 
     def broken(_answer: Response | None) -> None:
         raise BrokenPipeError
 
     worker.add(PendingCall(Request(1, "tools/call", {"name": "memory_stats"}), broken))
-    assert deserted.wait(30)
+    assert on_disconnect.wait(30)
     assert memory._db is None
 
 

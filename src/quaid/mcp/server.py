@@ -295,31 +295,33 @@ class CancellableBrain(Brain):
             settings, unwanted=self.is_unwanted, notice=lambda text: log_to_stderr(f"quaid: {text}.")
         )
         self.call: PendingCall | None = None
-        self.looking: Callable[[], bool] | None = None  # set during background work: True if it should stop
+        self.should_stop: Callable[[], bool] | None = (
+            None  # set during background work: True if it should stop
+        )
 
     def is_unwanted(self) -> bool:
-        if self.looking is not None:
-            return self.looking()
+        if self.should_stop is not None:
+            return self.should_stop()
         return self.call is not None and self.call.cancelled
 
 
 class CallThread:
-    """The thread that runs calls. If the client stops reading, it closes the memory and calls `deserted`."""
+    """The thread that runs calls. If the client stops reading, it closes the memory and calls `on_disconnect`."""
 
     def __init__(
         self,
         connection: Connection,
         memory: CancellableBrain,
         send: Callable[[Any], None],
-        deserted: Callable[[], None],
+        on_disconnect: Callable[[], None],
         idle: Supervisor | None = None,
     ) -> None:
         self._connection = connection
         self._memory = memory
         self._send = send
-        self._deserted = deserted
+        self._on_disconnect = on_disconnect
         self._idle = idle or Supervisor()
-        self._complaints: set[str] = set()
+        self._logged: set[str] = set()
         self._calls: deque[PendingCall] = deque()  # the first one is running, or next to run
         self._changed = Condition()
         self._ending = False
@@ -361,7 +363,7 @@ class CallThread:
                     self._calls.popleft()
         except OSError:  # from writing to the client; errors with files become responses
             self._close()
-            self._deserted()
+            self._on_disconnect()
         else:
             self._close()
 
@@ -370,7 +372,7 @@ class CallThread:
         try:
             self._memory.close()
         except QuaidError as error:
-            log_to_stderr(f"quaid: the memory did not close well: {error}")
+            log_to_stderr(f"quaid: closing the memory failed: {error}")
 
     def _next(self) -> PendingCall | None:
         while True:
@@ -387,18 +389,18 @@ class CallThread:
 
     def _look(self) -> None:
         """Do background work while idle, until a call arrives. Errors must not affect calls."""
-        self._memory.looking = self._is_wanted
+        self._memory.should_stop = self._is_wanted
         try:
             self._idle.look(self._memory)
         except QuaidError:
             pass  # the next call reports it
         except Exception as error:
-            problem = f"quaid: work in the background failed ({type(error).__name__}); it is tried again"
-            if problem not in self._complaints:
-                self._complaints.add(problem)
+            problem = f"quaid: background work failed ({type(error).__name__}) and will be retried"
+            if problem not in self._logged:
+                self._logged.add(problem)
                 log_to_stderr(problem)
         finally:
-            self._memory.looking = None
+            self._memory.should_stop = None
 
     def _run(self, call: PendingCall) -> None:
         result = None if call.cancelled else self._result(call)

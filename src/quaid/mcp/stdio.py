@@ -52,7 +52,7 @@ def serve(settings: Settings, tools: str) -> int:
         _announce(settings, tools)
         send = _sender(sink)
         memory = CancellableBrain(settings)
-        worker = CallThread(connection, memory, send, deserted=lambda: os._exit(0))
+        worker = CallThread(connection, memory, send, on_disconnect=lambda: os._exit(0))
         try:
             for line in jsonrpc.read_lines(source, "id", "method"):
                 _handle_line(line, connection, memory, worker, send)

@@ -87,18 +87,18 @@ def build_app(
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         bus.open()
         pool.start()
-        carer = MaintenanceThread(settings, bus.tell, cares=upkeep)
-        carer.start()
+        maintenance = MaintenanceThread(settings, bus.tell, maintains=upkeep)
+        maintenance.start()
         try:
             yield
         finally:
             bus.close()
-            carer.end()
+            maintenance.end()
             deadline = max(
                 time.monotonic() + 0.2, min(app.state.ends_by, time.monotonic() + SHUTDOWN_SECONDS)
             )
-            well = pool.stop(deadline - time.monotonic())
-            app.state.stopped_well = carer.is_over(max(0.1, deadline - time.monotonic())) and well
+            stopped = pool.stop(deadline - time.monotonic())
+            app.state.stopped_cleanly = maintenance.is_over(max(0.1, deadline - time.monotonic())) and stopped
 
     routes: list[BaseRoute] = [
         Route("/login", _login, methods=["GET", "POST"]),
@@ -126,7 +126,7 @@ def build_app(
     app.state.mcp_sessions = web_mcp.McpSessions()
     app.state.operation_cache, app.state.flashes = {}, {}  # of the pages
     app.state.ends_by = float("inf")  # shutdown deadline (time.monotonic()), set when a signal arrives
-    app.state.debug_routes, app.state.readonly, app.state.stopped_well = debug, readonly, True
+    app.state.debug_routes, app.state.readonly, app.state.stopped_cleanly = debug, readonly, True
 
     def needed(asked: Asked) -> str:
         return required_scope(app.routes, asked)

@@ -406,7 +406,7 @@ def _run_server(
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
-    if not app.state.stopped_well:
+    if not app.state.stopped_cleanly:
         sys.stdout.flush()
         os._exit(0)  # a worker thread hangs; its open transaction is rolled back
     return 0

@@ -273,11 +273,11 @@ RETRY_SECONDS = 10.0
 
 
 class MaintenanceThread:
-    def __init__(self, settings: Settings, tell: EventSink, *, cares: bool) -> None:
+    def __init__(self, settings: Settings, tell: EventSink, *, maintains: bool) -> None:
         self._settings, self._tell = settings, tell
         self._ending = Event()
-        self._complaints: set[str] = set()
-        self._idle = Supervisor(self._heard) if cares else None
+        self._logged: set[str] = set()
+        self._idle = Supervisor(self._forward_event) if maintains else None
         self._thread = Thread(target=self._work, name="upkeep", daemon=True)
 
     def start(self) -> None:
@@ -299,16 +299,16 @@ class MaintenanceThread:
             except QuaidError:  # the memory does not exist yet, is locked, or was moved
                 self._ending.wait(RETRY_SECONDS)
             except Exception as error:
-                self._complain(error)
+                self._log_failure(error)
                 self._ending.wait(RETRY_SECONDS)
         if self._idle is not None:
             self._idle.end()
 
-    def _complain(self, error: Exception) -> None:
+    def _log_failure(self, error: Exception) -> None:
         """Log a failure once, without any content of pages."""
-        problem = f"quaid: work in the background failed ({type(error).__name__}); it is tried again"
-        if problem not in self._complaints:
-            self._complaints.add(problem)
+        problem = f"quaid: background work failed ({type(error).__name__}) and will be retried"
+        if problem not in self._logged:
+            self._logged.add(problem)
             log_to_stderr(problem)
 
     def _look(self, brain: Brain) -> None:
@@ -320,7 +320,7 @@ class MaintenanceThread:
                 self._idle.look(brain)
             self._ending.wait(POLL_SECONDS)
 
-    def _heard(self, event: dict[str, Any]) -> None:
+    def _forward_event(self, event: dict[str, Any]) -> None:
         """Forward an event from the process that watches folders."""
         self._tell("files", {**event, "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
 
