@@ -96,7 +96,7 @@ def test_gap_without_words_is_found_approved_and_closed(visit: Visit, mine: Sett
     assert "Closed 2 questions" in page.locator(".flash").inner_text()
     assert page.locator(".gap h2").all_inner_texts() == ["When do they go out?"]
     page.click(".gap button:has-text('Close')")
-    assert page.locator(".empty").inner_text() == "No question is open."
+    assert page.locator(".empty").inner_text() == "No open questions."
 
 
 def test_duplicates_are_kept_or_merged(visit: Visit, mine: Settings) -> None:
@@ -131,7 +131,7 @@ def test_quarantined_page_is_restored_or_discarded(visit: Visit, mine: Settings)
     page.check("input[name=sure]")
     page.click("text=Discard")
     assert page.locator(".flash").inner_text() == "“The lost note” is deleted."
-    assert page.locator(".empty").inner_text() == "No page is in quarantine."
+    assert page.locator(".empty").inner_text() == "No pages in quarantine."
 
 
 def test_settings_list_tokens_and_sessions(visit: Visit, mine: Settings, place: str) -> None:
@@ -190,7 +190,7 @@ def test_rebuild_shows_progress(visit: Visit, mine: Settings) -> None:
     )
     page.click("button:text-is('Rebuild index')")
     page.locator("[data-progress-text]", has_text="is rebuilt.").wait_for()
-    assert page.evaluate("window.seen")[0] == "Indexing pages anew …"
+    assert page.evaluate("window.seen")[0] == "Rebuilding the index …"
     log = page.locator("[data-log]").inner_text()
     assert "The index was made again" in log
     for machine in ("True", "None", "finished", "succeeded"):
@@ -209,7 +209,7 @@ def test_editor_warns_before_sending_a_text_that_is_too_long(visit: Visit, mine:
     )
     page.click("button:text-is('Save')")
     told = page.locator("[data-too-long]")
-    assert "5.1 MB as it is sent, and 5.0 MB are the most" in told.inner_text()
+    assert "it needs 5.1 MB, the limit is 5.0 MB" in told.inner_text()
     assert page.url.endswith("/edit")
     assert len(page.input_value("#text")) == 900_007
     assert call(mine, "get", slug=MIRA).version == before

@@ -75,6 +75,9 @@ def test_a_gap_is_found_by_its_words_approved_and_closed(visitor: Visitor, mine:
     (gap,) = call(mine, "gaps").gaps
     assert "words are not stored" in visitor.get("/review?tab=gaps").text
     nothing = visitor.post("/review/gap", act="find", query_text="What else?")
+    assert (
+        'value="None"' not in visitor.post("/review/gap", act="find", query_text="Who insures the pier?").text
+    )
     assert "No open question has these words" in nothing.text
     found = visitor.post("/review/gap", act="find", query_text="who insures the pier")
     assert 'class="card gap found"' in found.text
@@ -221,7 +224,7 @@ def test_collection_shows_its_problem(visitor: Visitor, mine: Settings) -> None:
     assert "1 in quarantine" in text
     assert "1 page has lost the file. Restore it on the page Review." in text
     os.rename(os.path.join(mine.cwd, "notes"), os.path.join(mine.cwd, "elsewhere"))
-    assert "Its folder cannot be found" in visitor.get("/settings").text
+    assert "The folder cannot be found" in visitor.get("/settings").text
     os.rename(os.path.join(mine.cwd, "elsewhere"), os.path.join(mine.cwd, "notes"))
     visitor.post("/settings/sync", name="notes")
     assert message(visitor, "/settings") == "notes is in sync with its folder: no changes."

@@ -3,6 +3,7 @@
 Each kind has a tab and is loaded only when the tab is open, because comparing all pages takes a while.
 """
 
+from collections import defaultdict
 from typing import Any
 
 from starlette.requests import Request
@@ -125,7 +126,7 @@ async def _show_tab(
     request: Request, tab: str, problem: str = "", http: int = 200, gap: int | None = None
 ) -> Response:
     """Render a tab. After a form, its fields keep their values; `gap` is the question that the form is about."""
-    form = await read_form(request) if request.method == "POST" else {}
+    form = defaultdict(str, await read_form(request) if request.method == "POST" else {})
     name, arguments = TAB_OPERATIONS[tab]
     found, contradictions, gaps, waiting = await gather_all(
         try_operation(request, name, **arguments),
@@ -151,7 +152,7 @@ async def _show_tab(
         contradictions=contradiction_views(found.contradictions) if found and tab == "contradictions" else [],
         form=form,
         problem=problem,
-        gap=parse_number(form.get("id", "")) if gap is None else gap,
+        gap=parse_number(form["id"]) if gap is None else gap,
         approver=next((gap.approved_by for gap in open_gaps if gap.approved_by), ""),
         wordless=sum(gap.approved_by is None for gap in open_gaps),
     )
