@@ -224,11 +224,15 @@ def test_a_watcher_names_a_file_that_fails_and_goes_on(
 def test_a_watcher_outlives_a_sync_that_fails_and_says_so(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: Any, **__: Any) -> None:
-        raise KeyError("something unforeseen")
+    record_sync = collections.record_sync
+
+    def broken(*row: Any, halted: str | None = None, **_: Any) -> None:
+        if halted is None:
+            raise KeyError("something unforeseen")
+        record_sync(*row, halted=halted)
 
     with monkeypatch.context() as patch:
-        patch.setattr(collections, "mark_synced", broken)
+        patch.setattr(collections, "record_sync", broken)
         with watched.running(until=lambda: len(watched.troubles()) > 1):
             pass
         assert "Internal error (KeyError: 'something unforeseen')" in watched.troubles()[0]
@@ -244,8 +248,12 @@ def test_a_watcher_outlives_a_sync_that_fails_and_says_so(
 def test_the_watcher_of_a_server_leaves_word_of_its_end(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: Any, **__: Any) -> None:
-        raise KeyError("something unforeseen")
+    record_sync = collections.record_sync
+
+    def broken(*row: Any, halted: str | None = None, **_: Any) -> None:
+        if halted is None:
+            raise KeyError("something unforeseen")
+        record_sync(*row, halted=halted)
 
     monkeypatch.setattr(worker, "_exit_with_server", lambda _stop, _seconds: None)
     monkeypatch.setattr(os, "nice", lambda _by: 0)

@@ -32,7 +32,10 @@ def test_entries_of_a_time_are_found_newest_first(db: Database) -> None:
     )
     put(db, "people/b", "Text.", "- **2024-04-01** | call — Three.", type="person")
     found = chunks.chunks_in_period(db, "2024-03-01", "2024-03-31", SearchFilters(), 10)
-    assert list(chunks.chunk_dates(db, found).values()) == ["2024-03-05", "2024-03-09"]
+    assert list(chunks.chunk_dates(db, chunks.neighbours(db, found, 0)).values()) == [
+        "2024-03-09",
+        "2024-03-05",
+    ]
     assert found == sorted(found, reverse=True)
     assert chunks.chunks_in_period(db, "2024-03-01", "2024-03-31", SearchFilters(type="concept"), 10) == []
     assert len(chunks.chunks_in_period(db, "2024-01-01", "2024-12-31", SearchFilters(), 2)) == 2
@@ -41,15 +44,15 @@ def test_entries_of_a_time_are_found_newest_first(db: Database) -> None:
 def test_pages_that_are_called_by_a_day_are_found(db: Database) -> None:
     put(db, "journal/2024-03-07", "Rain.")
     put(db, "journal/2024-04-07", "Sun.")
-    assert len(chunks.first_chunks_in_period(db, "2024-03-01", "2024-03-31", SearchFilters(), 10)) == 1
-    assert len(chunks.first_chunks_in_period(db, "2024-03-07", "2024-03-07", SearchFilters(), 10)) == 1
+    assert len(chunks.chunks_in_period(db, "2024-03-01", "2024-03-31", SearchFilters(), 10)) == 1
+    assert len(chunks.chunks_in_period(db, "2024-03-07", "2024-03-07", SearchFilters(), 10)) == 1
 
 
 def test_pages_of_a_month_and_pages_that_say_their_day_are_found_too(db: Database) -> None:
     put(db, "journal/2024-03", "All of March.")
     put(db, "meetings/kickoff", "Began.", date="2024-03-05")
-    assert len(chunks.first_chunks_in_period(db, "2024-03-01", "2024-03-31", SearchFilters(), 10)) == 2
-    assert len(chunks.first_chunks_in_period(db, "2024-04-01", "2024-04-30", SearchFilters(), 10)) == 0
+    assert len(chunks.chunks_in_period(db, "2024-03-01", "2024-03-31", SearchFilters(), 10)) == 2
+    assert len(chunks.chunks_in_period(db, "2024-04-01", "2024-04-30", SearchFilters(), 10)) == 0
 
 
 def test_the_date_of_a_page_is_in_its_front_matter_or_its_slug(db: Database) -> None:
@@ -57,8 +60,5 @@ def test_the_date_of_a_page_is_in_its_front_matter_or_its_slug(db: Database) -> 
     named = put(db, "meetings/2024-04-14-pier-review")
     month = put(db, "journal/2024-02")
     none = put(db, "notes/b", date=7)
-    assert chunks.page_dates(db, [given, named, month, none]) == {
-        given: "2024-05-06",
-        named: "2024-04-14",
-        month: "2024-02",
-    }
+    places = {number: (page_id, 0) for number, page_id in enumerate((given, named, month, none))}
+    assert chunks.chunk_dates(db, places) == {0: "2024-05-06", 1: "2024-04-14", 2: "2024-02"}

@@ -26,7 +26,8 @@ def take_in(
         page = build_page(slug, {}, data.decode("utf-8", "replace"), "")
         saved = page_edits.save(tx, page, uuid=slug, now=now, expected_version=None)
         page_id, version = saved.id, saved.version
-    return history.keep_imported_file(tx, import_id, path, data, digest(data), page_id, version, now)
+    history.keep_imported_files(tx, import_id, [(page_id, version, path, data, digest(data))], now)
+    return tx.last_insert_rowid()
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_every_file_comes_back_byte_for_byte(db: Database, first: dict[str, int]
         ("a.md", ODD),
         ("b.md", b"b"),
     ]
-    assert history.imported_bytes(db, first["a.md"]) == ODD
+    assert history.version_bytes(db, first["a.md"]) == ODD
     assert list(history.read_import_files(db, "unknown")) == []
 
 
@@ -61,7 +62,7 @@ def test_what_was_taken_in_is_known_by_its_path(db: Database, first: dict[str, i
     page = pages.require(db, "a")
     assert known["a.md"] == ImportedFile(first["a.md"], digest(ODD), page.id, "a", 1, 1)
     assert known["README.md"] == ImportedFile(first["README.md"], digest(b"hello"), None, None, None, None)
-    assert known == history.files_of_import(db, "first")
+    assert known == history.imported_files(db, "first")
 
 
 def test_a_page_that_was_edited_since_shows_it(db: Database, first: dict[str, int]) -> None:
@@ -72,8 +73,7 @@ def test_a_page_that_was_edited_since_shows_it(db: Database, first: dict[str, in
 
 def test_an_import_stands_for_the_files_that_did_not_change(db: Database, first: dict[str, int]) -> None:
     def work(tx: Transaction) -> None:
-        history.begin_import(tx, "second", "/copy/of/notes", T2)
-        history.add_file_to_import(tx, "second", "a.md", first["a.md"])
+        history.begin_import(tx, "second", "/copy/of/notes", T2, {"a.md": first["a.md"]})
         take_in(tx, "second", "b.md", b"b2", "b", T2)
         history.finish_import(tx, "second", 2)
 

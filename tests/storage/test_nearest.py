@@ -209,7 +209,7 @@ def test_days_of_pages_filter_vectors(
     for index in both(db, query):
         places = chunks.places(db, [chunk for chunk, _ in index.nearest(MODEL, query, 10, filters)])
         slugs: dict[int, str] = dict(db.rows("SELECT id, slug FROM pages"))
-        assert {slugs[place.page] for place in places.values()} == expected
+        assert {slugs[place[0]] for place in places.values()} == expected
 
 
 def test_the_highest_come_in_order_and_of_equals_the_first() -> None:

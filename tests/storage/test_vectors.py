@@ -315,7 +315,7 @@ def test_a_filter_is_applied_inside_the_search(db: Database, count: int, filters
         text = sentence(number * 3)
         found = index.nearest(A.name, A.embed(text), 10, filters)
         assert {round(score, 4) for _, score in found} == exact(db, A, text, 10, allowed.__contains__)
-        assert {place.page for place in chunks.places(db, [chunk for chunk, _ in found]).values()} <= allowed
+        assert {place[0] for place in chunks.places(db, [chunk for chunk, _ in found]).values()} <= allowed
 
 
 def test_dates_filter_entries(db: Database) -> None:

@@ -416,9 +416,10 @@ def restore_links_and_facts(
 
     def work(tx: Transaction) -> tuple[int, int, tuple[str, ...]]:
         def find(address: str) -> PageKey | None:
-            page_id = collections.page_of_file(tx, collection.id, path_of(address).removeprefix(prefix))
-            name = None if page_id is None else pages.slug_of(tx, page_id)
-            return None if page_id is None or name is None else (page_id, collection.name, name)
+            file = collections.indexed_file(tx, collection.id, path_of(address).removeprefix(prefix))
+            if file is None or file.page_id is None or file.slug is None:
+                return None
+            return file.page_id, collection.name, file.slug
 
         restored = LinksAndFactsImport(db, tx, find, now)
         restored.run(contents)

@@ -127,7 +127,7 @@ class ImportRun(FolderRun):
         with db.reading():
             self.newest = history.newest_import(db)
             last = history.newest_import(db, self.root)
-            self.past = history.files_of_import(db, last) if last else history.imported_files(db)
+            self.past = history.imported_files(db, last)
         self._is_known_root = last is not None
         self._spellings = {path_key(path): path for path in self.past if not path.isascii()}
         self._past_pages = {
@@ -295,9 +295,9 @@ class ImportRun(FolderRun):
     def write(self, tx: Transaction) -> None:
         if history.newest_import(self.db) != self.newest:
             raise ConcurrentImport
-        history.begin_import(tx, self.import_id, self.root, self.now)
+        carried = {path: known.raw_id for path, known in self.carried.items()}
+        history.begin_import(tx, self.import_id, self.root, self.now, carried)
         for path, known in self.carried.items():
-            history.add_file_to_import(tx, self.import_id, path, known.raw_id)
             if known.slug:
                 self._has_page(path, known.slug)
         self._assign_slugs()
@@ -336,7 +336,7 @@ class ImportRun(FolderRun):
         return known is None or not known.slug
 
     def keep_new(self, tx: Transaction, items: list[tuple[int, SpooledFile]]) -> None:
-        files = [(item.path, item.data, item.content_hash, page_id) for page_id, item in items]
+        files = [(page_id, 1, item.path, item.data, item.content_hash) for page_id, item in items]
         history.keep_imported_files(tx, self.import_id, files, self.now)
         for _, item in items:
             assert item.page is not None
@@ -422,7 +422,7 @@ class ImportRun(FolderRun):
         if stored.version == known.page_version_at_import:
             return False
         # Raw data also increments the version, so the text is compared with that of the file.
-        return not _matches_bytes(stored, path, history.imported_bytes(self.db, known.raw_id))
+        return not _matches_bytes(stored, path, history.version_bytes(self.db, known.raw_id))
 
     def _wrote(
         self,
@@ -460,9 +460,8 @@ class ImportRun(FolderRun):
     def _keep_bytes(
         self, tx: Transaction, item: SpooledFile, page_id: int | None = None, version: int | None = None
     ) -> None:
-        history.keep_imported_file(
-            tx, self.import_id, item.path, item.data, item.content_hash, page_id, version, self.now
-        )
+        file = (page_id, version, item.path, item.data, item.content_hash)
+        history.keep_imported_files(tx, self.import_id, [file], self.now)
 
     def _write_other(self, tx: Transaction, item: SpooledFile) -> None:
         """Store a special file or a sidecar."""
@@ -478,7 +477,7 @@ class ImportRun(FolderRun):
     def _write_sidecar(self, tx: Transaction, item: SpooledFile) -> None:
         self.counts["sidecar"] += 1
         known = self._find_past(item.path) if self.is_same_folder else None
-        before = history.imported_bytes(self.db, known.raw_id) if known else indexer.EMPTY_SIDECAR
+        before = history.version_bytes(self.db, known.raw_id) if known else indexer.EMPTY_SIDECAR
         self._keep_bytes(tx, item)
         try:
             wanted = indexer.parse_sidecar(item.data)

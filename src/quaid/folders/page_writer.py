@@ -62,8 +62,7 @@ def update_heading_pages(
     notes: list[FileNote] = []
     for node in nodes:
         named = str(node.frontmatter["id"])
-        page_id = collections.page_of_heading(tx, collection.id, named)
-        other = collections.other_file_with_heading(tx, page_id, file_page) if page_id is not None else None
+        page_id, other = collections.page_of_heading(tx, collection.id, named, file_page)
         if other is not None and not (has_left and has_left(other, named)):
             notes.append(
                 FileNote(path, f"the id {named} of {node.title!r} is that of a heading in {other} too")
@@ -173,9 +172,9 @@ def save_page(
 
 def keep_old_version(tx: Transaction, collection_id: int, old: PageRow, now: str, uuid: str) -> None:
     """Store the text of a page without a file before it changes."""
-    text = markdown.render(old.frontmatter, old.truth, old.timeline).encode()
-    path, batch = f"{old.slug}.md", f"edit-{uuid}"
-    history.keep_version(tx, collection_id, old.id, old.version, path, text, now, batch, present=False)
+    data = markdown.render(old.frontmatter, old.truth, old.timeline).encode()
+    kept = (old.id, old.version, f"{old.slug}.md", data, indexer.digest(data))
+    history.keep_versions(tx, collection_id, [kept], now, f"edit-{uuid}", present=False)
 
 
 def _write_page_file(
@@ -212,8 +211,10 @@ def _write_page_file(
     if not isinstance(found, ScannedFile):
         raise FileChanged(path=path)
     page_edits.free_slug(tx, collection.id, new.slug)
-    history.keep_version(tx, collection.id, saved.id, saved.version, path, data, now, f"edit-{uuid}")
-    collections.record_file(tx, collection.id, found, indexer.digest(data), saved.id, now)
+    digest = indexer.digest(data)
+    kept = (saved.id, saved.version, path, data, digest)
+    history.keep_versions(tx, collection.id, [kept], now, f"edit-{uuid}")
+    collections.record_files(tx, collection.id, [(found, digest, saved.id, None)], now)
     if indexer.is_org(path):
         nodes = indexer.parse_file(path, data).nodes
         update_heading_pages(tx, collection, saved.id, new.slug, path, nodes, now, uuid)
@@ -410,8 +411,8 @@ def edit_file(
                 follow()  # the version of a file is known only after it is indexed
             time.sleep(RETRY_PAUSE * (attempt + 1))  # another process is saving the file
     follow()
-    found = collections.indexed_page(db, collection.id, path)
-    return EditResult(path, new, old is None, changed, found.version if found else 0)
+    indexed = collections.indexed_file(db, collection.id, path)
+    return EditResult(path, new, old is None, changed, (indexed and indexed.version) or 0)
 
 
 def _read_text(folder: Folder, path: str) -> FileText | None:
@@ -461,12 +462,12 @@ def _write_text(folder: Folder, path: str, old: FileText | None, new: str, token
 def _check_version(
     db: Database, collection: Collection, path: str, expected: int, old: FileText | None
 ) -> None:
-    known = collections.indexed_page(db, collection.id, path)
+    known = collections.indexed_file(db, collection.id, path)
     if old is None and not expected:
         return
     if old is None:
         raise NoSuchVersion(slug=path, expected=expected, current_version=0)
-    if known is None or known.content_hash != old.content_hash:
+    if known is None or known.version is None or known.content_hash != old.content_hash:
         raise FileChanged(path=path)  # changed since it was indexed; the caller retries
     if known.version != expected:
         kind = VersionConflict if expected else PageExists

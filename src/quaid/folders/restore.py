@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 from collections import Counter
 from typing import Any, Literal, NamedTuple
 
@@ -28,6 +29,7 @@ from quaid.storage import (
 from quaid.storage.collections import Collection, CollectionState, PageFile
 from quaid.storage.erase import QuarantinedPage
 from quaid.storage.facts import FactRow
+from quaid.storage.links import AddedLink, added_links
 from quaid.storage.sqlite.connection import Database, Transaction
 from quaid.storage.sqlite.errors import translate_os_errors
 
@@ -55,13 +57,13 @@ def restore_collection(
     is_done = collection.state == "restoring" and _folder_matches(target, there, rules)
     if not is_done:
         _refuse_occupied(target)
-    db.write(lambda tx: collections.set_state(tx, collection.id, "restoring", now))
+    db.write(lambda tx: collections.update(tx, collection.id, state="restoring", updated_at=now))
     try:
         if not is_done:
             _write_staged(db, there, rules, target, token, progress)
         size = _attach_folder(db, collection, there, target, now)
     except BaseException:
-        db.write(lambda tx: collections.set_state(tx, collection.id, before, now))
+        db.write(lambda tx: collections.update(tx, collection.id, state=before, updated_at=now))
         raise
     old = collection.root if collection.root != target and os.path.isdir(collection.root or "") else None
     without_bytes = tuple(each.slug for each in wanted if each.raw_id is None)
@@ -127,15 +129,14 @@ def _attach_folder(
 
     def work(tx: Transaction) -> int:
         size = 0
-        collections.forget_all_files(tx, collection.id)
+        collections.forget_files(tx, collection.id)
         for each, found in looked:
             if isinstance(found, ScannedFile):  # the next sync handles files that were removed meanwhile
-                collections.record_file(tx, collection.id, found, str(each.raw_hash), each.page_id, now)
+                row = (found, str(each.raw_hash), each.page_id, None)
+                collections.record_files(tx, collection.id, [row], now)
                 size += found.stat.size
-        collections.set_root(tx, collection.id, target, collection.writable, now)
-        collections.set_state(tx, collection.id, "active", now)
-        collections.set_root_identity(tx, collection.id, identity)
-        collections.mark_synced(tx, collection.id, now)
+        collections.update(tx, collection.id, root_path=target, state="active", updated_at=now)
+        collections.record_sync(tx, collection.id, now, root_identity=identity)
         return size
 
     return db.write(work)
@@ -157,13 +158,13 @@ def restore_quarantined_page(
         why = "is read-only" if collection.root and collection.state == "active" else f"is {collection.state}"
         raise NoPlaceToRestore(name=collection.name, why=why, slug=each.slug)
     path = each.path or f"{each.slug}.md"
-    data = erasure.quarantined_bytes(db, each.id)
-    if data is None:
+    if each.raw_id is None:
         is_heading = collections.file_of_heading(db, each.id) is not None
         why = (
             "has it as a heading of a file, with which it comes back" if is_heading else "has lost its bytes"
         )
         raise NoPlaceToRestore(name=collection.name, why=why, slug=each.slug)
+    data = history.version_bytes(db, each.raw_id)
     with Folder(collection.root, scanner.page_endings(collection.kind)) as folder:
         try:
             atomic_write.create_file(folder, path, data, token)
@@ -201,7 +202,7 @@ def _unhide_page(
     saved = page_edits.save(
         tx, made, uuid=each.uuid, now=now, expected_version=None, collection=collection.name, cut=False
     )
-    collections.record_file(tx, collection.id, file, indexer.digest(data), saved.id, now)
+    collections.record_files(tx, collection.id, [(file, indexer.digest(data), saved.id, None)], now)
     if read.nodes:
         page_writer.update_heading_pages(
             tx, collection, saved.id, made.slug, file.path, read.nodes, now, token
@@ -213,9 +214,10 @@ def _displace_page(
     tx: Transaction, collection: Collection, each: QuarantinedPage, file: ScannedFile, now: str
 ) -> None:
     """Quarantine another page recorded at this path: its file is gone, since ours could be created there."""
-    other = collections.page_of_file(tx, collection.id, file.path)
+    indexed = collections.indexed_file(tx, collection.id, file.path)
+    other = indexed.page_id if indexed else None
     if other is not None and other != each.id:
-        collections.forget_file(tx, collection.id, file.path)
+        collections.forget_files(tx, collection.id, file.path)
         erasure.quarantine_headings(tx, other, now)
         erasure.quarantine_page(tx, other, now)
 
@@ -248,7 +250,7 @@ def export_quarantined(
         for each in chosen:
             path = _place(each)
             paths += [path, indexer.sidecar_path(indexer.page_stem(path))]
-            writer.write(path, erasure.quarantined_bytes(db, each.id) or b"")
+            writer.write(path, history.version_bytes(db, each.raw_id or 0))
             writer.write(paths[-1], _quarantine_sidecar(db, each))
         beside = _links_and_facts(db, chosen)
         if beside:
@@ -273,13 +275,17 @@ def _links_and_facts(db: Database, chosen: list[QuarantinedPage]) -> bytes | Non
     facts: list[tuple[str, FactRow]] = []
     places = {slugs.address(each.collection, each.slug): _place(each) for each in chosen}
     for each, page in zip(chosen, places, strict=True):
-        for link in erasure.added_links_of(db, each.id):
-            start, end = (slugs.address(*name.split("::", 1)) for name in (link.from_page, link.to_page))
-            links[link.id] = start, end, link
+        for link in _added_links(db, each):
+            start = slugs.address(link.from_collection, link.from_slug)
+            links[link.id] = start, slugs.address(link.to_collection, link.to_slug), link
         facts += [(page, fact) for fact in assertions.facts_of_page(db, each.id)]
     if not links and not facts:
         return None
     return exporter.render_links_and_facts([links[id] for id in sorted(links)], facts, places)
+
+
+def _added_links(db: Database, page: QuarantinedPage) -> list[AddedLink]:
+    return added_links(db, 1, sys.maxsize, page.id)
 
 
 def _quarantine_sidecar(db: Database, each: QuarantinedPage) -> bytes:
@@ -290,7 +296,19 @@ def _quarantine_sidecar(db: Database, each: QuarantinedPage) -> bytes:
         "slug": each.slug,
         "collection": each.collection,
         "quarantined_at": each.quarantined_at,
-        "links": [link._asdict() for link in erasure.added_links_of(db, each.id)],
+        "links": [
+            {
+                "id": link.id,
+                "from_page": f"{link.from_collection}::{link.from_slug}",
+                "to_page": f"{link.to_collection}::{link.to_slug}",
+                "relationship": link.relationship,
+                "valid_from": link.valid_from,
+                "valid_until": link.valid_until,
+                "context": link.context,
+                "created_at": link.created_at,
+            }
+            for link in _added_links(db, each)
+        ],
         "assertions": [fact._asdict() for fact in assertions.facts_of_page(db, each.id)],
     }
     return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
@@ -377,7 +395,9 @@ class AuditRun:
     def compare(self, kept: list[PageFile]) -> None:
         """Compare the files with the pages in the index."""
         troubles = {
-            each.path: each.problem for each in collections.file_problems(self.db, self.collection.id)
+            file.path: file.problem
+            for files in collections.file_problems(self.db, self.collection.id).values()
+            for file in files
         }
         known = {each.path: each for each in kept if each.path is not None}
         for path in self.hashes.keys() - known.keys():

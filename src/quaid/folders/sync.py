@@ -366,7 +366,7 @@ class SyncRun(FolderRun):
 
     def halt(self, reason: str, waiting: int) -> SyncReport:
         """Store with the collection why it needs the user's decision, and report it."""
-        self.db.write(lambda tx: collections.mark_halted(tx, self.collection.id, reason, self.now))
+        self.db.write(lambda tx: collections.record_sync(tx, self.collection.id, self.now, halted=reason))
         return self._report(reason, waiting)
 
     def note_parsed(self, path: str, notes: tuple[str, ...]) -> None:
@@ -390,7 +390,8 @@ class SyncRun(FolderRun):
             data = b"\0"  # NUL makes the rules invalid, so that the last valid ones stay in force
         patterns, problem = ignore.parse_rules(data, self.collection.ignore_patterns)
         if (patterns, problem) != (self.collection.ignore_patterns, self.collection.ignore_problem):
-            self.db.write(lambda tx: collections.set_ignore(tx, self.collection.id, patterns, problem))
+            columns = {"ignore_patterns": patterns, "ignore_problem": problem}
+            self.db.write(lambda tx: collections.update(tx, self.collection.id, **columns))
         if problem:
             self.note(ignore.IGNORE_FILE, f"{problem}; the last good set is in force")
         return patterns
@@ -477,8 +478,9 @@ class SyncRun(FolderRun):
     def _touch(self, reads: list[ReadFile], tx: Transaction) -> None:
         for file, old, content_hash, _ in reads:
             # Otherwise it was changed by another process since the walk.
-            if old is not None and collections.is_file_unchanged(tx, self.collection.id, old):
-                collections.record_file(tx, self.collection.id, file, content_hash, old.page_id, self.now)
+            if old is not None and self._is_unchanged(tx, old):
+                row = (file, content_hash, old.page_id, None)
+                collections.record_files(tx, self.collection.id, [row], self.now)
 
     def _write_batch(self, items: list[SpooledFile], tx: Transaction) -> None:
         self._make_way(tx, items)
@@ -517,8 +519,8 @@ class SyncRun(FolderRun):
         }
 
     def keep_new(self, tx: Transaction, items: list[tuple[int, SpooledFile]]) -> None:
-        kept = [(page_id, item.path, item.data, item.content_hash) for page_id, item in items]
-        history.keep_first_versions(tx, self.collection.id, kept, self.now, self.batch)
+        kept = [(page_id, 1, item.path, item.data, item.content_hash) for page_id, item in items]
+        history.keep_versions(tx, self.collection.id, kept, self.now, self.batch)
         files = [
             (self.reads[item.path].file, item.content_hash, page_id, self.problems.get(item.path))
             for page_id, item in items
@@ -535,7 +537,7 @@ class SyncRun(FolderRun):
         page_id = old.page_id if old else None
         made = self._with_free_slug(tx, _page_of(item), item.path, page_id)
         if old is not None and old.path != item.path:
-            collections.forget_file(tx, self.collection.id, old.path, old.page_id)
+            collections.forget_files(tx, self.collection.id, old.path, old.page_id)
         uuid = read.page_uuid
         if uuid is None or not page_writer.is_free_uuid(tx, uuid):
             uuid = self.new_uuid()
@@ -550,15 +552,12 @@ class SyncRun(FolderRun):
                 tx, made.slug, expected_version=None, now=self.now, collection=self.collection.name
             )
             saved = saved._replace(version=version)
-        history.keep_version(
-            tx, self.collection.id, saved.id, saved.version, item.path, item.data, self.now, self.batch
-        )
+        kept = (saved.id, saved.version, item.path, item.data, read.content_hash)
+        history.keep_versions(tx, self.collection.id, [kept], self.now, self.batch)
         if not saved.created:
             history.trim_versions(tx, saved.id, dates.shift_date(self.now[:10], -history.HISTORY_DAYS))
-        problem = self.problems.get(item.path)
-        collections.record_file(
-            tx, self.collection.id, read.file, read.content_hash, saved.id, self.now, problem
-        )
+        row = (read.file, read.content_hash, saved.id, self.problems.get(item.path))
+        collections.record_files(tx, self.collection.id, [row], self.now)
         if indexer.is_org(item.path):
             self.notes += page_writer.update_heading_pages(
                 tx,
@@ -581,11 +580,16 @@ class SyncRun(FolderRun):
     def _has_left(self, path: str, heading: str) -> bool:
         return heading not in self.headings.get(path, {heading})
 
+    def _is_unchanged(self, tx: Transaction, seen: LastSeenFile) -> bool:
+        """Return True if the index still has the content and page of a file as seen before."""
+        indexed = collections.indexed_file(tx, self.collection.id, seen.path)
+        return indexed is not None and indexed[:2] == (seen.content_hash, seen.page_id)
+
     def _is_overtaken(self, tx: Transaction, read: ReadFile) -> bool:
         """Return True if another process has indexed this file since it was read; then the next sync handles it."""
-        there = collections.content_hash_of_file(tx, self.collection.id, read.file.path)
+        indexed = collections.indexed_file(tx, self.collection.id, read.file.path)
         expected = read.old.content_hash if read.old is not None and read.old.path == read.file.path else None
-        return there not in (None, "", expected)
+        return indexed is not None and indexed.content_hash not in ("", expected)
 
     def _with_free_slug(self, tx: Transaction, made: Page, path: str, page_id: int | None) -> Page:
         """Return the page under a free slug: the requested one, else that of its path, else one with a suffix."""
@@ -631,9 +635,10 @@ class SyncRun(FolderRun):
 
         def work(tx: Transaction) -> None:
             candidates = indexer.sidecar_page_files(path)
-            ids = [collections.page_of_file(tx, self.collection.id, each) for each in candidates]
-            page_id = next(filter(None, ids), None)
-            slug = None if page_id is None else pages.slug_of(tx, page_id)
+            files = [collections.indexed_file(tx, self.collection.id, name) for name in candidates]
+            page_id, slug = next(
+                ((file.page_id, file.slug) for file in files if file and file.page_id), (None, None)
+            )
             if page_id is None or slug is None:
                 self.note(path, f"there is no page {indexer.sidecar_page_stem(path)} for it")
                 return
@@ -710,25 +715,23 @@ class SyncRun(FolderRun):
         for path, problem in self.failures.items():
             file, old = self.opened[path]
             page_id = old.page_id if old and old.path == path else None
-            collections.record_file(
-                tx, self.collection.id, file, collections.NOT_INDEXED, page_id, self.now, problem
-            )
+            row = (file, collections.NOT_INDEXED, page_id, problem)
+            collections.record_files(tx, self.collection.id, [row], self.now)
         for old in gone:
-            if not collections.is_file_unchanged(tx, self.collection.id, old):
+            if not self._is_unchanged(tx, old):
                 continue  # changed by another process since the walk
-            collections.forget_file(tx, self.collection.id, old.path)
+            collections.forget_files(tx, self.collection.id, old.path)
             if old.page_id is not None:
                 erasure.quarantine_headings(tx, old.page_id, self.now)
                 erasure.quarantine_page(tx, old.page_id, self.now)
         if whole:
             self._discard_expired(tx)
-            collections.set_root_identity(tx, self.collection.id, str(self.folder.identity))
-            collections.mark_synced(tx, self.collection.id, self.now)
+            collections.record_sync(tx, self.collection.id, self.now, root_identity=str(self.folder.identity))
 
     def _discard_expired(self, tx: Transaction) -> None:
         """Delete pages whose quarantine has expired, except those with data that exists nowhere else."""
         before = dates.shift_date(self.now[:10], -erasure.QUARANTINE_DAYS)
-        for page in erasure.expired_pages(tx, self.collection.id, before):
+        for page in erasure.quarantined_pages(tx, self.collection.id, before=before):
             if page.is_safe:
                 erasure.discard_page(tx, page.id)
                 self.counts["discarded"] += 1

@@ -305,9 +305,9 @@ class _TranscriptReader:
 
     def _known(self, file: BinaryIO, facts: os.stat_result) -> TranscriptState | None:
         """Return the stored state of this file, which may have been renamed."""
-        known = conversations.find_transcript(self._db, self._path)
+        known = next(iter(conversations.list_transcripts(self._db, path=self._path)), None)
         if known is None:
-            for other in conversations.transcripts_with_inode(self._db, facts.st_ino):
+            for other in conversations.list_transcripts(self._db, inode=facts.st_ino):
                 if not os.path.lexists(other.path) and is_same_transcript(file, facts, other):
                     self._moved_from = other.path
                     known = other

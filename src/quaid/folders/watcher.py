@@ -14,7 +14,7 @@ from quaid.errors import Busy, Cancelled, QuaidError
 from quaid.folders import ignore, indexer, scanner, sync
 from quaid.folders.scanner import FileNote
 from quaid.folders.sync import SyncReport
-from quaid.storage import collections
+from quaid.storage import collections, pages
 from quaid.storage.collections import Collection
 from quaid.storage.sqlite.connection import Database
 
@@ -271,7 +271,9 @@ class Watcher:
             return False
         if os.path.isdir(path) and not os.path.islink(path):
             return False
-        return not (kind == DELETED and collections.has_files_below(self.db, folder.collection.id, relative))
+        return not (
+            kind == DELETED and pages.file_paths_beginning(self.db, folder.collection.id, f"{relative}/", 1)
+        )
 
     def _sync(self, folder: _WatchedFolder) -> None:
         started = time.monotonic()
@@ -343,7 +345,7 @@ def record_sync_failure(db: Database, collection: Collection, problem: str, now:
     """Store with a collection that its last sync failed; the next successful sync clears it."""
     reason = f"the last sync failed: {problem}"
     try:
-        db.write(lambda tx: collections.mark_halted(tx, collection.id, reason, now))
+        db.write(lambda tx: collections.record_sync(tx, collection.id, now, halted=reason))
     except QuaidError:
         pass  # a database that cannot be written is reported elsewhere
 

@@ -84,11 +84,11 @@ def _score_chunks(db: Database, ranked: RankedQuestion, judged: int) -> dict[int
     chosen = {chunk for way in ways for chunk in sorted(way, key=lambda chunk: -way[chunk])[:judged]}
     held: dict[int, list[str]] = {chunk: [] for chunk in chosen}
     for part in candidates.plan.parts:
-        matched = list(chunks.scores_of(db, part.quoted, list(chosen)))
+        matched = list(text_index.scores_of(db, text_index.CHUNKS, part.quoted, list(chosen)))
         for chunk in _exact_matches(db, part.text, matched):
             held[chunk].append(part.text)
     counts = {part.text: candidates.counts.get(part.quoted, 0) for part in candidates.plan.parts}
-    weights = strength.word_weights(counts, chunks.highest_id(db))
+    weights = strength.word_weights(counts, text_index.highest_id(db, text_index.CHUNKS))
     most = MIN_SCORE if all(part.text.lower() in STOP_WORDS for part in candidates.plan.parts) else 1.0
     found_near = set(evidence.lanes[0])
     worth: dict[int, _ChunkScore] = {}

@@ -15,7 +15,7 @@ from quaid.storage import briefing, collections, embedding_queue, files as durab
 from quaid.storage.collections import AttachedFolder, FolderList
 from quaid.storage.embedding_queue import ChangeStamp, EmbeddingFailure
 from quaid.storage.sqlite import backup as backups
-from quaid.storage.sqlite.connection import WriterLock
+from quaid.storage.sqlite.connection import Transaction, WriterLock
 from quaid.storage.sqlite.errors import translate_os_errors
 
 if TYPE_CHECKING:
@@ -244,10 +244,10 @@ def _attach_listed_folder(brain: Brain, folder: AttachedFolder) -> str:
     """Attach a folder and sync it. Return the problem, or ""."""
     now = brain.now()
 
-    def work(tx: object) -> None:
-        added = collections.add(tx, folder.name, folder.kind, folder.root, folder.writable, now)  # type: ignore[arg-type]
+    def work(tx: Transaction) -> None:
+        added = collections.add(tx, folder.name, folder.kind, folder.root, folder.writable, now)
         if folder.is_write_target:
-            collections.set_write_target(tx, added)  # type: ignore[arg-type]
+            collections.update(tx, added, is_write_target=True)
 
     brain.db.write(work)
     if not os.path.isdir(folder.root):

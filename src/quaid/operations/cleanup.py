@@ -1,6 +1,5 @@
 """Find duplicate pages; merge, rename and forget pages."""
 
-import json
 from typing import Annotated, Any, NamedTuple
 
 from quaid.app import Brain
@@ -112,8 +111,8 @@ def dupes(
             name="threshold", problem=f"must be from {LEAST_THRESHOLD} to 1, not {threshold:g}"
         )
     with brain.db.reading():
-        ids, distinct = pages.visible_page_ids(brain.db), pages.distinct_pairs(brain.db)
-        texts = _texts(brain, ids)
+        total, distinct = pages.count(brain.db), pages.distinct_pairs(brain.db)
+        texts = _texts(brain, total)
         why: dict[tuple[int, int], list[str]] = {}
         for pair in texts.pairs(threshold, lambda done, total: brain.progress(done, total, "Comparing")):
             why[pair[:2]] = ["text"]
@@ -133,7 +132,7 @@ def dupes(
         if (min(one, other), max(one, other)) not in distinct
     ]
     pairs.sort(key=lambda each: (-(each.likeness or 0), each.slug, each.other))
-    return DupesRecord(tuple(pairs[:limit]), len(pairs), len(ids))
+    return DupesRecord(tuple(pairs[:limit]), len(pairs), total)
 
 
 @op("write", adds_only=True, examples=("quaid distinct people/bob people/bob-junior",))
@@ -151,13 +150,13 @@ def distinct(
     return DistinctRecord(one.slug, two.slug, changed)
 
 
-def _texts(brain: Brain, ids: list[int]) -> TextSimilarity:
+def _texts(brain: Brain, total: int) -> TextSimilarity:
     texts = TextSimilarity()
-    for done, (page_id, truth) in enumerate(pages.page_truths(brain.db, ids)):
+    for done, (page_id, truth) in enumerate(pages.page_truths(brain.db)):
         if done % pages.TRUTHS_PER_QUERY == 0:
-            brain.progress(done, len(ids), "Reading")
+            brain.progress(done, total, "Reading")
         texts.add(page_id, truth)
-    brain.progress(len(ids), len(ids), "Reading")
+    brain.progress(total, total, "Reading")
     texts.weigh()
     return texts
 
@@ -414,14 +413,14 @@ def forget(
         problem = "cannot be combined with a page or --dry-run" if finish else "is required"
         raise InvalidArgument(name="--finish" if finish else "slug", problem=problem)
     if slug is None:
-        problem = _problem_with_step(erasure.vacuum_and_checkpoint(brain.db).problem)
+        problem = _problem_with_step(erasure.vacuum_and_checkpoint(brain.db))
         return ForgetRecord(True, not problem, "", "", (), problem=problem)
     target = _erase_target(brain, slug)
     beside = backup.copies_beside(brain.db.path, target)
     if dry_run or not yes:
         layers = [
             ErasedLayer(*each, None)
-            for each in erasure.count_layers(brain.db, target, *_sidecar_traces(brain, target))
+            for each in erasure.count_layers(brain.db, target, _sidecar_paths(target))
         ]
         return _preview(target, tuple(layers), beside)._replace(ask=not dry_run)
     return _erase(brain, target, beside, backups)
@@ -439,10 +438,8 @@ def _erase_target(brain: Brain, address: str) -> EraseTarget:
     return target
 
 
-def _sidecar_traces(brain: Brain, target: EraseTarget) -> tuple[list[str], list[bytes]]:
-    """Return the paths of the page's sidecar files and the content hashes that only this page has."""
-    paths = [indexer.sidecar_path(indexer.page_stem(path)) for path in (*target.files, f"{target.slug}.md")]
-    return paths, erasure.own_content_hashes(brain.db, target.id)
+def _sidecar_paths(target: EraseTarget) -> list[str]:
+    return [indexer.sidecar_path(indexer.page_stem(path)) for path in (*target.files, f"{target.slug}.md")]
 
 
 def _preview(
@@ -465,16 +462,15 @@ def _backup_record(copy: DatabaseCopy, deleted: bool) -> BackupWithPage:
 
 def _erase(brain: Brain, target: EraseTarget, beside: list[DatabaseCopy], backups: bool) -> ForgetRecord:
     db = brain.db
-    paths, hashes = _sidecar_traces(brain, target)
-    before = erasure.count_layers(db, target, paths, hashes)
-    pieces = _probes(brain, target)
+    paths = _sidecar_paths(target)
+    before = erasure.count_layers(db, target, paths)
+    pieces = erasure.page_probes(db, target)
     words = erasure.own_words(db, target)
-    erasure.enable_secure_delete(db)
     db.write(lambda tx: erasure.erase_page(tx, target, paths))
     gone = [each for each in beside if backups and each.ours and each.holds]
     backup.remove_copies(gone)
-    cleaned = erasure.vacuum_and_checkpoint(db)
-    after = dict(erasure.count_layers(db, target, paths, hashes))
+    problem = erasure.vacuum_and_checkpoint(db)
+    after = dict(erasure.count_layers(db, target, paths))
     left, mentions = _remaining_bytes(brain, pieces)
     found = ErasureProof("search and query", _remaining_matches(brain, target, pieces))
     indexes = erasure.count_words_left(db, words)
@@ -489,24 +485,13 @@ def _erase(brain: Brain, target: EraseTarget, beside: list[DatabaseCopy], backup
         proof=(found, held, *left),
         mentions=mentions,
         backups=tuple(_backup_record(each, each in gone) for each in beside),
-        problem=_problem_with_step(cleaned.problem),
+        problem=_problem_with_step(problem),
     )
     return _with_verdict(record)
 
 
 def _problem_with_step(problem: str) -> str:
     return f"{problem.rstrip('.')}. {FINISH_STEP}." if problem else ""
-
-
-def _probes(brain: Brain, target: EraseTarget) -> list[str]:
-    """Return text fragments of the page to search for after the erasure."""
-    front: Any = json.loads(target.frontmatter)
-    data = [
-        text for each in pages.read_raw_data(brain.db, target.id) for text in erasure.json_strings(each.data)
-    ]
-    texts = [target.truth, target.timeline, *erasure.json_strings(front), *data]
-    pieces = erasure.erasure_probes(target.slug, target.title, target.uuid, list(target.former), texts)
-    return [each for each in pieces if not erasure.is_in_schema(brain.db, each)]
 
 
 def _remaining_bytes(

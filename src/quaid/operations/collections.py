@@ -173,9 +173,14 @@ def attach_folder(
         if known is None:
             collections.add(tx, name, kind, root, writable, now)
         else:
-            collections.set_root(tx, known.id, root, writable, now)
-            collections.set_kind(tx, known.id, kind, now)
-            collections.set_state(tx, known.id, "active", now)
+            columns = {
+                "root_path": root,
+                "writable": writable,
+                "kind": kind,
+                "state": "active",
+                "updated_at": now,
+            }
+            collections.update(tx, known.id, **columns)
 
     if not os.path.isdir(root):
         raise FileTrouble(path=path, problem="is not a folder; name the folder that holds your files")
@@ -213,7 +218,7 @@ def collection_info(brain: Brain, name: CollectionName) -> CollectionInfoRecord:
     away = erasure.quarantined_pages(brain.db, found.id)
     return CollectionInfoRecord(
         _collection_record(brain, found),
-        tuple(collections.file_problems(brain.db, found.id)),
+        tuple(collections.file_problems(brain.db, found.id).get(found.name, ())),
         found.ignore_patterns,
         tuple(each.slug for each in away if each.is_only_here),
         found.root is not None and found.state == "active" and not os.path.isdir(found.root),
@@ -260,9 +265,10 @@ def collection_remove(
     now, root = brain.now(), found.root or ""
 
     def work(tx: "Transaction") -> CollectionRemoveRecord:
-        collections.set_state(tx, found.id, "detached", now)
+        collections.update(tx, found.id, state="detached", updated_at=now)
         if found.is_write_target:
-            collections.set_write_target(tx, collections.require(brain.db, collections.DEFAULT_COLLECTION).id)
+            default = collections.require(brain.db, collections.DEFAULT_COLLECTION)
+            collections.update(tx, default.id, is_write_target=True)
         if keep_pages:
             return CollectionRemoveRecord(name, root, 0, 0)
         removed, kept = erasure.clear_collection(tx, brain.db, found.id, now)
@@ -287,7 +293,7 @@ def collection_target(brain: Brain, name: CollectionName) -> CollectionsRecord:
         raise InvalidArgument(
             name="name", problem=f"{name} is {found.state if found.writable else 'read-only'}"
         )
-    brain.db.write(lambda tx: collections.set_write_target(tx, found.id))
+    brain.db.write(lambda tx: collections.update(tx, found.id, is_write_target=True))
     collections.write_folder_list(brain.db)
     return collection_list(brain)
 
@@ -338,6 +344,7 @@ def folders_overlap(one: str, other: str) -> bool:
 
 def _collection_record(brain: Brain, each: Collection) -> CollectionRecord:
     shown, hidden = collections.page_counts(brain.db).get(each.id, (0, 0))
+    problems = collections.file_problems(brain.db)
     return CollectionRecord(
         *(each.name, each.kind, each.root, each.state, each.writable, each.is_write_target, shown, hidden),
         *(
@@ -346,7 +353,7 @@ def _collection_record(brain: Brain, each: Collection) -> CollectionRecord:
             each.halt_reason,
             each.ignore_problem,
         ),
-        len(collections.files_not_indexed(brain.db).get(each.name, ())),
+        len([file for file in problems.get(each.name, ()) if not file.taken_in]),
     )
 
 
@@ -717,9 +724,13 @@ def _require_quarantined(brain: Brain, address: str) -> QuarantinedPage:
     named, name = slugs.split_address(address)
     if named:
         collections.require(brain.db, named)
-    found = erasure.find_quarantined(brain.db, slugs.check(name), named or None)
+    found = [
+        page
+        for page in erasure.quarantined_pages(brain.db, slug=slugs.check(name))
+        if named in ("", None, page.collection)
+    ]
     if len(found) > 1:
-        candidates = ", ".join(f"{each.collection}::{each.slug}" for each in found)
+        candidates = ", ".join(sorted(f"{page.collection}::{page.slug}" for page in found))
         raise AmbiguousSlug(slug=name, candidates=candidates)
     if not found:
         raise NotFound(what="quarantined page", name=address, hint=QUARANTINE_HINT)

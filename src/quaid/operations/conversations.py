@@ -275,10 +275,9 @@ def conversations_remove(
     row = _require_conversation(brain, session)
     done, problem = yes and not dry_run, ""
     if done:
-        erasure.enable_secure_delete(brain.db)
         now = brain.now()
         brain.db.write(lambda tx: store.remove(tx, row.id, now))
-        problem = erasure.vacuum_and_checkpoint(brain.db).problem
+        problem = erasure.vacuum_and_checkpoint(brain.db)
     return ConversationRemoveRecord(done, row, ask=not dry_run, problem=problem)
 
 

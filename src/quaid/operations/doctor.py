@@ -460,7 +460,7 @@ def _model(brain: Brain) -> Iterator[DoctorFinding]:
 
 def _folders(brain: Brain) -> Iterator[DoctorFinding]:
     attached = [each for each in collection_list(brain).collections if each.root]
-    failed = collections.files_not_indexed(brain.db)
+    problems = collections.file_problems(brain.db)
     for each in attached:
         name, command = f"folder {each.name}", "info"
         details: tuple[str, ...] = ()
@@ -470,7 +470,7 @@ def _folders(brain: Brain) -> Iterator[DoctorFinding]:
             problem = f"{each.root} is missing"
         elif each.ignore_problem:
             problem, command = each.ignore_problem, "ignore list"
-        elif files := failed.get(each.name):
+        elif files := [file for file in problems.get(each.name, ()) if not file.taken_in]:
             details = tuple(f"{file.path}: {file.problem}" for file in files)
             problem = f"{count_noun(len(files), 'file')} not indexed, first {details[0]}"
         else:

@@ -106,7 +106,7 @@ def _current_finding(
             f" truth of {stored.slug}, or use --keep both if it still holds",
         )
     fingerprint, roots = contradictions.cause(brain.db, stored.id)
-    world = contradictions.snapshot_around(brain.db, roots, brain.now()[:10])
+    world = contradictions.load_snapshot(brain.db, brain.now()[:10], roots)
     world = world._replace(texts=list(world.texts))
     for finding in find_contradictions(world, stored.type):
         if finding.fingerprint == fingerprint:
@@ -206,10 +206,10 @@ def facts(
         entity = store.find_subject(brain.db, subject)
         lines = store.fact_lines(brain.db, entity, None if history else day, _past_texts(brain))
         # Include future entries by default, but with as_of stop at that day.
-        entries = store.subject_entries(brain.db, entity, day if as_of else "9999-12-31", limit)
+        entries, total = store.subject_entries(brain.db, entity, day if as_of else "9999-12-31", limit)
     return FactsRecord(
         *(entity.name, entity.slug, day, history, tuple(lines[:limit]), len(lines)),
-        *(tuple(entries.rows), entries.total),
+        *(tuple(entries), total),
     )
 
 
@@ -330,11 +330,9 @@ def check(
     page_id = stored.id if stored else None
     _find_contradictions(brain, page_id, type)
     with brain.db.reading():
-        rows = contradictions.listing(brain.db, page_id, type, limit)
-        total = contradictions.count(brain.db, page_id, type)
-        others = contradictions.count(brain.db, page_id, None) - total
+        rows, total, of_all_types = contradictions.listing(brain.db, page_id, type, limit)
     slug = stored.slug if stored else None
-    return CheckRecord(slug, tuple(rows), total, type=type, open_of_other_types=others)
+    return CheckRecord(slug, tuple(rows), total, type=type, open_of_other_types=of_all_types - total)
 
 
 def _find_contradictions(brain: Brain, page_id: int | None, type: str | None) -> None:
@@ -342,11 +340,7 @@ def _find_contradictions(brain: Brain, page_id: int | None, type: str | None) ->
     now = brain.now()
     with brain.db.reading():
         roots = contradictions.affected_pages(brain.db, page_id) if page_id is not None else None
-        world = (
-            contradictions.full_snapshot(brain.db, now[:10])
-            if roots is None
-            else contradictions.snapshot_around(brain.db, roots, now[:10])
-        )
+        world = contradictions.load_snapshot(brain.db, now[:10], roots)
         findings = [
             finding
             for finding in find_contradictions(world, type)
@@ -361,7 +355,7 @@ def _resolve_finding(brain: Brain, contradiction_id: int, keep: KeptSide | None,
     before = contradictions.require(brain.db, contradiction_id).resolved_at
     changed, written = resolve_contradiction(brain, contradiction_id, keep or "both", note)
     resolved = contradictions.require(brain.db, contradiction_id)
-    total = contradictions.count(brain.db, None, None)
+    _, total, _ = contradictions.listing(brain.db, None, None, 0)
     return CheckRecord(None, (), total, resolved, before, keep, changed, written)
 
 
@@ -378,8 +372,5 @@ def contradictions_(
 ) -> ContradictionsRecord:
     """List the open contradictions with both quotes, as `quaid check` last found them."""
     with brain.db.reading():
-        return ContradictionsRecord(
-            tuple(contradictions.listing(brain.db, None, None, limit)),
-            contradictions.count(brain.db, None, None),
-            contradictions.last_check(brain.db),
-        )
+        found, total, _ = contradictions.listing(brain.db, None, None, limit)
+        return ContradictionsRecord(tuple(found), total, contradictions.last_check(brain.db))

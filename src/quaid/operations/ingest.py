@@ -190,7 +190,7 @@ class Ingestion:
             return False
         words, others = set(truth.casefold().split()), set(old.truth.casefold().split())
         alike = len(words & others) >= MIN_WORD_OVERLAP * len(words | others)
-        return alike and source_text(self.source._replace(data=before[1]))[1] == old.truth
+        return alike and source_text(self.source._replace(data=before[2]))[1] == old.truth
 
     def known(self) -> EarlierIngest | None:
         """Return the earlier ingest of the same bytes from the same source, or, for a file, from any path."""
@@ -256,7 +256,7 @@ class Ingestion:
 
     def _refuse_foreign(self, old: PageRow, change: PageChange) -> None:
         """Refuse to let a file replace a page that it did not create or that was edited since."""
-        if history.source_of_page(self.brain.db, old.id) != (self.source.ref, old.version):
+        if (history.newest_source(self.brain.db, old.id) or ())[:2] != (self.source.ref, old.version):
             raise AlreadyExists(
                 path=change.address,
                 hint="It was not created from this file, or was edited since: --force replaces its text and keeps"

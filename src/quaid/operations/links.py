@@ -294,7 +294,7 @@ def graph_(
         walk = linkss.walk_from(
             centre.id,
             lambda nodes, most: store.edges(brain.db, nodes, temporal, day, most),
-            lambda nodes, most: store.edges_among(brain.db, nodes, temporal, day, most),
+            lambda nodes, most: store.edges(brain.db, nodes, temporal, day, most, among=True),
             depth=depth,
             most_nodes=limit,
             most_edges=limit * EDGES_PER_NODE,

@@ -136,7 +136,9 @@ def status(brain: Brain) -> StatusRecord:
         else None,
         next_steps=(),
         conversations=turns,
-        files_not_taken_in=sum(map(len, collections.files_not_indexed(db).values())),
+        files_not_taken_in=sum(
+            not file.taken_in for files in collections.file_problems(db).values() for file in files
+        ),
         folders_halted=tuple(
             each.name for each in collections.list_all(db) if each.state == "active" and each.halt_reason
         ),

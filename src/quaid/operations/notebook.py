@@ -24,7 +24,7 @@ from quaid.operations.registry import Arg, op
 from quaid.storage import collections
 from quaid.storage.checks import recut_pages
 from quaid.storage.chunks import NOTEBOOK_WINDOW
-from quaid.storage.collections import Collection, IndexedPage
+from quaid.storage.collections import Collection, IndexedFile
 from quaid.storage.sqlite.connection import Transaction
 
 
@@ -398,11 +398,11 @@ def notebook_read(
         raise InvalidArgument(name="start_line", problem=f"{path} has no line {start_line}; {last}")
     end = len(every) if lines is None else min(len(every), start_line - 1 + lines)
     text = "".join(every[start_line - 1 : end])
-    version = page.version if page else 0
+    version = (page and page.version) or 0
     return NotebookReadRecord(path, text, start_line, max(end, start_line - 1), len(every), version)
 
 
-def _synced_file(brain: Brain, notebook: Collection, path: str) -> tuple[FileText, IndexedPage | None]:
+def _synced_file(brain: Brain, notebook: Collection, path: str) -> tuple[FileText, IndexedFile | None]:
     """Return a file and its indexed page in the same state.
 
     If the file keeps changing, give up after EDIT_ATTEMPTS and return the latest text.
@@ -412,7 +412,7 @@ def _synced_file(brain: Brain, notebook: Collection, path: str) -> tuple[FileTex
         if brain.db.writable:
             sync_folder(brain, notebook, [path])
         file = page_writer.read_text_file(notebook, path)
-        page = collections.indexed_page(brain.db, notebook.id, path)
+        page = collections.indexed_file(brain.db, notebook.id, path)
         if file is None or page is None or page.content_hash == file.content_hash:
             break
     if file is None:

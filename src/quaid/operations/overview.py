@@ -84,14 +84,14 @@ def briefing(
         "today": today,
         "due_until": horizon,
     }
-    names = [name for name in BRIEFING_PARTS if not (short and name in SLOW_PARTS)]
+    names = [name for name in store.BRIEFING_PARTS if not (short and name in SLOW_PARTS)]
     with brain.db.reading():
         parts = {
             **dict.fromkeys(BRIEFING_PARTS, BriefingPart()),
             **store.briefing_parts(brain.db, names, period, limit),
         }
         pages = count_pages(brain.db)
-        notes = _notes(store.count_undated_commitments(brain.db), parts["threads"])
+        notes = _notes(parts.pop("undated").total, parts["threads"])
         if pages > MAX_PAGES_CHECKED:
             notes = [_last_check_note(brain), *notes]
         else:
@@ -153,7 +153,7 @@ def _find_contradictions_now(brain: Brain, today: str, limit: int) -> BriefingPa
     kept = contradictions.known_findings(brain.db)
     findings = [
         (finding, *kept.get(finding.fingerprint, (None, today, None)))
-        for finding in find_contradictions(contradictions.full_snapshot(brain.db, today))
+        for finding in find_contradictions(contradictions.load_snapshot(brain.db, today))
         if finding.type != "stale"
     ]
     heads = page_heads(brain.db, [finding.page_id for finding, *_ in findings])
@@ -296,12 +296,12 @@ def _log_entries(brain: Brain, filters: DatedFilter, most: int) -> list[DatedIte
     """Return entries of the daily log, the latest of each day first."""
     items: list[DatedItem] = []
     wanted = filters.text.lower()
-    for log in store.daily_logs(brain.db, filters, most):
+    for log, is_whole in store.daily_logs(brain.db, filters, most):
         for entry in reversed(notebook_files.parse_daily_file(log.text)):
             text = f"{entry.heading}\n{entry.body}".strip()
             if wanted in text.lower() or wanted in log.title.lower():
-                line = entry.line if log.is_whole else None
-                items.append(DatedItem(log.day, "log", "", *log[1:5], text, entry.time, line, log.id))
+                line = entry.line if is_whole else None
+                items.append(log._replace(text=text, source=entry.time, line=line))
         if len(items) >= most:
             break
     return items
@@ -346,7 +346,7 @@ def wing(
             raise NotFound(what="wing", name=wing, hint=" `quaid wings` lists them.")
         ids = store.pages_of_wing(brain.db, wing, limit)
         heads = page_heads(brain.db, ids)
-        rows = links.edges_among(brain.db, ids, "all", brain.now()[:10], limit * EDGES_PER_NODE)
+        rows = links.edges(brain.db, ids, "all", brain.now()[:10], limit * EDGES_PER_NODE, among=True)
         edges = graph_edges(brain, rows, heads)
     nodes = tuple(PageTitle(*_member(heads[id])) for id in ids)
     return WingRecord(wing, nodes, edges, total)

@@ -43,7 +43,8 @@ def locate_page(brain: Brain, address: str) -> tuple[Collection, str]:
     named, name = _split_address(brain, address)
     holder = named or pages.single_collection_with(brain.db, name)
     if holder is None:
-        return collections.write_target(brain.db), name
+        # the default collection comes first and takes new pages if no other does
+        return max(collections.list_all(brain.db), key=lambda each: each.is_write_target), name
     return collections.require(brain.db, holder), name
 
 

@@ -290,9 +290,7 @@ LOCK_TIMEOUT_MS = 50  # how long to wait for a locked database before offering n
 
 def _slug_names(db: Database, start: str) -> list[str]:
     named, mark, rest = start.rpartition("::")
-    slugs = pagess.visible_slugs(db, rest, MAX_SLUGS + 1, named or None)
-    if len(slugs) > MAX_SLUGS:
-        slugs = pagess.slugs_by_folder(db, rest, MAX_NAMES + 1, named or None)
+    slugs = pagess.slugs_or_folders(db, rest, MAX_SLUGS, MAX_NAMES + 1, named or None)
     return [f"{named}{mark}{slug}" for slug in slugs]
 
 
@@ -354,8 +352,8 @@ DATABASE_COMPLETERS: dict[str, Callable[[Database, str], list[str]]] = {
     "slugs": _slug_names,
     "quarantined": _quarantined_names,
     "collections": lambda db, start: _with_prefix((each.name for each in collections.list_all(db)), start),
-    "wings": lambda db, start: pagess.wings_beginning(db, start, MAX_NAMES + 1),
-    "tags": lambda db, start: pagess.tags_beginning(db, start, MAX_NAMES + 1),
+    "wings": lambda db, start: pagess.names_beginning(db, "wing", start, MAX_NAMES + 1),
+    "tags": lambda db, start: pagess.names_beginning(db, "tag", start, MAX_NAMES + 1),
     "models": _model_names,
     "notes": _notebook_files,
     "sessions": _session_names,

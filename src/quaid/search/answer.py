@@ -268,7 +268,7 @@ class _AnswerBuilder:
         counts = {
             part.text: ranked.candidates.counts.get(part.quoted, 0) for part in ranked.candidates.plan.parts
         }
-        self._weights = strength.word_weights(counts, chunks.highest_id(db))
+        self._weights = strength.word_weights(counts, text_index.highest_id(db, text_index.CHUNKS))
 
     def result(self, shown: _ShownPage, serving: Serving) -> SearchResult:
         head, chunk = shown.head, shown.chunk

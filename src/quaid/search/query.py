@@ -480,7 +480,7 @@ def gather_candidates(
         expression, words = _any_word_expression(db, counts), {}
     others = [chunk for chunk in places if chunk not in words]
     if expression and others:
-        words.update(chunks.scores_of(db, expression, others))
+        words.update(text_index.scores_of(db, text_index.CHUNKS, expression, others))
     if isinstance(meaning, MeaningLane):
         cosines = near | meaning.cosines([chunk for chunk in places if chunk not in near])
     else:
@@ -518,13 +518,15 @@ def _says_nothing(wanted: QueryPlan) -> bool:
 def _count_chunks(db: Database, wanted: QueryPlan) -> dict[str, int]:
     """Return the approximate number of chunks that contain each term."""
     quoted = [part.quoted for part in wanted.parts]
-    counts = text_index.document_counts(db, chunks.INDEX, quoted, chunks.highest_id(db))
+    counts = text_index.document_counts(
+        db, text_index.CHUNKS, quoted, text_index.highest_id(db, text_index.CHUNKS)
+    )
     return dict(zip(quoted, counts, strict=True))
 
 
 def _any_word_expression(db: Database, counts: dict[str, int]) -> str:
     """Return an FTS5 expression for any of these terms, without those that are too common to rank."""
-    return " OR ".join(terms_worth_ranking(counts, chunks.highest_id(db), WORD_BUDGET))
+    return " OR ".join(terms_worth_ranking(counts, text_index.highest_id(db, text_index.CHUNKS), WORD_BUDGET))
 
 
 def _score_pages(
@@ -550,13 +552,11 @@ def _score_pages(
 
 
 def _chunks_of_periods(db: Database, periods: Iterable[Period], filters: SearchFilters) -> list[int]:
-    lanes = (chunks.chunks_in_period, chunks.first_chunks_in_period)
     return list(
         dict.fromkeys(
             chunk
             for period in periods
-            for lane in lanes
-            for chunk in lane(db, period.start, period.end, filters, MOST_DATED)
+            for chunk in chunks.chunks_in_period(db, period.start, period.end, filters, MOST_DATED)
         )
     )
 
@@ -587,9 +587,7 @@ def _dates_in_periods(
 ) -> dict[int, str]:
     if not periods:
         return {}
-    of_chunks = chunks.chunk_dates(db, list(places))
-    of_pages = chunks.page_dates(db, list({page for page, _ in places.values()}))
-    days = {chunk: of_chunks.get(chunk) or of_pages.get(page, "") for chunk, (page, _) in places.items()}
+    days = chunks.chunk_dates(db, places)
     return {chunk: day for chunk, day in days.items() if any(period.holds(day) for period in periods)}
 
 

@@ -304,8 +304,7 @@ class _TextSearch:
             return []
         name = UNSPACED if phrase.unspaced else SPACED
         spellings = list(dict.fromkeys((text, text.lower(), text.upper(), text.title())))
-        titled = text_index.pages_titled(self._db, name, phrase.quoted, spellings, self._filters)
-        return [*titled, *text_index.pages_with_slug(self._db, text.lower(), self._filters)]
+        return text_index.pages_named(self._db, name, phrase.quoted, spellings, text.lower(), self._filters)
 
     def _holding(self, terms: Terms) -> list[int]:
         """Return up to `limit` pages that contain all of the terms."""

@@ -145,6 +145,8 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
         ),
     ),
     "commitments": (_open_pages("commitment", _DUE, f"{_DUE}, p.id", f" AND {_DUE} <= :due_until"),),
+    # Commitments without a due date, which a briefing only counts.
+    "undated": (_open_pages("commitment", _DUE, "p.id", f" AND {_DUE} IS NULL"),),
     # By priority, then by due date; those without a date come last.
     "actions": (_open_pages("action_item", _DUE, f"{_URGENCY}, {_DUE} IS NULL, {_DUE}, p.id"),),
     # As found by the last check, except stale pages, which have their own part.
@@ -220,15 +222,6 @@ def briefing_parts(
     return parts
 
 
-def count_undated_commitments(db: "Database") -> int:
-    """Return the number of open commitments without a due date."""
-    row = db.one(
-        f"SELECT count(*) FROM {_PAGES} WHERE p.quarantined_at IS NULL AND p.type = 'commitment'"  # noqa: S608
-        f" AND {_open_condition('commitment')} AND {_DUE} IS NULL"
-    )
-    return row[0] if row else 0
-
-
 DATED_KINDS = ("entry", "log", "page", "due", "link", "fact")
 
 _IS_DAILY_LOG = (
@@ -254,20 +247,6 @@ class DatedItem(NamedTuple):
     source: str
     line: int | None
     """Line in the timeline for entries, from 1; line in the file for logs, if known; None for other kinds."""
-    id: int
-
-
-class DailyLogRow(NamedTuple):
-    """The raw text of one day of a notebook's log."""
-
-    day: str
-    slug: str
-    title: str
-    type: str
-    wing: str
-    text: str
-    is_whole: bool
-    """Whether the text is the whole file, so that its line numbers are those of the file."""
     id: int
 
 
@@ -347,8 +326,11 @@ def sort_dated(found: list[DatedItem]) -> list[DatedItem]:
     return sorted(by_kind, key=lambda each: each.day, reverse=True)
 
 
-def daily_logs(db: "Database", chosen: DatedFilter, most: int) -> list[DailyLogRow]:
-    """Return the days of notebook logs, newest first. If a text is given, only those that contain it."""
+def daily_logs(db: "Database", chosen: DatedFilter, most: int) -> list[tuple[DatedItem, bool]]:
+    """Return the days of notebook logs with their whole text, newest first; with a text, those that contain it.
+
+    Also return whether the text is the whole file, so that its line numbers are those of the file.
+    """
     rows = db.rows(
         "SELECT substr(p.slug, 7) AS day, (SELECT name FROM collections WHERE id = p.collection_id), p.slug, p.title,"  # noqa: S608
         " p.type, p.wing, p.compiled_truth, p.timeline, p.frontmatter, p.id FROM pages AS p"
@@ -358,9 +340,12 @@ def daily_logs(db: "Database", chosen: DatedFilter, most: int) -> list[DailyLogR
         (*chosen[:5], chosen.text.lower(), most),
     )
     return [
-        DailyLogRow(
-            *(day, address(collection, slug), title, kind, wing),
-            *(f"{truth}\n\n{timeline}" if timeline else truth, not timeline and front == "{}", page_id),
+        (
+            DatedItem(
+                *(day, "log", "", address(collection, slug), title, kind, wing),
+                *(f"{truth}\n\n{timeline}" if timeline else truth, "", None, page_id),
+            ),
+            not timeline and front == "{}",
         )
         for day, collection, slug, title, kind, wing, truth, timeline, front, page_id in rows
     ]

@@ -480,15 +480,11 @@ CHECKS: dict[str, Callable[[Transaction], Findings]] = {
 T = TypeVar("T")
 
 
-class ReadablePages(NamedTuple):
-    addresses: list[tuple[str, str, str]]
-    """Collection name, type and slug of each page."""
-    lost: list[int]
-    """Ids that cannot be read. Some may belong to deleted pages."""
+def readable_addresses(db: "Database") -> tuple[list[tuple[str, str, str]], list[int]]:
+    """Return collection, type and slug of the pages whose rows can be read, and the ids of the others.
 
-
-def readable_addresses(db: "Database") -> ReadablePages:
-    """Return the pages whose rows can be read, and the ids of the others."""
+    Some of these ids may belong to deleted pages.
+    """
     names = _readable_collection_names(db)
     if not _last_id(db, "pages"):
         raise DamagedDatabase(path=db.path, problem="not even the number of its pages can be read")
@@ -501,9 +497,7 @@ def readable_addresses(db: "Database") -> ReadablePages:
             (low, high),
         ),
     )
-    return ReadablePages(
-        [(names.get(id_, f"collection-{id_}"), kind, slug) for id_, kind, slug in sorted(found)], lost
-    )
+    return [(names.get(id_, f"collection-{id_}"), kind, slug) for id_, kind, slug in sorted(found)], lost
 
 
 def read_by_id_range(

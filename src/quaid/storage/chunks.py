@@ -9,6 +9,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.model import chunker, plain_text
+from quaid.storage import text_index
 
 if TYPE_CHECKING:
     from quaid.model.chunker import Chunk
@@ -60,12 +61,7 @@ FIRST_STATED_DAY = "nullif(min({}), '~')".format(
 )
 """SQL expression: the earliest of the day page p is about, its `created` and its first timeline entry, or NULL."""
 
-WEIGHTS = (2.0, 2.0, 1.0)
-"""bm25 weights of title, heading path and text."""
-
 HASH_BYTES = 16
-
-INDEX = "chunk_fts"
 
 NOTEBOOK_WINDOW = "notebook_window"
 """Config key that overrides how pages of notebooks are chunked."""
@@ -88,13 +84,6 @@ class ChunkRow(NamedTuple):
     end_line: int
     tokens: int
     date: str | None
-
-
-class ChunkPlace(NamedTuple):
-    """The page of a chunk and its position there."""
-
-    page: int
-    position: int
 
 
 _CHUNK_COLUMNS = (
@@ -272,11 +261,7 @@ def strategy(tx: "Transaction", page_id: int) -> str:
 
 
 def match(
-    db: "Database",
-    expression: str,
-    filters: "SearchFilters",
-    limit: int,
-    weights: tuple[float, float, float] = WEIGHTS,
+    db: "Database", expression: str, filters: "SearchFilters", limit: int
 ) -> list[tuple[int, int, float]]:
     """Return the best matches as (chunk id, page id, score); higher is better.
 
@@ -284,27 +269,13 @@ def match(
     """
     allowed, values = chunk_filter(filters)
     # Ordering by the function keeps a heap of `limit` rows; ordering by FTS5's rank column sorts all rows.
-    found = db.rows(
-        f"SELECT rowid, -bm25(chunk_fts, ?, ?, ?) AS score FROM chunk_fts WHERE chunk_fts MATCH ?{allowed}"  # noqa: S608
-        " ORDER BY score DESC, rowid DESC LIMIT ?",
-        (*weights, expression, *values, limit),
+    matches = db.rows(
+        f"SELECT rowid, -{text_index.BM25[text_index.CHUNKS]} AS score FROM chunk_fts"  # noqa: S608
+        f" WHERE chunk_fts MATCH ?{allowed} ORDER BY score DESC, rowid DESC LIMIT ?",
+        (expression, *values, limit),
     )
-    pages = places(db, [chunk_id for chunk_id, _ in found])
-    return [(chunk_id, pages[chunk_id][0], score) for chunk_id, score in found if chunk_id in pages]
-
-
-def scores_of(
-    db: "Database", expression: str, chunk_ids: list[int], weights: tuple[float, float, float] = WEIGHTS
-) -> dict[int, float]:
-    """Return the scores of those chunks that match."""
-    # The unary plus prevents FTS5 from starting a new search for every id.
-    return dict(
-        db.rows(
-            "SELECT rowid, -bm25(chunk_fts, ?, ?, ?) FROM chunk_fts WHERE chunk_fts MATCH ?"
-            " AND +rowid IN (SELECT value FROM json_each(?))",
-            (*weights, expression, str(chunk_ids)),
-        )
-    )
+    pages = places(db, [chunk_id for chunk_id, _ in matches])
+    return [(chunk_id, pages[chunk_id][0], score) for chunk_id, score in matches if chunk_id in pages]
 
 
 def chunk_filter(filters: "SearchFilters", chunk_id: str = "chunk_fts.rowid") -> tuple[str, tuple[str, ...]]:
@@ -375,13 +346,13 @@ def chunks_of_pages(db: "Database", page_ids: list[int], limit: int) -> dict[int
     return dict(rows)
 
 
-def places(db: "Database", chunk_ids: list[int]) -> dict[int, ChunkPlace]:
+def places(db: "Database", chunk_ids: list[int]) -> dict[int, tuple[int, int]]:
     """Return the page and position of each chunk."""
     rows = db.rows(
         "SELECT id, page_id, chunk_index FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
         (str(chunk_ids),),
     )
-    return {chunk_id: ChunkPlace(page_id, index) for chunk_id, page_id, index in rows}
+    return {chunk_id: (page_id, index) for chunk_id, page_id, index in rows}
 
 
 def neighbours(db: "Database", chunk_ids: list[int], reach: int = 2) -> dict[int, tuple[int, int]]:
@@ -412,27 +383,22 @@ def tokens(db: "Database", chunk_ids: list[int] | None = None) -> int:
 
 def highest_id(db: "Database") -> int:
     """Return the highest chunk id, an upper bound for the number of chunks, or 0."""
-    row = db.one("SELECT max(id) FROM chunks")
-    return row[0] or 0 if row else 0
+    return text_index.highest_id(db, text_index.CHUNKS)
 
 
 def chunks_in_period(db: "Database", start: str, end: str, filters: "SearchFilters", limit: int) -> list[int]:
-    """Return timeline chunks dated between two days, newest first."""
+    """Return timeline chunks dated between two days, newest first.
+
+    They are followed by the first chunk of each page about a day in the period, or a month overlapping it.
+    """
     allowed, values = chunk_filter(filters, "dated.id")
-    rows = db.rows(
+    entries = db.rows(
         "SELECT dated.id FROM chunks AS dated WHERE dated.date BETWEEN ? AND ?"  # noqa: S608
         f"{allowed} ORDER BY dated.date DESC, dated.id DESC LIMIT ?",
         (start, end, *values, limit),
     )
-    return [chunk_id for (chunk_id,) in rows]
-
-
-def first_chunks_in_period(
-    db: "Database", start: str, end: str, filters: "SearchFilters", limit: int
-) -> list[int]:
-    """Return the first chunk of each page about a day in the period, or a month overlapping it, newest first."""
     allowed, values = chunk_filter(filters, "first.id")
-    rows = db.rows(
+    pages = db.rows(
         f"SELECT first.id, {OWN_DAY} AS day FROM pages AS p CROSS JOIN chunks AS first"  # noqa: S608
         " ON first.page_id = p.id AND first.chunk_index = 0 WHERE p.quarantined_at IS NULL"
         """ AND (instr(p.frontmatter, '"date"') OR p.slug GLOB '*[0-9][0-9][0-9][0-9]-[01][0-9]*')"""
@@ -440,25 +406,29 @@ def first_chunks_in_period(
         " ORDER BY day DESC, first.id DESC LIMIT ?",
         (start, end, *values, limit),
     )
-    return [chunk_id for chunk_id, _ in rows]
+    return list(dict.fromkeys(row[0] for row in [*entries, *pages]))
 
 
-def chunk_dates(db: "Database", chunk_ids: list[int]) -> dict[int, str]:
-    """Return the dates of those chunks that have one."""
-    rows = db.rows(
-        "SELECT id, date FROM chunks WHERE date IS NOT NULL AND id IN (SELECT value FROM json_each(?))",
-        (str(chunk_ids),),
+def chunk_dates(db: "Database", places: "dict[int, tuple[int, int]]") -> dict[int, str]:
+    """Return the dates of chunks, given with their page and position.
+
+    The date is that of the chunk, else of its page, from the front matter or the slug; a day or a month. Chunks
+    without a date are left out.
+    """
+    of_chunks: dict[int, str] = dict(
+        db.rows(
+            "SELECT id, date FROM chunks WHERE date IS NOT NULL AND id IN (SELECT value FROM json_each(?))",
+            (str(list(places)),),
+        )
     )
-    return dict(rows)
-
-
-def page_dates(db: "Database", page_ids: list[int]) -> dict[int, str]:
-    """Return the date of each page that has one, from its front matter or else its slug; a day or a month."""
-    rows = db.rows(
-        f"SELECT p.id, {OWN_DAY} AS day FROM json_each(?) AS wanted CROSS JOIN pages AS p ON p.id = wanted.value",  # noqa: S608
-        (str(page_ids),),
+    of_pages: dict[int, str | None] = dict(
+        db.rows(
+            f"SELECT p.id, {OWN_DAY} FROM json_each(?) AS wanted CROSS JOIN pages AS p ON p.id = wanted.value",  # noqa: S608
+            (str(list({page for page, _ in places.values()})),),
+        )
     )
-    return {page_id: day for page_id, day in rows if day}
+    dates = {chunk: of_chunks.get(chunk) or of_pages.get(page) for chunk, (page, _) in places.items()}
+    return {chunk: date for chunk, date in dates.items() if date}
 
 
 def first_chunks_of_pages(db: "Database", page_ids: list[int], filters: "SearchFilters") -> dict[int, int]:

@@ -97,13 +97,6 @@ def require(db: "Database", name: str) -> Collection:
     return found
 
 
-def write_target(db: "Database") -> Collection:
-    """Return the collection that new pages go to if their address names none."""
-    row = db.one(f"SELECT {_COLLECTION_COLUMNS} FROM collections ORDER BY is_write_target DESC, id LIMIT 1")  # noqa: S608
-    assert row is not None, "every memory has the default collection"
-    return _collection_of_row(row)
-
-
 def add(tx: "Transaction", name: str, kind: str, root: str, writable: bool, now: str) -> int:
     """Add a collection for a folder and return its id."""
     tx.execute(
@@ -114,52 +107,28 @@ def add(tx: "Transaction", name: str, kind: str, root: str, writable: bool, now:
     return tx.last_insert_rowid()
 
 
-def set_state(tx: "Transaction", collection_id: int, state: CollectionState, now: str) -> None:
-    tx.execute("UPDATE collections SET state = ?, updated_at = ? WHERE id = ?", (state, now, collection_id))
+def update(tx: "Transaction", collection_id: int, **values: object) -> None:
+    """Set columns of a collection. A new write target replaces the current one."""
+    if values.get("is_write_target"):
+        tx.execute("UPDATE collections SET is_write_target = 0 WHERE is_write_target = 1")
+    columns = ", ".join(f"{name} = ?" for name in values)
+    tx.execute(f"UPDATE collections SET {columns} WHERE id = ?", (*values.values(), collection_id))  # noqa: S608
 
 
-def set_kind(tx: "Transaction", collection_id: int, kind: str, now: str) -> None:
-    tx.execute("UPDATE collections SET kind = ?, updated_at = ? WHERE id = ?", (kind, now, collection_id))
-
-
-def set_root(tx: "Transaction", collection_id: int, root: str, writable: bool, now: str) -> None:
-    """Change the folder of a collection and whether it is writable."""
+def record_sync(
+    tx: "Transaction", collection_id: int, now: str, *, root_identity: str = "", halted: str | None = None
+) -> None:
+    """Record a sync: a complete one with the inode of the folder, or why it halted and waits for the user."""
     tx.execute(
-        "UPDATE collections SET root_path = ?, writable = ?, updated_at = ? WHERE id = ?",
-        (root, writable, now, collection_id),
+        "UPDATE collections SET last_sync_at = ?1, reconcile_halt_reason = ?2,"
+        " reconcile_halted_at = iif(?2 IS NULL, NULL, coalesce(reconcile_halted_at, ?1)) WHERE id = ?3",
+        (now, halted, collection_id),
     )
-
-
-def set_write_target(tx: "Transaction", collection_id: int) -> None:
-    """Make one collection the write target, instead of the current one."""
-    tx.execute("UPDATE collections SET is_write_target = 0 WHERE is_write_target = 1")
-    tx.execute("UPDATE collections SET is_write_target = 1 WHERE id = ?", (collection_id,))
-
-
-def set_ignore(tx: "Transaction", collection_id: int, patterns: str, problem: str | None) -> None:
-    """Store the last valid ignore patterns, and the problem with the current ignore file, if any."""
-    tx.execute(
-        "UPDATE collections SET ignore_patterns = ?, ignore_problem = ? WHERE id = ?",
-        (patterns, problem, collection_id),
-    )
-
-
-def mark_synced(tx: "Transaction", collection_id: int, now: str) -> None:
-    """Record a complete sync and clear any halt."""
-    tx.execute(
-        "UPDATE collections SET last_sync_at = ?, reconcile_halted_at = NULL, reconcile_halt_reason = NULL"
-        " WHERE id = ?",
-        (now, collection_id),
-    )
-
-
-def mark_halted(tx: "Transaction", collection_id: int, reason: str, now: str) -> None:
-    """Record that a sync halted and waits for confirmation by the user."""
-    tx.execute(
-        "UPDATE collections SET last_sync_at = ?1, reconcile_halted_at = coalesce(reconcile_halted_at, ?1),"
-        " reconcile_halt_reason = ?2 WHERE id = ?3",
-        (now, reason, collection_id),
-    )
+    if root_identity:
+        tx.execute(
+            "INSERT OR REPLACE INTO quaid_config (key, value) VALUES (?, ?)",
+            (f"root_of_collection_{collection_id}", root_identity),
+        )
 
 
 def remove(tx: "Transaction", collection_id: int) -> None:
@@ -183,18 +152,8 @@ def _collection_of_row(row: tuple[object, ...]) -> Collection:
 
 def root_identity(db: "Database", collection_id: int) -> str | None:
     """Return the inode of the collection's folder when it was last scanned completely, or None."""
-    row = db.one("SELECT value FROM quaid_config WHERE key = ?", (_root_key(collection_id),))
+    row = db.one("SELECT value FROM quaid_config WHERE key = ?", (f"root_of_collection_{collection_id}",))
     return None if row is None else str(row[0])
-
-
-def set_root_identity(tx: "Transaction", collection_id: int, identity: str) -> None:
-    tx.execute(
-        "INSERT OR REPLACE INTO quaid_config (key, value) VALUES (?, ?)", (_root_key(collection_id), identity)
-    )
-
-
-def _root_key(collection_id: int) -> str:
-    return f"root_of_collection_{collection_id}"
 
 
 LARGEST_FOLDER_LIST = 1024 * 1024
@@ -313,19 +272,6 @@ def quarantined_files(db: "Database", collection_id: int) -> "list[LastSeenFile]
     ]
 
 
-def record_file(
-    tx: "Transaction",
-    collection_id: int,
-    file: "ScannedFile",
-    content_hash: str,
-    page_id: int | None,
-    now: str,
-    problem: str | None = None,
-) -> None:
-    """Store the state of a file that was read."""
-    record_files(tx, collection_id, [(file, content_hash, page_id, problem)], now)
-
-
 def record_files(
     tx: "Transaction",
     collection_id: int,
@@ -353,39 +299,32 @@ def seen_paths(tx: "Transaction", collection_id: int, paths: list[str]) -> set[s
     return {str(path) for (path,) in found}
 
 
-def content_hash_of_file(tx: "Transaction", collection_id: int, path: str) -> str | None:
-    """Return the content hash of a file when it was last indexed, or None."""
-    for (found,) in tx.execute(
-        "SELECT content_hash FROM file_state WHERE collection_id = ? AND relative_path = ?",
+class IndexedFile(NamedTuple):
+    """What the index has of a file: the hash of its content, and its page, if it has one."""
+
+    content_hash: str
+    page_id: int | None
+    slug: str | None
+    version: int | None
+
+
+def indexed_file(db: "Database | Transaction", collection_id: int, path: str) -> IndexedFile | None:
+    """Return the indexed state of a file, or None if it is unknown."""
+    row = db.one(
+        "SELECT f.content_hash, p.id, p.slug, p.version FROM file_state f LEFT JOIN pages p ON p.id = f.page_id"
+        " WHERE f.collection_id = ? AND f.relative_path = ?",
         (collection_id, path),
-    ):
-        return str(found)
-    return None
-
-
-def page_of_file(tx: "Transaction", collection_id: int, path: str) -> int | None:
-    """Return the page id of a file, or None if it is unknown."""
-    for (found,) in tx.execute(
-        "SELECT page_id FROM file_state WHERE collection_id = ? AND relative_path = ?", (collection_id, path)
-    ):
-        return None if found is None else int(found)
-    return None
-
-
-def is_file_unchanged(tx: "Transaction", collection_id: int, known: "LastSeenFile") -> bool:
-    """Return True if the stored state of a file still has the content and page of `known`."""
-    found = tx.execute(
-        "SELECT 1 FROM file_state WHERE collection_id = ? AND relative_path = ? AND content_hash = ?"
-        " AND page_id IS ?",
-        (collection_id, known.path, known.content_hash, known.page_id),
     )
-    return found.fetchone() is not None
+    return None if row is None else IndexedFile(*row)
 
 
-def forget_file(tx: "Transaction", collection_id: int, path: str, page_id: int | None = None) -> None:
-    """Delete the state of a file that no longer exists; with `page_id`, only if it still belongs to that page."""
+def forget_files(
+    tx: "Transaction", collection_id: int, path: str | None = None, page_id: int | None = None
+) -> None:
+    """Delete the state of a file, or of all files of a collection; with `page_id`, only if it has this page."""
     tx.execute(
-        "DELETE FROM file_state WHERE collection_id = ?1 AND relative_path = ?2 AND (?3 IS NULL OR page_id IS ?3)",
+        "DELETE FROM file_state WHERE collection_id = ?1 AND (?2 IS NULL OR relative_path = ?2)"
+        " AND (?3 IS NULL OR page_id IS ?3)",
         (collection_id, path, page_id),
     )
 
@@ -421,24 +360,6 @@ def settled_files(db: "Database", collection_id: int, racy_ns: int) -> dict[str,
     return found
 
 
-class IndexedPage(NamedTuple):
-    """The page made from a file, its version, and the hash of the file content."""
-
-    page_id: int
-    version: int
-    content_hash: str
-
-
-def indexed_page(db: "Database", collection_id: int, path: str) -> IndexedPage | None:
-    """Return the page of a file, or None."""
-    row = db.one(
-        "SELECT p.id, p.version, f.content_hash FROM file_state f JOIN pages p ON p.id = f.page_id"
-        " WHERE f.collection_id = ? AND f.relative_path = ?",
-        (collection_id, path),
-    )
-    return None if row is None else IndexedPage(*row)
-
-
 def paths_of_pages(db: "Database", page_ids: "Iterable[int]") -> dict[int, str]:
     """Return the file paths of these pages by page id."""
     rows = db.rows(
@@ -448,25 +369,17 @@ def paths_of_pages(db: "Database", page_ids: "Iterable[int]") -> dict[int, str]:
     return dict(rows)
 
 
-def file_problems(db: "Database", collection_id: int) -> list[FileProblem]:
-    """Return the files with problems."""
-    rows = db.rows(
-        "SELECT relative_path, problem, content_hash <> '' FROM file_state"
-        " WHERE collection_id = ? AND problem IS NOT NULL ORDER BY relative_path",
+def file_problems(db: "Database", collection_id: int | None = None) -> dict[str, list[FileProblem]]:
+    """Return the files with problems by collection name: those of one collection, or of all active ones."""
+    problems: dict[str, list[FileProblem]] = {}
+    for name, path, problem, is_indexed in db.rows(
+        "SELECT c.name, f.relative_path, f.problem, f.content_hash <> '' FROM file_state f"
+        " JOIN collections c ON c.id = f.collection_id WHERE f.problem IS NOT NULL"
+        " AND iif(?1 IS NULL, c.state = 'active', c.id = ?1) ORDER BY 1, 2",
         (collection_id,),
-    )
-    return [FileProblem(path, problem, bool(taken_in)) for path, problem, taken_in in rows]
-
-
-def files_not_indexed(db: "Database") -> dict[str, list[FileProblem]]:
-    """Return the files that could not be indexed, by collection name."""
-    found: dict[str, list[FileProblem]] = {}
-    for name, path, problem in db.rows(
-        "SELECT c.name, f.relative_path, f.problem FROM file_state f JOIN collections c ON c.id = f.collection_id"
-        " WHERE f.content_hash = '' AND f.problem IS NOT NULL AND c.state = 'active' ORDER BY 1, 2"
     ):
-        found.setdefault(name, []).append(FileProblem(path, problem, False))
-    return found
+        problems.setdefault(name, []).append(FileProblem(path, problem, bool(is_indexed)))
+    return problems
 
 
 def count_files(db: "Database", collection_id: int) -> int:
@@ -490,15 +403,6 @@ def timestamp_nanoseconds(timestamp: str, known: dict[str, int] = {}) -> int:  #
             known.clear()
         known[timestamp] = _timestamp_seconds(timestamp) * 1_000_000_000
     return known[timestamp]
-
-
-def has_files_below(db: "Database", collection_id: int, path: str) -> bool:
-    """Return True if files below this path are known, so that it was a folder."""
-    row = db.one(
-        "SELECT 1 FROM file_state WHERE collection_id = ? AND relative_path >= ? AND relative_path < ?",
-        (collection_id, f"{path}/", f"{path}0"),
-    )
-    return row is not None
 
 
 class PageFile(NamedTuple):
@@ -529,30 +433,20 @@ def page_files(db: "Database", collection_id: int) -> list[PageFile]:
     return [PageFile(*row) for row in rows]
 
 
-def forget_all_files(tx: "Transaction", collection_id: int) -> None:
-    """Forget all files of a collection, because its folder has changed."""
-    tx.execute("DELETE FROM file_state WHERE collection_id = ?", (collection_id,))
+def page_of_heading(
+    tx: "Transaction", collection_id: int, node_id: str, file_page_id: int
+) -> tuple[int | None, str | None]:
+    """Return the page of a heading in any file of the collection.
 
-
-def page_of_heading(tx: "Transaction", collection_id: int, node_id: str) -> int | None:
-    """Return the page of a heading in any file of the collection, or None."""
-    for (page_id,) in tx.execute(
-        "SELECT page_id FROM file_nodes WHERE collection_id = ? AND node_id = ?", (collection_id, node_id)
-    ):
-        return int(page_id)
-    return None
-
-
-def other_file_with_heading(tx: "Transaction", page_id: int, file_page_id: int) -> str | None:
-    """Return the path of another file that contained this heading when last read, if its page is visible."""
-    for (path,) in tx.execute(
-        "SELECT f.relative_path FROM file_nodes n JOIN file_state f ON f.page_id = n.file_page_id"
-        " JOIN pages p ON p.id = n.page_id AND p.quarantined_at IS NULL"
-        " WHERE n.page_id = ? AND n.file_page_id <> ?",
-        (page_id, file_page_id),
-    ):
-        return str(path)
-    return None
+    Also return the path of another file that contained the heading when last read, if the page is visible.
+    """
+    row = tx.one(
+        "SELECT n.page_id, (SELECT f.relative_path FROM file_state f JOIN pages p ON p.id = n.page_id"
+        " WHERE f.page_id = n.file_page_id AND n.file_page_id <> ?3 AND p.quarantined_at IS NULL)"
+        " FROM file_nodes n WHERE n.collection_id = ?1 AND n.node_id = ?2",
+        (collection_id, node_id, file_page_id),
+    )
+    return (None, None) if row is None else (int(row[0]), row[1])
 
 
 def record_heading(

@@ -143,8 +143,10 @@ class Contradiction(NamedTuple):
     resolution: str
 
 
-def full_snapshot(db: "Database", today: str) -> Snapshot:
-    """Return a snapshot of the whole memory."""
+def load_snapshot(db: "Database", today: str, page_ids: "Iterable[int] | None" = None) -> Snapshot:
+    """Return a snapshot of the whole memory, or of what has to do with some pages."""
+    if page_ids is not None:
+        return _snapshot_around(db, page_ids, today)
     links = "l.to_page_id IS NOT NULL AND l.relationship <> 'mentions'"
     return Snapshot(
         pages={row[0]: PageInfo(*row[1:]) for row in db.rows(_PAGES)},
@@ -158,7 +160,7 @@ def full_snapshot(db: "Database", today: str) -> Snapshot:
     )
 
 
-def snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> Snapshot:
+def _snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> Snapshot:
     """Return a snapshot of some pages: facts on them and about their subjects, links, and texts that mention them."""
     roots = sorted(set(page_ids))
     texts = list(_select_texts(db, sorted(_related_pages(db, roots))))
@@ -294,24 +296,21 @@ def record(
         tx.execute("INSERT OR REPLACE INTO quaid_config (key, value) VALUES (?, ?)", (LAST_CHECK_KEY, now))
 
 
-def listing(db: "Database", page_id: int | None, type: str | None, limit: int) -> list[Contradiction]:
-    """Return open contradictions, newest first."""
-    where = (
-        "x.resolved_at IS NULL AND (?1 IS NULL OR ?1 IN (x.page_id, x.other_page_id))"
-        " AND (?2 IS NULL OR x.type = ?2)"
+def listing(
+    db: "Database", page_id: int | None, type: str | None, limit: int
+) -> tuple[list[Contradiction], int, int]:
+    """Return open contradictions of a page and type, newest first, their number, and the number of all types."""
+    where = "x.resolved_at IS NULL AND (?1 IS NULL OR ?1 IN (x.page_id, x.other_page_id))"
+    rows = _select_contradictions(db, f"{where} AND (?2 IS NULL OR x.type = ?2)", (page_id, type), limit)
+    counts: dict[str, int] = dict(
+        db.rows(
+            "SELECT x.type, count(*) FROM contradictions AS x JOIN pages AS p ON p.id = x.page_id"  # noqa: S608
+            f" AND p.quarantined_at IS NULL WHERE {where} GROUP BY x.type",
+            (page_id,),
+        )
     )
-    return _select_contradictions(db, where, (page_id, type), limit)
-
-
-def count(db: "Database", page_id: int | None, type: str | None) -> int:
-    """Return the number of open contradictions."""
-    row = db.one(
-        "SELECT count(*) FROM contradictions AS x JOIN pages AS p ON p.id = x.page_id AND p.quarantined_at IS NULL"
-        " WHERE x.resolved_at IS NULL AND (?1 IS NULL OR ?1 IN (x.page_id, x.other_page_id))"
-        " AND (?2 IS NULL OR x.type = ?2)",
-        (page_id, type),
-    )
-    return int(row[0]) if row else 0
+    total = sum(counts.values())
+    return rows, total if type is None else counts.get(type, 0), total
 
 
 def cause(db: "Database", contradiction_id: int) -> tuple[str | None, list[int]]:

@@ -7,7 +7,7 @@ by the caller.
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.model import chunker, plain_text
 from quaid.storage import vectors
@@ -19,11 +19,8 @@ HASH_BYTES = 16
 TURNS_PER_BATCH = 1_000
 
 
-class TurnPartRow(NamedTuple):
-    part: int
-    start: int
-    end: int
-    content_hash: bytes
+TurnPart = tuple[int, int, int, bytes]
+"""Number of a part, its start and end in the text of the turn, and its content hash."""
 
 
 # Parts
@@ -37,10 +34,10 @@ def cut_turns(tx: "Transaction", turns: "Iterable[tuple[int, str, str]]") -> Non
     )
 
 
-def _parts_of_turn(role: str, text: str) -> "Iterator[TurnPartRow]":
+def _parts_of_turn(role: str, text: str) -> "Iterator[TurnPart]":
     for number, (start, end) in enumerate(chunker.split_turn(text)):
         said = chunker.turn_embedding_text(role, text[start:end]).encode("utf-8", "surrogatepass")
-        yield TurnPartRow(number, start, end, hashlib.sha256(said).digest()[:HASH_BYTES])
+        yield number, start, end, hashlib.sha256(said).digest()[:HASH_BYTES]
 
 
 def recut_turns(tx: "Transaction") -> None:
@@ -53,33 +50,29 @@ def recut_turns(tx: "Transaction") -> None:
 def wrong_parts(connection: "Transaction") -> "Iterator[tuple[int, str]]":
     """Yield the turns whose stored parts do not match their text."""
     for turns in _turn_batches(connection):
-        there: dict[int, list[TurnPartRow]] = {}
+        there: dict[int, list[tuple[Any, ...]]] = {}
         for turn_id, *row in connection.execute(
             "SELECT turn_id, part, start_at, end_at, content_hash FROM turn_parts"
             " WHERE turn_id BETWEEN ? AND ? ORDER BY turn_id, part",
             (turns[0][0], turns[-1][0]),
         ):
-            there.setdefault(turn_id, []).append(TurnPartRow(*row))
+            there.setdefault(turn_id, []).append(tuple(row))
         for turn_id, role, text in turns:
             if there.get(turn_id, []) != list(_parts_of_turn(role, text)):
                 yield turn_id, "its parts in turn_parts are not those of its text"
 
 
 def _turn_batches(connection: "Transaction") -> "Iterator[list[tuple[int, str, str]]]":
-    after = 0
-    while True:
-        found: Iterable[tuple[int, str, str]] = connection.execute(
-            "SELECT id, role, text FROM conversation_turns WHERE id > ? ORDER BY id LIMIT ?",
-            (after, TURNS_PER_BATCH),
-        )
-        rows = list(found)
-        if not rows:
-            return
+    """Yield all turns as (id, role, text), in batches."""
+    last = 0
+    while rows := connection.rows(
+        "SELECT id, role, text FROM conversation_turns WHERE id > ? ORDER BY id LIMIT ?",
+        (last, TURNS_PER_BATCH),
+    ):
         yield rows
-        after = rows[-1][0]
+        last = rows[-1][0]
 
 
-INDEX = "turn_fts"
 LONGEST_TITLE = 120
 
 
@@ -275,8 +268,8 @@ def index_words(tx: "Transaction", rows: Iterable[tuple[int, str]]) -> None:
 def rebuild_words(tx: "Transaction") -> None:
     """Rebuild the full-text index of turns."""
     tx.execute("INSERT INTO turn_fts (turn_fts) VALUES ('delete-all')")
-    for turns in _turn_text_batches(tx):
-        index_words(tx, turns)
+    for turns in _turn_batches(tx):
+        index_words(tx, [(turn_id, text) for turn_id, _, text in turns])
 
 
 def wrong_words(connection: "Transaction") -> Iterator[tuple[int, str]]:
@@ -286,8 +279,8 @@ def wrong_words(connection: "Transaction") -> Iterator[tuple[int, str]]:
     aside = Transaction(":memory:")
     for (sql,) in connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'turn_fts'"):
         aside.execute(str(sql))
-    for turns in _turn_text_batches(connection):
-        index_words(aside, turns)
+    for turns in _turn_batches(connection):
+        index_words(aside, [(turn_id, text) for turn_id, _, text in turns])
     sizes = "SELECT id, sz FROM turn_fts_docsize"
     wanted, there = dict(aside.execute(sizes)), dict(connection.execute(sizes))
     aside.close()
@@ -300,20 +293,6 @@ def wrong_words(connection: "Transaction") -> Iterator[tuple[int, str]]:
             yield turn, "its words in turn_fts are not those of its text"
 
 
-def _turn_text_batches(connection: "Transaction") -> Iterator[list[tuple[int, str]]]:
-    """Yield all turns in batches of 1000."""
-    after = 0
-    while True:
-        found: Iterable[tuple[int, str]] = connection.execute(
-            "SELECT id, text FROM conversation_turns WHERE id > ? ORDER BY id LIMIT 1000", (after,)
-        )
-        rows = list(found)
-        if not rows:
-            return
-        yield rows
-        after = rows[-1][0]
-
-
 # Removing
 
 
@@ -322,6 +301,7 @@ def remove(tx: "Transaction", conversation: int, now: str) -> None:
 
     The row of the conversation is kept, so that its transcript does not restore it.
     """
+    tx.pragma("secure_delete", "ON")
     tx.execute("DELETE FROM conversation_turns WHERE conversation_id = ?", (conversation,))
     # otherwise deleted words stay in its segments
     tx.execute("INSERT INTO turn_fts (turn_fts) VALUES ('optimize')")
@@ -336,33 +316,6 @@ def remove(tx: "Transaction", conversation: int, now: str) -> None:
 # Finding
 
 
-def highest_id(db: "Database") -> int:
-    """Return the highest turn id, an upper bound for the number of turns, or 0."""
-    row = db.one("SELECT max(id) FROM conversation_turns")
-    return row[0] or 0 if row else 0
-
-
-def match(db: "Database", expression: str, limit: int, above: int = 0) -> list[tuple[int, float]]:
-    """Return the best matching turns with their scores; higher is better. Only ids above `above` are searched."""
-    return db.rows(
-        "SELECT rowid, -bm25(turn_fts) AS score FROM turn_fts WHERE turn_fts MATCH ? AND rowid > ?"
-        " ORDER BY score DESC, rowid DESC LIMIT ?",
-        (expression, above, limit),
-    )
-
-
-def scores_of(db: "Database", expression: str, turn_ids: list[int]) -> dict[int, float]:
-    """Return the scores of those turns that match."""
-    # The unary plus prevents FTS5 from starting a new search for every id.
-    return dict(
-        db.rows(
-            "SELECT rowid, -bm25(turn_fts) FROM turn_fts WHERE turn_fts MATCH ?"
-            " AND +rowid IN (SELECT value FROM json_each(?))",
-            (expression, str(turn_ids)),
-        )
-    )
-
-
 def neighbours(db: "Database", turn_ids: list[int], reach: int) -> dict[int, tuple[int, int]]:
     """Return conversation and position of these turns, and of their neighbours up to `reach` positions away."""
     rows = db.rows(
@@ -375,22 +328,18 @@ def neighbours(db: "Database", turn_ids: list[int], reach: int) -> dict[int, tup
     return {row[0]: row[1:] for row in rows}
 
 
-def load_turns(db: "Database", turn_ids: list[int]) -> dict[int, TurnRow]:
-    """Return these turns by id."""
-    rows = db.rows(
+def load_turns(db: "Database", turn_ids: list[int]) -> dict[int, tuple[TurnRow, ConversationRow]]:
+    """Return these turns and their conversations by turn id."""
+    turns = db.rows(
         f"SELECT {_TURN_COLUMNS} FROM conversation_turns WHERE id IN (SELECT value FROM json_each(?))",  # noqa: S608
         (str(turn_ids),),
     )
-    return {row[0]: TurnRow(*row) for row in rows}
-
-
-def load_conversations(db: "Database", conversation_ids: list[int]) -> dict[int, ConversationRow]:
-    """Return these conversations by id."""
-    rows = db.rows(
+    conversations = db.rows(
         f"SELECT {_CONVERSATION_COLUMNS} FROM conversations AS c WHERE c.id IN (SELECT value FROM json_each(?))",  # noqa: S608
-        (str(conversation_ids),),
+        (str(list({row[1] for row in turns})),),
     )
-    return {row[0]: ConversationRow(*row) for row in rows}
+    by_id = {row[0]: ConversationRow(*row) for row in conversations}
+    return {row[0]: (TurnRow(*row), by_id[row[1]]) for row in turns}
 
 
 # Reading
@@ -461,20 +410,17 @@ _TRANSCRIPT_COLUMNS = (
 )
 
 
-def find_transcript(db: "Database", path: str) -> TranscriptState | None:
-    row = db.one(f"SELECT {_TRANSCRIPT_COLUMNS} FROM transcript_files WHERE path = ?", (path,))  # noqa: S608
-    return None if row is None else TranscriptState(*row)
-
-
-def transcripts_with_inode(db: "Database", inode: int) -> list[TranscriptState]:
-    """Return the transcripts recorded with this inode, to detect renamed files."""
-    rows = db.rows(f"SELECT {_TRANSCRIPT_COLUMNS} FROM transcript_files WHERE inode = ?", (inode,))  # noqa: S608
-    return [TranscriptState(*row) for row in rows]
-
-
-def list_transcripts(db: "Database") -> list[TranscriptState]:
-    """Return all files that were read and recognised as transcripts."""
-    rows = db.rows(f"SELECT {_TRANSCRIPT_COLUMNS} FROM transcript_files WHERE client <> '' ORDER BY path")  # noqa: S608
+def list_transcripts(
+    db: "Database", *, path: str | None = None, inode: int | None = None
+) -> list[TranscriptState]:
+    """Return the files that were read: the one at a path, those with an inode, or all recognised transcripts."""
+    condition, values = ("client <> ''", ()) if path is None else ("path = ?", (path,))  # type: str, tuple[object, ...]
+    if inode is not None:
+        condition, values = "inode = ?", (inode,)
+    rows = db.rows(
+        f"SELECT {_TRANSCRIPT_COLUMNS} FROM transcript_files WHERE {condition} ORDER BY path",  # noqa: S608
+        values,
+    )
     return [TranscriptState(*row) for row in rows]
 
 

@@ -24,7 +24,7 @@ _QUARANTINED_SQL = (
     "SELECT p.id, p.uuid, p.slug, p.title, c.name, r.file_path, p.quarantined_at,"
     " (SELECT count(*) FROM links l WHERE l.source_kind = 'programmatic' AND p.id IN (l.from_page_id, l.to_page_id)),"
     " (SELECT count(*) FROM assertions a WHERE a.page_id = p.id),"
-    " (SELECT count(*) FROM raw_data d WHERE d.page_id = p.id), e.path"
+    " (SELECT count(*) FROM raw_data d WHERE d.page_id = p.id), e.path, r.id"
     " FROM pages p JOIN collections c ON c.id = p.collection_id"
     " LEFT JOIN raw_imports r ON r.id = (SELECT id FROM raw_imports WHERE page_id = p.id"
     " ORDER BY is_active DESC, id DESC LIMIT 1)"
@@ -48,6 +48,8 @@ class QuarantinedPage(NamedTuple):
     assertions: int
     raw_data: int
     exported_to: str | None
+    raw_id: int | None
+    """The stored bytes of its file when it was last read."""
 
     @property
     def is_only_here(self) -> bool:
@@ -59,19 +61,6 @@ class QuarantinedPage(NamedTuple):
         return self.exported_to is not None or not self.is_only_here
 
 
-class QuarantinedLink(NamedTuple):
-    """A link added by hand, with both of its pages."""
-
-    id: int
-    from_page: str
-    to_page: str
-    relationship: str
-    valid_from: str | None
-    valid_until: str | None
-    context: str
-    created_at: str
-
-
 def quarantine_page(tx: "Transaction", page_id: int, now: str) -> None:
     """Hide a page. Links in other texts are resolved again, to other pages with its names."""
     tx.execute(
@@ -81,43 +70,16 @@ def quarantine_page(tx: "Transaction", page_id: int, now: str) -> None:
     links.resolve_again(tx, _names_of(tx, page_id))
 
 
-def quarantined_pages(db: "Database", collection_id: int | None = None) -> list[QuarantinedPage]:
-    """Return the quarantined pages, newest first."""
+def quarantined_pages(
+    db: "Database | Transaction", collection_id: int | None = None, *, slug: str = "", before: str = "9999"
+) -> list[QuarantinedPage]:
+    """Return the quarantined pages, newest first: of one collection, with a slug, or since before a day."""
     rows = db.rows(
-        f"{_QUARANTINED_SQL} (?1 IS NULL OR c.id = ?1) ORDER BY p.quarantined_at DESC, p.slug, c.id",
-        (collection_id,),
+        f"{_QUARANTINED_SQL} (?1 IS NULL OR c.id = ?1) AND (?2 = '' OR p.slug = ?2) AND p.quarantined_at < ?3"
+        " ORDER BY p.quarantined_at DESC, p.slug, c.id",
+        (collection_id, slug, before),
     )
     return [QuarantinedPage(*row) for row in rows]
-
-
-def find_quarantined(db: "Database", slug: str, collection: str | None) -> list[QuarantinedPage]:
-    """Return the quarantined pages with this slug, in one collection or in all."""
-    rows = db.rows(
-        f"{_QUARANTINED_SQL} p.slug = ?1 AND (?2 IS NULL OR c.name = ?2) ORDER BY c.id", (slug, collection)
-    )
-    return [QuarantinedPage(*row) for row in rows]
-
-
-def quarantined_bytes(db: "Database", page_id: int) -> bytes | None:
-    """Return the content of the page's file when it was last read, or None."""
-    row = db.one(
-        "SELECT raw_bytes FROM raw_imports WHERE page_id = ? ORDER BY is_active DESC, id DESC LIMIT 1",
-        (page_id,),
-    )
-    return None if row is None else bytes(row[0])
-
-
-def added_links_of(db: "Database", page_id: int) -> list[QuarantinedLink]:
-    """Return the links from and to a page that were added by hand, not derived from text."""
-    rows = db.rows(
-        "SELECT l.id, ca.name || '::' || a.slug, cb.name || '::' || b.slug, l.relationship, l.valid_from,"
-        " l.valid_until, l.context, l.created_at FROM links l JOIN pages a ON a.id = l.from_page_id"
-        " JOIN collections ca ON ca.id = a.collection_id JOIN pages b ON b.id = l.to_page_id"
-        " JOIN collections cb ON cb.id = b.collection_id"
-        " WHERE l.source_kind = 'programmatic' AND ? IN (l.from_page_id, l.to_page_id) ORDER BY l.id",
-        (page_id,),
-    )
-    return [QuarantinedLink(*row) for row in rows]
 
 
 def mark_exported(tx: "Transaction", chosen: list[QuarantinedPage], path: str, now: str) -> None:
@@ -163,14 +125,6 @@ def clear_collection(tx: "Transaction", db: "Database", collection_id: int, now:
     return len(shown) - len(kept), len(kept)
 
 
-def expired_pages(tx: "Transaction", collection_id: int, before: str) -> list[QuarantinedPage]:
-    """Return pages that have been in quarantine since before `before`."""
-    rows = tx.execute(
-        f"{_QUARANTINED_SQL} p.collection_id = ? AND p.quarantined_at < ?", (collection_id, before)
-    )
-    return [QuarantinedPage._make(row) for row in rows]
-
-
 def _names_of(tx: "Transaction", page_id: int) -> set[str]:
     return {str(name) for (name,) in tx.execute("SELECT name FROM page_names WHERE page_id = ?", (page_id,))}
 
@@ -201,16 +155,8 @@ class EraseTarget(NamedTuple):
     """Slugs that redirect to it."""
     files: tuple[str, ...]
     """Paths it was imported from."""
-
-
-class CleanupResult(NamedTuple):
-    """Result of removing the content of deleted rows from the file."""
-
-    rewritten: bool
-    """Whether VACUUM has rewritten the file."""
-    emptied: bool
-    """Whether the WAL is empty."""
-    problem: str
+    hashes: tuple[bytes, ...]
+    """Content hashes of chunks that no other page has."""
 
 
 def find_target(db: "Database", slug: str, collection: str) -> EraseTarget | None:
@@ -226,7 +172,13 @@ def find_target(db: "Database", slug: str, collection: str) -> EraseTarget | Non
         return None
     former, files = (tuple(json.loads(each)) for each in row[10:])
     files = tuple(each for each in files if not each.startswith(history.INGESTED_PREFIX))
-    return EraseTarget._make((*row[:6], bool(row[6]), *row[7:10], former, files))
+    hashes = db.rows(
+        "SELECT DISTINCT c.content_hash FROM chunks AS c WHERE c.page_id = ?1 AND NOT EXISTS"
+        " (SELECT 1 FROM chunks AS o WHERE o.content_hash = c.content_hash AND o.page_id <> ?1)",
+        (row[0],),
+    )
+    own = tuple(content_hash for (content_hash,) in hashes)
+    return EraseTarget._make((*row[:6], bool(row[6]), *row[7:10], former, files, own))
 
 
 # Layers of a page: name, and table with condition. Parameters: ?1 page id, ?2 its slugs, ?3 file paths, as JSON
@@ -257,27 +209,15 @@ _LAYERS: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 
-def count_layers(
-    db: "Database", target: EraseTarget, sidecars: list[str], hashes: list[bytes]
-) -> list[tuple[str, int]]:
+def count_layers(db: "Database", target: EraseTarget, sidecars: list[str]) -> list[tuple[str, int]]:
     """Return the number of rows in each layer of a page."""
     values = _layer_values(target, sidecars)
     found = [(name, _count(db, f"SELECT count(*) FROM {where}", values)) for name, where in _LAYERS]  # noqa: S608
     place = [name for name, _ in found].index("chunks") + 1
-    return [*found[:place], ("vectors", _count_vectors(db, hashes)), *found[place:]]
+    return [*found[:place], ("vectors", _count_vectors(db, target.hashes)), *found[place:]]
 
 
-def own_content_hashes(db: "Database", page_id: int) -> list[bytes]:
-    """Return the content hashes of a page that no other page has."""
-    rows = db.rows(
-        "SELECT DISTINCT c.content_hash FROM chunks AS c WHERE c.page_id = ?1 AND NOT EXISTS"
-        " (SELECT 1 FROM chunks AS o WHERE o.content_hash = c.content_hash AND o.page_id <> ?1)",
-        (page_id,),
-    )
-    return [content_hash for (content_hash,) in rows]
-
-
-def _count_vectors(db: "Database", hashes: list[bytes]) -> int:
+def _count_vectors(db: "Database", hashes: tuple[bytes, ...]) -> int:
     wanted = json.dumps([each.hex() for each in hashes])
     return sum(
         _count(
@@ -295,6 +235,7 @@ def _layer_values(target: EraseTarget, sidecars: list[str]) -> tuple[Any, ...]:
 
 def erase_page(tx: "Transaction", target: EraseTarget, sidecars: list[str]) -> None:
     """Delete a page from every layer. Links to it in other texts become unresolved."""
+    enable_secure_delete(tx)
     values = _layer_values(target, sidecars)
     layers = dict(_LAYERS)
     hashes = [
@@ -346,34 +287,31 @@ def _execute_layer(tx: "Transaction", sql: str, values: tuple[Any, ...]) -> None
     tx.execute(sql, values[: _parameter_count(sql)])
 
 
-def enable_secure_delete(db: "Database") -> None:
+def enable_secure_delete(tx: "Transaction") -> None:
     """Make this connection overwrite deleted content from now on."""
-    with db.lock.turn, translate_sqlite_errors(db.path):
-        db.connection.pragma("secure_delete", "ON")
+    tx.pragma("secure_delete", "ON")
 
 
-def vacuum_and_checkpoint(db: "Database") -> CleanupResult:
-    """Rewrite the file without free space and truncate the WAL. Readers of an older snapshot can prevent this."""
-    problem = ""
-    rewritten = emptied = False
+def vacuum_and_checkpoint(db: "Database") -> str:
+    """Rewrite the file without free space and truncate the WAL. Return the problem, if any.
+
+    Readers of an older snapshot can prevent it.
+    """
     connection = db.connection
     with db.lock.held():
         connection.set_busy_timeout(READERS_WAIT_MS)
         try:
             with translate_sqlite_errors(db.path):
-                rewritten = _vacuum(connection)
+                _vacuum(connection)
                 busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0]
-                emptied = not busy
         except QuaidError as trouble:
-            problem = str(trouble)
+            return str(trouble)
         finally:
             connection.set_busy_timeout(BUSY_SECONDS * 1000)
-    if not problem and not emptied:
-        problem = "another process still reads an older state of the memory"
-    return CleanupResult(rewritten, emptied, problem)
+    return "another process still reads an older state of the memory" if busy else ""
 
 
-def _vacuum(connection: "Transaction") -> bool:
+def _vacuum(connection: "Transaction") -> None:
     size = int(connection.pragma("page_count")) * int(connection.pragma("page_size"))
     if size > VACUUM_IN_MEMORY_BYTES:
         connection.pragma("temp_store", "FILE")
@@ -381,7 +319,6 @@ def _vacuum(connection: "Transaction") -> bool:
         connection.execute("VACUUM")
     finally:
         connection.pragma("temp_store", "MEMORY")
-    return True
 
 
 # Searching for remnants
@@ -467,12 +404,6 @@ _INDEX_OWNERS = {
 }
 
 
-def is_in_schema(db: "Database", piece: str) -> bool:
-    """Return True if a table definition contains a text; these are the same in every memory."""
-    row = db.one("SELECT 1 FROM sqlite_schema WHERE instr(name, ?1) OR instr(sql, ?1) LIMIT 1", (piece,))
-    return row is not None
-
-
 def _rows_with_text(db: "Database", piece: str) -> list[str]:
     found: dict[str, None] = {}
     for table, columns in _text_columns(db).items():
@@ -547,18 +478,33 @@ _PROBE_WORD = re.compile(r"[^\W_]{12,40}")
 _PROBE_BREAK = re.compile(r'[\\"\x00-\x1f]+')
 
 
+def page_probes(db: "Database", target: EraseTarget) -> list[str]:
+    """Return texts to search for after a page is erased, except those that are in the schema of every memory."""
+    data = db.rows("SELECT data FROM raw_data WHERE page_id = ?", (target.id,))
+    values = [json.loads(text) for (text,) in [(target.frontmatter,), *data]]
+    texts = [target.truth, target.timeline, *json_strings(values)]
+    probes = erasure_probes(target.slug, target.title, target.uuid, list(target.former), texts)
+    return [probe for probe in probes if not _is_in_schema(db, probe)]
+
+
 def erasure_probes(slug: str, title: str, uuid: str, names: list[str], texts: list[str]) -> list[str]:
-    """Return texts to search for after an erasure: names of the page, and samples from all over its text."""
-    called = [each.strip() for each in (uuid, slug, title, *names)]
-    found = dict.fromkeys(each for each in called if len(each) >= 5 and not _PROBE_BREAK.search(each))
+    """Return names of a page, and samples from all over its texts."""
+    called = [name.strip() for name in (uuid, slug, title, *names)]
+    probes = dict.fromkeys(name for name in called if len(name) >= 5 and not _PROBE_BREAK.search(name))
     pieces = _probe_pieces(texts)
     step = max(1, len(pieces) // MOST_PROBES)
-    found.update(dict.fromkeys(pieces[::step]))
+    probes.update(dict.fromkeys(pieces[::step]))
     words = sorted(
         {word for text in texts for word in _PROBE_WORD.findall(text)}, key=lambda word: (-len(word), word)
     )
-    found.update(dict.fromkeys(words[:8]))
-    return list(found)[: MOST_PROBES + 8]
+    probes.update(dict.fromkeys(words[:8]))
+    return list(probes)[: MOST_PROBES + 8]
+
+
+def _is_in_schema(db: "Database", piece: str) -> bool:
+    """Return True if a table definition contains a text; these are the same in every memory."""
+    row = db.one("SELECT 1 FROM sqlite_schema WHERE instr(name, ?1) OR instr(sql, ?1) LIMIT 1", (piece,))
+    return row is not None
 
 
 def _probe_pieces(texts: list[str]) -> list[str]:

@@ -460,11 +460,6 @@ class SubjectEntry(NamedTuple):
     line: int
 
 
-class SubjectEntries(NamedTuple):
-    rows: list[SubjectEntry]
-    total: int
-
-
 def find_subject(db: "Database", text: str) -> FactSubject:
     """Find a subject by slug, title, alias or a name used in facts.
 
@@ -679,12 +674,15 @@ def _link_line(link: "LinkRow") -> FactLine:
     )
 
 
-def subject_entries(db: "Database", whom: FactSubject, last: str, limit: int) -> SubjectEntries:
-    """Return the timeline entries of the subject's page up to and including the day `last`, newest first."""
+def subject_entries(
+    db: "Database", whom: FactSubject, last: str, limit: int
+) -> tuple[list[SubjectEntry], int]:
+    """Return the newest timeline entries of the subject's page up to and including `last`, and their number."""
     if whom.page_id is None or whom.slug is None:
-        return SubjectEntries([], 0)
-    found = [each for each in pages.timeline_entries(db, whom.page_id) if each.date <= last]
+        return [], 0
+    entries = [entry for entry in pages.timeline_entries(db, whom.page_id) if entry.date <= last]
     rows = [
-        SubjectEntry(each.date, each.source, each.summary, whom.slug, each.line) for each in found[:limit]
+        SubjectEntry(entry.date, entry.source, entry.summary, whom.slug, entry.line)
+        for entry in entries[:limit]
     ]
-    return SubjectEntries(rows, len(found))
+    return rows, len(entries)

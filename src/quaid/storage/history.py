@@ -7,7 +7,7 @@ begin with './', which paths in a folder never do.
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -34,33 +34,39 @@ class PageVersion(NamedTuple):
     """The import id, or `sync-` or `edit-` followed by an id."""
 
 
-def keep_version(
+StoredFile = tuple[int | None, int | None, str, bytes, str]
+"""Page id, page version, path, bytes and their SHA-256."""
+
+
+def keep_versions(
     tx: "Transaction",
     collection_id: int,
-    page_id: int,
-    version: int | None,
-    path: str,
-    data: bytes,
+    files: Sequence[StoredFile],
     now: str,
     batch: str,
     *,
     present: bool = True,
 ) -> None:
-    """Store the bytes of a version. If `present`, it becomes the active row of its page and path."""
+    """Store the bytes of versions. If `present`, they become the active rows of their pages and paths."""
     if present:
         # Two statements, because with OR SQLite would scan all active rows.
-        tx.execute("UPDATE raw_imports SET is_active = 0 WHERE is_active = 1 AND page_id = ?", (page_id,))
         tx.execute(
-            "UPDATE raw_imports SET is_active = 0 WHERE is_active = 1 AND collection_id = ? AND file_path = ?",
-            (collection_id, path),
+            "UPDATE raw_imports SET is_active = 0 WHERE is_active = 1"
+            " AND page_id IN (SELECT value FROM json_each(?))",
+            (json.dumps([page_id for page_id, *_ in files]),),
         )
-    tx.execute(
+        tx.execute(
+            "UPDATE raw_imports SET is_active = 0 WHERE is_active = 1 AND collection_id = ?"
+            " AND file_path IN (SELECT value FROM json_each(?))",
+            (collection_id, json.dumps([path for _, _, path, *_ in files], ensure_ascii=False)),
+        )
+    tx.executemany(
         "INSERT INTO raw_imports (collection_id, page_id, page_version, import_id, is_active, content_hash,"
         " file_path, created_at, raw_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            *(collection_id, page_id, version, batch, present),
-            *(hashlib.sha256(data).hexdigest(), path, now, data),
-        ),
+        [
+            (collection_id, page_id, version, batch, present, content_hash, path, now, data)
+            for page_id, version, path, data, content_hash in files
+        ],
     )
 
 
@@ -87,29 +93,6 @@ def read_sidecar_file(db: "Database", collection_id: int, path: str) -> bytes | 
         (collection_id, path),
     )
     return None if row is None else bytes(row[0])
-
-
-def keep_first_versions(
-    tx: "Transaction",
-    collection_id: int,
-    files: "list[tuple[int, str, bytes, str]]",
-    now: str,
-    batch: str,
-) -> None:
-    """Store the first version of new pages, given as (page id, path, bytes, hash)."""
-    tx.execute(
-        "UPDATE raw_imports SET is_active = 0 WHERE is_active = 1 AND collection_id = ?"
-        " AND file_path IN (SELECT value FROM json_each(?))",
-        (collection_id, json.dumps([path for _, path, _, _ in files], ensure_ascii=False)),
-    )
-    tx.executemany(
-        "INSERT INTO raw_imports (collection_id, page_id, page_version, import_id, content_hash, file_path,"
-        " created_at, raw_bytes) VALUES (?, ?, 1, ?, ?, ?, ?, ?)",
-        [
-            (collection_id, page_id, batch, content_hash, path, now, data)
-            for page_id, path, data, content_hash in files
-        ],
-    )
 
 
 def trim_versions(tx: "Transaction", page_id: int, oldest: str) -> None:
@@ -209,15 +192,15 @@ def page_of_source(db: "Database", content_hash: str, source_ref: str) -> str | 
     return None if row is None else str(row[0])
 
 
-def newest_source(db: "Database", page_id: int) -> tuple[str, bytes] | None:
-    """Return the source that a page's text was last ingested from, and its bytes."""
+def newest_source(db: "Database", page_id: int) -> tuple[str, int | None, bytes] | None:
+    """Return the source that a page's text was last ingested from, the page version it produced, and its bytes."""
     row = db.one(
-        "SELECT l.source_ref, r.raw_bytes FROM raw_imports AS r JOIN ingest_log AS l"
+        "SELECT l.source_ref, r.page_version, r.raw_bytes FROM raw_imports AS r JOIN ingest_log AS l"
         " ON l.content_hash = r.content_hash AND l.import_id = r.import_id"
         " WHERE r.page_id = ? ORDER BY r.id DESC LIMIT 1",
         (page_id,),
     )
-    return None if row is None else (str(row[0]), bytes(row[1]))
+    return None if row is None else (str(row[0]), row[1], bytes(row[2]))
 
 
 def sources_without_page(db: "Database") -> list[IngestSource]:
@@ -230,17 +213,6 @@ def sources_without_page(db: "Database") -> list[IngestSource]:
         " AND substr(m.source_dir, -length(l.source_ref) - 2) = ': ' || l.source_ref ORDER BY l.id"
     )
     return [IngestSource(*row) for row in rows]
-
-
-def source_of_page(db: "Database", page_id: int) -> tuple[str, int | None] | None:
-    """Return the source that a page's text was last ingested from, and the page version it produced."""
-    row = db.one(
-        "SELECT l.source_ref, r.page_version FROM raw_imports AS r JOIN ingest_log AS l"
-        " ON l.content_hash = r.content_hash AND l.import_id = r.import_id"
-        " WHERE r.page_id = ? ORDER BY r.id DESC LIMIT 1",
-        (page_id,),
-    )
-    return None if row is None else (str(row[0]), row[1])
 
 
 def keep_source(
@@ -377,27 +349,23 @@ class ImportBatch(NamedTuple):
     created_at: str
 
 
-def imported_files(db: "Database", collection: str = "default") -> dict[str, ImportedFile]:
-    """Return the active imported file of each path in a collection, from any import."""
-    found = db.rows(
-        "SELECT r.file_path, r.id, r.content_hash, r.page_id, p.slug, r.page_version, p.version"
-        " FROM raw_imports r LEFT JOIN pages p ON p.id = r.page_id"
-        " WHERE r.is_active = 1 AND r.collection_id = (SELECT id FROM collections WHERE name = ?)"
-        " AND r.file_path NOT LIKE ? || '%'",
-        (collection, INGESTED_PREFIX),
+def imported_files(db: "Database", import_id: str | None = None) -> dict[str, ImportedFile]:
+    """Return the files of one import, or the active imported file of each path from any import, by path."""
+    files, source, value = "r.file_path", "raw_imports r", f"{INGESTED_PREFIX}*"
+    condition = "r.is_active = 1 AND r.collection_id = 1 AND NOT r.file_path GLOB ?"
+    if import_id:
+        files, source, value = (
+            "f.file_path",
+            "import_files f JOIN raw_imports r ON r.id = f.raw_id",
+            import_id,
+        )
+        condition = "f.import_id = ?"
+    rows = db.rows(
+        f"SELECT {files}, r.id, r.content_hash, r.page_id, p.slug, r.page_version, p.version"  # noqa: S608
+        f" FROM {source} LEFT JOIN pages p ON p.id = r.page_id WHERE {condition}",
+        (value,),
     )
-    return {path: ImportedFile(*rest) for path, *rest in found}
-
-
-def files_of_import(db: "Database", import_id: str) -> dict[str, ImportedFile]:
-    """Return the files of one import, by path."""
-    found = db.rows(
-        "SELECT f.file_path, r.id, r.content_hash, r.page_id, p.slug, r.page_version, p.version"
-        " FROM import_files f JOIN raw_imports r ON r.id = f.raw_id LEFT JOIN pages p ON p.id = r.page_id"
-        " WHERE f.import_id = ?",
-        (import_id,),
-    )
-    return {path: ImportedFile(*rest) for path, *rest in found}
+    return {path: ImportedFile(*rest) for path, *rest in rows}
 
 
 def origin_of_page(db: "Database", page_id: int) -> tuple[str, str, ImportedFile] | None:
@@ -421,87 +389,29 @@ def newest_import(db: "Database", source_dir: str | None = None) -> str | None:
     return None if row is None else str(row[0])
 
 
-def imported_bytes(db: "Database", raw_id: int) -> bytes:
-    """Return the stored bytes of one file."""
-    row = db.one("SELECT raw_bytes FROM raw_imports WHERE id = ?", (raw_id,))
-    return b"" if row is None else bytes(row[0])
-
-
-def begin_import(tx: "Transaction", import_id: str, source_dir: str, now: str) -> None:
-    """Insert the manifest row of a new import."""
+def begin_import(
+    tx: "Transaction", import_id: str, source_dir: str, now: str, carried: "dict[str, int] | None" = None
+) -> None:
+    """Insert the manifest row of a new import, and its files whose bytes are already stored, as path: raw id."""
     tx.execute(
         "INSERT INTO import_manifest (import_id, source_dir, created_at) VALUES (?, ?, ?)",
         (import_id, source_dir, now),
     )
-
-
-def keep_imported_file(
-    tx: "Transaction",
-    import_id: str,
-    file_path: str,
-    data: bytes,
-    content_hash: str,
-    page_id: int | None,
-    page_version: int | None,
-    now: str,
-) -> int:
-    """Store a file's bytes as the active row of its path and page. Return the row's id."""
-    tx.execute(
-        "UPDATE raw_imports SET is_active = 0 WHERE is_active = 1 AND collection_id = 1 AND file_path = ?",
-        (file_path,),
-    )
-    tx.execute("UPDATE raw_imports SET is_active = 0 WHERE is_active = 1 AND page_id = ?", (page_id,))
-    tx.execute(
-        "INSERT INTO raw_imports (page_id, page_version, import_id, content_hash, file_path, created_at,"
-        " raw_bytes) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (page_id, page_version, import_id, content_hash, file_path, now, data),
-    )
-    raw_id = tx.last_insert_rowid()
-    tx.execute(
-        "INSERT INTO ingest_log (import_id, source_ref, content_hash, pages_updated, created_at)"
-        " VALUES (?, ?, ?, ?, ?)",
-        (import_id, file_path, content_hash, "[]" if page_id is None else f"[{page_id}]", now),
-    )
-    add_file_to_import(tx, import_id, file_path, raw_id)
-    return raw_id
-
-
-def keep_imported_files(
-    tx: "Transaction", import_id: str, files: "list[tuple[str, bytes, str, int]]", now: str
-) -> None:
-    """Store the bytes of files that created new pages, given as (path, bytes, hash, page id)."""
-    from quaid.storage.sqlite.connection import next_row_id
-
-    tx.execute(
-        "UPDATE raw_imports SET is_active = 0 WHERE is_active = 1 AND collection_id = 1"
-        " AND file_path IN (SELECT value FROM json_each(?))",
-        (json.dumps([path for path, *_ in files], ensure_ascii=False),),
-    )
-    first = next_row_id(tx, "raw_imports")
-    tx.executemany(
-        "INSERT INTO raw_imports (id, page_id, page_version, import_id, content_hash, file_path, created_at,"
-        " raw_bytes) VALUES (?, ?, 1, ?, ?, ?, ?, ?)",
-        [
-            (raw_id, page_id, import_id, content_hash, path, now, data)
-            for raw_id, (path, data, content_hash, page_id) in enumerate(files, first)
-        ],
-    )
-    tx.executemany(
-        "INSERT INTO ingest_log (import_id, source_ref, content_hash, pages_updated, created_at)"
-        " VALUES (?, ?, ?, ?, ?)",
-        [(import_id, path, content_hash, f"[{page_id}]", now) for path, _, content_hash, page_id in files],
-    )
     tx.executemany(
         "INSERT INTO import_files (import_id, file_path, raw_id) VALUES (?, ?, ?)",
-        [(import_id, path, raw_id) for raw_id, (path, *_) in enumerate(files, first)],
+        [(import_id, path, raw_id) for path, raw_id in (carried or {}).items()],
     )
 
 
-def add_file_to_import(tx: "Transaction", import_id: str, file_path: str, raw_id: int) -> None:
-    """Add a file whose bytes are already stored to an import."""
+def keep_imported_files(tx: "Transaction", import_id: str, files: Sequence[StoredFile], now: str) -> None:
+    """Store the bytes of files as the active rows of their paths and pages, and add them to an import."""
+    keep_versions(tx, 1, files, now, import_id)
+    for page_id, _, path, _, content_hash in files:
+        log_ingest(tx, import_id, path, content_hash, [] if page_id is None else [page_id], now)
     tx.execute(
-        "INSERT INTO import_files (import_id, file_path, raw_id) VALUES (?, ?, ?)",
-        (import_id, file_path, raw_id),
+        "INSERT INTO import_files (import_id, file_path, raw_id) SELECT import_id, file_path, id FROM raw_imports"
+        " WHERE import_id = ? AND file_path IN (SELECT value FROM json_each(?))",
+        (import_id, json.dumps([path for _, _, path, *_ in files], ensure_ascii=False)),
     )
 
 

@@ -293,16 +293,20 @@ def between(db: "Database", from_id: int, to_id: int, relationship: str | None) 
     return [link for link in found if relationship in (None, link.relationship)]
 
 
-def added_links(db: "Database", first: int, last: int) -> list[AddedLink]:
-    """Return explicitly added links between visible pages with ids from `first` to `last`, by id."""
+def added_links(db: "Database", first: int, last: int, page_id: int | None = None) -> list[AddedLink]:
+    """Return explicitly added links with ids from `first` to `last`, by id.
+
+    Those between visible pages, or those from and to one page, which may be quarantined.
+    """
     rows = db.rows(
         "SELECT l.id, ca.name, a.slug, cb.name, b.slug, l.relationship, l.context, l.valid_from, l.valid_until,"
         " l.created_at FROM links AS l CROSS JOIN pages AS a ON a.id = l.from_page_id"
         " JOIN collections AS ca ON ca.id = a.collection_id JOIN pages AS b ON b.id = l.to_page_id"
         " JOIN collections AS cb ON cb.id = b.collection_id"
-        " WHERE l.id BETWEEN ? AND ? AND l.source_kind <> 'wiki_link' AND l.from_page_id <> l.to_page_id"
-        " AND a.quarantined_at IS NULL AND b.quarantined_at IS NULL ORDER BY l.id",
-        (first, last),
+        " WHERE l.id BETWEEN ?1 AND ?2 AND l.source_kind <> 'wiki_link' AND l.from_page_id <> l.to_page_id"
+        " AND iif(?3 IS NULL, a.quarantined_at IS NULL AND b.quarantined_at IS NULL, ?3 IN (a.id, b.id))"
+        " ORDER BY l.id",
+        (first, last, page_id),
     )
     return [AddedLink(*row) for row in rows]
 
@@ -376,9 +380,24 @@ _BOTH_SHOWN = (
 )
 
 
-def edges(db: "Database", page_ids: list[int], temporal: Temporal, day: str, limit: int) -> list[GraphLink]:
-    """Return the links from or to these pages, at most `limit` per direction."""
+def edges(
+    db: "Database", page_ids: list[int], temporal: Temporal, day: str, limit: int, *, among: bool = False
+) -> list[GraphLink]:
+    """Return the links from or to these pages, at most `limit` per direction.
+
+    With `among`, return the links between these pages, merged by their key.
+    """
     condition, values = _temporal_condition(temporal, day)
+    if among:
+        # The unary plus keeps SQLite from trying every pair of pages.
+        rows = db.rows(
+            f"SELECT min(l.id), {_LINK_KEY} FROM json_each(?1) AS w"  # noqa: S608 (fixed parts)
+            " CROSS JOIN links AS l ON l.from_page_id = w.value"
+            " WHERE +l.to_page_id IN (SELECT value FROM json_each(?1)) AND l.to_page_id <> l.from_page_id"
+            f"{condition} GROUP BY {_LINK_KEY} ORDER BY min(l.id) LIMIT ?",
+            (str(page_ids), *values, limit),
+        )
+        return [GraphLink(*row) for row in rows]
     found: dict[int, GraphLink] = {}
     for near, far in (("from_page_id", "to_page_id"), ("to_page_id", "from_page_id")):
         rows = db.rows(
@@ -388,22 +407,6 @@ def edges(db: "Database", page_ids: list[int], temporal: Temporal, day: str, lim
         )
         found.update((row[0], GraphLink(*row)) for row in rows)
     return list(found.values())
-
-
-def edges_among(
-    db: "Database", page_ids: list[int], temporal: Temporal, day: str, limit: int
-) -> list[GraphLink]:
-    """Return the links between these pages, merged by their key."""
-    condition, values = _temporal_condition(temporal, day)
-    # The unary plus keeps SQLite from trying every pair of pages.
-    rows = db.rows(
-        f"SELECT min(l.id), {_LINK_KEY} FROM json_each(?1) AS w"  # noqa: S608 (fixed parts)
-        " CROSS JOIN links AS l ON l.from_page_id = w.value"
-        " WHERE +l.to_page_id IN (SELECT value FROM json_each(?1)) AND l.to_page_id <> l.from_page_id"
-        f"{condition} GROUP BY {_LINK_KEY} ORDER BY min(l.id) LIMIT ?",
-        (str(page_ids), *values, limit),
-    )
-    return [GraphLink(*row) for row in rows]
 
 
 def _select_links(

@@ -360,25 +360,27 @@ def slugs_beginning(tx: "Transaction", collection_id: int, start: str) -> set[st
     return {str(slug) for (slug,) in rows}
 
 
-def visible_slugs(db: "Database", start: str, most: int, collection: str | None = None) -> list[str]:
-    """Return the first slugs of visible pages that begin with `start`, in one collection or all."""
-    found: set[str] = set()
-    for (number,) in db.rows("SELECT id FROM collections WHERE ?1 IS NULL OR name = ?1", (collection,)):
-        rows = db.rows(  # a range scan of the unique key, limited to `most` rows
+def slugs_or_folders(
+    db: "Database", start: str, most_slugs: int, most_names: int, collection: str | None = None
+) -> list[str]:
+    """Return the slugs of visible pages that begin with `start`, in one collection or all.
+
+    If there are more than `most_slugs`, return up to `most_names` pages and folders, such as `people/`, instead.
+    """
+    ids = [
+        id_ for (id_,) in db.rows("SELECT id FROM collections WHERE ?1 IS NULL OR name = ?1", (collection,))
+    ]
+    slugs: set[str] = set()
+    for collection_id in ids:
+        rows = db.rows(  # a range scan of the unique key, limited
             "SELECT slug FROM pages WHERE collection_id = ?1 AND slug >= ?2 AND slug < ?2 || '~'"
             " AND quarantined_at IS NULL ORDER BY slug LIMIT ?3",
-            (number, start, most),
+            (collection_id, start, most_slugs + 1),
         )
-        found.update(str(slug) for (slug,) in rows)
-    return sorted(found)[:most]
-
-
-def slugs_by_folder(db: "Database", start: str, most: int, collection: str | None = None) -> list[str]:
-    """Like `visible_slugs`, but return a folder such as `people/` once instead of the pages in it."""
-    found: set[str] = set()
-    for (number,) in db.rows("SELECT id FROM collections WHERE ?1 IS NULL OR name = ?1", (collection,)):
-        found.update(_slugs_by_folder_in(db, number, start, most))
-    return sorted(found)[:most]
+        slugs.update(str(slug) for (slug,) in rows)
+    if len(slugs) > most_slugs:
+        slugs = {name for id_ in ids for name in _slugs_by_folder_in(db, id_, start, most_names)}
+    return sorted(slugs)[:most_names]
 
 
 def _slugs_by_folder_in(db: "Database", collection_id: int, start: str, most: int) -> list[str]:
@@ -410,25 +412,31 @@ def has_uuid(tx: "Transaction", uuid: str) -> bool:
 LAST_CHARACTER = "\U0010ffff"  # sorts after every other character
 
 
-def wings_beginning(db: "Database", start: str, most: int) -> list[str]:
-    """Return the wings of visible pages that begin with `start`, in order."""
-    return _distinct_values(
-        db,
-        "SELECT wing FROM pages INDEXED BY pages_by_wing WHERE quarantined_at IS NULL",
-        "wing",
-        "1",
-        start,
-        most,
-    )
-
-
-def tags_beginning(db: "Database", start: str, most: int) -> list[str]:
-    """Return the tags of visible pages that begin with `start`, in order."""
-    visible = (
+_NAME_SOURCES = {
+    "wing": ("SELECT wing FROM pages INDEXED BY pages_by_wing WHERE quarantined_at IS NULL", "1"),
+    "tag": (
+        "SELECT tag FROM tags WHERE 1",
         "EXISTS (SELECT 1 FROM tags AS t JOIN pages AS p ON p.id = t.page_id"
-        " WHERE t.tag = name AND p.quarantined_at IS NULL)"
+        " WHERE t.tag = name AND p.quarantined_at IS NULL)",
+    ),
+}
+"""Query for all names of a kind, and the condition that a visible page has the name."""
+
+
+def names_beginning(db: "Database", column: Literal["wing", "tag"], start: str, most: int) -> list[str]:
+    """Return the wings or tags of visible pages that begin with `start`, in order.
+
+    Each takes one index lookup instead of a scan.
+    """
+    among, condition = _NAME_SOURCES[column]
+    first, later = (f"{among} AND {column} {sign} {{}} ORDER BY {column} LIMIT 1" for sign in (">=", ">"))
+    rows = db.rows(
+        f"WITH RECURSIVE names (name) AS (SELECT ({first.format('?1')}) UNION ALL"  # noqa: S608 - our own words
+        f" SELECT ({later.format('names.name')}) FROM names WHERE name < ?1 || ?2)"
+        f" SELECT name FROM names WHERE name <> '' AND name < ?1 || ?2 AND {condition} LIMIT ?3",
+        (start, LAST_CHARACTER, most),
     )
-    return _distinct_values(db, "SELECT tag FROM tags WHERE 1", "tag", visible, start, most)
+    return [str(name) for (name,) in rows]
 
 
 def file_paths_beginning(db: "Database", collection_id: int, start: str, most: int) -> list[str]:
@@ -439,20 +447,6 @@ def file_paths_beginning(db: "Database", collection_id: int, start: str, most: i
         (collection_id, start, LAST_CHARACTER, most),
     )
     return [str(path) for (path,) in rows]
-
-
-def _distinct_values(
-    db: "Database", among: str, column: str, condition: str, start: str, most: int
-) -> list[str]:
-    """Return distinct values in order, with one index lookup per value instead of a scan."""
-    first, later = (f"{among} AND {column} {sign} {{}} ORDER BY {column} LIMIT 1" for sign in (">=", ">"))
-    rows = db.rows(
-        f"WITH RECURSIVE names (name) AS (SELECT ({first.format('?1')}) UNION ALL"  # noqa: S608 - our own words
-        f" SELECT ({later.format('names.name')}) FROM names WHERE name < ?1 || ?2)"
-        f" SELECT name FROM names WHERE name <> '' AND name < ?1 || ?2 AND {condition} LIMIT ?3",
-        (start, LAST_CHARACTER, most),
-    )
-    return [str(name) for (name,) in rows]
 
 
 class RawData(NamedTuple):
@@ -514,21 +508,15 @@ class PageDigest(NamedTuple):
     """Length of the truth, in characters."""
 
 
-def visible_page_ids(db: "Database") -> list[int]:
-    """Return the ids of all visible pages."""
-    return [
-        page_id for (page_id,) in db.rows("SELECT id FROM pages WHERE quarantined_at IS NULL ORDER BY id")
-    ]
-
-
-def page_truths(db: "Database", ids: list[int]) -> "Iterator[tuple[int, str]]":
-    """Yield id and truth of these pages if visible, read in batches."""
-    for start in range(0, len(ids), TRUTHS_PER_QUERY):
-        yield from db.rows(
-            "SELECT p.id, p.compiled_truth FROM json_each(?) AS wanted CROSS JOIN pages AS p ON p.id = wanted.value"
-            " WHERE p.quarantined_at IS NULL",
-            (str(ids[start : start + TRUTHS_PER_QUERY]),),
+def page_truths(db: "Database") -> "Iterator[tuple[int, str]]":
+    """Yield id and truth of all visible pages, read in batches."""
+    rows: list[Row] = [(0, "")]
+    while rows:
+        rows = db.rows(
+            "SELECT id, compiled_truth FROM pages WHERE id > ? AND quarantined_at IS NULL ORDER BY id LIMIT ?",
+            (rows[-1][0], TRUTHS_PER_QUERY),
         )
+        yield from rows
 
 
 def namesake_pairs(db: "Database") -> list[tuple[int, int, str]]:

@@ -1,4 +1,4 @@
-"""The full-text indexes of pages.
+"""The full-text indexes of pages, and queries that work with those of chunks and turns too.
 
 page_fts holds every page and is maintained by triggers. page_fts_unspaced holds the pages with scripts written
 without spaces between words. Runs of such characters are stored as overlapping bigrams followed by the last
@@ -8,8 +8,6 @@ prefix.
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import apsw
-
 from quaid.errors import InvalidArgument, InvalidSearch
 from quaid.model.plain_text import cut_cjk, has_cjk
 
@@ -18,10 +16,14 @@ if TYPE_CHECKING:
 
 SPACED = "page_fts"
 UNSPACED = "page_fts_unspaced"
+CHUNKS = "chunk_fts"
+TURNS = "turn_fts"
 
 BM25 = {
     SPACED: "bm25(page_fts, 10.0, 5.0, 1.0, 0.8)",  # title, slug, compiled_truth, timeline
     UNSPACED: "bm25(page_fts_unspaced, 10.0, 1.0)",  # title and slug, body
+    CHUNKS: "bm25(chunk_fts, 2.0, 2.0, 1.0)",  # title, heading_path, chunk_text
+    TURNS: "bm25(turn_fts)",
 }
 NAME_COLUMNS = {SPACED: "{title slug}", UNSPACED: "{title}"}
 """The columns that contain names of a page."""
@@ -90,10 +92,29 @@ def remove_page(tx: "Transaction", page_id: int) -> None:
 
 
 def highest_id(db: "Database", index: str) -> int:
-    """Return the highest page id in an index, an upper bound of the number of pages; 0 if it is empty."""
-    table = "pages" if index == SPACED else "page_fts_unspaced_docsize"
-    row = db.one(f"SELECT max(id) FROM {table}")  # noqa: S608
+    """Return the highest id in an index, an upper bound of the number of its rows; 0 if it is empty."""
+    row = db.one(f"SELECT max(id) FROM {_INDEXED_ROWS[index]}")  # noqa: S608
     return row[0] or 0 if row else 0
+
+
+_INDEXED_ROWS = {
+    SPACED: "pages",
+    UNSPACED: "page_fts_unspaced_docsize",
+    CHUNKS: "chunks",
+    TURNS: "conversation_turns",
+}
+
+
+def scores_of(db: "Database", index: str, expression: str, ids: list[int]) -> dict[int, float]:
+    """Return the scores of those rows that match."""
+    # The unary plus prevents FTS5 from starting a new search for every id.
+    return dict(
+        db.rows(
+            f"SELECT rowid, -{BM25[index]} FROM {index} WHERE {index} MATCH ?"  # noqa: S608
+            " AND +rowid IN (SELECT value FROM json_each(?))",
+            (expression, str(ids)),
+        )
+    )
 
 
 def matching_pages(
@@ -118,9 +139,9 @@ def match(
     first: list[int] | None = None,
     above: int = 0,
 ) -> list[tuple[int, float]]:
-    """Return the best matches and their scores, higher is better; pages in `first` come before all others.
+    """Return the best matches and their scores, higher is better; rows in `first` come before all others.
 
-    Only pages with an id greater than `above` are considered.
+    Only rows with an id greater than `above` are considered.
     """
     allowed, values = _filter_sql(index, filters)
     order = "score DESC, rowid DESC"
@@ -136,6 +157,8 @@ def match(
 
 def match_raw(db: "Database", query: str, filters: SearchFilters, limit: int) -> list[tuple[int, float]]:
     """Return the best matches of an FTS5 expression written by a user; raise InvalidSearch if it is invalid."""
+    import apsw  # chunks uses this module, and is imported by commands that open no memory
+
     try:
         return match(db, SPACED, query, filters, limit)
     except (apsw.SQLError, InvalidArgument) as failure:
@@ -183,30 +206,28 @@ def document_counts(db: "Database", index: str, terms: list[str], highest: int) 
     return found
 
 
-def pages_titled(
-    db: "Database", index: str, phrase: str, names: list[str], filters: SearchFilters
+def pages_named(
+    db: "Database", index: str, phrase: str, names: list[str], slug: str, filters: SearchFilters
 ) -> list[int]:
-    """Return the pages whose title equals one of the names, ignoring ASCII case; `phrase` is their words."""
+    """Return the pages whose title equals one of the names, ignoring ASCII case, then those with the slug.
+
+    `phrase` is the words of the names.
+    """
     allowed, values = _filter_sql(index, filters)
     places = ", ".join("?" * len(names))
-    rows = db.rows(
+    titled = db.rows(
         f"SELECT {index}.rowid FROM {index} CROSS JOIN pages AS named ON named.id = {index}.rowid"  # noqa: S608
         f" WHERE {index} MATCH ? AND named.title COLLATE NOCASE IN ({places}){allowed}"
         f" ORDER BY {index}.rowid",
         (f"title : ^ {phrase}", *names, *values),
     )
-    return [page_id for (page_id,) in rows]
-
-
-def pages_with_slug(db: "Database", slug: str, filters: SearchFilters) -> list[int]:
-    """Return the visible pages with this slug in any collection."""
     allowed, values = _filter_sql("page", filters)
-    rows = db.rows(
+    with_slug = db.rows(
         "SELECT page.rowid FROM pages AS page WHERE page.collection_id IN (SELECT id FROM collections)"  # noqa: S608
         f" AND page.slug = ? AND page.quarantined_at IS NULL{allowed} ORDER BY page.collection_id",
         (slug, *values),
     )
-    return [page_id for (page_id,) in rows]
+    return [page_id for (page_id,) in titled + with_slug]
 
 
 def _filter_sql(index: str, filters: SearchFilters) -> tuple[str, tuple[str, ...]]:
@@ -224,4 +245,6 @@ class Stemmer:
 
     def words(self, text: bytes) -> list[tuple[int, int, str]]:
         """Return start, end (in bytes) and stem of each word."""
+        import apsw
+
         return self._tokenize(text, apsw.FTS5_TOKENIZE_DOCUMENT, None)  # type: ignore[return-value]

@@ -106,7 +106,7 @@ def check_wal(path: str, connection: Transaction, noted: bytes = b"") -> None:
         except apsw.ReadOnlyError:  # a read-only connection cannot query the WAL position
             return
         size = os.fstat(handle).st_size
-        page = _page_size(connection)
+        page = int(connection.pragma("page_size"))
         header = os.pread(handle, WAL_HEADER_BYTES, 0)
         missing = _is_wal_short(noted, header, end)
         if size < WAL_HEADER_BYTES + (end + 2) * (WAL_FRAME_BYTES + page) and not missing:
@@ -138,17 +138,11 @@ def _wal_end(connection: Transaction) -> int:
     return max(0, good)
 
 
-def _page_size(connection: Transaction) -> int:
-    return int(connection.pragma("page_size"))
-
-
 def _commits_after_end(handle: int, end: int, page: int, header: bytes) -> int:
     """Return the number of commit frames behind the end of the WAL. Frames of a previous WAL have other salts."""
     salts = header[16:24]
-    if not _is_wal_header_valid(header):
-        salts = os.pread(
-            handle, 8, WAL_HEADER_BYTES + 8
-        )  # use the salts of the first frame, if that is intact
+    if not _is_wal_header_valid(header):  # use the salts of the first frame, if that is intact
+        salts = os.pread(handle, 8, WAL_HEADER_BYTES + 8)
     found = 0
     for number in range(end, end + WAL_FRAMES_CHECKED):
         frame = os.pread(handle, WAL_FRAME_BYTES, WAL_HEADER_BYTES + number * (WAL_FRAME_BYTES + page))
@@ -576,7 +570,11 @@ class Database:
 
     def _transaction(self, work: Callable[[Transaction], T], end: str) -> T:
         if not self.writable:
-            raise DiskFull(path=self.path) if self.full else self._read_only()
+            raise (
+                DiskFull(path=self.path)
+                if self.full
+                else ReadOnly(path=self.path, problem="it was opened for reading only")
+            )
         with self.lock.turn:
             if self._in_transaction():
                 raise RuntimeError("a write was begun inside a write or a reading")
@@ -593,19 +591,8 @@ class Database:
                 raise
             finally:
                 self._undo.clear()
-            self._note_the_log()
+            self.lock.note(wal_note(self.path, self.connection))
             return result
-
-    def _note_the_log(self) -> None:
-
-        self.lock.note(wal_note(self.path, self.connection))
-
-    def _note_no_log(self) -> None:
-
-        self.lock.note(NO_WAL_NOTE)
-
-    def _read_only(self) -> ReadOnly:
-        return ReadOnly(path=self.path, problem="it was opened for reading only")
 
     def _look_again(self) -> None:
         """Reopen a file that is read without locks if its owner has changed it."""
@@ -641,7 +628,7 @@ class Database:
                         self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
                     self.connection.close()
                 if alone and not os.path.exists(self.path + "-wal"):
-                    self._note_no_log()
+                    self.lock.note(NO_WAL_NOTE)
             finally:
                 self.lock.release()
 
