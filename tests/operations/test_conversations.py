@@ -305,7 +305,7 @@ def test_a_folder_that_was_added_is_looked_into_by_every_sync(talks: Brain, tmp_
     transcript(tmp_path / "more" / "d.jsonl", "d", "one more")
     added = call(talks, "add", paths=[str(tmp_path / "more"), "chats/a.jsonl"])
     assert added.watched == (str(tmp_path / "more"),)
-    assert f"looks into {tmp_path / 'more'} from now on" in render(added)
+    assert f"reads {tmp_path / 'more'} from now on" in render(added)
     assert talks.option("conversation_folders") == f"{tmp_path / 'chats'}:{tmp_path / 'more'}"
 
 
@@ -361,7 +361,7 @@ def test_another_file_with_the_number_of_a_deleted_one_is_not_it(talks: Brain, t
     (tmp_path / "chats" / "new.jsonl").write_text('{"role": "user", "content": "not yours"}\n')
     report = call(talks, "sync").report
     assert (report.gone, report.turns, report.files) == (1, 0, 2)
-    assert "1 not there any more" in render(call(talks, "sync"))
+    assert "1 deleted since" in render(call(talks, "sync"))
 
 
 def test_an_unknown_client_is_told_the_known_ones(talks: Brain) -> None:

@@ -231,7 +231,7 @@ def test_an_older_layout_comes_over_and_nothing_is_overwritten(
     ]
     told = render(planned)
     assert "identity.md" in told
-    assert "is a link" in told
+    assert "a symbolic link" in told
     assert not (notebook / "reference/standing-orders.md").exists()
     done = dispatch.call(brain, dispatch.find_command("notebook migrate"), {"path": str(agent)}, "owner")
     assert done.exit_status == 1
