@@ -8,7 +8,7 @@ the file is ours or a minute old. Where processes cannot be listed, it must be o
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -49,6 +49,7 @@ GIT_LOCK_TIMEOUT = 2.0
 """Seconds to wait for git lock files held by git processes of the user."""
 
 MINUTE, HOUR = 60.0, 3600.0
+INDEX_MESSAGE = "index: made anew"
 
 GIT_LOCK_FILES = (
     "index.lock",
@@ -279,8 +280,10 @@ def commit_edits(git: Git, now: str, message: str = "", what: str = "commit", *,
         catalog = catalogs.load_catalog(git.root, git.ours, certain=bool(theirs), judge=lint.file_checker())
         adopted = tuple(sorted(path for path in theirs if not layout.is_index_file(path)))
         index, before = [path for path in _index_paths(catalog) if path not in theirs], git.head()
+        files = adopted[0] if len(adopted) == 1 else f"{len(adopted)} files"
+        message = message or (f"edit: {files}" if adopted else INDEX_MESSAGE)
         with git.changing(index), _stamp_edited(git, catalog, theirs, today) as catalog:
-            done = _index_and_commit(git, catalog, now, theirs, message or _edit_message(adopted), offline)
+            done = _index_and_commit(git, catalog, now, theirs, message, offline)
         if done.commit == before:  # the staged or touched files are identical to the last commit
             done = done._replace(commit="", paths=tuple(filter(layout.is_index_file, done.paths)))
             adopted = ()
@@ -324,14 +327,6 @@ def _untracked_findings(expected: Mapping[str, bytes | None]) -> Iterator[LintFi
                 yield lint.finding(path, *problem)
 
 
-def _plain_bytes(root: str, path: str) -> bytes | None:
-    """Return the content of a file, or None if it is not a regular file."""
-    full = os.path.join(root, path)
-    if os.path.islink(full) or not os.path.isfile(full):
-        return None
-    return layout.read_file(root, path)
-
-
 def _edited_nodes(git: Git, catalog: Catalog, theirs: set[str], today: str) -> list[str]:
     """Return the nodes whose text differs from the last commit but whose :UPDATED: does not.
 
@@ -370,7 +365,7 @@ def _changed_files(catalog: Catalog, files: Mapping[str, bytes | None]) -> dict[
 
 def index_change(catalog: Catalog) -> StoreChange:
     """Return a change that only regenerates the index."""
-    return StoreChange(_index_changes(catalog), "index: made anew")
+    return StoreChange(_index_changes(catalog), INDEX_MESSAGE)
 
 
 def _index_and_commit(
@@ -384,39 +379,37 @@ def _index_and_commit(
     catalog = catalogs.refresh_files(catalog, index, lint.file_checker())
     _refuse_fatal(lint.lint_store(catalog, git.ours))
     expected = _linted_bytes(catalog, changed)
-    _refuse_fatal(list(_untracked_findings(expected)))
+    _refuse_fatal(_untracked_findings(expected))
     commit = git.commit(sorted(changed), message, expected=expected) if changed else ""
     state.note_state(git.root, indexed_at=now)
     return ChangeResult(commit, tuple(sorted(changed)), offline)
 
 
-def _refuse_fatal(findings: list[LintFinding]) -> None:
-    fatal = [each for each in findings if each.fatal]
-    if fatal:
-        raise LintFailed(
-            count=len(fatal), detail=_list_findings(fatal), findings=[each._asdict() for each in fatal]
-        )
+def _refuse_fatal(findings: Iterable[LintFinding]) -> None:
+    fatal = [finding for finding in findings if finding.fatal]
+    if not fatal:
+        return
+    texts = [f"{finding.path}:{finding.line}: {finding.message}" for finding in fatal[:3]]
+    texts[0] += f" ({fatal[0].remedy})"
+    if len(fatal) > 3:
+        texts.append(f"and {len(fatal) - 3} more")
+    details = [finding._asdict() for finding in fatal]
+    raise LintFailed(count=len(fatal), detail="; ".join(texts), findings=details)
 
 
 def _linted_bytes(catalog: Catalog, changed: set[str]) -> dict[str, bytes | None]:
     """Return the content that was linted, for git to compare with what it commits; None for missing files."""
-    found: dict[str, bytes | None] = dict.fromkeys(changed)
+    contents: dict[str, bytes | None] = dict.fromkeys(changed)
     for path in changed & catalog.files.keys():
         data = layout.read_file(catalog.root, path)
         if catalogs.content_digest(data) != catalog.files[path].digest:
             raise FileChanged(path=path)
-        found[path] = data
+        contents[path] = data
     for path in changed - catalog.files.keys():
-        if not layout.is_store_file(path):
-            found[path] = _plain_bytes(catalog.root, path)
-    return found
-
-
-def _list_findings(findings: list[LintFinding]) -> str:
-    first = findings[0]
-    told = [f"{first.path}:{first.line}: {first.message} ({first.remedy})"]
-    told += [f"{each.path}:{each.line}: {each.message}" for each in findings[1:3]]
-    return "; ".join(told) + (f"; and {len(findings) - 3} more" if len(findings) > 3 else "")
+        full = os.path.join(catalog.root, path)
+        if not layout.is_store_file(path) and os.path.isfile(full) and not os.path.islink(full):
+            contents[path] = layout.read_file(catalog.root, path)
+    return contents
 
 
 # The tree before a change
@@ -519,9 +512,3 @@ def _index_changes(catalog: Catalog) -> dict[str, bytes | None]:
         if path not in there or layout.read_file(catalog.root, path) != data:
             changes[path] = data
     return changes
-
-
-def _edit_message(paths: Sequence[str]) -> str:
-    if not paths:
-        return "index: made anew"
-    return f"edit: {paths[0]}" if len(paths) == 1 else f"edit: {len(paths)} files"
