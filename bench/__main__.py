@@ -32,6 +32,9 @@ NAMES = (
 
 
 def main() -> int:
+    if {"-h", "--help"} & {*sys.argv[1:]}:
+        print(__doc__, "Benchmarks: " + ", ".join(NAMES), sep="\n\n")
+        return 0
     given = [word for before, word in zip(sys.argv, sys.argv[1:], strict=False) if before == "--data"]
     chosen = [word for word in sys.argv[1:] if not word.startswith("-") and word not in given] or list(NAMES)
     unknown = sorted(set(chosen) - set(NAMES))

@@ -1,6 +1,5 @@
 """Helpers for plain text: token estimates, counted nouns, CJK bigrams, folder lists, version numbers, rule files."""
 
-import os
 import re
 import unicodedata
 from collections.abc import Callable
@@ -196,10 +195,11 @@ class RuleFile:
     """A TOML file of this package with word lists and patterns, in which {name} stands for another entry."""
 
     def __init__(self, name: str) -> None:
+        import pkgutil
         import tomllib
 
-        with open(os.path.join(os.path.dirname(__file__), name), "rb") as file:
-            self.data: dict[str, Any] = tomllib.load(file)
+        source = pkgutil.get_data("quaid.model", name) or b""
+        self.data: dict[str, Any] = tomllib.loads(source.decode())
         self._entries: dict[str, str] = {}
         for section in ("words", "parts"):
             for key, text in self.data.get(section, {}).items():
