@@ -121,7 +121,7 @@ def by_page(db: Database, looked: RankedQuestion) -> dict[str, list[str]]:
 
 
 def _best_first(scores: Any) -> list[int]:
-    return sorted(scores, key=lambda each: -scores[each])
+    return sorted(scores, key=lambda score: -scores[score])
 
 
 # What is told of it

@@ -162,8 +162,12 @@ def kubernetes(path: str, every: int = 1) -> list[Page]:
     """The pages of the archive as an import reads them: all, or every fifth of them."""
     pages = []
     with tarfile.open(path) as archive:
-        members = [each for each in archive.getmembers() if each.isfile() and each.name.endswith(".md")]
-        for member in sorted(members, key=lambda each: each.name)[::every]:
+        members = [
+            getmember
+            for getmember in archive.getmembers()
+            if getmember.isfile() and getmember.name.endswith(".md")
+        ]
+        for member in sorted(members, key=lambda member: member.name)[::every]:
             file = archive.extractfile(member)
             assert file
             text = markdown.decode(file.read()).text

@@ -42,8 +42,8 @@ def main() -> None:
         fill(settings, list(made_up(count)))
         rows = asyncio.run(measured(settings, count))
     size = sum(
-        len(each.data)
-        for name, each in base.static_assets().items()
+        len(asset.data)
+        for name, asset in base.static_assets().items()
         if name.endswith((".css", ".js", ".svg"))
     )
     rows.append(
@@ -160,7 +160,7 @@ async def measured(settings: Settings, count: int) -> list[tuple[str, ...]]:
                 else verdict(last, SEARCH_MS if "search" in name else PAGE_MS)
             )
             figures = (percentile(wall, 50), percentile(cpu, 50), last)
-            rows.append((name, *(f"{each:.0f} ms" for each in figures), target))
+            rows.append((name, *(f"{figure:.0f} ms" for figure in figures), target))
     return rows
 
 

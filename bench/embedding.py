@@ -63,7 +63,7 @@ def main() -> None:
                 vectors[name] = work(texts)
                 times[f"{name} cpu"].append(time.process_time() - cpu)
                 times[f"{name} wall"].append(time.perf_counter() - started)
-        best = {name: min(each) for name, each in times.items()}
+        best = {name: min(time) for name, time in times.items()}
         question = min(_cpu(lambda: model.embed_query(QUESTION)) for _ in range(20))
         cold = cpu_of([sys.executable, "-c", COLD, folder, QUESTION], 5 if rounds == 2 else 15)
         imports = cpu_of([sys.executable, "-c", "import onnxruntime"], 5 if rounds == 2 else 15)

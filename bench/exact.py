@@ -16,7 +16,7 @@ def recall_of(brain: Any, questions: list[str], k: int) -> tuple[float, dict[str
     asked = questions[:: max(1, len(questions) // EXACT)][:EXACT]
     vectors = np.stack([np.frombuffer(brain.embedder.embed_query(each), "<f4") for each in asked])
     started = time.process_time()
-    found = [[chunk for chunk, _ in brain.vectors.nearest(MODEL, each, k)] for each in vectors]
+    found = [[chunk for chunk, _ in brain.vectors.nearest(MODEL, vector, k)] for vector in vectors]
     cost = 1000 * (time.process_time() - started) / len(asked)
     exact = _exact(brain.db, vectors, k)
     share = sum(len({*ours} & {*theirs}) for ours, theirs in zip(found, exact, strict=True)) / (

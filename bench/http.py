@@ -155,7 +155,7 @@ def load(settings: Settings, address: str, folder: str, seconds: int, count: int
     paths += [f"/api/memory/search?query=page%20{number}" for number in range(20)]
     paths += [f"/api/memory/query?question=what%20is%20page%20{number}" for number in range(4)]
     paths += ["/api/memory/stats", "/api/memory/list?limit=20", "/health"]
-    scripts = {"read.lua": READ % ", ".join(f'"{each}"' for each in paths), "write.lua": WRITE}
+    scripts = {"read.lua": READ % ", ".join(f'"{path}"' for path in paths), "write.lua": WRITE}
     for name, text in scripts.items():
         with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
             file.write(text)

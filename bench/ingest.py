@@ -43,7 +43,7 @@ def main() -> None:
 
 def _row(size: str, what: str, costs: list[Cost]) -> tuple[str, ...]:
     middle = len(costs) // 2
-    cpu, wall = sorted(each.cpu for each in costs), sorted(each.wall for each in costs)
+    cpu, wall = sorted(cost.cpu for cost in costs), sorted(cost.wall for cost in costs)
     reached = verdict(round(wall[0]), LIMIT_MS)  # whatever else the machine does only ever adds
     return size, what, f"{cpu[middle]:.1f}", f"{wall[middle]:.1f}", f"{wall[0]:.1f}", reached
 
@@ -82,7 +82,7 @@ def _ingest(brain: Brain, round: int, version: int) -> Cost:
     cpu, wall = time.process_time(), time.perf_counter()
     done = dispatch.call(brain, operation, given, "write")
     cost = Cost((time.process_time() - cpu) * 1000, (time.perf_counter() - wall) * 1000)
-    assert all(each.links + each.assertions + each.timeline_entries == 4 for each in done.pages)
+    assert all(page.links + page.assertions + page.timeline_entries == 4 for page in done.pages)
     return cost
 
 

@@ -41,7 +41,7 @@ def main() -> None:
     bare = 1000 * cpu_of([sys.executable, "-c", "pass"], 3 if quick else 15)[0]
     rows = [("python -c pass", *[f"{bare:.0f}"] * len(times), "1.0", "", "")]
     for what in times[SIZES[0]]:
-        at = [each[what] for each in times.values()]
+        at = [time[what] for time in times.values()]
         budget = BUDGETS.get(what.partition(",")[0]) if "cold" not in what else None
         growth = at[-1] / at[-2]
         grown = "" if quick else f"{growth:.1f} {verdict(growth, GROWTH)}"

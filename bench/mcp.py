@@ -125,8 +125,8 @@ def at_the_gate(path: str, name: str, arguments: Arguments) -> float:
     with Brain(config.read_settings(path, {}, os.getcwd())) as brain:
         dispatch.call(brain, dispatch.find_tool("memory_stats"), {}, "read")
         started = time.process_time()
-        for each in arguments:
-            json_value(dispatch.call(brain, dispatch.find_tool(name), each, "write"))
+        for argument in arguments:
+            json_value(dispatch.call(brain, dispatch.find_tool(name), argument, "write"))
         return time.process_time() - started
 
 

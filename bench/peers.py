@@ -155,7 +155,7 @@ def _measure(peer: Peer, corpus: str, place: str, runs: int) -> Figures:
     again = [_run([word.format(folder=folder) for word in _again(peer)], environ)] if peer.indexing else []
     asked = [_run(list(peer.search), environ) for _ in range(runs)] if peer.search else []
     hellos = [_hello(list(peer.serve), environ) for _ in range(runs)]
-    hello = sorted(hellos, key=lambda each: each[1])[runs // 2]
+    hello = sorted(hellos, key=lambda hello: hello[1])[runs // 2]
     return Figures(
         sum(each.cpu for each in first) if first else None,
         again[0].cpu if again else None,

@@ -63,12 +63,12 @@ def main() -> None:
     rows: Rows = []
     for told, held_out in (("1-5, tuned on", False), ("6-10, held out", True)):
         some = [talk for number, talk in talks if (number >= TUNED_ON) == held_out]
-        words = mean([each for talk in some for each in talk.words])
+        words = mean([word for talk in some for word in talk.words])
         both = mean([each for talk in some for each in talk.both])
         rows.append((f"turn share@10, talks {told}, words", f"{words:.3f}", ""))
         goal = verdict(both, SHARE, at_least=True) if held_out else ""
         rows.append((f"turn share@10, talks {told}, words and meaning", f"{both:.3f}", goal))
-    spent = sorted(each for _, talk in talks for each in talk.seconds)
+    spent = sorted(second for _, talk in talks for second in talk.seconds)
     p95 = spent[len(spent) * 95 // 100] * 1000
     rows.append(
         ("a search by both, resident, without the model, p95, CPU ms", f"{p95:.1f}", verdict(p95, P95_MS))
@@ -120,7 +120,7 @@ def at_scale(memory: str) -> Rows:
             vectors.activate_model(tx, name)  # type: ignore[arg-type]
 
         db.write(work)
-        hashes = [each for (each,) in db.rows("SELECT DISTINCT content_hash FROM turn_parts")]
+        hashes = [row for (row,) in db.rows("SELECT DISTINCT content_hash FROM turn_parts")]
         for at in range(0, len(hashes), 5_000):
             some = hashes[at : at + 5_000]
             made = chance.normal(size=(len(some), width)).astype("<f4")

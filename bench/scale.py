@@ -185,7 +185,7 @@ def built_of(size: int) -> dict[str, Any]:
 
 
 def _megabytes(path: str) -> float:
-    return sum(os.path.getsize(each) for each in _files(path)) / 2**20
+    return sum(os.path.getsize(file) for file in _files(path)) / 2**20
 
 
 def _files(path: str) -> list[str]:
@@ -214,7 +214,7 @@ def _cold(
     """CPU milliseconds of whole fresh processes that do one thing each and import no more than that."""
     command = [sys.executable, "-m", "bench.standin", path, verb]
     return _spread(
-        [1000 * cpu_of([*command, json.dumps(each), scope], 1, env=_environ())[0] for each in calls]
+        [1000 * cpu_of([*command, json.dumps(call), scope], 1, env=_environ())[0] for call in calls]
     )
 
 
@@ -268,10 +268,10 @@ def works(asked: list[str], slugs: list[str]) -> dict[str, Work]:
         "filtered query": Work("query", [{"question": each, "wing": "wing-3"} for each in asked]),
         "query by day": Work("query", [{"question": each, "since": "2023-01-01"} for each in asked[::2]]),
         "recall": Work("recall", [{"query": f"word{at * 31 % 5_000} topic{at % 40}"} for at in range(60)], "write"),
-        "backlinks": Work("backlinks", [{"slug": each} for each in slugs]),
-        "graph": Work("graph", [{"slug": each, "depth": 2} for each in slugs]),
+        "backlinks": Work("backlinks", [{"slug": slug} for slug in slugs]),
+        "graph": Work("graph", [{"slug": slug, "depth": 2} for slug in slugs]),
         "list": Work("list", [{"limit": 50}] * 20),
-        "get": Work("get", [{"slug": each} for each in slugs]),
+        "get": Work("get", [{"slug": slug} for slug in slugs]),
         "put": Work(
             "put",
             [

@@ -63,7 +63,7 @@ def judge(cases: Sequence[Case], clean: Sequence[str]) -> Judged:
     found: Counter[str] = Counter()
     whole = 0
     for case in cases:
-        spans = [(each.start, each.end) for each in secrets.find_secrets(case.text)]
+        spans = [(secret.start, secret.end) for secret in secrets.find_secrets(case.text)]
         found[case.kind] += any(start < case.end and end > case.start for start, end in spans)
         whole += any(start <= case.start and end >= case.end for start, end in spans)
     accused = sum(bool(secrets.find_secrets(text)) for text in clean)

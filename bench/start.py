@@ -60,16 +60,16 @@ def main() -> None:
             server.send_signal(signal.SIGTERM)
             server.communicate()
     rows = [("python -c 'import apsw'", f"{bare * 1000:.1f}", "1.0", "", "", "")]
-    for each in COMMANDS:
-        alone, given = cold[each.name], handed[each.name]
+    for command in COMMANDS:
+        alone, given = cold[command.name], handed[command.name]
         target = ""
-        if each.ratio:
-            target = verdict(alone / bare, each.ratio)
-        elif each.seconds:
-            target = verdict(alone * 1000, each.seconds * 1000)
+        if command.ratio:
+            target = verdict(alone / bare, command.ratio)
+        elif command.seconds:
+            target = verdict(alone * 1000, command.seconds * 1000)
         rows.append(
             (
-                f"quaid {each.name}",
+                f"quaid {command.name}",
                 f"{alone * 1000:.1f}",
                 f"{alone / bare:.2f}",
                 target,
@@ -106,11 +106,11 @@ def _prepared(quaid: str, folder: str) -> dict[str, str]:
 def _measured(quaid: str, env: dict[str, str], runs: int) -> tuple[float, dict[str, float]]:
     """The yardstick and each command, CPU seconds. All take turns, so that a noisy minute hits each of them."""
     bare: list[float] = []
-    times: dict[str, list[float]] = {each.name: [] for each in COMMANDS}
+    times: dict[str, list[float]] = {command.name: [] for command in COMMANDS}
     for _ in range(runs):
         bare += cpu_of([sys.executable, "-c", "import apsw"], 1)
-        for each in COMMANDS:
-            times[each.name] += cpu_of([quaid, *each.words], 1, text=each.text, env=env)
+        for command in COMMANDS:
+            times[command.name] += cpu_of([quaid, *command.words], 1, text=command.text, env=env)
     return sorted(bare)[runs // 2], {name: sorted(taken)[runs // 2] for name, taken in times.items()}
 
 

@@ -190,9 +190,9 @@ def _quality() -> None:
         for case in cases(name):
             with tempfile.TemporaryDirectory() as folder:
                 outcomes.append(judge(case, folder))
-        right = sum(each.right for each in outcomes)
-        wrong = [line for each in outcomes for line in each.wrong]
-        missed = [line for each in outcomes for line in each.missed]
+        right = sum(outcome.right for outcome in outcomes)
+        wrong = [line for outcome in outcomes for line in outcome.wrong]
+        missed = [line for outcome in outcomes for line in outcome.missed]
         precision, recall = right / max(1, right + len(wrong)), right / max(1, right + len(missed))
         traps = sum(case.is_trap for case in cases(name))
         rows.append(

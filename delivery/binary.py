@@ -207,7 +207,7 @@ def pack(folder: str, launcher: str, target: str) -> None:
     """The launcher, the files of the folder as one packed stream, their list, and where each of these begins."""
     files = sorted(files_below(folder))
     listed = b"".join(
-        [*map(folder_record, folders_of(files)), *(file_record(folder, each) for each in files)]
+        [*map(folder_record, folders_of(files)), *(file_record(folder, file) for file in files)]
     )
     digest = hashlib.sha256(listed)
     packer = zlib.compressobj(6)

@@ -57,8 +57,8 @@ def build(folder: str) -> tuple[str, str]:
             os.remove(os.path.join(folder, name))
     _build("--wheel", "--sdist", "--outdir", folder, ROOT)
     names = [os.path.join(folder, name) for name in os.listdir(folder) if name.startswith("quaid-")]
-    return next(each for each in names if each.endswith(".whl")), next(
-        each for each in names if each.endswith(".tar.gz")
+    return next(name for name in names if name.endswith(".whl")), next(
+        name for name in names if name.endswith(".tar.gz")
     )
 
 
@@ -66,7 +66,7 @@ def complete(wheel: str) -> None:
     """What is no Python, and easily left behind."""
     names = content(wheel)
     missing = [each for each in CARRIED if not any(name.endswith(each) for name in names)]
-    missing += [each for each in FOLDERS if not any(name.startswith(each) for name in names)]
+    missing += [folder for folder in FOLDERS if not any(name.startswith(folder) for name in names)]
     if missing:
         sys.exit(f"{wheel} lacks {', '.join(missing)}")
 

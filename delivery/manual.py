@@ -147,7 +147,7 @@ def _man_command(name: str, text: str, params: Sequence[Param], examples: Sequen
         yield from _man_item(parser.option_usage(param), param.arg.help + parser.option_details(param))
     if examples:
         yield from (".PP", "For example:", ".PP", ".nf")
-        yield from (f"    {_roff_text(each, within=True)}" for each in examples)
+        yield from (f"    {_roff_text(example, within=True)}" for example in examples)
         yield ".fi"
 
 

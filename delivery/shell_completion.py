@@ -103,7 +103,7 @@ def completion_script(shell: str) -> str:
     quote = _quote_fish if shell == "fish" else _quote_posix
     lines = []
     for name, entries in completion_table().items():
-        rows = "\n".join(f"{each.word}\t{each.kind or '-'}\t{each.help}" for each in entries)
+        rows = "\n".join(f"{entry.word}\t{entry.kind or '-'}\t{entry.help}" for entry in entries)
         if shell == "fish":
             lines.append(f"    case {quote(name)}\n        printf '%s\\n' {quote(rows)}")
         else:
@@ -127,10 +127,10 @@ def completion_table() -> dict[str, list[CompletionEntry]]:
         for name in (op.command, *op.aliases):
             preset = index.ALIASES.get(name, {})
             _add_command(table, name)
-            params = [each for each in op.params if each.name not in preset]
+            params = [param for param in op.params if param.name not in preset]
             table.setdefault(name, []).extend(_param_entries(name, params))
     for name, entries in list(table.items()):
-        below = [each for each in entries if each.kind == "@command" and each.word != "help"]
+        below = [entry for entry in entries if entry.kind == "@command" and entry.word != "help"]
         if below:
             table[f"help {name}".rstrip()] = below
     table["config set"] = list(_setting_entries(table["config set"]))
@@ -139,7 +139,7 @@ def completion_table() -> dict[str, list[CompletionEntry]]:
     return {
         name: entries
         if name.startswith("help")
-        else [*entries, *(CompletionEntry(*each) for each in COMMON_ENTRIES)]
+        else [*entries, *(CompletionEntry(*entry) for entry in COMMON_ENTRIES)]
         for name, entries in table.items()
     }
 
@@ -149,7 +149,7 @@ def _add_command(table: dict[str, list[CompletionEntry]], name: str) -> None:
     while name:
         above, _, word = name.rpartition(" ")
         entries = table.setdefault(above, [])
-        if not any(each.word == word and each.kind == "@command" for each in entries):
+        if not any(entry.word == word and entry.kind == "@command" for entry in entries):
             entries.append(CompletionEntry(word, "@command", _describe_command(name)))
         name = above
 
@@ -157,8 +157,8 @@ def _add_command(table: dict[str, list[CompletionEntry]], name: str) -> None:
 def _describe_command(name: str) -> str:
     if name in index.COMMANDS:
         return _first_sentence(index.COMMANDS[name][1])
-    members = [each[len(name) + 1 :] for each in index.COMMANDS if each.startswith(name + " ")]
-    return ", ".join(dict.fromkeys(each.partition(" ")[0] for each in members))
+    members = [command[len(name) + 1 :] for command in index.COMMANDS if command.startswith(name + " ")]
+    return ", ".join(dict.fromkeys(member.partition(" ")[0] for member in members))
 
 
 def _param_entries(name: str, params: Sequence[Param]) -> Iterator[CompletionEntry]:
@@ -196,8 +196,8 @@ def _value_kind(command: str, param: Param) -> str:
 def _setting_entries(entries: list[CompletionEntry]) -> Iterator[CompletionEntry]:
     """Yield the completions after `config set`. A setting with fixed values is listed as a subcommand."""
     free = "|".join(name for name, allowed in SETTINGS.items() if not allowed)
-    for each in entries:
-        yield each._replace(kind=free) if each.word == "1" else each
+    for entry in entries:
+        yield entry._replace(kind=free) if entry.word == "1" else entry
     for name, allowed in SETTINGS.items():
         if allowed:
             yield CompletionEntry(name, "@command", ", ".join(allowed))

@@ -98,10 +98,10 @@ def error_page() -> str:
         "a tool that does not exist, a cancelled call, a resource or prompt that cannot be read.\n"
     )
     rows.append("\n| code | exit | HTTP | JSON-RPC | message |\n|---|---|---|---|---|\n")
-    for each in errors.all_errors():
-        message = _message(" ".join((each.__doc__ or "").split()))
+    for error in errors.all_errors():
+        message = _message(" ".join((error.__doc__ or "").split()))
         rows.append(
-            f"| `{each.code}` | {each.exit_status} | {each.http_status} | {each.rpc_code} | {message} |\n"
+            f"| `{error.code}` | {error.exit_status} | {error.http_status} | {error.rpc_code} | {message} |\n"
         )
     return "".join(rows)
 

@@ -50,9 +50,9 @@ def test_what_grows_faster_than_it_may_is_missed() -> None:
 
 def test_what_making_a_memory_cost_is_told_as_it_was_then() -> None:
     (row,) = (
-        each
-        for each in rows_of([_measured(10, 1.0, {"cpu_seconds": 3.0}), _measured(1_000, 1.0, {})])
-        if each[0] == "making it, CPU s, when built"
+        row
+        for row in rows_of([_measured(10, 1.0, {"cpu_seconds": 3.0}), _measured(1_000, 1.0, {})])
+        if row[0] == "making it, CPU s, when built"
     )
     assert row[1:3] == ("3", "not noted")
 

@@ -34,7 +34,7 @@ def flags_of(command: str) -> frozenset[str]:
 def flags_near(room: str) -> frozenset[str]:
     """The options that a message may name without a command: those of the commands which its module makes."""
     made = [name for name, (key, _) in index.COMMANDS.items() if key.partition(".")[0] == room]
-    every = made or [*index.COMMANDS, *(each for each in COMMANDS if not each.startswith("-"))]
+    every = made or [*index.COMMANDS, *(command for command in COMMANDS if not command.startswith("-"))]
     top = () if made else FLAG.findall(parser.help_overview())
     return frozenset().union(*map(flags_of, every), top)
 
@@ -73,7 +73,7 @@ def wrong_flags(text: str, room: str = "") -> Iterator[str]:
     for program, typed in OURS.findall(text):
         words = re.sub(r"--(?:db|config) \S+", "", typed).split()
         command = command_of(
-            [*(["kb"] if program == "ai-kb" else []), *(each.rstrip(".:'\"") for each in words)]
+            [*(["kb"] if program == "ai-kb" else []), *(word.rstrip(".:'\"") for word in words)]
         )
         if command and not command.startswith("-"):
             known = flags_of(command)

@@ -40,7 +40,8 @@ def test_every_command_has_a_page(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [each for each in index.COMMANDS if any(one.startswith(each + " ") for one in index.COMMANDS)]
+    "name",
+    [command for command in index.COMMANDS if any(one.startswith(command + " ") for one in index.COMMANDS)],
 )
 def test_help_of_a_group_begins_with_its_own_command(name: str) -> None:
     own, _, members = parser.help_page(name).partition("\nCommands\n")
@@ -48,7 +49,7 @@ def test_help_of_a_group_begins_with_its_own_command(name: str) -> None:
     assert operation.summary.rstrip(".") in " ".join(own.split())
     for param in operation.params:
         assert (parser.placeholder if param.arg.positional else parser.option_usage)(param) in own
-    listed = [each for each in index.COMMANDS if each.startswith(name + " ")]
+    listed = [command for command in index.COMMANDS if command.startswith(name + " ")]
     assert [each for each in listed if f"  {each} " in members] == listed
 
 

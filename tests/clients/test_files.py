@@ -73,6 +73,6 @@ def test_backups_of_one_second_are_told_apart(tmp_path: Path) -> None:
     newest = config_files.newest_backup(str(path))
     assert newest
     assert Path(newest).read_text() == "two"
-    assert [Path(each).read_text() for each in config_files.list_backups(str(path))] == ["two", "one"]
+    assert [Path(backup).read_text() for backup in config_files.list_backups(str(path))] == ["two", "one"]
     assert config_files.text_before_install(str(path), lambda text: text == "two") == "one"
     assert config_files.text_before_install(str(tmp_path / "missing"), bool) == ""

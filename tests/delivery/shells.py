@@ -85,7 +85,7 @@ class Shell:
 
     def fish(self, line: str) -> list[str]:
         told = self.run(f"source complete.fish; complete -C '{line}'", "fish")
-        return [each.partition("\t")[0] for each in told.splitlines()]
+        return [line.partition("\t")[0] for line in told.splitlines()]
 
 
 class Terminal:

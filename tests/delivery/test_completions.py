@@ -180,7 +180,7 @@ def test_fish_offers_memories_and_no_lock_or_log_of_them(shell: Shell) -> None:
 @needs("zsh")
 def test_zsh_offers_memories_and_no_lock_or_log_of_them(zsh: Zsh) -> None:
     _, found = zsh.line_and_offers("quaid --db other/")
-    assert sorted(found) == [each.removeprefix("other/") for each in MEMORIES]
+    assert sorted(found) == [memory.removeprefix("other/") for memory in MEMORIES]
 
 
 def test_every_command_is_in_the_table() -> None:
@@ -195,9 +195,9 @@ def test_every_command_is_in_the_table() -> None:
 
 def test_every_kind_is_one_that_the_scripts_know() -> None:
     known = {"@any", "@command", "@files", "@files:db", "@files:yaml,yml", "@folders"}
-    known |= {f"@{each}" for each in COMPLETION_KINDS}
+    known |= {f"@{kind}" for kind in COMPLETION_KINDS}
     kinds = {entry.kind for each in shell_completion.completion_table().values() for entry in each}
-    assert {each for each in kinds if each.startswith("@")} == known
+    assert {kind for kind in kinds if kind.startswith("@")} == known
 
 
 def test_every_argument_that_is_singled_out_is_there() -> None:
@@ -265,7 +265,7 @@ def test_help_prints_the_manual_page(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == (PAGES / "quaid.1").read_text(encoding="utf-8")
 
 
-MANUAL_PAGES = sorted(each.name for each in PAGES.glob("*.1"))
+MANUAL_PAGES = sorted(path.name for path in PAGES.glob("*.1"))
 
 
 @needs("mandoc")

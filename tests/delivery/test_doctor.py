@@ -30,13 +30,13 @@ def home(brain: Brain) -> Brain:
 
 
 def found(record: DoctorRecord, name: str) -> DoctorFinding:
-    return next(each for each in record.checks if each.name == name)
+    return next(check for check in record.checks if check.name == name)
 
 
 def test_a_new_memory_is_well_and_the_next_steps_are_commands(home: Brain) -> None:
     record = doctor(home)
     assert record.exit_status == 0
-    assert not [each for each in record.checks if each.state == "wrong"]
+    assert not [check for check in record.checks if check.state == "wrong"]
     assert "quaid notebook init" in record.next_steps
     assert "quaid import FOLDER" in record.next_steps
     assert found(record, "self-test").state == "fine"
@@ -51,7 +51,7 @@ ABSENT = re.compile(r"\bnot (?:installed|used|needed)\b|\bnone\b|^0 |cannot be k
 
 def test_what_is_not_there_is_not_called_fine(home: Brain) -> None:
     checks = doctor(home, quick=True).checks
-    assert [each for each in checks if each.state == "fine" and ABSENT.search(each.detail)] == []
+    assert [check for check in checks if check.state == "fine" and ABSENT.search(check.detail)] == []
     assert found(doctor(home, quick=True), "service").state == "missing"
     lines = output.format_record(doctor(home, quick=True), False, False).splitlines()
     assert [line for line in lines if "not installed" in line] == ["--  service         not installed"]
@@ -60,7 +60,7 @@ def test_what_is_not_there_is_not_called_fine(home: Brain) -> None:
 def test_what_a_knowledge_base_can_do_without_is_not_called_fine(home: Brain) -> None:
     call(home, "kb init")
     record = call(home, "kb doctor")
-    states = {each.name: (each.well, each.missing) for each in record.checks}
+    states = {check.name: (check.well, check.missing) for check in record.checks}
     assert states["remote"] == states["timer"] == states["adapter"] == (True, True)
     assert states["tree"] == (True, False)
     lines = output.format_record(record, False, False).splitlines()
@@ -138,7 +138,7 @@ def test_damaged_rows_are_told(home: Brain) -> None:
     record = doctor(home)
     assert found(record, "rows").state == "wrong"
     assert "quaid validate" in record.next_steps
-    assert not [each for each in doctor(home, quick=True).checks if each.name == "rows"]
+    assert not [check for check in doctor(home, quick=True).checks if check.name == "rows"]
 
 
 def test_a_folder_that_is_gone_is_told(home: Brain, tmp_path: Path) -> None:
@@ -179,19 +179,21 @@ def test_another_memory_in_the_folder_is_no_backup(home: Brain) -> None:
 
 def test_a_client_is_told_until_it_is_connected(home: Brain) -> None:
     (Path(home.settings.user_home) / ".claude").mkdir()
-    before = next(each for each in doctor(home, quick=True).checks if "Claude Code" in each.detail)
+    before = next(check for check in doctor(home, quick=True).checks if "Claude Code" in check.detail)
     assert (before.state, before.remedy) == ("advice", "quaid connect claude-code")
     call(home, "connect", client="claude-code")
-    after = next(each for each in doctor(home, quick=True).checks if "Claude Code" in each.detail)
+    after = next(check for check in doctor(home, quick=True).checks if "Claude Code" in check.detail)
     assert after.state == "fine"
     hooks = Path(home.settings.user_home) / ".claude" / "settings.json"
     told = json.loads(hooks.read_text())
     told["hooks"].popitem()
     hooks.write_text(json.dumps(told))
-    broken = next(each for each in doctor(home, quick=True).checks if "Claude Code" in each.detail)
+    broken = next(check for check in doctor(home, quick=True).checks if "Claude Code" in check.detail)
     assert (broken.state, broken.remedy) == ("wrong", "quaid connect claude-code")
     hooks.write_text("{ this is no JSON")
-    assert next(each for each in doctor(home, quick=True).checks if "Claude" in each.detail).state == "wrong"
+    assert (
+        next(check for check in doctor(home, quick=True).checks if "Claude" in check.detail).state == "wrong"
+    )
 
 
 def test_a_damaged_memory_is_told_in_one_line_with_the_backup_that_is_whole(home: Brain) -> None:
@@ -410,7 +412,7 @@ def test_a_broken_file_of_a_client_is_told_with_its_line(home: Brain) -> None:
     call(home, "connect", client="claude-code")
     (folder / "settings.json").write_text('{\n  "hooks": {,}\n}\n')
     record = doctor(home, quick=True)
-    broken = next(each for each in record.checks if "Claude Code" in each.detail)
+    broken = next(check for check in record.checks if "Claude Code" in check.detail)
     assert (broken.state, "line 2" in broken.detail) == ("wrong", True)
     assert broken.remedy == f"edit line 2 of {folder / 'settings.json'}"
     assert broken.further == ("quaid connect claude-code",)

@@ -131,7 +131,7 @@ def well(path: str, body: dict[str, Any]) -> tuple[int, Any]:
     vectors = [[float(len(text)), 1.0, -2.0] for text in body["input"]]
     if path == "/api/embed":
         return 200, {"model": body["model"], "embeddings": vectors}
-    data = [{"index": at, "embedding": each} for at, each in enumerate(vectors)]
+    data = [{"index": at, "embedding": vector} for at, vector in enumerate(vectors)]
     return 200, {"object": "list", "data": data[::-1]}
 
 

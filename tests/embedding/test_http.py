@@ -25,14 +25,14 @@ def embedder(server: Any, kind: str = "ollama", time_out: float = 60.0, **more: 
 def test_both_kinds_of_servers_give_vectors_of_length_one_in_order(server: Any, kind: str, path: str) -> None:
     found = embedder(server, kind, dimensions=3).embed_passages(["a", "four"])
     vectors = [array.array("f", each) for each in found]
-    assert [round(each[0] / each[1]) for each in vectors] == [1, 4]
-    assert all(math.isclose(math.hypot(*each), 1, rel_tol=1e-6) for each in vectors)
+    assert [round(vector[0] / vector[1]) for vector in vectors] == [1, 4]
+    assert all(math.isclose(math.hypot(*vector), 1, rel_tol=1e-6) for vector in vectors)
     assert server.asked[0][0] == path
     assert server.asked[0][1]["model"] == "some-model"
 
 
 def test_many_texts_go_in_several_requests(server: Any) -> None:
-    found = embedder(server).embed_passages([str(each) for each in range(70)])
+    found = embedder(server).embed_passages([str(number) for number in range(70)])
     assert len(found) == 70
     assert [len(body["input"]) for _, body, _ in server.asked] == [32, 32, 6]
 

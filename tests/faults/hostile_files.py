@@ -214,7 +214,7 @@ def pages() -> list[Hostile]:
 
 def short_pages() -> list[Hostile]:
     """The same as short as a dashboard renders them at all, and some that only renderers know."""
-    every = [Hostile(each.name, each.make) for each in (*floods(199_000),)]
+    every = [Hostile(flood.name, flood.make) for flood in (*floods(199_000),)]
     more = {
         "nested lists": "".join(f"{' ' * (n % 300)}- a\n" for n in range(1_100)),
         "nested quotes": "> " * 99_000,

@@ -201,10 +201,10 @@ def main(place: str, name: str) -> None:
             path.unlink()
         measured(tidy)
         worst = Cost(
-            max(each.seconds for each in costs),
-            max(each.megabytes for each in costs) - base,
-            max(each.status for each in costs),
-            " ".join(each.said for each in costs).strip(),
+            max(cost.seconds for cost in costs),
+            max(cost.megabytes for cost in costs) - base,
+            max(cost.status for cost in costs),
+            " ".join(cost.said for cost in costs).strip(),
         )
         sys.stdout.write(json.dumps(worst._asdict()) + "\n")
         sys.stdout.flush()

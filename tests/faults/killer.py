@@ -104,8 +104,8 @@ def slay(process: int, family: bool = False) -> None:
     """Kill a process, and if asked all that came from it, without a chance to say goodbye."""
     if family:
         _send(process, signal.SIGSTOP)
-    for each in [*(descendants(process) if family else []), process]:
-        _send(each, signal.SIGKILL)
+    for descendant in [*(descendants(process) if family else []), process]:
+        _send(descendant, signal.SIGKILL)
 
 
 def _send(process: int, number: int) -> None:

@@ -158,18 +158,18 @@ HEAD = ("| promise | cases tried | failures | seconds | figures |", "|---|---|--
 def table(tests: Iterable[Tried]) -> list[str]:
     """A line for every promise, also for those that nobody has tried: promise, cases, failures, seconds, figures."""
     by_promise: dict[str, list[Tried]] = {promise: [] for promise in PROMISES}
-    for each in tests:
-        by_promise.setdefault(each.promise, []).append(each)
+    for test in tests:
+        by_promise.setdefault(test.promise, []).append(test)
     return [*HEAD, *(_row(promise, found) for promise, found in by_promise.items())]
 
 
 def _row(promise: str, tests: list[Tried]) -> str:
-    reasons = Counter(each.skipped for each in tests if each.skipped)
-    failures = sum(each.failures for each in tests)
+    reasons = Counter(test.skipped for test in tests if test.skipped)
+    failures = sum(test.failures for test in tests)
     if not failures and sum(reasons.values()) == len(tests):
         why = "; ".join(reasons) or "none of its tests was asked for"
         return f"| {promise} | 0 | – | – | not run: {why} |"
-    notes = [note for each in tests for note in each.notes]
+    notes = [note for test in tests for note in test.notes]
     notes += [f"{count} of {len(tests)} tests not run: {reason}" for reason, count in reasons.items()]
-    tried, seconds = sum(each.tried for each in tests), sum(each.seconds for each in tests)
+    tried, seconds = sum(test.tried for test in tests), sum(test.seconds for test in tests)
     return f"| {promise} | {tried:,} | {failures} | {seconds:.0f} | {'; '.join(notes)} |"

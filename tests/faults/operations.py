@@ -107,7 +107,7 @@ OPERATIONS = (
     Operation("migrate 5", lambda brain: brain.db, imports_v5=True),
 )
 
-BY_NAME = {each.name: each for each in OPERATIONS}
+BY_NAME = {operation.name: operation for operation in OPERATIONS}
 
 
 def make(home: Path, name: str) -> None:

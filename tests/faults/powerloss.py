@@ -77,7 +77,7 @@ def options(log: Path) -> tuple[str, ...]:
 
 def steps(log: Path, base: str) -> Iterator[Step]:
     """What a log says of the files below a folder, and of what was acknowledged, in its order."""
-    births = {str(each[3]): (each[0], each[2]) for each in _calls(log) if each[1] in handles.BIRTHS}
+    births = {str(call[3]): (call[0], call[2]) for call in _calls(log) if call[1] in handles.BIRTHS}
     known = handles.Handles(births)
     for process, call, arguments, result, opened in _calls(log):
         if call in handles.CALLS.split(","):
@@ -106,7 +106,7 @@ def steps(log: Path, base: str) -> Iterator[Step]:
                 assert not _below(base, here[0]) or _plain(here[0][1]).endswith("-shm"), arguments
         elif call in UNKNOWN:
             named = [
-                os.path.join(known.folders.get(process, "/"), each.decode(errors="replace")) for each in texts
+                os.path.join(known.folders.get(process, "/"), text.decode(errors="replace")) for text in texts
             ]
             assert not any(each.startswith(base) for each in named), f"{call} is not known here"
             assert not any(_below(base, each) for each in here), f"{call} is not known here"
@@ -124,7 +124,7 @@ def steps(log: Path, base: str) -> Iterator[Step]:
             else:
                 yield Step("sync", path)
         else:
-            named = [each.decode() for each in texts]
+            named = [text.decode() for text in texts]
             above = [_plain(path) for _, path, _ in here] or [known.folders.get(process, "/")] * len(named)
             paths = [os.path.normpath(os.path.join(*each)) for each in zip(above, named, strict=False)]
             if any(path.startswith(base) for path in paths):

@@ -64,7 +64,7 @@ def test_bad_frames_on_stdio_are_answered_and_standard_output_stays_clean(
             bad = [frame(seed * BATCH + number) for number in range(BATCH)]
             bad += [b"x" * (LARGE + 10)] if seed % 8 == 7 else []
             server.write(*bad)
-            due = Counter(each for one in bad for each in debts(one, version))
+            due = Counter(debt for one in bad for debt in debts(one, version))
             answered = settled(server, f"end-{seed}")
             assert answered == due, f"{due - answered} is owed, {answered - due} was never asked for"
             assert due.total() > BATCH // 2, "these frames ask for next to nothing"

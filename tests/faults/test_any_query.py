@@ -41,8 +41,8 @@ def test_every_text_can_be_searched_for_everywhere(tmp_path: Path, cases: Cases)
                 told[ask(brain, command, {name: query(seed)})] += 1
             cases.count(len(WAYS) - 1)
     assert set(told) <= {"answered", *REFUSALS}, told
-    assert cases.alone or told["answered"] > 10 * sum(told[each] for each in REFUSALS)
-    cases.note(f"{told['answered']:,} answered, {sum(told[each] for each in REFUSALS):,} refused")
+    assert cases.alone or told["answered"] > 10 * sum(told[refusal] for refusal in REFUSALS)
+    cases.note(f"{told['answered']:,} answered, {sum(told[refusal] for refusal in REFUSALS):,} refused")
 
 
 def ask(brain: Any, command: str, given: dict[str, str]) -> str:

@@ -97,6 +97,6 @@ def check(copy: Path, before: int) -> int:
     with open_brain(restored) as brain:
         assert run(brain, "validate")["violations"] == []
         run(brain, "put", slug="after", content="It goes on.")
-    for each in restored.glob("memory.db*"):
-        each.unlink()
+    for path in restored.glob("memory.db*"):
+        path.unlink()
     return last

@@ -118,7 +118,7 @@ def test_a_damaged_memory_answers_rightly_or_refuses_and_touches_no_file(cases: 
             what = damage(home / "memory.db", seed)
             told = asked(home)
             refusals = [each for each in told.values() if isinstance(each, str)]
-            assert [each for each in refusals if not says_what_to_do(each)] == [], what
+            assert [refusal for refusal in refusals if not says_what_to_do(refusal)] == [], what
             wrong = [key for key, answer in told.items() if is_wrong(key, answer, right[key])]
             broken += [
                 f"{seed} {what}: {key} {each}" for key, each in told.items() if "broken" in (each or ())

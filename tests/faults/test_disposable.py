@@ -50,7 +50,7 @@ def answers(brain: Brain, seeds: list[int]) -> list[Any]:
     for seed in seeds:
         words = " ".join(random.Random(seed).sample(WORDS, 3))
         hits = run(brain, "search", query=words, limit=10)["hits"]
-        found.append((words, [each["slug"] for each in hits]))
+        found.append((words, [hit["slug"] for hit in hits]))
         answer = run(brain, "query", question=words, limit=5)
         found.append((words, [each["slug"] for each in answer["results"]]))
     return found

@@ -14,7 +14,7 @@ from tests.faults.ledger import Cases
 from tests.faults.operations import OPERATIONS
 from tests.faults.stage import Stage, says_what_to_do, set_stage
 
-SINGLE = [each.name for each in OPERATIONS if not each.imports_v5]
+SINGLE = [operation.name for operation in OPERATIONS if not operation.imports_v5]
 pytestmark = calls.needs_strace
 
 

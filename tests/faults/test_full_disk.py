@@ -16,7 +16,7 @@ from tests.faults.stage import says_what_to_do, set_stage
 from quaid.app import Brain
 from quaid.errors import QuaidError
 
-SINGLE = [each.name for each in OPERATIONS if not each.imports_v5]
+SINGLE = [operation.name for operation in OPERATIONS if not operation.imports_v5]
 DISK = 16_000_000
 PAGE = 4096
 

@@ -85,7 +85,7 @@ def run(folder: Path, *words: str, **environ: str) -> tuple[int, list[str]]:
 def rows(lines: list[str]) -> dict[str, list[str]]:
     """The table by promise: cases, failures and figures. How long it took is no matter here."""
     cells = [line.strip("|").split(" | ") for line in lines if line.startswith("| ")]
-    return {each[0].strip(): [each[1], each[2], each[4].strip()] for each in cells}
+    return {cell[0].strip(): [cell[1], cell[2], cell[4].strip()] for cell in cells}
 
 
 def test_every_promise_has_its_row_and_says_what_became_of_it(tmp_path: Path) -> None:

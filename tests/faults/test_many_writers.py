@@ -58,7 +58,9 @@ def test_every_versioned_update_is_there_and_none_was_refused_as_locked(tmp_path
             codes, seconds = finished(updaters)
             lasted = time.perf_counter() - began
         check(
-            tmp_path, slugs, [f"{each.name}x{number}" for each in updaters for number in range(each.rounds)]
+            tmp_path,
+            slugs,
+            [f"{updater.name}x{number}" for updater in updaters for number in range(updater.rounds)],
         )
         assert set(codes) == {TOO_LATE}
         sure = len(FIRST) * (PROCESSES - 1)
@@ -107,16 +109,16 @@ def started(home: Path, seed: int, address: str, token: str) -> list[Updater]:
 
 def finished(updaters: list[Updater]) -> tuple[Counter[str], dict[str, list[float]]]:
     """Let them write: the errors that they met, and how long each put took, by way."""
-    for each in updaters:
-        assert each.process.stdout
-        assert each.process.stdout.readline() == "ready\n", each.process.communicate()[1]
-    for each in updaters:
-        assert each.process.stdin
-        each.process.stdin.write("\n")
-        each.process.stdin.flush()
+    for updater in updaters:
+        assert updater.process.stdout
+        assert updater.process.stdout.readline() == "ready\n", updater.process.communicate()[1]
+    for updater in updaters:
+        assert updater.process.stdin
+        updater.process.stdin.write("\n")
+        updater.process.stdin.flush()
     codes: Counter[str] = Counter()
     seconds: dict[str, list[float]] = defaultdict(list)
-    said = [(each.way, *each.process.communicate(timeout=7_200)) for each in updaters]
+    said = [(updater.way, *updater.process.communicate(timeout=7_200)) for updater in updaters]
     for way, out, errors in said:
         assert errors == "", errors
         told = json.loads(out)

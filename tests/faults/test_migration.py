@@ -48,7 +48,7 @@ def check(home: Path, before: list[tuple[str, str]], ended: End) -> None:
     assert older.texts(path) == before
     if ended.acknowledged:
         assert found == SCHEMA_VERSION
-    backups = [each for each in home.glob("memory.db.backup-v*") if "-unfinished" not in each.name]
+    backups = [path for path in home.glob("memory.db.backup-v*") if "-unfinished" not in path.name]
     assert backups or found == IMPORTED_VERSION, "nothing is brought forward without a backup"
     for backup in backups:
         check_backup(backup, before)
@@ -122,7 +122,7 @@ def test_a_newer_memory_is_refused_and_not_touched(tmp_path: Path, cases: Cases)
 def everything(home: Path) -> dict[str, str]:
     """The bytes of all that lies in a folder, shortened; the index of the log is nobody's data."""
     return {
-        each.name: hashlib.sha256(each.read_bytes()).hexdigest()
-        for each in sorted(home.rglob("*"))
-        if each.is_file() and not each.name.endswith("-shm")
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(home.rglob("*"))
+        if path.is_file() and not path.name.endswith("-shm")
     }

@@ -109,7 +109,7 @@ def arguments(operation: Operation, param: Param, hostile: str) -> dict[str, Any
             kinds: dict[str, Any] = {"integer": 1, "array": [], "object": {}, "number": 1.0, "boolean": False}
             given[each.name] = harmless.get(each.name, kinds.get(each.kind, "something"))
     for version in ("expected_version", "page_version", "other_version"):
-        if any(each.name == version for each in operation.params):
+        if any(param.name == version for param in operation.params):
             given[version] = 1
     given[param.name] = [hostile] if param.kind == "array" else hostile
     return given

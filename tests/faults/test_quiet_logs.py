@@ -170,7 +170,7 @@ def crashed(home: Path, token: str) -> list[str]:
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked},
     ]
-    lines = "".join(json.dumps(each) + "\n" for each in frames)
+    lines = "".join(json.dumps(frame) + "\n" for frame in frames)
     done = called(home, "serve", program=("-c", WRECKED), said=lines)
     assert "Internal error" in done.stdout
     assert "RuntimeError" in done.stderr

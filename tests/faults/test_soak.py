@@ -238,7 +238,7 @@ def test_a_long_time_of_daily_use_with_kills_leaves_everything_in_order(tmp_path
         writes = check(home, remote, environ)
         assert house.largest_log <= LARGEST_LOG
         begin = sizes[-1][0] - SECONDS / 120
-        steep = slope([each for each in sizes if each[0] >= begin])
+        steep = slope([siz for siz in sizes if siz[0] >= begin])
         assert steep <= STEEPEST or SECONDS < LONG_ENOUGH, f"{steep:.2f} MB a minute"
         assert wait_until_gone(home) == []
         cases.count(writes)

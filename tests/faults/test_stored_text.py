@@ -20,7 +20,7 @@ from tests.mcp.pipes import Pipes, failure_of
 from quaid.mcp import tools
 from quaid.operations.registry import Operation, all_operations
 
-READS = [each for each in all_operations() if each.scope == "read"]
+READS = [operation for operation in all_operations() if operation.scope == "read"]
 OWN = {"memory_context", "notebook_list", "notebook_read"}
 pytestmark = pytest.mark.promise("stored text is data")
 
@@ -29,18 +29,18 @@ pytestmark = pytest.mark.promise("stored text is data")
 def poisoned(home: Path, pages: list[Poison]) -> Iterator[Pipes]:
     """A household where every page is hostile, and a server on it."""
     with settle(home) as brain:
-        for number, each in enumerate(pages):
-            run(brain, "put", slug=f"poison/p{number}", content=each.text)
-            (home / FOLDER / f"f{number}.md").write_text(each.text)
+        for number, page in enumerate(pages):
+            run(brain, "put", slug=f"poison/p{number}", content=page.text)
+            (home / FOLDER / f"f{number}.md").write_text(page.text)
         reference = home / "notebook" / "reference"
         (reference / "orders.md").write_text("# Orders\n\nCall me Ann.\n")
-        for number, each in enumerate(pages[:5]):
-            (reference / f"z{number}.md").write_text(each.text)
+        for number, page in enumerate(pages[:5]):
+            (reference / f"z{number}.md").write_text(page.text)
         run(brain, "collection sync")
-        converse(home, brain, *[each.text for each in pages[:50]])
-        for each in pages[:2]:
-            text = each.text.replace("---", "")
-            run(brain, "kb remember", title=each.word, text=text, summary=f"About {each.word}", force=True)
+        converse(home, brain, *[page.text for page in pages[:50]])
+        for page in pages[:2]:
+            text = page.text.replace("---", "")
+            run(brain, "kb remember", title=page.word, text=text, summary=f"About {page.word}", force=True)
         run(brain, "assert", slug="poison/p0", predicate="role", object=pages[0].text[:200])
         run(brain, "gaps add", query_text=pages[0].text[:500])
     server = Pipes(str(home / "memory.db"), "--tools", "all", environ=environment(home))
@@ -65,7 +65,7 @@ def arguments(operation: Operation, number: int, word: str, home: Path) -> dict[
         "names": [f"poison/p{number}"],
         **dict.fromkeys(("query", "question", "text", "context"), f"{word} says"),
     }
-    given = {each.name: names[each.name] for each in operation.params if each.required}
+    given = {param.name: names[param.name] for param in operation.params if param.required}
     return given | ({"slug": f"{FOLDER}::f{number}"} if number % 3 == 1 and "slug" in given else {})
 
 
@@ -95,7 +95,7 @@ def test_every_answer_of_every_read_tool_is_labelled_by_its_place_and_quoted(
     assert (status, left) == (0, [])
     assert "venom" not in errors
     cases.count(len(seeds) * (len(READS) - 1))
-    assert {each.tool for each in READS} == set(told), "a tool that never answered was never tried"
+    assert {read.tool for read in READS} == set(told), "a tool that never answered was never tried"
     served = {name for name, times in told.items() if times}
     asked_for = {"memory_get", "memory_search", "memory_query", "recall", "conversation_search", "kb_show"}
     assert asked_for <= served

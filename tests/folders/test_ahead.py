@@ -169,9 +169,9 @@ def test_a_helper_that_dies_is_told_with_a_remedy(
     tmp_path: Path, folder: Path, helpers: list[indexer.ParserProcess]
 ) -> None:
     def kill(_done: int, _total: int, _what: str) -> None:
-        for each in helpers:
-            each._process.kill()
-            each._process.wait()
+        for helper in helpers:
+            helper._process.kill()
+            helper._process.wait()
 
     with memory(tmp_path / "a.db") as db:
         before = rows(db)
@@ -185,9 +185,9 @@ def test_when_a_helper_stands_still_the_rest_is_parsed_here(
     tmp_path: Path, folder: Path, helpers: list[indexer.ParserProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(_done: int, _total: int, _what: str) -> None:
-        for each in helpers:
-            if each._process.returncode is None:
-                each._process.send_signal(signal.SIGSTOP)
+        for helper in helpers:
+            if helper._process.returncode is None:
+                helper._process.send_signal(signal.SIGSTOP)
 
     monkeypatch.setattr(indexer, "HELPER_TIMEOUT", 0.2)
     with memory(tmp_path / "a.db") as db, memory(tmp_path / "b.db") as other:

@@ -41,8 +41,11 @@ def memory(brain: Brain) -> dict[str, Any]:
             " JOIN pages a ON a.id = l.from_page_id LEFT JOIN pages b ON b.id = l.to_page_id ORDER BY 1, 2, 3"
         ),
         "found": [
-            [(hit["slug"], round(hit["rank_score"], 6)) for hit in run(brain, "search", query=each)["hits"]]
-            for each in QUESTIONS
+            [
+                (hit["slug"], round(hit["rank_score"], 6))
+                for hit in run(brain, "search", query=question)["hits"]
+            ]
+            for question in QUESTIONS
         ],
         "answers": [
             sorted(

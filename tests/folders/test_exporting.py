@@ -37,7 +37,7 @@ def export(brain: Brain, target: Path, *, force: bool = False) -> exporter.Expor
 
 
 def files(root: Path) -> dict[str, str]:
-    return {str(each.relative_to(root)): each.read_text() for each in root.rglob("*") if each.is_file()}
+    return {str(path.relative_to(root)): path.read_text() for path in root.rglob("*") if path.is_file()}
 
 
 def test_pages_sidecars_index_and_schema_are_written(
@@ -151,7 +151,7 @@ def test_each_collection_is_written_into_its_folder(brain: Brain, tmp_path: Path
         "notes/readme.markdown": "# About\n",
         "old/kept-page.md": "---\ntitle: Kept Page\n---\n\nText.\n",
     }
-    assert [tuple(each) for each in report.collections] == [
+    assert [tuple(collection) for collection in report.collections] == [
         ("default", "", 1),
         ("notes", "notes", 2),
         ("old", "old", 1),
@@ -346,4 +346,4 @@ def test_pages_of_collections_are_saved_from_a_damaged_memory(brain: Brain, tmp_
     report = export(brain, tmp_path / "out")
     assert report.pages >= 25
     assert report.pages + len(report.unread) == 40
-    assert len([each for each in files(tmp_path / "out") if each.startswith("notes/note-")]) == report.pages
+    assert len([file for file in files(tmp_path / "out") if file.startswith("notes/note-")]) == report.pages

@@ -67,14 +67,14 @@ def folder(vault: Fill) -> Path:
 
 
 def slugs(brain: Brain) -> list[str]:
-    return [each for (each,) in brain.db.rows("SELECT slug FROM pages ORDER BY slug")]
+    return [row for (row,) in brain.db.rows("SELECT slug FROM pages ORDER BY slug")]
 
 
 def test_an_import_takes_all_other_files_in(brain: Brain, folder: Path, step_fails: str) -> None:
     record = run(brain, "import", folder=str(folder))
     report = record.report
     assert (report.outcomes["new"], report.outcomes["failed"]) == (3, 2)
-    assert [each.path for each in report.notes] == ["b.md", "sub/d.md"]
+    assert [note.path for note in report.notes] == ["b.md", "sub/d.md"]
     assert "not taken in: Quaid fails on it" in report.notes[0].note
     assert "b.md: not taken in" in render(record)
     assert slugs(brain) == ["a", "c", "sub/e"]
@@ -101,10 +101,10 @@ def test_an_import_leaves_the_page_of_a_file_that_fails_now(
 def test_a_collection_takes_all_other_files_in(brain: Brain, folder: Path, step_fails: str) -> None:
     record = run(brain, "collection add", name="notes", path=str(folder))
     assert (record.sync.new, record.sync.failed) == (3, 2)
-    assert {each.path for each in record.sync.notes} == {"b.md", "sub/d.md"}
+    assert {note.path for note in record.sync.notes} == {"b.md", "sub/d.md"}
     assert "b.md: not taken in: Quaid fails on it" in render(record)
     assert record.collection.files_not_taken_in == 2
-    assert [each.path for each in run(brain, "collection info", name="notes").problems] == [
+    assert [problem.path for problem in run(brain, "collection info", name="notes").problems] == [
         "b.md",
         "sub/d.md",
     ]
@@ -144,8 +144,8 @@ def test_status_and_doctor_name_the_files(brain: Brain, folder: Path, step_fails
     run(brain, "collection add", name="notes", path=str(folder))
     status = run(brain, "status")
     assert status.files_not_taken_in == 2
-    assert any("`quaid doctor` names 2 files" in each for each in status.next_steps)
-    found = [each for each in run(brain, "doctor").checks if each.name == "folder notes"]
+    assert any("`quaid doctor` names 2 files" in step for step in status.next_steps)
+    found = [check for check in run(brain, "doctor").checks if check.name == "folder notes"]
     assert found[0].state == "wrong"
     assert "2 files not indexed, first b.md" in found[0].detail
     assert len(found[0].details) == 2
@@ -213,12 +213,12 @@ def test_a_watcher_names_a_file_that_fails_and_goes_on(
     with watched.running():
         assert sorted(watched.pages()) == ["a", "c", "sub/e"]
         (watched.root / "f.md").write_text(BAD)
-        watched.wait(lambda: any(each.failed for each in watched.syncs(whole=False)))
+        watched.wait(lambda: any(sync.failed for sync in watched.syncs(whole=False)))
         (watched.root / "b.md").write_text("# Mended\n")
         watched.wait(lambda: "b" in watched.pages())
     lines = [render(each) for each in watched.told]
-    assert any("b.md: not taken in: Quaid fails on it" in each for each in lines)
-    assert any("1 failed" in each and "f.md: not taken in" in each for each in lines)
+    assert any("b.md: not taken in: Quaid fails on it" in line for line in lines)
+    assert any("1 failed" in line and "f.md: not taken in" in line for line in lines)
 
 
 def test_a_watcher_outlives_a_sync_that_fails_and_says_so(
@@ -236,7 +236,9 @@ def test_a_watcher_outlives_a_sync_that_fails_and_says_so(
         with watched.running(until=lambda: len(watched.troubles()) > 1):
             pass
         assert "Internal error (KeyError: 'something unforeseen')" in watched.troubles()[0]
-        found = [each for each in run(watched.brain, "doctor").checks if each.name.startswith("folder notes")]
+        found = [
+            check for check in run(watched.brain, "doctor").checks if check.name.startswith("folder notes")
+        ]
         assert found[0].state == "wrong"
         assert "the last sync failed: Internal error (KeyError" in found[0].detail
         assert run(watched.brain, "status").folders_halted == ("notes",)
@@ -259,5 +261,9 @@ def test_the_watcher_of_a_server_leaves_word_of_its_end(
     monkeypatch.setattr(os, "nice", lambda _by: 0)
     monkeypatch.setattr(watching, "watch_folders", broken)
     assert worker.main("watch", watched.brain.settings.db_path) == 1
-    (record,) = [each for each in run(watched.brain, "collection list").collections if each.name == "notes"]
+    (record,) = [
+        collection
+        for collection in run(watched.brain, "collection list").collections
+        if collection.name == "notes"
+    ]
     assert "the last sync failed: Internal error (KeyError" in str(record.halted)

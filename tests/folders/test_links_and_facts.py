@@ -83,8 +83,8 @@ def into(brain: Brain, folder: Path) -> ImportRecord:
 
 def known_links(brain: Brain, slug: str) -> list[Any]:
     return [
-        (each.to_slug, each.relationship, each.context, each.valid_from, each.valid_until, each.source_kind)
-        for each in links(brain, slug).links
+        (link.to_slug, link.relationship, link.context, link.valid_from, link.valid_until, link.source_kind)
+        for link in links(brain, slug).links
     ]
 
 
@@ -225,8 +225,8 @@ def test_two_collections(filled: Brain, other: Brain, tmp_path: Path) -> None:
     assert written["links"][3]["from"] == "notes::plan"
     assert written["files"]["notes::plan"] == "notes/plan.md"
     assert into(other, tmp_path / "out").report.notes == ()
-    assert [each[:2] for each in known_links(other, "notes/plan")] == [("people/alice", "about")]
-    assert ("alice-of-notes", "wrote") in [each[:2] for each in known_links(other, "people/bob")]
+    assert [link[:2] for link in known_links(other, "notes/plan")] == [("people/alice", "about")]
+    assert ("alice-of-notes", "wrote") in [link[:2] for link in known_links(other, "people/bob")]
     assert [(row[0], row[4]) for row in rows(other)[0]][-1] == ("notes/plan", "2027-01-01")
 
 
@@ -240,7 +240,7 @@ def test_one_collection_takes_only_what_is_its_own(filled: Brain, other: Brain, 
     report = out(filled, tmp_path / "out", collection="notes")
     assert (report.links, report.facts) == (1, 0)
     assert into(other, tmp_path / "out").report.links == 1
-    assert [each[:2] for each in known_links(other, "plan")] == [("idea", "grew_from")]
+    assert [link[:2] for link in known_links(other, "plan")] == [("idea", "grew_from")]
 
 
 def test_they_come_back_with_a_folder_that_is_attached(filled: Brain, other: Brain, tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ def test_they_come_back_with_the_folder_of_one_collection_in_an_export(
     out(filled, tmp_path / "out")
     record = collection_add(other, "notes", str(tmp_path / "out" / "notes"))
     assert (record.links, record.facts, record.problems) == (1, 1, ())
-    assert [each[:2] for each in known_links(other, "notes::plan")] == [("idea", "grew_from")]
+    assert [link[:2] for link in known_links(other, "notes::plan")] == [("idea", "grew_from")]
 
 
 def test_an_attached_folder_says_nothing_of_pages_that_are_not_in_it(

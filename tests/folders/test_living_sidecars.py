@@ -48,7 +48,7 @@ def test_a_collection_takes_the_same_raw_data_as_an_import(brain: Brain, vault: 
     for slug in ("people/alice", "bob"):
         assert sources(brain, f"notes::{slug}") == sources(brain, f"default::{slug}") != {}
     assert "raw data: 3" in render(record)
-    assert {each.path for each in record.sync.notes} == {"people/.raw/nobody.json", "people/.raw/broken.json"}
+    assert {note.path for note in record.sync.notes} == {"people/.raw/nobody.json", "people/.raw/broken.json"}
     assert record.collection.files == 2
 
 
@@ -102,4 +102,4 @@ def test_a_watcher_sees_a_sidecar_change(watched: Watched) -> None:
     with watched.running():
         (watched.root / "people/.raw/alice.json").write_text(json.dumps({"sources": {"crm": "changed"}}))
         watched.wait(lambda: sources(watched.brain, "notes::people/alice") == {"crm": "changed"})
-    assert [each.raw_data for each in watched.syncs(whole=False)] == [1]
+    assert [sync.raw_data for sync in watched.syncs(whole=False)] == [1]

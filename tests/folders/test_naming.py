@@ -54,5 +54,5 @@ def test_every_path_gets_its_own_valid_slug(pairs: list[tuple[str, str]]) -> Non
     given_slugs = assign_slugs(claims)
     assert set(given_slugs) == {path for path, _ in claims}
     assert len(set(given_slugs.values())) == len(claims)
-    assert all(slugs.check(each) for each in given_slugs.values())
+    assert all(slugs.check(slug) for slug in given_slugs.values())
     assert assign_slugs(claims) == given_slugs

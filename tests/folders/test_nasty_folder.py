@@ -93,7 +93,7 @@ def run(brain: Brain, command: str, **arguments: Any) -> Any:
 def test_an_import_of_the_worst_files_names_each_of_them(brain: Brain, nasty: Path) -> None:
     report = run(brain, "import", folder=str(nasty)).report
     assert (report.outcomes["new"], report.outcomes["failed"], report.outcomes["too_large"]) == (FILES, 0, 1)
-    named = {each.path for each in report.notes}
+    named = {note.path for note in report.notes}
     assert named == BAD | {"bytes too large.md", "link.md", "pipe.md", ".raw/deep.json"}
     assert run(brain, "query", question="old mac").results
     assert run(brain, "validate").violations == ()
@@ -102,13 +102,13 @@ def test_an_import_of_the_worst_files_names_each_of_them(brain: Brain, nasty: Pa
 def test_a_collection_of_the_worst_files_names_each_of_them(brain: Brain, nasty: Path) -> None:
     record = run(brain, "collection add", name="nasty", path=str(nasty))
     assert (record.sync.new, record.sync.failed) == (FILES, 1)
-    assert {each.path for each in record.sync.notes} == BAD | {
+    assert {note.path for note in record.sync.notes} == BAD | {
         "bytes too large.md",
         "link.md",
         ".raw/deep.json",
     }
     assert "bytes too large.md: too large" in render(record)
-    assert {each.path for each in run(brain, "collection info", name="nasty").problems} == BAD | {
+    assert {problem.path for problem in run(brain, "collection info", name="nasty").problems} == BAD | {
         "bytes too large.md"
     }
     assert run(brain, "validate").violations == ()

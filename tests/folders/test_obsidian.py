@@ -115,5 +115,5 @@ def test_a_name_that_is_given_twice_leads_nowhere_until_one_goes(brain: Brain, v
 
 
 def test_the_folder_is_as_it_was(brain: Brain, vault: Path) -> None:
-    found = {str(each.relative_to(vault)): each.read_text() for each in vault.rglob("*") if each.is_file()}
+    found = {str(path.relative_to(vault)): path.read_text() for path in vault.rglob("*") if path.is_file()}
     assert found == VAULT

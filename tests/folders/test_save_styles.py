@@ -228,7 +228,7 @@ def test_the_real_vim(watched: Watched, copies: str, tmp_path: Path) -> None:
                 f"0r {tmp_path}/new.txt",
                 "wq",
             ]
-            words = [word for each in commands for word in ("-c", each)]
+            words = [word for command in commands for word in ("-c", command)]
             done = subprocess.run(
                 ["vim", "-u", "NONE", "-N", "-es", *words, "note.md"],
                 cwd=watched.root, stdin=subprocess.DEVNULL, capture_output=True,

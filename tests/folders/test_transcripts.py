@@ -38,7 +38,7 @@ def plain(text: str) -> str:
 
 
 def read(brain: Brain, *paths: Path, again: bool = False) -> TranscriptReport:
-    found = [each for path in paths for each in transcripts.find_transcripts(str(path))]
+    found = [transcript for path in paths for transcript in transcripts.find_transcripts(str(path))]
     named = {os.path.realpath(path) for path in paths if not path.is_dir()}
     return transcripts.read_transcripts(
         brain.db, found, named=named, now=brain.now(), progress=brain.progress, again=again

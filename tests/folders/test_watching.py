@@ -38,7 +38,7 @@ def ids(watched: Watched) -> dict[str, str]:
 
 
 def moves(watched: Watched) -> int:
-    return sum(each.moved for each in watched.syncs())
+    return sum(sync.moved for sync in watched.syncs())
 
 
 def test_what_changed_while_nobody_watched_is_found_at_the_start(watched: Watched) -> None:
@@ -57,7 +57,7 @@ def test_a_change_is_taken_in_by_looking_at_that_file_alone(watched: Watched) ->
         watched.wait(lambda: "d" in watched.pages())
         (watched.root / "b.md").unlink()
         watched.wait(lambda: "b" not in watched.pages())
-    assert [each.files for each in watched.syncs(whole=False)] == [1, 1, 0]
+    assert [sync.files for sync in watched.syncs(whole=False)] == [1, 1, 0]
     assert len(watched.syncs(whole=True)) == 1
 
 
@@ -113,7 +113,7 @@ def test_a_thousand_files_at_once_are_found_by_one_walk(watched: Watched) -> Non
             (watched.root / f"n{number}.md").write_text(f"# n{number}\n")
         watched.wait(lambda: len(watched.pages()) == 1_003)
     assert 1 < len(watched.syncs()) < 5
-    assert sum(each.new for each in watched.syncs(whole=True)) > 1_000 - MAX_HINTS
+    assert sum(sync.new for sync in watched.syncs(whole=True)) > 1_000 - MAX_HINTS
 
 
 def test_new_rules_of_what_is_ignored_hold_at_once(watched: Watched) -> None:
@@ -295,7 +295,7 @@ def test_five_quick_saves_are_one_sync(watched: Watched) -> None:
             time.sleep(2 * PACE.step)  # so that the system tells of each
         watched.wait(lambda: watched.says("a", "Save 4"))
         time.sleep(1.5 * CALM.debounce)
-    assert [(each.files, each.changed) for each in watched.syncs(whole=False)] == [(1, 1)]
+    assert [(sync.files, sync.changed) for sync in watched.syncs(whole=False)] == [(1, 1)]
 
 
 def test_a_first_look_that_is_put_off_leaves_what_changed_before_to_the_next_one(watched: Watched) -> None:

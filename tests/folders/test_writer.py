@@ -22,9 +22,9 @@ def test_files_and_folders_are_for_their_owner_only(tmp_path: Path) -> None:
         writer.write("x/v.md", b"")
     assert writer.written == ["x/y/z.md", "x/y/w.md", "x/v.md"]
     assert (target / "x/y/z.md").read_bytes() == b"1"
-    assert {mode(each) for each in target.rglob("*.md")} == {0o600}
+    assert {mode(path) for path in target.rglob("*.md")} == {0o600}
     assert {mode(each) for each in (tmp_path / "a", target, target / "x", target / "x/y")} == {0o700}
-    assert sorted(each.name for each in target.rglob("*")) == ["v.md", "w.md", "x", "y", "z.md"]
+    assert sorted(path.name for path in target.rglob("*")) == ["v.md", "w.md", "x", "y", "z.md"]
 
 
 def test_a_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:

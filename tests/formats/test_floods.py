@@ -8,7 +8,9 @@ from quaid.model import markdown_text, plain_text, secrets, tags, timeline
 def test_a_file_of_org_with_too_many_headings_says_where_reading_ended() -> None:
     parsed = org.parse("* a\n" * (MOST_MARKS + 10))
     assert len(parsed.headings) == MOST_MARKS
-    assert [(each.line, each.code) for each in parsed.problems] == [(MOST_MARKS + 1, "too-many-marks")]
+    assert [(problem.line, problem.code) for problem in parsed.problems] == [
+        (MOST_MARKS + 1, "too-many-marks")
+    ]
 
 
 def test_a_file_of_org_with_as_many_headings_as_allowed_has_no_problem() -> None:

@@ -57,18 +57,18 @@ def test_a_heading_knows_its_keyword_priority_tags_properties_and_plan() -> None
 
 def test_a_heading_inside_a_block_ends_the_block_and_that_is_told() -> None:
     read = org.parse(NODE)
-    assert [each.title for each in read.headings[2:]] == [
+    assert [heading.title for heading in read.headings[2:]] == [
         "is no heading with a comma only",
         "2026-05-24 Found it",
     ]
-    assert [(each.line, each.code) for each in read.problems] == [(18, "unclosed-block")]
+    assert [(problem.line, problem.code) for problem in read.problems] == [(18, "unclosed-block")]
     mended = org.parse(NODE.replace("\n* is", "\n,* is"))
-    assert (mended.problems, [each.kind for each in mended.blocks]) == ((), ["src"])
+    assert (mended.problems, [block.kind for block in mended.blocks]) == ((), ["src"])
 
 
 def test_links_count_where_emacs_counts_them() -> None:
     found = [
-        (each.kind, each.target, each.place, each.description, each.line) for each in org.parse(NODE).links
+        (link.kind, link.target, link.place, link.description, link.line) for link in org.parse(NODE).links
     ]
     assert found == [
         ("id", "0190f1b2-7c1e-7a3b-9d3e-0123456789ac", "", "another node", 8),
@@ -94,12 +94,12 @@ def test_links_count_where_emacs_counts_them() -> None:
     ],
 )
 def test_where_links_are(text: str, targets: list[str]) -> None:
-    assert [each.target for each in org.parse(text).links] == targets
+    assert [link.target for link in org.parse(text).links] == targets
 
 
 def test_a_file_may_name_its_own_words_for_things_to_do() -> None:
     read = org.parse("#+TODO: NEXT(n) WAIT | CUT(c)\n* NEXT a\n* CUT b\n* TODO c\n* WAIT")
-    assert [(each.todo, each.done, each.title) for each in read.headings] == [
+    assert [(heading.todo, heading.done, heading.title) for heading in read.headings] == [
         ("NEXT", False, "a"),
         ("CUT", True, "b"),
         ("", False, "TODO c"),
@@ -130,7 +130,7 @@ def test_a_file_may_name_its_own_words_for_things_to_do() -> None:
     ],
 )
 def test_what_emacs_passes_over_in_silence_is_told(text: str, problem: tuple[int, str]) -> None:
-    assert problem in [(each.line, each.code) for each in org.parse(text).problems]
+    assert problem in [(problem.line, problem.code) for problem in org.parse(text).problems]
 
 
 def test_a_drawer_that_emacs_does_not_see_says_nothing() -> None:
@@ -147,9 +147,9 @@ def test_ordinary_text_has_no_problems() -> None:
 def test_windows_line_ends_and_a_byte_order_mark_make_no_difference() -> None:
     plain, other = org.parse(NODE), org.parse("\ufeff" + NODE.replace("\n", "\r\n"))
     assert other[:3] == plain[:3]
-    assert [each[:8] for each in other.headings] == [each[:8] for each in plain.headings]
-    assert [each[:5] for each in other.links] == [each[:5] for each in plain.links]
-    assert [each.line for each in other.problems] == [each.line for each in plain.problems]
+    assert [heading[:8] for heading in other.headings] == [heading[:8] for heading in plain.headings]
+    assert [link[:5] for link in other.links] == [link[:5] for link in plain.links]
+    assert [problem.line for problem in other.problems] == [problem.line for problem in plain.problems]
 
 
 PIECES = st.sampled_from(
@@ -175,15 +175,15 @@ def test_any_text_is_read_and_its_parts_are_in_order(text: str) -> None:
     read = org.parse(text)
     assert_parts_in_order(text, read)
     lines = text.count("\n") + 1
-    for each in read.headings:
-        assert text.startswith("*" * each.level + " ", each.start)
-        assert each.start < each.body <= each.end <= len(text)
-        assert text.count("\n", 0, each.start) + 1 == each.line
+    for heading in read.headings:
+        assert text.startswith("*" * heading.level + " ", heading.start)
+        assert heading.start < heading.body <= heading.end <= len(text)
+        assert text.count("\n", 0, heading.start) + 1 == heading.line
     for link in read.links:
         assert text.startswith("[[", link.start)
         assert text.endswith("]]", 0, link.end)
         assert text.count("\n", 0, link.start) + 1 == link.line
-    assert all(1 <= each.line <= lines for each in read.problems)
+    assert all(1 <= problem.line <= lines for problem in read.problems)
 
 
 HOSTILE = {

@@ -33,7 +33,7 @@ def test_a_block_after_a_paragraph_stands_for_itself() -> None:
 def test_headings_in_code_and_front_matter_are_none() -> None:
     text = "---\nx: 1\n## Notes\n---\n```\n## Notes\n```\n\n## Notes\n- a\n"
     assert sections.append_to_section(text, "Notes", "- b").text == text + "- b\n"
-    assert [each.title for each in sections.find_sections(text)] == ["Notes"]
+    assert [section.title for section in sections.find_sections(text)] == ["Notes"]
 
 
 def test_a_deeper_heading_belongs_to_its_section_and_a_higher_one_ends_it() -> None:

@@ -251,7 +251,7 @@ def node(name: str, parent: str | None, role: str, text: str, **more: Any) -> di
 def chatgpt(*nodes: dict[str, Any], current: str) -> dict[str, Any]:
     mapping = {
         "root": {"id": "root", "message": None, "parent": None},
-        **{each["id"]: each for each in nodes},
+        **{node["id"]: node for node in nodes},
     }
     return {"title": "Databases", "conversation_id": "c1", "mapping": mapping, "current_node": current}
 

@@ -279,7 +279,7 @@ def test_killed_at_any_moment_nothing_is_lost_stuck_or_half_done(tmp_path: Path)
 def test_eight_at_once_take_turns(tmp_path: Path) -> None:
     git = store(tmp_path)
     workers = [start("remember_twice", git) for _ in range(8)]
-    told = [each for worker in workers for each in worker.communicate()[0].split()]
+    told = [word for worker in workers for word in worker.communicate()[0].split()]
     assert [worker.returncode for worker in workers] == [0] * 8
     commits = log(git)
     assert len(set(told)) == 16

@@ -17,7 +17,7 @@ def store(tmp_path: Path) -> Folder:
 
 def found(store: Folder, context: str, **how: object) -> list[tuple[str, int, tuple[str, ...]]]:
     matches = catalogs.query_nodes(store.look(), context, **how)  # type: ignore[arg-type]
-    return [(each.node.path, each.score, each.reasons) for each in matches]
+    return [(match.node.path, match.score, match.reasons) for match in matches]
 
 
 def test_each_field_has_its_weight_and_counts_once(store: Folder) -> None:

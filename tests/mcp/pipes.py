@@ -86,7 +86,7 @@ class Pipes:
     def write(self, *frames: Any) -> None:
         """Send frames, bytes as they are and everything else as JSON, in one go."""
         assert self.process.stdin
-        lines = [each if isinstance(each, bytes) else json.dumps(each).encode() for each in frames]
+        lines = [frame if isinstance(frame, bytes) else json.dumps(frame).encode() for frame in frames]
         self.process.stdin.write(b"".join(line + b"\n" for line in lines))
         self.process.stdin.flush()
 

@@ -41,7 +41,7 @@ def get(id: int, answers: list[Response | None], **meta: Any) -> PendingCall:
 
 
 def ids(answers: list[Response | None]) -> list[Any]:
-    return [each and each["id"] for each in answers]
+    return [answer and answer["id"] for answer in answers]
 
 
 def test_calls_are_answered_in_order_before_the_end(worker: CallThread) -> None:

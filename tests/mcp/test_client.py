@@ -59,7 +59,7 @@ def test_client_with_and_without_handshake(db: str, mode: str, version: str) -> 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_core_tool_can_be_listed_and_called(db: str, mode: str) -> None:
     async def use(client: Client) -> None:
-        listed = {each.name for each in (await client.list_tools()).tools}
+        listed = {tool.name for tool in (await client.list_tools()).tools}
         assert listed == {name for name in index.TOOLS if dispatch.find_tool(name).core}
         called = {
             "memory_get",
@@ -207,7 +207,7 @@ def test_an_agent_keeps_a_notebook(db: str, mode: str) -> None:
             "text"
         ] == "## Shopping List\n- Tea\n"
         assert (await failure(client, "notebook_read", path="../memory.db"))["code"] == "invalid_argument"
-        assert "memory://context" in [each.uri for each in (await client.list_resources()).resources]
+        assert "memory://context" in [resource.uri for resource in (await client.list_resources()).resources]
         (content,) = (await client.read_resource("memory://context")).contents
         assert "555-1234" in content.text  # type: ignore[union-attr]
 
@@ -243,7 +243,7 @@ def test_cancelled_call_does_not_affect_the_next(db: str, mode: str) -> None:
 
 def test_client_gets_only_the_named_tools(db: str) -> None:
     async def look(client: Client) -> None:
-        assert [each.name for each in (await client.list_tools()).tools] == ["memory_get", "memory_search"]
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["memory_get", "memory_search"]
         with pytest.raises(MCPError, match="other tools only"):
             await client.call_tool("memory_put", {"slug": "people/zoe", "content": "# Zoe"})
 

@@ -45,7 +45,9 @@ def owner(settings: Settings) -> int:
     """Return the process that watches now, or 0."""
     path = os.path.realpath(settings.db_path)
     with Brain(settings) as brain:
-        names = [collections.watch_lease(each.id) for each in collections.watched_collections(brain)]
+        names = [
+            collections.watch_lease(collection.id) for collection in collections.watched_collections(brain)
+        ]
     held = [name for name in names if leases.is_leased(path, name)]
     return leases.read_state(path, held[0]).get("pid", 0) if held else 0
 
@@ -91,7 +93,7 @@ def test_of_three_servers_one_starts_a_watcher_and_all_find_the_change(
     (folder / "tide.md").write_text("# Tide\n\nIt turned at noon.\n")
     wait_until(lambda: all(finds(server, "turned at noon") for server in servers))
     time.sleep(1.0)  # several looks; a second one that was sent at the same moment goes again
-    wait_until(lambda: [each for server in servers for each in children(server.process.pid)] == [process])
+    wait_until(lambda: [child for server in servers for child in children(server.process.pid)] == [process])
     for server in servers:
         status, left, errors = server.end()
         assert (status, left, len(errors.splitlines())) == (0, [], 1)
@@ -105,7 +107,7 @@ def test_another_process_takes_over_a_watch_lease(
 ) -> None:
     servers = begin(start, db, 2)
     before = wait_until(lambda: owner(settings))
-    (place,) = [at for at, each in enumerate(servers) if before in children(each.process.pid)]
+    (place,) = [at for at, server in enumerate(servers) if before in children(server.process.pid)]
     heir = servers[1 - place]
     if victim == "server":
         servers[place].process.kill()

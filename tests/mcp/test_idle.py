@@ -149,17 +149,17 @@ def test_old_and_new_pages_get_vectors_of_the_real_model(
 
 def test_two_servers_do_not_embed_twice(start: Start, served: str, settings: Settings, model: Model) -> None:
     servers = [start(served, environ=ON, hasty=True) for _ in range(2)]
-    for each in servers:
-        each.greet()
+    for server in servers:
+        server.greet()
     for number in range(6):
-        for place, each in enumerate(servers):
-            each.record("memory_put", slug=f"p/{place}-{number}", content=f"# P\n\nPage {place} {number}.")
+        for place, server in enumerate(servers):
+            server.record("memory_put", slug=f"p/{place}-{number}", content=f"# P\n\nPage {place} {number}.")
     wait_until(lambda: is_whole(settings))
     assert coverage(settings)[1] == 12 + 3
     assert sorted(model.asked) == sorted(set(model.asked))
     assert len(model.asked) == 12
-    for each in servers:
-        assert each.end()[0] == 0
+    for server in servers:
+        assert server.end()[0] == 0
 
 
 def test_failing_model_is_reported_not_retried_and_resumed_later(

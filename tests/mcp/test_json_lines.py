@@ -43,7 +43,7 @@ def test_id_is_found_anywhere_in_a_line(message: dict[str, Any], size: int, spac
 @given(st.lists(MESSAGES, max_size=4), st.integers(1, 9))
 def test_ids_in_a_list_are_found(messages: list[dict[str, Any]], size: int) -> None:
     found = seen(json.dumps(messages).encode(), size)
-    assert (found.messages, found.is_list) == ([scalars(each) for each in messages], True)
+    assert (found.messages, found.is_list) == ([scalars(message) for message in messages], True)
 
 
 @given(st.binary(max_size=60) | st.text('{}[]",:\\aid10 ', max_size=60).map(str.encode), st.integers(1, 9))

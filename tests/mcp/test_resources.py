@@ -116,7 +116,7 @@ def test_unknown_uri_is_reported(brain: Brain, uri: str, error: type[Exception])
 def test_the_list_starts_with_the_index_and_describes_each_page(brain: Brain) -> None:
     first, *pages = resources.list_resources(brain, None)["resources"]
     assert first["uri"] == "memory://index"
-    alice = next(each for each in pages if each["name"] == "people/alice")
+    alice = next(page for page in pages if page["name"] == "people/alice")
     assert alice["uri"] == "memory://pages/people/alice"
     assert alice["title"] == "Alice Berg"
     assert alice["description"] == "Founder of River, lives in Oslo."

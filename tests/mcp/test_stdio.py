@@ -115,7 +115,7 @@ def test_valid_request_after_a_thousand_invalid_lines(start: Start, db: str) -> 
     for start_of in range(0, 1000, 50):
         server.write(*(bad[number % len(bad)] for number in range(start_of, start_of + 50)))
     answers = [server.next() for _ in range(1000)]
-    assert {each["error"]["code"] for each in answers} == {-32700, -32600}
+    assert {answer["error"]["code"] for answer in answers} == {-32700, -32600}
     assert server.call("memory_get", slug="people/alice")["result"]["isError"] is False
 
 
@@ -154,7 +154,7 @@ def test_oversized_request_is_refused_by_its_id(start: Start, db: str, size: int
     last = {"jsonrpc": "2.0", "params": params, "method": "tools/call", "id": 9}
     server.write(first, last)
     answers = [server.next() for _ in range(2)]
-    assert [(each["id"], each["error"]["code"]) for each in answers] == [("a", -32600), (9, -32600)]
+    assert [(answer["id"], answer["error"]["code"]) for answer in answers] == [("a", -32600), (9, -32600)]
     server.write({"jsonrpc": "2.0", "result": {"x": "x" * size}, "id": 4})
     assert server.next()["id"] is None
     assert server.ask("ping")["result"] == {}

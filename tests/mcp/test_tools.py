@@ -22,15 +22,15 @@ def test_lean_list_has_five_tools_and_hides_none() -> None:
 
 
 def test_core_lists_the_core_tools_and_all_lists_every_one_in_one_order() -> None:
-    everything = [each["name"] for each in list_tools("all")]
-    core = [each["name"] for each in list_tools("core")]
+    everything = [tool["name"] for tool in list_tools("all")]
+    core = [tool["name"] for tool in list_tools("core")]
     assert everything == list(index.TOOLS)
     assert core == [name for name in everything if dispatch.find_tool(name).core]
     assert len(core) < len(everything)
 
 
 def test_named_tools_are_listed_in_index_order() -> None:
-    names = [each["name"] for each in list_tools(" memory_put, memory_get,memory_put,")]
+    names = [tool["name"] for tool in list_tools(" memory_put, memory_get,memory_put,")]
     assert names == ["memory_get", "memory_put"]
 
 
@@ -42,15 +42,15 @@ def test_an_unknown_name_gets_a_hint() -> None:
 
 
 def test_no_owner_operation_is_a_tool() -> None:
-    assert {dispatch.find_tool(each["name"]).scope for each in list_tools("all")} == {"read", "write"}
+    assert {dispatch.find_tool(tool["name"]).scope for tool in list_tools("all")} == {"read", "write"}
 
 
 def test_every_tool_says_what_it_does_and_takes() -> None:
-    for each in list_tools("all"):
-        assert set(each) == {"name", "title", "description", "inputSchema", "annotations"}
-        assert 3 < len(each["title"]) < 60
-        assert each["description"].startswith(each["title"])
-        schema = each["inputSchema"]
+    for tool in list_tools("all"):
+        assert set(tool) == {"name", "title", "description", "inputSchema", "annotations"}
+        assert 3 < len(tool["title"]) < 60
+        assert tool["description"].startswith(tool["title"])
+        schema = tool["inputSchema"]
         assert schema["type"] == "object"
         assert schema["additionalProperties"] is False
         assert set(schema.get("required", ())) <= set(schema["properties"])
@@ -58,7 +58,7 @@ def test_every_tool_says_what_it_does_and_takes() -> None:
 
 
 def test_tool_annotations() -> None:
-    hints = {each["name"]: each["annotations"] for each in list_tools("all")}
+    hints = {tool["name"]: tool["annotations"] for tool in list_tools("all")}
     assert hints["memory_get"] == {"readOnlyHint": True, "openWorldHint": False}
     assert hints["memory_put"]["destructiveHint"] is True
     assert {name for name, hint in hints.items() if hint.get("destructiveHint") is False} == {

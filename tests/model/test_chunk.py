@@ -52,14 +52,14 @@ body
 
 
 def paths(chunks: tuple[Chunk, ...]) -> list[str]:
-    return [each.heading_path for each in chunks]
+    return [chunk.heading_path for chunk in chunks]
 
 
 def test_truth_is_cut_at_its_first_two_levels_of_headings() -> None:
     chunks = cut(PAGE, "")
     assert paths(chunks) == ["# Ada", "# Ada > ## State", "# Ada > ## Work"]
     assert chunks[1].text == "## State\n\nFine.\n\n### Engine\n\nIt has a mill."
-    assert [(each.start_line, each.end_line) for each in chunks] == [(1, 3), (5, 11), (13, 18)]
+    assert [(chunk.start_line, chunk.end_line) for chunk in chunks] == [(1, 3), (5, 11), (13, 18)]
 
 
 def test_a_heading_with_nothing_below_it_goes_with_the_next_one() -> None:
@@ -74,21 +74,21 @@ def test_headings_in_code_are_code() -> None:
 
 def test_the_timeline_is_cut_into_entries_and_what_stands_between() -> None:
     chunks = cut("", TIMELINE)
-    assert [(each.date, each.start_line, each.end_line) for each in chunks] == [
+    assert [(chunk.date, chunk.start_line, chunk.end_line) for chunk in chunks] == [
         ("", 1, 3),
         ("2026-04-14", 5, 6),
         ("2026-04-15", 7, 7),
         ("", 9, 9),
         ("2026-05-01", 11, 12),
     ]
-    assert {each.kind for each in chunks} == {"timeline_entry"}
+    assert {chunk.kind for chunk in chunks} == {"timeline_entry"}
     assert chunks[1].text == "- **2026-04-14** | demo — Met.\n  A detail."
     assert chunks[1].heading_path == "## Timeline > 2026-04-14"
 
 
 def test_headings_above_an_entry_go_with_it() -> None:
     chunks = cut("", "## 2026\n\n- 2026-01-02: a\n\n## 2025\n\n- 2025-01-02: b\n")
-    assert [each.text for each in chunks] == ["## 2026\n\n- 2026-01-02: a", "## 2025\n\n- 2025-01-02: b"]
+    assert [chunk.text for chunk in chunks] == ["## 2026\n\n- 2026-01-02: a", "## 2025\n\n- 2025-01-02: b"]
     assert paths(chunks) == ["## 2026 > 2026-01-02", "## 2025 > 2025-01-02"]
 
 
@@ -97,8 +97,8 @@ def test_a_long_section_is_cut_between_paragraphs_and_repeats_a_little() -> None
     text = "## Long\n\n" + "\n\n".join(paragraphs)
     chunks = cut(text, "")
     assert len(chunks) > 2
-    assert all(each.tokens <= 450 for each in chunks)
-    assert all(each.text.endswith("and ends.") for each in chunks)
+    assert all(chunk.tokens <= 450 for chunk in chunks)
+    assert all(chunk.text.endswith("and ends.") for chunk in chunks)
     for before, after in itertools.pairwise(chunks):
         assert after.start_line > before.start_line
 
@@ -175,12 +175,12 @@ def test_nothing_is_lost_and_every_chunk_stands_on_its_lines(
     for kind, text in texts.items():
         lines = text.split("\n")
         seen: dict[int, str] = {}
-        for each in (each for each in chunks if each.kind == kind):
-            assert each.text in "\n".join(lines[each.start_line - 1 : each.end_line])
-            assert each.text.strip()
-            assert each.tokens == count_tokens(each.text) <= STRATEGY_LIMITS[strategy][0]
-            for number in range(each.start_line, each.end_line + 1):
-                seen[number] = seen.get(number, "") + each.text
+        for chunk in (chunk for chunk in chunks if chunk.kind == kind):
+            assert chunk.text in "\n".join(lines[chunk.start_line - 1 : chunk.end_line])
+            assert chunk.text.strip()
+            assert chunk.tokens == count_tokens(chunk.text) <= STRATEGY_LIMITS[strategy][0]
+            for number in range(chunk.start_line, chunk.end_line + 1):
+                seen[number] = seen.get(number, "") + chunk.text
         for number, line in enumerate(lines, 1):
             assert all(word[:100] in seen[number] for word in line.split() if len(word) < 100)
 

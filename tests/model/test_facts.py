@@ -17,7 +17,7 @@ from quaid.model.facts import object_key
     ],
 )
 def test_a_value_in_another_form_is_the_same(spellings: tuple[str, ...]) -> None:
-    assert len({object_key(each) for each in spellings}) == 1
+    assert len({object_key(spelling) for spelling in spellings}) == 1
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ def targets(
     truth: str, timeline: str = "", slug: str = "people/alice", **front: object
 ) -> list[tuple[str, str]]:
     return [
-        (each.target, each.relationship) for each in find_references(build_page(slug, front, truth, timeline))
+        (reference.target, reference.relationship)
+        for reference in find_references(build_page(slug, front, truth, timeline))
     ]
 
 
@@ -121,7 +122,9 @@ def test_odd_front_matter_makes_no_link(links: object) -> None:
 
 def test_a_span_that_runs_backwards_loses_its_days() -> None:
     odd = {"to": "b", "valid_from": "2025-01-01", "valid_until": "2024-01-01"}
-    assert [each[6:] for each in find_references(build_page("a", {"links": [odd]}, "", ""))] == [(None, None)]
+    assert [reference[6:] for reference in find_references(build_page("a", {"links": [odd]}, "", ""))] == [
+        (None, None)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -183,7 +186,7 @@ def test_a_link_leads_to_the_page_that_fits_best(
 )
 def test_links_of_org(text: str, targets: list[str]) -> None:
     made = build_page("dir/page", {}, text, "")
-    assert [each.target for each in find_references(made)] == targets
+    assert [reference.target for reference in find_references(made)] == targets
 
 
 def test_a_link_by_id_leads_to_the_one_page_that_has_it() -> None:
@@ -197,6 +200,8 @@ def test_a_link_by_id_leads_to_the_one_page_that_has_it() -> None:
 def test_the_words_around_a_link_keep_their_marks_and_numbers() -> None:
     """Only a bullet at the beginning is taken off, not a star or a number further on."""
     text = "**As of 2026-04-14:** builds [[a/b]] since 2024. He knows.\n\n- [ ] Ask [[c/d]]\n"
-    found = {each.target: each.context for each in find_references(build_page("x", {}, text, ""))}
+    found = {
+        reference.target: reference.context for reference in find_references(build_page("x", {}, text, ""))
+    }
     assert found["a/b"] == "As of 2026-04-14: builds a/b since 2024. He knows."
     assert found["c/d"] == "Ask c/d"

@@ -59,10 +59,10 @@ def test_the_page_on_secrets_names_every_kind() -> None:
     with open(os.path.join(root, "docs", "secrets.md"), encoding="utf-8") as file:
         page = file.read()
     named = {
-        each.strip()
+        part.strip()
         for line in page.splitlines()
         if line.startswith("| ")
-        for each in line.split("|")[2].split(",")
+        for part in line.split("|")[2].split(",")
     }
     assert secret_rules().kinds - named == set()
 

@@ -56,7 +56,7 @@ def test_reference_stays_within_its_limit_with_the_names_of_its_files(root: Path
 def test_a_long_file_is_cut_at_a_line_and_says_so(root: Path) -> None:
     (root / "reference/long.md").write_text("x" * 99 + "\n" + "y" * 99 + "\n" * 2 + "z\n" * 10_000)
     made = prompt.assemble_prompt(str(root), NOW)
-    part = next(each for each in made.parts if each.path == "reference/long.md")
+    part = next(part for part in made.parts if part.path == "reference/long.md")
     assert part.characters <= 8_000
     assert part.characters + part.left_out == len("x" * 99 + "\n" + "y" * 99 + "\n\n" + "z\n" * 10_000)
     assert f"[… {part.left_out:,} more characters of reference/long.md were left out" in made.text
@@ -74,7 +74,7 @@ def test_a_long_file_is_cut_at_a_line_and_says_so(root: Path) -> None:
 def test_one_long_paragraph_gives_its_first_characters(root: Path, text: str) -> None:
     (root / "reference/long.md").write_text(text)
     made = prompt.assemble_prompt(str(root), NOW)
-    part = next(each for each in made.parts if each.path == "reference/long.md")
+    part = next(part for part in made.parts if part.path == "reference/long.md")
     assert (part.characters, part.left_out) == (8_000, len(text) - 8_000)
     assert f"-->\n{text[:8_000]}\n[… " in made.text
     short = prompt.assemble_prompt(str(root), NOW, 300)
@@ -98,7 +98,7 @@ def test_reference_has_a_limit_in_all(root: Path) -> None:
     for number in range(6):
         (root / f"reference/f{number}.md").write_text("line\n" * 1_600)
     made = prompt.assemble_prompt(str(root), NOW)
-    told = [each for each in made.parts if each.path.startswith("reference/")]
+    told = [part for part in made.parts if part.path.startswith("reference/")]
     assert sum(each.characters for each in told) <= 32_000
     assert told[-1].left_out
     assert "daily/2026-04-25.md" in made.text
@@ -159,7 +159,7 @@ def test_the_limit_of_reference_is_shared_out_too(root: Path) -> None:
     (root / "reference/standing-orders.md").write_text("Never ping.\n")
     made = prompt.assemble_prompt(str(root), NOW)
     assert "Never ping." in made.text
-    told = [each.characters for each in made.parts if each.path.startswith("reference/f")]
+    told = [part.characters for part in made.parts if part.path.startswith("reference/f")]
     assert min(told) > 5_000
     assert sum(told) <= 32_000
 

@@ -60,7 +60,7 @@ def brief(brain: Brain, **arguments: Any) -> Any:
 
 
 def told(brain: Brain, part: str, **arguments: Any) -> list[tuple[str, str, str]]:
-    return [(each.slug, each.day, each.state) for each in getattr(brief(brain, **arguments), part).items]
+    return [(item.slug, item.day, item.state) for item in getattr(brief(brain, **arguments), part).items]
 
 
 def add_fact(brain: Brain, slug: str, object: str, **columns: Any) -> int:

@@ -33,7 +33,7 @@ def call(brain: Brain, command: str, **arguments: Any) -> Any:
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    return {str(each): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("name", CLIENTS)
@@ -46,11 +46,11 @@ def test_every_client_is_connected_once_and_taken_out_whole(
         call(there, "connect", client=name)
     assert everything(home) == {}
     first = call(there, "connect", client=name, force=True)
-    assert {each.outcome for each in first.files} == {"made"}
+    assert {file.outcome for file in first.files} == {"made"}
     written = everything(home)
-    assert {each.path for each in first.files} == set(written)
+    assert {file.path for file in first.files} == set(written)
     second = call(there, "connect", client=name)
-    assert {each.outcome for each in second.files} == {"as it should be"}
+    assert {file.outcome for file in second.files} == {"as it should be"}
     assert everything(home) == written
     states = {each.client: each.state for each in call(there, "connect").clients}
     assert states.pop(name) == "connected"

@@ -314,7 +314,7 @@ def test_a_file_that_cannot_be_a_page_is_listed_and_stops_nothing(brain: Brain, 
     added = run(brain, "collection add", name="notes", path=str(notes))
     assert added["collection"]["pages"] == 4
     problems = run(brain, "collection info", name="notes")["problems"]
-    assert [each["path"] for each in problems] == ["huge.md", "odd.md"]
+    assert [problem["path"] for problem in problems] == ["huge.md", "odd.md"]
     assert any(each["path"] == "odd.md" for each in added["sync"]["notes"])
 
 

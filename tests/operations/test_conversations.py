@@ -53,7 +53,7 @@ def test_a_sync_reads_what_was_added_and_the_configured_folders(talks: Brain, tm
     config_set(talks, "conversation_folders", f"{tmp_path / 'other'}:{tmp_path / 'gone'}")
     record = call(talks, "sync")
     assert (record.report.turns, record.report.unchanged) == (2, 1)
-    assert [each.path for each in record.report.problems] == [str(tmp_path / "gone")]
+    assert [problem.path for problem in record.report.problems] == [str(tmp_path / "gone")]
     assert record.exit_status == 1
 
 
@@ -70,7 +70,10 @@ def test_a_folder_in_the_settings_is_a_whole_path(brain: Brain) -> None:
 
 def test_the_latest_are_listed_first(talks: Brain) -> None:
     record = call(talks, "list", "read")
-    assert [(each.session, each.turns) for each in record.conversations] == [("abc-1", 30), ("abd-2", 2)]
+    assert [(conversation.session, conversation.turns) for conversation in record.conversations] == [
+        ("abc-1", 30),
+        ("abd-2", 2),
+    ]
     assert (record.total, record.turns) == (2, 32)
     assert call(talks, "list", client="codex").total == 0
 
@@ -192,7 +195,7 @@ def test_a_page_is_never_found_through_a_turn_nor_a_turn_through_a_page(meant: B
     answer = dispatch.call(
         meant, dispatch.find_command("query"), {"question": "recipe for baking a loaf"}, "read"
     )
-    assert [each.slug for each in answer.results] in ([], ["notes/tax"])
+    assert [result.slug for result in answer.results] in ([], ["notes/tax"])
     assert answer.strength == "none"
     assert all("due" not in hit.snippet for hit in call(meant, "search", query="when is the tax due").hits)
 
@@ -230,10 +233,10 @@ def test_old_conversations_wait_until_all_are_wanted(brain: Brain, tmp_path: Pat
 def test_a_removed_conversation_leaves_no_byte_and_no_vector(meant: Brain, tmp_path: Path) -> None:
     db = meant.db
     own = "SELECT DISTINCT hex(content_hash) FROM turn_parts WHERE turn_id <= 2"
-    hashes = [bytes.fromhex(each) for (each,) in db.rows(own)]
+    hashes = [bytes.fromhex(row) for (row,) in db.rows(own)]
     rows = db.rows("SELECT content_hash, vector FROM turn_vectors")
     vectors: dict[bytes, bytes] = dict(rows)
-    shared = [each for (each,) in db.rows("SELECT content_hash FROM turn_parts WHERE turn_id > 3")]
+    shared = [row for (row,) in db.rows("SELECT content_hash FROM turn_parts WHERE turn_id > 3")]
     assert sum(each in shared for each in hashes) == 1
     assert call(meant, "search", query="what is the ship called?").hits[0].session == "a"
     record = call(meant, "remove", session="a", yes=True)
@@ -269,7 +272,12 @@ def test_a_config_file_names_folders_and_goes_before_the_memory(talks: Brain, tm
     talks.settings = config.read_settings(str(tmp_path / "memory.db"), {}, str(tmp_path))
     assert talks.settings.warnings == ()
     assert call(talks, "sync").report.turns == 2
-    assert {each.session for each in call(talks, "list").conversations} == {"abc-1", "abd-2", "c", "d"}
+    assert {conversation.session for conversation in call(talks, "list").conversations} == {
+        "abc-1",
+        "abd-2",
+        "c",
+        "d",
+    }
     assert status(talks).conversations.embedding == "off"
 
 

@@ -134,7 +134,7 @@ def _side_rows(tx: Any) -> None:
     )
     vectors.register_model(tx, "small", 384, now)
     vectors.activate_model(tx, "small")
-    hashes = [each for (each,) in tx.execute("SELECT DISTINCT content_hash FROM chunks ORDER BY 1")]
+    hashes = [row for (row,) in tx.execute("SELECT DISTINCT content_hash FROM chunks ORDER BY 1")]
     made = np.random.default_rng(1).normal(size=(len(hashes), 384)).astype("<f4")
     vectors.keep_chunk_vectors(
         tx, "small", [(each, vector.tobytes()) for each, vector in zip(hashes, made, strict=True)], now
@@ -149,14 +149,14 @@ def known(brain: Brain) -> Brain:
 
 def test_what_would_go_is_shown_and_nothing_goes(known: Brain) -> None:
     shown = run(known, "forget", slug="people/bob")
-    before = {each.name: each.before for each in shown.layers}
+    before = {layer.name: layer.before for layer in shown.layers}
     assert (shown.done, shown.if_agreed, shown.title) == (False, {"yes": True}, "Bobadil Zyzzogeton")
     assert (before["page"], before["tags"], before["timeline entries"], before["raw data"]) == (1, 1, 1, 1)
     assert (before["links out"], before["links in"], before["facts"]) == (1, 2, 1)
     assert (before["contradictions"], before["gaps that it answered"]) == (1, 1)
     assert before["chunks"] == before["vectors"] > 0
     assert before["words"] == 2
-    assert all(each.after is None for each in shown.layers)
+    assert all(layer.after is None for layer in shown.layers)
     assert run(known, "forget", slug="people/bob", dry_run=True, yes=True).done is False
     assert run(known, "get", slug="people/bob").version == 3
 
@@ -167,9 +167,11 @@ def test_nothing_of_a_forgotten_page_is_left_in_any_layer_nor_in_the_bytes(known
     assert left_in(known.db.path) == set(OWN)
     done = run(known, "forget", slug="people/bob", yes=True)
     assert (done.done, done.clean, done.exit_status, done.problem) == (True, True, 0, "")
-    assert all(each.after == 0 for each in done.layers)
+    assert all(layer.after == 0 for layer in done.layers)
     assert all(each.found == () for each in done.proof)
-    assert [(each.text, each.said_by) for each in done.mentions] == [("people/bob", ("companies/river",))]
+    assert [(mention.text, mention.said_by) for mention in done.mentions] == [
+        ("people/bob", ("companies/river",))
+    ]
     assert run(known, "validate").violations == ()
     with pytest.raises(PageNotFound):
         run(known, "get", slug="people/bob")
@@ -202,14 +204,14 @@ def test_a_word_of_another_page_is_no_remnant(brain: Brain, slug: str, text: str
     record = run(brain, "forget", slug=slug, yes=True)
     assert [(each.where, each.found) for each in record.proof if each.found] == []
     assert record.clean
-    assert "other" in [each.slug for each in run(brain, "list").pages]
+    assert "other" in [page.slug for page in run(brain, "list").pages]
 
 
 def test_what_another_page_has_too_is_listed_as_its_mention(brain: Brain) -> None:
     put(brain, "kwyjibo", "# Kwyjibo Quixotl\n\nPlain words.")
     put(brain, "other", "# Other\n\nKWYJIBO was here.")
     record = run(brain, "forget", slug="kwyjibo", yes=True)
-    assert [tuple(each) for each in record.mentions] == [("kwyjibo", ("other",))]
+    assert [tuple(mention) for mention in record.mentions] == [("kwyjibo", ("other",))]
 
 
 LEAVING: dict[str, dict[str, Any]] = {
@@ -239,7 +241,7 @@ def test_remnants_are_found_although_another_page_has_the_same_words(
 def test_vectors_of_text_that_another_page_has_too_stay(known: Brain) -> None:
     run(known, "put", slug="people/twin", content=BOB)
     done = run(known, "forget", slug="people/bob", yes=True)
-    vectors_of = {each.name: each for each in done.layers}["vectors"]
+    vectors_of = {layer.name: layer for layer in done.layers}["vectors"]
     assert vectors_of.before == 0
     twin = known.db.rows(
         "SELECT e.id FROM page_embeddings AS e JOIN pages AS p"
@@ -247,7 +249,7 @@ def test_vectors_of_text_that_another_page_has_too_stay(known: Brain) -> None:
     )
     assert len(twin) > 0
     assert done.clean
-    assert {by for each in done.mentions for by in each.said_by} >= {"people/twin"}
+    assert {by for mention in done.mentions for by in mention.said_by} >= {"people/twin"}
     assert run(known, "validate").violations == ()
 
 
@@ -290,7 +292,7 @@ def test_imported_bytes_go_too_and_the_next_import_is_warned_of(brain: Brain, tm
     done = run(brain, "forget", slug="people/bob", yes=True)
     assert done.clean
     assert done.files == ("people/bob.md",)
-    said_by = {by for each in done.mentions for by in each.said_by}
+    said_by = {by for mention in done.mentions for by in mention.said_by}
     assert said_by == {"the imported file index.md", "the setting original_index"}
     left = [("index.md",), ("people/mia.md",)]
     assert brain.db.rows("SELECT DISTINCT file_path FROM raw_imports ORDER BY 1") == left
@@ -329,11 +331,12 @@ def test_backups_are_shown_and_deleted_on_request(known: Brain, tmp_path: Path) 
     (tmp_path / "memory.db.backup-v5").write_bytes(b"no memory")
     shown = run(known, "forget", slug="people/bob", dry_run=True)
     told = {
-        os.path.basename(each.path): (each.made_by, each.holds_it, each.deleted) for each in shown.backups
+        os.path.basename(backup.path): (backup.made_by, backup.holds_it, backup.deleted)
+        for backup in shown.backups
     }
     assert told == {"copy.db": ("backup", True, False), "memory.db.backup-v6": ("migration", True, False)}
     done = run(known, "forget", slug="people/bob", yes=True, backups=True)
-    deleted = {os.path.basename(each.path): each.deleted for each in done.backups}
+    deleted = {os.path.basename(backup.path): backup.deleted for backup in done.backups}
     assert deleted == {"copy.db": True, "memory.db.backup-v6": True}
     assert {name for name in os.listdir(tmp_path) if "-" not in name or "backup" in name} == {
         *("memory.db", "memory.db.backup-v5"),

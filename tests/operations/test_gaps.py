@@ -47,7 +47,7 @@ def test_a_weak_answer_leaves_a_gap_without_words(boats: Brain) -> None:
 def test_a_gap_keeps_the_score_of_the_best_result(boats: Brain) -> None:
     found = call(boats, "query", question="Who paints the harbour crane?")
     (gap,) = call(boats, "gaps").gaps
-    assert gap.confidence_score == max(each.score for each in found.results) < 0.5
+    assert gap.confidence_score == max(result.score for result in found.results) < 0.5
 
 
 def test_the_same_question_counts_up_whatever_its_spelling(boats: Brain) -> None:

@@ -147,9 +147,11 @@ def test_names_in_camel_case_are_understood() -> None:
 )
 def test_former_names_of_arguments_are_accepted_and_not_listed(tool: str, former: str, now: str) -> None:
     operation = dispatch.find_tool(tool)
-    param = {each.name: each for each in operation.params}[now]
+    param = {param.name: param for param in operation.params}[now]
     value: Any = 3 if param.kind == "integer" else "manual"
-    needed = {each.name: 1 if each.kind == "integer" else "x" for each in operation.params if each.required}
+    needed = {
+        param.name: 1 if param.kind == "integer" else "x" for param in operation.params if param.required
+    }
     assert dispatch.check_arguments(operation, {**needed, former: value}, "owner")[param.variable] == value
     assert former not in registry.schema(operation)["properties"]
     with pytest.raises(InvalidArgument, match=f"{former}: is another name of {now}"):

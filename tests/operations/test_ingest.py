@@ -105,7 +105,7 @@ def test_a_source_and_everything_it_changes_come_in_at_once(alice: Brain) -> Non
     page = call(alice, "get", slug="people/alice")
     assert "- **2026-04-25** | meeting/17 — Moved to Oslo\n  With two cats." in page.timeline
     assert (page.tags, page.version) == (("mover",), 2)
-    links = [(each.from_slug, each.to_slug) for each in call(alice, "links", slug="people/alice").links]
+    links = [(link.from_slug, link.to_slug) for link in call(alice, "links", slug="people/alice").links]
     assert ("people/alice", "people/bo") in links
     assert checks.validate(alice.db) == []
 
@@ -116,7 +116,7 @@ def test_a_page_that_comes_later_in_the_call_can_be_linked(brain: Brain) -> None
         {"slug": "a", "content": "# A", "links": ["b"]},
         {"slug": "b", "content": "# B", "links": ["a"]},
     )
-    assert [each.links for each in done.pages] == [1, 1]
+    assert [page.links for page in done.pages] == [1, 1]
 
 
 def test_the_same_source_again_changes_nothing_and_says_so(alice: Brain) -> None:
@@ -150,8 +150,8 @@ def test_replaying_by_force_duplicates_nothing(alice: Brain) -> None:
     ingest(alice, moved(), BO)
     before = rows(alice)
     again = ingest(alice, moved(2), {**BO, "expected_version": 1}, force=True)
-    assert [each.outcome for each in again.pages] == ["unchanged", "unchanged"]
-    assert [each.version for each in again.pages] == [2, 1]
+    assert [page.outcome for page in again.pages] == ["unchanged", "unchanged"]
+    assert [page.version for page in again.pages] == [2, 1]
     after = rows(alice)
     log = ("import_manifest", "import_files", "ingest_log")
     assert {name: after[name] - before[name] for name in after} == {name: int(name in log) for name in after}
@@ -233,11 +233,11 @@ def test_a_source_without_pages_is_a_page_that_is_found_shown_and_listed(brain: 
     page = call(brain, "get", slug=done.source_page)
     assert (page.compiled_truth, page.type, page.title) == (CALL, "source", "meeting/17")
     assert (page.frontmatter["source_type"], page.frontmatter["source_ref"]) == ("meeting", "meeting/17")
-    assert [each.slug for each in call(brain, "search", query="Bo joined River").hits] == [done.source_page]
-    assert [each.slug for each in call(brain, "query", question="Who joined River?").results] == [
+    assert [hit.slug for hit in call(brain, "search", query="Bo joined River").hits] == [done.source_page]
+    assert [result.slug for result in call(brain, "query", question="Who joined River?").results] == [
         done.source_page
     ]
-    assert [each.slug for each in call(brain, "list", type="source").pages] == [done.source_page]
+    assert [page.slug for page in call(brain, "list", type="source").pages] == [done.source_page]
     again = ingest(brain)
     assert (again.written, again.source_page, again.known_pages) == (False, done.source_page, ())
     assert checks.validate(brain.db) == []
@@ -247,7 +247,7 @@ def test_pages_that_come_with_a_source_that_is_known_are_written(alice: Brain) -
     first = ingest(alice)
     done = ingest(alice, moved(), BO)
     assert (done.written, done.source_page) == (True, first.source_page)
-    assert [each.outcome for each in done.pages] == ["updated", "created"]
+    assert [page.outcome for page in done.pages] == ["updated", "created"]
     kept = alice.db.rows("SELECT is_active FROM raw_imports WHERE raw_bytes = ?", (CALL.encode(),))
     assert kept == [(1,)]
     again = ingest(alice, moved(), BO)
@@ -259,9 +259,9 @@ def test_a_page_that_the_same_source_changed_is_changed_again_by_who_has_read_it
     more = {"slug": "people/alice", "timeline_entries": [{"date": "2026-04-26", "summary": "Unpacked"}]}
     stale = ingest(alice, {**more, "expected_version": 1}, BO)
     assert (stale.written, stale.known_pages) == (True, ("people/alice",))
-    assert [each.slug for each in stale.pages] == ["people/bo"]
+    assert [page.slug for page in stale.pages] == ["people/bo"]
     fresh = ingest(alice, {**more, "expected_version": 2})
-    assert [(each.slug, each.timeline_entries) for each in fresh.pages] == [("people/alice", 1)]
+    assert [(page.slug, page.timeline_entries) for page in fresh.pages] == [("people/alice", 1)]
 
 
 def test_the_page_of_a_source_is_forgotten_like_any_other(alice: Brain) -> None:
@@ -356,14 +356,15 @@ def test_sources_of_an_earlier_quaid_get_their_pages(brain: Brain) -> None:
 
     brain.db.write(as_before)
     findings = {
-        each.name: each for each in dispatch.call(brain, dispatch.find_command("doctor"), {}, "owner").checks
+        check.name: check
+        for check in dispatch.call(brain, dispatch.find_command("doctor"), {}, "owner").checks
     }
     assert findings["sources"].remedy == "quaid adopt-sources"
     done = ingest(brain, content="Ann sold the crane.", ref="m/0")
     assert (done.written, done.source_page) == (True, "sources/m/0")
     assert dispatch.call(brain, dispatch.find_command("adopt-sources"), {}, "owner").pages == ("sources/m/1",)
     assert dispatch.call(brain, dispatch.find_command("adopt-sources"), {}, "owner").pages == ()
-    assert [each.slug for each in call(brain, "search", query="boat").hits] == ["sources/m/1"]
+    assert [hit.slug for hit in call(brain, "search", query="boat").hits] == ["sources/m/1"]
     assert dispatch.call(
         brain, dispatch.find_command("forget"), {"slug": "sources/m/0", "yes": True}, "owner"
     ).clean
@@ -442,7 +443,7 @@ def test_appended_lines_are_there_once(alice: Brain) -> None:
 def test_a_link_that_was_closed_since_stays_closed_in_a_replay(alice: Brain) -> None:
     ingest(alice, moved(), BO)
     link = next(
-        each for each in call(alice, "links", slug="people/alice").links if each.from_slug == "people/alice"
+        link for link in call(alice, "links", slug="people/alice").links if link.from_slug == "people/alice"
     )
     call(alice, "link_close", link_id=link.id, valid_until="2026-06-01", expected_version=2)
     (page,) = ingest(alice, moved(3), force=True).pages
@@ -590,7 +591,7 @@ def test_a_file_that_was_moved_is_known_by_its_new_path(brain: Brain, standup: P
     assert not ingest_file(brain, moved_to, slug="sources/standup").written
     moved_to.write_text("# Standup\n\nWe spoke of cranes, paint and boats.\n")
     again = ingest_file(brain, moved_to, slug="sources/standup")
-    assert [each.outcome for each in again.pages] == ["updated"]
+    assert [page.outcome for page in again.pages] == ["updated"]
     assert again.source_page == made.source_page
 
 

@@ -44,7 +44,7 @@ def test_a_rebuild_takes_in_what_changed_in_the_folders(brain: Brain, tmp_path: 
     (folder / "two.md").write_text("# Two\n")
     os.unlink(folder / "one.md")
     done = call(brain, "rebuild")
-    assert [(each.collection, each.new, each.removed) for each in done.syncs] == [("vault", 1, 1)]
+    assert [(sync.collection, sync.new, sync.removed) for sync in done.syncs] == [("vault", 1, 1)]
     assert "vault" in render(done)
 
 

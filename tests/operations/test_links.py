@@ -200,7 +200,7 @@ def test_a_page_that_a_text_names_in_several_ways_is_shown_as_one_link(town: Bra
     back = call(town, "backlinks", slug="companies/acme")
     assert ([each["from_slug"] for each in back["links"]], back["total"]) == (["people/dora"], 1)
     arrows = call(town, "graph", slug="people/dora")["links"]
-    assert [(each["from_slug"], each["relationship"], each["to_slug"]) for each in arrows] == [
+    assert [(arrow["from_slug"], arrow["relationship"], arrow["to_slug"]) for arrow in arrows] == [
         ("people/dora", "mentions", "companies/acme")
     ]
 

@@ -143,7 +143,7 @@ def test_the_merged_page_says_what_both_said_and_the_old_slug_leads_on(pair: Bra
     assert page.timeline == (
         "- **2026-03-01** — C.\n- **2026-02-01** | call — B.\n- **2026-01-01** — A.\n\n### From Bob\n\nFree words."
     )
-    assert [each.slug for each in run(pair, "list").pages] == ["people/robert", "companies/river"]
+    assert [page.slug for page in run(pair, "list").pages] == ["people/robert", "companies/river"]
     assert sound(pair)
 
 
@@ -457,7 +457,7 @@ def test_an_import_goes_on_to_feed_a_renamed_page(brain: Brain, tmp_path: Any) -
     run(brain, "import", folder=str(tmp_path / "notes"))
     os.rename(tmp_path / "notes", tmp_path / "moved")
     run(brain, "import", folder=str(tmp_path / "moved"))
-    assert [each.slug for each in run(brain, "list").pages] == ["people/zed"]
+    assert [page.slug for page in run(brain, "list").pages] == ["people/zed"]
     assert "coffee" in run(brain, "get", slug="people/zed").compiled_truth
     assert sound(brain)
 
@@ -481,7 +481,7 @@ def alike(brain: Brain) -> Brain:
 
 def test_dupes_are_listed_with_a_reason_and_the_command_that_merges_them(alike: Brain) -> None:
     found = run(alike, "dupes")
-    assert [(each.slug, each.other, each.why) for each in found.pairs] == [
+    assert [(pair.slug, pair.other, pair.why) for pair in found.pairs] == [
         ("concepts/harbour", "notes/piers", ("text",)),
         ("people/robert", "people/bob", ("name 'bob dahl'",)),
     ]

@@ -72,7 +72,7 @@ def call(brain: Brain, name: str, /, **arguments: Any) -> Any:
 
 def test_a_new_memory_has_the_built_in_model(brain: Brain) -> None:
     record = call(brain, "model_list")
-    assert [(each.name, each.dimensions, each.active, each.ready) for each in record.models] == [
+    assert [(model.name, model.dimensions, model.active, model.ready) for model in record.models] == [
         ("bge-small-en-v1.5", 384, True, True)
     ]
     assert render(record).startswith("*  bge-small-en-v1.5  384  ready")
@@ -84,7 +84,7 @@ def test_a_folder_is_added_where_it_lies(brain: Brain, folder: Path) -> None:
     assert (model.name, model.dimensions, model.max_tokens) == ("other-model", 384, 512)
     assert (model.place, model.query_prefix, model.ready, model.active) == (str(folder), "q: ", True, False)
     assert sorted(os.listdir(folder)) == before
-    assert [each.name for each in call(brain, "model_list").models] == ["bge-small-en-v1.5", "other-model"]
+    assert [model.name for model in call(brain, "model_list").models] == ["bge-small-en-v1.5", "other-model"]
     checked = call(brain, "model_check", name="other-model")
     assert checked.healthy
     assert checked.ms_per_text > 0
@@ -166,7 +166,7 @@ def test_a_name_with_vectors_stays_with_the_model_that_made_them(
     call(brain, "model_remove", name="m")
     with pytest.raises(InvalidArgument, match=r"m has vectors of another model here \(3 dimensions\)"):
         call(brain, "model_add", place=str(folder), name="m")
-    assert [each.name for each in call(brain, "model_list").models] == [embedders.DEFAULT_MODEL]
+    assert [model.name for model in call(brain, "model_list").models] == [embedders.DEFAULT_MODEL]
     assert call(brain, "model_add", place=address, kind="ollama", model="m").model.ready
 
 
@@ -192,7 +192,7 @@ def test_the_built_in_and_the_active_model_stay(brain: Brain, address: str) -> N
     brain.db.write(lambda tx: collections.set_setting(tx, "embedding_model", "m"))
     with pytest.raises(ModelInUse):
         call(brain, "model_remove", name="m")
-    assert [each.active for each in call(brain, "model_list").models] == [False, True]
+    assert [model.active for model in call(brain, "model_list").models] == [False, True]
 
 
 def test_only_the_owner_has_to_do_with_models(brain: Brain) -> None:

@@ -28,7 +28,7 @@ def notes(brain: Brain, tmp_path: Path) -> Path:
 def leads(brain: Brain, slug: str) -> list[str | None]:
     """Where the links of a page's text lead; nothing for one that leads nowhere."""
     links = run(brain, "links", slug=slug)["links"]
-    return [each["to_slug"] if each["resolved"] else None for each in links]
+    return [link["to_slug"] if link["resolved"] else None for link in links]
 
 
 def pages(brain: Brain) -> list[tuple[str, str]]:

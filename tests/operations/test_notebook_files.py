@@ -222,7 +222,7 @@ def test_an_older_layout_comes_over_and_nothing_is_overwritten(
     planned = dispatch.call(
         brain, dispatch.find_command("notebook migrate"), {"path": str(agent), "dry_run": True}, "owner"
     )
-    assert [(each.source, each.path, each.outcome) for each in planned.moves] == [
+    assert [(move.source, move.path, move.outcome) for move in planned.moves] == [
         ("runtime/link.md", "", "link"),
         ("runtime/external-communications.md", "reference/external-communications.md", "copied"),
         ("runtime/standing-orders.md", "reference/standing-orders.md", "copied"),

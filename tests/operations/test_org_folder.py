@@ -136,7 +136,7 @@ def test_names_of_org_roam_and_the_words_of_headings_are_found(brain: Brain, roa
 
 def test_dated_headings_are_the_timeline(brain: Brain, roam: Path) -> None:
     entries = run(brain, "timeline", slug="people/alice")["entries"]
-    assert [(each["date"], each["summary"], each["detail"]) for each in entries] == [
+    assert [(entry["date"], entry["summary"], entry["detail"]) for entry in entries] == [
         ("2026-05-26", "Called", ""),
         ("2026-05-24", "Met at the demo day", "She showed the prototype."),
     ]
@@ -144,7 +144,7 @@ def test_dated_headings_are_the_timeline(brain: Brain, roam: Path) -> None:
 
 def test_things_to_do_are_open_threads(brain: Brain, roam: Path) -> None:
     threads = run(brain, "briefing")["threads"]["items"]
-    assert sorted((each["slug"], each["text"]) for each in threads) == [
+    assert sorted((thread["slug"], thread["text"]) for thread in threads) == [
         ("roam::people/alice", "Ask about the lease (deadline 2026-06-01)"),
         ("roam::watcher/leases", "Measure the heartbeat"),
     ]
@@ -167,7 +167,7 @@ def test_an_edit_on_disk_changes_file_and_heading_together(brain: Brain, roam: P
     )
     write(roam, "watcher.org", text + "* New\n:PROPERTIES:\n:ID: my-own-id\n:END:\nFresh words.\n")
     run(brain, "collection sync", name="roam")
-    assert [each for each in slugs(brain) if each.startswith("watcher")] == [
+    assert [slug for slug in slugs(brain) if slug.startswith("watcher")] == [
         "watcher",
         "watcher/leases-and-beats",
         "watcher/new",
@@ -186,7 +186,7 @@ def test_an_edit_on_disk_changes_file_and_heading_together(brain: Brain, roam: P
 def test_a_renamed_file_keeps_its_pages(brain: Brain, roam: Path) -> None:
     (roam / "watcher.org").rename(roam / "guard.org")
     run(brain, "collection sync", name="roam")
-    assert [each for each in slugs(brain) if "leases" in each] == ["guard/leases"]
+    assert [slug for slug in slugs(brain) if "leases" in slug] == ["guard/leases"]
     assert run(brain, "get", slug="guard/leases")["uuid"] == LEASE
     assert ("notes", "mentions", "guard/leases") in led(brain, "backlinks", "guard/leases")
     write(roam, "friends/ali.org", FILES["people/alice.org"] + "More.\n")
@@ -210,13 +210,13 @@ def test_a_heading_that_moves_to_another_file_keeps_its_page(
     run(brain, "collection sync", name="roam")
     run(brain, "collection sync", name="roam")
     assert run(brain, "get", slug=f"{second[0]}/thing")["uuid"] == page
-    assert [each for each in slugs(brain) if each.endswith("/thing")] == [f"{second[0]}/thing"]
+    assert [slug for slug in slugs(brain) if slug.endswith("/thing")] == [f"{second[0]}/thing"]
 
 
 def test_a_deleted_file_takes_its_headings_along_and_brings_them_back(brain: Brain, roam: Path) -> None:
     (roam / "watcher.org").unlink()
     run(brain, "collection sync", name="roam")
-    assert [each for each in slugs(brain) if each.startswith("watcher")] == []
+    assert [slug for slug in slugs(brain) if slug.startswith("watcher")] == []
     assert led(brain, "links", "notes") == {
         ("notes", "mentions", "people/alice"),
         ("notes", "mentions", f"id:{LEASE}"),
@@ -225,7 +225,7 @@ def test_a_deleted_file_takes_its_headings_along_and_brings_them_back(brain: Bra
         run(brain, "collection quarantine restore", page="watcher/leases")
     run(brain, "collection quarantine restore", page="watcher")
     assert tree(roam)["watcher.org"] == FILES["watcher.org"].encode()
-    assert [each for each in slugs(brain) if each.startswith("watcher")] == ["watcher", "watcher/leases"]
+    assert [slug for slug in slugs(brain) if slug.startswith("watcher")] == ["watcher", "watcher/leases"]
     assert ("notes", "mentions", "watcher/leases") in led(brain, "links", "notes")
     assert run(brain, "collection sync", name="roam")["syncs"][0]["unchanged"] == len(FILES)
 
@@ -307,8 +307,8 @@ def test_an_id_that_stands_twice_makes_one_page_and_is_told(brain: Brain, roam: 
     run(brain, "collection sync", name="roam")
     write(roam, "y.org", "* Two\n:PROPERTIES:\n:ID: twice\n:END:\n")
     notes = run(brain, "collection sync", name="roam")["syncs"][0]["notes"]
-    assert [each["path"] for each in notes if "twice" in each["note"]] == ["y.org"]
-    assert [each for each in slugs(brain) if each.startswith(("x/", "y/"))] == ["y/two"]  # read last
+    assert [note["path"] for note in notes if "twice" in note["note"]] == ["y.org"]
+    assert [slug for slug in slugs(brain) if slug.startswith(("x/", "y/"))] == ["y/two"]  # read last
 
 
 def test_headings_of_one_name_and_files_of_that_name_all_have_a_page(brain: Brain, roam: Path) -> None:
@@ -316,12 +316,12 @@ def test_headings_of_one_name_and_files_of_that_name_all_have_a_page(brain: Brai
     write(roam, "z.org", node.format("one") + node.format("two"))
     write(roam, "z/same.org", "#+title: A file\n")
     run(brain, "collection sync", name="roam")
-    found = [each for each in slugs(brain) if each.startswith("z/")]
+    found = [slug for slug in slugs(brain) if slug.startswith("z/")]
     assert len(found) == 3
     run(brain, "collection sync", name="roam")
     write(roam, "z.org", node.format("one") + node.format("two") + "more\n")
     run(brain, "collection sync", name="roam")
-    assert [each for each in slugs(brain) if each.startswith("z/")] == found
+    assert [slug for slug in slugs(brain) if slug.startswith("z/")] == found
 
 
 def test_a_page_that_is_not_there_is_not_made_of_a_markdown_file_by_its_heading(

@@ -81,21 +81,21 @@ def test_what_is_in_quarantine_or_gone_is_of_no_day(memory: Brain) -> None:
 
 def test_wings_types_and_collections_are_counted(memory: Brain) -> None:
     found = call(memory, "wings")
-    assert {each.name: each.pages for each in found.wings} == {
+    assert {wing.name: wing.pages for wing in found.wings} == {
         "people": 1,
         "companies": 1,
         "journal": 1,
         "commitments": 1,
     }
-    assert {each.name: each.pages for each in found.types}["person"] == 1
+    assert {type_.name: type_.pages for type_ in found.types}["person"] == 1
     assert found.collections == ("default",)
 
 
 def test_a_wing_shows_its_pages_and_the_links_between_them(memory: Brain) -> None:
     call(memory, "put", slug="people/bo", content="# Bo\n\nKnows [[people/ada]] and [[companies/river]].\n")
     found = call(memory, "wing", wing="people")
-    assert {each.slug for each in found.nodes} == {"people/ada", "people/bo"}
-    assert [(each.from_slug, each.to_slug) for each in found.links] == [("people/bo", "people/ada")]
+    assert {node.slug for node in found.nodes} == {"people/ada", "people/bo"}
+    assert [(link.from_slug, link.to_slug) for link in found.links] == [("people/bo", "people/ada")]
     assert found.pages == 2
     assert len(call(memory, "wing", wing="people", limit=1).nodes) == 1
     with pytest.raises(NotFound):
@@ -118,7 +118,7 @@ def test_a_glance_finds_pages_and_notes_and_leaves_no_gap(memory: Brain) -> None
     call(memory, "notebook init")
     call(memory, "remember", content="Ada prefers email to phone")
     found = call(memory, "glance", text="ada email")
-    assert "people/ada" in [each.slug for each in found.answer.results]
+    assert "people/ada" in [result.slug for result in found.answer.results]
     assert [each.path for each in found.recalled.notebook] == ["reference/preferences.md"]
     call(memory, "glance", text="zeppelin timetabl")
     assert call(memory, "gaps").total == 0
@@ -130,7 +130,7 @@ def test_a_glance_under_a_filter_leaves_the_notebook_out(memory: Brain) -> None:
     call(memory, "notebook init")
     assert call(memory, "glance", text="ada", wing="people").recalled is None
     assert call(memory, "glance", text="ada", collection="notebook").recalled is not None
-    assert {each.wing for each in call(memory, "glance", text="ada", wing="people").answer.results} == {
+    assert {result.wing for result in call(memory, "glance", text="ada", wing="people").answer.results} == {
         "people"
     }
 
@@ -173,8 +173,8 @@ def test_a_link_without_a_time_begins_with_the_pages_at_its_ends(brain: Brain) -
     call(brain, "link", from_="people/cy", to="places/pier", relationship="owns", valid_until="2020-01-01")
     call(brain, "link", from_="people/cy", to="people/dee", relationship="knew", valid_from="2019-01-01")
     found = {
-        (each.from_slug, each.to_slug, each.relationship): each.begins
-        for each in call(brain, "graph", slug="people/cy", temporal="all").links
+        (link.from_slug, link.to_slug, link.relationship): link.begins
+        for link in call(brain, "graph", slug="people/cy", temporal="all").links
     }
     today = brain.now()[:10]
     assert found == {
@@ -186,7 +186,7 @@ def test_a_link_without_a_time_begins_with_the_pages_at_its_ends(brain: Brain) -
         ("people/cy", "places/pier", "owns"): None,  # it was over before anything is known of her
         ("people/cy", "people/dee", "knew"): "2019-01-01",
     }
-    wing = {(each.from_slug, each.to_slug): each.begins for each in call(brain, "wing", wing="people").links}
+    wing = {(link.from_slug, link.to_slug): link.begins for link in call(brain, "wing", wing="people").links}
     assert wing[("people/dee", "people/cy")] == "2022-07-01"
     assert call(brain, "path", from_="people/cy", to="people/dee").steps[0].begins is not None
 
@@ -210,8 +210,8 @@ def test_each_result_says_how_strong_it_is_by_itself(memory: Brain) -> None:
     )
     call(memory, "put", slug="notes/oil", content="# Oil\n\nThe harbour is full of it.\n")
     found = {
-        each.slug: each.strength
-        for each in call(memory, "query", question="zeppelin timetable in the harbour").results
+        result.slug: result.strength
+        for result in call(memory, "query", question="zeppelin timetable in the harbour").results
     }
     assert found["notes/tar"] == "strong"
     assert found["notes/oil"] != "strong"

@@ -267,7 +267,7 @@ def test_an_edited_entry_is_kept_beside_its_new_text(alice: Brain) -> None:
     done = call(alice, "put", slug="people/alice", content=content, expected_version=1)
     assert done.timeline_kept == BOTH[:1]
     entries = call(alice, "timeline", slug="people/alice").entries
-    assert {each.summary for each in entries} == {
+    assert {entry.summary for entry in entries} == {
         "Met at the harbour fair.",
         "Met at the fish fair.",
         "Replied.",

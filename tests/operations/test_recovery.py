@@ -65,14 +65,16 @@ def attached(brain: Brain) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("question", ["recall", "query"])
 def test_the_next_question_rebuilds_a_deleted_memory(lived_in: Brain, question: str) -> None:
     before, id_ = attached(lived_in), collections.read_memory_id(lived_in.db)
-    files = [each for each in pages.page_addresses(lived_in.db) if each[0] != "default"]
+    files = [address for address in pages.page_addresses(lived_in.db) if address[0] != "default"]
     told: list[str] = []
     lived_in.notice = told.append
     delete(lived_in)
     if question == "recall":
         assert "email" in str(call(lived_in, "recall", query="sarah"))
     else:
-        assert {each.slug for each in call(lived_in, "query", question="what is a pod?").results} == {"one"}
+        assert {result.slug for result in call(lived_in, "query", question="what is a pod?").results} == {
+            "one"
+        }
     assert attached(lived_in) == before
     assert collections.read_memory_id(lived_in.db) == id_
     assert pages.page_addresses(lived_in.db) == files
@@ -80,7 +82,7 @@ def test_the_next_question_rebuilds_a_deleted_memory(lived_in: Brain, question: 
     assert len(told) == 1
     assert "1 page of notebook, 1 page of notes, 1 page of wiki" in told[0]
     assert "that no file holds are not in it" in told[0]
-    left = {each for each in os.listdir(os.path.dirname(lived_in.db.path)) if each.startswith("memory.db")}
+    left = {name for name in os.listdir(os.path.dirname(lived_in.db.path)) if name.startswith("memory.db")}
     assert left <= {"memory.db", "memory.db-wal", "memory.db-shm", "memory.db-lock"}
 
 
@@ -188,8 +190,8 @@ def test_the_command_line_says_so_on_standard_error(tmp_path: Path) -> None:
     quaid(tmp_path, "init")
     quaid(tmp_path, "notebook", "init")
     quaid(tmp_path, "remember", "Sarah prefers email")
-    for each in (tmp_path / ".quaid").glob("memory.db*"):
-        each.unlink()
+    for path in (tmp_path / ".quaid").glob("memory.db*"):
+        path.unlink()
     done = quaid(tmp_path, "recall", "sarah", "--json")
     assert "email" in done.stdout
     assert json.loads(done.stdout)
@@ -244,4 +246,4 @@ def test_a_rebuild_that_is_killed_leaves_no_half_memory(
     assert not os.path.exists(settings.db_path)
     call(brain, "query", question="pod")
     assert pages.count(brain.db) == 600
-    assert not [each for each in os.listdir(tmp_path) if "unfinished" in each]
+    assert not [name for name in os.listdir(tmp_path) if "unfinished" in name]

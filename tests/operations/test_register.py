@@ -60,7 +60,7 @@ def test_basic_tools_exist() -> None:
 
 def test_no_operation_has_a_deprecated_and_a_current_name() -> None:
     for operation in registry.all_operations():
-        names = {each.name for each in operation.params}
+        names = {param.name for param in operation.params}
         for former, present in registry.DEPRECATED_NAMES.items():
             assert former not in names or names.isdisjoint(present), (operation.command, former)
 

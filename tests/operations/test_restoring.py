@@ -44,7 +44,7 @@ def fill(root: Path) -> Path:
 
 
 def tree(root: Path) -> dict[str, bytes]:
-    return {str(each.relative_to(root)): each.read_bytes() for each in root.rglob("*") if each.is_file()}
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
 @pytest.fixture

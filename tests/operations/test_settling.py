@@ -165,7 +165,7 @@ def test_a_text_is_wrong_that_it_is_over(nora: Brain) -> None:
 def test_a_link_out_of_a_text_changes_only_there(nora: Brain) -> None:
     text = "---\nlinks:\n  - {to: companies/hexa, relationship: works_at}\n---\n# Nora Vale\n"
     call(nora, "put", slug=NORA, content=text, expected_version=call(nora, "get", slug=NORA).version)
-    assert [each.relationship for each in call(nora, "links", slug=NORA).links] == ["works_at"]
+    assert [link.relationship for link in call(nora, "links", slug=NORA).links] == ["works_at"]
     over(nora)
     done = keep(nora, "left")
     assert done.changed == ()
@@ -197,7 +197,7 @@ def test_a_link_goes_on_with_its_fact(nora: Brain) -> None:
     ended_link(nora)
     (changed,) = keep(nora, "left").changed
     assert (changed.kind, changed.until) == ("link", None)
-    assert [each.valid_until for each in call(nora, "links", slug=NORA).links] == [None]
+    assert [link.valid_until for link in call(nora, "links", slug=NORA).links] == [None]
     assert call(nora, "check").total == 0
 
 

@@ -32,7 +32,7 @@ def write(folder: str, name: str, text: str) -> str:
 
 def test_the_list_names_the_embedded_skills(brain: Brain) -> None:
     record = run(brain, "skills list")
-    setup = next(each for each in record.skills if each.name == "setup")
+    setup = next(skill for skill in record.skills if skill.name == "setup")
     assert setup.origin == "embedded"
     assert setup.description.endswith(".")
     assert record.problems == ()
@@ -52,14 +52,14 @@ def test_the_doctor_shows_every_layer_in_order_whether_present_or_not(
     home, here = settings.skill_folders
     mine = write(here, "setup", "---\nname: setup\ndescription: Mine.\n---\n")
     record = run(brain, "skills doctor")
-    assert [(each.origin, each.present) for each in record.layers] == [
+    assert [(layer.origin, layer.present) for layer in record.layers] == [
         ("embedded", True),
         (home, False),
         (here, True),
     ]
-    setup = next(each for each in record.skills if each.name == "setup")
+    setup = next(skill for skill in record.skills if skill.name == "setup")
     assert setup.path == mine
-    assert setup.shadows == (next(each.path for each in record.layers[0].skills if each.name == "setup"),)
+    assert setup.shadows == (next(skill.path for skill in record.layers[0].skills if skill.name == "setup"),)
     assert len(setup.sha256) == 64
     assert record.exit_status == 0
 
@@ -68,15 +68,15 @@ def test_the_doctor_fails_on_a_fault(brain: Brain, settings: Settings) -> None:
     path = write(settings.skill_folders[0], "mine", "---\nname: yours\ndescription: d\n---\n")
     record = run(brain, "skills doctor")
     assert record.exit_status == 1
-    assert [each.path for each in record.problems] == [path]
+    assert [problem.path for problem in record.problems] == [path]
     assert run(brain, "skills list").problems == record.problems
 
 
 def test_extraction_goes_to_the_home_folder_and_is_found_there(brain: Brain, settings: Settings) -> None:
     record = run(brain, "skills extract")
     assert record.folder == settings.skill_folders[0]
-    assert {each.outcome for each in record.skills} == {"written"}
-    setup = next(each for each in run(brain, "skills list").skills if each.name == "setup")
+    assert {skill.outcome for skill in record.skills} == {"written"}
+    setup = next(skill for skill in run(brain, "skills list").skills if skill.name == "setup")
     assert setup.origin == settings.skill_folders[0]
 
 
@@ -111,8 +111,10 @@ def test_an_unknown_skill_gets_a_hint(brain: Brain, name: str, hint: str) -> Non
 
 
 def test_skills_are_the_owners_and_no_tools(brain: Brain) -> None:
-    operations = [each for each in registry.all_operations() if each.command.startswith("skills ")]
-    assert [each.command for each in operations] == [
+    operations = [
+        operation for operation in registry.all_operations() if operation.command.startswith("skills ")
+    ]
+    assert [operation.command for operation in operations] == [
         "skills list",
         "skills doctor",
         "skills extract",

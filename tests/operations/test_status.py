@@ -89,7 +89,7 @@ def test_models_that_made_vectors_before_are_named(brain: Brain) -> None:
     raw = bytes.fromhex("0000803f") * 4
     brain.db.write(lambda tx: vectors.keep_chunk_vectors(tx, "first", [(text.content_hash, raw)], "now"))
     found = status(brain)
-    assert [(each.name, each.vectors) for each in found.others] == [("first", 1)]
+    assert [(other.name, other.vectors) for other in found.others] == [("first", 1)]
     assert (found.model.name, found.model.vectors, found.model.missing) == ("second", 0, 1)
 
 

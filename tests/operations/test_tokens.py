@@ -77,7 +77,7 @@ def test_a_token_tells_when_it_was_last_used(brain: Brain) -> None:
     call(brain, "token create", name="laptop")
     before = time.time()
     assert service.scope_of_token(brain.settings, owner, phone) == "read"
-    used = {each.name: each.last_used_at for each in call(brain, "token list").tokens}
+    used = {token.name: token.last_used_at for token in call(brain, "token list").tokens}
     assert used["laptop"] is None
     assert used["phone"] is not None
     assert abs(datetime.fromisoformat(used["phone"]).timestamp() - before) < 120

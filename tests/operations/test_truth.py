@@ -100,11 +100,11 @@ def test_facts_come_from_assertions_links_and_the_timeline_together(nora: Brain)
     )
     link(nora, "people/nora-vale", "companies/hexa", relationship="works_at", valid_from="2021-01-01")
     found = call(nora, "facts", subject="people/nora-vale")
-    assert [(each.kind, each.predicate, each.object, each.since) for each in found.facts] == [
+    assert [(fact.kind, fact.predicate, fact.object, fact.since) for fact in found.facts] == [
         ("fact", "role", "Head of Rain", "2022-01-01"),
         ("link", "works_at", "companies/hexa", "2021-01-01"),
     ]
-    assert [(each.date, each.source, each.slug) for each in found.entries] == [
+    assert [(entry.date, entry.source, entry.slug) for entry in found.entries] == [
         ("2026-01-10", "call", "people/nora-vale")
     ]
 
@@ -115,7 +115,7 @@ def test_facts_come_from_assertions_links_and_the_timeline_together(nora: Brain)
 def test_every_name_of_a_page_is_the_same_subject(nora: Brain, name: str) -> None:
     call(nora, "assert", slug="meetings/kickoff", subject="N. Vale", predicate="lives_in", object="Bergen")
     found = call(nora, "facts", subject=name)
-    assert (found.slug, [each.object for each in found.facts]) == ("people/nora-vale", ["Bergen"])
+    assert (found.slug, [fact.object for fact in found.facts]) == ("people/nora-vale", ["Bergen"])
 
 
 def test_a_fact_says_who_said_so_and_in_which_line(nora: Brain) -> None:
@@ -143,7 +143,7 @@ def test_facts_as_of_a_day_are_those_that_held_then(nora: Brain) -> None:
         call(nora, "assert", slug="people/nora-vale", predicate="lives_in", object=town, valid_from=since)
 
     def towns(**more: Any) -> list[str]:
-        return [each.object for each in call(nora, "facts", subject="Nora Vale", **more).facts]
+        return [fact.object for fact in call(nora, "facts", subject="Nora Vale", **more).facts]
 
     assert towns() == ["Lyon"]
     assert towns(as_of="2025-05-01") == ["Lyon"]
@@ -156,14 +156,14 @@ def test_facts_as_of_a_day_are_those_that_held_then(nora: Brain) -> None:
 
 def test_a_company_hears_what_is_said_of_it_as_an_object(nora: Brain) -> None:
     call(nora, "assert", slug="people/nora-vale", predicate="is_ceo_of", object="Hexa")
-    assert [each.subject for each in call(nora, "facts", subject="Hexa").facts] == ["Nora Vale"]
+    assert [fact.subject for fact in call(nora, "facts", subject="Hexa").facts] == ["Nora Vale"]
 
 
 def test_mentions_are_told_only_when_nothing_else_is_known(nora: Brain) -> None:
     call(nora, "put", slug="notes/rain", content="# Rain\n\nSee [[companies/hexa]].")
-    assert [each.predicate for each in call(nora, "facts", subject="Hexa").facts] == ["mentions"]
+    assert [fact.predicate for fact in call(nora, "facts", subject="Hexa").facts] == ["mentions"]
     link(nora, "people/nora-vale", "companies/hexa", relationship="works_at")
-    assert [each.predicate for each in call(nora, "facts", subject="Hexa").facts] == ["works_at"]
+    assert [fact.predicate for fact in call(nora, "facts", subject="Hexa").facts] == ["works_at"]
 
 
 def test_a_subject_without_a_page_has_facts_too(nora: Brain) -> None:
@@ -218,7 +218,7 @@ def test_an_assertion_raises_the_version_and_needs_the_current_one(nora: Brain) 
 def test_a_page_and_its_facts_are_put_at_once_or_not_at_all(nora: Brain) -> None:
     fact = {"predicate": "lives_in", "object": "Oslo", "valid_from": "2020-01-01"}
     made = call(nora, "put", "write", slug="people/pia", content="# Pia", assertions=[fact])
-    assert (made.version, [each.added for each in made.assertions]) == (1, [True])
+    assert (made.version, [assertion.added for assertion in made.assertions]) == (1, [True])
     with pytest.raises(InvalidArgument) as caught:
         call(nora, "put", slug="people/ola", content="# Ola", assertions=[fact, {"predicate": "x"}])
     assert "assertions[2].object" in str(caught.value)
@@ -311,7 +311,7 @@ def test_a_fact_is_quoted_by_whole_words_and_by_each_of_its_witnesses(nora: Brai
     (fact,) = call(nora, "facts", subject="projects/lynx").facts
     assert (fact.source, fact.part, fact.line) == ("mail/1; mail/2", "truth", 5)
     call(nora, "assert", slug="projects/lynx", predicate="stage", object="active")
-    assert [each.line for each in call(nora, "facts", subject="projects/lynx").facts] == [None, 5]
+    assert [fact.line for fact in call(nora, "facts", subject="projects/lynx").facts] == [None, 5]
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ def test_what_went_on_beside_its_successor_is_a_contradiction(nora: Brain) -> No
             valid_from=since,
             valid_until=until,
         )
-    assert [each.type for each in call(nora, "check").contradictions] == ["cross_page"]
+    assert [contradiction.type for contradiction in call(nora, "check").contradictions] == ["cross_page"]
 
 
 def test_two_ingested_sources_that_conflict_are_a_contradiction(nora: Brain) -> None:
@@ -361,13 +361,16 @@ def test_two_ingested_sources_that_conflict_are_a_contradiction(nora: Brain) -> 
             source_ref=f"mail/{number}",
             pages=[{"slug": f"sources/mail-{number}", "content": f"# Mail {number}", "assertions": [fact]}],
         )
-    assert [each.type for each in call(nora, "check").contradictions] == ["cross_page"]
+    assert [contradiction.type for contradiction in call(nora, "check").contradictions] == ["cross_page"]
 
 
 def test_a_finding_is_kept_once_and_shows_that_something_is_open(nora: Brain) -> None:
     first = conflict(nora)
     again = call(nora, "check")
-    assert ([each.id for each in again.contradictions], again.exit_status) == ([first.id], 1)
+    assert ([contradiction.id for contradiction in again.contradictions], again.exit_status) == (
+        [first.id],
+        1,
+    )
     assert call(nora, "stats").contradictions == 1
 
 
@@ -404,7 +407,7 @@ def test_a_page_alone_shows_what_the_whole_check_shows_of_it(nora: Brain, slug: 
     alone = call(nora, "check", slug=slug)
     whole = call(nora, "check")
     assert alone.contradictions == whole.contradictions
-    assert [each.type for each in whole.contradictions] == ["temporal"]
+    assert [contradiction.type for contradiction in whole.contradictions] == ["temporal"]
     assert conflict_free.total <= 1
 
 
@@ -430,7 +433,7 @@ def test_settling_a_stale_page_lasts_until_there_is_newer_evidence(nora: Brain) 
     assert call(nora, "check").total == 0
     nora._clock = lambda: clock() + 90 * day
     call(nora, "timeline_add", slug="people/nora-vale", date="2026-07-20", summary="Moved again")
-    assert [each.type for each in call(nora, "check").contradictions] == ["stale"]
+    assert [contradiction.type for contradiction in call(nora, "check").contradictions] == ["stale"]
 
 
 def test_what_a_check_cannot_mean_is_refused(nora: Brain) -> None:

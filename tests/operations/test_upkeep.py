@@ -45,7 +45,7 @@ def test_a_setting_that_nobody_has_set_shows_what_holds(brain: Brain) -> None:
     brain.settings = brain.settings._replace(environ={})
     assert run(brain, "config get", key="background_embedding").value == "on"
     run(brain, "config set", key="background_embedding", value="off")
-    shown = {each.key: each.value for each in run(brain, "config list").settings}
+    shown = {setting.key: setting.value for setting in run(brain, "config list").settings}
     assert shown["background_embedding"] == "off"
     assert set(SETTINGS) <= set(shown)
     with pytest.raises(InvalidArgument, match="on, off"):
@@ -61,7 +61,7 @@ def test_compact_drops_vectors_of_text_that_is_gone_and_keeps_those_of_pages_not
     def embed(tx: Any) -> None:
         vectors.register_model(tx, "m", 4, "now")
         vectors.activate_model(tx, "m")
-        found = [(each.content_hash, VECTOR) for each in embedding_queue.pending_texts(brain.db, "m", 10)]
+        found = [(text.content_hash, VECTOR) for text in embedding_queue.pending_texts(brain.db, "m", 10)]
         vectors.keep_chunk_vectors(tx, "m", found, "now")
 
     brain.db.write(embed)

@@ -29,7 +29,7 @@ def people(brain: Brain) -> Brain:
 
 def led(brain: Brain, text: str, **filters: str) -> list[str]:
     results = call(brain, "glance", text=text, **filters).answer.results
-    return [each.slug for each in results if each.lane in ("exact", "name")]
+    return [result.slug for result in results if result.lane in ("exact", "name")]
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,12 @@ def led(brain: Brain, text: str, **filters: str) -> list[str]:
 def test_a_name_leads_before_any_text(people: Brain, typed: str, wanted: list[str]) -> None:
     assert led(people, typed) == wanted
     results = call(people, "glance", text=typed).answer.results
-    assert [each.slug for each in results][: len(wanted)] == wanted
-    assert len({each.slug for each in results}) == len(results)
+    assert [result.slug for result in results][: len(wanted)] == wanted
+    assert len({result.slug for result in results}) == len(results)
 
 
 def test_whole_words_are_strong_and_beginnings_are_not(people: Brain) -> None:
-    found = {each.slug: each for each in call(people, "glance", text="ines").answer.results}
+    found = {result.slug: result for result in call(people, "glance", text="ines").answer.results}
     assert found["people/ines-karvonen"].strength == "strong"
     assert found["people/inessa-wolf"].strength == "weak"
     assert found["people/ines-karvonen"].reason.startswith("its name has these words")

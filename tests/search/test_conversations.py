@@ -183,7 +183,7 @@ def test_of_a_long_turn_the_part_is_shown_that_was_meant(talks: Brain) -> None:
     )
     Backfill(talks.db, Places(), talks.now, lambda *_: None).embed_turns()
     hits = looked(talks, "boat?").hits
-    (hit,) = [each for each in hits if each.session == "long"]
+    (hit,) = [hit for hit in hits if hit.session == "long"]
     assert "ship" in hit.snippet
     assert hit.lanes == ("meaning",)
 

@@ -146,7 +146,7 @@ def test_scores_are_evidence_and_comparable_between_questions(db: Database) -> N
     assert (good.strength, poor.strength) == ("strong", "none")
     assert good.results[0].score >= 0.6
     assert poor.results[0].score < 0.3 < 0.9 < poor.results[0].rank_score
-    assert all(each.score < 0.6 or each.strength == "strong" for each in (*good.results, *poor.results))
+    assert all(result.score < 0.6 or result.strength == "strong" for result in (*good.results, *poor.results))
 
 
 # Dates
@@ -212,7 +212,7 @@ def test_a_time_is_cut_out_by_its_place_not_out_of_other_words(db: Database, put
 @pytest.mark.usefixtures("vault")
 def test_since_and_until_filter_by_the_day_of_an_entry(db: Database) -> None:
     found = ask(db, "Mira", filters=SearchFilters(since="2025-01-01", until="2025-12-31"), depth="section")
-    assert [(each.slug, each.start_line) for each in found.results] == [("people/mira-dahlquist", 2)]
+    assert [(result.slug, result.start_line) for result in found.results] == [("people/mira-dahlquist", 2)]
 
 
 @pytest.mark.usefixtures("vault")
@@ -294,7 +294,7 @@ def test_any_text_is_answered_within_its_budget(db: Database, question: str, bud
     if not question.strip():
         return
     found = ask(db, "vanadium Mira " + question, token_budget=budget, depth=depth)
-    texts = [text for each in found.results for text in (each.title, each.summary, each.content)]
+    texts = [text for result in found.results for text in (result.title, result.summary, result.content)]
     assert sum(map(count_tokens, texts)) == found.total_tokens
     assert found.total_tokens + found.budget_remaining == budget
     assert found.budget_remaining >= 0

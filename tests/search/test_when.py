@@ -31,7 +31,7 @@ NOW = "2026-04-25T12:00:00Z"  # a Saturday
     ],
 )
 def test_a_phrase_names_its_days(question: str, start: str, end: str) -> None:
-    assert [(each.start, each.end) for each in find_periods(question, NOW)] == [(start, end)]
+    assert [(period.start, period.end) for period in find_periods(question, NOW)] == [(start, end)]
 
 
 def test_a_month_without_a_year_is_the_last_one_that_began() -> None:
@@ -89,4 +89,4 @@ def test_a_period_holds_days_and_months() -> None:
 
 @given(st.text(alphabet="0123456789- lastmonthweekfrombetweenandMarchMay,./", max_size=60))
 def test_any_text_has_an_answer_that_starts_before_it_ends(question: str) -> None:
-    assert all(each.start <= each.end for each in find_periods(question, NOW))
+    assert all(period.start <= period.end for period in find_periods(question, NOW))

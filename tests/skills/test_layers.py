@@ -30,7 +30,7 @@ def test_the_embedded_skills_are_whole() -> None:
     (embedded,) = skills.layers(())
     assert embedded.present
     assert embedded.problems == ()
-    assert "setup" in [each.name for each in embedded.skills]
+    assert "setup" in [skill.name for skill in embedded.skills]
 
 
 def test_a_skill_is_named_described_and_hashed(tmp_path: Path) -> None:

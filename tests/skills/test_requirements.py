@@ -179,7 +179,7 @@ def test_a_template_makes_a_page_of_its_type_with_summary_and_evidence(name: str
     assert page.wing == PAGE_TYPES[name]
     assert page.title
     assert page.summary.endswith(".")
-    assert [each.date for each in page.entries] == ["2026-04-25"]
+    assert [entry.date for entry in page.entries] == ["2026-04-25"]
     assert page.entries[0].summary
 
 
@@ -236,7 +236,7 @@ def test_the_example_of_an_ingest_is_taken_as_it_is(brain: Brain) -> None:
         dispatch.call(brain, dispatch.find_tool("memory_put"), mira, "write")
     given: dict[str, Any] = json.loads(block[1])
     record = dispatch.call(brain, dispatch.find_tool("memory_ingest"), given, "write")
-    assert [(each.outcome, each.timeline_entries) for each in record.pages] == [
+    assert [(page.outcome, page.timeline_entries) for page in record.pages] == [
         ("created", 0),
         ("updated", 1),
     ]

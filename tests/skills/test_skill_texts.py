@@ -157,11 +157,13 @@ def test_the_setup_skill_shows_the_commands_of_every_day() -> None:
 
 @pytest.mark.parametrize("operation", registry.all_operations(), ids=lambda each: each.command)
 def test_the_examples_in_the_help_are_right(operation: registry.Operation) -> None:
-    assert [wrong for each in operation.examples for wrong in wrong_commands(f"```bash\n{each}\n```\n")] == []
+    assert [
+        wrong for example in operation.examples for wrong in wrong_commands(f"```bash\n{example}\n```\n")
+    ] == []
 
 
 def test_the_examples_of_commands_that_are_no_operations_are_right() -> None:
-    examples = [each for local in COMMANDS.values() for each in local.examples]
+    examples = [example for local in COMMANDS.values() for example in local.examples]
     assert wrong_commands("```bash\n" + "\n".join(examples) + "\n```\n") == []
 
 

@@ -28,7 +28,7 @@ def test_going_back_gives_the_memory_as_it_was_and_keeps_the_new_one(
         crashed = memory.with_name("memory.db-wal").read_bytes()
     memory.with_name("memory.db-wal").write_bytes(crashed)  # as a client leaves it that was killed
 
-    block = next(each for each in blocks("upgrade") if each.startswith("MEMORY="))
+    block = next(block for block in blocks("upgrade") if block.startswith("MEMORY="))
     script = re.sub(r"^MEMORY=.*$", f'MEMORY="{memory}"', block, flags=re.M).replace("backup-v6", "backup-v5")
     subprocess.run(["sh", "-eu", "-c", script], check=True, cwd=tmp_path)
 

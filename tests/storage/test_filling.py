@@ -30,8 +30,8 @@ def db(tmp_path: Path) -> Database:
 
 def fill(db: Database, limit: int) -> None:
     found = [
-        (each.content_hash, bytes(range(1, 5)) * 384)
-        for each in embedding_queue.pending_texts(db, MODEL, limit)
+        (text.content_hash, bytes(range(1, 5)) * 384)
+        for text in embedding_queue.pending_texts(db, MODEL, limit)
     ]
     db.write(lambda tx: vectors.keep_chunk_vectors(tx, MODEL, found, NOW))
 

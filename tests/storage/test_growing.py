@@ -11,8 +11,8 @@ def test_it_holds_what_was_put_together(axis: int) -> None:
     rng = np.random.default_rng(1)
     parts = [rng.integers(0, 9, (3, 3)) for _ in range(5)]
     growing = GrowingArray(parts[0], axis)
-    for each in parts[1:]:
-        growing.add(each)
+    for part in parts[1:]:
+        growing.add(part)
     assert growing.now.tolist() == np.concatenate(parts, axis=axis).tolist()
 
 

@@ -28,10 +28,10 @@ def embed(db: Database) -> None:
     db.write(lambda tx: vectors.register_model(tx, MODEL, DIMENSIONS, NOW))
     found = [
         (
-            each.content_hash,
-            np.random.default_rng(list(each.content_hash)).normal(size=DIMENSIONS).astype("<f4"),
+            text.content_hash,
+            np.random.default_rng(list(text.content_hash)).normal(size=DIMENSIONS).astype("<f4"),
         )
-        for each in embedding_queue.pending_texts(db, MODEL, 10_000)
+        for text in embedding_queue.pending_texts(db, MODEL, 10_000)
     ]
     db.write(
         lambda tx: vectors.keep_chunk_vectors(

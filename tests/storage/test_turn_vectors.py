@@ -105,7 +105,7 @@ def test_turns_are_not_among_chunks_and_their_mean_is_their_own(db: Database) ->
     page = build_page("p", {}, "A page about boats.", "")
     db.write(lambda tx: page_edits.save(tx, page, uuid="p", now=NOW, expected_version=None))
     found = [
-        (each.content_hash, vector(each.content_hash)) for each in embedding_queue.pending_texts(db, MODEL, 9)
+        (text.content_hash, vector(text.content_hash)) for text in embedding_queue.pending_texts(db, MODEL, 9)
     ]
     db.write(lambda tx: vectors.keep_chunk_vectors(tx, MODEL, found, NOW))
     query = np.ones(WIDTH, np.float32)

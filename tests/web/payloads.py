@@ -80,7 +80,7 @@ def _made() -> Iterator[str]:
     elements = [each.format(act=act) for act, each in product(ACTS, ELEMENTS)]
     breaks = (each.format(element[1:]) for each, element in zip(cycle(BREAKS), elements, strict=False))
     others = (each.format(act=act) for act, each in product(ACTS, (*ATTRIBUTES, *LINKS, *TEMPLATES)))
-    disguised = (_disguised(each, place) for place, each in enumerate(elements))
+    disguised = (_disguised(element, place) for place, element in enumerate(elements))
     rows = [list(each) for each in (elements, breaks, others, disguised)]
     yield from chain.from_iterable(
         (row[place] for row in rows if place < len(row)) for place in range(max(map(len, rows)))

@@ -41,7 +41,7 @@ def test_path_of_a_tool(tool: str, path: str) -> None:
 
 
 def test_every_tool_has_its_own_path() -> None:
-    paths = [api.tool_path(each.tool) for each in all_operations() if each.is_tool]
+    paths = [api.tool_path(operation.tool) for operation in all_operations() if operation.is_tool]
     assert len(paths) == len(set(paths))
 
 

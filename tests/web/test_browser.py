@@ -221,7 +221,7 @@ def test_an_edit_with_a_conflict_is_merged(visit: Visit, memory: Settings) -> No
     page.click("button:has-text('Save')")
     page.wait_for_selector("text=Theirs. Mine, with Teo Varland.")
     assert call(memory, "get", slug="concepts/shared").version == 3
-    visit.problems[:] = [each for each in visit.problems if "409" not in each]
+    visit.problems[:] = [problem for problem in visit.problems if "409" not in problem]
 
 
 def test_notebook_file_is_previewed_and_saved_by_key(visit: Visit, memory: Settings) -> None:
@@ -284,7 +284,7 @@ def test_leaving_after_a_failed_save_asks_for_confirmation(visit: Visit, memory:
     page.click("text=Cancel")
     page.wait_for_selector(".note-text >> text=Theirs")
     assert asked == ["beforeunload"]
-    visit.problems[:] = [each for each in visit.problems if "409" not in each]
+    visit.problems[:] = [problem for problem in visit.problems if "409" not in problem]
 
 
 def where(page: "Page", slug: str) -> dict[str, float]:

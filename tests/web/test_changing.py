@@ -95,7 +95,7 @@ def test_preview_and_page_derive_the_same_title(visitor: Visitor, mine: Settings
     with open(os.path.join(mine.cwd, "notes", "100% weird #1?.md"), "w", encoding="utf-8") as file:
         file.write("Only a line.\n")
     call(mine, "collection sync", name="notes")
-    (found,) = [each for each in call(mine, "list", limit=100).pages if "weird" in each.slug]
+    (found,) = [page for page in call(mine, "list", limit=100).pages if "weird" in page.slug]
     shown = heading(visitor.get(f"/page/notes::{found.slug}").text)
     preview = visitor.post("/ui/preview", slug=f"notes::{found.slug}", text="Only a line.\n").text
     assert heading(preview) == shown == "100% weird #1?"
@@ -158,7 +158,7 @@ def test_revert_of_a_changed_page_shows_the_current_text(visitor: Visitor, mine:
 
 def test_contradicted_facts_link_to_review(visitor: Visitor, mine: Settings) -> None:
     clashes = call(mine, "contradictions").contradictions
-    (id,) = [each.id for each in clashes if each.type == "cross_page"]
+    (id,) = [clash.id for clash in clashes if clash.type == "cross_page"]
     text = visitor.get(f"/page/{MIRA}").text
     assert text.count(f'href="/review#contradiction-{id}"') == 2
     assert f'id="contradiction-{id}"' in visitor.get("/review").text

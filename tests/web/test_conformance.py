@@ -97,7 +97,11 @@ def test_every_scenario_that_applies_passes(server: Process, memory: Settings, t
     found = checked(server, memory, tmp_path, "--suite", "all")
     seen = {each.scenario for each in found}
     assert set(NOT_OURS) | EXHIBITS <= seen, "the suite has other scenarios now; look which apply"
-    wrong = [each for each in failures(found) if applies(each.scenario) and each.scenario not in EXHIBITS]
+    wrong = [
+        failure
+        for failure in failures(found)
+        if applies(failure.scenario) and failure.scenario not in EXHIBITS
+    ]
     wrong = [each for each in wrong if each.id != WANTS_NO_ARGUMENT]
     assert wrong == [], "\n".join(map(str, wrong))
     for scenario in ("server-initialize", "server-session-lifecycle", "server-stateless", "tools-list"):
@@ -119,7 +123,7 @@ def test_scenarios_with_fixture_tools_pass(
     exhibition: Process, memory: Settings, tmp_path: Path, revision: str
 ) -> None:
     found = checked(exhibition, memory, tmp_path, "--suite", "all", "--spec-version", revision)
-    wrong = [each for each in failures(found) if applies(each.scenario)]
+    wrong = [failure for failure in failures(found) if applies(failure.scenario)]
     assert wrong == [], "\n".join(map(str, wrong))
     shown = {each.scenario for each in found if each.status == "SUCCESS"}
     assert EXHIBITS - {"json-schema-2020-12"} <= shown

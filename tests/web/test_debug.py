@@ -28,7 +28,7 @@ def test_status_and_files(reader: TestClient) -> None:
     notebook = next(each for each in status["collections"] if each["kind"] == "notebook")
     assert notebook["last_sync_at"]
     files = ok(reader.get("/api/debug/memory/files"))["files"]
-    assert any(each["path"] == "reference/contacts.md" and len(each["hash"]) == 64 for each in files)
+    assert any(file["path"] == "reference/contacts.md" and len(file["hash"]) == 64 for file in files)
 
 
 def test_files_have_indexed_at(reader: TestClient, writer: TestClient, memory: Settings) -> None:

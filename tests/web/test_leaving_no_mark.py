@@ -79,17 +79,19 @@ def arguments(operation: Operation) -> dict[str, Any]:
     known = {"slug": "people/alice", "path": "MEMORY.md", "session": "debug", "gap_id": 1, "id": "x"}
     kinds = {"string": UNKNOWN, "integer": 1, "array": [], "object": {}}
     return {
-        each.name: known.get(each.name, kinds.get(each.kind)) for each in operation.params if each.required
+        param.name: known.get(param.name, kinds.get(param.kind))
+        for param in operation.params
+        if param.required
     }
 
 
 def test_reading_tools_change_nothing(memory: Settings, reader: TestClient) -> None:
     over_http(reader, "alice")  # has everything cut as configured
     before, answered = kept(memory), 0
-    for each in all_operations():
-        if each.scope == "read":
-            response = reader.post(api.tool_path(each.tool), json=arguments(each))
-            assert response.status_code < 500 or response.json()["error"]["code"] != "defect", each.tool
+    for operation in all_operations():
+        if operation.scope == "read":
+            response = reader.post(api.tool_path(operation.tool), json=arguments(operation))
+            assert response.status_code < 500 or response.json()["error"]["code"] != "defect", operation.tool
             answered += response.status_code == 200
     assert answered >= 15
     assert kept(memory) == before
@@ -145,7 +147,7 @@ def test_command_line_refuses_a_long_query(memory: Settings, capsys: pytest.Capt
 
 def test_every_text_parameter_is_limited_or_listed_here() -> None:
     stored = {"remember", "daily_log", "kb_remember"}
-    for each in all_operations():
-        for param in each.params:
+    for operation in all_operations():
+        for param in operation.params:
             if param.arg.any_text:
-                assert param.arg.question or each.tool in stored, each.tool
+                assert param.arg.question or operation.tool in stored, operation.tool

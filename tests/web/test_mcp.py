@@ -60,7 +60,7 @@ def test_the_official_client_reads_and_writes(server: Process, memory: Settings,
     slug = f"people/zoe-{MODES.index(mode)}"
 
     async def work(client: Client) -> None:
-        listed = [each.name for each in (await client.list_tools()).tools]
+        listed = [tool.name for tool in (await client.list_tools()).tools]
         assert listed == [name for name in index.TOOLS if dispatch.find_tool(name).core]
         made = await record(client, "memory_put", slug=slug, content="# Zoe\n\nA pilot.")
         assert made["version"] == 1
@@ -70,11 +70,11 @@ def test_the_official_client_reads_and_writes(server: Process, memory: Settings,
         missing = await failure(client, "memory_get", slug="people/nobody")
         assert (missing["code"], missing["rpc_code"]) == ("page_not_found", -32001)
         resources = (await client.list_resources()).resources
-        assert "memory://index" in [each.uri for each in resources]
+        assert "memory://index" in [resource.uri for resource in resources]
         (content,) = (await client.read_resource(f"memory://pages/{slug}")).contents
         assert "A pilot." in content.text  # type: ignore[union-attr]
         prompts = (await client.list_prompts()).prompts
-        assert [each.name for each in prompts] == ["memory_briefing", "memory_ingest_meeting"]
+        assert [prompt.name for prompt in prompts] == ["memory_briefing", "memory_ingest_meeting"]
 
     visit(server, service.owner_token(memory), mode, work)
 
@@ -84,7 +84,7 @@ def test_read_token_lists_and_calls_reading_tools(server: Process, memory: Setti
     shown = token(memory, f"agent-{MODES.index(mode)}", "read")
 
     async def look(client: Client) -> None:
-        listed = [each.name for each in (await client.list_tools()).tools]
+        listed = [tool.name for tool in (await client.list_tools()).tools]
         assert listed == [
             n for n in index.TOOLS if dispatch.find_tool(n).core and dispatch.find_tool(n).scope == "read"
         ]
@@ -212,7 +212,7 @@ def test_invalid_request_is_refused(
 def test_batches_only_in_old_revisions(reader: TestClient) -> None:
     both = [rpc("ping", 1), {"jsonrpc": "2.0", "method": "notifications/x"}, rpc("ping", 2)]
     answers = reader.post("/mcp", json=both, headers=begun(reader, "2025-03-26")).json()
-    assert [each["id"] for each in answers] == [1, 2]
+    assert [answer["id"] for answer in answers] == [1, 2]
     assert reader.post("/mcp", json=both, headers=begun(reader)).status_code == 400
 
 

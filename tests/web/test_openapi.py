@@ -20,11 +20,11 @@ from quaid.web.app import ROUTE_SCOPES
 
 def test_the_document_has_every_tool_with_its_scope() -> None:
     paths = api.openapi_document()["paths"]
-    for each in all_operations():
-        if each.is_tool:
-            told = paths[api.tool_path(each.tool)]
-            assert told["post"]["x-scope"] == each.scope
-            assert ("get" in told) == api.accepts_get(each)
+    for operation in all_operations():
+        if operation.is_tool:
+            told = paths[api.tool_path(operation.tool)]
+            assert told["post"]["x-scope"] == operation.scope
+            assert ("get" in told) == api.accepts_get(operation)
 
 
 def test_every_address_of_the_document_is_served(reader: TestClient) -> None:
@@ -32,7 +32,7 @@ def test_every_address_of_the_document_is_served(reader: TestClient) -> None:
     assert document["openapi"] == "3.1.0"
     declared = {path.replace(":path}", "}"): methods for path, methods in ROUTE_SCOPES.items()}
     for path, methods in document["paths"].items():
-        assert {each.upper() for each in methods} <= set(declared[path]), path
+        assert {method.upper() for method in methods} <= set(declared[path]), path
     served = {path for path in declared if path.startswith("/api/")}
     assert served == set(document["paths"])
 

@@ -80,7 +80,7 @@ def test_the_first_load_is_small(reader: Visitor) -> None:
     assert len(wanted) >= 4
     size = len(page) + sum(len(reader.get(address).content) for address in wanted)
     assert size < FIRST_LOAD
-    assert sum(len(each.data) for each in base.static_assets().values()) < FIRST_LOAD
+    assert sum(len(asset.data) for asset in base.static_assets().values()) < FIRST_LOAD
 
 
 def test_nothing_is_loaded_from_other_servers() -> None:

@@ -103,7 +103,10 @@ def test_shortening_keeps_links_and_marks_whole() -> None:
 
 @pytest.mark.parametrize("count", [1, 9, 12, 17, 30])
 def test_node_styles_are_distinct(count: int) -> None:
-    types = [*("person", "company", "yc", "civic", "area", "note"), *(f"kind{each}" for each in range(30))]
+    types = [
+        *("person", "company", "yc", "civic", "area", "note"),
+        *(f"kind{number}" for number in range(30)),
+    ]
     styles = node_styles(types[:count])
     assert len(styles) == count
     assert len({(colour, shape) for _, colour, shape, _ in styles}) == count
@@ -201,7 +204,7 @@ def test_filters_keep_groups_and_form_values(reader: Visitor, query: str, groups
     assert [
         name for name in re.findall(r'class="group" aria-label="([^"]+)"', page) if name != "Knowledge base"
     ][: len(groups)] == groups
-    for name, value in (each.split("=") for each in query.split("&")[1:]):
+    for name, value in (part.split("=") for part in query.split("&")[1:]):
         held = re.search(
             rf'name="{name}"(?: value="{value}"|>.*?<option value="{value}" selected)', page, re.DOTALL
         )

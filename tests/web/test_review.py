@@ -20,7 +20,11 @@ def message(visitor: Visitor, path: str) -> str:
 
 
 def two_values(mine: Settings) -> Any:
-    (found,) = [each for each in call(mine, "contradictions").contradictions if each.type == "cross_page"]
+    (found,) = [
+        contradiction
+        for contradiction in call(mine, "contradictions").contradictions
+        if contradiction.type == "cross_page"
+    ]
     return found
 
 
@@ -43,7 +47,9 @@ def test_a_contradiction_is_resolved_with_one_click(
     assert ("never held" in told) is (side != "both")
     assert ("still says" in told) is (side != "both")
     visitor.post("/review/check")
-    assert [each.id for each in call(mine, "contradictions").contradictions].count(found.id) == 0
+    assert [contradiction.id for contradiction in call(mine, "contradictions").contradictions].count(
+        found.id
+    ) == 0
 
 
 def test_contradiction_shows_titles(visitor: Visitor) -> None:
@@ -129,7 +135,7 @@ def test_all_gaps_without_words_are_closed_at_once(visitor: Visitor, mine: Setti
     assert "Close all 2 without words" in visitor.get("/review?tab=gaps").text
     visitor.post("/review/gap", act="clear")
     assert message(visitor, "/review?tab=gaps") == "Closed 2 questions whose words are not stored."
-    assert [each.id for each in call(mine, "gaps").gaps] == [kept]
+    assert [gap.id for gap in call(mine, "gaps").gaps] == [kept]
 
 
 def test_duplicates_can_be_kept(visitor: Visitor, mine: Settings) -> None:
@@ -151,7 +157,7 @@ def test_duplicates_in_a_folder_cannot_be_merged_here(visitor: Visitor, mine: Se
         with open(os.path.join(notes, f"{name}.md"), "w", encoding="utf-8") as file:
             file.write(f"# About {name}\n\n{line * 3}\n")
     call(mine, "collection sync", name="notes")
-    pair = next(each for each in call(mine, "dupes").pairs if "notes::" in each.slug)
+    pair = next(pair for pair in call(mine, "dupes").pairs if "notes::" in pair.slug)
     text = visitor.get("/review?tab=duplicates").text
     card = text.partition(f"{pair.slug} · {pair.other}")[2].partition("</section>")[0]
     assert "Merge the two files in their folder" in card

@@ -105,22 +105,22 @@ def test_every_tool_over_mcp_with_each_kind_of_token(
 ) -> None:
     nobody, stranger = client(app), client(app, "qd_" + "A" * 43)
     refused = NotAllowed.code
-    for each in all_operations():
-        assert called(nobody, each.tool)[0] == 401
-        assert called(stranger, each.tool)[0] == 401
-        if not each.is_tool:  # what only the person at this machine may do is not there for anybody
-            assert called(writer, each.tool) == (400, UnknownTool.rpc_code), each.tool
+    for operation in all_operations():
+        assert called(nobody, operation.tool)[0] == 401
+        assert called(stranger, operation.tool)[0] == 401
+        if not operation.is_tool:  # what only the person at this machine may do is not there for anybody
+            assert called(writer, operation.tool) == (400, UnknownTool.rpc_code), operation.tool
             continue
-        assert (called(reader, each.tool)[1] == refused) == (each.scope != "read"), each.tool
-        assert called(writer, each.tool)[1] != refused, each.tool
+        assert (called(reader, operation.tool)[1] == refused) == (operation.scope != "read"), operation.tool
+        assert called(writer, operation.tool)[1] != refused, operation.tool
 
 
 def test_an_api_route_needs_what_its_tool_needs() -> None:
-    for each in all_operations():
-        if each.is_tool:
-            assert set(ROUTE_SCOPES[api.tool_path(each.tool)].values()) == {each.scope}
+    for operation in all_operations():
+        if operation.is_tool:
+            assert set(ROUTE_SCOPES[api.tool_path(operation.tool)].values()) == {operation.scope}
         else:
-            assert api.tool_path(each.tool) not in ROUTE_SCOPES
+            assert api.tool_path(operation.tool) not in ROUTE_SCOPES
 
 
 def test_a_token_that_was_revoked_is_refused_from_the_next_request_on(app: Starlette) -> None:

@@ -82,7 +82,7 @@ def without_times(result: Result) -> Result:
 
 def read_commands() -> list[list[str]]:
     """The examples of every operation that reads."""
-    every = [each for each in registry.all_operations() if each.scope == "read"]
+    every = [operation for operation in registry.all_operations() if operation.scope == "read"]
     lines = [shlex.split(example, comments=True)[1:] for each in every for example in each.examples]
     return [line for line in lines if line and not {"|", "<", ">"} & set(line)]
 
@@ -178,8 +178,8 @@ def test_many_commands_at_once_get_their_own_answers(served: Settings) -> None:
     env["QUAID_BACKGROUND_EMBEDDING"] = "off"
     words = [["search", f"word{number}"] for number in range(8)]
     running = [
-        subprocess.Popen([sys.executable, "-m", "quaid", *each], env=env, stdout=subprocess.PIPE, text=True)
-        for each in words
+        subprocess.Popen([sys.executable, "-m", "quaid", *word], env=env, stdout=subprocess.PIPE, text=True)
+        for word in words
     ]
     for each, process in zip(words, running, strict=True):
         assert each[1] in process.communicate(timeout=60)[0]

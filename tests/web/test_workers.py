@@ -214,11 +214,11 @@ def test_operations_that_use_the_model_are_in_the_semantic_queue() -> None:
 
 
 def test_every_listed_operation_exists() -> None:
-    keys = {operation_key(each) for each in all_operations()}
+    keys = {operation_key(operation) for operation in all_operations()}
     assert keys >= SEMANTIC_OPERATIONS
     assert keys >= LONG_OPERATIONS
     assert keys >= READ_ONLY_OWNER_OPERATIONS
-    lanes = {queue_name(each) for each in all_operations()}
+    lanes = {queue_name(operation) for operation in all_operations()}
     assert lanes == {"read", "meaning", "write", "long"}
 
 

@@ -168,10 +168,10 @@ def parse_arguments(words: Sequence[str], params: Sequence[Param]) -> dict[str, 
 
 def _other_flags(param: Param, params: Sequence[Param]) -> list[str]:
     """Return other spellings of an option: with underscores, or under a deprecated name."""
-    names = {each.name for each in params}
+    names = {param.name for param in params}
     spellings = [param.name, *(old for old in DEPRECATED_NAMES if current_name(old, names) == param.name)]
     flags = {f"--{name}" for name in spellings} | {f"--{name.replace('_', '-')}" for name in spellings}
-    return sorted(flags - {each.flag for each in params})
+    return sorted(flags - {param.flag for param in params})
 
 
 def _positional_values(words: list[str], params: Sequence[Param]) -> dict[str, list[str]]:
@@ -338,8 +338,8 @@ def _overview_line(name: str, text: str) -> str:
     For a group that is also a command, return both.
     """
     width = HELP_WIDTH - OVERVIEW_COLUMN - 2
-    members = {each: key for each, (key, _) in index.COMMANDS.items() if each.startswith(name + " ")}
-    family = ", ".join(dict.fromkeys(each.split(" ")[1] for each in members))
+    members = {command: key for command, (key, _) in index.COMMANDS.items() if command.startswith(name + " ")}
+    family = ", ".join(dict.fromkeys(member.split(" ")[1] for member in members))
     key, own = index.COMMANDS.get(name, ("", ""))
     if not members:
         return _shorten_summary(text, width)
@@ -412,7 +412,7 @@ def _format_help_page(name: str, description: str, params: Sequence[Param], exam
     parts += [*_format_rows(rows), "\n"] if rows else []
     parts += [COMMON_OPTIONS_NOTE, "\n"]
     if examples:
-        parts += ["Examples\n", *(f"  {each}\n" for each in examples)]
+        parts += ["Examples\n", *(f"  {example}\n" for example in examples)]
     return "".join(parts).rstrip() + "\n"
 
 
@@ -466,6 +466,7 @@ def _wrap_lines(text: str, width: int) -> list[str]:
 
     paragraphs = text.split("\n\n")
     wrapped = (
-        textwrap.wrap(each, width, break_long_words=False, break_on_hyphens=False) for each in paragraphs
+        textwrap.wrap(paragraph, width, break_long_words=False, break_on_hyphens=False)
+        for paragraph in paragraphs
     )
     return [line for lines in wrapped for line in lines or [""]]

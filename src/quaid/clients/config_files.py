@@ -299,9 +299,9 @@ def list_backups(path: str) -> list[str]:
 
 def text_before_install(path: str, ours: Callable[[str], bool]) -> str:
     """Return the text of the newest backup without our entries (`ours` returns False), or ""."""
-    for each in list_backups(path):
+    for backup in list_backups(path):
         try:
-            text = read_config(each) or ""
+            text = read_config(backup) or ""
             if not ours(text):
                 return text
         except (QuaidError, ValueError):

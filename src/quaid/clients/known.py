@@ -158,7 +158,9 @@ def context_limit(name: str | None, environ: Mapping[str, str]) -> int:
     """Return the context limit of a client in characters; without a name, of the client that runs this hook."""
     if name is not None:
         return find_client(name).context
-    running = [each for each in CLIENTS.values() if each.hook_variable and environ.get(each.hook_variable)]
+    running = [
+        client for client in CLIENTS.values() if client.hook_variable and environ.get(client.hook_variable)
+    ]
     return min((each.context for each in running), default=DEFAULT_CONTEXT)
 
 

@@ -93,7 +93,7 @@ class OnnxSession:
         self._inputs = [each.name for each in self._session.get_inputs()]
         outputs = self._session.get_outputs()
         # Some exports return the pooled vector; the others return one vector per token.
-        pooled = [each for each in outputs if each.name == "sentence_embedding"]
+        pooled = [output for output in outputs if output.name == "sentence_embedding"]
         self._output = (pooled or outputs)[0].name
         self._pool = _POOLING[pooling]
 
@@ -383,7 +383,7 @@ def _check_files(folder: str) -> None:
             remedy="Put the tokenizer.json of the same model into it",
         )
     modules = _read_json(folder, "modules.json", list)
-    if any(isinstance(each, dict) and str(each.get("type", "")).endswith(".Dense") for each in modules):
+    if any(isinstance(module, dict) and str(module.get("type", "")).endswith(".Dense") for module in modules):
         raise InvalidModel(
             place=folder,
             problem="its vectors go through a further layer (Dense) that is not in the ONNX file",

@@ -149,7 +149,7 @@ def open_embedder(description: ModelDescription, surroundings: EmbedderEnvironme
 def _plugins() -> "dict[str, EntryPoint]":
     from importlib.metadata import entry_points
 
-    return {each.name: each for each in entry_points(group=ENTRY_POINT_GROUP)}
+    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 
 def _similar_name(name: str, known: Mapping[str, ModelDescription]) -> str:

@@ -137,7 +137,7 @@ class HttpEmbedder:
         answer = self._post(self._wire.ask(self._description.model, texts))
         try:
             vectors = self._wire.vectors(answer)
-            packed = [pack_numbers(each) for each in vectors]
+            packed = [pack_numbers(vector) for vector in vectors]
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
             raise self._unavailable(
                 f"{self._description.place} answers something else than vectors"
@@ -147,7 +147,7 @@ class HttpEmbedder:
         widths = {len(each) // 4 for each in packed}
         if len(widths) != 1 or (self.dimensions and widths != {self.dimensions}):
             wanted = self.dimensions or "the same number for each text"
-            given = " and ".join(str(each) for each in sorted(widths))
+            given = " and ".join(str(width) for width in sorted(widths))
             raise self._unavailable(
                 f"its vectors have {given} numbers, not {wanted}: it is not the model that was added"
             )

@@ -99,7 +99,7 @@ def _json_lines(records: list[dict[str, Any]]) -> str:
     """Render a JSON list with one line per record."""
     if not records:
         return "[]"
-    return "[\n" + ",\n".join(json.dumps(each, ensure_ascii=False) for each in records) + "\n]"
+    return "[\n" + ",\n".join(json.dumps(record, ensure_ascii=False) for record in records) + "\n]"
 
 
 class ImportedLink(NamedTuple):
@@ -563,7 +563,7 @@ def _list_pages(db: Database, collection: str | None) -> tuple[list[tuple[str, s
     except DamagedDatabase:
         addresses, lost = checks.readable_addresses(db)
         unread = [f"number {each}" for each in lost]
-    return [each for each in addresses if collection in (None, each[0])], unread
+    return [address for address in addresses if collection in (None, address[0])], unread
 
 
 def _collection_folders(addresses: list[tuple[str, str, str]]) -> dict[str, str]:
@@ -574,7 +574,7 @@ def _collection_folders(addresses: list[tuple[str, str, str]]) -> dict[str, str]
         if name == DEFAULT_COLLECTION and "/" in address
     }
     folders = {DEFAULT_COLLECTION: ""}
-    for name in dict.fromkeys(each[0] for each in addresses):
+    for name in dict.fromkeys(address[0] for address in addresses):
         if name != DEFAULT_COLLECTION:
             folder, number = name, 1
             while folder in taken or folder in scanner.SKIPPED_FOLDERS:
@@ -602,7 +602,7 @@ def _count_written(
     return ExportReport(
         folder=writer.root,
         import_id=None,
-        pages=sum(each.pages for each in parts),
+        pages=sum(part.pages for part in parts),
         sidecars=len({there[path] for path in with_data}),
         files=len(distinct),
         bytes=sum(size for _, _, size in distinct),
@@ -626,7 +626,7 @@ def export_raw(
     batches = history.list_imports(db)
     if import_id is None:
         raise RawNeedsImport(hint=_import_hint(batches))
-    batch = next((each for each in batches if each.import_id == import_id), None)
+    batch = next((batch for batch in batches if batch.import_id == import_id), None)
     if batch is None:
         raise NotFound(what="import", name=import_id, hint=_import_hint(batches))
     with_data: list[str] = []
@@ -644,7 +644,7 @@ def export_raw(
 def export_path(address: str) -> str:
     """Return the path of a page's file: its slug, changed where an import would skip a file of that name."""
     *folders, name = address.split("/")
-    folders = [f"{each}_" if each in scanner.SKIPPED_FOLDERS else each for each in folders]
+    folders = [f"{folder}_" if folder in scanner.SKIPPED_FOLDERS else folder for folder in folders]
     if len(name) > MAX_EXPORT_NAME:
         name = f"{name[: MAX_EXPORT_NAME - 13]}-{indexer.digest(address.encode())[:12]}"
     path = "/".join([*folders, f"{name}.md"])
@@ -696,7 +696,7 @@ def _link_text(title: str) -> str:
 def _import_hint(batches: list[history.ImportBatch]) -> str:
     if not batches:
         return " Nothing was imported yet."
-    newest = ", ".join(f"{each.import_id} ({each.created_at[:10]})" for each in batches[:SHOWN_IMPORTS])
+    newest = ", ".join(f"{batch.import_id} ({batch.created_at[:10]})" for batch in batches[:SHOWN_IMPORTS])
     return f" The newest: {newest}. `quaid imports` lists them all."
 
 
@@ -769,7 +769,7 @@ def _read_links_and_facts(root: str) -> LinksAndFacts:
             contents = parse_links_and_facts(folder.read(LINKS_AND_FACTS_PATH, MAX_LINKS_AND_FACTS_BYTES))
         except OSError:
             return LinksAndFacts([], [], {}, [])
-    return contents._replace(facts=[each and each._replace(supersedes=None) for each in contents.facts])
+    return contents._replace(facts=[fact and fact._replace(supersedes=None) for fact in contents.facts])
 
 
 def _take_special(here: FolderContents, there: FolderContents) -> None:
@@ -847,27 +847,27 @@ def _read_folder(root: str, progress: Progress) -> FolderContents:
     raw: list[tuple[str, bytes]] = []
     with Folder(root, PAGE_ENDINGS) as folder:
         files = list(folder.walk())
-        for done, each in enumerate(files):
+        for done, file in enumerate(files):
             progress(done, len(files), "Comparing")
-            if isinstance(each, SkippedEntry):
-                is_folder = each.reason in (scanner.UNREADABLE, scanner.TOO_DEEP)
-                is_page = is_folder or each.path.lower().endswith(PAGE_ENDINGS)
-                if is_page and each.reason in scanner.UNUSABLE_REASONS:
-                    contents.troubles.append((each.path, f"is left out by every import: {each.reason}"))
+            if isinstance(file, SkippedEntry):
+                is_folder = file.reason in (scanner.UNREADABLE, scanner.TOO_DEEP)
+                is_page = is_folder or file.path.lower().endswith(PAGE_ENDINGS)
+                if is_page and file.reason in scanner.UNUSABLE_REASONS:
+                    contents.troubles.append((file.path, f"is left out by every import: {file.reason}"))
                 continue
             try:
-                data = folder.read(each.path)
+                data = folder.read(file.path)
             except OSError as error:
-                contents.troubles.append((each.path, f"cannot be read: {error.strerror}"))
+                contents.troubles.append((file.path, f"cannot be read: {error.strerror}"))
                 continue
-            if each.kind == "sidecar":
-                raw.append((each.path, data))
+            if file.kind == "sidecar":
+                raw.append((file.path, data))
             elif len(data) > LARGEST_FILE:
-                claims.append(_oversized_page(folder, each))
-            elif each.kind == "special":
-                contents.special.update((claim[1], one) for claim, one in _pages_of_file(each.path, data))
+                claims.append(_oversized_page(folder, file))
+            elif file.kind == "special":
+                contents.special.update((claim[1], one) for claim, one in _pages_of_file(file.path, data))
             else:
-                claims += _pages_of_file(each.path, data)
+                claims += _pages_of_file(file.path, data)
     slugs = indexer.assign_slugs([claim for claim, _ in claims])
     asked = Counter(name for (_, name), _ in claims)
     contents.contested.update(slugs[path] for (path, name), _ in claims if asked[name] > 1)

@@ -94,7 +94,7 @@ def requested_identity(path: str, data: bytes) -> tuple[str, str | None]:
         closing = data.find(b"\n" + data[:4], 3)
         head = data[: closing + 5] if closing >= 0 else data
     # Keys may be written with backslash escapes or in UTF-16, so a header with either has to be parsed.
-    if not any(each in head for each in _HEADER_MARKS):
+    if not any(mark in head for mark in _HEADER_MARKS):
         return slugs.from_path(path), None
     # Non-ASCII text is decoded as a whole, because its encoding may depend on bytes after the header.
     front = markdown.parse(markdown.decode(head if head.isascii() else data).text).frontmatter
@@ -110,12 +110,12 @@ def _parse_org(path: str, data: bytes) -> ParsedPage:
     asked = claimed_slug(front) or slugs.from_path(path)
     made = page_model.build_page(asked, front, truth, timeline, fallback_title=_title_from_name(path))
     nodes: dict[str, Page] = {}
-    for each in document.nodes:
-        front = {**each.frontmatter, IN_FILE_KEY: path}
-        address = slugs.from_path(f"{asked}/{slugs.segment(each.title)}")
+    for node in document.nodes:
+        front = {**node.frontmatter, IN_FILE_KEY: path}
+        address = slugs.from_path(f"{asked}/{slugs.segment(node.title)}")
         if front["id"] != made.frontmatter.get("id"):  # the first of two nodes with the same id wins
-            nodes.setdefault(front["id"], page_model.build_page(address, front, each.truth, each.timeline))
-    told = [f"line {each.line}: {each.message}" for each in document.problems[:MAX_ORG_PROBLEMS]]
+            nodes.setdefault(front["id"], page_model.build_page(address, front, node.truth, node.timeline))
+    told = [f"line {problem.line}: {problem.message}" for problem in document.problems[:MAX_ORG_PROBLEMS]]
     more = len(document.problems) - len(told)
     notes = [*([mended] if mended else []), *told, *([f"{more} more of this kind"] if more else [])]
     return ParsedPage(made, (*notes, *_type_notes(made)), tuple(nodes.values()))
@@ -238,7 +238,7 @@ WHOLE_SOURCE = "sidecar"  # the source name for data in a sidecar outside of "so
 def is_sidecar(path: str) -> bool:
     """Return True if a walk would treat the file at this path as a sidecar."""
     folders, _, name = path.rpartition("/")
-    shown = all(not each.startswith(".") for each in folders.split("/")[:-1])
+    shown = all(not part.startswith(".") for part in folders.split("/")[:-1])
     in_raw = folders.rpartition("/")[2] == RAW_FOLDER
     return shown and in_raw and name.lower().endswith(".json") and not name.startswith(".")
 
@@ -438,7 +438,7 @@ def dump_parsed(parsed: ParsedFile | None) -> bytes:
     if parsed is None:
         return marshal.dumps(None)
     page, notes, (front, names, references, *rest) = parsed
-    derived: Any = (front, names, [tuple(each) for each in references], *rest)
+    derived: Any = (front, names, [tuple(reference) for reference in references], *rest)
     return marshal.dumps((page_to_plain(page), notes, derived))
 
 
@@ -447,7 +447,7 @@ def load_parsed(record: bytes) -> ParsedFile | None:
     if plain is None:
         return None
     page, notes, (front, names, references, *rest) = plain
-    derived = DerivedData(front, names, [LinkReference(*each) for each in references], *rest)
+    derived = DerivedData(front, names, [LinkReference(*reference) for reference in references], *rest)
     return page_from_plain(page), notes, derived
 
 
@@ -576,7 +576,7 @@ def _parse_spooled(item: SpooledFile, plain: list[Any] | None) -> SpooledFile:
         pages = [page_from_plain(each) for each in plain]
     if not pages:
         return item
-    derived = [derive_data(each) for each in pages]
+    derived = [derive_data(page) for page in pages]
     return item._replace(page=pages[0], nodes=tuple(pages[1:]), notes=notes, derived=derived[0])
 
 

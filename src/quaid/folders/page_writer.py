@@ -351,13 +351,13 @@ def _path_problem(path: str) -> str:
         return "is no path within the folder, as in reference/contacts.md"
     if path.startswith(("/", "~")) or path[1:2] == ":":
         return "must be relative to the folder, as in reference/contacts.md"
-    if any(each in ("", ".", "..") for each in names):
+    if any(name in ("", ".", "..") for name in names):
         return "leaves the folder or has an empty part; write it as in reference/contacts.md"
-    if any(each.startswith(".") for each in names) or not scanner.is_visible(path):
+    if any(name.startswith(".") for name in names) or not scanner.is_visible(path):
         return "is hidden, and hidden files are not pages; choose another name"
     if not path.lower().endswith(".md"):
         return "must end with .md"
-    if len(path.encode()) > MAX_PATH_BYTES or any(len(each.encode()) > MAX_NAME_BYTES for each in names):
+    if len(path.encode()) > MAX_PATH_BYTES or any(len(name.encode()) > MAX_NAME_BYTES for name in names):
         return f"is too long; a name may have {MAX_NAME_BYTES} bytes"
     return ""
 
@@ -499,7 +499,7 @@ def write_ids(
     dry_run: bool = False,
 ) -> IdsReport:
     """Write the id of each page to its file."""
-    todo = [each for each in collections.page_files(db, collection.id) if each.path is not None]
+    todo = [file for file in collections.page_files(db, collection.id) if file.path is not None]
     written = had = 0
     left: list[FileNote] = []
     try:

@@ -374,9 +374,9 @@ class AuditRun:
             elif each.reason in INCOMPLETE_REASONS:
                 self.unreadable.append(each.path)
                 self.say("unreadable", each.path, each.reason)
-        for done, each in enumerate(files):
+        for done, file in enumerate(files):
             self.progress(done, len(files), "Reading")
-            self._read(folder, each.path)
+            self._read(folder, file.path)
         self.progress(len(files), len(files), "Reading")
 
     def _read(self, folder: Folder, path: str) -> None:

@@ -515,7 +515,7 @@ class SyncRun(FolderRun):
         # A path that is in the index by now was taken in by another process.
         seen = collections.seen_paths(tx, self.collection.id, [item.path for item in items])
         return super().find_slugs_in_use(tx, items) | {
-            _page_of(each).slug for each in items if each.path in seen
+            _page_of(item).slug for item in items if item.path in seen
         }
 
     def keep_new(self, tx: Transaction, items: list[tuple[int, SpooledFile]]) -> None:

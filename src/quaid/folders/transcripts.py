@@ -84,8 +84,8 @@ def _zip_directory_size(file: BinaryIO) -> int:
 
 
 def _refuse_zip_bomb(members: "list[ZipInfo]") -> None:
-    size = sum(each.file_size for each in members)
-    packed = sum(each.compress_size for each in members)
+    size = sum(member.file_size for member in members)
+    packed = sum(member.compress_size for member in members)
     if size > MAX_EXPORT_BYTES or (size > RATIO_CHECK_BYTES and size > MAX_COMPRESSION_RATIO * packed):
         raise BrokenTranscript(f"would unpack {packed:,} bytes to {size:,}; no export does, so it is refused")
 
@@ -522,7 +522,7 @@ def add_known_transcripts(db: Database, listed: Iterable[str]) -> list[str]:
 def _transcripts_in(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
-            return [each.path for each in entries if may_be_transcript(each.name)]
+            return [entry.path for entry in entries if may_be_transcript(entry.name)]
     except OSError:
         return []
 

@@ -188,7 +188,7 @@ class Watcher:
             identity = _folder_identity(folder.root)
             if identity != folder.identity:
                 folder.identity, folder.rescan_at = identity, 0.0
-        there = {(each.root, each.identity) for each in self._folders.values() if each.identity}
+        there = {(folder.root, folder.identity) for folder in self._folders.values() if folder.identity}
         if there != self._watched or (self._is_blind and time.monotonic() >= self._open_again_at):
             self._open(there)
 
@@ -222,7 +222,7 @@ class Watcher:
                 self._tell_blind(str(error))
 
     def _tell_blind(self, problem: str) -> None:
-        names = ", ".join(each.collection.name for each in self._folders.values())
+        names = ", ".join(folder.collection.name for folder in self._folders.values())
         remedy = f"every file is looked at every {self.pace.poll:.0f} s instead"
         if "limit" in problem or "space" in problem:
             remedy += "; more changes can be told of with a higher fs.inotify.max_user_watches"
@@ -232,7 +232,7 @@ class Watcher:
 
     def _listen(self) -> None:
         """Wait for change events until the next folder is due."""
-        due = min([self._look_at, *(each.due_at(self.pace) for each in self._folders.values())])
+        due = min([self._look_at, *(folder.due_at(self.pace) for folder in self._folders.values())])
         seconds = due - time.monotonic()
         if seconds <= 0:
             return
@@ -326,7 +326,7 @@ class Watcher:
     def _tell(self, folder: _WatchedFolder, report: SyncReport, whole: bool, is_first: bool) -> None:
         news = report.raw_data or report.new or report.changed or report.moved or report.removed
         is_back = whole and folder.halted and not report.halted
-        notes = tuple(each for each in report.notes if each not in folder.told)
+        notes = tuple(note for note in report.notes if note not in folder.told)
         folder.told = {*report.notes} if whole else {*folder.told, *report.notes}
         if news or is_first or is_back or notes or (report.halted and report.halted != folder.halted):
             self.tell(WatchSynced(report, whole, notes))

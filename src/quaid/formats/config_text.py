@@ -391,7 +391,7 @@ def remove_toml(text: str, path: tuple[str, ...]) -> str:
 def _set_key(text: str, path: tuple[str, ...], key: str, line: str) -> str:
     """Replace the line of a key in a table, or insert it below the table's header."""
     lines = text.splitlines(keepends=True)
-    at = next((number for number, each in enumerate(lines) if _table_header(each) == path), None)
+    at = next((number for number, line in enumerate(lines) if _table_header(line) == path), None)
     if at is None:
         raise _not_editable(path)
     for start in range(at + 1, len(lines)):

@@ -103,6 +103,6 @@ def _usage(line: bytes) -> int:
             return 0
         usage = values["message"]["usage"]
         names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
-        return sum(int(usage.get(each) or 0) for each in names)
+        return sum(int(usage.get(name) or 0) for name in names)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return 0

@@ -538,7 +538,7 @@ def _heading_words(
     if words[-1:] == ":":
         before = max(words.rfind(" "), words.rfind("\t"))
         if (before >= 0 or not todo + priority) and _TAGS.fullmatch(words, before + 1):
-            tags = tuple(each for each in words[before + 1 :].split(":") if each)
+            tags = tuple(part for part in words[before + 1 :].split(":") if part)
             words = words[: max(before, 0)].rstrip(" \t")
     return words, todo, todo in done_words, priority, tags
 
@@ -597,10 +597,10 @@ def parse(text: str) -> OrgDocument:
 
 
 def _title_and_tags(keywords: list[OrgKeyword]) -> tuple[str, tuple[str, ...]]:
-    title = next((each.value for each in keywords if each.name == "TITLE"), "")
+    title = next((keyword.value for keyword in keywords if keyword.name == "TITLE"), "")
     if "[[" in title and len(title) <= LONGEST_TITLE:  # replace a link in the title by its description
         title = _LINK.sub(lambda link: link[2] or link[1], title)
-    named = [each.value.replace(":", " ").split() for each in keywords if each.name == "FILETAGS"]
+    named = [keyword.value.replace(":", " ").split() for keyword in keywords if keyword.name == "FILETAGS"]
     return title, tuple(dict.fromkeys(tag for tags in named for tag in tags))
 
 
@@ -642,7 +642,7 @@ def read_pages(text: str) -> OrgPages:
     parsed = parse(text)
     writing = _PageBuilder(text, parsed)
     writing.run()
-    first, *nodes = [each.part() for each in writing.owners]
+    first, *nodes = [owner.part() for owner in writing.owners]
     return OrgPages(first, tuple(nodes), parsed.problems)
 
 
@@ -662,7 +662,7 @@ class _OrgPageDraft:
 
     def part(self) -> OrgPage:
         if self.threads:
-            self.truth += ["\n\n# Open threads\n\n", *(f"- [ ] {each}\n" for each in self.threads)]
+            self.truth += ["\n\n# Open threads\n\n", *(f"- [ ] {thread}\n" for thread in self.threads)]
         summary = self.frontmatter.get("summary")
         if isinstance(summary, str) and summary.strip():  # page_summary looks for a top quotation
             self.truth.insert(0, f"> {summary.strip()}\n\n")
@@ -686,7 +686,7 @@ class _PageBuilder:
         headings = self.org.headings
         first = headings[0].start if headings else len(self.text)
         self.owners[0].truth.append(self._plain(min(self.org.body_start, first), first))
-        ends = [each.start for each in headings[1:]] + [len(self.text)]
+        ends = [heading.start for heading in headings[1:]] + [len(self.text)]
         tags: list[tuple[int, tuple[str, ...]]] = []  # end and tags of the enclosing headings
         for heading, end in zip(headings, ends, strict=False):
             while tags and tags[-1][0] <= heading.start:

@@ -53,7 +53,7 @@ def find_opening_list(text: str) -> Section | None:
         if level == 2:
             break
         parts.append(place)
-    return next((each for each in parts if list_items(text[each.body : each.end])), None)
+    return next((part for part in parts if list_items(text[part.body : part.end])), None)
 
 
 def _headed_sections(text: str) -> list[tuple[int, Section]]:
@@ -84,7 +84,7 @@ def heading_title(heading: str) -> str:
 def find_section(text: str, section: str) -> Section | None:
     """Return the first section with this title, ignoring case and spacing, or None."""
     wanted = _fold_title(section)
-    return next((each for each in find_sections(text) if _fold_title(each.title) == wanted), None)
+    return next((section for section in find_sections(text) if _fold_title(section.title) == wanted), None)
 
 
 def append_to_section(text: str, section: str | None, block: str) -> SectionEdit:
@@ -142,7 +142,7 @@ def list_items(text: str) -> list[ListItem]:
 
 def format_items(texts: list[str], body: str, box: bool) -> str:
     """Format texts as further items of the list at the end of `body`; a new list has bullets or checkboxes."""
-    there = [each for each in list_items(body) if not each.indent]
+    there = [item for item in list_items(body) if not item.indent]
     last = there[-1] if there else None
     boxed = box if last is None else last.box is not None or (box and not last.number)
     lines = []

@@ -286,7 +286,7 @@ def _load_cache(root: str, folder: str) -> Catalog:
             raise ValueError
         paths, seen, digests, starts, middles, ends, rules, findings = columns
         nodes = str(view[end + 1 : len(data) - length], "utf-8").split("\n")[:-1]
-        found = [tuple(map(tuple, each)) if each else () for each in findings]
+        found = [tuple(map(tuple, finding)) if finding else () for finding in findings]
         mtimes, ctimes, sizes, inodes = seen
         looks = map(FileStat._make, zip(mtimes, ctimes, sizes, inodes, strict=True))
         rows = zip(paths, looks, digests, nodes, starts, middles, ends, rules, found, strict=True)
@@ -303,7 +303,7 @@ def _pack_node(node: Node) -> str:
 
 
 def _unpack_node(path: str, values: list[Any]) -> Node:
-    fields: list[Any] = [tuple(each) if type(each) is list else each for each in values]
+    fields: list[Any] = [tuple(value) if type(value) is list else value for value in values]
     if fields[LINKS_FIELD]:
         fields[LINKS_FIELD] = tuple([NodeLink(*each) for each in fields[LINKS_FIELD]])
     return Node(path, *fields)

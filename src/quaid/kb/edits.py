@@ -66,7 +66,7 @@ def check_draft(draft: NodeDraft) -> NodeDraft:
             raise InvalidArgument(name=name, problem="is needed; one line, written to be found")
     check_summary(draft.summary)
     draft = draft._replace(projects=_split_values(draft.projects), tags=_split_values(draft.tags))
-    bad = [each for each in draft.projects if not nodes.PROJECT_PATTERN.match(each)]
+    bad = [project for project in draft.projects if not nodes.PROJECT_PATTERN.match(project)]
     if bad:
         hint = nodes.project_slug(bad[0])
         raise InvalidArgument(name="projects", problem=f"{bad[0]!r} is no slug; {hint} would be one")
@@ -181,7 +181,7 @@ def _contested_files(
     catalog: Catalog, opposites: Sequence[ContradictedNode], today: str
 ) -> dict[str, bytes | None]:
     marks = {"STATUS": "contested", "UPDATED": today}
-    return {each.path: _with_properties(catalog, each.path, marks) for each in opposites}
+    return {opposite.path: _with_properties(catalog, opposite.path, marks) for opposite in opposites}
 
 
 def find_contradictions(catalog: Catalog, draft: NodeDraft, but: str = "") -> tuple[ContradictedNode, ...]:
@@ -192,7 +192,7 @@ def find_contradictions(catalog: Catalog, draft: NodeDraft, but: str = "") -> tu
         for node in current.values()
     ]
     conflicts = claims.find_conflicts(_draft_statement(draft), statements)
-    return tuple(_contradicted(current[each.key], each) for each in conflicts)
+    return tuple(_contradicted(current[conflict.key], conflict) for conflict in conflicts)
 
 
 def _contradicted(node: Node, conflict: claims.StatementMatch) -> ContradictedNode:
@@ -469,7 +469,7 @@ def plan_raw_deletion(catalog: Catalog, path: str, *, force: bool) -> StoreChang
     if path not in catalog.files or path == RAW_README:
         hint = " `ai-kb curate --dry-run` lists captures that no node names."
         raise NotFound(what="capture", name=path, hint=hint)
-    stubs = [each for each in catalog.files if layout.is_raw_file(each) and each.endswith(layout.NODE_ENDING)]
+    stubs = [file for file in catalog.files if layout.is_raw_file(file) and file.endswith(layout.NODE_ENDING)]
     named = {stub: nodes.captured_file(catalog.text(stub)) for stub in stubs}
     owner = next((stub for stub, file in named.items() if file == path), "")
     if owner:

@@ -233,7 +233,7 @@ def render_node(draft: NodeDraft, id: str, today: str) -> str:
     """Return the text of a new node."""
     values = {
         "ID": id,
-        "PROJECTS": " ".join(f":{each}:" for each in draft.projects),
+        "PROJECTS": " ".join(f":{project}:" for project in draft.projects),
         "CREATED": today,
         "UPDATED": today,
         "CREATED_BY": draft.created_by,

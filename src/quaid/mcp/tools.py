@@ -63,9 +63,9 @@ def list_tools(selection: str, scope: Scope = "write") -> list[dict[str, Any]]:
     words = {word.strip() for word in selection.split(",")}
     operations = [dispatch.find_tool(name) for name in index.TOOLS]
     return [
-        _tool_entry(each)
-        for each in operations
-        if _is_listed(each, words) and SCOPES.index(each.scope) <= SCOPES.index(scope)
+        _tool_entry(operation)
+        for operation in operations
+        if _is_listed(operation, words) and SCOPES.index(operation.scope) <= SCOPES.index(scope)
     ]
 
 

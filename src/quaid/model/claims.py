@@ -511,7 +511,9 @@ def _head_claims(statement: Statement) -> list[Claim]:
 def _summary_claims(statement: Statement) -> list[Claim]:
     is_step = statement.type == PROCEDURE_TYPE
     return [
-        claim for each in split_sentences(statement.summary) for claim in parse_claims(each, is_step=is_step)
+        claim
+        for sentence in split_sentences(statement.summary)
+        for claim in parse_claims(sentence, is_step=is_step)
     ]
 
 

@@ -599,12 +599,12 @@ def remaining_text_links(world: Snapshot, finding: ContradictionFinding, kept: i
         return []
     lost = next((each for each in resolve_facts(world) if each.fact.id == loser.fact), None)
     ties = [
-        each for each in world.links if lost and _connects(each, lost.subject, lost.object, lost.predicate)
+        link for link in world.links if lost and _connects(link, lost.subject, lost.object, lost.predicate)
     ]
     return [
-        cite_link(world, each)
-        for each in ties
-        if is_text_link(each) and is_valid_on(each.since, each.until, world.today)
+        cite_link(world, tie)
+        for tie in ties
+        if is_text_link(tie) and is_valid_on(tie.since, tie.until, world.today)
     ]
 
 
@@ -636,19 +636,19 @@ def _end_relation(
     ]
     found = [_shorten_fact(each, None, finding.day, world.today) for each in standing]
     ties = [
-        each
-        for each in world.links
-        if _connects(each, *ends) and is_valid_on(each.since, each.until, world.today)
+        link
+        for link in world.links
+        if _connects(link, *ends) and is_valid_on(link.since, link.until, world.today)
     ]
     return [
         *(each for each in found if each is not None),
         *(
             ResolutionChange(
-                *("link", each.id, each.from_id, _describe_link(world, each), each.since),
-                _not_before(finding.day or world.today, each.since),
+                *("link", tie.id, tie.from_id, _describe_link(world, tie), tie.since),
+                _not_before(finding.day or world.today, tie.since),
             )
-            for each in ties
-            if not is_text_link(each)
+            for tie in ties
+            if not is_text_link(tie)
         ),
     ]
 

@@ -156,7 +156,9 @@ def sentence_at(
     if place < 0 or block.text.startswith(("[ ]", "|")):
         return None
     cuts = block.cuts
-    index = next(each for each in range(len(cuts) - 1) if cuts[each + 1] > place or each == len(cuts) - 2)
+    index = next(
+        number for number in range(len(cuts) - 1) if cuts[number + 1] > place or number == len(cuts) - 2
+    )
     raw = block.text[cuts[index] : cuts[index + 1]]
     head = strip_emphasis(block.text[cuts[index] : place])
     if _is_in_quotation(head):
@@ -164,7 +166,7 @@ def sentence_at(
     tail = strip_emphasis(block.text[place : cuts[index + 1]])
     begin = block.start + cuts[index] + len(raw) - len(raw.lstrip())
     line = first_line + text.count("\n", 0, begin)
-    spans = [(cuts[each], cuts[each + 1]) for each in range(max(0, index - MOST_PRECEDING), index)]
+    spans = [(cuts[number], cuts[number + 1]) for number in range(max(0, index - MOST_PRECEDING), index)]
     earlier = tuple(strip_emphasis(block.text[low:high]).strip() for low, high in spans)
     head = head.lstrip()
     return Sentence(head + tail.rstrip(), line, earlier), len(head)

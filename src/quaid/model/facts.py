@@ -449,8 +449,8 @@ class NameIndex:
         """Return the folded names of a page."""
         if not self._names:
             for name, pages in self._pages.items():
-                for _, each in pages:
-                    self._names.setdefault(each, set()).add(name)
+                for _, page in pages:
+                    self._names.setdefault(page, set()).add(name)
         return self._names.get(page_id, set())
 
 

@@ -297,7 +297,7 @@ def resolve_link(
     None.
     """
     named, _, name = target.rpartition("::")
-    near = [each for each in candidates if each.collection == (named or collection)]
+    near = [candidate for candidate in candidates if candidate.collection == (named or collection)]
     if not near and not named:
         near = list(candidates)
     if name.startswith(ID_PREFIX):

@@ -301,9 +301,9 @@ def open_threads(truth: str) -> list[str]:
     for heading in _THREADS_HEADING.finditer(text):
         end = next(
             (
-                each.start()
-                for each in _NEXT_HEADING.finditer(text, heading.end())
-                if len(each[1]) <= len(heading[1])
+                match.start()
+                for match in _NEXT_HEADING.finditer(text, heading.end())
+                if len(match[1]) <= len(heading[1])
             ),
             len(text),
         )

@@ -347,7 +347,9 @@ def _parse_change(values: dict[str, Any], where: str) -> PageChange:
 
 def _parse_link(values: dict[str, Any], where: str) -> LinkInput:
     _check_keys(values, LINK_KEYS, where)
-    given = {{"target": "to", "type": "relationship"}.get(name, name): each for name, each in values.items()}
+    given = {
+        {"target": "to", "type": "relationship"}.get(name, name): value for name, value in values.items()
+    }
     since, until = _date_value(given, "valid_from", where), _date_value(given, "valid_until", where)
     if since and until and until < since:
         raise InvalidArgument(name=f"{where}.valid_until", problem=f"{until} is before valid_from, {since}")

@@ -136,7 +136,7 @@ _FOLDER_SEPARATOR = re.compile(r"[;\n]|(?:(?<=[^;:\n]{2})|(?<=[~/])):")  # excep
 
 def split_folder_list(value: str) -> list[str]:
     """Split a setting that lists folders, separated by colons, semicolons or newlines."""
-    return [each.strip() for each in _FOLDER_SEPARATOR.split(value) if each.strip()] if value else []
+    return [part.strip() for part in _FOLDER_SEPARATOR.split(value) if part.strip()] if value else []
 
 
 def check_folder_list(name: str, value: str) -> None:
@@ -180,7 +180,9 @@ def version_in_filename(package: str, name: str) -> str | None:
 def newest_version(versions: list[str], current: str) -> str | None:
     """Return the newest version, or None. Prereleases count only if the current version is one."""
     able = [
-        each for each in versions if version_key(each) and (is_prerelease(current) or not is_prerelease(each))
+        version
+        for version in versions
+        if version_key(version) and (is_prerelease(current) or not is_prerelease(version))
     ]
     return max(able, key=lambda each: version_key(each) or ((), 0, 0)) if able else None
 

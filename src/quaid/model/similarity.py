@@ -168,7 +168,7 @@ class TextSimilarity:
         weights = np.minimum(1.0, RARE_SHINGLE_LIMIT / counts)[of_run]
         ends = np.cumsum([len(runs) for runs in self._runs.values()])
         self._weights = dict(zip(self._runs, np.split(weights, ends[:-1]), strict=True))
-        self._totals = {key: float(each.sum()) for key, each in self._weights.items()}
+        self._totals = {key: float(weight.sum()) for key, weight in self._weights.items()}
 
     def likeness(self, first: int, second: int) -> float | None:
         """Return the weighted share of common shingles, or None if either text is too short."""

@@ -156,19 +156,19 @@ def _follow_ids(
     reads: list[ReadFile], known: Iterable[LastSeenFile], lost: Mapping[_FileKey, LastSeenFile]
 ) -> MovedFiles:
     """Return files with the id of a page whose own file is missing or now contains another id."""
-    named = Counter(each.page_uuid for each in reads if each.page_uuid)
-    names_now = {_file_key(each.old): each.page_uuid for each in reads if each.old}
+    named = Counter(read.page_uuid for read in reads if read.page_uuid)
+    names_now = {_file_key(read.old): read.page_uuid for read in reads if read.old}
     by_uuid = {each.page_uuid: each for each in known if each.page_uuid}
     moved = []
-    for each in reads:
-        old = by_uuid.get(each.page_uuid) if each.page_uuid and named[each.page_uuid] == 1 else None
-        if old is None or (each.old is not None and _file_key(each.old) == _file_key(old)):
+    for read in reads:
+        old = by_uuid.get(read.page_uuid) if read.page_uuid and named[read.page_uuid] == 1 else None
+        if old is None or (read.old is not None and _file_key(read.old) == _file_key(old)):
             continue
-        if _file_key(old) in lost or names_now.get(_file_key(old), each.page_uuid) not in (
+        if _file_key(old) in lost or names_now.get(_file_key(old), read.page_uuid) not in (
             None,
-            each.page_uuid,
+            read.page_uuid,
         ):
-            moved.append((old, each))
+            moved.append((old, read))
     return moved
 
 

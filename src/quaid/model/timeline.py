@@ -216,7 +216,7 @@ def append_text(text: str, more: str) -> str:
     if not more.strip() or more.strip() in text:
         return text
     if entry_keys(text) & entry_keys(more):
-        return insert_entries(text, [each for each in missing_entries(more, text) if each.summary])
+        return insert_entries(text, [entry for entry in missing_entries(more, text) if entry.summary])
     return f"{text}\n{more}" if text.strip() else more
 
 
@@ -299,7 +299,7 @@ def split_entries(text: str) -> tuple[list[TimelineEntry], list[str]]:
     """Return the entries with their lines, and the text between the entries."""
     rows = text.split("\n")
     entries = parse(text)
-    starts = [each.line - 1 for each in entries]
+    starts = [entry.line - 1 for entry in entries]
     free = ["\n".join(rows[: starts[0]] if starts else rows).strip("\n")]
     found: list[TimelineEntry] = []
     for entry, (start, end) in zip(entries, pairwise([*starts, len(rows)]), strict=True):

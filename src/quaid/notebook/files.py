@@ -109,7 +109,7 @@ def plan_migration(root: str, notebook: Collection) -> list[tuple[MigratedFile, 
     moves: list[tuple[MigratedFile, str]] = []
     taken: dict[str, str] = {}
     for old in LEGACY_FOLDERS:
-        moves += [(each, "") for each in _skipped_files(root, old)]
+        moves += [(file, "") for file in _skipped_files(root, old)]
         for path, text in _legacy_texts(root, old):
             goal = f"{REFERENCE}/{path.rpartition('/')[2]}"
             if text is None:

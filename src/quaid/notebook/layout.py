@@ -70,7 +70,7 @@ def list_files(root: str) -> list[str]:
     for folder in (LISTS, REFERENCE, KNOWLEDGE):
         try:
             with os.scandir(os.path.join(root, folder)) as entries:
-                names = [each.name for each in entries if each.is_file(follow_symlinks=False)]
+                names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
         except OSError:
             continue
         found += [f"{folder}/{name}" for name in sorted(names) if name.lower().endswith(".md")]

@@ -92,7 +92,7 @@ def list_path(name: str, there: tuple[str, ...]) -> str:
 def quoted_titles(items: str) -> list[str]:
     """Return the titles if a text consists only of quoted titles, else []."""
     rest = _QUOTED.sub("\0", items)
-    if not all(not each or _BETWEEN_QUOTED.fullmatch(each) for each in rest.split("\0")) or "\0" not in rest:
+    if not all(not part or _BETWEEN_QUOTED.fullmatch(part) for part in rest.split("\0")) or "\0" not in rest:
         return []
     return [next(filter(None, found)).strip() for found in _QUOTED.findall(items)]
 
@@ -108,7 +108,7 @@ def _list_name(phrase: str) -> str | None:
 def _list_key(name: str) -> str:
     """Return a key that is equal for spelling variants: "Reading List", "reading-list" and "reading"."""
     words = slugs.segment(name).replace("_", "-").split("-")
-    kept = [each for each in words if each != "list"] or words
+    kept = [word for word in words if word != "list"] or words
     return _PLURAL.sub("", " ".join(kept))
 
 
@@ -267,11 +267,11 @@ def _list_entries(text: str) -> list[str]:
     if titles:
         return titles
     parts = [
-        each.strip() for each in _ITEM_SEPARATOR.split(_protect_pairs(text.rstrip(".!"))) if each.strip()
+        part.strip() for part in _ITEM_SEPARATOR.split(_protect_pairs(text.rstrip(".!"))) if part.strip()
     ]
-    plain = [each[0].islower() or each[0].isdigit() for each in parts]
+    plain = [part[0].islower() or part[0].isdigit() for part in parts]
     if len(parts) > 1 and all(plain[1:]) and (plain[0] or len(parts) > 2) and not _SENTENCE.search(text):
-        return [_capitalize(each.replace(_PAIR_MARK, " and ")) for each in parts]
+        return [_capitalize(part.replace(_PAIR_MARK, " and ")) for part in parts]
     return [_capitalize(text)]
 
 
@@ -280,10 +280,10 @@ def _shopping_items(text: str) -> list[str]:
     found = _pattern("SHOPPING_LEADS").match(text)
     rest = text[found.end() :] if found else text
     rest = _pattern("SHOPPING_TAIL").sub("", rest)
-    goods = [_LIST_MARK.sub("", each.strip()).strip() for each in _ITEM_SEPARATOR.split(_protect_pairs(rest))]
-    if any(each.lower().split()[-1:] in _PRONOUNS for each in goods):
+    goods = [_LIST_MARK.sub("", part.strip()).strip() for part in _ITEM_SEPARATOR.split(_protect_pairs(rest))]
+    if any(good.lower().split()[-1:] in _PRONOUNS for good in goods):
         return [_capitalize(rest)]  # a pronoun means a task about the purchase, not another item
-    return [_capitalize(each.replace(_PAIR_MARK, " and ")) for each in goods if each] or [text]
+    return [_capitalize(good.replace(_PAIR_MARK, " and ")) for good in goods if good] or [text]
 
 
 _PAIR_MARK = "\0"
@@ -344,7 +344,7 @@ def choose_target(
     listed = _list_kind(*on, there) if on else None
     kind = _choose_kind(content, category, listed)
     path = kind.path if file is None else _choose_path(file, category, kind, there)
-    named = next((each for each in NOTE_KINDS.values() if each.path == path), None)
+    named = next((kind for kind in NOTE_KINDS.values() if kind.path == path), None)
     if named:
         kind = named
     elif path != kind.path:
@@ -354,7 +354,7 @@ def choose_target(
         content = on[1]
     person = kind.name == "contacts"
     title = _check_section(section) if section else _choose_section(content, kind)
-    lines = [sections.sanitize(each) for each in lines_to_write(content, kind)]
+    lines = [sections.sanitize(line) for line in lines_to_write(content, kind)]
     return NoteTarget(path, title, lines, kind.box, bool(section) or person, person)
 
 
@@ -423,7 +423,11 @@ def _person_section(text: str, name: str) -> str:
     if sections.find_section(text, name):
         return name
     wanted = name.casefold()
-    alike = [each.title for each in sections.find_sections(text) if wanted in each.title.casefold().split()]
+    alike = [
+        section.title
+        for section in sections.find_sections(text)
+        if wanted in section.title.casefold().split()
+    ]
     return alike[0] if len(alike) == 1 else name
 
 
@@ -443,7 +447,7 @@ def _choose_kind(content: str, category: str | None, listed: NoteKind | None) ->
         return NOTE_KINDS[category]
     if listed and (category is None or listed.path.startswith(f"{category}/")):
         return listed
-    among = tuple(name for name, each in NOTE_KINDS.items() if each.path.startswith(f"{category}/"))
+    among = tuple(name for name, kind in NOTE_KINDS.items() if kind.path.startswith(f"{category}/"))
     return route_kind(content, among)
 
 

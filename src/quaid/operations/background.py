@@ -212,7 +212,7 @@ def create_memory(brain: Brain, path: str) -> str:
     """Create a database. Return the folders of a deleted one at the same path, which are not attached to it."""
     former = collections.read_folder_list(os.path.realpath(path))
     collections.write_folder_list(brain.create(path))
-    return ", ".join(f"{each.name} ({each.root})" for each in former.folders) if former else ""
+    return ", ".join(f"{folder.name} ({folder.root})" for folder in former.folders) if former else ""
 
 
 def _rebuild_memory(brain: Brain, path: str, known: FolderList) -> str:
@@ -224,12 +224,12 @@ def _rebuild_memory(brain: Brain, path: str, known: FolderList) -> str:
         try:
             with brain.beside(unfinished) as other:
                 other.create(unfinished, known.memory_id)
-                for each in known.folders:
-                    problem = _attach_listed_folder(other, each)
+                for folder in known.folders:
+                    problem = _attach_listed_folder(other, folder)
                     if problem:
-                        missing.append(f"{each.name} ({problem})")
+                        missing.append(f"{folder.name} ({problem})")
                     else:
-                        taken_in.append(each.name)
+                        taken_in.append(folder.name)
                 shown = collections.page_counts(other.db)
                 pages = {each.name: shown.get(each.id, (0, 0))[0] for each in collections.list_all(other.db)}
             durable_files.rename_durably(unfinished, path)

@@ -386,7 +386,7 @@ class ForgetRecord(NamedTuple):
 
 
 def _with_verdict(record: ForgetRecord) -> ForgetRecord:
-    left = any(each.found for each in record.proof) or any(each.after for each in record.layers)
+    left = any(each.found for each in record.proof) or any(layer.after for layer in record.layers)
     return record._replace(clean=not left and not record.problem)
 
 
@@ -419,8 +419,8 @@ def forget(
     beside = backup.copies_beside(brain.db.path, target)
     if dry_run or not yes:
         layers = [
-            ErasedLayer(*each, None)
-            for each in erasure.count_layers(brain.db, target, _sidecar_paths(target))
+            ErasedLayer(*layer, None)
+            for layer in erasure.count_layers(brain.db, target, _sidecar_paths(target))
         ]
         return _preview(target, tuple(layers), beside)._replace(ask=not dry_run)
     return _erase(brain, target, beside, backups)

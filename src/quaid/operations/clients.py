@@ -88,11 +88,11 @@ def connect(
     The rest of the file is not changed, a backup is made beside it, and repeating it changes nothing.
     """
     if client is None:
-        states = tuple(_client_record(brain, each) for each in known_clients.CLIENTS.values())
+        states = tuple(_client_record(brain, client) for client in known_clients.CLIENTS.values())
         return ConnectRecord("", "", False, dry_run, (), "", states)
     chosen, where, started = known_clients.find_client(client), _client_paths(brain), launch_command(brain)
     started = started._replace(tools="core,kb" if kb else "")
-    marks = [where.path(each) for each in chosen.marks]
+    marks = [where.path(mark) for mark in chosen.marks]
     if not project and not force and not any(map(os.path.exists, marks)):
         raise ClientMissing(title=chosen.title, place=marks[0])
     changes = [
@@ -250,7 +250,11 @@ def _apply_changes(
     brain: Brain, client: Client, changes: list[ConfigChange], dry_run: bool, connected: bool
 ) -> ConnectRecord:
     """Write the changed files. All of them were parsed before, so a malformed file leaves every file untouched."""
-    done = [_write_change(brain, each, dry_run) for each in changes if each.before is not None or each.after]
+    done = [
+        _write_change(brain, change, dry_run)
+        for change in changes
+        if change.before is not None or change.after
+    ]
     step = ""
     if connected and not dry_run and any(each.outcome != "as it should be" for each in done):
         step = f"Restart {client.title} to use the memory"
@@ -306,7 +310,7 @@ def _client_record(brain: Brain, client: Client) -> ClientRecord:
             return record("another memory", str((args or ["?"])[-1]))
         complete = len(hooks) == len(config_files.HOOK_EVENTS) or not client.hooks
         return record("connected", "" if complete else "some hooks are missing")
-    installed = any(os.path.exists(where.path(each)) for each in client.marks)
+    installed = any(os.path.exists(where.path(mark)) for mark in client.marks)
     return record("not connected" if installed else "not installed")
 
 

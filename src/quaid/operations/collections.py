@@ -128,7 +128,7 @@ class SyncsRecord(NamedTuple):
 
     @property
     def exit_status(self) -> int:
-        return max((each.exit_status for each in self.syncs), default=0)
+        return max((sync.exit_status for sync in self.syncs), default=0)
 
 
 @op(
@@ -241,7 +241,7 @@ def collection_sync(
     if name and not folders:
         raise InvalidArgument(name="name", problem=f"{name} has no folder that could be synced")
     return SyncsRecord(
-        tuple(_sync(brain, each, retry=True, confirm_deletes=confirm_deletes) for each in folders)
+        tuple(_sync(brain, folder, retry=True, confirm_deletes=confirm_deletes) for folder in folders)
     )
 
 
@@ -409,7 +409,11 @@ def watch_folders(
 
 def take_watch_leases(brain: Brain, held: dict[int, Lease], name: str | None) -> tuple[WatchOwner, ...]:
     """Add the leases of unwatched collections to `held` and drop lost ones. Return who holds the others."""
-    watched = {each.id: each for each in watched_collections(brain) if name in (None, each.name)}
+    watched = {
+        collection.id: collection
+        for collection in watched_collections(brain)
+        if name in (None, collection.name)
+    }
     for id in [id for id, lease in held.items() if id not in watched or not lease.is_held()]:
         held.pop(id).release(remove=True)
     owners = []
@@ -438,9 +442,9 @@ def watch_lease(collection_id: int) -> str:
 
 def record_watch_failure(brain: Brain, problem: str) -> None:
     """Record for every attached folder that the watcher process failed."""
-    for each in watched_collections(brain):
-        if not each.halt_reason:
-            watcher.record_sync_failure(brain.db, each, problem, brain.now())
+    for collection in watched_collections(brain):
+        if not collection.halt_reason:
+            watcher.record_sync_failure(brain.db, collection, problem, brain.now())
 
 
 def sync_once(brain: Brain, tell: EventHandler, name: str | None = None) -> bool:
@@ -452,7 +456,9 @@ def watchable_collections(brain: Brain, name: str | None) -> frozenset[int]:
     """Return the ids of the collections that can be watched. Raises an error if there are none."""
     if name:
         collections.require(brain.db, name)
-    found = frozenset(each.id for each in watched_collections(brain) if name in (None, each.name))
+    found = frozenset(
+        collection.id for collection in watched_collections(brain) if name in (None, collection.name)
+    )
     if not found and name:
         raise InvalidArgument(name="name", problem=f"{name} has no folder that could be watched")
     if not found:
@@ -502,7 +508,7 @@ class IgnoreChangeRecord(NamedTuple):
 def ignore_list(brain: Brain, name: CollectionName) -> IgnoreRecord:
     """List the patterns of files that a collection leaves out."""
     found = _require_folder(brain, name, "has no folder: there is nothing to leave out")
-    built_in = (".*/", *(f"{each}/" for each in SKIPPED_FOLDERS), ignore.TEMPLATES_FOLDER)
+    built_in = (".*/", *(f"{folder}/" for folder in SKIPPED_FOLDERS), ignore.TEMPLATES_FOLDER)
     return IgnoreRecord(
         name, tuple(ignore.pattern_lines(found.ignore_patterns)), found.ignore_problem, built_in
     )
@@ -550,9 +556,9 @@ def _change_patterns(brain: Brain, name: str, change: "ignore.IgnoreEdit") -> Ig
     before, after = _rewrite_ignore_file(found, change, brain.new_uuid())
     if before == after:
         return IgnoreChangeRecord(name, False, tuple(ignore.pattern_lines(after)), (), (), None)
-    known = {each.path for each in collections.known_files(brain.db, found.id)}
+    known = {file.path for file in collections.known_files(brain.db, found.id)}
     report = _sync(brain, found, confirm_ignored=True)
-    now = {each.path for each in collections.known_files(brain.db, found.id)}
+    now = {file.path for file in collections.known_files(brain.db, found.id)}
     was, is_now = ignore.ignore_matcher(found.ignore_patterns), ignore.ignore_matcher(after)
     hidden = sorted(path for path in known - now if ignore.is_ignored(is_now, path))
     shown = sorted(path for path in now - known if ignore.is_ignored(was, path))
@@ -643,7 +649,7 @@ def quarantine_list(
     """List the pages whose file is gone or ignored: since when, until when, and what is only here."""
     chosen = None if name is None else collections.require(brain.db, name).id
     return QuarantineRecord(
-        tuple(_waiting_record(each) for each in erasure.quarantined_pages(brain.db, chosen))
+        tuple(_waiting_record(page) for page in erasure.quarantined_pages(brain.db, chosen))
     )
 
 
@@ -691,7 +697,7 @@ def quarantine_discard(
     if page:
         chosen = [_require_quarantined(brain, page)]
     else:
-        chosen = [each for each in erasure.quarantined_pages(brain.db) if _expiry(each) <= today]
+        chosen = [page for page in erasure.quarantined_pages(brain.db) if _expiry(page) <= today]
     kept = [each for each in chosen if not (each.is_safe or force)]
     if page and kept:
         raise OnlyHere(detail=f"{page} holds")

@@ -77,17 +77,17 @@ def _salvage_steps(brain: Brain, others: list[Collection], salvaged: str) -> tup
     only_default = ("--collection", collections.DEFAULT_COLLECTION) if others else ()
     saving = [_quaid_command(brain, "export", *only_default, "--dir", salvaged)]
     again = [_quaid_command(brain, "import", salvaged)]
-    for each in others:
-        root = each.root or ""
-        if each.state != "active" or not os.path.isdir(root):
-            root = f"{salvaged}-{each.name}"
-            saving.append(_quaid_command(brain, "export", "--collection", each.name, "--dir", root))
-        if each.kind == "notebook":
+    for other in others:
+        root = other.root or ""
+        if other.state != "active" or not os.path.isdir(root):
+            root = f"{salvaged}-{other.name}"
+            saving.append(_quaid_command(brain, "export", "--collection", other.name, "--dir", root))
+        if other.kind == "notebook":
             again.append(_quaid_command(brain, "notebook", "init", root))
         else:
-            kind = ("--kind", "kb") if each.kind == "kb" else ()
-            only = () if each.writable else ("--read-only",)
-            again.append(_quaid_command(brain, "collection", "add", each.name, root, *kind, *only))
+            kind = ("--kind", "kb") if other.kind == "kb" else ()
+            only = () if other.writable else ("--read-only",)
+            again.append(_quaid_command(brain, "collection", "add", other.name, root, *kind, *only))
     return saving, again
 
 
@@ -247,12 +247,16 @@ def check_rows(brain: Brain) -> Iterator[DoctorFinding]:
     if not violations:
         yield DoctorFinding("rows", "fine", ", ".join(checks))
         return
-    lines = [line for each in violations if _is_damage(each) for line in each.problem.splitlines()]
+    lines = [
+        line for violation in violations if _is_damage(violation) for line in violation.problem.splitlines()
+    ]
     damage = tuple(line for line in lines if not line.startswith("***"))  # headings in SQLite's report
     if damage:
         yield DoctorFinding(DAMAGE, "wrong", "rows", details=damage)
         return
-    details = tuple(f"{each.check}: {each.where}: {each.problem}" for each in violations[:MAX_FAULTS])
+    details = tuple(
+        f"{violation.check}: {violation.where}: {violation.problem}" for violation in violations[:MAX_FAULTS]
+    )
     summary = f"{count_noun(len(violations), 'problem')}, first {details[0]}"
     steps = ("quaid rebuild", "quaid validate") if any(map(_is_derived, violations)) else ("quaid validate",)
     yield DoctorFinding("rows", "wrong", summary, steps[0], steps[1:], details)
@@ -339,7 +343,7 @@ class DoctorRecord(NamedTuple):
 
     @property
     def exit_status(self) -> int:
-        return 1 if any(each.state == "wrong" for each in self.checks) else 0
+        return 1 if any(check.state == "wrong" for check in self.checks) else 0
 
 
 @op("owner", examples=("quaid doctor", "quaid doctor --quick", "quaid doctor --json"))
@@ -459,7 +463,7 @@ def _model(brain: Brain) -> Iterator[DoctorFinding]:
 
 
 def _folders(brain: Brain) -> Iterator[DoctorFinding]:
-    attached = [each for each in collection_list(brain).collections if each.root]
+    attached = [collection for collection in collection_list(brain).collections if collection.root]
     problems = collections.file_problems(brain.db)
     for each in attached:
         name, command = f"folder {each.name}", "info"
@@ -518,7 +522,7 @@ def _tokens(brain: Brain) -> Iterator[DoctorFinding]:
 
 
 def _clients(brain: Brain) -> Iterator[DoctorFinding]:
-    installed = [each for each in connect(brain).clients if each.state != "not installed"]
+    installed = [client for client in connect(brain).clients if client.state != "not installed"]
     for each in installed:
         summary, remedy = f"{each.title}: {each.state}", f"quaid connect {each.client}"
         if each.state == "unreadable":

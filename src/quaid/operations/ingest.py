@@ -242,7 +242,7 @@ class Ingestion:
             lines = timeline.add_entry_once(lines, entry.date, entry.summary, source, entry.detail)
         before = old.tags if old else ()
         labels = tags.of_frontmatter(front)
-        missing = [each for each in dict.fromkeys(change.tags) if each not in labels]
+        missing = [tag for tag in dict.fromkeys(change.tags) if tag not in labels]
         if missing:
             front = pages.with_tags(front, [*labels, *missing])
         if not truth and not lines:
@@ -358,7 +358,7 @@ def source_text(source: IngestSource) -> tuple[dict[str, Any], str, str]:
 
 def _slug_candidates(ref: str) -> Iterator[str]:
     """Yield possible slugs for a source, best first."""
-    steps = [each for each in _SCHEME.sub("", ref).removeprefix("sources/").split("/") if each]
+    steps = [part for part in _SCHEME.sub("", ref).removeprefix("sources/").split("/") if part]
     base = slugs.from_path("/".join(["sources", *steps]) if steps else f"sources/{ref}")
     yield base
     for number in range(2, MAX_TEXTS_COMPARED + 1):

@@ -190,7 +190,7 @@ def kb_show(brain: Brain, node: NodeName) -> KbShowRecord:
     A pointer `ai-kb: Title (UUID)` is resolved by its ID, and by its title when no node has that ID any more."""
     catalog = load_catalog(brain)
     found, note = catalogs.find_node_to_read(catalog, node)
-    by_id = {id: each for each in catalog.nodes for id in (each.id, *each.merged, *each.inner)}
+    by_id = {id: node for node in catalog.nodes for id in (node.id, *node.merged, *node.inner)}
     links = dict.fromkeys(by_id[link.id] for link in found.links if link.id in by_id)
     return KbShowRecord(
         node_record(found),
@@ -391,7 +391,7 @@ def with_semantic_matches(
         no_model=problem,
     )
     nodes = {node.path: node for node in catalog.nodes if filters.match(node)}
-    known = {each.slug: each.path or "" for each in collections.page_files(brain.db, collection.id)}
+    known = {file.slug: file.path or "" for file in collections.page_files(brain.db, collection.id)}
     by_words = {match.path: match for match in matches}
     least = float(brain.option("search.min_score"))  # every node is somewhat similar
     found: dict[str, KbMatch] = {}

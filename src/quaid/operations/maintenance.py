@@ -112,9 +112,9 @@ def status(brain: Brain) -> StatusRecord:
         uncut, total = len(chunks.uncut_pages(db)), chunks.count(db)
         active = _active_model(brain, total)
         others = [
-            OtherModel(each.name, each.dimensions, embedding_queue.chunk_coverage(db, each.name)[0])
-            for each in vectors.list_models(db)
-            if each.name != active.name
+            OtherModel(model.name, model.dimensions, embedding_queue.chunk_coverage(db, model.name)[0])
+            for model in vectors.list_models(db)
+            if model.name != active.name
         ]
         turns = _conversation_coverage(brain, active.name)
     failed = embedding_queue.last_failure(db.path)
@@ -128,7 +128,7 @@ def status(brain: Brain) -> StatusRecord:
         pages_uncut=uncut,
         chunks=total,
         model=active,
-        others=tuple(each for each in others if each.vectors),
+        others=tuple(other for other in others if other.vectors),
         background_embedding=background.is_embedding_on(brain),
         filling=embedding_queue.current_run(db.path),
         trouble=failed
@@ -282,7 +282,9 @@ def validate(
         differences = exporter.compare_folders(
             brain.settings.path(original), brain.settings.path(exported), brain.progress
         )
-        return ValidateRecord(("round trip",), tuple(Violation("round trip", *each) for each in differences))
+        return ValidateRecord(
+            ("round trip",), tuple(Violation("round trip", *difference) for difference in differences)
+        )
     flags = (links, assertions, embeddings, fts, integrity)
     kinds = ("links", "assertions", "embeddings", "fts", "integrity")
     names = tuple(name for name, wanted in zip(kinds, flags, strict=True) if wanted or all or not any(flags))
@@ -436,7 +438,7 @@ class RebuiltRecord(NamedTuple):
 
     @property
     def exit_status(self) -> int:
-        return 1 if self.problem or any(each.halted for each in self.syncs) else 0
+        return 1 if self.problem or any(sync.halted for sync in self.syncs) else 0
 
 
 def indexed_files(brain: Brain) -> dict[str, Any]:

@@ -330,7 +330,7 @@ class MigrateRecord(NamedTuple):
 
     @property
     def exit_status(self) -> int:
-        return int(any(each.outcome in ("differs", "unreadable") for each in self.moves))
+        return int(any(move.outcome in ("differs", "unreadable") for move in self.moves))
 
 
 @op(

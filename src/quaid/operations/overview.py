@@ -202,7 +202,7 @@ def _next_steps(record: BriefingRecord, limit: int) -> tuple[str, ...]:
     steps = []
     if not record.pages:
         steps.append("`quaid put SLUG FILE` or `quaid import FOLDER` adds pages")
-    late = [each.slug for each in record.commitments.items if each.day < record.as_of[:10]]
+    late = [item.slug for item in record.commitments.items if item.day < record.as_of[:10]]
     if late:
         steps.append(f"`quaid get {late[0]}`: check its progress, then set its status or due day")
     if record.contradictions.items:
@@ -341,7 +341,7 @@ def wing(
 ) -> WingRecord:
     """Show the pages of a wing and the links between them, those with the most links first."""
     with brain.db.reading():
-        total = next((each.pages for each in store.count_pages_by(brain.db, "wing") if each.name == wing), 0)
+        total = next((page.pages for page in store.count_pages_by(brain.db, "wing") if page.name == wing), 0)
         if not total:
             raise NotFound(what="wing", name=wing, hint=" `quaid wings` lists them.")
         ids = store.pages_of_wing(brain.db, wing, limit)

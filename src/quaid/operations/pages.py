@@ -60,7 +60,7 @@ def require_wing(brain: Brain, wing: str) -> str:
     from quaid.storage import briefing
 
     if not pages.wings_called(brain.db, [wing]) and (wings := briefing.count_pages_by(brain.db, "wing")):
-        shown = ", ".join(each.name for each in wings[:MAX_WINGS_SHOWN])
+        shown = ", ".join(wing.name for wing in wings[:MAX_WINGS_SHOWN])
         more = f" and {len(wings) - MAX_WINGS_SHOWN} more" if len(wings) > MAX_WINGS_SHOWN else ""
         raise NotFound(what="wing", name=repr(wing), hint=f" The wings are {shown}{more}.")
     return wing
@@ -212,7 +212,7 @@ def removed_front(old: PageRow | None, new: Page) -> tuple[tuple[str, ...], tupl
     if old is None:
         return (), ()
     keys = tuple(key for key in old.frontmatter if key not in (*new.frontmatter, "tag", "tags"))
-    return keys, tuple(each for each in old.tags if each not in new.tags)
+    return keys, tuple(tag for tag in old.tags if tag not in new.tags)
 
 
 def with_front_matter_keys(front: dict[str, Any], keys: dict[str, Any]) -> dict[str, Any]:

@@ -181,7 +181,7 @@ def _param(name: str, annotation: Any, defaults: dict[str, Any]) -> Param:
     hint = annotation.__origin__
     parts = getattr(hint, "__args__", ())
     if None in parts or type(None) in parts:  # Optional[...]
-        hint = next(each for each in parts if each is not None and each is not type(None))
+        hint = next(part for part in parts if part is not None and part is not type(None))
     kind, choices = _json_type(hint)
     items = _json_type(hint.__args__[0])[0] if kind == "array" else "string"
     required = name not in defaults
@@ -193,7 +193,7 @@ _JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", 
 
 def _json_type(hint: Any) -> tuple[str, tuple[str, ...]]:
     parts = getattr(hint, "__args__", ())
-    if parts and all(isinstance(each, str) for each in parts):  # Literal
+    if parts and all(isinstance(part, str) for part in parts):  # Literal
         return "string", parts
     plain = getattr(hint, "__origin__", hint)
     return _JSON_TYPES[plain], ()

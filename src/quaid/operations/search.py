@@ -298,7 +298,7 @@ def _quarantined_names(db: Database, start: str) -> list[str]:
     from quaid.storage import erase as erasure
 
     of = "{0.collection}::{0.slug}" if "::" in start else "{0.slug}"
-    return _with_prefix((of.format(each) for each in erasure.quarantined_pages(db)), start)
+    return _with_prefix((of.format(page) for page in erasure.quarantined_pages(db)), start)
 
 
 def _model_names(db: Database, start: str) -> list[str]:

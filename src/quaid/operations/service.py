@@ -464,7 +464,7 @@ def _token_folder(settings: Settings, name: str) -> str:
 
 def _names_in_folder(folder: str) -> list[str]:
     try:
-        return [each[:-5] for each in os.listdir(folder) if each.endswith(".json")]
+        return [name[:-5] for name in os.listdir(folder) if name.endswith(".json")]
     except OSError:
         return []
 

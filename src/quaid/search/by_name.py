@@ -26,14 +26,14 @@ def put_named_first(db: Database, answer: Answer, typed: str, filters: SearchFil
     matches = _find_named(db, fold_name(typed), filters) if len(typed) <= LONGEST_NAME else []
     if not matches:
         return answer
-    results = {(each.collection, each.slug): each for each in answer.results}
+    results = {(result.collection, result.slug): result for result in answer.results}
     named = []
     for head, how in matches:
         other = results.pop((head.collection, head.slug), None)
         named.append(other if other and other.lane == "exact" else _named_result(head, how, other))
     named.sort(key=lambda each: each.lane != "exact")
-    exact = [each for each in results.values() if each.lane == "exact"]
-    rest = [each for each in results.values() if each.lane != "exact"]
+    exact = [result for result in results.values() if result.lane == "exact"]
+    rest = [result for result in results.values() if result.lane != "exact"]
     is_known = any(each.strength == "strong" for each in named)
     return answer._replace(
         results=tuple([*exact, *named, *rest][:limit]), strength="strong" if is_known else answer.strength
@@ -62,7 +62,7 @@ def _find_named(db: Database, typed: str, filters: SearchFilters) -> list[tuple[
         how = match_strength(name, typed)
         if how:
             fits.append(((-how, not name.startswith(typed), len(name), head.id), head))
-    return [(head, -key[0]) for key, head in sorted(fits, key=lambda each: each[0])[:MOST_NAMED]]
+    return [(head, -key[0]) for key, head in sorted(fits, key=lambda fit: fit[0])[:MOST_NAMED]]
 
 
 def _named_result(head: PageHead, how: int, other: SearchResult | None) -> SearchResult:

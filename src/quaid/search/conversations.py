@@ -84,7 +84,7 @@ def search_turns_by_words(db: Database, query: str, limit: int = 10) -> list[Tur
     with db.reading():
         highest = text_index.highest_id(db, TURNS)
         scores = _match_turns(db, wanted, limit, highest) if highest else {}
-        return _turn_hits(db, wanted, {turn: _ScoredTurn(*each) for turn, each in scores.items()})
+        return _turn_hits(db, wanted, {turn: _ScoredTurn(*score) for turn, score in scores.items()})
 
 
 def search_turns(
@@ -130,7 +130,7 @@ def _fuse_turns(
     cosines = near | asked.cosines([turn for turn in places if turn not in near])
     ranking = fuse(Evidence(places, words, _best_words(places, words), cosines, asked.baseline, lanes))
     best: dict[int, _ScoredTurn] = {}
-    for turn in sorted(places, key=lambda each: (-ranking.chunks[each], -each)):
+    for turn in sorted(places, key=lambda place: (-ranking.chunks[place], -place)):
         found_by = _lanes_of(turn, words, cosines, asked)
         if found_by:
             best[turn] = _ScoredTurn(ranking.chunks[turn], False, found_by)

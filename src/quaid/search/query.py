@@ -325,11 +325,11 @@ def find_entities(db: Database, question: str) -> Entities:
     named_pages = pages.pages_called(db, sorted((wanted | parts.keys()) - {""}))
     exact: dict[int, str] = {}
     mentioned: dict[int, str] = {}
-    for each in named_pages:
-        if each.name in wanted:
-            exact.setdefault(each.page_id, f"[[{each.name}]]" if each.name in references else each.kind)
-        elif each.name in parts:
-            mentioned.setdefault(each.page_id, parts[each.name])
+    for page in named_pages:
+        if page.name in wanted:
+            exact.setdefault(page.page_id, f"[[{page.name}]]" if page.name in references else page.kind)
+        elif page.name in parts:
+            mentioned.setdefault(page.page_id, parts[page.name])
     wings = pages.wings_called(db, sorted(name.replace(" ", "-") for name in parts if name))
     return Entities(dict(list(exact.items())[:MOST_EXACT]), mentioned, tuple(wings))
 
@@ -502,7 +502,7 @@ def gather_candidates(
 def _without_time(question: str, periods: Iterable[Period]) -> QueryPlan:
     """Parse a question without the words that name one of these periods."""
     rest = question
-    for period in sorted(periods, key=lambda each: each.span, reverse=True):
+    for period in sorted(periods, key=lambda period: period.span, reverse=True):
         first, last = period.span
         rest = f"{rest[:first]} {rest[last:]}"
     wanted = plan_query(rest)

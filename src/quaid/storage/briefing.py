@@ -396,7 +396,7 @@ def link_beginnings(db: "Database", edges: "list[GraphLink]") -> dict[int, str]:
     A source page without any stated day counts from when it was added to the memory. Links that ended before the day
     found are left out.
     """
-    undated = [each for each in edges if not each.valid_from]
+    undated = [edge for edge in edges if not edge.valid_from]
     ends = sorted({end for each in undated for end in (each.from_id, each.to_id)})
     known = {
         page_id: (said, made)
@@ -414,7 +414,7 @@ def link_beginnings(db: "Database", edges: "list[GraphLink]") -> dict[int, str]:
             (str([each.id for each in undated]),),
         )
     )
-    found = {each.id: each.valid_from for each in edges if each.valid_from}
+    found = {edge.id: edge.valid_from for edge in edges if edge.valid_from}
     for each in undated:
         said, made = known[each.from_id]
         day = entries.get(each.id) or max(said or made, known[each.to_id][0] or "")

@@ -57,7 +57,7 @@ def empty_text_indexes(tx: Transaction) -> None:
     there = {str(name) for (name,) in tx.execute("SELECT name FROM sqlite_schema")}
     for index in TEXT_INDEXES:
         try:
-            if not all(each in there for each in _index_tables(index)):
+            if not all(table in there for table in _index_tables(index)):
                 raise apsw.CorruptError(index)
             tx.execute(f"INSERT INTO {index} ({index}) VALUES ('delete-all')")  # noqa: S608 (our own names)
         except (apsw.CorruptError, apsw.SQLError):
@@ -79,8 +79,8 @@ def _recreate_index(tx: Transaction, index: str) -> None:
         # SQLite has to open an index to drop it, and reads the version from this table to do so.
         tx.execute(f"CREATE TABLE IF NOT EXISTS {config} (k PRIMARY KEY, v) WITHOUT ROWID")
         tx.execute(f"INSERT OR REPLACE INTO {config} (k, v) VALUES ('version', 4)")  # noqa: S608 (our own names)
-        for each in _index_tables(index):
-            tx.execute(f"DROP TABLE IF EXISTS {each}")
+        for table in _index_tables(index):
+            tx.execute(f"DROP TABLE IF EXISTS {table}")
         tx.execute(schema_statements()[index])
     finally:
         tx.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, guarded)
@@ -422,7 +422,7 @@ def _check_file(connection: Transaction) -> Findings:
 
 def is_text_index_damage(problem: str) -> bool:
     """Return True if an SQLite error is about a full-text index, which can be rebuilt from the pages."""
-    return "fts5" in problem.lower() or any(each in problem for each in TEXT_INDEXES)
+    return "fts5" in problem.lower() or any(index in problem for index in TEXT_INDEXES)
 
 
 def _check_derived_rows(connection: Transaction) -> Findings:

@@ -187,7 +187,7 @@ def read_folder_list(database_path: str) -> FolderList | None:
         known = FolderList(str(found["memory_id"]), folders)
     except (OSError, ValueError, TypeError, KeyError):
         return None
-    is_usable = all(isinstance(each.root, str) and os.path.isabs(each.root) for each in folders)
+    is_usable = all(isinstance(folder.root, str) and os.path.isabs(folder.root) for folder in folders)
     return known if folders and is_usable else None
 
 
@@ -198,8 +198,8 @@ def write_folder_list(db: "Database") -> None:
     """
     rows = [each for each in list_all(db) if each.root and each.state == "active"]
     folders = [
-        AttachedFolder(each.name, each.kind, each.root or "", each.writable, each.is_write_target)._asdict()
-        for each in rows
+        AttachedFolder(row.name, row.kind, row.root or "", row.writable, row.is_write_target)._asdict()
+        for row in rows
     ]
     path = folder_list_path(db.path)
     try:
@@ -336,7 +336,7 @@ def file_of_page(db: "Database", page_id: int) -> "LastSeenFile | None":
     )
     if row is None:
         return None
-    return next(each for each in known_files(db, row[0], [row[2]]) if each.path == row[1])
+    return next(file for file in known_files(db, row[0], [row[2]]) if file.path == row[1])
 
 
 FileStamp = tuple[int, int, int, int]

@@ -62,7 +62,7 @@ def quote_evidence(
     A fact without evidence is quoted from text that has not changed since the fact was recorded, or, with `today`,
     from any current text that mentions its object.
     """
-    pages = sorted({each.page_id for each in cites})
+    pages = sorted({cite.page_id for cite in cites})
     texts = {
         page_id: _QuotedPage(slugs.address(collection, slug), title, truth, timeline, (truth_at, timeline_at))
         for page_id, collection, slug, title, truth, timeline, truth_at, timeline_at in db.rows(
@@ -169,7 +169,7 @@ def _snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> S
         for half in (text.truth, text.timeline):
             if may_mention_departure(half):
                 keys |= candidate_names(half)
-    pages = {each for (each,) in db.rows(_CALLED, (_sorted_json(keys),))} | set(roots)
+    pages = {row for (row,) in db.rows(_CALLED, (_sorted_json(keys),))} | set(roots)
     keys |= {name for (name,) in db.rows(_NAMES_OF, (str(sorted(pages)),))}
     facts = _select_facts(
         db,
@@ -180,7 +180,7 @@ def _snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> S
     links = [SnapshotLink(*row) for row in db.rows(_LINKS_NEAR, (str(sorted(near)),))]
     near |= {tie.to_id for tie in links}
     objects = {name for fact in facts for name in (_fold_slug(fact.object), fact.subject_key)}
-    near |= {each for (each,) in db.rows(_CALLED, (_sorted_json(objects),))}
+    near |= {row for (row,) in db.rows(_CALLED, (_sorted_json(objects),))}
     wanted = str(sorted(near))
     known = db.rows(_PAGES_NEAR, (wanted,))
     return Snapshot(
@@ -197,13 +197,13 @@ def _snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> S
 
 def _related_pages(db: "Database", roots: list[int]) -> set[int]:
     """Return these pages and those that link to them, contain their titles, or are cited in their contradictions."""
-    found = set(roots) | {each for (each,) in db.rows(_READERS, (str(roots),))}
+    found = set(roots) | {row for (row,) in db.rows(_READERS, (str(roots),))}
     for (title,) in db.rows(
         "SELECT p.title FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value", (str(roots),)
     ):
         phrase = '"' + title.replace('"', " ") + '"'
         if any(map(str.isalnum, phrase)):
-            found |= {each for (each,) in db.rows(_NAMING, (phrase, MOST_NAMING))}
+            found |= {row for (row,) in db.rows(_NAMING, (phrase, MOST_NAMING))}
     return found
 
 
@@ -212,7 +212,7 @@ def affected_pages(db: "Database", page_id: int) -> list[int]:
     rows = db.rows(
         "SELECT page_id FROM contradictions WHERE other_page_id = ? AND resolved_at IS NULL", (page_id,)
     )
-    return [page_id, *(each for (each,) in rows if each != page_id)]
+    return [page_id, *(row for (row,) in rows if row != page_id)]
 
 
 def evidence_json(db: "Database", findings: list[ContradictionFinding]) -> dict[str, str]:
@@ -372,8 +372,8 @@ def _select_facts(db: "Database", where: str, values: tuple[Any, ...]) -> list[S
         values,
     )
     superseded = {
-        each
-        for (each,) in db.rows(
+        row
+        for (row,) in db.rows(
             # A fact that was recorded as valid beyond the start of its successor is not treated as superseded.
             "SELECT o.id FROM assertions AS n JOIN assertions AS o ON o.id = n.supersedes_id"
             " WHERE o.valid_until IS NULL OR n.valid_from IS NULL"
@@ -387,9 +387,7 @@ def _select_texts(db: "Database", page_ids: list[int] | None) -> "Iterator[Snaps
     """Yield texts in batches, to limit memory use."""
     wanted = page_ids
     if wanted is None:
-        wanted = [
-            each for (each,) in db.rows("SELECT id FROM pages WHERE quarantined_at IS NULL ORDER BY id")
-        ]
+        wanted = [row for (row,) in db.rows("SELECT id FROM pages WHERE quarantined_at IS NULL ORDER BY id")]
     for start in range(0, len(wanted), PAGES_PER_BATCH):
         for row in db.rows(
             "SELECT p.id, p.compiled_truth, p.timeline FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value"

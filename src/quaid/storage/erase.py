@@ -115,7 +115,7 @@ def clear_collection(tx: "Transaction", db: "Database", collection_id: int, now:
         "UPDATE pages SET quarantined_at = coalesce(quarantined_at, ?) WHERE collection_id = ?",
         (now, collection_id),
     )
-    kept = {each.id for each in quarantined_pages(db, collection_id) if each.is_only_here}
+    kept = {page.id for page in quarantined_pages(db, collection_id) if page.is_only_here}
     tx.execute("DELETE FROM file_state WHERE collection_id = ?", (collection_id,))
     for page_id in shown:
         if page_id in kept:
@@ -171,7 +171,7 @@ def find_target(db: "Database", slug: str, collection: str) -> EraseTarget | Non
     if row is None:
         return None
     former, files = (tuple(json.loads(each)) for each in row[10:])
-    files = tuple(each for each in files if not each.startswith(history.INGESTED_PREFIX))
+    files = tuple(file for file in files if not file.startswith(history.INGESTED_PREFIX))
     hashes = db.rows(
         "SELECT DISTINCT c.content_hash FROM chunks AS c WHERE c.page_id = ?1 AND NOT EXISTS"
         " (SELECT 1 FROM chunks AS o WHERE o.content_hash = c.content_hash AND o.page_id <> ?1)",
@@ -238,14 +238,12 @@ def erase_page(tx: "Transaction", target: EraseTarget, sidecars: list[str]) -> N
     enable_secure_delete(tx)
     values = _layer_values(target, sidecars)
     layers = dict(_LAYERS)
-    hashes = [
-        each for (each,) in tx.execute("SELECT content_hash FROM chunks WHERE page_id = ?", (target.id,))
-    ]
+    hashes = [row for (row,) in tx.execute("SELECT content_hash FROM chunks WHERE page_id = ?", (target.id,))]
     names = links.detach_page(tx, target.id)
     _execute_layer(tx, _LEAVE_GAPS, values)
     _execute_layer(tx, _FEWER_PAGES, values)
     _execute_layer(tx, _LEAVE_LOG, values)
-    had_files = [each for (each,) in tx.execute("SELECT DISTINCT import_id FROM import_files")]
+    had_files = [row for (row,) in tx.execute("SELECT DISTINCT import_id FROM import_files")]
     for name in _LAYERS_WITHOUT_CASCADE:
         _execute_layer(tx, f"DELETE FROM {layers[name]}", values)  # noqa: S608 (fixed)
     tx.execute(_NO_FILES_LEFT, (json.dumps(had_files),))
@@ -336,7 +334,7 @@ def own_words(db: "Database", target: EraseTarget) -> list[str]:
     aside.execute("CREATE VIRTUAL TABLE words USING fts5vocab (page_fts, row)")
     every = [str(word) for (word,) in aside.execute("SELECT term FROM words")]
     aside.close()
-    chunks = [each for (each,) in db.rows("SELECT id FROM chunks WHERE page_id = ?", (target.id,))]
+    chunks = [row for (row,) in db.rows("SELECT id FROM chunks WHERE page_id = ?", (target.id,))]
     rows = {index: json.dumps(chunks if index == "chunk_fts" else [target.id]) for index in PAGE_INDEXES}
     return [
         word

@@ -476,7 +476,7 @@ def find_subject(db: "Database", text: str) -> FactSubject:
             raise NotFound(what="subject", name=repr(wanted), hint=_similar_names(db, key))
         return FactSubject(found[-1].subject, None, None, (key,))
     keys = [name for (name,) in db.rows("SELECT name FROM page_names WHERE page_id = ?", (page[0],))]
-    mine = tuple(each for each in keys if _page_meant_by(db, each) == page[0])
+    mine = tuple(key for key in keys if _page_meant_by(db, key) == page[0])
     return FactSubject(page[2], page[1], page[0], mine)
 
 

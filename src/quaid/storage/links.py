@@ -71,7 +71,7 @@ class GraphLink(NamedTuple):
 
 def derive(tx: "Transaction", page_id: int, page: "Page") -> None:
     """Update the links derived from a page's text. Links that are still in the text keep their row and id."""
-    wanted = {_identity(each): each for each in find_references(page)}
+    wanted = {_identity(reference): reference for reference in find_references(page)}
     there = {
         (target, relationship, since): (link, *rest)
         for link, target, relationship, since, *rest in tx.execute(
@@ -161,7 +161,7 @@ def differ_from_text(tx: "Transaction", page_id: int, page: "Page") -> bool:
         " WHERE from_page_id = ? AND source_kind = 'wiki_link'",
         (page_id,),
     )
-    return set(rows) != {tuple(each) for each in find_references(page)}
+    return set(rows) != {tuple(reference) for reference in find_references(page)}
 
 
 def wrong_targets(tx: "Transaction") -> list[int]:
@@ -197,8 +197,10 @@ def _candidates(tx: "Transaction", keys: "Iterable[str]") -> dict[str, list[Link
 
 def resolve_targets(db: "Database", targets: list[str], collection: str) -> dict[str, int]:
     """Return the page that each name resolves to from texts of a collection, omitting unresolved names."""
-    known = _candidates(db.connection, {target_key(each) for each in targets})
-    found = {each: resolve_link(each, "", collection, known.get(target_key(each), ())) for each in targets}
+    known = _candidates(db.connection, {target_key(target) for target in targets})
+    found = {
+        target: resolve_link(target, "", collection, known.get(target_key(target), ())) for target in targets
+    }
     return {each: page_id for each, page_id in found.items() if page_id is not None}
 
 

@@ -435,10 +435,10 @@ def _move_links(tx: Transaction, kept: int, gone: int) -> tuple[int, int, int]:
     joined = 0
     for _, group in groupby(rows, key=lambda row: row[:3]):
         same = {row[3]: row for row in group}
-        for each in page_merge.join_spans([page_merge.LinkSpan(*row[3:6]) for row in same.values()]):
-            if each.absorbed:
-                _join_links(tx, each, [str(same[link][6]) for link in (each.id, *each.absorbed)])
-                joined += len(each.absorbed)
+        for span in page_merge.join_spans([page_merge.LinkSpan(*row[3:6]) for row in same.values()]):
+            if span.absorbed:
+                _join_links(tx, span, [str(same[link][6]) for link in (span.id, *span.absorbed)])
+                joined += len(span.absorbed)
     return between, moved, joined
 
 

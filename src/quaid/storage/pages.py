@@ -157,7 +157,7 @@ def page_addresses(db: "Database") -> list[tuple[str, str, str]]:
 def require_collection_id(tx: "Transaction", name: str) -> int:
     for (found,) in tx.execute("SELECT id FROM collections WHERE name = ?", (name,)):
         return int(found)
-    known = ", ".join(each for (each,) in tx.execute("SELECT name FROM collections ORDER BY name"))
+    known = ", ".join(row for (row,) in tx.execute("SELECT name FROM collections ORDER BY name"))
     raise NotFound(what="collection", name=name, hint=f" There is: {known}.")
 
 

@@ -299,7 +299,7 @@ def add_vector_table(tx: "apsw.Connection", dimensions: int) -> None:
     (view,) = tx.execute("SELECT sql FROM sqlite_schema WHERE name = 'page_embeddings'").fetchone() or ("",)
     tx.execute(str(sql).replace(pattern, table))
     first = str(view).partition("UNION ALL")[0].rstrip()
-    every = [first.replace(pattern, each) for each in vector_tables(tx) if each != pattern]
+    every = [first.replace(pattern, table) for table in vector_tables(tx) if table != pattern]
     selects = [each[each.index("SELECT") :] for each in every]
     tx.execute("DROP VIEW page_embeddings")
     tx.execute("\nUNION ALL\n".join([first, *selects]))
@@ -370,10 +370,8 @@ def unused_contents(db: "Database", few: int = FEW_UNUSED) -> list[bytes]:
     if row is None or row[0] <= 2 * row[1] + few:
         return []
     return [
-        each
-        for (each,) in db.rows(
-            f"SELECT content_hash {of_model} AND NOT EXISTS {_CHUNK_EXISTS}", (model.name,)
-        )
+        row
+        for (row,) in db.rows(f"SELECT content_hash {of_model} AND NOT EXISTS {_CHUNK_EXISTS}", (model.name,))
     ]
 
 

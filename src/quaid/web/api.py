@@ -49,7 +49,7 @@ def accepts_get(operation: Operation) -> bool:
 
 def served_tools() -> list[Operation]:
     """Return the operations that are tools, in registry order."""
-    return [each for each in all_operations() if each.is_tool]
+    return [operation for operation in all_operations() if operation.is_tool]
 
 
 def _tool_methods(operation: Operation) -> list[str]:
@@ -235,7 +235,7 @@ def _response(description: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _error_schema() -> dict[str, Any]:
-    codes = sorted({errors.QuaidError.code, *(each.code for each in errors.all_errors())})
+    codes = sorted({errors.QuaidError.code, *(error.code for error in errors.all_errors())})
     properties = {
         "code": {"type": "string", "enum": codes},
         "message": {"type": "string"},

@@ -107,13 +107,13 @@ class ServerAddress(NamedTuple):
         """Return the address of a server that only this machine can reach."""
         own = f"[{bind}]" if ":" in bind else bind
         hosts = [f"{name}:{port}" for name in (own, "127.0.0.1", "localhost", "[::1]")]
-        origins = [f"http://{each}" for each in hosts]
+        origins = [f"http://{host}" for host in hosts]
         return cls(port, frozenset(hosts), frozenset(origins), origins[0])
 
     @classmethod
     def named(cls, port: int, hosts: list[str]) -> "ServerAddress":
         """Return the address of a server reached over TLS by these names, each with its port unless that is 443."""
-        origins = [f"https://{each}" for each in hosts]
+        origins = [f"https://{host}" for host in hosts]
         return cls(port, frozenset(hosts), frozenset(origins), origins[0], secure=True)
 
 

@@ -91,12 +91,12 @@ class EventBus:
         if kind != "progress" and facts.get("finished", True):
             self.recent.append((time.time(), kind, facts))
         frame = _event_frame(kind, facts, self._number)
-        for each in self._listeners:
-            each.put(frame)
+        for listener in self._listeners:
+            listener.put(frame)
 
     def _end_all(self) -> None:
-        for each in self._listeners:
-            each.end()
+        for listener in self._listeners:
+            listener.end()
 
 
 async def stream_events(request: Request) -> StreamingResponse:

@@ -117,8 +117,8 @@ class WorkerQueue:
         self._threads = [Thread(target=self._work, name=f"{name}-{n}", daemon=True) for n in range(threads)]
 
     def start(self) -> None:
-        for each in self._threads:
-            each.start()
+        for thread in self._threads:
+            thread.start()
 
     def add(self, task: Task) -> None:
         if self._queue.qsize() >= MAX_QUEUED:
@@ -133,9 +133,9 @@ class WorkerQueue:
             self._queue.put(None)
 
     def is_over(self, deadline: float) -> bool:
-        for each in self._threads:
-            each.join(max(0.0, deadline - time.monotonic()))
-        return not any(each.is_alive() for each in self._threads)
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
 
     def _work(self) -> None:
         worker = self._make()
@@ -188,15 +188,15 @@ class WorkerPool:
         }
 
     def start(self) -> None:
-        for each in self._queues.values():
-            each.start()
+        for queue in self._queues.values():
+            queue.start()
 
     def stop(self, seconds: float) -> bool:
         """Cancel all tasks. Return True if all workers closed in time; unfinished transactions are rolled back."""
         deadline = time.monotonic() + seconds
-        for each in self._queues.values():
-            each.end()
-        over = [each.is_over(deadline) for each in self._queues.values()]  # a list: join all queues
+        for queue in self._queues.values():
+            queue.end()
+        over = [queue.is_over(deadline) for queue in self._queues.values()]  # a list: join all queues
         return all(over)
 
     async def call(self, operation: str, arguments: Mapping[str, Any], scope: Scope = "owner") -> Any:

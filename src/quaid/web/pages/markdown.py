@@ -197,7 +197,7 @@ def _drop_title_and_summary(tokens: list["Token"], title: str, summary: str) -> 
     if title and len(tokens) > 2 and tokens[0].tag == "h1" and _token_text(tokens[1]) == title.strip():
         tokens = tokens[3:]
     if summary and len(tokens) > 4 and tokens[0].type == "blockquote_open":
-        quote = [each.type for each in tokens[1:5]]
+        quote = [token.type for token in tokens[1:5]]
         alone = quote == ["paragraph_open", "inline", "paragraph_close", "blockquote_close"]
         if alone and _strip_marks(_token_text(tokens[2])) == _strip_marks(summary):
             tokens = tokens[5:]

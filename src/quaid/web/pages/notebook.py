@@ -76,8 +76,8 @@ UNDATED = re.compile(r"([\d,]+) open commitments? names? no day")
 
 def undated_commitments(notes: Iterable[str]) -> str:
     """Return the briefing's count of open commitments without a due date as a sentence, or an empty string."""
-    for each in notes:
-        if match := UNDATED.match(each):
+    for note in notes:
+        if match := UNDATED.match(note):
             return f"{match[1]} open commitment{' has' if match[1] == '1' else 's have'} no due date"
     return ""
 

@@ -59,18 +59,23 @@ def contradiction_views(contradictions: Any) -> list[dict[str, Any]]:
     """
     return [
         {
-            "id": each.id,
-            "type": each.type,
+            "id": contradiction.id,
+            "type": contradiction.type,
             "description": _headline(
                 humanize_sentence(
-                    each.description, {quote.slug: quote.title for quote in each.quotes if quote.title}
+                    contradiction.description,
+                    {quote.slug: quote.title for quote in contradiction.quotes if quote.title},
                 ),
-                each.quotes,
+                contradiction.quotes,
             ),
-            "sides": [_side_view(quote, place, each) for place, quote in enumerate(each.quotes)],
-            "edit": urls.edit_url(each.quotes[0].slug) if each.type == "stale" and each.quotes else "",
+            "sides": [
+                _side_view(quote, place, contradiction) for place, quote in enumerate(contradiction.quotes)
+            ],
+            "edit": urls.edit_url(contradiction.quotes[0].slug)
+            if contradiction.type == "stale" and contradiction.quotes
+            else "",
         }
-        for each in contradictions
+        for contradiction in contradictions
     ]
 
 
