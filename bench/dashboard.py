@@ -94,9 +94,10 @@ def fill(settings: Settings, made: list[Page]) -> None:
         )  # has everything cut as configured
         db.write(lambda tx: vectors.register_model(tx, MODEL, DIMENSIONS, NOW))
         db.write(lambda tx: vectors.activate_model(tx, MODEL))
-        wanted = embedding_queue.missing_chunks(db, MODEL)
+        queue = embedding_queue.ChunkQueue(db, MODEL)
+        wanted = queue.missing()
         for at in range(0, len(wanted), 2_000):
-            batch = embedding_queue.texts_of_chunks(db, MODEL, wanted[at : at + 2_000])
+            batch = queue.texts(wanted[at : at + 2_000])
             raw = rng.standard_normal((len(batch), DIMENSIONS)).astype(np.float32)
             raw /= np.linalg.norm(raw, axis=1, keepdims=True)
             found = [(each.content_hash, row.tobytes()) for each, row in zip(batch, raw, strict=True)]

@@ -133,7 +133,7 @@ def at_scale(memory: str) -> Rows:
             conversation_search.search_turns(db, embedder, question, vectors=lambda: index)
             spent.append(time.process_time() - started)
         missing = time.process_time()
-        embedding_queue.count_missing_turns(db, name)
+        embedding_queue.TurnQueue(db, name).count_turns()
         missing = time.process_time() - missing
     p95 = sorted(spent[len(QUESTIONS) :])[-2] * 1000  # of 35, after each was asked once
     return [

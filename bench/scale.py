@@ -339,7 +339,7 @@ def _tidy(tx: Any) -> None:
 
     tx.execute("DELETE FROM pages WHERE slug GLOB 'bench/*'")
     tx.execute("DELETE FROM knowledge_gaps")
-    vectors.purge_chunk_vectors(tx)
+    vectors.purge_vectors(tx)
 
 
 def _rss() -> float:

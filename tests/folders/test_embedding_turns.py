@@ -52,7 +52,7 @@ def test_a_stop_loses_at_most_a_batch(db: Database) -> None:
     say(db, "a", *sentences(3 * BATCH_SIZE))
     with pytest.raises(ConnectionError):
         Backfill(db, Hashes(works_for=2 * BATCH_SIZE), now, quiet).embed_turns()
-    assert embedding_queue.turn_coverage(db, "hashes") == (2 * BATCH_SIZE, 3 * BATCH_SIZE)
+    assert embedding_queue.TurnQueue(db, "hashes").coverage() == (2 * BATCH_SIZE, 3 * BATCH_SIZE)
     assert Backfill(db, Hashes(), now, quiet).embed_turns().turns == BATCH_SIZE
 
 

@@ -36,22 +36,27 @@ def fill(db: Database, limit: int) -> None:
     db.write(lambda tx: vectors.keep_chunk_vectors(tx, MODEL, found, NOW))
 
 
+def estimated(db: Database, model: vectors.EmbeddingModel) -> tuple[int, int]:
+    coverage = embedding_queue.estimate_coverage(db, model)
+    return coverage.total - coverage.lacking, coverage.total
+
+
 @pytest.mark.parametrize("few", [0, 10_000])
 def test_counting_and_looking_agree(db: Database, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedding_queue, "FEW_CHUNKS", few)
     model = vectors.find_model(db, MODEL)
     assert model is not None
-    assert embedding_queue.estimate_coverage(db, model) == (0, 150)
+    assert estimated(db, model) == (0, 150)
     fill(db, 60)
-    assert embedding_queue.estimate_coverage(db, model) == (60, 150)
+    assert estimated(db, model) == (60, 150)
     fill(db, 1_000)
-    assert embedding_queue.estimate_coverage(db, model) == (150, 150)
+    assert estimated(db, model) == (150, 150)
 
 
-def found(db: Database, model: vectors.EmbeddingModel) -> tuple[int, int]:
+def counted(db: Database, model: vectors.EmbeddingModel) -> tuple[int, int]:
     """What a look at every chunk says; and that what is waited for are those that lack one."""
-    waiting = embedding_queue.pending_chunks(db, model)
-    assert waiting is None or sorted(waiting) == sorted(embedding_queue.missing_chunks(db, MODEL))
+    waiting = embedding_queue.estimate_coverage(db, model).waiting
+    assert waiting is None or sorted(waiting) == sorted(embedding_queue.ChunkQueue(db, MODEL).missing())
     return chunk_coverage(db, MODEL)
 
 
@@ -65,19 +70,19 @@ def test_after_a_write_only_what_is_new_is_looked_at(db: Database, monkeypatch: 
     model = vectors.find_model(db, MODEL)
     assert model is not None
     fill(db, 1_000)
-    assert embedding_queue.estimate_coverage(db, model) == (150, 150)
+    assert estimated(db, model) == (150, 150)
     monkeypatch.setattr(
         embedding_queue, "_measure_coverage", None
     )  # whoever looked at everything again would fail
     save(db, "new", "## One\n\nFirst.\n\n## Two\n\nSecond.")
-    assert embedding_queue.estimate_coverage(db, model) == found(db, model) == (150, 152)
+    assert estimated(db, model) == counted(db, model) == (150, 152)
     with Database.open(db.path, NOW) as other:
         save(other, "of another", "Third.")
-        assert embedding_queue.estimate_coverage(db, model) == found(db, model) == (150, 153)
+        assert estimated(db, model) == counted(db, model) == (150, 153)
         fill(other, 1)
-    assert embedding_queue.estimate_coverage(db, model) == found(db, model) == (151, 153)
+    assert estimated(db, model) == counted(db, model) == (151, 153)
     fill(db, 10)
-    assert embedding_queue.estimate_coverage(db, model) == found(db, model) == (153, 153)
+    assert estimated(db, model) == counted(db, model) == (153, 153)
 
 
 def test_chunks_that_went_are_counted_out_after_some_writes(
@@ -88,13 +93,13 @@ def test_chunks_that_went_are_counted_out_after_some_writes(
     model = vectors.find_model(db, MODEL)
     assert model is not None
     fill(db, 1_000)
-    assert embedding_queue.estimate_coverage(db, model) == (150, 150)
+    assert estimated(db, model) == (150, 150)
     db.write(lambda tx: tx.execute("DELETE FROM pages WHERE slug = 'notes/1'"))
     seen = []
     for number in range(5):
         save(db, f"new{number}", "")
-        seen.append(embedding_queue.estimate_coverage(db, model))
-    assert seen[-1] == found(db, model) == (100, 100)
+        seen.append(estimated(db, model))
+    assert seen[-1] == counted(db, model) == (100, 100)
 
 
 def test_of_a_large_memory_the_newest_are_looked_at_back_to_where_none_lacks_one(
@@ -108,4 +113,4 @@ def test_of_a_large_memory_the_newest_are_looked_at_back_to_where_none_lacks_one
     monkeypatch.setattr(embedding_queue, "SAMPLE_WINDOW", 8)
     monkeypatch.setattr(embedding_queue, "chunk_coverage", None)  # nothing is counted whole
     with Database.open(db.path, NOW) as other:
-        assert embedding_queue.estimate_coverage(other, model) == found(other, model) == (150, 160)
+        assert estimated(other, model) == counted(other, model) == (150, 160)

@@ -87,7 +87,7 @@ def test_vectors_that_do_not_fit_into_memory_are_read_and_say_the_same(
     assert [chunk for chunk, _ in found] == [chunk for chunk, _ in roomy.nearest(MODEL, query, 20)]
     assert narrow.cosines(MODEL, query, ids) == pytest.approx(roomy.cosines(MODEL, query, ids), abs=1e-6)
     delete(db, "p1199")
-    db.write(vectors.purge_chunk_vectors)
+    db.write(vectors.purge_vectors)
     assert narrow.cosines(MODEL, query, ids).keys() == set(ids[2:])
 
 

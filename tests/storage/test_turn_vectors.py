@@ -7,6 +7,7 @@ from quaid.model.page import build_page
 from quaid.storage import checks, conversations, embedding_queue, page_edits, vectors
 from quaid.storage.checks import rebuild_derived_rows
 from quaid.storage.conversations import NewTurn, TurnBatch
+from quaid.storage.embedding_queue import TurnQueue
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.vector_index import ChunkIndex, TurnIndex
 
@@ -37,10 +38,11 @@ def vector(content_hash: bytes) -> bytes:
 
 def embed(db: Database, limit: int | None = None) -> list[str]:
     """Make vectors of so many parts. The texts in the order of work."""
-    waiting = embedding_queue.texts_of_parts(db, MODEL, embedding_queue.missing_parts(db, MODEL)[:limit])
-    found = [(each.content_hash, vector(each.content_hash)) for each in waiting]
-    db.write(lambda tx: vectors.keep_turn_vectors(tx, MODEL, found, NOW))
-    return [each.text for each in waiting]
+    queue = TurnQueue(db, MODEL)
+    texts = queue.texts(queue.missing()[:limit])
+    rows = [(text.content_hash, vector(text.content_hash)) for text in texts]
+    db.write(lambda tx: queue.store(tx, rows, NOW))
+    return [text.text for text in texts]
 
 
 def near(db: Database, text: str, k: int = 1) -> list[tuple[int, float]]:
@@ -70,15 +72,15 @@ def test_the_latest_conversation_comes_first_and_its_end_before_its_beginning(db
         "user: The first thing that was said today.",
         "user: What was said a long time ago.",
     ]
-    assert embedding_queue.turn_coverage(db, MODEL) == (3, 3)
+    assert TurnQueue(db, MODEL).coverage() == (3, 3)
 
 
 def test_a_moment_leaves_older_conversations_out(db: Database) -> None:
     say(db, "old", "What was said a long time ago.", day="2025-01-01")
     say(db, "new", "The first thing that was said today.")
-    assert embedding_queue.count_missing_turns(db, MODEL, "2026-01-01T00:00:00Z") == 1
-    assert embedding_queue.count_missing_turns(db, MODEL) == 2
-    assert len(embedding_queue.missing_parts(db, MODEL, "2026-01-01T00:00:00Z")) == 1
+    assert TurnQueue(db, MODEL, "2026-01-01T00:00:00Z").count_turns() == 1
+    assert TurnQueue(db, MODEL).count_turns() == 2
+    assert len(TurnQueue(db, MODEL, "2026-01-01T00:00:00Z").missing()) == 1
     assert embedding_queue.has_missing_parts(db, MODEL, "2026-01-01T00:00:00Z", 0)
     assert not embedding_queue.has_missing_parts(db, MODEL, "2027-01-01T00:00:00Z", 0)
 
@@ -128,17 +130,18 @@ def test_a_conversation_takes_the_vectors_along_that_no_other_needs(db: Database
     index.nearest(MODEL, query, 10)
     db.write(lambda tx: conversations.remove(tx, a, NOW))
     assert db.rows("SELECT count(*) FROM turn_vectors") == [(2,)]
-    assert embedding_queue.turn_coverage(db, MODEL) == (2, 2)
+    assert TurnQueue(db, MODEL).coverage() == (2, 2)
     assert len(index.nearest(MODEL, query, 10)) == 2  # whoever held them in memory lets go, too
     assert wrong(db) == []
 
 
 def test_a_vector_that_comes_after_its_conversation_went_is_not_kept(db: Database) -> None:
     a = say(db, "a", sentence(1))
-    (waiting,) = embedding_queue.texts_of_parts(db, MODEL, embedding_queue.missing_parts(db, MODEL))
+    queue = TurnQueue(db, MODEL)
+    (waiting,) = queue.texts(queue.missing())
     db.write(lambda tx: conversations.remove(tx, a, NOW))
     found = [(waiting.content_hash, vector(waiting.content_hash))]
-    assert db.write(lambda tx: vectors.keep_turn_vectors(tx, MODEL, found, NOW)) == 0
+    assert db.write(lambda tx: queue.store(tx, found, NOW)) == 0
     assert db.rows("SELECT 1 FROM turn_vectors") == []
 
 
@@ -175,4 +178,4 @@ def test_parts_and_codes_burn_and_come_back(db: Database) -> None:
         db.rows("SELECT model, mean FROM turn_encodings"),
     )
     assert wrong(db) == []
-    assert embedding_queue.missing_parts(db, MODEL) == []
+    assert TurnQueue(db, MODEL).missing() == []

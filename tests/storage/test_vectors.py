@@ -190,10 +190,10 @@ def test_a_purge_drops_only_what_no_chunk_needs(db: Database) -> None:
     many(db, 300, A)
     for number in range(10):
         write(db, f"p{number}", "changed")
-    assert db.write(vectors.purge_chunk_vectors) == 10
+    assert db.write(vectors.purge_vectors) == 10
     assert embedding_queue.chunk_coverage(db, A.name) == (290, 300)
     assert nearest(db, ChunkIndex(db), A, "t " + sentence(77), 1) == [sentence(77)]
-    assert db.write(vectors.purge_chunk_vectors) == 0
+    assert db.write(vectors.purge_vectors) == 0
 
 
 @pytest.mark.parametrize("count", [20, 300, 2600])

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
 from quaid.model.plain_text import count_noun
 from quaid.storage import chunks, embedding_queue, vectors
-from quaid.storage.embedding_queue import PendingText
+from quaid.storage.embedding_queue import ChunkQueue, PendingText, TurnQueue
 from quaid.storage.leases import Lease
-from quaid.storage.vectors import EmbeddingModel
 
 if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database
@@ -146,19 +145,21 @@ class Backfill:
             return 0
         pending: list[int] | None = None
         if turns_since is not None:
-            made, total = embedding_queue.turn_coverage(db, name)
+            turns = TurnQueue(db, name, turns_since)
+            made, total = turns.coverage()
+            lacking = total - made
         elif active is not None:
-            made, total = embedding_queue.estimate_coverage(db, active)
-            pending = embedding_queue.pending_chunks(db, active)
+            coverage = embedding_queue.estimate_coverage(db, active)
+            lacking, pending = coverage.lacking, coverage.waiting
         else:
-            made, total = 0, chunks.count(db)
-        if not 0 < total - made <= MAX_INLINE_CHUNKS:
+            made, total = embedding_queue.chunk_coverage(db, name)
+            lacking = total - made
+        if not 0 < lacking <= MAX_INLINE_CHUNKS:
             return 0
         if turns_since is not None:
-            parts = embedding_queue.missing_parts(db, name, turns_since)
-            tokens = embedding_queue.characters_of_parts(db, parts) // 4
+            tokens = turns.tokens(turns.missing())
         else:
-            tokens = chunks.tokens(db, pending)
+            tokens = ChunkQueue(db, name).tokens(pending)
         if tokens > MAX_INLINE_TOKENS:
             return 0
         patience, db.lock.patience = db.lock.patience, INLINE_LOCK_TIMEOUT
@@ -168,7 +169,7 @@ class Backfill:
             if pending is None:
                 return self.embed_chunks(limit=MAX_INLINE_CHUNKS, insist=False).embedded
             # The pending ids are known, and finding them again would take longer than embedding them.
-            return self._embed_chunk_ids(pending, insist=False)[0]
+            return self._embed_in_batches(ChunkQueue(db, name), pending, CHUNKS_LABEL, insist=False)[0]
         finally:
             db.lock.patience = patience
 
@@ -181,54 +182,32 @@ class Backfill:
         of chunks. With `insist`, the texts of a rejected batch are retried one by one.
         """
         cut_pages(self._db, self._progress)
-        model = self._registered_model()
-        pending = embedding_queue.missing_chunks(self._db, model.name, slugs)[:limit]
-        cached, total = embedding_queue.chunk_coverage(self._db, model.name)
-        embedded, more, refused = self._embed_chunk_ids(pending, insist)
-        failures = embedding_queue.slugs_of_contents(self._db, refused)
-        return BackfillReport(embedded, cached + more, total, len(refused), failures)
+        self._register_model()
+        queue = ChunkQueue(self._db, self._embedder.name)
+        pending = queue.missing(slugs)[:limit]
+        cached, total = embedding_queue.chunk_coverage(self._db, self._embedder.name)
+        embedded, more, refused = self._embed_in_batches(queue, pending, CHUNKS_LABEL, insist)
+        return BackfillReport(embedded, cached + more, total, len(refused), queue.owners(refused))
 
     def embed_turns(self, since: str = "", report: BackfillReport = NOTHING_EMBEDDED) -> BackfillReport:
         """Embed turns of conversations that ended since a timestamp, latest first, and add the result to `report`."""
-        db, name = self._db, self._embedder.name
-        pending = (
-            embedding_queue.missing_parts(db, name, since) if embedding_queue.highest_part_id(db) else []
-        )
+        queue = TurnQueue(self._db, self._embedder.name, since)
+        pending = queue.missing()
         if not pending:
             return report
-        self._registered_model()
-        before = embedding_queue.count_missing_turns(db, name, since)
-        _, _, refused = self._embed_in_batches(
-            pending,
-            TURNS_LABEL,
-            lambda part_ids: embedding_queue.texts_of_parts(db, name, part_ids),
-            lambda tx, found: vectors.keep_turn_vectors(tx, name, found, self._now()),
-        )
-        left = embedding_queue.count_missing_turns(db, name, since)
+        self._register_model()
+        before = queue.count_turns()
+        _, _, refused = self._embed_in_batches(queue, pending, TURNS_LABEL)
+        left = queue.count_turns()
         return report._replace(
             failed=report.failed + len(refused),
-            failures=(*report.failures, *embedding_queue.conversations_of_contents(db, refused)),
+            failures=(*report.failures, *queue.owners(refused)),
             turns=max(0, before - left),
             turns_left=left,
         )
 
-    def _embed_chunk_ids(self, pending: list[int], insist: bool) -> tuple[int, int, list[bytes]]:
-        db, name = self._db, self._embedder.name
-        return self._embed_in_batches(
-            pending,
-            CHUNKS_LABEL,
-            lambda chunk_ids: embedding_queue.texts_of_chunks(db, name, chunk_ids),
-            lambda tx, found: vectors.keep_chunk_vectors(tx, name, found, self._now()),
-            insist,
-        )
-
     def _embed_in_batches(
-        self,
-        pending: list[int],
-        label: str,
-        texts_of: Callable[[list[int]], list[PendingText]],
-        keep: Callable[[Any, list[tuple[bytes, bytes]]], int],
-        insist: bool = True,
+        self, queue: ChunkQueue | TurnQueue, pending: list[int], label: str, insist: bool = True
     ) -> tuple[int, int, list[bytes]]:
         """Embed pending texts batch by batch and store the vectors.
 
@@ -239,11 +218,11 @@ class Backfill:
         for start in range(0, len(pending), BATCH_SIZE):
             ids = pending[start : start + BATCH_SIZE]
             self._progress(done, len(pending), label)
-            texts = [text for text in texts_of(ids) if text.content_hash not in refused]
+            texts = [text for text in queue.texts(ids) if text.content_hash not in refused]
             batch, failure = self._embed_texts(texts, insist)
             if batch:
                 rows = [(text.content_hash, vector) for text, vector in batch]
-                self._db.write(lambda tx, rows=rows: keep(tx, rows))  # type: ignore[misc]
+                self._db.write(lambda tx, rows=rows: queue.store(tx, rows, self._now()))  # type: ignore[misc]
             if failure is not None:
                 raise failure
             embedded += len(batch)
@@ -282,19 +261,14 @@ class Backfill:
                     return found, down
         return found, None
 
-    def _registered_model(self) -> EmbeddingModel:
+    def _register_model(self) -> None:
         db, embedder = self._db, self._embedder
         model = vectors.find_model(db, embedder.name)
         if model is None or model.dimensions != embedder.dimensions or vectors.active_model(db) is None:
             moment = self._now()
-
-            def work(tx: Any) -> None:
-                vectors.register_model(tx, embedder.name, embedder.dimensions, moment)
-                if vectors.active_model(db) is None:
-                    vectors.activate_model(tx, embedder.name)
-
-            db.write(work)
-        return vectors.require_model(db, embedder.name)
+            db.write(
+                lambda tx: vectors.use_model(tx, embedder.name, embedder.dimensions, moment, replace=False)
+            )
 
     def _unavailable(self, problem: str) -> EmbedderUnavailable:
         return EmbedderUnavailable(name=self._embedder.name, problem=problem, remedy="Try another model")

@@ -46,7 +46,7 @@ from quaid.storage import (
 )
 from quaid.storage.briefing import Stats
 from quaid.storage.checks import Violation, rebuild_derived_rows as rebuilt, recut_pages
-from quaid.storage.embedding_queue import EmbeddingFailure, EmbeddingRun
+from quaid.storage.embedding_queue import EmbeddingFailure, EmbeddingRun, TurnQueue
 from quaid.storage.pages import count as count_pages
 from quaid.storage.sqlite import backup as backups, connection
 from quaid.storage.sqlite.backup import BackedUp, Compacted
@@ -109,8 +109,8 @@ def status(brain: Brain) -> StatusRecord:
     db = brain.db
     with db.reading():
         pages = count_pages(db)
-        uncut, total = len(chunks.uncut_pages(db)), chunks.count(db)
-        active = _active_model(brain, total)
+        uncut = len(chunks.uncut_pages(db))
+        active = _active_model(brain)
         others = [
             OtherModel(model.name, model.dimensions, embedding_queue.chunk_coverage(db, model.name)[0])
             for model in vectors.list_models(db)
@@ -126,7 +126,7 @@ def status(brain: Brain) -> StatusRecord:
         schema_version=SCHEMA_VERSION,
         pages=pages,
         pages_uncut=uncut,
-        chunks=total,
+        chunks=active.vectors + active.missing,
         model=active,
         others=tuple(other for other in others if other.vectors),
         background_embedding=background.is_embedding_on(brain),
@@ -147,17 +147,17 @@ def status(brain: Brain) -> StatusRecord:
     return record._replace(next_steps=tuple(_next_steps(record)))
 
 
-def _active_model(brain: Brain, total: int) -> ActiveModel:
+def _active_model(brain: Brain) -> ActiveModel:
     name = brain.model_name or collections.get_setting(brain.db, "embedding_model") or embedders.DEFAULT_MODEL
     problem, remedy = _model_problem(brain, name)
-    made, _ = embedding_queue.chunk_coverage(brain.db, name)
+    made, total = embedding_queue.chunk_coverage(brain.db, name)
     return ActiveModel(name, problem is None, problem, remedy, made, total - made)
 
 
 def _conversation_coverage(brain: Brain, model: str) -> ConversationCoverage:
     since = background.turns_since(brain)
     _, turns = conversations.count(brain.db)
-    missing = 0 if since is None else embedding_queue.count_missing_turns(brain.db, model, since)
+    missing = 0 if since is None else TurnQueue(brain.db, model, since).count_turns()
     which = str(brain.option(background.CONVERSATIONS_SETTING))
     return ConversationCoverage(turns, missing, which, background.RECENT_DAYS)
 
@@ -304,8 +304,6 @@ def _vectors_to_make(brain: Brain) -> tuple[int | None, int | None]:
         return None, None
     with brain.db.reading():
         uncut = len(chunks.uncut_pages(brain.db))
-        if vectors.find_model(brain.db, brain.model_name) is None:
-            return chunks.count(brain.db), uncut
         made, total = embedding_queue.chunk_coverage(brain.db, brain.model_name)
     return total - made, uncut
 
@@ -316,7 +314,7 @@ def compact(brain: Brain) -> Compacted:
     if not brain.db.writable:
         return backups.compact(brain.db)  # raises an error with the reason
     cut_pages(brain.db, brain.progress)  # a page without chunks still needs its vectors
-    dropped = brain.db.write(lambda tx: vectors.purge_chunk_vectors(tx) + vectors.purge_turn_vectors(tx))
+    dropped = brain.db.write(vectors.purge_vectors)
     return backups.compact(brain.db)._replace(vectors_dropped=dropped)
 
 

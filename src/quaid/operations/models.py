@@ -302,7 +302,8 @@ def embed(
     assert report is not None  # run() returns None only if patient=False
     covered, total = embedding_queue.chunk_coverage(brain.db, embedder.name)
     if model and covered == total:
-        brain.db.write(lambda tx: vectors.activate_model(tx, embedder.name))
+        now = brain.now()
+        brain.db.write(lambda tx: vectors.use_model(tx, embedder.name, embedder.dimensions, now))
     active = vectors.active_model(brain.db)
     return EmbedRecord(
         embedder.name,

@@ -373,14 +373,6 @@ def count(db: "Database") -> int:
     return int(row[0]) if row else 0
 
 
-def tokens(db: "Database", chunk_ids: list[int] | None = None) -> int:
-    """Return the total token count of these chunks, or of all chunks."""
-    among = "" if chunk_ids is None else " WHERE id IN (SELECT value FROM json_each(?))"
-    values = () if chunk_ids is None else (str(chunk_ids),)
-    row = db.one(f"SELECT sum(token_count) FROM chunks{among}", values)  # noqa: S608
-    return row[0] or 0 if row else 0
-
-
 def highest_id(db: "Database") -> int:
     """Return the highest chunk id, an upper bound for the number of chunks, or 0."""
     return text_index.highest_id(db, text_index.CHUNKS)

@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from quaid.model import chunker
 from quaid.model.chunker import embedding_text
 from quaid.storage import chunks, leases
-from quaid.storage.vectors import active_model, find_model, require_model
+from quaid.storage.vectors import (
+    active_model,
+    find_model,
+    keep_chunk_vectors,
+    keep_turn_vectors,
+    require_model,
+)
 
 if TYPE_CHECKING:
-    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.sqlite.connection import Database, Transaction
     from quaid.storage.vectors import EmbeddingModel
 
 LEASE = "embed"
@@ -103,52 +109,64 @@ def _chunks_without_vector(table: str) -> str:
     )
 
 
-# Chunks of pages
+class ChunkQueue:
+    """The chunks of pages that have no vector of a model."""
 
+    def __init__(self, db: "Database", model: str) -> None:
+        self._db, self._model = db, model
 
-def missing_chunks(db: "Database", model: str, slugs: list[str] | None = None) -> list[int]:
-    """Return chunks without a vector of this model, those of the most recently changed pages first.
+    def missing(self, slugs: list[str] | None = None) -> list[int]:
+        """Return the chunks without a vector, those of the most recently changed pages first.
 
-    Pages changed at the same time, as in an import, are ordered by their number of incoming links.
-    """
-    among = "" if slugs is None else " AND p.slug IN (SELECT value FROM json_each(?))"
-    rows = db.rows(
-        f"SELECT c.id FROM {_chunks_without_vector(require_model(db, model).vec_table)}"  # noqa: S608 (checked)
-        f" CROSS JOIN pages AS p ON p.id = c.page_id{among}"
-        " ORDER BY p.updated_at DESC, (SELECT count(*) FROM"
-        " (SELECT 1 FROM links WHERE to_page_id = p.id LIMIT ?)) DESC, p.id DESC, c.chunk_index",
-        (model, *([] if slugs is None else [json.dumps(slugs)]), MOST_LINKS_COUNTED),
-    )
-    return [chunk_id for (chunk_id,) in rows]
+        Pages changed at the same time, as in an import, are ordered by their number of incoming links.
+        """
+        among = "" if slugs is None else " AND p.slug IN (SELECT value FROM json_each(?))"
+        table = require_model(self._db, self._model).vec_table
+        rows = self._db.rows(
+            f"SELECT c.id FROM {_chunks_without_vector(table)}"  # noqa: S608 (checked)
+            f" CROSS JOIN pages AS p ON p.id = c.page_id{among}"
+            " ORDER BY p.updated_at DESC, (SELECT count(*) FROM"
+            " (SELECT 1 FROM links WHERE to_page_id = p.id LIMIT ?)) DESC, p.id DESC, c.chunk_index",
+            (self._model, *([] if slugs is None else [json.dumps(slugs)]), MOST_LINKS_COUNTED),
+        )
+        return [chunk_id for (chunk_id,) in rows]
 
+    def texts(self, chunk_ids: list[int]) -> list[PendingText]:
+        """Return the texts of these chunks in order, without duplicates and those that already have a vector."""
+        rows = self._db.rows(
+            "SELECT c.content_hash, p.title, c.heading_path, c.chunk_text FROM json_each(?) AS wanted"  # noqa: S608
+            " CROSS JOIN chunks AS c ON c.id = wanted.value CROSS JOIN pages AS p ON p.id = c.page_id"
+            f" WHERE {_no_vector(require_model(self._db, self._model).vec_table)}",
+            (str(chunk_ids), self._model),
+        )
+        return list({row[0]: PendingText(row[0], embedding_text(*row[1:])) for row in rows}.values())
 
-def texts_of_chunks(db: "Database", model: str, chunk_ids: list[int]) -> list[PendingText]:
-    """Return the texts of these chunks in order, without duplicates and those that already have a vector."""
-    rows = db.rows(
-        "SELECT c.content_hash, p.title, c.heading_path, c.chunk_text FROM json_each(?) AS wanted"  # noqa: S608
-        " CROSS JOIN chunks AS c ON c.id = wanted.value CROSS JOIN pages AS p ON p.id = c.page_id"
-        f" WHERE {_no_vector(require_model(db, model).vec_table)}",
-        (str(chunk_ids), model),
-    )
-    return list({row[0]: PendingText(row[0], embedding_text(*row[1:])) for row in rows}.values())
+    def tokens(self, chunk_ids: list[int] | None) -> int:
+        """Return the total token count of these chunks, or of all chunks."""
+        among = "" if chunk_ids is None else " WHERE id IN (SELECT value FROM json_each(?))"
+        values = () if chunk_ids is None else (str(chunk_ids),)
+        row = self._db.one(f"SELECT sum(token_count) FROM chunks{among}", values)  # noqa: S608
+        return row[0] or 0 if row else 0
 
+    def owners(self, hashes: list[bytes]) -> tuple[str, ...]:
+        """Return the slugs of the pages that contain these contents."""
+        rows = self._db.rows(
+            "SELECT DISTINCT p.slug FROM json_each(?) AS wanted CROSS JOIN chunks AS c"
+            " ON c.content_hash = unhex(wanted.value) CROSS JOIN pages AS p ON p.id = c.page_id ORDER BY p.slug",
+            (json.dumps([content_hash.hex() for content_hash in hashes]),),
+        )
+        return tuple(slug for (slug,) in rows)
 
-def slugs_of_contents(db: "Database", hashes: list[bytes]) -> tuple[str, ...]:
-    """Return the slugs of the pages that contain these contents."""
-    if not hashes:
-        return ()
-    rows = db.rows(
-        "SELECT DISTINCT p.slug FROM json_each(?) AS wanted CROSS JOIN chunks AS c"
-        " ON c.content_hash = unhex(wanted.value) CROSS JOIN pages AS p ON p.id = c.page_id ORDER BY p.slug",
-        (json.dumps([each.hex() for each in hashes]),),
-    )
-    return tuple(slug for (slug,) in rows)
+    def store(self, tx: "Transaction", vectors: list[tuple[bytes, bytes]], now: str) -> int:
+        """Store vectors as (content hash, little-endian float32 bytes). Return the number of new rows."""
+        return keep_chunk_vectors(tx, self._model, vectors, now)
 
 
 def pending_texts(db: "Database", model: str, limit: int) -> list[PendingText]:
     """Return the first `limit` contents without a vector."""
     with db.reading():
-        return texts_of_chunks(db, model, missing_chunks(db, model)[:limit])
+        queue = ChunkQueue(db, model)
+        return queue.texts(queue.missing()[:limit])
 
 
 def chunk_coverage(db: "Database", model: str) -> tuple[int, int]:
@@ -185,18 +203,8 @@ class VectorCoverage(NamedTuple):
     """Number of incremental updates since the last full count."""
 
 
-def estimate_coverage(db: "Database", model: "EmbeddingModel") -> tuple[int, int]:
-    """Return the number of chunks with a vector, and of all chunks. May overlook a few chunks without a vector."""
-    found = _cached_coverage(db, model)
-    return found.total - found.lacking, found.total
-
-
-def pending_chunks(db: "Database", model: "EmbeddingModel") -> list[int] | None:
-    """Return the chunks without a vector, newest first, or None if there are more than FEW_CHUNKS."""
-    return _cached_coverage(db, model).waiting
-
-
-def _cached_coverage(db: "Database", model: "EmbeddingModel") -> VectorCoverage:
+def estimate_coverage(db: "Database", model: "EmbeddingModel") -> VectorCoverage:
+    """Return the cached coverage of a model. It may overlook a few chunks without a vector."""
     return db.cached(
         f"vectors made by {model.name}",
         lambda: _measure_coverage(db, model),
@@ -281,66 +289,74 @@ _PARTS_WITHOUT_VECTOR = (
 )
 
 
-def missing_parts(db: "Database", model: str, since: str = "") -> list[int]:
-    """Return parts without a vector of this model, those of the most recently ended conversations first."""
-    rows = db.rows(
-        f"SELECT p.id{_PARTS_WITHOUT_VECTOR}"
-        " ORDER BY coalesce(c.ended_at, c.added_at) DESC, c.id DESC, t.turn DESC, p.part",
-        (since, model),
-    )
-    return [part_id for (part_id,) in rows]
+class TurnQueue:
+    """The parts of turns that have no vector of a model, in conversations that ended since a timestamp."""
 
+    def __init__(self, db: "Database", model: str, since: str = "") -> None:
+        self._db, self._model, self._since = db, model, since
 
-def count_missing_turns(db: "Database", model: str, since: str = "") -> int:
-    """Return the number of turns without a vector of this model."""
-    row = db.one(f"SELECT count(DISTINCT t.id){_PARTS_WITHOUT_VECTOR}", (since, model))
-    return row[0] if row else 0
+    def missing(self) -> list[int]:
+        """Return the parts without a vector, those of the most recently ended conversations first."""
+        if not highest_part_id(self._db):
+            return []
+        rows = self._db.rows(
+            f"SELECT p.id{_PARTS_WITHOUT_VECTOR}"
+            " ORDER BY coalesce(c.ended_at, c.added_at) DESC, c.id DESC, t.turn DESC, p.part",
+            (self._since, self._model),
+        )
+        return [part_id for (part_id,) in rows]
 
+    def count_turns(self) -> int:
+        """Return the number of turns without a vector."""
+        row = self._db.one(f"SELECT count(DISTINCT t.id){_PARTS_WITHOUT_VECTOR}", (self._since, self._model))
+        return row[0] if row else 0
 
-def texts_of_parts(db: "Database", model: str, part_ids: list[int]) -> list[PendingText]:
-    """Return the texts of these parts in order, without duplicates and those that already have a vector."""
-    rows = db.rows(
-        "SELECT p.content_hash, t.role, t.text, p.start_at, p.end_at FROM json_each(?) AS wanted"  # noqa: S608 (fixed)
-        " CROSS JOIN turn_parts AS p ON p.id = wanted.value CROSS JOIN conversation_turns AS t ON t.id = p.turn_id"
-        f" WHERE {_no_vector('turn_vectors', 'p')}",
-        (str(part_ids), model),
-    )
-    return list(
-        {
-            content_hash: PendingText(content_hash, chunker.turn_embedding_text(role, text[start:end]))
-            for content_hash, role, text, start, end in rows
-        }.values()
-    )
+    def coverage(self) -> tuple[int, int]:
+        """Return the number of contents with a vector, and of all contents, in all conversations."""
+        row = self._db.one(
+            "SELECT (SELECT count(*) FROM turn_vectors WHERE model = ?),"
+            " (SELECT count(DISTINCT content_hash) FROM turn_parts)",
+            (self._model,),
+        )
+        return (min(row), row[1]) if row else (0, 0)
 
+    def texts(self, part_ids: list[int]) -> list[PendingText]:
+        """Return the texts of these parts in order, without duplicates and those that already have a vector."""
+        rows = self._db.rows(
+            "SELECT p.content_hash, t.role, t.text, p.start_at, p.end_at FROM json_each(?) AS wanted"  # noqa: S608 (fixed)
+            " CROSS JOIN turn_parts AS p ON p.id = wanted.value"
+            " CROSS JOIN conversation_turns AS t ON t.id = p.turn_id"
+            f" WHERE {_no_vector('turn_vectors', 'p')}",
+            (str(part_ids), self._model),
+        )
+        return list(
+            {
+                content_hash: PendingText(content_hash, chunker.turn_embedding_text(role, text[start:end]))
+                for content_hash, role, text, start, end in rows
+            }.values()
+        )
 
-def characters_of_parts(db: "Database", part_ids: list[int]) -> int:
-    """Return the total number of characters of these parts."""
-    row = db.one(
-        "SELECT sum(end_at - start_at) FROM turn_parts WHERE id IN (SELECT value FROM json_each(?))",
-        (str(part_ids),),
-    )
-    return row[0] or 0 if row else 0
+    def tokens(self, part_ids: list[int]) -> int:
+        """Return the estimated number of tokens of these parts."""
+        row = self._db.one(
+            "SELECT sum(end_at - start_at) FROM turn_parts WHERE id IN (SELECT value FROM json_each(?))",
+            (str(part_ids),),
+        )
+        return (row[0] or 0) // 4 if row else 0
 
+    def owners(self, hashes: list[bytes]) -> tuple[str, ...]:
+        """Return the conversations that contain these contents, as client:session."""
+        rows = self._db.rows(
+            "SELECT DISTINCT c.client || ':' || c.session FROM json_each(?) AS wanted CROSS JOIN turn_parts AS p"
+            " ON p.content_hash = unhex(wanted.value) CROSS JOIN conversation_turns AS t ON t.id = p.turn_id"
+            " CROSS JOIN conversations AS c ON c.id = t.conversation_id ORDER BY 1",
+            (json.dumps([content_hash.hex() for content_hash in hashes]),),
+        )
+        return tuple(name for (name,) in rows)
 
-def conversations_of_contents(db: "Database", hashes: list[bytes]) -> tuple[str, ...]:
-    """Return the conversations that contain these contents, as client:session."""
-    rows = db.rows(
-        "SELECT DISTINCT c.client || ':' || c.session FROM json_each(?) AS wanted CROSS JOIN turn_parts AS p"
-        " ON p.content_hash = unhex(wanted.value) CROSS JOIN conversation_turns AS t ON t.id = p.turn_id"
-        " CROSS JOIN conversations AS c ON c.id = t.conversation_id ORDER BY 1",
-        (json.dumps([each.hex() for each in hashes]),),
-    )
-    return tuple(name for (name,) in rows)
-
-
-def turn_coverage(db: "Database", model: str) -> tuple[int, int]:
-    """Return the number of contents with a vector of this model, and of all contents, in all conversations."""
-    row = db.one(
-        "SELECT (SELECT count(*) FROM turn_vectors WHERE model = ?),"
-        " (SELECT count(DISTINCT content_hash) FROM turn_parts)",
-        (model,),
-    )
-    return (min(row), row[1]) if row else (0, 0)
+    def store(self, tx: "Transaction", vectors: list[tuple[bytes, bytes]], now: str) -> int:
+        """Store vectors of contents that some turn still has. Return the number of new rows."""
+        return keep_turn_vectors(tx, self._model, vectors, now)
 
 
 def highest_part_id(db: "Database") -> int:

@@ -415,7 +415,8 @@ class ChunkIndex(VectorIndex):
 
     def made(self, model: "EmbeddingModel") -> tuple[int, int]:
         """Return the numbers of embedded chunks and of all chunks."""
-        return embedding_queue.estimate_coverage(self._db, model)
+        coverage = embedding_queue.estimate_coverage(self._db, model)
+        return coverage.total - coverage.lacking, coverage.total
 
     def cosines(self, model: str, query: np.ndarray[Any, Any], chunk_ids: list[int]) -> dict[int, float]:
         """Return the cosine of each of these chunks that has a vector."""
@@ -667,9 +668,8 @@ class TurnIndex(VectorIndex):
 
     def made(self, model: "EmbeddingModel") -> tuple[int, int]:
         """Return the numbers of embedded contents and of all contents, cached until the next write."""
-        return self._db.cached(
-            f"turns embedded by {model.name}", lambda: embedding_queue.turn_coverage(self._db, model.name)
-        )
+        queue = embedding_queue.TurnQueue(self._db, model.name)
+        return self._db.cached(f"turns embedded by {model.name}", queue.coverage)
 
     def cosines(self, model: str, query: np.ndarray[Any, Any], turn_ids: list[int]) -> dict[int, float]:
         """Return the cosine of the best part of each of these turns that has a vector."""

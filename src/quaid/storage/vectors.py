@@ -100,14 +100,14 @@ def is_usable_vector(raw: bytes, dimensions: int) -> bool:
 
 
 def _insert_vectors(
-    tx: "apsw.Connection", tables: VectorTables, found: list[tuple[bytes, bytes]], now: str
+    tx: "apsw.Connection", tables: VectorTables, rows: list[tuple[bytes, bytes]], now: str
 ) -> int:
     """Store vectors as (content hash, little-endian float32 bytes). Return the number of new rows."""
     import numpy as np
 
     inserted: list[int] = []
     added: list[Array] = []
-    for content_hash, raw in found:
+    for content_hash, raw in rows:
         if not is_usable_vector(raw, tables.dimensions):
             problem = f"of {tables.model} is not of {tables.dimensions} finite numbers"
             raise InvalidArgument(name="vector", problem=problem)
@@ -279,10 +279,11 @@ def activate_model(tx: "apsw.Connection", name: str) -> None:
     tx.execute("UPDATE embedding_models SET active = 1 WHERE name = ?", (name,))
 
 
-def use_model(tx: "apsw.Connection", name: str, dimensions: int, now: str) -> None:
-    """Register a model and use it for searching."""
+def use_model(tx: "apsw.Connection", name: str, dimensions: int, now: str, *, replace: bool = True) -> None:
+    """Register a model and use it for searching; without `replace`, only if no other model is in use."""
     register_model(tx, name, dimensions, now)
-    activate_model(tx, name)
+    if replace or not tx.execute("SELECT 1 FROM embedding_models WHERE active = 1").fetchone():
+        activate_model(tx, name)
 
 
 def vector_table(dimensions: int) -> str:
@@ -333,15 +334,15 @@ def cosine_to_stored(raw: bytes, kept: bytes) -> float:
 
 
 def require_model(db: "Database", name: str) -> EmbeddingModel:
-    found = find_model(db, name)
-    if found is None or not _VECTOR_TABLE.fullmatch(found.vec_table):
+    model = find_model(db, name)
+    if model is None or not _VECTOR_TABLE.fullmatch(model.vec_table):
         raise NotFound(what="model", name=name, hint=" `quaid model list` shows them all.")
-    return found
+    return model
 
 
-def keep_chunk_vectors(tx: "apsw.Connection", model: str, found: list[tuple[bytes, bytes]], now: str) -> int:
+def keep_chunk_vectors(tx: "apsw.Connection", model: str, rows: list[tuple[bytes, bytes]], now: str) -> int:
     """Store chunk vectors as (content hash, little-endian float32 bytes). Return the number of new rows."""
-    return _insert_vectors(tx, _tables(tx, CHUNK_TABLES, model), found, now)
+    return _insert_vectors(tx, _tables(tx, CHUNK_TABLES, model), rows, now)
 
 
 def encode_chunk_vectors(tx: "apsw.Connection", model: str) -> None:
@@ -355,9 +356,9 @@ FEW_UNUSED = 1_000
 """Number of unused vectors that are always kept, because a text may come back."""
 
 
-def purge_chunk_vectors(tx: "apsw.Connection") -> int:
-    """Delete the vectors of all models whose content no chunk has. Return their number."""
-    return _drop_vectors(tx, f"NOT EXISTS {_CHUNK_EXISTS}", ())
+def purge_vectors(tx: "apsw.Connection") -> int:
+    """Delete the vectors of all models whose content no chunk or turn has. Return their number."""
+    return _drop_vectors(tx, f"NOT EXISTS {_CHUNK_EXISTS}", ()) + purge_turn_vectors(tx)
 
 
 def unused_contents(db: "Database", few: int = FEW_UNUSED) -> list[bytes]:
@@ -412,18 +413,18 @@ def _drop_rows(
 # Vectors of turns
 
 
-def keep_turn_vectors(tx: "apsw.Connection", model: str, found: list[tuple[bytes, bytes]], now: str) -> int:
+def keep_turn_vectors(tx: "apsw.Connection", model: str, rows: list[tuple[bytes, bytes]], now: str) -> int:
     """Store vectors of contents that some turn still has. Return the number of new rows."""
     tx.execute("INSERT OR IGNORE INTO turn_encodings (model) VALUES (?)", (model,))
-    there = {
+    present = {
         content_hash
         for (content_hash,) in tx.execute(
             "SELECT content_hash FROM turn_parts WHERE content_hash IN (SELECT unhex(value) FROM json_each(?))",
-            (json.dumps([each.hex() for each, _ in found]),),
+            (json.dumps([content_hash.hex() for content_hash, _ in rows]),),
         )
     }
     return _insert_vectors(
-        tx, _tables(tx, TURN_TABLES, model), [pair for pair in found if pair[0] in there], now
+        tx, _tables(tx, TURN_TABLES, model), [row for row in rows if row[0] in present], now
     )
 
 
