@@ -1,4 +1,4 @@
-"""Overviews of the whole database: the sections of a briefing, dated items, wings and types, statistics."""
+"""Overviews of the whole database: briefings, dated items, pages by wing (top-level category), statistics."""
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -38,11 +38,11 @@ class BriefingLine(NamedTuple):
     state: str
     text: str
     owner: str = ""
-    id: int | None = None  # id of the contradiction or gap, as its commands take it
+    id: int | None = None  # id of the contradiction or gap, which commands take as an argument
 
 
 class BriefingPart(NamedTuple):
-    """The first items of a part. `total` includes those cut off by the limit."""
+    """The first lines of a briefing part. `total` also counts the lines beyond the limit."""
 
     items: tuple[BriefingLine, ...] = ()
     total: int = 0
@@ -60,7 +60,7 @@ def _day_expression(*keys: str) -> str:
 def _page_lines(
     where: str, day: str, order: str, state: str = _STATUS, owner: str = "''", source: str = _PAGES
 ) -> str:
-    """Return the SELECT statement of a part with one line for each page that matches."""
+    """Return the SELECT statement of a briefing part that has one line for each matching page."""
     return (
         f"SELECT count(*) OVER (), {_ADDRESS}, coalesce({day}, ''), {state}, p.title, {owner}, NULL"  # noqa: S608
         f" FROM {source} WHERE p.quarantined_at IS NULL AND {where} ORDER BY {order} LIMIT :limit"
@@ -68,7 +68,7 @@ def _page_lines(
 
 
 def _open_pages(type: str, day: str, order: str, more: str = "") -> str:
-    """Return the SELECT statement of open pages of a type, with status and priority as their state."""
+    """Return the SELECT statement for the open pages of a type, with status and priority as their state."""
     state = f"concat_ws(', ', coalesce(nullif({_STATUS}, ''), 'open'), nullif({_PRIORITY}, ''))"
     return _page_lines(f"p.type = '{type}' AND {_open_condition(type)}{more}", day, order, state, _OWNER)
 
@@ -90,8 +90,8 @@ _REVIEWED = (
 )
 _DAYS_AHEAD = f"julianday(p.timeline_updated_at) - julianday({_REVIEWED})"
 
-# Facts superseded since :since that were known before, or whose successor starts in the period. A history recorded
-# all at once, such as a career, is not a change and is left out.
+# Facts superseded since :since that were recorded before it, or whose successor starts in the period. A
+# history recorded all at once, such as a career, is not a change and is left out.
 _SUPERSEDED_FACTS = (
     f"SELECT count(*) OVER (), {_ADDRESS}, coalesce(new.valid_from, substr(new.created_at, 1, 10)), 'superseded',"  # noqa: S608
     " format('%s %s %s → %s', old.subject, old.predicate, old.object, new.object), '', NULL"
@@ -132,7 +132,8 @@ _CHANGED_LINKS = (
 )
 
 BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
-    # What shifted: facts, links, reversed decisions and moved commitments.
+    # Changes: superseded and ended facts, begun and ended links, decisions and commitments with a reversed
+    # status.
     "shifted": (
         _SUPERSEDED_FACTS,
         _ENDED_FACTS,
@@ -147,9 +148,9 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
     "commitments": (_open_pages("commitment", _DUE, f"{_DUE}, p.id", f" AND {_DUE} <= :due_until"),),
     # Commitments without a due date, which a briefing only counts.
     "undated": (_open_pages("commitment", _DUE, "p.id", f" AND {_DUE} IS NULL"),),
-    # By priority, then by due date; those without a date come last.
+    # By priority, then by due date; items without a due date come last.
     "actions": (_open_pages("action_item", _DUE, f"{_URGENCY}, {_DUE} IS NULL, {_DUE}, p.id"),),
-    # As found by the last check, except stale pages, which have their own part.
+    # Open contradictions found by the last check. Stale pages are listed in the part "stale".
     "contradictions": (
         f"SELECT count(*) OVER (), {_ADDRESS}, substr(x.detected_at, 1, 10), x.type, x.description, '', x.id"  # noqa: S608
         " FROM contradictions x JOIN pages p ON p.id = x.page_id JOIN collections c ON c.id = p.collection_id"
@@ -164,8 +165,8 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
         " '', id"
         " FROM knowledge_gaps WHERE resolved_at IS NULL ORDER BY times_seen DESC, detected_at, id LIMIT :limit",
     ),
-    # Pages whose timeline is STALE_DAYS or more newer than their truth and its last review, stalest first. Every
-    # page is read, which is faster in table order than through an index.
+    # Pages whose timeline changed STALE_DAYS or more after their truth was last changed or reviewed, stalest
+    # first. Every page is read, which is faster in table order than through an index.
     "stale": (
         _page_lines(
             f"p.timeline <> '' AND p.timeline_updated_at > p.truth_updated_at AND {_DAYS_AHEAD} >= {STALE_DAYS}",
@@ -174,7 +175,7 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
             source="pages p NOT INDEXED CROSS JOIN collections c ON c.id = p.collection_id",
         ),
     ),
-    # The whole truth of pages that may have open threads, least recently changed first.
+    # The full text (compiled truth) of pages that mention "open threads", least recently changed first.
     "threads": (
         "WITH named AS (SELECT p.id, p.truth_updated_at FROM page_fts f JOIN pages p ON p.id = f.rowid"  # noqa: S608
         " WHERE f.page_fts MATCH 'compiled_truth : \"open threads\"' AND p.quarantined_at IS NULL),"
@@ -185,7 +186,7 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
         " ORDER BY p.truth_updated_at, p.id",
     ),
     "deals": (_open_pages("deal", _CLOSE, f"{_CLOSE} IS NULL, {_CLOSE}, p.id"),),
-    # Except people with a score below 3.
+    # Recently updated pages of people, except those with a score below 3.
     "people": (
         _page_lines(
             "p.type = 'person' AND p.updated_at >= :active_since"
@@ -201,15 +202,15 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
         " ORDER BY p.updated_at DESC, p.id DESC LIMIT :limit",
     ),
 }
-"""The parts of a briefing: queries for the total number of lines and the columns of BriefingLine."""
+"""The queries of each briefing part. They select the total number of lines and the columns of BriefingLine."""
 
 
 def briefing_parts(
     db: "Database", names: "Iterable[str]", period: dict[str, str], limit: int
 ) -> dict[str, BriefingPart]:
-    """Return parts of a briefing.
+    """Return the named parts of a briefing, each with up to `limit` lines.
 
-    `period` has the times `since` and `active_since` and the days `today` and `due_until`.
+    `period` contains the timestamps `since` and `active_since` and the dates `today` and `due_until`.
     """
     values = {**period, "first": period["since"][:10], "limit": limit}
     parts = {}
@@ -304,7 +305,7 @@ _DATED_CONDITIONS = (
 
 
 def dated_items(db: "Database", chosen: DatedFilter, kinds: tuple[str, ...], most: int) -> list[DatedItem]:
-    """Return up to `most` items of each kind, newest first. Skips the kind "log", which daily_logs() returns."""
+    """Return up to `most` items of each kind and state, newest first. For the kind "log", see daily_logs()."""
     found: list[DatedItem] = []
     for kind in kinds:
         if kind == "log":
@@ -327,9 +328,9 @@ def sort_dated(found: list[DatedItem]) -> list[DatedItem]:
 
 
 def daily_logs(db: "Database", chosen: DatedFilter, most: int) -> list[tuple[DatedItem, bool]]:
-    """Return the days of notebook logs with their whole text, newest first; with a text, those that contain it.
+    """Return the daily logs of notebooks that match the filter, with their full text, newest first.
 
-    Also return whether the text is the whole file, so that its line numbers are those of the file.
+    The second value is True if the text is the whole file, so that line numbers in it are those of the file.
     """
     rows = db.rows(
         "SELECT substr(p.slug, 7) AS day, (SELECT name FROM collections WHERE id = p.collection_id), p.slug, p.title,"  # noqa: S608
@@ -370,7 +371,7 @@ def _select_dated(
 
 
 def count_pages_by(db: "Database", column: Literal["wing", "type"]) -> list[NameCount]:
-    """Return the wings or page types with their number of pages, largest first."""
+    """Return the wings (top-level categories) or page types with their number of pages, largest first."""
     rows = db.rows(
         f"SELECT {column}, count(*) FROM pages WHERE quarantined_at IS NULL GROUP BY {column} ORDER BY 2 DESC, 1"  # noqa: S608
     )
@@ -378,7 +379,7 @@ def count_pages_by(db: "Database", column: Literal["wing", "type"]) -> list[Name
 
 
 def pages_of_wing(db: "Database", wing: str, most: int) -> list[int]:
-    """Return the ids of a wing's pages, those with the most links first."""
+    """Return the ids of up to `most` pages in a wing, those with the most links first."""
     rows = db.rows(
         "SELECT p.id, (SELECT count(*) FROM links WHERE from_page_id = p.id)"
         " + (SELECT count(*) FROM links WHERE to_page_id = p.id) AS ties FROM pages AS p"
@@ -391,10 +392,10 @@ def pages_of_wing(db: "Database", wing: str, most: int) -> list[int]:
 def link_beginnings(db: "Database", edges: "list[GraphLink]") -> dict[int, str]:
     """Return the day each of these links began, by link id.
 
-    Uses the link's own start; else the date of the timeline entry that contains it; else the first day stated by the
-    page that contains it, or by the target page if that is later, since a page cannot link to what did not exist yet.
-    A source page without any stated day counts from when it was added to the memory. Links that ended before the day
-    found are left out.
+    Use the link's start date; else the date of the timeline entry that contains it; else the first day stated
+    by the source page, or by the target page if that is later, since a page cannot link to something that did
+    not exist yet. A source page without any stated day counts from when it was added to the memory. Links
+    that ended on or before that day are left out.
     """
     undated = [edge for edge in edges if not edge.valid_from]
     ends = sorted({end for each in undated for end in (each.from_id, each.to_id)})
@@ -471,7 +472,7 @@ def database_stats(db: "Database") -> Stats:
 
 
 def latest_changes(db: "Database") -> tuple[int, str, int]:
-    """Return the number of pages that are not quarantined, the time of their latest change, and the newest gap."""
+    """Return the number of visible pages, the time of their latest change, and the highest knowledge gap id."""
     row = db.one(
         "SELECT count(*), coalesce(max(updated_at), ''), (SELECT coalesce(max(id), 0) FROM knowledge_gaps)"
         " FROM pages WHERE quarantined_at IS NULL"
@@ -480,7 +481,7 @@ def latest_changes(db: "Database") -> tuple[int, str, int]:
 
 
 def _count_rows(db: "Database", what: str) -> int:
-    return int(_first_value(db, f"SELECT count(*) FROM {what}") or 0)  # noqa: S608 (only fixed texts above)
+    return int(_first_value(db, f"SELECT count(*) FROM {what}") or 0)  # noqa: S608 (only constants above)
 
 
 def _first_value(db: "Database", sql: str) -> str | None:

@@ -121,7 +121,7 @@ def _built(tx: Transaction) -> Iterator[tuple[int, str, Page | str, bool]]:
                 made = "its front matter is not a JSON object"
         except json.JSONDecodeError:
             made = "its front matter is not JSON"
-        except Exception as error:  # its text is kept, and the other pages must still be processed
+        except Exception as error:  # report it, and go on with the other pages
             made = failed_on(error)
         yield int(page_id), str(slug), made, bool(quarantined)
 
@@ -191,12 +191,12 @@ def run_checks(db: "Database", names: tuple[str, ...]) -> list[Violation]:
 
 
 def check_links(connection: Transaction) -> Findings:
-    """Find links that end before they begin, overlap, have no page, or differ from the page text."""
+    """Find links that end before they begin, overlap, have a missing page, or differ from the page text."""
     for link, since, until in connection.execute(
         "SELECT id, valid_from, valid_until FROM links WHERE valid_until < valid_from"
     ):
         yield f"link {link}", f"it ends on {until}, before it begins on {since}"
-    # A link without a start counts from its last day; one without any date from the maximum date.
+    # A link without a start date is taken to start on its end date, or on the maximum date if it has neither.
     for link, other in connection.execute(
         "WITH spans AS (SELECT *, coalesce(valid_from, valid_until, '9999-12-31') AS first,"
         " coalesce(valid_until, '~') AS last FROM links)"
@@ -261,7 +261,7 @@ def find_cycles(older: dict[int, int]) -> list[int]:
 
 
 def check_embeddings(connection: Transaction) -> Findings:
-    """Find inconsistent embedding models, vectors and codes."""
+    """Find inconsistencies between embedding models, vectors and their one-bit codes."""
     models: list[Row] = connection.execute(
         "SELECT name, dimensions, vec_table, active, mean FROM embedding_models"
     ).fetchall()
@@ -292,7 +292,7 @@ def _check_vector_sizes(connection: Transaction, model: str, dimensions: int, ta
 
 
 def _check_turn_vectors(connection: Transaction) -> Findings:
-    """Check the vectors and codes of conversations, and that turn parts match their turns."""
+    """Check the vectors and one-bit codes of conversations, and that turn parts match their turns."""
     rows: list[Row] = connection.execute(
         "SELECT m.name, m.dimensions, e.mean FROM turn_encodings e JOIN embedding_models m ON m.name = e.model"
     ).fetchall()
@@ -306,7 +306,7 @@ def _check_turn_vectors(connection: Transaction) -> Findings:
 def _check_codes(
     connection: Transaction, model: str, dimensions: int, table: str, codes: str, mean: bytes | None
 ) -> Findings:
-    """Check that the code blocks contain the ids of the vectors, in order, with a code for each."""
+    """Check that the blocks of one-bit codes contain the ids of the vectors, in order, and a code for each."""
     coded: list[int] = []
     blocks: Iterable[Row] = connection.execute(
         f"SELECT vec_rowids, length(codes) FROM {codes} WHERE model = ? ORDER BY block",  # noqa: S608 (fixed)
@@ -481,9 +481,9 @@ T = TypeVar("T")
 
 
 def readable_addresses(db: "Database") -> tuple[list[tuple[str, str, str]], list[int]]:
-    """Return collection, type and slug of the pages whose rows can be read, and the ids of the others.
+    """Return collection, type and slug of the pages that can be read, and the ids that cannot be read.
 
-    Some of these ids may belong to deleted pages.
+    Some of the unreadable ids may belong to deleted pages.
     """
     names = _readable_collection_names(db)
     if not _last_id(db, "pages"):
@@ -525,7 +525,7 @@ def read_by_id_range(
 
 
 def _readable_collection_names(db: "Database") -> dict[int, str]:
-    """Return collection names by id, or only the default one if they cannot be read."""
+    """Return collection names by id, or only the default collection if the table cannot be read."""
     try:
         return dict(db.rows("SELECT id, name FROM collections"))
     except DamagedDatabase:
@@ -533,7 +533,7 @@ def _readable_collection_names(db: "Database") -> dict[int, str]:
 
 
 def _last_id(db: "Database", table: str) -> int:
-    """Return the highest id of a table, or 0 if it has had no rows."""
+    """Return the highest id that a table has had, or 0 if it never had any rows."""
     read = False
     for sql in (
         f"SELECT seq FROM sqlite_sequence WHERE name = '{table}'",  # noqa: S608 (fixed)

@@ -1,8 +1,8 @@
-"""Chunks of pages: write, match, read and date them.
+"""Chunks of pages: writing, full-text matching, reading and dating.
 
-A row represents content: title, headings and text, identified by their hash. Content that is unchanged keeps its
-row, so that it is not indexed or embedded again. A page is dated by its front matter, else by its slug, else by its
-last change; dates are 2024-03-05, or 2024-03 for a month.
+When a page is written again, chunks whose title, headings and text are unchanged keep their rows, so that
+they are not indexed or embedded again. A page is dated by its front matter, else by its slug, else by its
+last change; dates are written as 2024-03-05, or 2024-03 for a month.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ def _first_day(text: str) -> str:
     padded = f"(' ' || {text} || ' ')"
     month = f"substr({padded}, place.value + 1, 7)"
     return (
-        # Fast path: most texts are just a date. The search below costs ten times as much.
+        # Fast path: most values are just a date. The search below takes ten times as long.
         f"CASE WHEN {text} GLOB '[12][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]' THEN {text}"  # noqa: S608
         f" WHEN {text} GLOB '*[0-9][0-9][0-9][0-9]-[01][0-9]*' THEN (SELECT substr({padded}, place.value + 1,"
         f" CASE WHEN substr({padded}, place.value + 8, 4) GLOB '-[0-3][0-9][^0-9]' THEN 10 ELSE 7 END)"
@@ -68,7 +68,7 @@ NOTEBOOK_WINDOW = "notebook_window"
 
 
 UNCUT_COUNTER = "pages_left_uncut"
-"""Config key of a counter of pages left unchunked. If it has changed, all pages have to be checked again."""
+"""Config key of a counter that leave_uncut() increments. If it changes, check all pages for missing chunks."""
 
 
 class ChunkRow(NamedTuple):
@@ -111,13 +111,13 @@ class _UncutPages(NamedTuple):
 
 
 def uncut_pages(db: "Database") -> list[int]:
-    """Return pages with text but without chunks, most recently changed first."""
+    """Return the ids of pages with text but without chunks, most recently changed first."""
     # Called for every search. Checking every page is slow in a large memory, so it is done once and then updated.
     return db.cached("uncut pages", lambda: _find_uncut(db), lambda seen: _update_uncut(db, seen)).pages
 
 
 def _find_uncut(db: "Database", above: int = 0, among: str = "[]") -> _UncutPages:
-    """Return the unchunked pages with ids above `above`, or in the JSON list `among`."""
+    """Return the pages without chunks whose ids are above `above` or in the JSON list `among`."""
     rows = db.rows(
         # Find pages without chunks through a narrow index, and read the text of those only.
         "SELECT pages.id FROM (SELECT id AS bare FROM pages INDEXED BY pages_by_filter"
@@ -159,7 +159,7 @@ def write_pages(tx: "Transaction", page_ids: list[int]) -> None:
 
 
 def leave_uncut(tx: "Transaction", page_id: int) -> None:
-    """Delete the chunks of a page, which are out of date, and count it in UNCUT_COUNTER."""
+    """Delete the outdated chunks of a page and increment UNCUT_COUNTER, so that the page is chunked later."""
     tx.execute("DELETE FROM chunks WHERE page_id = ?", (page_id,))
     tx.execute(
         "INSERT INTO quaid_config (key, value) VALUES (?, '1')"
@@ -169,7 +169,7 @@ def leave_uncut(tx: "Transaction", page_id: int) -> None:
 
 
 def write(tx: "Transaction", page_id: int, title: str, truth: str, timeline: str) -> None:
-    """Write the chunks of a page, keeping the rows of unchanged ones."""
+    """Split a page into chunks and write them, keeping the rows of unchanged chunks."""
     present: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
     for chunk_id, index, start_line, end_line, *content in tx.execute(
         "SELECT id, chunk_index, start_line, end_line, content_hash, chunk_type, heading_path, chunk_text,"
@@ -181,7 +181,7 @@ def write(tx: "Transaction", page_id: int, title: str, truth: str, timeline: str
     new: list[tuple[int, bytes, Chunk]] = []
     for index, cut in enumerate(chunker.chunk_page(truth, timeline, strategy(tx, page_id))):
         hash_ = content_hash(title, cut)
-        # The hash alone is not enough: the embedded text leaves out some headings.
+        # The hash alone is not enough: the hashed text leaves out some headings.
         rows = present.get((hash_, cut.kind, cut.heading_path, cut.text, cut.tokens, cut.date))
         if rows:
             chunk_id, *place = rows.pop()
@@ -337,7 +337,7 @@ def of_page(db: "Database", page_id: int) -> list[ChunkRow]:
 
 
 def chunks_of_pages(db: "Database", page_ids: list[int], limit: int) -> dict[int, int]:
-    """Return chunk id to page id for the chunks of these pages, in page order."""
+    """Return the page id of each chunk of these pages by chunk id, in the order given, up to `limit`."""
     rows = db.rows(
         "SELECT c.id, c.page_id FROM json_each(?) AS wanted"
         " CROSS JOIN chunks AS c INDEXED BY chunks_by_page ON c.page_id = wanted.value LIMIT ?",
@@ -347,7 +347,7 @@ def chunks_of_pages(db: "Database", page_ids: list[int], limit: int) -> dict[int
 
 
 def places(db: "Database", chunk_ids: list[int]) -> dict[int, tuple[int, int]]:
-    """Return the page and position of each chunk."""
+    """Return the page id and position of each chunk by chunk id."""
     rows = db.rows(
         "SELECT id, page_id, chunk_index FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
         (str(chunk_ids),),
@@ -356,7 +356,7 @@ def places(db: "Database", chunk_ids: list[int]) -> dict[int, tuple[int, int]]:
 
 
 def neighbours(db: "Database", chunk_ids: list[int], reach: int = 2) -> dict[int, tuple[int, int]]:
-    """Return page and position of these chunks, and of those at most `reach` positions away on the same page."""
+    """Return page id and position, by chunk id, of these chunks and of those up to `reach` positions away."""
     rows = db.rows(
         "SELECT near.id, near.page_id, near.chunk_index FROM json_each(?) AS wanted"
         " CROSS JOIN chunks AS c ON c.id = wanted.value"
@@ -364,7 +364,7 @@ def neighbours(db: "Database", chunk_ids: list[int], reach: int = 2) -> dict[int
         " AND near.chunk_index BETWEEN c.chunk_index - ? AND c.chunk_index + ?",
         (str(chunk_ids), reach, reach),
     )
-    return {row[0]: row[1:] for row in rows}  # plain tuples, because there can be a thousand of them
+    return {row[0]: row[1:] for row in rows}  # plain tuples for speed: there can be a thousand
 
 
 def count(db: "Database") -> int:
@@ -379,9 +379,10 @@ def highest_id(db: "Database") -> int:
 
 
 def chunks_in_period(db: "Database", start: str, end: str, filters: "SearchFilters", limit: int) -> list[int]:
-    """Return timeline chunks dated between two days, newest first.
+    """Return the ids of timeline chunks dated between two days, newest first.
 
-    They are followed by the first chunk of each page about a day in the period, or a month overlapping it.
+    They are followed by the first chunk of each page that is dated to a day in the period, or to a month that
+    overlaps it.
     """
     allowed, values = chunk_filter(filters, "dated.id")
     entries = db.rows(
@@ -402,10 +403,10 @@ def chunks_in_period(db: "Database", start: str, end: str, filters: "SearchFilte
 
 
 def chunk_dates(db: "Database", places: "dict[int, tuple[int, int]]") -> dict[int, str]:
-    """Return the dates of chunks, given with their page and position.
+    """Return the dates of chunks by chunk id. `places` maps chunk ids to page id and position.
 
-    The date is that of the chunk, else of its page, from the front matter or the slug; a day or a month. Chunks
-    without a date are left out.
+    A chunk without a date gets the day or month in its page's front matter or slug. Chunks without any date
+    are left out.
     """
     of_chunks: dict[int, str] = dict(
         db.rows(
@@ -424,7 +425,7 @@ def chunk_dates(db: "Database", places: "dict[int, tuple[int, int]]") -> dict[in
 
 
 def first_chunks_of_pages(db: "Database", page_ids: list[int], filters: "SearchFilters") -> dict[int, int]:
-    """Return the first chunk of each of these pages that passes the filters. Pages without one are left out."""
+    """Return the first chunk that passes the filters for each of these pages, except pages without one."""
     conditions, values = page_conditions(filters)
     rows = db.rows(
         "SELECT c.page_id, c.id, min(c.chunk_index) FROM json_each(?) AS wanted"  # noqa: S608

@@ -118,7 +118,7 @@ def update(tx: "Transaction", collection_id: int, **values: object) -> None:
 def record_sync(
     tx: "Transaction", collection_id: int, now: str, *, root_identity: str = "", halted: str | None = None
 ) -> None:
-    """Record a sync: a complete one with the inode of the folder, or why it halted and waits for the user."""
+    """Record the time of a sync, and the folder's inode if it completed, or why it halted to ask the user."""
     tx.execute(
         "UPDATE collections SET last_sync_at = ?1, reconcile_halt_reason = ?2,"
         " reconcile_halted_at = iif(?2 IS NULL, NULL, coalesce(reconcile_halted_at, ?1)) WHERE id = ?3",
@@ -179,7 +179,7 @@ def folder_list_path(database_path: str) -> str:
 
 
 def read_folder_list(database_path: str) -> FolderList | None:
-    """Return the folder list stored beside a memory, or None if it is missing or unusable."""
+    """Return the list of attached folders stored beside a memory, or None if it is missing or unusable."""
     try:
         with open(folder_list_path(database_path), "rb") as file:
             found = json.loads(file.read(LARGEST_FOLDER_LIST))
@@ -192,9 +192,9 @@ def read_folder_list(database_path: str) -> FolderList | None:
 
 
 def write_folder_list(db: "Database") -> None:
-    """Write the folder list, or delete it if no folders are attached.
+    """Write the list of attached folders beside the memory, or delete it if there are none.
 
-    Errors are ignored: the memory works without it.
+    Errors are ignored: the memory works without the list.
     """
     rows = [each for each in list_all(db) if each.root and each.state == "active"]
     folders = [
@@ -223,7 +223,7 @@ class FileProblem(NamedTuple):
     path: str
     problem: str
     taken_in: bool
-    """Whether the page has the content of the file, as far as it could be parsed."""
+    """True if the content of the file was indexed, as far as it could be parsed."""
 
 
 def known_files(
@@ -300,7 +300,7 @@ def seen_paths(tx: "Transaction", collection_id: int, paths: list[str]) -> set[s
 
 
 class IndexedFile(NamedTuple):
-    """What the index has of a file: the hash of its content, and its page, if it has one."""
+    """The indexed state of a file: the hash of its content, and its page, if it has one."""
 
     content_hash: str
     page_id: int | None
@@ -321,7 +321,7 @@ def indexed_file(db: "Database | Transaction", collection_id: int, path: str) ->
 def forget_files(
     tx: "Transaction", collection_id: int, path: str | None = None, page_id: int | None = None
 ) -> None:
-    """Delete the state of a file, or of all files of a collection; with `page_id`, only if it has this page."""
+    """Delete the state of a file, or of all files of a collection. With `page_id`, only that page's files."""
     tx.execute(
         "DELETE FROM file_state WHERE collection_id = ?1 AND (?2 IS NULL OR relative_path = ?2)"
         " AND (?3 IS NULL OR page_id IS ?3)",
@@ -346,8 +346,8 @@ FileStamp = tuple[int, int, int, int]
 def settled_files(db: "Database", collection_id: int, racy_ns: int) -> dict[str, FileStamp]:
     """Return the stamp of each file by path. A file whose stamp still matches does not have to be read again.
 
-    A file that was read less than `racy_ns` after its last change may have changed again unnoticed; its stamp is one
-    that never matches.
+    A file that was read less than `racy_ns` after its last change may have changed again unnoticed. Its stamp
+    is replaced by one that never matches.
     """
     found = {}
     for path, size, mtime, ctime, inode, seen in db.rows(
@@ -393,10 +393,11 @@ def _timestamp_seconds(timestamp: str) -> int:
     return day_number(timestamp[:10]) * 86_400 + hour * 3_600 + minute * 60 + second
 
 
-def timestamp_nanoseconds(timestamp: str, known: dict[str, int] = {}) -> int:  # noqa: B006 (a cache: many files, few times)
-    """Return a timestamp in nanoseconds.
+def timestamp_nanoseconds(timestamp: str, known: dict[str, int] = {}) -> int:  # noqa: B006 (a cache: many files share a timestamp)
+    """Return a timestamp in nanoseconds since 1970.
 
-    Timestamps have whole seconds; the start of the second is the safe choice.
+    Timestamps are rounded down to whole seconds, so a file may be read once more than needed, but never too
+    seldom.
     """
     if timestamp not in known:
         if len(known) > 1_000:
@@ -406,7 +407,7 @@ def timestamp_nanoseconds(timestamp: str, known: dict[str, int] = {}) -> int:  #
 
 
 class PageFile(NamedTuple):
-    """A visible page, its file as last read, and the stored raw bytes."""
+    """A visible page, its file as last read, and its raw import (the stored bytes of the file)."""
 
     page_id: int
     slug: str
@@ -420,7 +421,10 @@ class PageFile(NamedTuple):
 
 
 def page_files(db: "Database", collection_id: int) -> list[PageFile]:
-    """Return the visible pages of a collection by path, except pages made from headings in another page's file."""
+    """Return the visible pages of a collection, ordered by path.
+
+    Pages made from headings in another page's file are left out.
+    """
     rows = db.rows(
         "SELECT p.id, p.slug, p.uuid, f.relative_path, f.content_hash, r.id, r.file_path, r.content_hash"
         " FROM pages p LEFT JOIN file_state f ON f.page_id = p.id AND f.collection_id = p.collection_id"
@@ -436,9 +440,10 @@ def page_files(db: "Database", collection_id: int) -> list[PageFile]:
 def page_of_heading(
     tx: "Transaction", collection_id: int, node_id: str, file_page_id: int
 ) -> tuple[int | None, str | None]:
-    """Return the page of a heading in any file of the collection.
+    """Return the page made from a heading with this id in any file of the collection, or None.
 
-    Also return the path of another file that contained the heading when last read, if the page is visible.
+    Also return the path of the file that contained the heading when last read, if the page is visible and the
+    file is not that of `file_page_id`.
     """
     row = tx.one(
         "SELECT n.page_id, (SELECT f.relative_path FROM file_state f JOIN pages p ON p.id = n.page_id"
@@ -452,7 +457,7 @@ def page_of_heading(
 def record_heading(
     tx: "Transaction", collection_id: int, page_id: int, file_page_id: int, node_id: str
 ) -> None:
-    """Store that a page is made from a heading of a file."""
+    """Record that a page was made from a heading of a file."""
     tx.execute("DELETE FROM file_nodes WHERE page_id = ?", (page_id,))
     tx.execute(
         "INSERT OR REPLACE INTO file_nodes (page_id, file_page_id, collection_id, node_id) VALUES (?, ?, ?, ?)",
@@ -461,7 +466,10 @@ def record_heading(
 
 
 def file_of_heading(db: "Database", page_id: int) -> str | None:
-    """Return the path of the file that a page is a heading of; "" if the file is gone, None for other pages."""
+    """Return the path of the file whose heading the page was made from, or None if it was not.
+
+    Return "" if the file is gone.
+    """
     row = db.one(
         "SELECT coalesce(f.relative_path, '') FROM file_nodes n LEFT JOIN file_state f ON f.page_id = n.file_page_id"
         " WHERE n.page_id = ?",

@@ -1,4 +1,4 @@
-"""Contradictions: store them with their evidence, and load the snapshot that is searched for them."""
+"""Contradictions: store them with their evidence, and load the snapshot of the memory that a check works on."""
 
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -144,7 +144,7 @@ class Contradiction(NamedTuple):
 
 
 def load_snapshot(db: "Database", today: str, page_ids: "Iterable[int] | None" = None) -> Snapshot:
-    """Return a snapshot of the whole memory, or of what has to do with some pages."""
+    """Return a snapshot of the whole memory, or only of the data related to the given pages."""
     if page_ids is not None:
         return _snapshot_around(db, page_ids, today)
     links = "l.to_page_id IS NOT NULL AND l.relationship <> 'mentions'"
@@ -161,11 +161,15 @@ def load_snapshot(db: "Database", today: str, page_ids: "Iterable[int] | None" =
 
 
 def _snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> Snapshot:
-    """Return a snapshot of some pages: facts on them and about their subjects, links, and texts that mention them."""
+    """Return a snapshot of the data related to these pages.
+
+    It contains facts on them and about their subjects, links, and the text of pages that link to or mention
+    them.
+    """
     roots = sorted(set(page_ids))
     texts = list(_select_texts(db, sorted(_related_pages(db, roots))))
     keys = {key for (key,) in db.rows(_SUBJECTS, (str(roots),))}
-    for text in texts:  # a person named in such a text may be the one who left
+    for text in texts:  # if the text may say that a person left, include the names in it
         for half in (text.truth, text.timeline):
             if may_mention_departure(half):
                 keys |= candidate_names(half)
@@ -216,7 +220,7 @@ def affected_pages(db: "Database", page_id: int) -> list[int]:
 
 
 def evidence_json(db: "Database", findings: list[ContradictionFinding]) -> dict[str, str]:
-    """Return both sides of each finding as JSON with quotes and lines, by fingerprint.
+    """Return both sides of each finding as JSON with quotes and line numbers, by fingerprint.
 
     Resolved findings are skipped.
     """
@@ -299,7 +303,10 @@ def record(
 def listing(
     db: "Database", page_id: int | None, type: str | None, limit: int
 ) -> tuple[list[Contradiction], int, int]:
-    """Return open contradictions of a page and type, newest first, their number, and the number of all types."""
+    """Return open contradictions, newest first, their total number, and the total number of any type.
+
+    `page_id` and `type` limit the result to one page and one type.
+    """
     where = "x.resolved_at IS NULL AND (?1 IS NULL OR ?1 IN (x.page_id, x.other_page_id))"
     rows = _select_contradictions(db, f"{where} AND (?2 IS NULL OR x.type = ?2)", (page_id, type), limit)
     counts: dict[str, int] = dict(
@@ -314,7 +321,7 @@ def listing(
 
 
 def cause(db: "Database", contradiction_id: int) -> tuple[str | None, list[int]]:
-    """Return the fingerprint of a contradiction and the pages to check for its cause."""
+    """Return the fingerprint of a contradiction and the ids of the pages involved, which a new check covers."""
     row = db.one(
         "SELECT fingerprint, page_id, other_page_id, evidence FROM contradictions WHERE id = ?",
         (contradiction_id,),
@@ -384,7 +391,7 @@ def _select_facts(db: "Database", where: str, values: tuple[Any, ...]) -> list[S
 
 
 def _select_texts(db: "Database", page_ids: list[int] | None) -> "Iterator[SnapshotText]":
-    """Yield texts in batches, to limit memory use."""
+    """Yield the text of these pages, or of all visible pages. Read in batches to limit memory use."""
     wanted = page_ids
     if wanted is None:
         wanted = [row for (row,) in db.rows("SELECT id FROM pages WHERE quarantined_at IS NULL ORDER BY id")]

@@ -1,8 +1,8 @@
 """Conversations: add, match, read and remove turns, and record how far transcripts have been read.
 
-A turn is identified by the client's own key, else by role, time and text. Turns with neither key nor time are
-numbered, so that the second "yes" of a conversation is a different turn from the first. Secrets in texts are masked
-by the caller.
+A turn is identified by the client's key for it, else by role, time and text. Turns with neither key nor time
+are numbered, so that the second "yes" of a conversation is a different turn from the first. The caller masks
+secrets.
 """
 
 import hashlib
@@ -48,7 +48,7 @@ def recut_turns(tx: "Transaction") -> None:
 
 
 def wrong_parts(connection: "Transaction") -> "Iterator[tuple[int, str]]":
-    """Yield the turns whose stored parts do not match their text."""
+    """Yield the id of each turn whose stored parts do not match its text, and a description of the problem."""
     for turns in _turn_batches(connection):
         there: dict[int, list[tuple[Any, ...]]] = {}
         for turn_id, *row in connection.execute(
@@ -101,7 +101,7 @@ class TurnsAdded(NamedTuple):
     turns: int
     is_new: bool
     removed: bool = False
-    """The user removed this conversation, so nothing was added."""
+    """True if the user removed this conversation, so that nothing was added."""
 
 
 class ConversationRow(NamedTuple):
@@ -273,7 +273,7 @@ def rebuild_words(tx: "Transaction") -> None:
 
 
 def wrong_words(connection: "Transaction") -> Iterator[tuple[int, str]]:
-    """Yield the turns whose word count in the index differs from that in a new in-memory index."""
+    """Yield each turn whose word count in the index differs from a new in-memory index, and the problem."""
     from quaid.storage.sqlite.connection import Transaction
 
     aside = Transaction(":memory:")
@@ -299,11 +299,11 @@ def wrong_words(connection: "Transaction") -> Iterator[tuple[int, str]]:
 def remove(tx: "Transaction", conversation: int, now: str) -> None:
     """Delete the turns of a conversation, with their index entries and vectors.
 
-    The row of the conversation is kept, so that its transcript does not restore it.
+    The row of the conversation is kept, so that reading its transcript again does not restore it.
     """
     tx.pragma("secure_delete", "ON")
     tx.execute("DELETE FROM conversation_turns WHERE conversation_id = ?", (conversation,))
-    # otherwise deleted words stay in its segments
+    # Without this, deleted words stay in the segments of the index.
     tx.execute("INSERT INTO turn_fts (turn_fts) VALUES ('optimize')")
     vectors.purge_turn_vectors(tx)
     tx.execute(

@@ -1,7 +1,7 @@
-"""Facts with validity, source and supersession, and everything known about one subject.
+"""Facts with validity interval, source and supersession, and queries for all facts and links of a subject.
 
-Adding the same fact twice changes nothing, and the order in which facts are added does not matter. The caller raises
-the version of the page in the same transaction.
+Adding the same fact twice changes nothing, and the order in which facts are added does not matter. The caller
+increments the version of the page in the same transaction.
 """
 
 import json
@@ -140,7 +140,7 @@ def facts_like(tx: "Transaction", page_id: int, given: FactInput) -> list[FactRo
 
 
 def restore_fact(tx: "Transaction", page_id: int, given: FactInput, created_at: str) -> FactChange:
-    """Insert a fact exactly as it was exported, without superseding or ending other facts."""
+    """Insert a fact as it was exported, unless it already exists. Other facts are not superseded or ended."""
     time = (given.valid_from, given.valid_until)
     for row in facts_like(tx, page_id, given):
         if (row.valid_from, row.valid_until) == time and object_key(row.object) == object_key(given.object):
@@ -192,7 +192,7 @@ def _subject_ref(tx: "Transaction", page_id: int, key: str) -> EntityRef:
 def _matching_fact(there: list[FactRow], given: FactInput, today: str) -> FactRow | None:
     """Return the existing row for the same fact, or None.
 
-    An end date without a start date applies to the open row.
+    Input with an end date but no start date matches the row that has no end date yet.
     """
     same = [row for row in there if object_key(row.object) == object_key(given.object)]
     began = [row for row in same if row.valid_from == given.valid_from]
@@ -205,7 +205,7 @@ def _matching_fact(there: list[FactRow], given: FactInput, today: str) -> FactRo
     fitting = [row for row in same if row.valid_until == given.valid_until]
     fitting += [row for row in (*began, *same) if row.valid_until is None]
     if len(same) == 1 and (same[0].valid_from or "") <= given.valid_until:
-        fitting += same  # no open row: correct the end date of the only one
+        fitting += same  # the only row has an end date: correct it
     return fitting[0] if fitting else None
 
 
@@ -288,7 +288,7 @@ def _refuse_cycle(tx: "Transaction", known: FactRow, named: FactRow) -> None:
 
 
 def _neighbours_in_time(others: list[FactRow], day: str) -> tuple[list[FactRow], FactRow | None]:
-    """Return the facts superseded by one that begins on `day`, latest last, and the fact that supersedes it.
+    """Return the facts that one beginning on `day` supersedes, latest last, and the fact that supersedes it.
 
     Facts with an explicit end date keep it and are ignored. A fact without a start date counts from the day it was
     recorded.
@@ -325,8 +325,8 @@ def shorten_fact(
 ) -> bool:
     """Set a shorter validity interval on a fact; return False if its row no longer equals `seen`.
 
-    Also mark it as superseded by `successor`, unless that one already supersedes another fact or a cycle would
-    result.
+    Also mark it as superseded by `successor`, unless `successor` already supersedes another fact or a cycle
+    would result.
     """
     row = tx.execute(f"SELECT {_FACT_COLUMNS} FROM assertions AS a WHERE a.id = ?", (seen.id,)).fetchone()  # noqa: S608
     if row is None or FactRow(*row) != seen:
@@ -340,7 +340,7 @@ def shorten_fact(
 
 
 def facts_by_id(db: "Database", ids: "Iterable[int]") -> dict[int, FactRow]:
-    """Return facts by id."""
+    """Return the facts with these ids, by id. Missing ones are left out."""
     rows = _select_facts(
         db, "FROM json_each(?) AS w CROSS JOIN assertions AS a ON a.id = w.value", (str(sorted(ids)),)
     )
@@ -419,7 +419,7 @@ class FactSubject(NamedTuple):
     slug: str | None
     page_id: int | None
     keys: tuple[str, ...]
-    """All names of the subject, folded."""
+    """Folded names that refer to this subject and not to another page."""
 
 
 class FactLine(NamedTuple):
@@ -434,14 +434,17 @@ class FactLine(NamedTuple):
     since: str | None
     until: str | None
     by: str
-    """Who asserted it: agent, manual, import or enrichment for a fact; text or link for a link."""
+    """For a fact: agent, manual, import or enrichment. For a link: "text" if parsed from a page, else "link"."""
     source: str
     slug: str
-    """The page that contains it."""
+    """Slug of the page that contains the fact or link."""
     part: str
     line: int | None
     quote: str
-    """The evidence given with the fact, or the matching line of the page as it was when the fact was recorded."""
+    """The evidence given with the fact, else the matching line of the page when the fact was recorded.
+
+    For a link, the text around it.
+    """
     version: int | None
     """The page version the quote is from; None for the current version or if no line was found."""
     confidence: float
@@ -463,7 +466,8 @@ class SubjectEntry(NamedTuple):
 def find_subject(db: "Database", text: str) -> FactSubject:
     """Find a subject by slug, title, alias or a name used in facts.
 
-    Raise NotFound with suggestions for similar names.
+    Raise NotFound, suggesting similar names, if there is none, and InvalidArgument if several pages have the
+    name.
     """
     wanted = replace_wiki_links(text).strip()
     page = _page_by_address(db, wanted)
@@ -505,7 +509,10 @@ def _page_by_name(db: "Database", text: str, key: str) -> tuple[int, str, str] |
 
 
 def _page_meant_by(db: "Database", key: str) -> int | None:
-    """Return the page a name refers to if exactly one page has it as its best kind of name, else None."""
+    """Return the page that a name refers to, or None if there is no page or more than one.
+
+    If several pages have the name, only those with the most reliable kind of name count; see pages_called().
+    """
     found = pages.pages_called(db, [key])
     pages_called = {each.page_id for each in found if each.kind == found[0].kind}
     return pages_called.pop() if len(pages_called) == 1 else None
@@ -535,14 +542,17 @@ class VersionText(NamedTuple):
 
 
 PastTexts = Callable[[str, str, str], Iterable[VersionText]]
-"""Return the versions of a page that were current at a time.
+"""Function that returns the versions of a page that were current at a given time.
 
 Called with slug, collection and timestamp. Several versions may share the same second.
 """
 
 
 def fact_lines(db: "Database", whom: FactSubject, day: str | None, past: PastTexts) -> list[FactLine]:
-    """Return what is valid on `day`, or the whole history in chronological order if `day` is None."""
+    """Return the subject's facts and links valid on `day`, or, if it is None, all in chronological order.
+
+    Links that are mere mentions are returned only if there is nothing else.
+    """
     found = _fact_lines(db, whom, past) + _link_lines(db, whom)
     replaced = {each.supersedes: each.id for each in found if each.kind == "fact" and each.supersedes}
     found = [
@@ -551,7 +561,7 @@ def fact_lines(db: "Database", whom: FactSubject, day: str | None, past: PastTex
     if day is not None:
         found = [each for each in found if is_valid_on(each.since, each.until, day)]
     solid = [each for each in found if each.predicate != MENTIONS]
-    found = solid or found  # show mere mentions only if there is nothing else
+    found = solid or found
     if day is None:
         return sorted(found, key=lambda each: (each.since or each.recorded_at[:10], each.id))
     return sorted(found, key=lambda each: (each.kind, each.predicate, each.since or "", each.id))
@@ -561,7 +571,7 @@ def _fact_lines(db: "Database", whom: FactSubject, past: PastTexts) -> list[Fact
     rows = {row.id: row for row in facts_about(db, whom.keys)}
     if whom.page_id is not None:
         own = facts_of_page(db, whom.page_id)
-        # On its own page, a subject may be called by part of its name. Facts about other subjects do not count.
+        # On its own page, a subject may be called by part of its name. Skip facts about other subjects.
         parts = person_name_parts(whom.name) | set(_names_of_page(db, whom.page_id))
         rows |= {row.id: row for row in own if row.subject_key in parts}
         turned = facts_with_object(db, [whom.name, whom.slug or "", *_spoken_names(db, whom.page_id)])
@@ -601,7 +611,7 @@ def _page_texts(db: "Database", page_ids: set[int]) -> dict[int, _PageText]:
 def _locate_fact(
     row: "FactRow", page: _PageText, past: PastTexts
 ) -> "tuple[facts.QuotedLine | None, int | None]":
-    """Return the line that supports a fact, and the earlier page version it is from.
+    """Return the line that supports a fact, and the page version it is from (None for the current version).
 
     Evidence text is searched for in the current version. Without evidence, the fact's object is searched for in the
     version that was current when the fact was recorded, because later text cannot be its source.
@@ -677,7 +687,10 @@ def _link_line(link: "LinkRow") -> FactLine:
 def subject_entries(
     db: "Database", whom: FactSubject, last: str, limit: int
 ) -> tuple[list[SubjectEntry], int]:
-    """Return the newest timeline entries of the subject's page up to and including `last`, and their number."""
+    """Return the newest timeline entries of the subject's page up to the day `last`, and their total number.
+
+    At most `limit` entries are returned, but the number counts all.
+    """
     if whom.page_id is None or whom.slug is None:
         return [], 0
     entries = [entry for entry in pages.timeline_entries(db, whom.page_id) if entry.date <= last]
