@@ -1,6 +1,7 @@
 """Entry point of `quaid`, also as `python -m quaid`.
 
-A running server is asked before anything else is loaded: its answer then costs little more than the start of Python.
+Tries a running server before importing anything else, so that a delegated command takes little longer than
+the start of Python.
 """
 
 import os

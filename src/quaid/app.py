@@ -1,6 +1,6 @@
 """The composition root: settings, clock, randomness, progress reporting and the open database.
 
-A Brain opens its database on first use, so that commands without one (help, skills) never touch it.
+A Brain opens its database on first use, so that commands that need no database (help, skills) never touch it.
 """
 
 import os
@@ -50,6 +50,8 @@ def no_progress(done: int, total: int, what: str) -> None:
 
 
 class Brain:
+    """One memory: its settings, its database, its embedding model and its in-memory indexes."""
+
     def __init__(
         self,
         settings: Settings,
@@ -73,7 +75,7 @@ class Brain:
         self._embedder: Embedder | None = None
         self._models = models  # shared by several Brains of one process
         self.agent = ""  # name of the calling program; "" for a person
-        self.leaves_marks = True  # False for read-only callers: no gaps are logged, nothing is rebuilt
+        self.leaves_marks = True  # False for read-only callers: no gaps, no rebuild of a deleted database
 
     @property
     def db(self) -> "Database":
@@ -94,7 +96,7 @@ class Brain:
         name = self.model_name
         if not name:
             raise EmbeddingsOff(remedy=self.way_to_meaning)
-        # numpy's threads keep spinning after each small product, which doubles the CPU time of a query.
+        # numpy's threads keep spinning after each small matrix product, doubling the CPU time of a query.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         if self._embedder is None or self._embedder.name != name:
             added = embedders.parse_models(collections.get_setting(self.db, embedders.MODELS_SETTING))
@@ -172,7 +174,7 @@ class Brain:
         )
 
     def now(self, shift: float = 0) -> str:
-        """Return the current time in UTC, shifted by some seconds."""
+        """Return the current time in UTC, plus `shift` seconds."""
         return dates.timestamp(self._clock() + shift)
 
     def local(self) -> str:
@@ -184,7 +186,10 @@ class Brain:
         return slugs.uuid7(int(self._clock() * 1000), self._random(10))
 
     def random_uuid(self) -> str:
-        """Return a UUID to be abbreviated to its first digits; those of new_uuid() stay the same for a minute."""
+        """Return a random UUID, which can be abbreviated to its first digits.
+
+        The first digits of new_uuid() are a timestamp, and stay the same for about a minute.
+        """
         return slugs.uuid4(self._random(16))
 
     def close(self) -> None:

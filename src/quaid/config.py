@@ -1,4 +1,4 @@
-"""Settings from flags, the environment and config.yaml, in this order, and the options a config file may hold.
+"""Settings from flags, the environment and config.yaml, highest precedence first, and the known options.
 
 No other module below the user interfaces reads the environment. Option names may be written in camelCase or
 snake_case, with or without the prefix `memory.`.
@@ -17,7 +17,7 @@ from quaid.formats import front_matter
 DATABASE_NAME = "memory.db"
 CONFIG_NAME = "config.yaml"
 FOLDER_LIST = f"folders-of-{DATABASE_NAME}.json"
-"""Name of the list of attached folders that storage.collections writes beside a database, and that outlives it."""
+"""File beside a database that lists the attached folders, from which a deleted database is rebuilt."""
 MAX_CONFIG_BYTES = 64 * 1024
 EMPTY: Mapping[str, Any] = {}
 
@@ -92,9 +92,10 @@ def read_settings(
 ) -> Settings:
     """Locate the database and read the config file.
 
-    The database is the first of: --db, QUAID_DB, the option in a config file that was named, ./memory.db,
-    ~/.quaid/memory.db. The config file is the one named by --config or QUAID_CONFIG, else config.yaml beside the
-    database. If `forgiving`, a config file that cannot be used is skipped and recorded in `unread`.
+    The database is the first of: --db, QUAID_DB, the option memory.database of an explicitly named config
+    file, ./memory.db, ~/.quaid/memory.db. The config file is the one named by --config or QUAID_CONFIG, else
+    config.yaml beside the database. If `forgiving`, a config file that cannot be used is skipped and recorded
+    in `unread`.
     """
     with_file = _with_file_if_usable if forgiving else _with_file
     home = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".quaid")
@@ -108,7 +109,7 @@ def read_settings(
         path = os.path.join(cwd, os.path.expanduser(chosen))
     elif "memory.database" in settings.options:
         path = settings.beside_config(str(settings.options["memory.database"]))
-    elif os.path.exists(here) or os.path.exists(os.path.join(cwd, FOLDER_LIST)):  # deleted, to be rebuilt
+    elif os.path.exists(here) or os.path.exists(os.path.join(cwd, FOLDER_LIST)):  # deleted: rebuild it
         path = here
     else:
         path = os.path.join(home, DATABASE_NAME)

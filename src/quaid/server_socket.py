@@ -1,9 +1,10 @@
 """The Unix socket on which a running server answers commands that only read, and the client side of it.
 
-A command sends one line of JSON: its words, working directory and environment. The server answers with an empty line
-as soon as it accepts the command, then with JSON: exit status and output. If it closes the connection instead, the
-command runs locally; nothing is lost, because only reads are sent twice. Imports only the standard library, because a
-command looks for a server before it loads anything else.
+A command sends one line of JSON: its arguments, working directory and environment. The server answers with an
+empty line as soon as it accepts the command, then with JSON: exit status and output. If it closes the
+connection instead, the command runs locally; running it twice is safe, because the server accepts only
+commands that do not write. Imports only the standard library, because a command looks for a server before it
+loads anything else.
 """
 
 import os
@@ -33,7 +34,7 @@ IGNORED_VARIABLES = ("QUAID_DB", "QUAID_CONFIG", "QUAID_HANDOVER", "QUAID_TRACE"
 
 
 is_refused = False
-"""True if this process has asked a server for its command already, and runs it locally."""
+"""True once this process has tried a server and has to run its command locally; it is not tried again."""
 
 
 def is_handover_off(environ: "Mapping[str, str]") -> bool:
@@ -77,7 +78,10 @@ def is_listening(home: str, db_path: str) -> bool:
 
 
 def use_socket_path(path: str, use: "Callable[[str], object]") -> None:
-    """Call `use` with a socket path, shortened through a handle of its folder if it exceeds the system's limit."""
+    """Call `use` with a socket path.
+
+    A path beyond the system's limit is replaced by one through /proc/self/fd.
+    """
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
         use(path)
         return
@@ -90,7 +94,7 @@ def use_socket_path(path: str, use: "Callable[[str], object]") -> None:
 
 
 def is_same_user(connection: "socket") -> bool:
-    """Return True if the peer of a Unix socket runs as the same user. False if the system does not tell."""
+    """Return True if the peer of a Unix socket runs as the same user; False if that is unknown."""
     import _socket
 
     if hasattr(_socket, "SO_PEERCRED"):

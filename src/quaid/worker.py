@@ -1,9 +1,10 @@
-"""The worker processes of a server, which embed missing text and watch folders, and their supervision.
+"""The worker processes of a server, which embed text and watch folders, and their supervision.
 
-A server decides here whether work is due and starts `python -m quaid.worker JOB PATH`. The standard input of a worker
-is a pipe held open by the server; when it closes, the worker exits. Leases (storage/leases.py) make sure that of all
-servers of a memory only one has each job done. Embedding and watching are two processes, because a loaded model takes
-ten times the memory of a watcher and is released by exiting.
+A server decides here whether work is due and starts `python -m quaid.worker JOB PATH`. The standard input of
+a worker is a pipe held open by the server; when it closes, the worker exits. Leases (storage/leases.py), each
+held by one process at a time, keep several servers of a memory from doing the same job. Embedding and
+watching are two processes, because a loaded model takes ten times the memory of a watcher, and is freed when
+its process exits.
 """
 
 import json
@@ -83,7 +84,7 @@ class EmbeddingMonitor:
 
 
 class WorkerProcess:
-    """One worker process of a server, or none at the moment."""
+    """A worker process of a server. It may not be running."""
 
     def __init__(self, job: str) -> None:
         self._job = job
@@ -168,7 +169,7 @@ def _forward_events(process: "Popen[bytes]", hear: "EventListener") -> None:
 
 
 class Supervisor:
-    """Starts and monitors the workers of a server. Used only by the thread that owns the memory."""
+    """Starts and monitors the workers of a server. Used only by the thread that has the database open."""
 
     def __init__(self, hear: "EventListener | None" = None) -> None:
         self._hear = hear
@@ -224,7 +225,7 @@ class Supervisor:
 
 
 def main(job: str, path: str, *flags: str, pace: WatchPace = DEFAULT_PACE) -> int:
-    """Embed the missing texts of the memory at this path, or watch its folders.
+    """Embed the text without vectors in the memory at this path, or watch its folders.
 
     With --tell, print one line of JSON per event, with counts and collection names but no page text.
     """
