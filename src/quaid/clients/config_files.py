@@ -1,8 +1,7 @@
-"""Edit the configuration files of clients: add and remove our server, hooks and instructions, with a backup of each
-file.
+"""Edit the configuration files of clients: add and remove our server, hooks and instructions.
 
-All other content keeps its bytes. A file that cannot be parsed, or that another program changes at the same time, is
-left unchanged.
+Each file is backed up first, and all other content stays the same to the byte. A file that cannot be parsed,
+or that another program changes at the same time, is left unchanged.
 """
 
 import os
@@ -53,7 +52,10 @@ def add_server(client: Client, text: str, launch: LaunchCommand) -> str:
 
 
 def remove_server(client: Client, text: str, before: str = "") -> str:
-    """Return the text without our server. An object left empty is kept only if the text `before` had it."""
+    """Return the text without our server.
+
+    An object left empty is kept only if `before`, an older text, had it.
+    """
     path = (*client.keys, SERVER_NAME)
     if client.format == "toml":
         return config_text.remove_toml(text, path)
@@ -110,7 +112,10 @@ def add_hooks(text: str, commands: Mapping[str, str]) -> str:
 
 
 def remove_hooks(text: str, before: str = "") -> str:
-    """Return the text without our hooks. Containers left empty are kept only if the text `before` had them."""
+    """Return the text without our hooks.
+
+    Containers left empty are kept only if `before`, an older text, had them.
+    """
     keep = _existing_paths(before, [("hooks",), *(("hooks", event) for event in HOOK_EVENTS)])
     for event in HOOK_EVENTS if text.strip() else ():
         text = _remove_event_hooks(text, event, keep)
@@ -123,7 +128,7 @@ def installed_hooks(text: str) -> list[str]:
 
 
 def _existing_paths(before: str, paths: Sequence[tuple[str | int, ...]]) -> list[tuple[str | int, ...]]:
-    """Return the paths that exist in a JSON text; none if it cannot be parsed."""
+    """Return the paths that exist in a JSON document; none if it cannot be parsed."""
     try:
         return [path for path in paths if before.strip() and config_text.has_json(before, path)]
     except config_text.NotJson:
@@ -227,7 +232,7 @@ BACKUP_SUFFIX = ".quaid-backup"
 
 
 class ConfigChange(NamedTuple):
-    """The current and the new text of a file."""
+    """The current and the new text of a configuration file."""
 
     path: str
     before: str | None  # None if the file does not exist
@@ -298,7 +303,7 @@ def list_backups(path: str) -> list[str]:
 
 
 def text_before_install(path: str, ours: Callable[[str], bool]) -> str:
-    """Return the text of the newest backup without our entries (`ours` returns False), or ""."""
+    """Return the newest backup that has none of our entries (`ours` returns False for it), or ""."""
     for backup in list_backups(path):
         try:
             text = read_config(backup) or ""

@@ -8,7 +8,7 @@ from quaid.errors import NotFound
 
 
 class ClientPaths(NamedTuple):
-    """The values that path patterns such as HOME/.cursor are resolved with."""
+    """The folders and variables with which path patterns such as HOME/.cursor are resolved."""
 
     home: str  # the home folder of the user
     project: str
@@ -67,7 +67,7 @@ class Client(NamedTuple):
     rules: str = ""  # a separate rules file, used for the knowledge base
     project_rules: str = ""
     context: int = DEFAULT_CONTEXT
-    """Maximum number of characters taken from a hook; of a longer text the model sees only a preview."""
+    """Maximum number of characters accepted from a hook; of longer output the model sees a preview."""
     hook_variable: str = ""  # an environment variable that the client sets for hooks
 
 
@@ -82,7 +82,7 @@ CLIENTS = {
             "PROJECT/.mcp.json",
             typed=True,
             hooks="CLAUDE/settings.json",
-            project_hooks="PROJECT/.claude/settings.local.json",  # not shared: it has paths of this machine
+            project_hooks="PROJECT/.claude/settings.local.json",  # not shared: commands have local paths
             instructions="CLAUDE/CLAUDE.md",
             project_instructions="PROJECT/CLAUDE.md",
             rules="CLAUDE/rules/ai-kb.md",
