@@ -1,4 +1,4 @@
-"""Edits of notebook files that need no routing: files and sections, the daily log, and migration of old folders."""
+"""Edit notebook files at a given place: whole files, sections and the daily log; migrate legacy folders."""
 
 import os
 import re

@@ -37,7 +37,7 @@ def require_notebook(db: "Database") -> Collection:
 
 
 def folder_exists(notebook: Collection) -> bool:
-    """Return True if its folder exists. It may have been moved, or its disk may not be mounted."""
+    """Return True if the notebook's folder exists. It may have been moved, or its disk may not be mounted."""
     return os.path.isdir(notebook.root or "")
 
 
@@ -47,12 +47,12 @@ def folder_missing(notebook: Collection) -> NotebookGone:
 
 
 def default_notebook_root(database_path: str) -> str:
-    """Return the default location, next to the database."""
+    """Return the default path of the notebook's folder, next to the database."""
     return os.path.join(os.path.dirname(os.path.realpath(database_path)), NOTEBOOK_NAME)
 
 
 def create_folders(root: str) -> tuple[str, ...]:
-    """Create missing folders and return their names."""
+    """Create the missing folders of a notebook and return their names."""
     made = []
     for name in NOTEBOOK_FOLDERS:
         path = os.path.join(root, name)

@@ -75,7 +75,7 @@ def assemble_prompt(
     project: str = "",
     characters: int | None = None,
 ) -> SessionPrompt:
-    """Assemble the prompt of a notebook for a local time, within the given budget; `project` is appended.
+    """Assemble the prompt of a notebook for a local time, within a budget, with the text `project` last.
 
     If not everything fits, the space is shared: small files are included whole, large ones are truncated.
     """
@@ -100,7 +100,7 @@ def assemble_prompt(
     if not room.holds(_join_blocks(blocks)):
         blocks, missing = _fit_blocks(files, blocks, room, len(others))
     text = _join_blocks(blocks)
-    for names in (8, 2, 0) if missing else ():  # name as many as fit
+    for names in (8, 2, 0) if missing else ():  # name as many omitted files as fit
         noted = _join_blocks([*blocks, _PromptBlock(_missing_note(missing, names), PromptPart("", 0, 0))])
         if room.holds(noted):
             text = noted
@@ -145,7 +145,10 @@ def _escape_markers(text: str) -> str:
 def _fit_blocks(
     files: list[tuple[_PromptFile, int]], blocks: list[_PromptBlock], room: _PromptBudget, last: int = 0
 ) -> tuple[list[_PromptBlock], list[str]]:
-    """Truncate the blocks to fit; return them and the omitted files. The `last` files at the end take precedence."""
+    """Truncate the blocks to fit.
+
+    Return them and the omitted files. The final `last` files take precedence.
+    """
     usable = room.amount - min(room.reserve * 2, room.amount // 4)  # keeps space for the note
     wants = _fitting([room.size(block.text) + 1 for block in blocks], usable, 2 * room.reserve, last)
     kept: list[_PromptBlock] = []
@@ -202,7 +205,7 @@ def _cut_at_line(text: str, limit: int) -> str:
 
 
 def _reference_files(root: str, folder: str) -> list[_PromptFile]:
-    """Return the reference files by name, and those of the legacy folder that are missing there."""
+    """Return the reference files, and the files of the legacy folder whose names are not among them."""
     files = _read_files(root, _page_paths(root, folder))
     names = {file.path.rpartition("/")[2] for file in files}
     above = os.path.dirname(os.path.abspath(root))

@@ -1,7 +1,8 @@
-"""Search the notebook, or summarize what the memory contains about a project.
+"""Search the notebook, and list the pages of the memory that are about a project.
 
-Half of a chunk's score is the share of the query's words that it contains, weighted by rarity; the other half is
-how far its similarity exceeds that of an unrelated chunk. Without an embedder, only the words count.
+Half of a chunk's score is the share of the query's words that it contains, weighted by rarity; the other half
+is how far its similarity to the query exceeds that of an unrelated chunk. Without an embedder, only the words
+count.
 """
 
 import os
@@ -30,7 +31,7 @@ if TYPE_CHECKING:  # loads numpy
 
 MAX_RESULTS, MIN_SCORE = 15, 0.25
 CANDIDATES_PER_RESULT = 4
-"""Candidates fetched per kind of search, for each result requested."""
+"""Candidates scored from full-text and from vector search, for each result requested."""
 
 
 def search_notebook(
@@ -118,7 +119,10 @@ def _exact_matches(db: Database, part: str, matched: list[int]) -> list[int]:
 
 
 def _without_overlaps(rows: list[ChunkRow]) -> list[ChunkRow]:
-    """Drop rows that share a line with a better one, since chunks of a file overlap. Rows are sorted best first."""
+    """Drop rows that share a line with a better row, since chunks of a file overlap.
+
+    Rows are sorted best first.
+    """
     kept: list[ChunkRow] = []
     for row in rows:
         same_page = [other for other in kept if other.page_id == row.page_id]

@@ -1,4 +1,4 @@
-"""Choose where a thing to remember belongs (kind, file, section) and add the lines that the file lacks.
+"""Choose the kind, file and section for a note, and add the lines that the file does not contain yet.
 
 The rules are in routing_rules.toml: each has a kind, points and a pattern. The kind with the most points wins; the
 default is a fact. `python -m bench notebook` measures them on labelled sentences.
@@ -90,7 +90,7 @@ def list_path(name: str, there: tuple[str, ...]) -> str:
 
 
 def quoted_titles(items: str) -> list[str]:
-    """Return the titles if a text consists only of quoted titles, else []."""
+    """Return the titles if the items are all quoted titles, else []."""
     rest = _QUOTED.sub("\0", items)
     if not all(not part or _BETWEEN_QUOTED.fullmatch(part) for part in rest.split("\0")) or "\0" not in rest:
         return []
@@ -204,7 +204,7 @@ MAX_SHOPPING_LENGTH = 2_000
 """Maximum length of a sentence that is split into shopping items, in characters."""
 
 MAX_ROUTED_LENGTH = 400
-"""Number of leading characters used to classify a text. Longer texts show their kind early; bounds the cost."""
+"""Leading characters of a note by which it is classified; the limit bounds the cost."""
 
 
 def route_kind(content: str, among: tuple[str, ...] = ()) -> NoteKind:
@@ -254,14 +254,14 @@ def lines_to_write(content: str, kind: NoteKind | None) -> list[str]:
 
 
 def is_task(text: str) -> bool:
-    """Return True if a text is a task, as opposed to something to buy."""
+    """Return True if a list item is a task, as opposed to something to buy."""
     return bool(_pattern("IMPERATIVE").search(_normalize_sentence(strip_lead_in(text[:MAX_ROUTED_LENGTH]))))
 
 
 def _list_entries(text: str) -> list[str]:
-    """Return the entries for a custom list: quoted titles, or plain items separated by commas.
+    """Return the entries for a custom list: quoted titles, or lower-case items separated by commas.
 
-    A title may contain commas and "and", so a text with capitalized parts stays one entry.
+    A title may contain commas and "and", so input with capitalized parts stays one entry.
     """
     titles = quoted_titles(text)
     if titles:
@@ -296,7 +296,7 @@ def _protect_pairs(text: str) -> str:
 
 
 def find_person(content: str) -> str:
-    """Return the first person named in a text, or ""."""
+    """Return the first person named in a note, or ""."""
     for found in _pattern("PERSON", 0).finditer(
         strip_lead_in(content[: 2 * MAX_ROUTED_LENGTH])[:MAX_ROUTED_LENGTH]
     ):
@@ -370,7 +370,7 @@ class UpdatedNote(NamedTuple):
 
 
 def add_lines(text: str | None, goal: NoteTarget) -> UpdatedNote:
-    """Add the lines that the file lacks, and return the new text with the location of each line."""
+    """Add the lines that the file does not contain. Return the new text and where each line is."""
     text = text or ""
     if goal.person:
         goal = goal._replace(section=_person_section(text, goal.section))
@@ -419,7 +419,7 @@ def _find_existing_line(text: str, goal: NoteTarget, line: str) -> sections.List
 
 
 def _person_section(text: str, name: str) -> str:
-    """Return the person's section: the one with this name, else the only one with it as first or last name."""
+    """Return the title of a person's section: this name, or the only existing title that has it as a word."""
     if sections.find_section(text, name):
         return name
     wanted = name.casefold()
