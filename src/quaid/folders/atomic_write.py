@@ -1,8 +1,8 @@
 """Write files atomically and durably, without losing a concurrent edit by another process.
 
-The new text is written to a temporary file beside the target and synced to disk, then the two files are exchanged
-atomically. If the displaced file is not the version the caller had read, the exchange is reversed. If it cannot be
-reversed, the displaced text is kept beside the file as a conflict copy.
+The new content is written to a temporary file beside the target and synced to disk, then the two files are
+exchanged atomically. If the displaced file is not the version the caller had read, the exchange is reversed.
+If it cannot be reversed, the displaced content is kept beside the file as a conflict copy.
 """
 
 import errno
@@ -107,7 +107,7 @@ def remove_file(folder: Folder, path: str, expected: str, token: str) -> None:
 def keep_conflict_copy(place: int, temporary: str, name: str, content_hash: str, token: str) -> str:
     """Rename a temporary file that holds another process's edit to a conflict copy beside `name`.
 
-    Return the new name, or the unchanged one if both candidate names are taken.
+    Return the new name, or `temporary` if both candidate names are taken.
     """
     for mark in (content_hash[:8], token):
         beside = _conflict_name(name, mark)
@@ -132,10 +132,10 @@ def _remove_temporary(place: int, temporary: str, name: str, known: tuple[str, .
 
 
 def temporary_name(token: str, ours: str, theirs: str) -> str:
-    """Return the name of a temporary file: the new text before the exchange, the user's old file after it.
+    """Return the name of the temporary file that is exchanged with the target.
 
-    The prefixes of both SHA-256 hashes in the name identify which of the two it is after a crash, or show that it is
-    a third version.
+    The file holds the new content before the exchange and the user's old content after it. Its name contains
+    prefixes of the SHA-256 of both, which show after a crash whether it is one of the two or a third version.
     """
     return f".quaid-{token}-{ours[:HASH_PREFIX_LENGTH]}-{theirs[:HASH_PREFIX_LENGTH]}.tmp"
 
@@ -252,7 +252,7 @@ def exchange_files(place: int, one: str, other: str) -> bool:
     """Exchange two files of a folder atomically. Return False where the system does not support it."""
     if sys.platform != "linux":
         return False
-    import ctypes  # only needed for pages with files
+    import ctypes  # imported late: only writes to files need it
 
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if rename is None:
@@ -276,10 +276,11 @@ def is_leftover(path: str) -> bool:
 
 
 def settle_leftover(folder: Folder, path: str, name_to_keep: str = "saved.md") -> FileNote | None:
-    """Delete a leftover temporary file, or keep it as a conflict copy if its hash matches neither version in its
-    name.
+    """Delete a temporary file that an interrupted write left behind, unless it holds another process's edit.
 
-    The caller holds the writer lock. Return a note if the file was kept or could not be handled.
+    An incomplete new file is always deleted. An exchanged file is kept as a conflict copy if its hash matches
+    neither of the two versions in its name. The caller must hold the writer lock. Return a note if the file
+    was kept or could not be handled.
     """
     parent, _, name = path.rpartition("/")
     match = _LEFTOVER_NAME.fullmatch(name)
@@ -361,7 +362,7 @@ class FolderWriter(Folder):
             raise
 
     def make_folder(self, name: str, above: int, path: str) -> None:
-        """Create a folder that only its owner can enter. It is synced with the whole export."""
+        """Create a folder that only its owner can enter, unless it exists. A failed export removes it."""
         try:
             os.mkdir(name, 0o700, dir_fd=above)
         except FileExistsError as error:

@@ -254,7 +254,7 @@ def _address_field(record: dict[str, Any], name: str, where: str) -> str:
 
 
 PageKey = tuple[int, str, str]
-"""Id, collection and slug of a page; there may be one for each of a hundred thousand records."""
+"""Id, collection and slug of a page: little enough to cache for a file that names many thousands of pages."""
 
 
 class LinksAndFactsImport:
@@ -277,7 +277,7 @@ class LinksAndFactsImport:
         self.missing: dict[str, int] = {}
         """Addresses without a page, and the number of links and facts that refer to them."""
         self.untold: dict[tuple[int, str, str], bool] = {}
-        """Whether a page had no facts before this import, by page id, subject and predicate."""
+        """True if there was no such fact before this import; the key is page id, subject and predicate."""
 
     def run(
         self, contents: LinksAndFacts, only: set[str] | None = None, written: Container[str] = ()
@@ -438,7 +438,7 @@ def shorten_problems(problems: list[str]) -> list[str]:
     return [*problems[:SHOWN_PROBLEMS], f"and {more:,} more problems"] if more > 1 else problems
 
 
-MAX_EXPORT_NAME = 240  # file systems allow 255 bytes, including the ending
+MAX_EXPORT_NAME = 240  # file systems allow 255 bytes, including the extension
 NO_TITLE = "\0"
 SHOWN_IMPORTS = 3
 
@@ -508,7 +508,7 @@ def export_pages(
             with_data += _write_page_sidecar(writer, data, path)
             written[name].setdefault(kind, []).append((stored.title, path))
             places[slug.address(name, address)] = path
-        if DEFAULT_COLLECTION in folders:  # in an attached folder they would become pages
+        if DEFAULT_COLLECTION in folders:  # in the folder of another collection they would be pages
             writer.write("index.md", _render_index(written).encode())
             schema = collections.get_setting(db, "original_schema")
             if schema is not None:
@@ -701,7 +701,7 @@ def _import_hint(batches: list[history.ImportBatch]) -> str:
 
 
 class ComparedPage(NamedTuple):
-    """A parsed page with its texts reduced to hashes, so that folders of any size can be compared."""
+    """A parsed page whose content is reduced to hashes, so that folders of any size can be compared."""
 
     path: str
     front: dict[str, Any]
@@ -718,7 +718,7 @@ class ComparedPage(NamedTuple):
 
 class FolderContents(NamedTuple):
     pages: dict[str, ComparedPage]  # by slug
-    special: dict[str, ComparedPage]  # index, schema and README at the root: pages only in an attached folder
+    special: dict[str, ComparedPage]  # index.md etc. at the root, which an import does not treat as pages
     raw: dict[str, tuple[str, str | None]]  # path and hash of a slug's sidecar; no hash if it is invalid
     contested: set[str]  # slugs requested by several pages: a sync and an import may assign them differently
     troubles: list[tuple[str, str]]

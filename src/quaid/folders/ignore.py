@@ -1,4 +1,6 @@
-"""Ignore rules: which files of a folder are skipped because of .quaidignore, its stored patterns or its kind.
+"""Ignore rules: decide which files of a collection's folder are skipped.
+
+The rules come from the folder's .quaidignore file and from the kind of the collection.
 
 A .quaidignore file may come from an untrusted folder, so an invalid file leaves the last valid rules in force.
 """
@@ -12,7 +14,10 @@ TEMPLATES_FOLDER = "_templates/"
 """Name of a folder of page templates, which is skipped at any depth."""
 
 KIND_PATTERNS = {"kb": "/raw/\n/index*.org\n/AGENT_CONTRACT.org\n"}
-"""Patterns that are always ignored in a kind of collection: in a knowledge base, the files that are not nodes."""
+"""Patterns that are always ignored, by kind of collection.
+
+In a knowledge base: all files that are not nodes.
+"""
 
 MAX_IGNORE_CHARACTERS = 64 * 1024
 MAX_PATTERNS = 1_000

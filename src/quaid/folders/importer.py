@@ -1,7 +1,7 @@
-"""Import a folder: a run over its files whose pages go to the default collection, in one transaction or not at all.
+"""Import the files of a folder as pages of the default collection, in a single transaction.
 
-Nothing in the folder changes, nothing is removed, and a page that was edited in the database since its last import is
-kept.
+The folder is not changed, no page is removed, and pages that were edited in the database since their last
+import are kept.
 """
 
 import errno
@@ -37,7 +37,7 @@ ImportOutcome = Literal[
     "edited",  # the file is unchanged, but the page was edited in the database; it is kept
     "conflict",  # both changed, or the page is not from this file: the page is kept
     "too_large",
-    "failed",  # Quaid failed on it; an existing page is kept
+    "failed",  # a bug in Quaid prevented the import; an existing page is kept
     "special",  # index.md, schema.md and README.md at the root: stored, but not as pages
     "sidecar",
     "links_and_facts",  # the links-and-facts file of an export
@@ -48,7 +48,7 @@ ImportOutcome = Literal[
 class ImportConflict(NamedTuple):
     path: str
     slug: str
-    remedy: str  # the command that applies the text of the file
+    remedy: str  # the command that replaces the page with the content of the file
 
 
 class ImportReport(NamedTuple):
@@ -66,7 +66,7 @@ class ImportReport(NamedTuple):
     gone: tuple[str, ...]  # files of this folder's last import that no longer exist; their pages are kept
     links: int = 0  # links that are not in any page's text
     facts: int = 0
-    links_extracted: int = 0  # links in the texts of the pages that were created or changed
+    links_extracted: int = 0  # links in the content of the pages that were created or changed
 
 
 class ConcurrentImport(Exception):
@@ -104,8 +104,9 @@ def import_folder(
 class ImportRun(FolderRun):
     """One import. Files of earlier imports are recognized by their path relative to the folder.
 
-    A folder is recognized by the path of its last import. Any other folder may be a known one that was moved: it is
-    considered the same if most of the page files with a known path have the known content.
+    A folder is recognized by the path of its last import. A folder at another path may be a known folder that
+    was moved: it is treated as such if most of its page files with a known relative path have the known
+    content.
     """
 
     def __init__(
@@ -139,13 +140,13 @@ class ImportRun(FolderRun):
         self.claims: list[
             tuple[str, str]
         ] = []  # path and requested slug of the spooled pages, sorted by path
-        self.fresh: set[str] = set()  # pages new to all imports, by path without ending
+        self.fresh: set[str] = set()  # pages that no import has seen, by path without extension
         self.different: set[str] = set()  # known pages with changed content
         self.links_file: tuple[bytes, str] | None = None  # bytes and hash of the links-and-facts file
-        self.is_links_file_known = False  # then only records of new pages are restored
+        self.is_links_file_known = False  # True if imported before: only records of new pages are restored
         self.assigned: dict[str, str] = {}  # slugs of pages that were not imported from this folder before
         self.taken: set[str] = set()  # slugs of all pages of this folder
-        self.slugs: dict[str, str] = {}  # slug of each page file, by path without ending
+        self.slugs: dict[str, str] = {}  # slug of each page file, by path without extension
         self.page_files = 0
         self.written: set[str] = set()  # slugs whose version was already incremented
         self.new: set[str] = set()  # slugs of pages that did not exist
@@ -174,7 +175,7 @@ class ImportRun(FolderRun):
 
     @property
     def is_same_folder(self) -> bool:
-        """True if earlier imports are of this folder; known when all files except sidecars are read."""
+        """True if earlier imports were of this folder. Valid once all files except sidecars are read."""
         return self._is_known_root or self.counts["same"] > len(self.different)
 
     # Reading
@@ -260,7 +261,7 @@ class ImportRun(FolderRun):
             self.spool.add(SpooledFile(path, content_hash, data, None))
 
     def _count_unchanged(self, path: str, data: bytes, known: ImportedFile) -> None:
-        """Count a file with known content: its page may have been edited since."""
+        """Count a file with unchanged content as unchanged, edited or conflict, depending on its page."""
         outcome = "unchanged"
         if known.page_version_now != known.page_version_at_import:
             stored = pages.find(self.db, known.slug or "")
@@ -323,7 +324,7 @@ class ImportRun(FolderRun):
                 self.note(path, f"another file has the slug {slug}; this one is {self.assigned[path]}")
 
     def _with_slug(self, item: SpooledFile) -> SpooledFile:
-        """Return the file with its page under the slug that it has here."""
+        """Return the file with its page under the slug from the last import or the newly assigned one."""
         known = self._known(item.path)
         slug = known.slug if known and known.slug else self.assigned[item.path]
         assert item.page is not None
@@ -385,7 +386,7 @@ class ImportRun(FolderRun):
             self._keep_conflict(tx, item, stored)
 
     def _brought_before(self, stored: PageRow, path: str) -> ImportedFile | None:
-        """Return the file of this folder that a page was imported from, if it is this one or has gone."""
+        """Return the file of this folder that a page was imported from, if its path is `path` or has gone."""
         old_path = self._past_pages.get(stored.id) if self.is_same_folder else None
         known = self.past[old_path] if old_path is not None else None
         if known is None and (origin := history.origin_of_page(self.db, stored.id)):
@@ -414,14 +415,14 @@ class ImportRun(FolderRun):
         self._wrote(tx, "changed", item, made, saved.id, saved.version)
 
     def _is_derived_anew(self, stored: PageRow, made: Page) -> bool:
-        """Return True if a forced import would change the title, summary, type or place of an equal text."""
+        """Return True if a forced import would change the derived data (title etc.) of unchanged content."""
         old = (stored.type, stored.title, stored.summary, stored.wing, stored.room)
         return self.force and old != (made.type, made.title, made.summary, made.wing, made.room)
 
     def _is_edited_here(self, stored: PageRow, path: str, known: ImportedFile) -> bool:
         if stored.version == known.page_version_at_import:
             return False
-        # Raw data also increments the version, so the text is compared with that of the file.
+        # A change of raw data also increments the version, so the content is compared with that of the file.
         return not _matches_bytes(stored, path, history.version_bytes(self.db, known.raw_id))
 
     def _wrote(
@@ -440,7 +441,7 @@ class ImportRun(FolderRun):
         self.count_page(page_id, made)
 
     def _keep(self, tx: Transaction, item: SpooledFile, stored: PageRow, version: int | None) -> None:
-        """Store a file whose page stays as it is."""
+        """Store the bytes of a file whose page is not changed."""
         self._keep_bytes(tx, item, stored.id, version)
         self._has_page(item.path, stored.slug)
 
@@ -496,7 +497,7 @@ class ImportRun(FolderRun):
             self.written.add(stored.slug)
 
     def _write_links_and_facts(self, tx: Transaction, data: bytes, content_hash: str) -> None:
-        """Restore links and facts that are in no text.
+        """Restore the links and facts that are not in the content of any page.
 
         The file itself is not stored, because it would retain data of pages that are forgotten later.
         """

@@ -165,7 +165,7 @@ def with_slug(made: Page, address: str) -> Page:
 
 
 def with_file_title(made: Page, path: str) -> Page:
-    """Return the page with the title that a file at this path gives it."""
+    """Return the page with the title it would get if it were read from a file at this path."""
     head = markdown_text.text_head(markdown_text.visible_text(made.truth))
     return made._replace(
         title=page_model.page_title(made.slug, made.frontmatter, head, _title_from_name(path))
@@ -184,7 +184,7 @@ def claimed_slug(frontmatter: dict[str, Any]) -> str | None:
 
 
 def page_stem(path: str) -> str:
-    """Return the path without the file name ending of a page."""
+    """Return the path without the extension of a page file (.md, .markdown or .org)."""
     return _PAGE_ENDING.sub("", path)
 
 
@@ -249,14 +249,14 @@ def sidecar_page_files(path: str) -> list[str]:
 
 
 def sidecar_page_stem(path: str) -> str:
-    """Return the path, without ending, of the page that a sidecar belongs to."""
+    """Return the path, without extension, of the page file that a sidecar belongs to."""
     folder, _, name = path.rpartition("/")
     above = folder.rpartition("/")[0]
     return f"{above}/{name[: -len('.json')]}" if above else name[: -len(".json")]
 
 
 def sidecar_path(page: str) -> str:
-    """Return the path of the sidecar for a page path without ending."""
+    """Return the path of the sidecar for the path of a page file without extension."""
     folder, mark, name = page.rpartition("/")
     return f"{folder}{mark}.raw/{name}.json"
 
@@ -366,7 +366,7 @@ class ParserProcess:
         )
 
     def is_behind(self, end: int) -> bool:
-        """Return True if enough was added to the spool to report its new end."""
+        """Return True if the spool has grown enough since the last report to report its new end."""
         # The steps grow so that the pipe does not fill up while the helper is busy.
         return end - self._told > max(PROGRESS_STEP_BYTES, self._told // 8)
 
@@ -452,7 +452,7 @@ def load_parsed(record: bytes) -> ParsedFile | None:
 
 
 MAX_MEMORY_BYTES = 1024 * 1024
-"""Size in bytes up to which the spool is kept in memory. One edit is far below and needs no tempfile."""
+"""Size in bytes up to which the spool is kept in memory, so that a single edit needs no temporary file."""
 
 
 class SpooledFile(NamedTuple):
@@ -465,11 +465,11 @@ class SpooledFile(NamedTuple):
     nodes: tuple[Page, ...] = ()
     """Headings of the file that are separate pages."""
     notes: tuple[str, ...] = ()
-    """Parse notes that were not yet reported when the file was read."""
+    """Notes of the parser that were not reported when the file was read."""
     derived: "DerivedData | None" = None
     """Data derived from the page, such as its names and links."""
     problem: str = ""
-    """Why a page file has no page: Quaid failed on it."""
+    """The note about a page file that could not be parsed, or ""."""
 
 
 class Spool:
@@ -517,7 +517,10 @@ class Spool:
         self.count += 1
 
     def may_leave(self, done: int, waiting: int) -> bool:
-        """Return True if files can be added unparsed, because a helper parses them. Start it if worthwhile."""
+        """Return True if a helper process parses files, so that they can be added unparsed.
+
+        The helper is started if it is worthwhile.
+        """
         if self._ahead is None and not self._alone and is_helper_worthwhile(done, waiting):
             self._alone = not self._find_help()
         return self._ahead is not None
@@ -566,7 +569,7 @@ class Spool:
 
 
 def _parse_spooled(item: SpooledFile, plain: list[Any] | None) -> SpooledFile:
-    """Parse an item and derive its data here, so that errors in a file occur before anything is written."""
+    """Parse an item and derive its data, so that errors in a file occur before its page is written."""
 
     notes: tuple[str, ...] = ()
     if plain is None:

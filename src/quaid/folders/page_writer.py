@@ -1,4 +1,4 @@
-"""Save edited pages to their files and rows: page edits, text edits, heading pages of org files, and page ids.
+"""Save edits to page files and to the database: pages, text files, heading pages of org files, and page ids.
 
 Only the bytes that the edit needs are changed in a file, and only if it still has the content that was indexed. The
 file is durable before the transaction commits; if the transaction fails, the file is changed back.
@@ -88,7 +88,7 @@ def save_with_slug(
     now: str,
     left: str | None = None,
 ) -> SaveResult:
-    """Save the page of a file, which may get another slug than before.
+    """Save the page of a file, and change its slug if `made` has another one.
 
     `left` is the slug that the page had before it was moved to a temporary one; links to it follow the page, unless
     another page has it now.
@@ -125,7 +125,7 @@ def _heading_page_with_slug(
 
 
 def is_free_uuid(tx: Transaction, text: str) -> bool:
-    """Return True if a text is a UUID that no page has."""
+    """Return True if `text` looks like a UUID and no page has it."""
     return indexer.looks_like_uuid(text) and not pages.has_uuid(tx, text)
 
 
@@ -141,7 +141,7 @@ def save_page(
     expected_version: int | None,
     data: bytes | None = None,
 ) -> SaveResult:
-    """Save a page, checked against the version its author had read, and its file if it has one.
+    """Save a page and its file, if it has one. Raise if the page no longer has the expected version.
 
     `data` is the new content of the file; without it, the current content is patched where the page differs.
     """
@@ -149,7 +149,7 @@ def save_page(
     if collection.root is not None:
         require_writable(collection)
         path = known.path if known else f"{new.slug}.md"
-        if not indexer.is_org(path):  # any other title would be lost with the index
+        if not indexer.is_org(path):  # a title that is not in the file would not survive reindexing
             new = indexer.with_file_title(new, path)
     saved = page_edits.save(
         tx, new, uuid=uuid, now=now, expected_version=expected_version, collection=collection.name
@@ -171,7 +171,7 @@ def save_page(
 
 
 def keep_old_version(tx: Transaction, collection_id: int, old: PageRow, now: str, uuid: str) -> None:
-    """Store the text of a page without a file before it changes."""
+    """Store the current content of a page without a file as a version, before the page is changed."""
     data = markdown.render(old.frontmatter, old.truth, old.timeline).encode()
     kept = (old.id, old.version, f"{old.slug}.md", data, indexer.digest(data))
     history.keep_versions(tx, collection_id, [kept], now, f"edit-{uuid}", present=False)
@@ -244,7 +244,7 @@ def _patch_file(path: str, data: bytes, new: Page) -> bytes:
 def _patch_org_file(path: str, data: bytes, text: str, new: Page) -> bytes:
     """Return an org file with new properties, title or tags.
 
-    Raise PartOfOrgFile for changes of its body, because a body written from the page would not stay org.
+    Raise PartOfOrgFile for other changes, because the body of the page cannot be converted back to org.
     """
     old = indexer.parse_file(path, data).page
     try:
@@ -486,7 +486,7 @@ class IdsReport(NamedTuple):
 
 
 class _SkipFile(Exception):
-    """The reason why a file is skipped."""
+    """Raised to skip a file; the message is the reason."""
 
 
 def write_ids(

@@ -244,7 +244,7 @@ class QuarantineExportRecord(NamedTuple):
 def export_quarantined(
     db: Database, chosen: list[QuarantinedPage], target: str, force: bool, now: str
 ) -> QuarantineExportRecord:
-    """Write quarantined pages to a folder durably, each with a sidecar of the data that is in no file."""
+    """Write quarantined pages to a folder durably, each with a sidecar for the data that its file lacks."""
     paths: list[str] = []
     with FolderWriter(target, force=force) as writer:
         for each in chosen:

@@ -50,7 +50,7 @@ class SkippedEntry(NamedTuple):
 
 
 def page_endings(kind: str) -> tuple[str, ...]:
-    """Return the file name endings of pages in a collection of this kind; a notebook has markdown only."""
+    """Return the file extensions of pages in a collection of this kind; a notebook has markdown only."""
     return MARKDOWN if kind == "notebook" else PAGE_ENDINGS
 
 
@@ -166,7 +166,7 @@ class Folder:
             os.close(handle)
 
     def enter(self, parent: str, *, make: bool = False) -> int:
-        """Return the handle of a folder below the root, which `make` creates. It is valid until the next call."""
+        """Return the handle of a folder below the root, valid until the next call. `make` creates it."""
         if self._near[0] == parent:
             return self._near[1]
         self._leave()

@@ -1,7 +1,7 @@
-"""Bring pages in step with a folder: scan it, read and parse changed files, plan, write pages, and report.
+"""Update the pages of a collection from its folder: scan it, parse changed files, plan, and write pages.
 
-An import is a variant of the same run, in `importer`. Nothing in the folder changes. Each transaction of a sync is
-valid by itself, so an interrupted sync is continued by the next one. A page is removed only when its file is
+An import is a variant of the same run, in `importer`. No page file is changed. Each transaction of a sync is
+valid by itself, so the next sync continues an interrupted one. A page is removed only when its file is
 certainly absent, and then it only moves to quarantine.
 """
 
@@ -37,9 +37,9 @@ QUARANTINE_NOTE = (
 
 
 class FolderRun:
-    """One pass over a folder, as a sync and an import share it: read and parse files, write pages, count them.
+    """Base class of syncs and imports: one pass over a folder that parses files and writes pages.
 
-    The variants decide what is known about a file, which page it belongs to, and where its bytes are stored.
+    Subclasses decide what is known about a file, which page it belongs to, and where its bytes are stored.
     """
 
     folder: Folder
@@ -89,7 +89,7 @@ class FolderRun:
         self.page_ids.append(page_id)
 
     def links_extracted(self) -> int:
-        """Return the number of links in the texts of the written pages."""
+        """Return the number of links in the content of the written pages."""
         return links.count(self.db, self.page_ids) if self.page_ids else 0
 
     # Reading
@@ -118,7 +118,7 @@ class FolderRun:
     ) -> tuple[str, str | None, tuple[Page, ...]] | None:
         """Add a page file to the spool, parsed or to be parsed by the helper process.
 
-        Return the slug and the id that it requests and the pages of its headings, or None if Quaid fails on it.
+        Return the slug and the id that it requests and the pages of its headings, or None if parsing failed.
         """
         try:
             if not indexer.is_org(path) and self.spool.may_leave(self.spool.count, waiting):
@@ -336,7 +336,7 @@ class SyncRun(FolderRun):
         """False if a part of the folder could not be read, so that a missing file may not be gone."""
         self.skip_notes: list[FileNote] = []
         self.opened: dict[str, tuple[ScannedFile, LastSeenFile | None]] = {}
-        """Files to read with their index entries; once there is a plan, with those of their pages. By path."""
+        """Files to read and their index entries, by path. The plan replaces the entries of moved files."""
         self.reads: dict[str, ReadFile] = {}
         self.failures: dict[str, str] = {}
         """Problems of files that could not be indexed, by path."""
@@ -365,12 +365,12 @@ class SyncRun(FolderRun):
         return self._remove(gone, len(known), whole=only is None)
 
     def halt(self, reason: str, waiting: int) -> SyncReport:
-        """Store with the collection why it needs the user's decision, and report it."""
+        """Record on the collection why its sync needs attention, and return the report."""
         self.db.write(lambda tx: collections.record_sync(tx, self.collection.id, self.now, halted=reason))
         return self._report(reason, waiting)
 
     def note_parsed(self, path: str, notes: tuple[str, ...]) -> None:
-        """Report notes about a file. All except unknown page types are also stored with the file."""
+        """Report notes about a file. All except unknown page types are also recorded in the index."""
         self.note(path, *notes)
         if problems := [text for text in notes if not text.startswith("type ")]:
             self.problems[path] = "; ".join(problems)
@@ -477,7 +477,7 @@ class SyncRun(FolderRun):
 
     def _touch(self, reads: list[ReadFile], tx: Transaction) -> None:
         for file, old, content_hash, _ in reads:
-            # Otherwise it was changed by another process since the walk.
+            # Skip a file that another process has indexed since the walk.
             if old is not None and self._is_unchanged(tx, old):
                 row = (file, content_hash, old.page_id, None)
                 collections.record_files(tx, self.collection.id, [row], self.now)
@@ -492,7 +492,7 @@ class SyncRun(FolderRun):
                 page_edits.change_slug(tx, self.collection.id, page_id, slug, back, self.now, redirect=False)
 
     def _make_way(self, tx: Transaction, items: list[SpooledFile]) -> None:
-        """Free the slugs of pages that move in this batch, because another of them may claim one, as in a swap."""
+        """Free the slugs that files of this batch claim from other moving pages or from quarantined pages."""
         self.vacated = {}
         moving = {old.page_id for _, old in (self.opened[item.path] for item in items) if old and old.page_id}
         for item in items:
@@ -512,7 +512,7 @@ class SyncRun(FolderRun):
         return self.opened[item.path][1] is None and not has_id and not indexer.is_org(item.path)
 
     def find_slugs_in_use(self, tx: Transaction, items: list[SpooledFile]) -> set[str]:
-        # A path that is in the index by now was taken in by another process.
+        # A path that is in the index by now was indexed by another process.
         seen = collections.seen_paths(tx, self.collection.id, [item.path for item in items])
         return super().find_slugs_in_use(tx, items) | {
             _page_of(item).slug for item in items if item.path in seen
@@ -530,7 +530,7 @@ class SyncRun(FolderRun):
 
     def write_page(self, tx: Transaction, item: SpooledFile) -> None:
         """Write one file to its page."""
-        self.slugs_in_use = None  # they change here
+        self.slugs_in_use = None  # this write may change them
         read, old = self.reads[item.path], self.opened[item.path][1]
         if self._is_overtaken(tx, read):
             return
@@ -608,7 +608,7 @@ class SyncRun(FolderRun):
     # Sidecars
 
     def _take_sidecars(self, only: list[str] | None) -> None:
-        """Update pages from changed sidecars, and new or moved pages from theirs."""
+        """Apply changed sidecars, and the sidecars of new or moved pages."""
         fresh = {indexer.sidecar_path(indexer.page_stem(path)) for path in self.made}
         paths = [*filter(indexer.is_sidecar, only), *fresh] if only is not None else self.sidecars
         for path in sorted(set(paths)):

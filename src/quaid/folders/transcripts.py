@@ -1,4 +1,7 @@
-"""Read conversation transcripts and exported archives from where the last run stopped, and mask secrets in them."""
+"""Read conversation transcripts and exported archives into the database, and mask secrets in them.
+
+A transcript that has grown is read from where the last run stopped; an export is always read as a whole.
+"""
 
 import codecs
 import hashlib
@@ -349,7 +352,7 @@ class _TranscriptReader:
             self._state = self._state._replace(broken=self._state.broken + 1)
             return
         session = self._state.session
-        if said.session and not (client == "codex" and session):  # forks repeat another session
+        if said.session and not (client == "codex" and session):  # a forked session repeats another one
             session = said.session
         if not session and not said.turn:
             self._title = said.title or self._title

@@ -68,7 +68,7 @@ class WatchTrouble(NamedTuple):
 
 
 class ChangeHints:
-    """A source of change events. This one has none; it is used when the system does not report changes."""
+    """A source of change events. The base class has none; it is used when the system reports no changes."""
 
     def __init__(self, stop: Event) -> None:
         self._stop = stop
@@ -342,7 +342,7 @@ def error_text(error: Exception) -> str:
 
 
 def record_sync_failure(db: Database, collection: Collection, problem: str, now: str) -> None:
-    """Store with a collection that its last sync failed; the next successful sync clears it."""
+    """Record on a collection that its last sync failed; the next successful sync clears the record."""
     reason = f"the last sync failed: {problem}"
     try:
         db.write(lambda tx: collections.record_sync(tx, collection.id, now, halted=reason))
