@@ -1,4 +1,4 @@
-"""The catalog of all files of a knowledge base and their nodes; lookup of nodes by name and search by words.
+"""The catalog of a knowledge base: all its files and nodes, with lookup of nodes by name and search by words.
 
 The catalog is cached in .git/ai-kb, and the cache can be deleted at any time. A normal load trusts files whose stat
 is unchanged; a load with certain=True reads the files and compares their digests.
@@ -21,7 +21,7 @@ from quaid.kb.node import Node, NodeFilters, NodeLink, ParsedNode
 from quaid.storage import files as durable_files
 
 CATALOG_VERSION = 6
-"""Version of the cache. Raise it when its format or that of the generated index changes (index_problem is cached)."""
+"""Version of the cache. Increase it when the format of the cache or of the generated index changes."""
 
 CATALOG_NAME = "catalog"
 MAX_NODE_BYTES = 4 * 1024 * 1024
@@ -66,13 +66,13 @@ class FileChecker(NamedTuple):
     rules: str
     """Identifier of the rules. Findings cached under another identifier are computed again."""
     passing: frozenset[str]
-    """Codes of findings that can disappear although the file is unchanged. Such files are checked again."""
+    """Codes of findings that can disappear without a change of the file, which is therefore checked again."""
     judge: Callable[[str, bytes | None, ParsedNode | None], CachedFindings]
     """Takes the path, the bytes (None if unreadable) and the parsed node (None if the file is not a node)."""
 
 
 class Catalog:
-    """The files of a knowledge base by path, with their nodes and searchable texts."""
+    """The files of a knowledge base by path, with their nodes and their searchable text."""
 
     def __init__(self, root: str, files: dict[str, CatalogFile], texts: str) -> None:
         self.root = root
@@ -225,7 +225,7 @@ def _searchable_head(read: ParsedNode) -> str:
 
 
 def _rebuild_catalog(known: Catalog, files: dict[str, CatalogFile], fresh: dict[str, str]) -> Catalog:
-    """Return a catalog of these files, with texts from `fresh` where present and from `known` otherwise."""
+    """Return a catalog of these files, with their searchable text from `fresh` or else from `known`."""
     parts, at = [], 0
     for path, file in files.items():
         text = fresh.get(path)
@@ -246,8 +246,8 @@ def _rebuild_catalog(known: Catalog, files: dict[str, CatalogFile], fresh: dict[
     return catalog
 
 
-# Cache format: a line of JSON with one column per file attribute, one line per node, then all texts. The columns are
-# decoded in one step, and nodes are decoded only when they are needed.
+# Cache format: a line of JSON with one column per file attribute, one line per node, then the searchable text
+# of all files. The columns are decoded in one step, and nodes are decoded only when they are needed.
 
 
 def save_catalog(catalog: Catalog, folder: str) -> None:
@@ -321,7 +321,7 @@ def find_node(catalog: Catalog, name: str) -> Node:
 
 
 def find_node_to_read(catalog: Catalog, name: str) -> tuple[Node, str]:
-    """Return the node with this name and a note. If the ID of a pointer does not exist, look up its title."""
+    """Return the node with this name, and a note if a pointer's ID is unknown and its title was used."""
     return _find_node(catalog, name, by_title=True)
 
 
@@ -516,7 +516,7 @@ def _word_continues(text: str, at: int) -> bool:
 
 
 def _files_with_words(catalog: Catalog, wanted: list[str]) -> list[CatalogFile]:
-    """Return the files that contain any of the words, by searching the joined texts and skipping to the next file."""
+    """Return the files that contain any of the words. After a match, the search skips to the next file."""
     files = [file for file in catalog.files.values() if file.end > file.start]
     found: dict[str, CatalogFile] = {}
     for word in wanted:

@@ -1,4 +1,4 @@
-"""Plan changes to nodes: remember, add to, capture a source, merge, delete, supersede, contest.
+"""Plan changes to nodes: create, extend, merge, delete, supersede or contest a node, or capture a source.
 
 Each function returns a StoreChange for a transaction to apply. If a new node contradicts an existing one, both are
 marked as contested, and a person decides between them.
@@ -44,7 +44,7 @@ MAX_ID_ATTEMPTS = 100
 _ID_LINK = re.compile(r"(?:[A-Za-z_]+:? )?[0-9a-fA-F]{6}[0-9a-fA-F-]*\Z")
 
 DEFAULT_RELATION = nodes.RELATIONS[2]
-"""Relation of a link that names none."""
+"""Relation of a link that is given without one."""
 
 
 class ContradictedNode(NamedTuple):
@@ -153,9 +153,9 @@ def plan_addition(
 def _links_and_contradictions(
     catalog: Catalog, draft: NodeDraft, links: Sequence[str], but: str = ""
 ) -> tuple[list[str], tuple[ContradictedNode, ...]]:
-    """Return the lines with the links of a text, and the nodes that contradict it or that a link says it contradicts.
+    """Return the link lines for a new text, and the nodes that contradict it or that it links as CONTRADICTS.
 
-    The node with the ID `but` is not compared."""
+    The text is not compared with the node whose ID is `but`."""
     references = [_parse_link(catalog, link) for link in _split_links(links)]
     opposites = list(find_contradictions(catalog, draft, but))
     known = {opposite.id for opposite in opposites}
@@ -297,7 +297,7 @@ def plan_capture(
     title: str = "",
     whole: tuple[str, bytes] | None = None,
 ) -> StoreChange:
-    """Plan the stub of a captured source, and its complete file if its name and content are given.
+    """Plan the stub of a captured source (an org file with an excerpt), and the complete file in `whole`.
 
     The details of the change are both paths (the second is empty without a file) and whether the excerpt was cut."""
     if not source.strip() or "\n" in source:
@@ -381,7 +381,7 @@ def _downloaded_name(host: str, path: str, kind: str) -> str:
 
 
 def limit_excerpt(text: str) -> tuple[str, bool]:
-    """Shorten a text to the limits of a stub, at a word boundary if possible. Return it and whether it was cut."""
+    """Return an excerpt cut to the limits of a stub, at a word if possible, and True if it was cut."""
     text = text.replace("\r\n", "\n").replace("\0", "").strip("\n")
     words = list(re.finditer(r"\S+", text))
     end = words[MAX_EXCERPT_WORDS].start() if len(words) > MAX_EXCERPT_WORDS else len(text)

@@ -1,8 +1,8 @@
-"""Run git safely in a store: read its tree and history, fetch, commit, push.
+"""Run git safely in a store (a knowledge base): read its tree and history, fetch, commit, push.
 
 Repository settings that could start a program are overridden in the environment. Commits are built with plumbing
-commands, so that no hook runs and no other staged file is included. Methods that change the tree expect the caller to
-hold the store's lock.
+commands, so that no hook runs and no other staged file is included. Methods that change the tree expect the
+caller to hold the store's lock.
 """
 
 import os
@@ -230,7 +230,7 @@ EMPTY_TREES = (
     "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
 )
-"""IDs of the tree without files, in repositories with SHA-1 and with SHA-256. It need not be stored."""
+"""IDs of the empty tree in SHA-1 and SHA-256 repositories. Git knows it even if it is not stored."""
 
 MIN_FREE_BYTES = 64 * 1024
 """Bytes. If less is free, a failed git command is reported as a full disk."""
@@ -345,7 +345,7 @@ class Git:
         return self._config
 
     def call(self, *arguments: str, reads: bool = False, **options: Any) -> bytes:
-        """Run git and return its output. Raise an error if it fails. `reads`: the command needs no lock of git."""
+        """Run git and return its output, or raise an error. With `reads`, git takes no optional locks."""
         done = self._run(*arguments, reads=reads, keep=self.keep, **options)
         if done.status != 0:
             raise self._failure(arguments, done)
@@ -620,10 +620,12 @@ class Git:
     def changing(
         self, paths: Sequence[str], writes: Mapping[str, bytes | None] | None = None
     ) -> Iterator[None]:
-        """Change these files atomically: restore them on an error, or after a kill when the lock is next taken.
+        """Change these files atomically: restore them on an error, or after a crash with the next lock.
 
-        `writes` gives the new content of some of the files (None: deleted). If one of these has other content when it
-        would be restored, another program has changed it, and it is kept. All other files are restored."""
+        `writes` gives the new content of some of the files (None: deleted). If one of these has other content
+        when it would be restored, another program has changed it, and it is kept. All other files are
+        restored.
+        """
         wanted = [repo_policy.check_tracked_path(path) for path in paths]
         repo_policy.check_git_folder(self.root)
         around = state.begin_journal(self.ours, wanted, writes or {})
@@ -673,7 +675,7 @@ class Git:
         return tuple(paths)
 
     def tidy(self) -> None:
-        """Run git gc if at least 2000 loose objects have accumulated."""
+        """Run git gc if about 2000 loose objects have accumulated."""
         self.call("-c", "gc.auto=2000", "gc", "--auto", "--quiet", seconds=LOCAL_TIMEOUT * 5)
 
     def _serving(self, url: str, verb: str) -> tuple[str, ...]:

@@ -1,4 +1,7 @@
-"""Status, health checks, the curation report and the session nudge of a store. None of them changes a node."""
+"""Status, health checks and curation report of a store, and the nudge, a reminder at the start of a session.
+
+Nothing here changes a node.
+"""
 
 import json
 import os
@@ -134,7 +137,7 @@ def _is_broad(catalog: Catalog, node: Node) -> bool:
 
 
 def _find_duplicates(nodes: Sequence[Node]) -> tuple[DuplicatePair, ...]:
-    """Return pairs that say the same. Only nodes that share some of their rarer words are compared."""
+    """Return pairs of similar nodes. Only nodes that share some of their rarer words are compared."""
     current = [node for node in nodes if node.status != "superseded"]
     holding: dict[str, list[int]] = {}
     statements = []
@@ -211,7 +214,9 @@ def nudge_text(
 ) -> str:
     """Return one line for the start of a session; empty if there is nothing to do.
 
-    `ahead` is 0 without a remote, `new_nodes` unless curation is due. `unfinished`: a merge or rebase is."""
+    `ahead` must be 0 without a remote, and `new_nodes` must be 0 unless curation is due. `unfinished` is 1
+    while a merge or rebase is in progress.
+    """
     commits = count_noun(ahead, "commit")
     parts = {
         f"{count_noun(secrets, 'secret')} in it: `ai-kb lint`": secrets,
@@ -235,7 +240,7 @@ NUDGE_DEPENDENCIES = ("index", "config", "info/exclude", f"{layout.OWN_FOLDER}/{
 def session_nudge(root: str, environ: Mapping[str, str], clock: Callable[[], int] = time.time_ns) -> str:
     """Return the nudge of a store, as shown by `status`, using a cache.
 
-    The cache holds numbers and no text, because the line is shown to agents."""
+    The cache holds only numbers, so that text from a manipulated cache file is never shown to agents."""
     repo_policy.check_git_folder(root)
     folder = os.path.join(root, ".git", layout.OWN_FOLDER)
     before, catalog, _ = _tree_mark(root)
@@ -253,7 +258,7 @@ def session_nudge(root: str, environ: Mapping[str, str], clock: Callable[[], int
 
 
 def _tree_mark(root: str) -> tuple[int, int, int]:
-    """Return checksums of everything the nudge depends on, the catalog last, and the newest timestamp."""
+    """Return a checksum of the store and its git state, one of the cached catalog, and the newest mtime."""
     folder = os.path.join(root, ".git")
     files = layout.walk_store(root)
     below = {path.rpartition("/")[0] for path, _ in files} | {""}

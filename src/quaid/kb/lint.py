@@ -13,7 +13,7 @@ from quaid.kb.node import FileFinding, Node
 from quaid.model import dates, secrets
 
 RULES_VERSION = "4"
-"""Raise it with every change of a rule, so that files are checked again."""
+"""Increase it with every change of a rule, so that files are checked again."""
 
 # Codes that do not stop a commit.
 STYLE_CODES = frozenset(
@@ -36,8 +36,8 @@ REMEDIES = {
     "too-many-marks": "divide the file",
 }
 NOT_REPEATED = frozenset(nodes.REQUIRED_PROPERTIES) - {"ID"}
-"""Properties that may not be repeated, because programs may differ in which value they use. For a
-repeated ID, the org parser reports another finding."""
+"""Properties that may not be repeated, because programs may differ in which value they use. The org parser
+reports a repeated ID itself."""
 
 MAX_FINDINGS = 1_000
 """Maximum number of findings of one kind per file."""

@@ -296,7 +296,7 @@ INDEX_NAMES = frozenset(
 
 
 def build_index(nodes: Iterable[Node]) -> dict[str, str]:
-    """Return the index files and their texts: index.org, plus one file per type if it would be too large."""
+    """Return the content of each index file: index.org, plus one file per type if it would be too large."""
     every = sorted(nodes, key=lambda node: (node.title.casefold(), node.id))
     groups: dict[str, list[Node]] = {name: [] for name in (*NODE_TYPES, OTHER_TYPE)}
     for node in every:
@@ -399,7 +399,7 @@ STATUS_STYLES = {
 
 
 def draw_graph(nodes: Iterable[Node]) -> tuple[str, int, int]:
-    """Draw nodes and the links between them, without duplicates, in the DOT language. Return also both counts."""
+    """Return a graph of the nodes and the links between them in the DOT language, and the two counts."""
     drawn = list(nodes)
     owner = {id: node.id for node in drawn for id in (node.id, *node.merged, *node.inner) if id}
     lines = [

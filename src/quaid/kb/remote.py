@@ -83,7 +83,7 @@ def _list_commits(git: Git, commits: Iterable[str]) -> Iterator[Listing]:
 
 
 def foreign_store(git: Git) -> str:
-    """Return the files of a folder and its repository, as text; empty if it has none or is a knowledge base."""
+    """Return text that names files of a folder and its repository; "" if it is empty or a knowledge base."""
 
     def listings() -> Iterator[Listing]:
         yield _list_folder(git.root)
@@ -106,7 +106,7 @@ def require_own_store(git: Git) -> Git:
 
 
 def foreign_remote(git: Git) -> str:
-    """Return the files of the remote as last fetched, as text; empty if it has none or is a knowledge base.
+    """Return text that names files of the remote as last fetched; "" if it is empty or a knowledge base.
 
     Only the current branch counts if the remote has it, else all of its branches."""
     branches = git.branches(f"refs/remotes/{REMOTE_NAME}")
@@ -118,7 +118,7 @@ SLOW_SECONDS = 3.0
 """Seconds. A remote that takes this long to fail would delay every writer."""
 
 SILENT_MINUTES = 10
-"""Minutes during which writers do not contact such a remote again."""
+"""Minutes during which writers do not contact a remote again that was slow to fail."""
 
 
 def push_store(git: Git, now: str, seconds: float = PUSH_TIMEOUT) -> RemoteEvent:

@@ -1,7 +1,7 @@
 """Security checks for repositories, and parsers for git's files and output. Starts no process.
 
-.git/config may contain only settings from an allowlist, none of which can start a program. Attributes come with a
-clone, so they are overridden at the end of .git/info/attributes.
+.git/config may contain only settings from an allowlist, none of which can start a program. A clone may
+contain .gitattributes files, which are overridden at the end of .git/info/attributes.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ ATTRIBUTES = """\
 * !filter !diff !merge !ident !eol !working-tree-encoding -text
 /index*.org merge=union
 """
-"""Attribute overrides. merge=union avoids conflicts in index files: merges keep all lines, and it is rebuilt."""
+"""Attribute overrides. With merge=union, index files never conflict: all lines are kept until a rebuild."""
 
 ALLOWED_SETTINGS = {
     "core": frozenset(

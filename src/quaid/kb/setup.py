@@ -170,7 +170,7 @@ WantedBy=timers.target
 
 
 def service_unit(command: Sequence[str]) -> str:
-    """Return the service unit that pushes once. It uses env, because systemd restricts the program's path."""
+    """Return the service unit that pushes once. It runs env, since systemd restricts the program's path."""
     return SERVICE_TEMPLATE.format(command=" ".join(map(config_text.systemd_quote, command)))
 
 

@@ -1,4 +1,4 @@
-"""Small files in .git/ai-kb: the state of fetches and pushes, the journal of a change, and waiting for a lock file.
+"""Small files in .git/ai-kb: the state of fetches and pushes, the journal of a change, and lock files.
 
 They are never committed, and contain neither node text nor passwords. A file that cannot be parsed counts as empty.
 """
@@ -125,7 +125,7 @@ JournalEntries = dict[str, str]
 """Paths, and the hash of the content that the change writes there; ANY_CONTENT if it is not known in advance."""
 
 ANY_CONTENT, NO_FILE = "", "-"
-"""NO_FILE: the change deletes the file."""
+"""Journal entries without a hash: any content is accepted, or the change deletes the file."""
 
 
 def begin_journal(folder: str, paths: Iterable[str], writes: Mapping[str, bytes | None]) -> JournalEntries:

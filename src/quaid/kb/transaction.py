@@ -1,8 +1,9 @@
 """Transactions, the only way to write a store: lock, fetch, change, rebuild the index, lint, commit.
 
-A failure restores the tree. The operating system releases the store's lock when its holder dies; git processes
-started by the holder inherit it. A lock file of git itself is removed only if no git process runs in the store and
-the file is ours or a minute old. Where processes cannot be listed, it must be ours and a minute old, or an hour old.
+A failure restores the tree. The operating system releases the store's lock when its holder dies; git
+processes started by the holder inherit it. A lock file of git itself is removed only if no git process runs
+in the store and the file was left by a writer of ours or is a minute old. Where processes cannot be listed, a
+file left by a writer of ours must be a minute old, and any other file an hour.
 """
 
 import os
@@ -69,7 +70,7 @@ REMOTE_VERBS = frozenset(
 
 @contextmanager
 def store_lock(git: Git, what: str = "ai-kb", patience: float = LOCK_TIMEOUT) -> Iterator[None]:
-    """Hold the store's lock. Raise StoreLocked on timeout. First restore what a killed writer was changing."""
+    """Hold the store's lock, and restore what a killed writer was changing. Raise StoreLocked on timeout."""
     repo_policy.check_git_folder(git.root)
     path = os.path.join(git.ours, "lock")
     with translate_os_errors(path):
@@ -104,7 +105,9 @@ def store_lock(git: Git, what: str = "ai-kb", patience: float = LOCK_TIMEOUT) ->
 
 
 def _lock_holder(handle: int) -> tuple[str, float]:
-    """Return the holder named in the lock, as in "query (process 4711)" (empty if it ended normally), and when."""
+    """Return the process named in the lock file, as in "query (process 4711)", and when its name was written.
+
+    The name is empty if the process ended normally."""
     try:
         text = os.pread(handle, 200, 0).decode(errors="replace")
     except (AttributeError, OSError):  # no pread(), or a system with mandatory locks
@@ -433,7 +436,9 @@ def _refuse_unfinished(git: Git, tree: TreeState) -> None:
 
 
 def _refuse_dirty(git: Git, tree: TreeState) -> None:
-    """Raise StoreDirty if there are uncommitted changes by the user, other than to index files and skipped files."""
+    """Raise StoreDirty if the user has uncommitted changes.
+
+    Index files are ignored, and untracked files that are not part of the knowledge base."""
     _refuse_unfinished(git, tree)
     others = [
         path
