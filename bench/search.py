@@ -20,7 +20,7 @@ from quaid.search.text import search_pages
 from quaid.storage import migrations, page_edits
 from quaid.storage.pages import page_heads
 from quaid.storage.sqlite.connection import Database, Transaction
-from quaid.storage.text_index import SPACED, SearchFilters, match
+from quaid.storage.text_index import SPACED, SearchFilters, TextIndex
 
 REPOSITORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NOW = "2026-04-25T12:00:00Z"
@@ -285,7 +285,7 @@ def answers(db: Database, question: str) -> tuple[set[str], set[str], set[str]]:
     every = " AND ".join(word.quoted for word in asked.words)
     any_word = " OR ".join(word.quoted for word in asked.words)
     found = [
-        [page_id for page_id, _ in match(db, SPACED, each, SearchFilters(), LIMIT)]
+        [page_id for page_id, _ in TextIndex(db, SPACED).match(each, SearchFilters(), LIMIT)]
         for each in (every, any_word)
     ]
     by_all, by_any = ({head.slug for head in page_heads(db, ids).values()} for ids in found)

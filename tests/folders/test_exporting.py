@@ -226,7 +226,7 @@ def test_an_empty_memory_gives_an_empty_index(brain: Brain, tmp_path: Path) -> N
 def test_raw_data_of_a_page_that_moved_to_another_name_stays_beside_it(brain: Brain, tmp_path: Path) -> None:
     put(brain, "index", {}, "# I")
     page_id = pages.require(brain.db, "index").id
-    brain.db.write(lambda tx: pages.write_raw_data(tx, page_id, "sidecar", {"a": 1}, brain.now()))
+    brain.db.write(lambda tx: pages.write_raw_data(tx, page_id, {"sidecar": {"a": 1}}, brain.now()))
     export(brain, tmp_path / "out")
     assert files(tmp_path / "out")[".raw/index.json"] == '{\n  "a": 1\n}\n'
     assert "index.markdown" in files(tmp_path / "out")

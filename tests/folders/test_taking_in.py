@@ -39,7 +39,7 @@ def raw(brain: Brain, slug: str) -> dict[str, Any]:
 def set_raw(brain: Brain, slug: str, source: str, data: Any) -> None:
     def work(tx: Any) -> None:
         page_id, _ = page_edits.touch(tx, slug, expected_version=None, now=brain.now())
-        pages.write_raw_data(tx, page_id, source, data, brain.now())
+        pages.write_raw_data(tx, page_id, {source: data}, brain.now())
 
     brain.db.write(work)
 

@@ -6,7 +6,7 @@ from quaid.model.page import build_page
 from quaid.storage import checks, chunks, collections, page_edits
 from quaid.storage.checks import recut_pages
 from quaid.storage.sqlite.connection import Database, Transaction
-from quaid.storage.text_index import CHUNKS, SearchFilters, scores_of
+from quaid.storage.text_index import CHUNKS, SearchFilters, TextIndex
 
 NOW = "2026-04-25T12:00:00Z"
 ALL = SearchFilters()
@@ -127,9 +127,11 @@ def test_scores_of_given_chunks_are_those_of_the_match(db: Database) -> None:
     best = {chunk_id: score for chunk_id, _, score in chunks.match(db, '"engine"', ALL, 20)}
     some = sorted(best)[3:9]
     other = save(db, "other", "nothing")
-    assert scores_of(db, CHUNKS, '"engine"', [*some, *ids(db, other)]).keys() == set(some)
+    assert TextIndex(db, CHUNKS).scores_of('"engine"', [*some, *ids(db, other)]).keys() == set(some)
     again = {chunk_id: score for chunk_id, _, score in chunks.match(db, '"engine"', ALL, 20)}
-    assert scores_of(db, CHUNKS, '"engine"', some) == {chunk_id: again[chunk_id] for chunk_id in some}
+    assert TextIndex(db, CHUNKS).scores_of('"engine"', some) == {
+        chunk_id: again[chunk_id] for chunk_id in some
+    }
 
 
 def test_chunks_of_pages_come_page_by_page(db: Database) -> None:

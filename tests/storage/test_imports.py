@@ -7,7 +7,7 @@ import pytest
 
 from quaid.model.page import build_page
 from quaid.storage import history, page_edits, pages
-from quaid.storage.history import ImportBatch, ImportedFile
+from quaid.storage.history import ImportBatch, ImportedFile, NewImport
 from quaid.storage.sqlite.connection import Database, Transaction
 
 T1, T2 = "2026-04-25T12:00:01Z", "2026-04-25T12:00:02Z"
@@ -26,7 +26,7 @@ def take_in(
         page = build_page(slug, {}, data.decode("utf-8", "replace"), "")
         saved = page_edits.save(tx, page, uuid=slug, now=now, expected_version=None)
         page_id, version = saved.id, saved.version
-    history.keep_imported_files(tx, import_id, [(page_id, version, path, data, digest(data))], now)
+    NewImport(import_id, now).add_files(tx, [(page_id, version, path, data, digest(data))])
     return tx.last_insert_rowid()
 
 
@@ -35,13 +35,13 @@ def first(db: Database) -> dict[str, int]:
     """An import of two pages and a file that makes none."""
 
     def work(tx: Transaction) -> dict[str, int]:
-        history.begin_import(tx, "first", "/notes", T1)
+        NewImport("first", T1).begin(tx, "/notes")
         kept = {
             "a.md": take_in(tx, "first", "a.md", ODD, "a"),
             "b.md": take_in(tx, "first", "b.md", b"b", "b"),
             "README.md": take_in(tx, "first", "README.md", b"hello"),
         }
-        history.finish_import(tx, "first", 2)
+        NewImport("first", T1).finish(tx, 2)
         return kept
 
     return db.write(work)
@@ -73,9 +73,9 @@ def test_a_page_that_was_edited_since_shows_it(db: Database, first: dict[str, in
 
 def test_an_import_stands_for_the_files_that_did_not_change(db: Database, first: dict[str, int]) -> None:
     def work(tx: Transaction) -> None:
-        history.begin_import(tx, "second", "/copy/of/notes", T2, {"a.md": first["a.md"]})
+        NewImport("second", T2).begin(tx, "/copy/of/notes", {"a.md": first["a.md"]})
         take_in(tx, "second", "b.md", b"b2", "b", T2)
-        history.finish_import(tx, "second", 2)
+        NewImport("second", T2).finish(tx, 2)
 
     db.write(work)
     assert dict(history.read_import_files(db, "second")) == {"a.md": ODD, "b.md": b"b2"}
@@ -91,7 +91,7 @@ def test_an_import_stands_for_the_files_that_did_not_change(db: Database, first:
 
 def test_the_newest_bytes_of_a_path_are_the_active_ones(db: Database, first: dict[str, int]) -> None:
     def work(tx: Transaction) -> None:
-        history.begin_import(tx, "second", "/notes", T2)
+        NewImport("second", T2).begin(tx, "/notes")
         take_in(tx, "second", "a.md", b"new", "a", T2)
         take_in(tx, "second", "README.md", b"again", now=T2)
 
@@ -105,7 +105,7 @@ def test_the_newest_bytes_of_a_path_are_the_active_ones(db: Database, first: dic
 
 def test_a_page_has_one_active_file_even_when_it_moved(db: Database, first: dict[str, int]) -> None:
     def work(tx: Transaction) -> None:
-        history.begin_import(tx, "second", "/notes", T2)
+        NewImport("second", T2).begin(tx, "/notes")
         take_in(tx, "second", "new/a.md", b"moved", "a", T2)
 
     db.write(work)

@@ -19,7 +19,7 @@ def page_id(db: Database) -> int:
 
 
 def write(db: Database, page_id: int, source: str, data: Any, now: str = T1) -> None:
-    db.write(lambda tx: pages.write_raw_data(tx, page_id, source, data, now))
+    db.write(lambda tx: pages.write_raw_data(tx, page_id, {source: data}, now))
 
 
 @pytest.mark.parametrize("data", [{"b": 1, "a": [None, "é", 2.5]}, [], "text", 3, None, True])
@@ -39,6 +39,5 @@ def test_each_source_has_its_newest_answer(db: Database, page_id: int) -> None:
 
 def test_an_answer_can_be_forgotten(db: Database, page_id: int) -> None:
     write(db, page_id, "a", 1)
-    assert db.write(lambda tx: pages.remove_raw_data(tx, page_id, "a"))
-    assert not db.write(lambda tx: pages.remove_raw_data(tx, page_id, "a"))
+    db.write(lambda tx: pages.write_raw_data(tx, page_id, {}, T2, ["a", "unknown"]))
     assert pages.read_raw_data(db, page_id) == []

@@ -37,8 +37,8 @@ def full(db: Database) -> Database:
                 slug, {"type": kind, "tags": ["t"]}, "text " * 3000, "- **2020-01-01** — One.\n"
             )
             page_edits.save(tx, page, uuid=slug, now=now, expected_version=0)
-        pages.write_raw_data(tx, 1, "s", {}, T1)
-        history.begin_import(tx, "i", "/notes", T1)
+        pages.write_raw_data(tx, 1, {"s": {}}, T1)
+        history.NewImport("i", T1).begin(tx, "/notes")
         tx.execute("INSERT INTO links (from_page_id, to_page_id, created_at) VALUES (1, 2, '')")
         tx.execute(
             "INSERT INTO contradictions (page_id, type, description, detected_at, resolved_at)"

@@ -8,7 +8,7 @@ from quaid.model.page import build_page
 from quaid.storage import chunks, embedding_queue, page_edits, vectors
 from quaid.storage.embedding_queue import EmbeddedRange
 from quaid.storage.sqlite.connection import Database
-from quaid.storage.text_index import CHUNKS, highest_id
+from quaid.storage.text_index import CHUNKS, TextIndex
 
 NOW = "2026-04-25T12:00:00Z"
 
@@ -45,13 +45,13 @@ def test_a_chunk_without_a_vector_is_seen_and_one_with_it_is_passed(db: Database
     assert embedding_queue.embedded_range(db, EmbeddedRange()) is None
     embed(db)
     known = embedding_queue.embedded_range(db, EmbeddedRange())
-    assert known == EmbeddedRange("m", highest_id(db, CHUNKS))
+    assert known == EmbeddedRange("m", TextIndex(db, CHUNKS).highest_id())
     assert known is not None
     assert embedding_queue.embedded_range(db, known) == known
     write(db, "b")
     assert embedding_queue.embedded_range(db, known) is None
     embed(db)
-    assert embedding_queue.embedded_range(db, known) == EmbeddedRange("m", highest_id(db, CHUNKS))
+    assert embedding_queue.embedded_range(db, known) == EmbeddedRange("m", TextIndex(db, CHUNKS).highest_id())
 
 
 def test_another_model_is_looked_at_from_the_beginning(db: Database) -> None:

@@ -8,7 +8,7 @@ from quaid.model import plain_text
 from quaid.model.page import build_page
 from quaid.storage import page_edits, text_index
 from quaid.storage.sqlite.connection import Database
-from quaid.storage.text_index import SPACED, UNSPACED, SearchFilters
+from quaid.storage.text_index import SPACED, UNSPACED, SearchFilters, TextIndex
 
 NOW = "2026-04-25T12:00:00Z"
 
@@ -35,8 +35,8 @@ def test_only_pages_with_such_scripts_are_in_the_second_index(db: Database) -> N
 def test_the_second_index_follows_the_page(db: Database) -> None:
     page_id = put(db, "a/page", "東京")
     put(db, "a/page", "大阪 river")
-    assert text_index.matching_pages(db, UNSPACED, '"東京"', SearchFilters(), 9) == []
-    assert text_index.matching_pages(db, UNSPACED, '"大阪" AND "rivers"', SearchFilters(), 9) == [page_id]
+    assert TextIndex(db, UNSPACED).matching_pages('"東京"', SearchFilters(), 9) == []
+    assert TextIndex(db, UNSPACED).matching_pages('"大阪" AND "rivers"', SearchFilters(), 9) == [page_id]
     put(db, "a/page", "river")
     assert unspaced_rows(db) == []
 
@@ -46,7 +46,7 @@ def test_removing_a_page_twice_is_harmless(db: Database) -> None:
     for _ in range(2):
         db.write(lambda tx: text_index.remove_page(tx, page_id))
     assert unspaced_rows(db) == []
-    assert text_index.highest_id(db, UNSPACED) == 0
+    assert TextIndex(db, UNSPACED).highest_id() == 0
 
 
 @pytest.mark.parametrize(
@@ -76,23 +76,27 @@ def test_the_best_match_comes_first_and_scores_are_positive(db: Database) -> Non
     strong = put(db, "a/strong", "river river", title="River")
     for number in range(5):
         put(db, f"b/{number}", "filling")
-    found = text_index.match(db, SPACED, '"river"', SearchFilters(), 9)
+    found = TextIndex(db, SPACED).match('"river"', SearchFilters(), 9)
     assert [page_id for page_id, _ in found] == [strong, weak]
     assert found[0][1] > found[1][1] > 0
     assert [
-        page_id for page_id, _ in text_index.match(db, SPACED, '"river"', SearchFilters(), 1, first=[weak])
+        page_id for page_id, _ in TextIndex(db, SPACED).match('"river"', SearchFilters(), 1, first=[weak])
     ] == [weak]
     assert [
-        page_id for page_id, _ in text_index.match(db, SPACED, '"river"', SearchFilters(), 9, above=weak)
+        page_id for page_id, _ in TextIndex(db, SPACED).match('"river"', SearchFilters(), 9, above=weak)
     ] == [strong]
 
 
 def test_a_count_is_exact_in_a_small_memory(db: Database) -> None:
     for number in range(12):
         put(db, f"a/{number}", "river" if number % 3 else "board")
-    highest = text_index.highest_id(db, SPACED)
-    assert text_index.count(db, SPACED, '"river"', SearchFilters(), highest) == 8
-    assert text_index.document_counts(db, SPACED, ['"board"', '"river"', '"none"'], highest) == [4, 8, 0]
+    highest = TextIndex(db, SPACED).highest_id()
+    assert TextIndex(db, SPACED).count('"river"', SearchFilters(), highest) == 8
+    assert TextIndex(db, SPACED).document_counts(['"board"', '"river"', '"none"'], highest) == [
+        4,
+        8,
+        0,
+    ]
 
 
 def test_a_count_is_about_right_in_a_large_memory(db: Database) -> None:
@@ -105,13 +109,13 @@ def test_a_count_is_about_right_in_a_large_memory(db: Database) -> None:
             )
 
     db.write(fill)
-    highest = text_index.highest_id(db, SPACED)
-    often, seldom, never = text_index.document_counts(db, SPACED, ['"often"', '"seldom"', '"never"'], highest)
+    highest = TextIndex(db, SPACED).highest_id()
+    often, seldom, never = TextIndex(db, SPACED).document_counts(['"often"', '"seldom"', '"never"'], highest)
     assert 3_500 <= often <= 4_000
     assert 300 <= seldom <= 500
     assert never == 0
-    assert 300 <= text_index.count(db, SPACED, '"often" AND "seldom"', SearchFilters(), highest) <= 500
-    assert text_index.count(db, SPACED, '"often"', SearchFilters(type="person"), highest) == 0
+    assert 300 <= TextIndex(db, SPACED).count('"often" AND "seldom"', SearchFilters(), highest) <= 500
+    assert TextIndex(db, SPACED).count('"often"', SearchFilters(type="person"), highest) == 0
 
 
 def test_a_filter_never_needs_a_scan_of_the_pages(db: Database) -> None:

@@ -31,15 +31,14 @@ from quaid.folders.scanner import (
 )
 from quaid.formats import markdown
 from quaid.model import dates, page as page_model, slug
-from quaid.model.facts import FACT_TEXT_LIMITS, FactInput, canonical_predicate, check_fact, object_key
+from quaid.model.facts import FACT_TEXT_LIMITS, FactInput, check_fact
 from quaid.model.links import LONGEST_CONTEXT, normalize_relationship
 from quaid.model.markdown_text import shorten
-from quaid.model.names import fold_name
 from quaid.model.page import Page
 from quaid.model.sync_plan import ScannedFile
 from quaid.storage import checks, collections, facts as assertions, history, links, page_edits, pages
 from quaid.storage.collections import DEFAULT_COLLECTION, Collection
-from quaid.storage.facts import FactChange, FactRow
+from quaid.storage.facts import FactRow
 from quaid.storage.pages import PageRow
 from quaid.storage.sqlite.connection import Database, Transaction
 from quaid.storage.sqlite.errors import write_alone
@@ -358,23 +357,13 @@ class LinksAndFactsImport:
         page = self._page(fact.page)
         if page is None or not _is_selected(page, only):
             return
-        added = self._kept(page[0], fact.given, self._created(fact.created_at))
+        added = assertions.restore_fact(
+            self.tx, page[0], fact.given, self._created(fact.created_at), self.now, self.untold
+        )
         ids[number] = added.id
         self.facts += added.added
         if added.changed:
             self.changed[page[0]] = page
-
-    def _kept(self, page_id: int, given: FactInput, created: str) -> FactChange:
-        """Restore a fact unchanged if the page had none for its subject and predicate; otherwise add it as new."""
-        group = (page_id, fold_name(given.subject), canonical_predicate(given.predicate))
-        there = assertions.facts_like(self.tx, page_id, given)
-        if self.untold.setdefault(group, not there):
-            return assertions.restore_fact(self.tx, page_id, given, created)
-        for row in there:
-            same_row = (row.valid_from, row.created_at) == (given.valid_from, created)
-            if same_row and object_key(row.object) == object_key(given.object):
-                return FactChange(row.id, False, (), False)  # restored before; may have changed since
-        return assertions.add_fact(self.tx, page_id, given, self.now)
 
     def _created(self, created: str | None) -> str:
         return min(created or self.now, self.now)

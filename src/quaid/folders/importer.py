@@ -124,6 +124,7 @@ class ImportRun(FolderRun):
         self.folder = folder
         self.root = scanner.printable(folder.root)
         self.import_id = import_id
+        self.files = history.NewImport(import_id, now)
         self.force = force
         with db.reading():
             self.newest = history.newest_import(db)
@@ -297,7 +298,7 @@ class ImportRun(FolderRun):
         if history.newest_import(self.db) != self.newest:
             raise ConcurrentImport
         carried = {path: known.raw_id for path, known in self.carried.items()}
-        history.begin_import(tx, self.import_id, self.root, self.now, carried)
+        self.files.begin(tx, self.root, carried)
         for path, known in self.carried.items():
             if known.slug:
                 self._has_page(path, known.slug)
@@ -310,7 +311,7 @@ class ImportRun(FolderRun):
         if self.links_file and self.has_links_and_facts:
             self._write_links_and_facts(tx, *self.links_file)
         self.counts["links_extracted"] = self.links_extracted()
-        history.finish_import(tx, self.import_id, self.page_files)
+        self.files.finish(tx, self.page_files)
 
     def _assign_slugs(self) -> None:
         """Assign a slug to each page that was not imported from this folder before."""
@@ -338,7 +339,7 @@ class ImportRun(FolderRun):
 
     def keep_new(self, tx: Transaction, items: list[tuple[int, SpooledFile]]) -> None:
         files = [(page_id, 1, item.path, item.data, item.content_hash) for page_id, item in items]
-        history.keep_imported_files(tx, self.import_id, files, self.now)
+        self.files.add_files(tx, files)
         for _, item in items:
             assert item.page is not None
             self._has_page(item.path, item.page.slug)
@@ -462,7 +463,7 @@ class ImportRun(FolderRun):
         self, tx: Transaction, item: SpooledFile, page_id: int | None = None, version: int | None = None
     ) -> None:
         file = (page_id, version, item.path, item.data, item.content_hash)
-        history.keep_imported_files(tx, self.import_id, [file], self.now)
+        self.files.add_files(tx, [file])
 
     def _write_other(self, tx: Transaction, item: SpooledFile) -> None:
         """Store a special file or a sidecar."""
@@ -506,14 +507,14 @@ class ImportRun(FolderRun):
             contents = exporter.parse_links_and_facts(data)
         except ValueError as error:
             self.note(path, f"not taken in: {error}")
-            history.log_ingest(tx, self.import_id, path, content_hash, [], self.now)
+            self.files.log(tx, path, content_hash, [])
             return
         find = partial(self._find_page, files=contents.files)
         restored = exporter.LinksAndFactsImport(self.db, tx, find, self.now)
         restored.run(contents, self.new if self.is_links_file_known else None, self.written)
         self.counts.update(links=restored.links, facts=restored.facts)
         self.note(path, *exporter.shorten_problems(restored.problems))
-        history.log_ingest(tx, self.import_id, path, content_hash, sorted(restored.changed), self.now)
+        self.files.log(tx, path, content_hash, sorted(restored.changed))
 
     def _find_page(self, address: str, files: dict[str, str]) -> exporter.PageKey | None:
         """Return the page for an address in the export: the one made from its file, else one with that slug."""

@@ -27,7 +27,7 @@ from quaid.folders import atomic_write, ignore, indexer, scanner
 from quaid.folders.indexer import ID_KEY
 from quaid.folders.scanner import LARGEST_FILE, FileNote, Folder, Progress
 from quaid.formats import markdown, org_edit
-from quaid.model import dates, page as page_model, slug as slugs
+from quaid.model import page as page_model, slug as slugs
 from quaid.model.page import Page
 from quaid.model.sync_plan import LastSeenFile, ScannedFile
 from quaid.storage import collections, erase as erasure, history, page_edits, pages
@@ -93,7 +93,7 @@ def save_with_slug(
     `left` is the slug that the page had before it was moved to a temporary one; links to it follow the page, unless
     another page has it now.
     """
-    before = pages.slug_of(tx, page_id) if page_id is not None else None
+    before = pages.slug_of(tx, page_id)
     if page_id is not None and before is not None and before != made.slug:
         old = left or before
         is_taken = old != before and pages.slug_holder(tx, collection.id, old) is not None
@@ -119,14 +119,14 @@ def _heading_page_with_slug(
             page_edits.vacate_slug(tx, holder.page_id)  # it gets a new slug when it is restored
         else:
             taken = pages.slugs_beginning(tx, collection.id, address)
-            before = pages.slug_of(tx, page_id) if page_id is not None else None
+            before = pages.slug_of(tx, page_id)
             address = indexer.suffixed_slug(address, named, taken - {before or ""})
     return indexer.with_slug(node, address)
 
 
 def is_free_uuid(tx: Transaction, text: str) -> bool:
     """Return True if `text` looks like a UUID and no page has it."""
-    return indexer.looks_like_uuid(text) and not pages.has_uuid(tx, text)
+    return indexer.looks_like_uuid(text) and not pages.slug_of(tx, text)
 
 
 def save_page(
@@ -166,7 +166,6 @@ def save_page(
         _write_page_file(db, tx, collection, old, known, new, saved, now, uuid, data)
     elif old is not None:
         keep_old_version(tx, collection.id, old, now, uuid)
-    history.trim_versions(tx, saved.id, dates.shift_date(now[:10], -history.HISTORY_DAYS))
     return saved
 
 
@@ -174,7 +173,7 @@ def keep_old_version(tx: Transaction, collection_id: int, old: PageRow, now: str
     """Store the current content of a page without a file as a version, before the page is changed."""
     data = markdown.render(old.frontmatter, old.truth, old.timeline).encode()
     kept = (old.id, old.version, f"{old.slug}.md", data, indexer.digest(data))
-    history.keep_versions(tx, collection_id, [kept], now, f"edit-{uuid}", present=False)
+    history.keep_versions(tx, collection_id, [kept], now, f"edit-{uuid}", present=False, trim=True)
 
 
 def _write_page_file(
@@ -213,7 +212,7 @@ def _write_page_file(
     page_edits.free_slug(tx, collection.id, new.slug)
     digest = indexer.digest(data)
     kept = (saved.id, saved.version, path, data, digest)
-    history.keep_versions(tx, collection.id, [kept], now, f"edit-{uuid}")
+    history.keep_versions(tx, collection.id, [kept], now, f"edit-{uuid}", trim=True)
     collections.record_files(tx, collection.id, [(found, digest, saved.id, None)], now)
     if indexer.is_org(path):
         nodes = indexer.parse_file(path, data).nodes

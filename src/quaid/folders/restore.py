@@ -278,7 +278,7 @@ def _links_and_facts(db: Database, chosen: list[QuarantinedPage]) -> bytes | Non
         for link in _added_links(db, each):
             start = slugs.address(link.from_collection, link.from_slug)
             links[link.id] = start, slugs.address(link.to_collection, link.to_slug), link
-        facts += [(page, fact) for fact in assertions.facts_of_page(db, each.id)]
+        facts += [(page, fact) for fact in assertions.read_facts(db, each.id)]
     if not links and not facts:
         return None
     return exporter.render_links_and_facts([links[id] for id in sorted(links)], facts, places)
@@ -309,7 +309,7 @@ def _quarantine_sidecar(db: Database, each: QuarantinedPage) -> bytes:
             }
             for link in _added_links(db, each)
         ],
-        "assertions": [fact._asdict() for fact in assertions.facts_of_page(db, each.id)],
+        "assertions": [fact._asdict() for fact in assertions.read_facts(db, each.id)],
     }
     return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
 

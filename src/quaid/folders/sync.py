@@ -233,8 +233,9 @@ class FolderRun:
             last = indexer.parse_sidecar(before)
         except ValueError:
             last = {}
-        present = {each.source: each.data for each in pages.read_raw_data(self.db, page_id)}
-        changed = False
+        present = {row.source: row.data for row in pages.read_raw_data(self.db, page_id)}
+        changed: dict[str, Any] = {}
+        gone: list[str] = []
         for source in sorted({*wanted, *last}):
             if (source in wanted) == (source in present) and wanted.get(source) == present.get(source):
                 continue
@@ -243,12 +244,12 @@ class FolderRun:
                 self.note(path, f"what {source} says was changed here; left as it is")
                 continue
             if source in wanted:
-                pages.write_raw_data(tx, page_id, source, wanted[source], self.now)
-                self.counts["raw_data"] += 1
+                changed[source] = wanted[source]
             else:
-                pages.remove_raw_data(tx, page_id, source)
-            changed = True
-        return changed
+                gone.append(source)
+        pages.write_raw_data(tx, page_id, changed, self.now, gone)
+        self.counts["raw_data"] += len(changed)
+        return bool(changed or gone)
 
 
 def _page_of(item: SpooledFile) -> Page:
@@ -553,9 +554,7 @@ class SyncRun(FolderRun):
             )
             saved = saved._replace(version=version)
         kept = (saved.id, saved.version, item.path, item.data, read.content_hash)
-        history.keep_versions(tx, self.collection.id, [kept], self.now, self.batch)
-        if not saved.created:
-            history.trim_versions(tx, saved.id, dates.shift_date(self.now[:10], -history.HISTORY_DAYS))
+        history.keep_versions(tx, self.collection.id, [kept], self.now, self.batch, trim=not saved.created)
         row = (read.file, read.content_hash, saved.id, self.problems.get(item.path))
         collections.record_files(tx, self.collection.id, [row], self.now)
         if indexer.is_org(item.path):
@@ -597,7 +596,7 @@ class SyncRun(FolderRun):
         if holder is None or holder.page_id == page_id or (holder.is_hidden and page_id is None):
             return made
         by_path = slugs.from_path(path)
-        before = pages.slug_of(tx, page_id) if page_id is not None else None
+        before = pages.slug_of(tx, page_id)
         if before is not None and before.startswith(by_path):
             return indexer.with_slug(made, before)  # it already has a slug with a suffix
         taken = pages.slugs_beginning(tx, self.collection.id, by_path)

@@ -24,7 +24,7 @@ from quaid.storage import chunks, collections, text_index
 from quaid.storage.chunks import ChunkRow
 from quaid.storage.collections import Collection
 from quaid.storage.sqlite.connection import Database
-from quaid.storage.text_index import SearchFilters
+from quaid.storage.text_index import SearchFilters, TextIndex
 
 if TYPE_CHECKING:  # loads numpy
     from quaid.storage.vector_index import ChunkIndex
@@ -85,11 +85,11 @@ def _score_chunks(db: Database, ranked: RankedQuestion, judged: int) -> dict[int
     chosen = {chunk for way in ways for chunk in sorted(way, key=lambda chunk: -way[chunk])[:judged]}
     held: dict[int, list[str]] = {chunk: [] for chunk in chosen}
     for part in candidates.plan.parts:
-        matched = list(text_index.scores_of(db, text_index.CHUNKS, part.quoted, list(chosen)))
+        matched = list(TextIndex(db, text_index.CHUNKS).scores_of(part.quoted, list(chosen)))
         for chunk in _exact_matches(db, part.text, matched):
             held[chunk].append(part.text)
     counts = {part.text: candidates.counts.get(part.quoted, 0) for part in candidates.plan.parts}
-    weights = strength.word_weights(counts, text_index.highest_id(db, text_index.CHUNKS))
+    weights = strength.word_weights(counts, TextIndex(db, text_index.CHUNKS).highest_id())
     most = MIN_SCORE if all(part.text.lower() in STOP_WORDS for part in candidates.plan.parts) else 1.0
     found_near = set(evidence.lanes[0])
     worth: dict[int, _ChunkScore] = {}

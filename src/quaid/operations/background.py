@@ -318,7 +318,7 @@ class ChangeDetector:
         if not first and state != self._state:
             news.append(("changed", {"pages": state[0], "updated_at": state[1]}))
         if not first and gap > self._gap:
-            news.append(("gap", {"id": gap, "open": gaps.count(brain.db, resolved=False)}))
+            news.append(("gap", {"id": gap, "open": gaps.listing(brain.db, 0)[1]}))
         self._state, self._gap = state, gap
         return news
 

@@ -18,7 +18,7 @@ from quaid.storage import erase as erasure, page_edits, pages, vectors
 from quaid.storage.erase import EraseTarget
 from quaid.storage.files import scan_files_in_subprocess
 from quaid.storage.page_edits import MergedRows
-from quaid.storage.pages import PageDigest, PageRow
+from quaid.storage.pages import PageHead, PageRow
 from quaid.storage.sqlite import backup
 from quaid.storage.sqlite.backup import DatabaseCopy
 from quaid.storage.sqlite.connection import Transaction
@@ -112,22 +112,26 @@ def dupes(
         )
     with brain.db.reading():
         total, distinct = pages.count(brain.db), pages.distinct_pairs(brain.db)
-        texts = _texts(brain, total)
+        texts, lengths = _texts(brain, total)
         why: dict[tuple[int, int], list[str]] = {}
         for pair in texts.pairs(threshold, lambda done, total: brain.progress(done, total, "Comparing")):
             why[pair[:2]] = ["text"]
         names = pages.namesake_pairs(brain.db)
         cosines = _cosines(brain, names)
         shown = {*(each for pair in why for each in pair), *(each for pair in names for each in pair[:2])}
-        digests = pages.page_digests(brain.db, shown)
+        heads = pages.page_heads(brain.db, sorted(shown))
     for first, second, name in names:
         alike, cosine = texts.likeness(first, second) or 0, cosines.get((first, second), 0)
         same = alike >= MIN_SIMILARITY or cosine >= MIN_COSINE
-        if same or digests[first].type in ENTITY_TYPES or (first, second) in why:
+        if same or heads[first].type in ENTITY_TYPES or (first, second) in why:
             meaning = [f"meaning {cosine:.2f}"] if cosine >= MIN_COSINE else []
             why.setdefault((first, second), []).extend([f"name {name!r}", *meaning])
     pairs = [
-        _duplicate_pages(digests[one], digests[other], texts.likeness(one, other), reasons)
+        _duplicate_pages(
+            sorted((heads[one], heads[other]), key=lambda head: -lengths[head.id]),
+            texts.likeness(one, other),
+            reasons,
+        )
         for (one, other), reasons in why.items()
         if (min(one, other), max(one, other)) not in distinct
     ]
@@ -150,15 +154,18 @@ def distinct(
     return DistinctRecord(one.slug, two.slug, changed)
 
 
-def _texts(brain: Brain, total: int) -> TextSimilarity:
+def _texts(brain: Brain, total: int) -> tuple[TextSimilarity, dict[int, int]]:
+    """Return the texts to compare, and the lengths of the truths by page id."""
     texts = TextSimilarity()
+    lengths = {}
     for done, (page_id, truth) in enumerate(pages.page_truths(brain.db)):
         if done % pages.TRUTHS_PER_QUERY == 0:
             brain.progress(done, total, "Reading")
         texts.add(page_id, truth)
+        lengths[page_id] = len(truth)
     brain.progress(total, total, "Reading")
     texts.weigh()
-    return texts
+    return texts, lengths
 
 
 def _cosines(brain: Brain, names: list[tuple[int, int, str]]) -> dict[tuple[int, int], float]:
@@ -171,13 +178,12 @@ def _cosines(brain: Brain, names: list[tuple[int, int, str]]) -> dict[tuple[int,
     return {(one, other): float(mean[one] @ mean[other]) for one, other in there}
 
 
-def _duplicate_pages(
-    one: PageDigest, other: PageDigest, likeness: float | None, why: list[str]
-) -> DuplicatePages:
-    kept, gone = (one, other) if one.length >= other.length else (other, one)
+def _duplicate_pages(pair: list[PageHead], likeness: float | None, why: list[str]) -> DuplicatePages:
+    """Return the record of two pages, the longer one first, which a merge keeps."""
+    kept, gone = (slugs.address(head.collection, head.slug) for head in pair)
     rounded = None if likeness is None else round(likeness, 2)
-    command = f"quaid merge {kept.slug} {gone.slug} --into {kept.slug}"
-    return DuplicatePages(kept.slug, gone.slug, kept.title, gone.title, rounded, tuple(why), command)
+    command = f"quaid merge {kept} {gone} --into {kept}"
+    return DuplicatePages(kept, gone, pair[0].title, pair[1].title, rounded, tuple(why), command)
 
 
 @op(

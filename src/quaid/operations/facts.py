@@ -9,7 +9,6 @@ from quaid.model import dates, facts as assertions, slug as slugs
 from quaid.model.contradictions import (
     ContradictionFinding,
     ResolutionChange,
-    find_contradictions,
     remaining_text_links,
     resolution_changes,
 )
@@ -61,7 +60,8 @@ def resolve_contradiction(
             cites = [finding.cites[1 - kept], *remaining_text_links(world, finding, kept)]
             quotes = contradictions.quote_evidence(brain.db, cites, today=True)
             written = list(dict.fromkeys(quote for quote in quotes if quote.is_written))
-        facts = store.facts_by_id(brain.db, [change.id for change in changes if change.kind == "fact"])
+        ids = [change.id for change in changes if change.kind == "fact"]
+        facts = {row.id: row for row in store.read_facts(brain.db, ids=ids)}
         old_links = {
             change.id: links.require_added(brain.db, change.id) for change in changes if change.kind == "link"
         }
@@ -105,15 +105,12 @@ def _current_finding(
             problem=f"{stored.id} is a truth older than its evidence, which has no {side} side; rewrite the"
             f" truth of {stored.slug}, or use --keep both if it still holds",
         )
-    fingerprint, roots = contradictions.cause(brain.db, stored.id)
-    world = contradictions.load_snapshot(brain.db, brain.now()[:10], roots)
-    world = world._replace(texts=list(world.texts))
-    for finding in find_contradictions(world, stored.type):
-        if finding.fingerprint == fingerprint:
-            return world, finding
-    raise InvalidArgument(
-        name="resolve", problem=f"{stored.id} is no longer a contradiction; run `quaid check` again"
-    )
+    current = contradictions.find_again(brain.db, stored, brain.now()[:10])
+    if current is None:
+        raise InvalidArgument(
+            name="resolve", problem=f"{stored.id} is no longer a contradiction; run `quaid check` again"
+        )
+    return current
 
 
 def _validity_text(change: ResolutionChange) -> str:
@@ -203,10 +200,11 @@ def facts(
         raise InvalidArgument(name="subject", problem="is empty; name a page or a person")
     day = dates.check_date(as_of, "as_of") if as_of else brain.now()[:10]
     with brain.db.reading():
-        entity = store.find_subject(brain.db, subject)
-        lines = store.fact_lines(brain.db, entity, None if history else day, _past_texts(brain))
         # Include future entries by default, but with as_of stop at that day.
-        entries, total = store.subject_entries(brain.db, entity, day if as_of else "9999-12-31", limit)
+        last = day if as_of else "9999-12-31"
+        entity, lines, entries, total = store.facts_of_subject(
+            brain.db, subject, None if history else day, last, limit, _past_texts(brain)
+        )
     return FactsRecord(
         *(entity.name, entity.slug, day, history, tuple(lines[:limit]), len(lines)),
         *(tuple(entries), total),
@@ -328,26 +326,15 @@ def check(
         raise InvalidArgument(name="all", problem="cannot be combined with a page")
     stored = pages.require_page(brain, slug) if slug is not None else None
     page_id = stored.id if stored else None
-    _find_contradictions(brain, page_id, type)
+    now = brain.now()
+    # Find contradictions in a read transaction and store them in a separate, short write transaction.
+    with brain.db.reading():
+        done = contradictions.check(brain.db, page_id, type, now[:10])
+    brain.db.write(lambda tx: contradictions.record(tx, done, now))
     with brain.db.reading():
         rows, total, of_all_types = contradictions.listing(brain.db, page_id, type, limit)
     slug = stored.slug if stored else None
     return CheckRecord(slug, tuple(rows), total, type=type, open_of_other_types=of_all_types - total)
-
-
-def _find_contradictions(brain: Brain, page_id: int | None, type: str | None) -> None:
-    """Find contradictions in a read transaction and store them in a separate, short write transaction."""
-    now = brain.now()
-    with brain.db.reading():
-        roots = contradictions.affected_pages(brain.db, page_id) if page_id is not None else None
-        world = contradictions.load_snapshot(brain.db, now[:10], roots)
-        findings = [
-            finding
-            for finding in find_contradictions(world, type)
-            if roots is None or finding.page_id in roots or finding.other_page_id == page_id
-        ]
-        evidence = contradictions.evidence_json(brain.db, findings)
-    brain.db.write(lambda tx: contradictions.record(tx, findings, evidence, roots, type, now))
 
 
 def _resolve_finding(brain: Brain, contradiction_id: int, keep: KeptSide | None, note: str) -> CheckRecord:

@@ -146,7 +146,7 @@ class Ingestion:
 
         A caller that sends the page's current version has read it since, so the change is applied.
         """
-        touched = history.pages_changed_by(self.brain.db, self.source.content_hash, self.source.ref)
+        _, touched = history.pages_of_source(self.brain.db, self.source.content_hash, self.source.ref)
         known: list[PageChange] = []
         for change in self.requested:
             old = pagess.find(self.brain.db, change.slug, _collection_name(change))
@@ -162,7 +162,7 @@ class Ingestion:
         was not edited. Otherwise it becomes a separate page, so that the earlier text stays findable.
         """
         db = self.brain.db
-        known = history.page_of_source(db, self.source.content_hash, self.source.ref)
+        known, _ = history.pages_of_source(db, self.source.content_hash, self.source.ref)
         if known is not None and not self.force:
             return known, None
         front, truth, lines = source_text(self.source)
@@ -557,10 +557,10 @@ def _run_ingestion(brain: Brain, work: Ingestion) -> IngestRecord:
     done = brain.db.write(work.run)
     source = work.source
     if isinstance(done, EarlierIngest):
-        own = history.page_of_source(brain.db, source.content_hash, done.source_ref) or ""
+        own, _ = history.pages_of_source(brain.db, source.content_hash, done.source_ref)
         others = tuple(slug for slug in done.slugs if work.is_file or slug != own)
         return IngestRecord(
-            *(source.kind, source.ref, False, done.created_at, done.import_id, (), others, ()), own
+            *(source.kind, source.ref, False, done.created_at, done.import_id, (), others, ()), own or ""
         )
     closed = search.close_answered_gaps(brain, work.changed) if work.changed else []
     return done._replace(gaps_resolved=tuple(closed))

@@ -5,7 +5,6 @@ from typing import Annotated, Literal, NamedTuple
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, NotFound
 from quaid.model import dates, markdown_text, page as page_model, slug as slugs
-from quaid.model.contradictions import find_contradictions
 from quaid.model.plain_text import count_noun
 from quaid.notebook import files as notebook_files
 from quaid.operations.links import EDGES_PER_NODE, GraphEdge, graph_edges
@@ -150,19 +149,14 @@ def _distance(day: str, today: str) -> str:
 
 def _find_contradictions_now(brain: Brain, today: str, limit: int) -> BriefingPart:
     """Find contradictions without storing them, because the caller may have read scope only."""
-    kept = contradictions.known_findings(brain.db)
-    findings = [
-        (finding, *kept.get(finding.fingerprint, (None, today, None)))
-        for finding in find_contradictions(contradictions.load_snapshot(brain.db, today))
-        if finding.type != "stale"
-    ]
+    findings = [row for row in contradictions.current_findings(brain.db, today) if row[0].type != "stale"]
     heads = page_heads(brain.db, [finding.page_id for finding, *_ in findings])
     items = [
         BriefingLine(
-            slugs.address(head.collection, head.slug), day[:10], finding.type, finding.description, id=number
+            slugs.address(head.collection, head.slug), day, finding.type, finding.description, id=number
         )
-        for finding, number, day, resolved_at in findings
-        if resolved_at is None and (head := heads[finding.page_id])
+        for finding, number, day in findings
+        if (head := heads[finding.page_id])
     ]
     items.sort(key=lambda item: (item.day, item.id or 0), reverse=True)
     return BriefingPart(tuple(items[:limit]), len(items))

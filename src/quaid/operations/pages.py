@@ -557,7 +557,7 @@ def raw(
         page_id, version = page_edits.touch(
             tx, stored.slug, expected_version=expected_version, now=now, collection=stored.collection
         )
-        pages.write_raw_data(tx, page_id, source, data, now)
+        pages.write_raw_data(tx, page_id, {source: data}, now)
         return version
 
     version = brain.db.write(work)

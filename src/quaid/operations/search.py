@@ -97,8 +97,8 @@ def gaps_(
 
     A question is shown as a hash until its text is approved."""
     with brain.db.reading():
-        rows = gaps.listing(brain.db, resolved=include_resolved, limit=limit)
-        return GapsRecord(tuple(rows), gaps.count(brain.db, resolved=include_resolved))
+        rows, total = gaps.listing(brain.db, limit, resolved=include_resolved)
+    return GapsRecord(tuple(rows), total)
 
 
 @op(
@@ -208,8 +208,8 @@ def gap_resolve(
 def gap_clear(brain: Brain) -> GapsClearRecord:
     """Close every open gap whose text is not stored. If asked again without an answer, a new gap is recorded."""
     now = brain.now()
-    closed = brain.db.write(lambda tx: gaps.clear(tx, now))
-    return GapsClearRecord(closed, gaps.count(brain.db, resolved=False))
+    closed = brain.db.write(lambda tx: gaps.resolve(tx, None, None, now))
+    return GapsClearRecord(closed, gaps.listing(brain.db, 0)[1])
 
 
 def record_gap(brain: Brain, question: str, answer: "Answer") -> None:
@@ -238,12 +238,12 @@ def close_answered_gaps(brain: Brain, slugs: list[str]) -> list[int]:
     """Resolve gaps with stored text that one of these pages answers by text search. Return their ids."""
     closed: list[int] = []
     try:
-        for gap_id, text in gaps.with_words(brain.db, MAX_GAPS_TRIED):
-            slug = _answering_page(brain, text, slugs)
+        for gap in gaps.listing(brain.db, MAX_GAPS_TRIED, with_text=True)[0]:
+            slug = _answering_page(brain, gap.query_text or gap.redacted_query or "", slugs)
             if slug is not None:
                 now = brain.now()
-                brain.db.write(lambda tx, gap=gap_id, by=slug, at=now: gaps.resolve(tx, gap, by, at))  # type: ignore[misc]
-                closed.append(gap_id)
+                brain.db.write(lambda tx, id=gap.id, by=slug, at=now: gaps.resolve(tx, id, by, at))  # type: ignore[misc]
+                closed.append(gap.id)
     except QuaidError:
         pass  # the pages are written, and the gap can be resolved later
     return closed

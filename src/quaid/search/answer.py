@@ -16,7 +16,7 @@ from quaid.storage import chunks, pages, text_index
 from quaid.storage.chunks import ChunkRow
 from quaid.storage.pages import PageHead
 from quaid.storage.sqlite.connection import Database
-from quaid.storage.text_index import SearchFilters
+from quaid.storage.text_index import SearchFilters, TextIndex
 
 if TYPE_CHECKING:  # loads numpy
     from quaid.storage.vector_index import ChunkIndex
@@ -268,7 +268,7 @@ class _AnswerBuilder:
         counts = {
             part.text: ranked.candidates.counts.get(part.quoted, 0) for part in ranked.candidates.plan.parts
         }
-        self._weights = strength.word_weights(counts, text_index.highest_id(db, text_index.CHUNKS))
+        self._weights = strength.word_weights(counts, TextIndex(db, text_index.CHUNKS).highest_id())
 
     def result(self, shown: _ShownPage, serving: Serving) -> SearchResult:
         head, chunk = shown.head, shown.chunk

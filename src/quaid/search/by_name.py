@@ -11,7 +11,7 @@ from quaid.search.plan import STOP_WORDS
 from quaid.storage import chunks, pages, text_index
 from quaid.storage.pages import PageHead
 from quaid.storage.sqlite.connection import Database
-from quaid.storage.text_index import SearchFilters
+from quaid.storage.text_index import SearchFilters, TextIndex
 
 MOST_NAMED = 6
 """Maximum number of pages found by name, so that other matches remain visible."""
@@ -50,7 +50,7 @@ def _find_named(db: Database, typed: str, filters: SearchFilters) -> list[tuple[
         for each in pages.pages_beginning(db, typed, NAMES_COMPARED):
             called.setdefault(each.page_id, []).append(each.name)
         expression = "title : (" + " AND ".join(f'"{each}"*' for each in wanted) + ")"
-        titled = text_index.matching_pages(db, text_index.SPACED, expression, filters, NAMES_COMPARED)
+        titled = TextIndex(db, text_index.SPACED).matching_pages(expression, filters, NAMES_COMPARED)
         allowed = chunks.first_chunks_of_pages(db, list(called), filters) if any(filters) else called
         heads = pages.page_heads(db, list({*titled, *(each for each in called if each in allowed)}))
     fits: list[tuple[tuple[int, bool, int, int], PageHead]] = []

@@ -16,7 +16,7 @@ from quaid.search.query import WORD_BUDGET, MeaningLane, NoMeaningLane, embed_qu
 from quaid.search.text import ROW_BUDGET, ExcerptMarker, terms_worth_ranking
 from quaid.storage import conversations, text_index
 from quaid.storage.sqlite.connection import Database
-from quaid.storage.text_index import TURNS, SearchFilters
+from quaid.storage.text_index import TURNS, SearchFilters, TextIndex
 
 if TYPE_CHECKING:  # loads numpy
     from quaid.storage.vector_index import TurnIndex
@@ -82,7 +82,7 @@ def search_turns_by_words(db: Database, query: str, limit: int = 10) -> list[Tur
     if not wanted.words or limit < 1:
         return []
     with db.reading():
-        highest = text_index.highest_id(db, TURNS)
+        highest = TextIndex(db, TURNS).highest_id()
         scores = _match_turns(db, wanted, limit, highest) if highest else {}
         return _turn_hits(db, wanted, {turn: _ScoredTurn(*score) for turn, score in scores.items()})
 
@@ -99,7 +99,7 @@ def search_turns(
     """Find turns by words and by meaning; by words alone, with a note, if the model is not available."""
     wanted = plan_query(query)
     result = ConversationSearchRecord(query, (), conversations.count(db)[0])
-    if not wanted.words or limit < 1 or not text_index.highest_id(db, TURNS):
+    if not wanted.words or limit < 1 or not TextIndex(db, TURNS).highest_id():
         return result
     # The model may be slow, so it is called outside of any transaction.
     asked = embed_question(db, embedder, query, vectors()) if embedder else NoMeaningLane(no_model)
@@ -119,14 +119,14 @@ def _fuse_turns(
 ) -> dict[int, _ScoredTurn]:
     """Return the best turns of both lanes."""
     most = max(CANDIDATES, limit)
-    expression = " OR ".join(_terms_to_rank(db, wanted, text_index.highest_id(db, TURNS), WORD_BUDGET))
-    words = dict(text_index.match(db, TURNS, expression, SearchFilters(), most)) if expression else {}
+    expression = " OR ".join(_terms_to_rank(db, wanted, TextIndex(db, TURNS).highest_id(), WORD_BUDGET))
+    words = dict(TextIndex(db, TURNS).match(expression, SearchFilters(), most)) if expression else {}
     near = dict(vectors.nearest(asked.model, asked.vector, most))
     lanes = (list(near), list(words))
     places = conversations.neighbours(db, list({*words, *near}), REACH)
     others = [turn for turn in places if turn not in words]
     if expression and others:
-        words.update(text_index.scores_of(db, TURNS, expression, others))
+        words.update(TextIndex(db, TURNS).scores_of(expression, others))
     cosines = near | asked.cosines([turn for turn in places if turn not in near])
     ranking = fuse(Evidence(places, words, _best_words(places, words), cosines, asked.baseline, lanes))
     best: dict[int, _ScoredTurn] = {}
@@ -137,7 +137,7 @@ def _fuse_turns(
         if len(best) == limit:
             break
     every_word = " AND ".join(term.quoted for term in wanted.words)
-    for turn in text_index.scores_of(db, TURNS, every_word, list(best)):
+    for turn in TextIndex(db, TURNS).scores_of(every_word, list(best)):
         best[turn] = best[turn]._replace(all_words=True)
     silent = [turn for turn, each in best.items() if WORDS not in each.lanes]
     for turn, (_, start) in vectors.best_parts(asked.model, asked.vector, silent).items():
@@ -173,7 +173,7 @@ def _match_turns(db: Database, wanted: QueryPlan, limit: int, highest: int) -> d
             return dict(list(scores.items())[:limit])
     quoted = _terms_to_rank(db, wanted, highest, ROW_BUDGET)
     for turn, score in (
-        text_index.match(db, TURNS, " OR ".join(quoted), SearchFilters(), limit) if quoted else ()
+        TextIndex(db, TURNS).match(" OR ".join(quoted), SearchFilters(), limit) if quoted else ()
     ):
         scores.setdefault(turn, (score, False))
     return dict(list(scores.items())[:limit])
@@ -183,7 +183,7 @@ def _terms_to_rank(db: Database, wanted: QueryPlan, highest: int, budget: int) -
     """Return the terms for an OR query, without those that are too common to rank within the budget."""
     quoted = [part.quoted for part in wanted.parts]
     if highest * len(quoted) > budget:
-        counts = text_index.document_counts(db, TURNS, quoted, highest)
+        counts = TextIndex(db, TURNS).document_counts(quoted, highest)
         held = {term: number for term, number in zip(quoted, counts, strict=True) if number}
         quoted = terms_worth_ranking(held, highest, budget)
     return quoted
@@ -195,9 +195,9 @@ def _rank_matches(
     """Return the best matches, or, if there are too many to rank, the best of the newest."""
     above = 0
     if highest * terms > ROW_BUDGET:
-        cost = terms * text_index.count(db, TURNS, expression, SearchFilters(), highest)
+        cost = terms * TextIndex(db, TURNS).count(expression, SearchFilters(), highest)
         above = highest - highest * ROW_BUDGET // cost if cost > ROW_BUDGET else 0
-    return text_index.match(db, TURNS, expression, SearchFilters(), limit, above=above)
+    return TextIndex(db, TURNS).match(expression, SearchFilters(), limit, above=above)
 
 
 def _turn_hits(db: Database, wanted: QueryPlan, scored: dict[int, _ScoredTurn]) -> list[TurnHit]:

@@ -18,7 +18,7 @@ from quaid.search.plan import STOP_WORDS, QueryPlan, plan_query
 from quaid.search.text import page_scores, terms_worth_ranking
 from quaid.storage import chunks, pages, text_index, vectors
 from quaid.storage.sqlite.connection import Database
-from quaid.storage.text_index import SearchFilters
+from quaid.storage.text_index import SearchFilters, TextIndex
 
 if TYPE_CHECKING:  # loads numpy
     from quaid.storage.vector_index import ChunkIndex, TurnIndex
@@ -480,7 +480,7 @@ def gather_candidates(
         expression, words = _any_word_expression(db, counts), {}
     others = [chunk for chunk in places if chunk not in words]
     if expression and others:
-        words.update(text_index.scores_of(db, text_index.CHUNKS, expression, others))
+        words.update(TextIndex(db, text_index.CHUNKS).scores_of(expression, others))
     if isinstance(meaning, MeaningLane):
         cosines = near | meaning.cosines([chunk for chunk in places if chunk not in near])
     else:
@@ -518,15 +518,17 @@ def _says_nothing(wanted: QueryPlan) -> bool:
 def _count_chunks(db: Database, wanted: QueryPlan) -> dict[str, int]:
     """Return the approximate number of chunks that contain each term."""
     quoted = [part.quoted for part in wanted.parts]
-    counts = text_index.document_counts(
-        db, text_index.CHUNKS, quoted, text_index.highest_id(db, text_index.CHUNKS)
+    counts = TextIndex(db, text_index.CHUNKS).document_counts(
+        quoted, TextIndex(db, text_index.CHUNKS).highest_id()
     )
     return dict(zip(quoted, counts, strict=True))
 
 
 def _any_word_expression(db: Database, counts: dict[str, int]) -> str:
     """Return an FTS5 expression for any of these terms, without those that are too common to rank."""
-    return " OR ".join(terms_worth_ranking(counts, text_index.highest_id(db, text_index.CHUNKS), WORD_BUDGET))
+    return " OR ".join(
+        terms_worth_ranking(counts, TextIndex(db, text_index.CHUNKS).highest_id(), WORD_BUDGET)
+    )
 
 
 def _score_pages(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from quaid.search.plan import STOP_WORDS, QueryPlan, Term, plan_query, whole_phrase
 from quaid.storage import pages, text_index
 from quaid.storage.sqlite.connection import Database
-from quaid.storage.text_index import NAME_COLUMNS, SPACED, UNSPACED, SearchFilters, Stemmer
+from quaid.storage.text_index import NAME_COLUMNS, SPACED, UNSPACED, SearchFilters, Stemmer, TextIndex
 
 EXCERPT_WIDTH = 200
 """Characters of an excerpt; half as many in scripts without spaces, which are denser."""
@@ -250,7 +250,9 @@ def search_pages(
     scored: list[_ScoredPage] = []
     with db.reading():
         if raw:
-            scored = [(*page, True) for page in text_index.match_raw(db, query, filters, limit)]
+            scored = [
+                (*page, True) for page in TextIndex(db, text_index.SPACED).match_raw(query, filters, limit)
+            ]
         elif wanted.words and limit > 0:
             scored = _TextSearch(db, wanted, filters, limit).run(query)
         return _page_hits(db, wanted, scored)
@@ -274,7 +276,7 @@ class _TextSearch:
         self._filters = filters
         self._limit = limit
         self._budget = ROW_BUDGET if budget is None else budget
-        self._highest = {name: text_index.highest_id(db, name) for name in (SPACED, UNSPACED)}
+        self._highest = {name: TextIndex(db, name).highest_id() for name in (SPACED, UNSPACED)}
 
     def run(self, query: str) -> list[_ScoredPage]:
         """Return pages by name, with all words, with all but stop words, then with any; each group by score."""
@@ -304,7 +306,7 @@ class _TextSearch:
             return []
         name = UNSPACED if phrase.unspaced else SPACED
         spellings = list(dict.fromkeys((text, text.lower(), text.upper(), text.title())))
-        return text_index.pages_named(self._db, name, phrase.quoted, spellings, text.lower(), self._filters)
+        return TextIndex(self._db, name).pages_named(phrase.quoted, spellings, text.lower(), self._filters)
 
     def _holding(self, terms: Terms) -> list[int]:
         """Return up to `limit` pages that contain all of the terms."""
@@ -312,8 +314,8 @@ class _TextSearch:
             dict.fromkeys(
                 page_id
                 for name in self._indexes_for_all()
-                for page_id in text_index.matching_pages(
-                    self._db, name, _all_terms(terms), self._filters, self._limit
+                for page_id in TextIndex(self._db, name).matching_pages(
+                    _all_terms(terms), self._filters, self._limit
                 )
             )
         )
@@ -328,7 +330,7 @@ class _TextSearch:
         expression = _all_terms(terms)
         highest = self._highest[name]
         if highest * len(terms) > self._budget:
-            cost = len(terms) * text_index.count(self._db, name, expression, self._filters, highest)
+            cost = len(terms) * TextIndex(self._db, name).count(expression, self._filters, highest)
             if cost > self._budget:
                 # Half of the budget for each of the two queries.
                 above = highest - highest * self._budget // (2 * cost)
@@ -353,7 +355,7 @@ class _TextSearch:
             return {}
         quoted = [part.quoted for part in parts]
         if highest * len(quoted) > self._budget:
-            counts = text_index.document_counts(self._db, name, quoted, highest)
+            counts = TextIndex(self._db, name).document_counts(quoted, highest)
             quoted = terms_worth_ranking(dict(zip(quoted, counts, strict=True)), highest, self._budget)
         return self._match(name, " OR ".join(quoted), first=first)
 
@@ -361,7 +363,7 @@ class _TextSearch:
         self, name: str, expression: str, *, first: list[int] | None = None, above: int = 0
     ) -> PageScores:
         return dict(
-            text_index.match(self._db, name, expression, self._filters, self._limit, first=first, above=above)
+            TextIndex(self._db, name).match(expression, self._filters, self._limit, first=first, above=above)
         )
 
     def _indexes_for_all(self) -> list[str]:

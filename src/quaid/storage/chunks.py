@@ -375,7 +375,7 @@ def count(db: "Database") -> int:
 
 def highest_id(db: "Database") -> int:
     """Return the highest chunk id, an upper bound for the number of chunks, or 0."""
-    return text_index.highest_id(db, text_index.CHUNKS)
+    return text_index.TextIndex(db, text_index.CHUNKS).highest_id()
 
 
 def chunks_in_period(db: "Database", start: str, end: str, filters: "SearchFilters", limit: int) -> list[int]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.errors import NotFound
 from quaid.model import departures, facts, slug as slugs, timeline
-from quaid.model.contradictions import ContradictionFinding
+from quaid.model.contradictions import ContradictionFinding, find_contradictions
 from quaid.model.departures import candidate_names, may_mention_departure
 from quaid.model.facts import NameIndex, PageAge, PageInfo, Snapshot, SnapshotLink, SnapshotText, StoredFact
 from quaid.model.names import fold_name
@@ -143,7 +143,7 @@ class Contradiction(NamedTuple):
     resolution: str
 
 
-def load_snapshot(db: "Database", today: str, page_ids: "Iterable[int] | None" = None) -> Snapshot:
+def _load_snapshot(db: "Database", today: str, page_ids: "Iterable[int] | None" = None) -> Snapshot:
     """Return a snapshot of the whole memory, or only of the data related to the given pages."""
     if page_ids is not None:
         return _snapshot_around(db, page_ids, today)
@@ -211,7 +211,7 @@ def _related_pages(db: "Database", roots: list[int]) -> set[int]:
     return found
 
 
-def affected_pages(db: "Database", page_id: int) -> list[int]:
+def _affected_pages(db: "Database", page_id: int) -> list[int]:
     """Return a page and the pages whose open contradictions cite it."""
     rows = db.rows(
         "SELECT page_id FROM contradictions WHERE other_page_id = ? AND resolved_at IS NULL", (page_id,)
@@ -219,7 +219,7 @@ def affected_pages(db: "Database", page_id: int) -> list[int]:
     return [page_id, *(row for (row,) in rows if row != page_id)]
 
 
-def evidence_json(db: "Database", findings: list[ContradictionFinding]) -> dict[str, str]:
+def _evidence_json(db: "Database", findings: list[ContradictionFinding]) -> dict[str, str]:
     """Return both sides of each finding as JSON with quotes and line numbers, by fingerprint.
 
     Resolved findings are skipped.
@@ -231,19 +231,68 @@ def evidence_json(db: "Database", findings: list[ContradictionFinding]) -> dict[
     found: dict[str, str] = {}
     for start in range(0, len(wanted), PAGES_PER_BATCH):
         batch = wanted[start : start + PAGES_PER_BATCH]
-        told = quote_evidence(db, [cite for finding in batch for cite in finding.cites])
+        quotes = quote_evidence(db, [cite for finding in batch for cite in finding.cites])
         for finding in batch:
-            sides = [told.pop(0) for _ in finding.cites]
+            sides = [quotes.pop(0) for _ in finding.cites]
             found[finding.fingerprint] = as_json([side._asdict() for side in sides])
     return found
 
 
-def known_findings(db: "Database") -> dict[str, tuple[int, str, str | None]]:
-    """Return id, detection time and resolution time of each finding by fingerprint."""
-    rows = db.rows(
-        "SELECT fingerprint, id, detected_at, resolved_at FROM contradictions WHERE fingerprint IS NOT NULL"
-    )
-    return {row[0]: (row[1], row[2], row[3]) for row in rows}
+class Check(NamedTuple):
+    """The result of a search for contradictions, to be stored with `record`."""
+
+    findings: list[ContradictionFinding]
+    evidence: dict[str, str]
+    """Both sides of the findings that are not resolved as JSON, by fingerprint."""
+    page_ids: list[int] | None
+    """The pages that were checked; None for all."""
+    type: str | None
+
+
+def check(db: "Database", page_id: int | None, type: str | None, today: str) -> Check:
+    """Find the contradictions of the whole memory or of one page, of one type or of all."""
+    page_ids = _affected_pages(db, page_id) if page_id is not None else None
+    findings = [
+        finding
+        for finding in find_contradictions(_load_snapshot(db, today, page_ids), type)
+        if page_ids is None or finding.page_id in page_ids or finding.other_page_id == page_id
+    ]
+    return Check(findings, _evidence_json(db, findings), page_ids, type)
+
+
+def find_again(
+    db: "Database", contradiction: Contradiction, today: str
+) -> tuple[Snapshot, ContradictionFinding] | None:
+    """Return a contradiction as found now, with the snapshot it was found in, or None if it is gone."""
+    fingerprint, page_ids = _cause(db, contradiction.id)
+    snapshot = _load_snapshot(db, today, page_ids)
+    snapshot = snapshot._replace(texts=list(snapshot.texts))
+    for finding in find_contradictions(snapshot, contradiction.type):
+        if finding.fingerprint == fingerprint:
+            return snapshot, finding
+    return None
+
+
+def current_findings(db: "Database", today: str) -> list[tuple[ContradictionFinding, int | None, str]]:
+    """Return the contradictions of the whole memory that are not resolved, with their id and day of detection.
+
+    Those that were not found before have no id. Nothing is stored.
+    """
+    stored = {
+        row[0]: row[1:]
+        for row in db.rows(
+            "SELECT fingerprint, id, detected_at, resolved_at FROM contradictions WHERE fingerprint IS NOT NULL"
+        )
+    }
+    findings = [
+        (finding, *stored.get(finding.fingerprint, (None, today, None)))
+        for finding in find_contradictions(_load_snapshot(db, today))
+    ]
+    return [
+        (finding, number, detected_at[:10])
+        for finding, number, detected_at, resolved_at in findings
+        if resolved_at is None
+    ]
 
 
 def last_check(db: "Database") -> str | None:
@@ -252,20 +301,13 @@ def last_check(db: "Database") -> str | None:
     return str(row[0]) if row else None
 
 
-def record(
-    tx: Transaction,
-    findings: list[ContradictionFinding],
-    told: dict[str, str],
-    page_ids: list[int] | None,
-    type: str | None,
-    now: str,
-) -> None:
+def record(tx: Transaction, done: Check, now: str) -> None:
     """Insert or update findings, and delete open ones that were not found again. Resolved ones are not changed.
 
-    `told` maps fingerprints to evidence as JSON. `page_ids` and `type` are the scope of the check; contradictions
-    outside of it are not deleted.
+    Contradictions outside of the scope of the check are not deleted.
     """
-    there = {
+    findings, evidence, page_ids, type = done
+    stored = {
         row[0]: row[1:]
         for row in tx.execute(
             "SELECT fingerprint, id, page_id, other_page_id, description, evidence, resolved_at, type"
@@ -273,27 +315,26 @@ def record(
         )
     }
     for finding in findings:
-        known = there.pop(finding.fingerprint, None)
-        if finding.fingerprint not in told or (known and known[5] is not None):
+        row = stored.pop(finding.fingerprint, None)
+        if finding.fingerprint not in evidence or (row and row[5] is not None):
             continue
-        values = (finding.page_id, finding.other_page_id, finding.description, told[finding.fingerprint])
-        if known is None:
+        values = (finding.page_id, finding.other_page_id, finding.description, evidence[finding.fingerprint])
+        if row is None:
             tx.execute(
                 "INSERT INTO contradictions (page_id, other_page_id, description, evidence, type, fingerprint,"
                 " detected_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (*values, finding.type, finding.fingerprint, now),
             )
-        elif known[1:5] != values:
+        elif row[1:5] != values:
             tx.execute(
                 "UPDATE contradictions SET page_id = ?, other_page_id = ?, description = ?, evidence = ?"
                 " WHERE id = ?",
-                (*values, known[0]),
+                (*values, row[0]),
             )
-    looked_at = None if page_ids is None else set(page_ids)
     gone = [
         (row[0],)
-        for row in there.values()
-        if row[5] is None and type in (None, row[6]) and (looked_at is None or row[1] in looked_at)
+        for row in stored.values()
+        if row[5] is None and type in (None, row[6]) and (page_ids is None or row[1] in page_ids)
     ]
     tx.executemany("DELETE FROM contradictions WHERE id = ?", gone)
     if page_ids is None and type is None:
@@ -320,7 +361,7 @@ def listing(
     return rows, total if type is None else counts.get(type, 0), total
 
 
-def cause(db: "Database", contradiction_id: int) -> tuple[str | None, list[int]]:
+def _cause(db: "Database", contradiction_id: int) -> tuple[str | None, list[int]]:
     """Return the fingerprint of a contradiction and the ids of the pages involved, which a new check covers."""
     row = db.one(
         "SELECT fingerprint, page_id, other_page_id, evidence FROM contradictions WHERE id = ?",

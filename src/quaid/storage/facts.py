@@ -129,23 +129,33 @@ def _insert_fact(tx: "Transaction", page_id: int, given: FactInput, created_at: 
     return tx.last_insert_rowid()
 
 
-def facts_like(tx: "Transaction", page_id: int, given: FactInput) -> list[FactRow]:
-    """Return the facts of a page with the same subject and predicate."""
-    wanted = canonical_predicate(given.predicate)
-    return [
-        row
-        for row in _facts_of_subject(tx, page_id, fold_name(given.subject))
-        if canonical_predicate(row.predicate) == wanted
+def restore_fact(
+    tx: "Transaction",
+    page_id: int,
+    fact: FactInput,
+    created_at: str,
+    now: str,
+    is_new_group: dict[tuple[int, str, str], bool],
+) -> FactChange:
+    """Insert a fact exactly as it was exported if the page had none with its subject and predicate before the import.
+
+    Otherwise add it like a new one, unless it was restored before. `is_new_group` remembers during an import whether
+    there was none, by page id, subject and predicate.
+    """
+    key, predicate = fold_name(fact.subject), canonical_predicate(fact.predicate)
+    rows = [
+        row for row in _facts_of_subject(tx, page_id, key) if canonical_predicate(row.predicate) == predicate
     ]
-
-
-def restore_fact(tx: "Transaction", page_id: int, given: FactInput, created_at: str) -> FactChange:
-    """Insert a fact as it was exported, unless it already exists. Other facts are not superseded or ended."""
-    time = (given.valid_from, given.valid_until)
-    for row in facts_like(tx, page_id, given):
-        if (row.valid_from, row.valid_until) == time and object_key(row.object) == object_key(given.object):
+    is_new = is_new_group.setdefault((page_id, key, predicate), not rows)
+    time = (fact.valid_from, fact.valid_until if is_new else created_at)
+    for row in rows:
+        # If the page had facts before, the row may have ended since it was restored.
+        row_time = (row.valid_from, row.valid_until if is_new else row.created_at)
+        if row_time == time and object_key(row.object) == object_key(fact.object):
             return FactChange(row.id, False, (), False)
-    return FactChange(_insert_fact(tx, page_id, given, created_at), True, (), True)
+    if not is_new:
+        return add_fact(tx, page_id, fact, now)
+    return FactChange(_insert_fact(tx, page_id, fact, created_at), True, (), True)
 
 
 def mark_superseded(tx: "Transaction", new_id: int, old_id: int) -> bool:
@@ -339,16 +349,13 @@ def shorten_fact(
     return True
 
 
-def facts_by_id(db: "Database", ids: "Iterable[int]") -> dict[int, FactRow]:
-    """Return the facts with these ids, by id. Missing ones are left out."""
-    rows = _select_facts(
-        db, "FROM json_each(?) AS w CROSS JOIN assertions AS a ON a.id = w.value", (str(sorted(ids)),)
-    )
-    return {row.id: row for row in rows}
-
-
-def facts_of_page(db: "Database", page_id: int) -> list[FactRow]:
-    """Return the facts of a page in the order they were recorded."""
+def read_facts(
+    db: "Database", page_id: int | None = None, ids: "Iterable[int] | None" = None
+) -> list[FactRow]:
+    """Return facts in the order they were recorded: those of a page, or those with these ids."""
+    if ids is not None:
+        among = "FROM json_each(?) AS w CROSS JOIN assertions AS a ON a.id = w.value"
+        return _select_facts(db, among, (str(sorted(ids)),))
     return _select_facts(db, "FROM assertions AS a WHERE a.page_id = ? ORDER BY a.id", (page_id,))
 
 
@@ -463,7 +470,7 @@ class SubjectEntry(NamedTuple):
     line: int
 
 
-def find_subject(db: "Database", text: str) -> FactSubject:
+def _find_subject(db: "Database", text: str) -> FactSubject:
     """Find a subject by slug, title, alias or a name used in facts.
 
     Raise NotFound, suggesting similar names, if there is none, and InvalidArgument if several pages have the
@@ -548,11 +555,8 @@ Called with slug, collection and timestamp. Several versions may share the same 
 """
 
 
-def fact_lines(db: "Database", whom: FactSubject, day: str | None, past: PastTexts) -> list[FactLine]:
-    """Return the subject's facts and links valid on `day`, or, if it is None, all in chronological order.
-
-    Links that are mere mentions are returned only if there is nothing else.
-    """
+def _lines_about(db: "Database", whom: FactSubject, day: str | None, past: PastTexts) -> list[FactLine]:
+    """Return what is valid on `day`, or the whole history in chronological order if `day` is None."""
     found = _fact_lines(db, whom, past) + _link_lines(db, whom)
     replaced = {each.supersedes: each.id for each in found if each.kind == "fact" and each.supersedes}
     found = [
@@ -570,8 +574,8 @@ def fact_lines(db: "Database", whom: FactSubject, day: str | None, past: PastTex
 def _fact_lines(db: "Database", whom: FactSubject, past: PastTexts) -> list[FactLine]:
     rows = {row.id: row for row in facts_about(db, whom.keys)}
     if whom.page_id is not None:
-        own = facts_of_page(db, whom.page_id)
-        # On its own page, a subject may be called by part of its name. Skip facts about other subjects.
+        own = read_facts(db, whom.page_id)
+        # On its own page, a subject may be called by part of its name. Facts about other subjects do not count.
         parts = person_name_parts(whom.name) | set(_names_of_page(db, whom.page_id))
         rows |= {row.id: row for row in own if row.subject_key in parts}
         turned = facts_with_object(db, [whom.name, whom.slug or "", *_spoken_names(db, whom.page_id)])
@@ -684,7 +688,7 @@ def _link_line(link: "LinkRow") -> FactLine:
     )
 
 
-def subject_entries(
+def _subject_entries(
     db: "Database", whom: FactSubject, last: str, limit: int
 ) -> tuple[list[SubjectEntry], int]:
     """Return the newest timeline entries of the subject's page up to the day `last`, and their total number.
@@ -699,3 +703,15 @@ def subject_entries(
         for entry in entries[:limit]
     ]
     return rows, len(entries)
+
+
+def facts_of_subject(
+    db: "Database", subject: str, day: str | None, last_entry: str, limit: int, past: PastTexts
+) -> tuple[FactSubject, list[FactLine], list[SubjectEntry], int]:
+    """Return a subject, what is valid about it on `day`, and the dated entries of its page up to `last_entry`.
+
+    Without a day, return the whole history in chronological order. The number is that of all entries, of which the
+    newest are returned, at most `limit`. Raise NotFound, with similar names, if nothing is known about it.
+    """
+    whom = _find_subject(db, subject)
+    return whom, _lines_about(db, whom, day, past), *_subject_entries(db, whom, last_entry, limit)

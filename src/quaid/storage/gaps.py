@@ -55,22 +55,23 @@ def log_gap(tx: "Transaction", query_hash: str, context: str, score: float | Non
     return Gap(*rows[0])
 
 
-def listing(db: "Database", *, resolved: bool, limit: int) -> list[Gap]:
-    """Return gaps: open ones first, most frequent first, then resolved ones, most recently resolved first."""
+def listing(
+    db: "Database", limit: int, *, resolved: bool = False, with_text: bool = False
+) -> tuple[list[Gap], int]:
+    """Return up to `limit` gaps and the number of all: open ones, the most frequent first, then resolved ones.
+
+    The most recently resolved come first. With `with_text`, only gaps whose query or redacted query is stored.
+    """
+    where = "(resolved_at IS NULL OR ?) AND (NOT ? OR coalesce(query_text, redacted_query) IS NOT NULL)"
     rows = db.rows(
-        f"SELECT {_COLUMNS} FROM knowledge_gaps WHERE resolved_at IS NULL OR ?"  # noqa: S608
+        f"SELECT {_COLUMNS} FROM knowledge_gaps WHERE {where}"  # noqa: S608
         # For resolved gaps, the id breaks ties between those resolved within the same second.
         " ORDER BY resolved_at IS NOT NULL, resolved_at DESC, iif(resolved_at IS NULL, times_seen, id) DESC,"
         " detected_at, id LIMIT ?",
-        (resolved, limit),
+        (resolved, with_text, limit),
     )
-    return [Gap(*row) for row in rows]
-
-
-def count(db: "Database", *, resolved: bool) -> int:
-    """Count the gaps that `listing` returns without a limit."""
-    row = db.one("SELECT count(*) FROM knowledge_gaps WHERE resolved_at IS NULL OR ?", (resolved,))
-    return int(row[0]) if row else 0
+    (total,) = db.one(f"SELECT count(*) FROM knowledge_gaps WHERE {where}", (resolved, with_text)) or (0,)  # noqa: S608
+    return [Gap(*row) for row in rows], total
 
 
 def require(db: "Database", gap_id: int) -> Gap:
@@ -85,17 +86,6 @@ def open_with(db: "Database", query_hash: str) -> int | None:
     """Return the id of the open gap for a query hash, or None."""
     row = db.one("SELECT id FROM knowledge_gaps WHERE query_hash = ? AND resolved_at IS NULL", (query_hash,))
     return None if row is None else int(row[0])
-
-
-def with_words(db: "Database", limit: int) -> list[tuple[int, str]]:
-    """Return id and query text (or redacted text) of open gaps that have one, most frequent first."""
-    rows = db.rows(
-        "SELECT id, coalesce(query_text, redacted_query) AS words FROM knowledge_gaps"
-        " WHERE words IS NOT NULL AND resolved_at IS NULL"
-        " ORDER BY times_seen DESC, id LIMIT ?",
-        (limit,),
-    )
-    return [(gap_id, text) for gap_id, text in rows]
 
 
 def approve(
@@ -123,20 +113,14 @@ def approve(
     )
 
 
-def resolve(tx: "Transaction", gap_id: int, slug: str | None, now: str) -> bool:
-    """Resolve a gap, optionally with the page that answers it. Return False if it was already resolved."""
+def resolve(tx: "Transaction", gap_id: int | None, slug: str | None, now: str) -> int:
+    """Resolve an open gap, optionally with the page that answers it; with None, all open gaps without a stored query.
+
+    Return the number of gaps resolved.
+    """
     tx.execute(
-        "UPDATE knowledge_gaps SET resolved_at = ?, resolved_by_slug = ? WHERE id = ? AND resolved_at IS NULL",
+        "UPDATE knowledge_gaps SET resolved_at = ?1, resolved_by_slug = ?2 WHERE resolved_at IS NULL"
+        " AND iif(?3 IS NULL, coalesce(query_text, redacted_query) IS NULL, id = ?3)",
         (now, slug, gap_id),
-    )
-    return tx.changes() > 0
-
-
-def clear(tx: "Transaction", now: str) -> int:
-    """Resolve every open gap without a stored query and return their number."""
-    tx.execute(
-        "UPDATE knowledge_gaps SET resolved_at = ? WHERE resolved_at IS NULL AND query_text IS NULL"
-        " AND redacted_query IS NULL",
-        (now,),
     )
     return tx.changes()

@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from quaid.model.dates import shift_date
+
 if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database, Transaction
 
@@ -46,8 +48,13 @@ def keep_versions(
     batch: str,
     *,
     present: bool = True,
+    trim: bool = False,
 ) -> None:
-    """Store the bytes of versions. If `present`, they become the active rows of their pages and paths."""
+    """Store the bytes of versions. If `present`, they become the active rows of their pages and paths.
+
+    With `trim`, versions of the same pages are deleted that are too old or exceed MOST_VERSIONS, except those an
+    import refers to.
+    """
     if present:
         # Two statements, because with OR SQLite would scan all active rows.
         tx.execute(
@@ -68,6 +75,8 @@ def keep_versions(
             for page_id, version, path, data, content_hash in files
         ],
     )
+    if trim:
+        _trim_versions(tx, [page_id for page_id, *_ in files], shift_date(now[:10], -HISTORY_DAYS))
 
 
 def keep_sidecar_file(
@@ -95,18 +104,17 @@ def read_sidecar_file(db: "Database", collection_id: int, path: str) -> bytes | 
     return None if row is None else bytes(row[0])
 
 
-def trim_versions(tx: "Transaction", page_id: int, oldest: str) -> None:
-    """Delete versions that are too old or exceed MOST_VERSIONS, except those an import refers to."""
+def _trim_versions(tx: "Transaction", page_ids: list[int | None], oldest: str) -> None:
     # A version's age counts from the day it was replaced: the ten-year-old text of a page changed today is kept for
     # the full period from today.
-    tx.execute(
+    tx.executemany(
         "DELETE FROM raw_imports WHERE page_id = ?1 AND is_active = 0"
         " AND NOT EXISTS (SELECT 1 FROM import_files f WHERE f.raw_id = raw_imports.id)"
         " AND (EXISTS (SELECT 1 FROM raw_imports n WHERE n.page_id = ?1 AND n.id > raw_imports.id"
         " AND n.created_at < ?2)"
         " OR id NOT IN (SELECT id FROM raw_imports WHERE page_id = ?1 AND is_active = 0"
         " ORDER BY id DESC LIMIT ?3))",
-        (page_id, oldest, MOST_VERSIONS),
+        [(page_id, oldest, MOST_VERSIONS) for page_id in page_ids],
     )
 
 
@@ -171,25 +179,20 @@ def earlier_ingest(db: "Database", content_hash: str, source_ref: str | None = N
     return None
 
 
-def pages_changed_by(db: "Database", content_hash: str, source_ref: str) -> set[int]:
-    """Return the ids of all pages that any ingest of this content from this source changed."""
-    rows = db.rows(
-        "SELECT DISTINCT wanted.value FROM ingest_log AS l, json_each(l.pages_updated) AS wanted"
-        " WHERE l.content_hash = ? AND l.source_ref = ?",
-        (content_hash, source_ref),
-    )
-    return {int(page_id) for (page_id,) in rows}
-
-
-def page_of_source(db: "Database", content_hash: str, source_ref: str) -> str | None:
-    """Return the slug of the page created from this content and source, if it is still visible."""
+def pages_of_source(db: "Database", content_hash: str, source_ref: str) -> tuple[str | None, set[int]]:
+    """Return the slug of the visible page made from this content and source, and the ids of all pages it changed."""
     row = db.one(
         "SELECT p.slug FROM ingest_log AS l JOIN raw_imports AS r ON r.import_id = l.import_id"
         " AND r.content_hash = l.content_hash JOIN pages AS p ON p.id = r.page_id"
         " WHERE l.content_hash = ? AND l.source_ref = ? AND p.quarantined_at IS NULL ORDER BY r.id DESC LIMIT 1",
         (content_hash, source_ref),
     )
-    return None if row is None else str(row[0])
+    changed = db.rows(
+        "SELECT DISTINCT wanted.value FROM ingest_log AS l, json_each(l.pages_updated) AS wanted"
+        " WHERE l.content_hash = ? AND l.source_ref = ?",
+        (content_hash, source_ref),
+    )
+    return None if row is None else str(row[0]), {int(page_id) for (page_id,) in changed}
 
 
 def newest_source(db: "Database", page_id: int) -> tuple[str, int | None, bytes] | None:
@@ -252,7 +255,7 @@ def keep_source(
         " SELECT ?, file_path, id FROM raw_imports WHERE id = ?",
         (import_id, raw_id),
     )
-    log_ingest(tx, import_id, source.ref, source.content_hash, page_ids, now)
+    NewImport(import_id, now).log(tx, source.ref, source.content_hash, page_ids)
     if page is not None:
         _adopt_rows(tx, source, page[0])
 
@@ -267,22 +270,6 @@ def move_source(tx: "Transaction", earlier: EarlierIngest, source: IngestSource)
     tx.execute(
         "UPDATE import_manifest SET source_dir = ? WHERE import_id = ?",
         (f"{source.kind}: {source.ref}", earlier.import_id),
-    )
-
-
-def log_ingest(
-    tx: "Transaction",
-    import_id: str,
-    source_ref: str,
-    content_hash: str,
-    page_ids: list[int],
-    now: str,
-) -> None:
-    """Record that content was ingested and which pages it changed, without storing its bytes."""
-    tx.execute(
-        "INSERT INTO ingest_log (import_id, source_ref, content_hash, pages_updated, created_at)"
-        " VALUES (?, ?, ?, ?, ?)",
-        (import_id, source_ref, content_hash, json.dumps(page_ids), now),
     )
 
 
@@ -389,35 +376,45 @@ def newest_import(db: "Database", source_dir: str | None = None) -> str | None:
     return None if row is None else str(row[0])
 
 
-def begin_import(
-    tx: "Transaction", import_id: str, source_dir: str, now: str, carried: "dict[str, int] | None" = None
-) -> None:
-    """Insert the manifest row of a new import, and its files whose bytes are already stored, as path: raw id."""
-    tx.execute(
-        "INSERT INTO import_manifest (import_id, source_dir, created_at) VALUES (?, ?, ?)",
-        (import_id, source_dir, now),
-    )
-    tx.executemany(
-        "INSERT INTO import_files (import_id, file_path, raw_id) VALUES (?, ?, ?)",
-        [(import_id, path, raw_id) for path, raw_id in (carried or {}).items()],
-    )
+class NewImport:
+    """Writes an import: its row in the manifest, its files and their entries in the log."""
 
+    def __init__(self, import_id: str, now: str) -> None:
+        self._id, self._now = import_id, now
 
-def keep_imported_files(tx: "Transaction", import_id: str, files: Sequence[StoredFile], now: str) -> None:
-    """Store the bytes of files as the active rows of their paths and pages, and add them to an import."""
-    keep_versions(tx, 1, files, now, import_id)
-    for page_id, _, path, _, content_hash in files:
-        log_ingest(tx, import_id, path, content_hash, [] if page_id is None else [page_id], now)
-    tx.execute(
-        "INSERT INTO import_files (import_id, file_path, raw_id) SELECT import_id, file_path, id FROM raw_imports"
-        " WHERE import_id = ? AND file_path IN (SELECT value FROM json_each(?))",
-        (import_id, json.dumps([path for _, _, path, *_ in files], ensure_ascii=False)),
-    )
+    def begin(self, tx: "Transaction", source_dir: str, stored: "dict[str, int] | None" = None) -> None:
+        """Insert the manifest row, and the files whose bytes are already stored, as path: raw id."""
+        tx.execute(
+            "INSERT INTO import_manifest (import_id, source_dir, created_at) VALUES (?, ?, ?)",
+            (self._id, source_dir, self._now),
+        )
+        tx.executemany(
+            "INSERT INTO import_files (import_id, file_path, raw_id) VALUES (?, ?, ?)",
+            [(self._id, path, raw_id) for path, raw_id in (stored or {}).items()],
+        )
 
+    def add_files(self, tx: "Transaction", files: Sequence[StoredFile]) -> None:
+        """Store the bytes of files as the active rows of their paths and pages."""
+        keep_versions(tx, 1, files, self._now, self._id)
+        for page_id, _, path, _, content_hash in files:
+            self.log(tx, path, content_hash, [] if page_id is None else [page_id])
+        tx.execute(
+            "INSERT INTO import_files (import_id, file_path, raw_id) SELECT import_id, file_path, id"
+            " FROM raw_imports WHERE import_id = ? AND file_path IN (SELECT value FROM json_each(?))",
+            (self._id, json.dumps([path for _, _, path, *_ in files], ensure_ascii=False)),
+        )
 
-def finish_import(tx: "Transaction", import_id: str, page_count: int) -> None:
-    """Set the page count of a finished import."""
-    tx.execute("UPDATE import_manifest SET page_count = ? WHERE import_id = ?", (page_count, import_id))
+    def log(self, tx: "Transaction", source_ref: str, content_hash: str, page_ids: list[int]) -> None:
+        """Record that content was ingested and which pages it changed, without storing its bytes."""
+        tx.execute(
+            "INSERT INTO ingest_log (import_id, source_ref, content_hash, pages_updated, created_at)"
+            " VALUES (?, ?, ?, ?, ?)",
+            (self._id, source_ref, content_hash, json.dumps(page_ids), self._now),
+        )
+
+    def finish(self, tx: "Transaction", page_count: int) -> None:
+        """Set the page count."""
+        tx.execute("UPDATE import_manifest SET page_count = ? WHERE import_id = ?", (page_count, self._id))
 
 
 def list_imports(db: "Database") -> list[ImportBatch]:

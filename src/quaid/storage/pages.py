@@ -9,7 +9,7 @@ from quaid.model.slug import address
 from quaid.model.timeline import TimelineEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import numpy as np
 
@@ -345,10 +345,10 @@ def slug_holder(tx: "Transaction", collection_id: int, slug: str) -> SlugHolder 
     return None
 
 
-def slug_of(tx: "Transaction", page_id: int) -> str | None:
-    for (slug,) in tx.execute("SELECT slug FROM pages WHERE id = ?", (page_id,)):
-        return str(slug)
-    return None
+def slug_of(tx: "Transaction", page: int | str | None) -> str | None:
+    """Return the slug of the page with this id or UUID, hidden or not, or None."""
+    row = tx.one("SELECT slug FROM pages WHERE id = ?1 OR uuid = ?1", (page,))
+    return None if row is None else str(row[0])
 
 
 def slugs_beginning(tx: "Transaction", collection_id: int, start: str) -> set[str]:
@@ -403,10 +403,6 @@ def _slugs_by_folder_in(db: "Database", collection_id: int, start: str, most: in
         if not rows:
             break
     return found
-
-
-def has_uuid(tx: "Transaction", uuid: str) -> bool:
-    return tx.execute("SELECT 1 FROM pages WHERE uuid = ?", (uuid,)).fetchone() is not None
 
 
 LAST_CHARACTER = "\U0010ffff"  # sorts after every other character
@@ -467,21 +463,20 @@ def read_raw_data(db: "Database", page_id: int, source: str | None = None) -> li
     return [RawData(name, json.loads(data), fetched_at) for name, data, fetched_at in found]
 
 
-def write_raw_data(tx: "Transaction", page_id: int, source: str, data: Any, now: str) -> None:
-    """Insert or replace the raw data of a source."""
+def write_raw_data(
+    tx: "Transaction", page_id: int, sources: dict[str, Any], now: str, gone: "Iterable[str]" = ()
+) -> None:
+    """Insert or replace the raw data of sources, and delete that of the sources in `gone`."""
     from quaid.storage.sqlite.connection import as_json
 
-    tx.execute(
+    tx.executemany(
         "INSERT INTO raw_data (page_id, source, fetched_at, data) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (page_id, source) DO UPDATE SET fetched_at = excluded.fetched_at, data = excluded.data",
-        (page_id, source, now, as_json(data)),
+        [(page_id, source, now, as_json(data)) for source, data in sources.items()],
     )
-
-
-def remove_raw_data(tx: "Transaction", page_id: int, source: str) -> bool:
-    """Delete the raw data of a source. Return True if there was any."""
-    tx.execute("DELETE FROM raw_data WHERE page_id = ? AND source = ?", (page_id, source))
-    return tx.changes() > 0
+    tx.executemany(
+        "DELETE FROM raw_data WHERE page_id = ? AND source = ?", [(page_id, source) for source in gone]
+    )
 
 
 if TYPE_CHECKING:
@@ -495,17 +490,6 @@ DISTINCT_KEY = "distinct "
 
 MOST_NAMESAKES = 3
 """Names shared by more pages are ignored: every folder may have an Overview."""
-
-
-class PageDigest(NamedTuple):
-    """The details shown for a possible duplicate."""
-
-    slug: str
-    """Prefixed with the collection unless it is the default one."""
-    title: str
-    type: str
-    length: int
-    """Length of the truth, in characters."""
 
 
 def page_truths(db: "Database") -> "Iterator[tuple[int, str]]":
@@ -551,17 +535,6 @@ def distinct_pairs(db: "Database") -> set[tuple[int, int]]:
         (len(DISTINCT_KEY) + 1, DISTINCT_KEY + "*"),
     )
     return {(one, other) for one, other in rows}
-
-
-def page_digests(db: "Database", ids: set[int]) -> dict[int, PageDigest]:
-    """Return the details shown for these pages."""
-    rows = db.rows(
-        "SELECT p.id, iif(c.name = 'default', p.slug, c.name || '::' || p.slug), p.title, p.type,"
-        " length(p.compiled_truth) FROM pages AS p JOIN collections AS c ON c.id = p.collection_id"
-        " WHERE p.id IN (SELECT value FROM json_each(?))",
-        (str(sorted(ids)),),
-    )
-    return {row[0]: PageDigest(*row[1:]) for row in rows}
 
 
 def mean_vectors(db: "Database", model: "EmbeddingModel", ids: set[int]) -> "dict[int, Array]":

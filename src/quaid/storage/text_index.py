@@ -91,12 +91,6 @@ def remove_page(tx: "Transaction", page_id: int) -> None:
 # Matching
 
 
-def highest_id(db: "Database", index: str) -> int:
-    """Return the highest id in an index, an upper bound of the number of its rows; 0 if it is empty."""
-    row = db.one(f"SELECT max(id) FROM {_INDEXED_ROWS[index]}")  # noqa: S608
-    return row[0] or 0 if row else 0
-
-
 _INDEXED_ROWS = {
     SPACED: "pages",
     UNSPACED: "page_fts_unspaced_docsize",
@@ -105,136 +99,141 @@ _INDEXED_ROWS = {
 }
 
 
-def scores_of(db: "Database", index: str, expression: str, ids: list[int]) -> dict[int, float]:
-    """Return the scores of those rows that match."""
-    # The unary plus prevents FTS5 from starting a new search for every id.
-    return dict(
-        db.rows(
-            f"SELECT rowid, -{BM25[index]} FROM {index} WHERE {index} MATCH ?"  # noqa: S608
-            " AND +rowid IN (SELECT value FROM json_each(?))",
-            (expression, str(ids)),
+class TextIndex:
+    """Queries of one full-text index. An expression is an FTS5 query; a better match has a higher score."""
+
+    def __init__(self, db: "Database", index: str) -> None:
+        self._db, self._index = db, index
+
+    def highest_id(self) -> int:
+        """Return the highest id in the index, an upper bound of the number of its rows; 0 if it is empty."""
+        row = self._db.one(f"SELECT max(id) FROM {_INDEXED_ROWS[self._index]}")  # noqa: S608
+        return row[0] or 0 if row else 0
+
+    def scores_of(self, expression: str, ids: list[int]) -> dict[int, float]:
+        """Return the scores of those rows that match."""
+        index = self._index
+        # The unary plus prevents FTS5 from starting a new search for every id.
+        return dict(
+            self._db.rows(
+                f"SELECT rowid, -{BM25[index]} FROM {index} WHERE {index} MATCH ?"  # noqa: S608
+                " AND +rowid IN (SELECT value FROM json_each(?))",
+                (expression, str(ids)),
+            )
         )
-    )
 
-
-def matching_pages(
-    db: "Database", index: str, expression: str, filters: SearchFilters, limit: int
-) -> list[int]:
-    """Return up to `limit` matching pages, newest first. Far cheaper than ranking all matches."""
-    allowed, values = _filter_sql(index, filters)
-    rows = db.rows(
-        f"SELECT rowid FROM {index} WHERE {index} MATCH ?{allowed} ORDER BY rowid DESC LIMIT ?",  # noqa: S608
-        (expression, *values, limit),
-    )
-    return [page_id for (page_id,) in rows]
-
-
-def match(
-    db: "Database",
-    index: str,
-    expression: str,
-    filters: SearchFilters,
-    limit: int,
-    *,
-    first: list[int] | None = None,
-    above: int = 0,
-) -> list[tuple[int, float]]:
-    """Return the best matches and their scores, higher is better; rows in `first` come before all others.
-
-    Only rows with an id greater than `above` are considered.
-    """
-    allowed, values = _filter_sql(index, filters)
-    order = "score DESC, rowid DESC"
-    if first:
-        order = f"{index}.rowid IN (SELECT value FROM json_each(?)) DESC, {order}"  # noqa: S608
-    # Ordering by bm25() keeps a heap of `limit` rows; ordering by the rank column of FTS5 sorts all of them.
-    return db.rows(
-        f"SELECT rowid, -{BM25[index]} AS score FROM {index}"  # noqa: S608
-        f" WHERE {index} MATCH ? AND rowid > ?{allowed} ORDER BY {order} LIMIT ?",
-        (expression, above, *values, *([str(first)] if first else []), limit),
-    )
-
-
-def match_raw(db: "Database", query: str, filters: SearchFilters, limit: int) -> list[tuple[int, float]]:
-    """Return the best matches of an FTS5 expression written by a user; raise InvalidSearch if it is invalid."""
-    import apsw  # chunks uses this module, and is imported by commands that open no memory
-
-    try:
-        return match(db, SPACED, query, filters, limit)
-    except (apsw.SQLError, InvalidArgument) as failure:
-        raise InvalidSearch(query=query, problem=str(failure).rstrip(".")) from failure
-
-
-def count(db: "Database", index: str, expression: str, filters: SearchFilters, highest: int) -> int:
-    """Estimate the number of matching pages from a few windows of ids up to `highest`.
-
-    The time of an exact count grows with the number of matches; this takes a third of a millisecond for any word.
-    """
-    if highest <= COUNT_WINDOWS * COUNT_WINDOW:
-        starts = [0]
-        width = highest
-    else:
-        starts = [
-            highest * (2 * place + 1) // (2 * COUNT_WINDOWS) - COUNT_WINDOW // 2
-            for place in range(COUNT_WINDOWS)
-        ]
-        width = COUNT_WINDOW
-    allowed, values = _filter_sql(index, filters)
-    row = db.one(
-        f"SELECT count(*) FROM json_each(?) AS start CROSS JOIN {index} WHERE {index} MATCH ?"  # noqa: S608
-        f" AND {index}.rowid BETWEEN start.value + 1 AND start.value + ?{allowed}",
-        (str(starts), expression, width, *values),
-    )
-    return row[0] * highest // (len(starts) * width) if row and row[0] else 0
-
-
-def document_counts(db: "Database", index: str, terms: list[str], highest: int) -> list[int]:
-    """Count the pages that contain each term.
-
-    Exact up to MOST_COUNTED, which takes a third of the time of `count`.
-    """
-    found = []
-    for term in terms:
-        row = db.one(
-            f"SELECT count(*) FROM (SELECT 1 FROM {index} WHERE {index} MATCH ? LIMIT ?)",  # noqa: S608
-            (term, MOST_COUNTED),
+    def matching_pages(self, expression: str, filters: SearchFilters, limit: int) -> list[int]:
+        """Return up to `limit` matching pages, newest first. Far cheaper than ranking all matches."""
+        index = self._index
+        allowed, values = _filter_sql(index, filters)
+        rows = self._db.rows(
+            f"SELECT rowid FROM {index} WHERE {index} MATCH ?{allowed} ORDER BY rowid DESC LIMIT ?",  # noqa: S608
+            (expression, *values, limit),
         )
-        held = int(row[0]) if row else 0
-        found.append(
-            max(held, count(db, index, term, SearchFilters(), highest)) if held == MOST_COUNTED else held
+        return [page_id for (page_id,) in rows]
+
+    def match(
+        self,
+        expression: str,
+        filters: SearchFilters,
+        limit: int,
+        *,
+        first: list[int] | None = None,
+        above: int = 0,
+    ) -> list[tuple[int, float]]:
+        """Return the best matches and their scores, higher is better; rows in `first` come before all others.
+
+        Only rows with an id greater than `above` are considered.
+        """
+        index = self._index
+        allowed, values = _filter_sql(index, filters)
+        order = "score DESC, rowid DESC"
+        if first:
+            order = f"{index}.rowid IN (SELECT value FROM json_each(?)) DESC, {order}"  # noqa: S608
+        # Ordering by bm25() keeps a heap of `limit` rows; ordering by the rank column of FTS5 sorts all of them.
+        return self._db.rows(
+            f"SELECT rowid, -{BM25[index]} AS score FROM {index}"  # noqa: S608
+            f" WHERE {index} MATCH ? AND rowid > ?{allowed} ORDER BY {order} LIMIT ?",
+            (expression, above, *values, *([str(first)] if first else []), limit),
         )
-    return found
 
+    def match_raw(self, query: str, filters: SearchFilters, limit: int) -> list[tuple[int, float]]:
+        """Return the best matches of an FTS5 expression written by a user; raise InvalidSearch if it is invalid."""
+        import apsw  # chunks uses this module, and is imported by commands that open no memory
 
-def pages_named(
-    db: "Database", index: str, phrase: str, names: list[str], slug: str, filters: SearchFilters
-) -> list[int]:
-    """Return the pages whose title equals one of the names, ignoring ASCII case, then those with the slug.
+        try:
+            return self.match(query, filters, limit)
+        except (apsw.SQLError, InvalidArgument) as failure:
+            raise InvalidSearch(query=query, problem=str(failure).rstrip(".")) from failure
 
-    `phrase` is the words of the names.
-    """
-    allowed, values = _filter_sql(index, filters)
-    places = ", ".join("?" * len(names))
-    titled = db.rows(
-        f"SELECT {index}.rowid FROM {index} CROSS JOIN pages AS named ON named.id = {index}.rowid"  # noqa: S608
-        f" WHERE {index} MATCH ? AND named.title COLLATE NOCASE IN ({places}){allowed}"
-        f" ORDER BY {index}.rowid",
-        (f"title : ^ {phrase}", *names, *values),
-    )
-    allowed, values = _filter_sql("page", filters)
-    with_slug = db.rows(
-        "SELECT page.rowid FROM pages AS page WHERE page.collection_id IN (SELECT id FROM collections)"  # noqa: S608
-        f" AND page.slug = ? AND page.quarantined_at IS NULL{allowed} ORDER BY page.collection_id",
-        (slug, *values),
-    )
-    return [page_id for (page_id,) in titled + with_slug]
+    def count(self, expression: str, filters: SearchFilters, highest: int) -> int:
+        """Estimate the number of matching pages from a few windows of ids up to `highest`.
+
+        The time of an exact count grows with the number of matches; this takes a third of a millisecond for any word.
+        """
+        index = self._index
+        if highest <= COUNT_WINDOWS * COUNT_WINDOW:
+            starts = [0]
+            width = highest
+        else:
+            starts = [
+                highest * (2 * place + 1) // (2 * COUNT_WINDOWS) - COUNT_WINDOW // 2
+                for place in range(COUNT_WINDOWS)
+            ]
+            width = COUNT_WINDOW
+        allowed, values = _filter_sql(index, filters)
+        row = self._db.one(
+            f"SELECT count(*) FROM json_each(?) AS start CROSS JOIN {index} WHERE {index} MATCH ?"  # noqa: S608
+            f" AND {index}.rowid BETWEEN start.value + 1 AND start.value + ?{allowed}",
+            (str(starts), expression, width, *values),
+        )
+        return row[0] * highest // (len(starts) * width) if row and row[0] else 0
+
+    def document_counts(self, terms: list[str], highest: int) -> list[int]:
+        """Count the pages that contain each term.
+
+        Exact up to MOST_COUNTED, which takes a third of the time of `count`.
+        """
+        index = self._index
+        counts = []
+        for term in terms:
+            row = self._db.one(
+                f"SELECT count(*) FROM (SELECT 1 FROM {index} WHERE {index} MATCH ? LIMIT ?)",  # noqa: S608
+                (term, MOST_COUNTED),
+            )
+            pages = int(row[0]) if row else 0
+            if pages == MOST_COUNTED:
+                pages = max(pages, self.count(term, SearchFilters(), highest))
+            counts.append(pages)
+        return counts
+
+    def pages_named(self, phrase: str, names: list[str], slug: str, filters: SearchFilters) -> list[int]:
+        """Return the pages whose title equals one of the names, ignoring ASCII case, then those with the slug.
+
+        `phrase` is the words of the names.
+        """
+        index = self._index
+        allowed, values = _filter_sql(index, filters)
+        places = ", ".join("?" * len(names))
+        titled = self._db.rows(
+            f"SELECT {index}.rowid FROM {index} CROSS JOIN pages AS named ON named.id = {index}.rowid"  # noqa: S608
+            f" WHERE {index} MATCH ? AND named.title COLLATE NOCASE IN ({places}){allowed}"
+            f" ORDER BY {index}.rowid",
+            (f"title : ^ {phrase}", *names, *values),
+        )
+        allowed, values = _filter_sql("page", filters)
+        with_slug = self._db.rows(
+            "SELECT page.rowid FROM pages AS page WHERE page.collection_id IN (SELECT id FROM collections)"  # noqa: S608
+            f" AND page.slug = ? AND page.quarantined_at IS NULL{allowed} ORDER BY page.collection_id",
+            (slug, *values),
+        )
+        return [page_id for (page_id,) in titled + with_slug]
 
 
 def _filter_sql(index: str, filters: SearchFilters) -> tuple[str, tuple[str, ...]]:
-    given = {name: value for name, value in zip(filters._fields, filters, strict=True) if value is not None}
-    return "".join(" AND " + _FILTER_CONDITIONS[name].format(page=f"{index}.rowid") for name in given), tuple(
-        given.values()
-    )
+    values = {name: value for name, value in zip(filters._fields, filters, strict=True) if value is not None}
+    conditions = [" AND " + _FILTER_CONDITIONS[name].format(page=f"{index}.rowid") for name in values]
+    return "".join(conditions), tuple(values.values())
 
 
 class Stemmer:
