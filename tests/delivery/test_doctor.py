@@ -151,7 +151,7 @@ def test_a_folder_that_is_gone_is_told(home: Brain, tmp_path: Path) -> None:
     gone = found(doctor(home, quick=True), "folder notes")
     assert (gone.state, gone.remedy) == ("wrong", "quaid collection info notes")
     told = output.format_record(call(home, "collection info", name="notes"), False, False)
-    assert "The folder is not there. Bring it back" in told
+    assert "The folder does not exist. Restore it" in told
     assert "quaid collection remove notes" in told
     assert "quaid collection restore notes FOLDER" in told
 
@@ -259,7 +259,7 @@ def test_without_a_whole_backup_what_still_reads_is_saved(home: Brain) -> None:
     record = doctor(home)
     path = home.settings.db_path
     assert found(record, "backup").state == "wrong"
-    assert "old versions, gaps and conversations do not" in found(record, "backup").detail
+    assert "old versions, gaps and conversations are not" in found(record, "backup").detail
     assert record.next_steps[:5] == (
         f"quaid --db {path} export --dir {path}-salvaged",
         f"mkdir {path}-damaged",

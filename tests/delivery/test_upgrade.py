@@ -63,7 +63,7 @@ def test_without_a_place_nobody_is_asked(brain: Brain) -> None:
     told = upgrade(brain)
     assert (told.newest, told.exit_status) == (None, 0)
     assert "pip install --upgrade quaid-VERSION.whl" in told.how
-    with pytest.raises(InvalidArgument, match="none is asked by itself"):
+    with pytest.raises(InvalidArgument, match="is required"):
         upgrade(brain, check=True)
 
 
@@ -148,7 +148,7 @@ def test_nothing_but_http_is_asked(brain: Brain) -> None:
 def test_a_folder_and_a_file_are_read(brain: Brain, tmp_path: Path) -> None:
     folder = tmp_path / "wheels"
     folder.mkdir()
-    with pytest.raises(FileTrouble, match="holds no version"):
+    with pytest.raises(FileTrouble, match="contains no version"):
         upgrade(brain, check=True, from_="wheels")
     for name in (f"quaid-{NEWER}-py3-none-any.whl", "quaid-2.tar.gz", "other-100.0-py3-none-any.whl"):
         (folder / name).touch()

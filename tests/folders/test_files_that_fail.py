@@ -144,7 +144,7 @@ def test_status_and_doctor_name_the_files(brain: Brain, folder: Path, step_fails
     run(brain, "collection add", name="notes", path=str(folder))
     status = run(brain, "status")
     assert status.files_not_taken_in == 2
-    assert any("`quaid doctor` names 2 files" in step for step in status.next_steps)
+    assert any("`quaid doctor` lists 2 files" in step for step in status.next_steps)
     found = [check for check in run(brain, "doctor").checks if check.name == "folder notes"]
     assert found[0].state == "wrong"
     assert "2 files not indexed, first b.md" in found[0].detail
@@ -235,12 +235,12 @@ def test_a_watcher_outlives_a_sync_that_fails_and_says_so(
         patch.setattr(collections, "record_sync", broken)
         with watched.running(until=lambda: len(watched.troubles()) > 1):
             pass
-        assert "Internal error (KeyError: 'something unforeseen')" in watched.troubles()[0]
+        assert "Quaid itself failed (KeyError: 'something unforeseen')" in watched.troubles()[0]
         found = [
             check for check in run(watched.brain, "doctor").checks if check.name.startswith("folder notes")
         ]
         assert found[0].state == "wrong"
-        assert "the last sync failed: Internal error (KeyError" in found[0].detail
+        assert "the last sync failed: Quaid itself failed (KeyError" in found[0].detail
         assert run(watched.brain, "status").folders_halted == ("notes",)
     with watched.running():
         pass
@@ -266,4 +266,4 @@ def test_the_watcher_of_a_server_leaves_word_of_its_end(
         for collection in run(watched.brain, "collection list").collections
         if collection.name == "notes"
     ]
-    assert "the last sync failed: Internal error (KeyError" in str(record.halted)
+    assert "the last sync failed: Quaid itself failed (KeyError" in str(record.halted)

@@ -117,7 +117,7 @@ def told_facts(brain: Brain, subject: str) -> list[Any]:
 def test_links_and_facts_come_back_in_a_new_memory(filled: Brain, other: Brain, tmp_path: Path) -> None:
     report = out(filled, tmp_path / "out")
     assert (report.links, report.facts, report.trouble, report.exit_status) == (3, 4, "", 0)
-    assert f"3 links and 4 facts in {tmp_path}/out/{LINKS_AND_FACTS_PATH}" in render(report)
+    assert f"3 links and 4 facts, in {tmp_path}/out/{LINKS_AND_FACTS_PATH}" in render(report)
     record = into(other, tmp_path / "out")
     assert (record.report.links, record.report.facts, record.report.notes) == (3, 4, ())
     assert "links restored: 3, facts restored: 4" in render(record)

@@ -44,7 +44,10 @@ def test_a_file_is_replaced_and_keeps_its_mode(
 def test_text_that_nobody_read_is_not_overwritten(
     folder: Path, exchange: atomic_write.ExchangeFunction | None
 ) -> None:
-    with Folder(str(folder)) as root, pytest.raises(FileChanged, match=r"a\.md was changed outside"):
+    with (
+        Folder(str(folder)) as root,
+        pytest.raises(FileChanged, match=r"a\.md was changed by another program"),
+    ):
         atomic_write.replace_file(root, "a.md", b"new", digest("older"), "t", exchange)
     assert ((folder / "a.md").read_text(), left(folder)) == ("old", ["a.md"])
 

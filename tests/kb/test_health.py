@@ -369,12 +369,12 @@ def test_the_adapter_of_a_connected_client_is_looked_at(ann: Person) -> None:
     assert f'"id:UUID" {str(ann.root).replace(str(home), "~")}' in rule.read_text()
     rule.write_text(rule.read_text().replace("Ask before acting", "Ask whenever you like"))
     assert not adapter(ann)["well"]
-    assert "not the present rule" in adapter(ann)["told"]
+    assert "the rule is outdated" in adapter(ann)["told"]
     rule.unlink()
     assert "not the rule" in adapter(ann)["told"]
     connect(ann, kb=True)
     assert adapter(ann)["well"]
     settings = home / ".claude.json"
     settings.write_text(settings.read_text().replace('"command": "', '"command": "/gone'))
-    assert "is not there" in adapter(ann)["told"]
+    assert "is missing" in adapter(ann)["told"]
     assert adapter(ann)["remedy"] == "`quaid connect claude-code --kb` writes it"

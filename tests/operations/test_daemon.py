@@ -145,8 +145,10 @@ def test_where_the_system_cannot_be_asked_the_commands_are_told(on: Keeper, tmp_
         assert not enabled.is_symlink()
         told = render(gone)
     assert gone.to_run == ("systemctl --user stop quaid.service", "systemctl --user daemon-reload")
-    assert told.startswith("The service is removed, but the system could not be told (Failed to connect")
-    assert "If it still runs" in told
+    assert told.startswith(
+        "The service is removed, but the service manager was not reached (Failed to connect"
+    )
+    assert "If it is still running" in told
     assert "disable" not in told
 
 

@@ -32,7 +32,7 @@ def test_a_rebuild_makes_everything_again_and_tells_how_far_it_is(brain: Brain) 
     assert told[:3] == [(each, 60, "Indexing pages anew") for each in (0, 50, 60)]
     assert call(brain, "search", query="vanadium", limit=100) == before
     assert call(brain, "tags", slug="notes/page-3").tags == ("metal",)
-    assert render(done) == "The index of 60 pages is made again."
+    assert render(done) == "Rebuilt the index of 60 pages."
 
 
 def test_a_rebuild_takes_in_what_changed_in_the_folders(brain: Brain, tmp_path: Any) -> None:
@@ -54,5 +54,5 @@ def test_a_model_that_is_not_there_is_told_and_words_are_in_step(brain: Brain) -
     done = call(brain, "rebuild")
     assert "no-such-model" in done.problem
     assert done.exit_status == 1
-    assert "Vectors that are missing could not be made" in render(done)
+    assert "Missing vectors could not be made" in render(done)
     assert call(brain, "search", query="vanadium").hits

@@ -663,7 +663,7 @@ def _link(record: Any) -> Lines:
 def _links(record: Any) -> Lines:
     outgoing = record.direction == "out"
     if not record.links:
-        kind, hint = f"{'outgoing' if outgoing else 'incoming'} links", ""
+        kind, hint = "outgoing links" if outgoing else "incoming links", ""
         if record.temporal != "all":
             kind, hint = f"{record.temporal} {kind}", "; --temporal all shows every link"
         yield f"{record.slug} has no {kind} as of {record.as_of}{hint}"
