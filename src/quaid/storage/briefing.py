@@ -202,7 +202,7 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
         " ORDER BY p.updated_at DESC, p.id DESC LIMIT :limit",
     ),
 }
-"""The queries of each briefing part. They select the total number of lines and the columns of BriefingLine."""
+"""The queries of each briefing part. They select the total number of lines and the BriefingLine columns."""
 
 
 def briefing_parts(
@@ -305,7 +305,7 @@ _DATED_CONDITIONS = (
 
 
 def dated_items(db: "Database", chosen: DatedFilter, kinds: tuple[str, ...], most: int) -> list[DatedItem]:
-    """Return up to `most` items of each kind and state, newest first. For the kind "log", see daily_logs()."""
+    """Return up to `most` items of each kind and state, newest first. Kind "log" is left to daily_logs()."""
     found: list[DatedItem] = []
     for kind in kinds:
         if kind == "log":
@@ -472,7 +472,7 @@ def database_stats(db: "Database") -> Stats:
 
 
 def latest_changes(db: "Database") -> tuple[int, str, int]:
-    """Return the number of visible pages, the time of their latest change, and the highest knowledge gap id."""
+    """Return the number of visible pages, the time of the latest change, and the highest knowledge gap id."""
     row = db.one(
         "SELECT count(*), coalesce(max(updated_at), ''), (SELECT coalesce(max(id), 0) FROM knowledge_gaps)"
         " FROM pages WHERE quarantined_at IS NULL"

@@ -306,7 +306,7 @@ def _check_turn_vectors(connection: Transaction) -> Findings:
 def _check_codes(
     connection: Transaction, model: str, dimensions: int, table: str, codes: str, mean: bytes | None
 ) -> Findings:
-    """Check that the blocks of one-bit codes contain the ids of the vectors, in order, and a code for each."""
+    """Check that the blocks of one-bit codes contain the ids of the vectors in order, and a code for each."""
     coded: list[int] = []
     blocks: Iterable[Row] = connection.execute(
         f"SELECT vec_rowids, length(codes) FROM {codes} WHERE model = ? ORDER BY block",  # noqa: S608 (fixed)

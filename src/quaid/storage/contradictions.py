@@ -1,4 +1,4 @@
-"""Contradictions: store them with their evidence, and load the snapshot of the memory that a check works on."""
+"""Contradictions: store them with their evidence, and load the snapshot of the memory that a check reads."""
 
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -362,7 +362,7 @@ def listing(
 
 
 def _cause(db: "Database", contradiction_id: int) -> tuple[str | None, list[int]]:
-    """Return the fingerprint of a contradiction and the ids of the pages involved, which a new check covers."""
+    """Return the fingerprint of a contradiction and the ids of its pages, for checking these pages again."""
     row = db.one(
         "SELECT fingerprint, page_id, other_page_id, evidence FROM contradictions WHERE id = ?",
         (contradiction_id,),

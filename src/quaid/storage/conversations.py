@@ -48,7 +48,7 @@ def recut_turns(tx: "Transaction") -> None:
 
 
 def wrong_parts(connection: "Transaction") -> "Iterator[tuple[int, str]]":
-    """Yield the id of each turn whose stored parts do not match its text, and a description of the problem."""
+    """Yield the id of each turn whose stored parts do not match its text, and a message about it."""
     for turns in _turn_batches(connection):
         there: dict[int, list[tuple[Any, ...]]] = {}
         for turn_id, *row in connection.execute(
@@ -273,7 +273,7 @@ def rebuild_words(tx: "Transaction") -> None:
 
 
 def wrong_words(connection: "Transaction") -> Iterator[tuple[int, str]]:
-    """Yield each turn whose word count in the index differs from a new in-memory index, and the problem."""
+    """Yield the id of each turn whose word count differs from a new in-memory index, and a message."""
     from quaid.storage.sqlite.connection import Transaction
 
     aside = Transaction(":memory:")

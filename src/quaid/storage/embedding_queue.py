@@ -1,7 +1,7 @@
-"""Texts that still have to be embedded, and the state of the process that embeds them.
+"""The queue of chunks and turn parts without a vector, and the state of the process that embeds them.
 
-Ids of chunks and parts only increase and none of them loses its vector, so after a write only new rows and those
-without a vector have to be checked. `since` is a timestamp: conversations that ended before it are skipped.
+Row ids only increase and no row loses its vector, so after a write only new rows and rows without a vector
+have to be checked. `since` is a timestamp: conversations that ended before it are skipped.
 """
 
 import json
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from quaid.storage.vectors import EmbeddingModel
 
 LEASE = "embed"
-"""The name of the lease on embedding. Its content is the current run or the last failure."""
+"""Name of the lease (see leases.py) of the embedding process. It contains the current run or last failure."""
 
-LONGEST_PROBLEM = 600  # characters; short enough for a lease with JSON escapes
+LONGEST_PROBLEM = 600  # characters; even with JSON escapes, it fits into the lease file
 
 
 class EmbeddingRun(NamedTuple):
@@ -43,7 +43,7 @@ class EmbeddingFailure(NamedTuple):
     problem: str
     at: str
     down: bool = False
-    """True if the model did not respond; False if it only returned no vectors for some texts."""
+    """True if the model did not respond; False if it returned no vectors for some of the inputs."""
 
 
 def current_run(database_path: str) -> EmbeddingRun | None:
@@ -71,7 +71,7 @@ def failure_state(model: str, problem: str, now: str, *, down: bool = False) -> 
 
 
 def record_state(database_path: str, state: dict[str, Any]) -> None:
-    """Record a failure, or {} to clear it. Does nothing if another process embeds, as it records its own state."""
+    """Record a failure, or clear it with {}. Do nothing if another process embeds: it records its state."""
     lease = leases.Lease(database_path, LEASE)
     if lease.try_take():
         try:
@@ -92,16 +92,19 @@ class PendingText(NamedTuple):
 
 
 def _no_vector(table: str, text: str = "c") -> str:
-    """Return the SQL condition that a chunk, or another `text`, has no vector; its parameter is the model's name."""
+    """Return the SQL condition that a row has no vector. Its parameter is the model's name.
+
+    `text` is the table alias of the row: a chunk or a turn part.
+    """
     return (
         f"NOT EXISTS (SELECT 1 FROM {table} AS v WHERE v.content_hash = {text}.content_hash AND v.model = ?)"  # noqa: S608
     )
 
 
 def _chunks_without_vector(table: str) -> str:
-    """Return an SQL join of all chunks without a vector; its parameter is the model's name.
+    """Return an SQL join that gives all chunks c without a vector. Its parameter is the model's name.
 
-    EXCEPT merges two indexes in the same order; looking up each chunk takes twice as long.
+    EXCEPT merges two indexes of the same order; looking up each chunk would take twice as long.
     """
     return (
         f"(SELECT content_hash FROM chunks EXCEPT SELECT content_hash FROM {table} WHERE model = ?) AS lacking"  # noqa: S608
@@ -110,13 +113,13 @@ def _chunks_without_vector(table: str) -> str:
 
 
 class ChunkQueue:
-    """The chunks of pages that have no vector of a model."""
+    """The chunks of pages that have no vector from a model."""
 
     def __init__(self, db: "Database", model: str) -> None:
         self._db, self._model = db, model
 
     def missing(self, slugs: list[str] | None = None) -> list[int]:
-        """Return the chunks without a vector, those of the most recently changed pages first.
+        """Return the ids of chunks without a vector, those of the most recently changed pages first.
 
         Pages changed at the same time, as in an import, are ordered by their number of incoming links.
         """
@@ -132,7 +135,7 @@ class ChunkQueue:
         return [chunk_id for (chunk_id,) in rows]
 
     def texts(self, chunk_ids: list[int]) -> list[PendingText]:
-        """Return the texts of these chunks in order, without duplicates and those that already have a vector."""
+        """Return the content of these chunks in order, except duplicates and content that has a vector."""
         rows = self._db.rows(
             "SELECT c.content_hash, p.title, c.heading_path, c.chunk_text FROM json_each(?) AS wanted"  # noqa: S608
             " CROSS JOIN chunks AS c ON c.id = wanted.value CROSS JOIN pages AS p ON p.id = c.page_id"
@@ -149,7 +152,7 @@ class ChunkQueue:
         return row[0] or 0 if row else 0
 
     def owners(self, hashes: list[bytes]) -> tuple[str, ...]:
-        """Return the slugs of the pages that contain these contents."""
+        """Return the slugs of the pages with chunks that have these content hashes."""
         rows = self._db.rows(
             "SELECT DISTINCT p.slug FROM json_each(?) AS wanted CROSS JOIN chunks AS c"
             " ON c.content_hash = unhex(wanted.value) CROSS JOIN pages AS p ON p.id = c.page_id ORDER BY p.slug",
@@ -163,14 +166,14 @@ class ChunkQueue:
 
 
 def pending_texts(db: "Database", model: str, limit: int) -> list[PendingText]:
-    """Return the first `limit` contents without a vector."""
+    """Return the content of the first `limit` chunks without a vector, except duplicates."""
     with db.reading():
         queue = ChunkQueue(db, model)
         return queue.texts(queue.missing()[:limit])
 
 
 def chunk_coverage(db: "Database", model: str) -> tuple[int, int]:
-    """Return the number of chunks with a vector of this model, which may be unknown here, and of all chunks."""
+    """Return the number of chunks with a vector from this model, registered or not, and of all chunks."""
     known = find_model(db, model)
     if known is None:
         return 0, chunks.count(db)
@@ -183,7 +186,10 @@ FEW_CHUNKS = 2_000
 """Up to this many chunks are checked one by one, and up to this many ids of chunks without a vector are cached."""
 
 SAMPLE_WINDOWS, SAMPLE_WINDOW = 8, 128
-"""Number of windows sampled in larger memories, and chunks per window. If one lacks a vector, all are counted."""
+"""Number of windows sampled in larger memories, and ids per window.
+
+If a sampled chunk lacks a vector, all chunks are counted.
+"""
 
 MOST_UPDATES = 64
 """Number of incremental updates before all chunks are counted again, which takes 11 ms for a million."""
@@ -247,7 +253,7 @@ def _update_coverage(db: "Database", model: "EmbeddingModel", seen: VectorCovera
 
 
 def _lacking_among(db: "Database", model: "EmbeddingModel", where: str, value: int | str) -> list[int]:
-    """Return the chunks without a vector that satisfy the condition `where`."""
+    """Return the ids of chunks without a vector that satisfy the condition `where`."""
     sql = f"SELECT c.id FROM chunks AS c WHERE {where} AND {_no_vector(model.vec_table)}"  # noqa: S608
     return [chunk_id for (chunk_id,) in db.rows(sql, (value, model.name))]
 
@@ -264,7 +270,10 @@ def _sample_lacks_vector(db: "Database", model: "EmbeddingModel", last: int) -> 
 
 
 def _newest_without_vector(db: "Database", model: "EmbeddingModel") -> list[int] | None:
-    """Return the newest chunks without a vector, back to a window without any, or None if more than FEW_CHUNKS."""
+    """Return the newest chunks without a vector, or None if there are more than FEW_CHUNKS.
+
+    Search backwards in growing windows until one contains no such chunk.
+    """
     found: list[int] = []
     below, width = chunks.highest_id(db) + 1, SAMPLE_WINDOW
     while True:
@@ -290,13 +299,13 @@ _PARTS_WITHOUT_VECTOR = (
 
 
 class TurnQueue:
-    """The parts of turns that have no vector of a model, in conversations that ended since a timestamp."""
+    """The parts of turns that have no vector from a model, in conversations that ended since a timestamp."""
 
     def __init__(self, db: "Database", model: str, since: str = "") -> None:
         self._db, self._model, self._since = db, model, since
 
     def missing(self) -> list[int]:
-        """Return the parts without a vector, those of the most recently ended conversations first."""
+        """Return the ids of parts without a vector, those of the most recently ended conversations first."""
         if not highest_part_id(self._db):
             return []
         rows = self._db.rows(
@@ -307,12 +316,12 @@ class TurnQueue:
         return [part_id for (part_id,) in rows]
 
     def count_turns(self) -> int:
-        """Return the number of turns without a vector."""
+        """Return the number of turns with a part that has no vector."""
         row = self._db.one(f"SELECT count(DISTINCT t.id){_PARTS_WITHOUT_VECTOR}", (self._since, self._model))
         return row[0] if row else 0
 
     def coverage(self) -> tuple[int, int]:
-        """Return the number of contents with a vector, and of all contents, in all conversations."""
+        """Return the number of distinct parts with a vector, and of all distinct parts, at any time."""
         row = self._db.one(
             "SELECT (SELECT count(*) FROM turn_vectors WHERE model = ?),"
             " (SELECT count(DISTINCT content_hash) FROM turn_parts)",
@@ -321,7 +330,7 @@ class TurnQueue:
         return (min(row), row[1]) if row else (0, 0)
 
     def texts(self, part_ids: list[int]) -> list[PendingText]:
-        """Return the texts of these parts in order, without duplicates and those that already have a vector."""
+        """Return the content of these parts in order, except duplicates and content that has a vector."""
         rows = self._db.rows(
             "SELECT p.content_hash, t.role, t.text, p.start_at, p.end_at FROM json_each(?) AS wanted"  # noqa: S608 (fixed)
             " CROSS JOIN turn_parts AS p ON p.id = wanted.value"
@@ -345,7 +354,7 @@ class TurnQueue:
         return (row[0] or 0) // 4 if row else 0
 
     def owners(self, hashes: list[bytes]) -> tuple[str, ...]:
-        """Return the conversations that contain these contents, as client:session."""
+        """Return the conversations with parts that have these content hashes, as client:session."""
         rows = self._db.rows(
             "SELECT DISTINCT c.client || ':' || c.session FROM json_each(?) AS wanted CROSS JOIN turn_parts AS p"
             " ON p.content_hash = unhex(wanted.value) CROSS JOIN conversation_turns AS t ON t.id = p.turn_id"
@@ -355,7 +364,7 @@ class TurnQueue:
         return tuple(name for (name,) in rows)
 
     def store(self, tx: "Transaction", vectors: list[tuple[bytes, bytes]], now: str) -> int:
-        """Store vectors of contents that some turn still has. Return the number of new rows."""
+        """Store vectors, except those of parts that no longer exist. Return the number of new rows."""
         return keep_turn_vectors(tx, self._model, vectors, now)
 
 
@@ -397,7 +406,7 @@ class EmbeddedRange(NamedTuple):
 
 
 def change_stamp(db: "Database") -> ChangeStamp:
-    """Return the stamp of the current state."""
+    """Return the change stamp of the current state of the database."""
     with db.reading():
         # writes by other connections only become visible with a read
         db.one("SELECT 1 FROM embedding_models")
@@ -407,8 +416,8 @@ def change_stamp(db: "Database") -> ChangeStamp:
 def embedded_range(db: "Database", known: EmbeddedRange, since: str | None = None) -> EmbeddedRange | None:
     """Return the range of all chunks and turn parts, or None if some are not embedded yet.
 
-    Only turns since a timestamp count: all with "", none with None. Pages that are not chunked yet count as not
-    embedded. Rows within `known` are not checked again.
+    `since` limits the turns to conversations that ended since then; "" means all turns, None no turns. Pages
+    that are not chunked yet count as not embedded. Rows within `known` are not checked again.
     """
     turns = {None: "none", "": "all"}.get(since, "recent")
     with db.reading():

@@ -49,7 +49,7 @@ class QuarantinedPage(NamedTuple):
     raw_data: int
     exported_to: str | None
     raw_id: int | None
-    """The stored bytes of its file when it was last read."""
+    """Id of the row with the bytes of its file when it was last read."""
 
     @property
     def is_only_here(self) -> bool:
@@ -62,7 +62,7 @@ class QuarantinedPage(NamedTuple):
 
 
 def quarantine_page(tx: "Transaction", page_id: int, now: str) -> None:
-    """Hide a page. Links in other texts are resolved again, to other pages with its names."""
+    """Hide a page. Links to it in other pages are resolved again, as another page may have the same name."""
     tx.execute(
         "UPDATE pages SET quarantined_at = ?1, updated_at = ?1, version = version + 1 WHERE id = ?2",
         (now, page_id),
@@ -73,7 +73,10 @@ def quarantine_page(tx: "Transaction", page_id: int, now: str) -> None:
 def quarantined_pages(
     db: "Database | Transaction", collection_id: int | None = None, *, slug: str = "", before: str = "9999"
 ) -> list[QuarantinedPage]:
-    """Return the quarantined pages, newest first: of one collection, with a slug, or since before a day."""
+    """Return the quarantined pages, most recently quarantined first.
+
+    They can be limited to a collection, a slug, and pages quarantined before a time.
+    """
     rows = db.rows(
         f"{_QUARANTINED_SQL} (?1 IS NULL OR c.id = ?1) AND (?2 = '' OR p.slug = ?2) AND p.quarantined_at < ?3"
         " ORDER BY p.quarantined_at DESC, p.slug, c.id",
@@ -135,7 +138,7 @@ VACUUM_IN_MEMORY_BYTES = 512 * 1024 * 1024
 """Databases larger than this use a temporary file, not memory, for VACUUM."""
 
 MOST_PLACES = 50
-"""Maximum number of other places reported that contain a probe text."""
+"""Maximum number of rows per table reported that still contain a probe, a sample of the erased text."""
 
 
 class EraseTarget(NamedTuple):
@@ -181,8 +184,8 @@ def find_target(db: "Database", slug: str, collection: str) -> EraseTarget | Non
     return EraseTarget._make((*row[:6], bool(row[6]), *row[7:10], former, files, own))
 
 
-# Layers of a page: name, and table with condition. Parameters: ?1 page id, ?2 its slugs, ?3 file paths, as JSON
-# lists.
+# The layers of a page: all tables with data of it, as (name, table and condition). Parameters: ?1 page id, ?2
+# JSON list of its slugs, ?3 JSON list of file paths.
 _LAYERS: tuple[tuple[str, str], ...] = (
     ("page", "pages WHERE id = ?1"),
     ("redirects", "redirects WHERE page_id = ?1"),
@@ -198,7 +201,7 @@ _LAYERS: tuple[tuple[str, str], ...] = (
      "(iif(json_valid(evidence), evidence, '[]')) WHERE atom IN (SELECT value FROM json_each(?2)))"),
     ("gaps that it answered", "knowledge_gaps WHERE resolved_by_slug IN (SELECT value FROM json_each(?2))"),
     ("raw data", "raw_data WHERE page_id = ?1"),
-    # Its files, its sidecars, and sources that changed only this page.
+    # The page's files, its sidecar files, and ingested sources that changed only this page.
     ("imported files", "raw_imports AS r WHERE page_id = ?1 OR (page_id IS NULL AND (file_path IN"
      " (SELECT value FROM json_each(?3)) OR EXISTS (SELECT 1 FROM ingest_log AS l WHERE l.import_id = r.import_id"
      " AND l.content_hash = r.content_hash AND l.pages_updated = json_array(?1))))"),
@@ -234,7 +237,7 @@ def _layer_values(target: EraseTarget, sidecars: list[str]) -> tuple[Any, ...]:
 
 
 def erase_page(tx: "Transaction", target: EraseTarget, sidecars: list[str]) -> None:
-    """Delete a page from every layer. Links to it in other texts become unresolved."""
+    """Delete a page from every layer. Links to it in other pages become unresolved."""
     enable_secure_delete(tx)
     values = _layer_values(target, sidecars)
     layers = dict(_LAYERS)
@@ -250,7 +253,7 @@ def erase_page(tx: "Transaction", target: EraseTarget, sidecars: list[str]) -> N
     tx.execute("DELETE FROM pages WHERE id = ?", (target.id,))
     vectors.drop_unused_vectors(tx, hashes)
     links.resolve_again(tx, names)
-    for index in PAGE_INDEXES:  # otherwise deleted words stay in its segments
+    for index in PAGE_INDEXES:  # without this, deleted words stay in the segments of the index
         tx.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")  # noqa: S608
     if tx.execute("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat4'").fetchone():
         # contains samples of slugs and names; `quaid compact` collects new ones
@@ -291,7 +294,7 @@ def enable_secure_delete(tx: "Transaction") -> None:
 
 
 def vacuum_and_checkpoint(db: "Database") -> str:
-    """Rewrite the file without free space and truncate the WAL. Return the problem, if any.
+    """Rewrite the file without free space and truncate the WAL. Return a description of the problem, or "".
 
     Readers of an older snapshot can prevent it.
     """
@@ -367,12 +370,15 @@ def _query_vocabulary(
 
 
 def places_with_text(db: "Database", piece: str) -> list[str]:
-    """Return the rows or index terms that contain a text, under readable names, such as slugs for pages."""
+    """Return readable names of the rows, or else of the index entries, that contain a string.
+
+    A page is named by its slug.
+    """
     return _rows_with_text(db, piece) or _pages_with_term(db, piece)
 
 
 def _pages_with_term(db: "Database", piece: str) -> list[str]:
-    """Return the pages and conversations with an indexed term that contains a text.
+    """Return the pages and conversations with an indexed term that contains a string.
 
     Terms are lower-cased and stemmed.
     """
@@ -459,15 +465,15 @@ def _count(db: "Database", sql: str, values: tuple[Any, ...]) -> int:
 
 
 def _parameter_count(sql: str) -> int:
-    """Return the number of parameters of a statement, which is the highest one in it."""
+    """Return the number of parameters of a statement, which is the highest parameter number in it."""
     return max((number for number in (1, 2, 3) if f"?{number}" in sql), default=1)
 
 
 PROBE_LENGTH = 40
-"""Maximum number of characters of a probe."""
+"""Maximum number of characters of a probe, a string to search for after a page is erased."""
 
 SHORTEST_PROBE = 12
-"""Minimum number of characters of a probe; shorter ones may occur in other pages by chance."""
+"""Minimum number of characters of a probe; shorter strings may occur in other pages by chance."""
 
 MOST_PROBES = 24
 
@@ -477,7 +483,7 @@ _PROBE_BREAK = re.compile(r'[\\"\x00-\x1f]+')
 
 
 def page_probes(db: "Database", target: EraseTarget) -> list[str]:
-    """Return texts to search for after a page is erased, except those that are in the schema of every memory."""
+    """Return strings to search for after a page is erased, except strings that occur in the schema."""
     data = db.rows("SELECT data FROM raw_data WHERE page_id = ?", (target.id,))
     values = [json.loads(text) for (text,) in [(target.frontmatter,), *data]]
     texts = [target.truth, target.timeline, *json_strings(values)]
@@ -486,7 +492,7 @@ def page_probes(db: "Database", target: EraseTarget) -> list[str]:
 
 
 def erasure_probes(slug: str, title: str, uuid: str, names: list[str], texts: list[str]) -> list[str]:
-    """Return names of a page, and samples from all over its texts."""
+    """Return search strings for a page: its names, evenly spread samples of its text, and long words."""
     called = [name.strip() for name in (uuid, slug, title, *names)]
     probes = dict.fromkeys(name for name in called if len(name) >= 5 and not _PROBE_BREAK.search(name))
     pieces = _probe_pieces(texts)
@@ -500,7 +506,7 @@ def erasure_probes(slug: str, title: str, uuid: str, names: list[str], texts: li
 
 
 def _is_in_schema(db: "Database", piece: str) -> bool:
-    """Return True if a table definition contains a text; these are the same in every memory."""
+    """Return True if the database schema, which is the same in every memory, contains a string."""
     row = db.one("SELECT 1 FROM sqlite_schema WHERE instr(name, ?1) OR instr(sql, ?1) LIMIT 1", (piece,))
     return row is not None
 
@@ -528,7 +534,7 @@ def json_strings(value: Any) -> list[str]:
 def quarantine_headings(
     tx: "Transaction", file_page_id: int, now: str, but: "frozenset[int] | set[int]" = frozenset()
 ) -> None:
-    """Quarantine the pages of a file's headings, except those in `but`, which still exist."""
+    """Quarantine the pages made from a file's headings, except those in `but`, whose headings still exist."""
     rows = tx.execute(
         "SELECT n.page_id FROM file_nodes n JOIN pages p ON p.id = n.page_id"
         " WHERE n.file_page_id = ? AND p.quarantined_at IS NULL",

@@ -441,7 +441,7 @@ class FactLine(NamedTuple):
     since: str | None
     until: str | None
     by: str
-    """For a fact: agent, manual, import or enrichment. For a link: "text" if parsed from a page, else "link"."""
+    """Fact: agent, manual, import or enrichment. Link: "text" if derived from page text, else "link"."""
     source: str
     slug: str
     """Slug of the page that contains the fact or link."""

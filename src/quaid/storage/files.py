@@ -64,10 +64,10 @@ def write_file(
     exclusive: bool = False,
     check: "Callable[[], None] | None" = None,
 ) -> None:
-    """Write a file atomically: to a temporary file beside it, which then gets its name.
+    """Write a file atomically: write a temporary file in the same directory, and rename it.
 
-    With `exclusive`, raise FileExistsError if the file exists. `check` is called before the file gets its name, and
-    may raise an error. Unless `durable` is False, the file and its name are flushed to disk.
+    With `exclusive`, raise FileExistsError if the file exists. `check` is called before the rename, and may
+    raise an error. Unless `durable` is False, the file and its directory entry are flushed to disk.
     """
     unfinished = f"{path}.{os.getpid()}-{os.urandom(4).hex()}.new"
     try:
@@ -87,7 +87,7 @@ def write_file(
         else:
             os.link(unfinished, path)
     except OSError as error:
-        error.filename, error.filename2 = path, None  # not the temporary file, which no user knows
+        error.filename, error.filename2 = path, None  # name the target, not the temporary file
         raise
     finally:
         if os.path.lexists(unfinished):
@@ -97,7 +97,7 @@ def write_file(
 
 
 def rename_durably(finished: str, path: str) -> None:
-    """Flush a finished file to disk and rename it. The caller must know that the target does not exist."""
+    """Flush a finished file to disk and rename it. The caller makes sure that the target does not exist."""
     sync_file(finished)
     os.rename(finished, path)
     sync_folder(os.path.dirname(path))

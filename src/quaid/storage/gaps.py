@@ -1,6 +1,7 @@
-"""Knowledge gaps: questions that found no answer.
+"""Knowledge gaps: queries that found no answer.
 
-A gap holds the hash of its question. The words are stored only with an approval, which the table itself enforces.
+A gap stores the hash of its query. The query text is stored only with an approval, which the table definition
+enforces.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple

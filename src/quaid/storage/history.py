@@ -1,8 +1,8 @@
 """Stored source bytes of pages: earlier versions, imported files and individually ingested sources.
 
-Rows of raw_imports keep their bytes; old rows are trimmed unless an import refers to them. Files are identified by
-their path relative to the imported folder, so that a moved or copied folder is recognised. Paths of ingested sources
-begin with './', which paths in a folder never do.
+The bytes are stored in raw_imports; old rows are deleted unless an import refers to them. Files are
+identified by their path relative to the imported folder, so that a moved or copied folder is recognised.
+Paths of ingested sources begin with './', which paths in a folder never do.
 """
 
 import hashlib

@@ -1,9 +1,10 @@
-"""Leases: which process of one memory embeds, and which watches a folder.
+"""Leases, which decide which process embeds and which one watches a folder.
 
-A lease is a locked file beside the database; its content is JSON written by the holder. The system releases the lock
-when the process ends, however it ends. A holder touches the file every HEARTBEAT_SECONDS. A file that was not touched
-for STALE_SECONDS belongs to a process that hangs: another process deletes it and locks a new one, which the former
-holder notices. Two holders for a moment do no harm: each write is a transaction of its own.
+A lease is a named lock file next to the database, held by at most one process and kept alive by a heartbeat.
+Its content is JSON written by the holder. The system releases the lock when the process ends, even if it
+crashes. The holder touches the file every HEARTBEAT_SECONDS. If it was not touched for STALE_SECONDS, the
+holder is assumed to hang: another process deletes the file and locks a new one, which the former holder
+notices. It does no harm if two processes act as holders for a moment, because every write is a transaction.
 """
 
 import json
@@ -23,7 +24,7 @@ LONGEST_STATE = 4_096
 
 
 class Lease:
-    """The lease with this name on a memory."""
+    """A named lease on a memory."""
 
     def __init__(self, database_path: str, name: str) -> None:
         self._database_path = database_path
@@ -45,7 +46,7 @@ class Lease:
             if hangs and is_file_at(handle, self._path):
                 with suppress(
                     OSError
-                ):  # Windows deletes no open file: the lease stays with the hanging process
+                ):  # Windows cannot delete an open file: the hanging process keeps the lease
                     os.unlink(self._path)
             os.close(handle)
             if not is_locked and not hangs:

@@ -1,7 +1,7 @@
-"""Links between pages: those derived from texts and those added by a person or program.
+"""Links between pages: those derived from page text, and those added explicitly by a person or program.
 
-A link from a text stores the name it was written with. When a page of that name is added, renamed or removed, the
-link is resolved again.
+A derived link stores the name of its target as written. When a page with that name is added, renamed or
+removed, the link is resolved again.
 """
 
 import json
@@ -44,7 +44,7 @@ class LinkRow(NamedTuple):
 
 
 class AddedLink(NamedTuple):
-    """A link added explicitly rather than derived from a text, with the collections and slugs of both ends."""
+    """A link added explicitly, not derived from page text, with the collections and slugs of both ends."""
 
     id: int
     from_collection: str
@@ -132,7 +132,7 @@ def add_from_texts(
 
 
 def resolve_again(tx: "Transaction", names: "Iterable[str]") -> None:
-    """Resolve all links again whose target has one of these names."""
+    """Resolve again all derived links whose target was written as one of these folded names."""
     rows = tx.execute(
         "SELECT l.id, l.target, l.target_key, l.to_page_id, p.slug, c.name FROM json_each(?) AS wanted"
         " CROSS JOIN links AS l ON l.target_key = wanted.value JOIN pages AS p ON p.id = l.from_page_id"
@@ -180,7 +180,7 @@ def wrong_targets(tx: "Transaction") -> list[int]:
 
 
 def _candidates(tx: "Transaction", keys: "Iterable[str]") -> dict[str, list[LinkCandidate]]:
-    """Return the visible pages that have each of these names."""
+    """Return the visible pages with one of these folded names, by name."""
     found: dict[str, list[LinkCandidate]] = {}
     for name, page_id, collection, slug, kind, former in tx.execute(
         "SELECT n.name, p.id, c.name, p.slug, n.kind,"
@@ -196,7 +196,7 @@ def _candidates(tx: "Transaction", keys: "Iterable[str]") -> dict[str, list[Link
 
 
 def resolve_targets(db: "Database", targets: list[str], collection: str) -> dict[str, int]:
-    """Return the page that each name resolves to from texts of a collection, omitting unresolved names."""
+    """Return the page that each name resolves to in pages of a collection. Unresolved names are left out."""
     known = _candidates(db.connection, {target_key(target) for target in targets})
     found = {
         target: resolve_link(target, "", collection, known.get(target_key(target), ())) for target in targets
@@ -229,7 +229,7 @@ def add(
 ) -> int:
     """Add a link; raise LinkOverlaps or TextSaysSo if the same relationship already holds in an overlapping period.
 
-    With `beside_texts`, a link derived from a text does not count as an overlap; used to restore links.
+    With `beside_texts`, a link derived from page text does not count as an overlap; used to restore links.
     """
     try:
         _refuse_overlap(tx, from_id, to_id, relationship, valid_from, valid_until)
@@ -253,7 +253,8 @@ def _refuse_overlap(
     valid_until: str | None,
     besides: int = 0,
 ) -> None:
-    # As in checks.check_links: an unknown start counts from the end date, or from 9999-12-31 without any date.
+    # As in checks.check_links: a missing start date counts as the end date, or as 9999-12-31 if both are
+    # missing.
     found = tx.execute(
         "WITH given (first, last) AS (SELECT coalesce(?1, ?2, '9999-12-31'), coalesce(?2, '~'))"
         " SELECT id, source_kind FROM links, given WHERE from_page_id = ?3 AND to_page_id = ?4"
@@ -279,7 +280,7 @@ def remove(tx: "Transaction", links: list[LinkRow]) -> None:
 
 
 def require_added(db: "Database", link_id: int) -> LinkRow:
-    """Return an explicitly added link; raise LinkFromText for a link derived from a text."""
+    """Return an explicitly added link; raise LinkFromText for a link derived from page text."""
     found = _select_links(db, "l.id = ?", (link_id,), "all", "")
     if not found:
         raise NotFound(what="link", name=link_id, hint=" `quaid links SLUG` shows the ids.")
@@ -296,9 +297,10 @@ def between(db: "Database", from_id: int, to_id: int, relationship: str | None) 
 
 
 def added_links(db: "Database", first: int, last: int, page_id: int | None = None) -> list[AddedLink]:
-    """Return explicitly added links with ids from `first` to `last`, by id.
+    """Return the explicitly added links with ids from `first` to `last`, ordered by id.
 
-    Those between visible pages, or those from and to one page, which may be quarantined.
+    Links of quarantined pages are left out. With `page_id`, return the links from or to that page instead,
+    quarantined or not.
     """
     rows = db.rows(
         "SELECT l.id, ca.name, a.slug, cb.name, b.slug, l.relationship, l.context, l.valid_from, l.valid_until,"
@@ -324,7 +326,7 @@ def incoming(db: "Database", page_id: int, temporal: Temporal, day: str) -> list
 
 
 def _merge_duplicates(found: list[LinkRow]) -> list[LinkRow]:
-    """Merge links of a text that refers to one page by several names into the first of them."""
+    """Merge links that differ only in the name by which the text refers to the target page."""
     merged: dict[tuple[Any, ...], LinkRow] = {}
     for link in sorted(found, key=lambda each: each.id):
         ends = (link.from_collection, link.from_slug, link.to_collection, link.to_slug, link.resolved)
@@ -336,7 +338,7 @@ def _merge_duplicates(found: list[LinkRow]) -> list[LinkRow]:
 
 
 def count(db: "Database", page_ids: list[int] | None = None) -> int:
-    """Count all links, or those derived from the texts of some pages. Merged duplicates count once."""
+    """Count all links, or those derived from the text of these pages. Links that are merged count once."""
     among = " AND from_page_id IN (SELECT value FROM json_each(?))" if page_ids is not None else ""
     of_text = " AND source_kind = 'wiki_link'" if page_ids is not None else ""
     pages = () if page_ids is None else (str(page_ids),)
@@ -356,7 +358,7 @@ def count(db: "Database", page_ids: list[int] | None = None) -> int:
 def first_incoming(
     db: "Database", page_id: int, temporal: Temporal, day: str, limit: int
 ) -> tuple[list[LinkRow], int]:
-    """Return the first `limit` rows of `incoming` and the total: some pages have tens of thousands of links."""
+    """Return the first `limit` rows of `incoming` and the total number, without loading the other rows."""
     condition, days = _temporal_condition(temporal, day)
     ids = [
         row[0]
@@ -375,7 +377,8 @@ def first_incoming(
 _LINK_KEY = "l.from_page_id, l.to_page_id, l.relationship, l.valid_from, l.valid_until"
 """Columns by which derived links are merged."""
 
-# Both ends are visible; the narrow index answers this without reading the page row.
+# SQL condition: the page in the column `end` is visible, and the link does not lead to its own page. The
+# index hint avoids reading the page row.
 _BOTH_SHOWN = (
     " AND l.to_page_id IS NOT l.from_page_id AND EXISTS (SELECT 1 FROM pages AS p INDEXED BY pages_by_filter"
     " WHERE p.id = l.{end} AND p.quarantined_at IS NULL)"
@@ -387,7 +390,7 @@ def edges(
 ) -> list[GraphLink]:
     """Return the links from or to these pages, at most `limit` per direction.
 
-    With `among`, return the links between these pages, merged by their key.
+    With `among`, return at most `limit` links between these pages, with duplicates merged.
     """
     condition, values = _temporal_condition(temporal, day)
     if among:

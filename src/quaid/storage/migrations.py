@@ -278,7 +278,7 @@ def _fetch_rows(tx: Transaction, sql: str, params: tuple[int, ...] = ()) -> list
 
 
 def migrate(db: "Database", now: str) -> None:
-    """Import a memory of schema 5, unless another process finished that while this one waited for the lock."""
+    """Import a memory of schema 5, unless another process did so while this one waited for the lock."""
     with db.lock.held(), translate_sqlite_errors(db.path):
         connection = db.connection
         found = connection.pragma("user_version")
@@ -331,7 +331,7 @@ def _back_up_before_migration(db: "Database", version: int) -> str:
     name = f"{db.path}.backup-v{version}"
     unfinished = f"{name}-unfinished"
     with translate_os_errors(name):
-        durable_files.remove_with_sidecars(unfinished)  # left by a killed process: we hold the lock
+        durable_files.remove_with_sidecars(unfinished)  # left by a killed process, since we hold the lock
         try:
             durable_files.make_private_file(unfinished)
             db.connection.execute("VACUUM INTO ?", (unfinished,))
