@@ -80,7 +80,7 @@ def test_the_environment_goes_before_the_file_and_the_file_before_the_memory(
     assert brain.option("default_token_budget") == 222
     brain.settings = brain.settings._replace(environ={"QUAID_DEFAULT_TOKEN_BUDGET": "333"})
     assert brain.option("default_token_budget") == 333
-    listed = dispatch.call(brain, dispatch.find_command("config list"), {}, "owner").settings
+    listed = dispatch.call(brain, dispatch.find_command("config list"), {}, "owner").value
     found = {each.key: (each.value, each.source) for each in listed}
     assert found["default_token_budget"] == ("333", "QUAID_DEFAULT_TOKEN_BUDGET")
     assert found["search_merge_strategy"] == ("sum", "memory")

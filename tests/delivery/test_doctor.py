@@ -60,7 +60,7 @@ def test_what_is_not_there_is_not_called_fine(home: Brain) -> None:
 def test_what_a_knowledge_base_can_do_without_is_not_called_fine(home: Brain) -> None:
     call(home, "kb init")
     record = call(home, "kb doctor")
-    states = {check.name: (check.well, check.missing) for check in record.checks}
+    states = {check.name: (check.well, check.missing) for check in record.value}
     assert states["remote"] == states["timer"] == states["adapter"] == (True, True)
     assert states["tree"] == (True, False)
     lines = output.format_record(record, False, False).splitlines()

@@ -109,7 +109,7 @@ def test_a_collection_takes_all_other_files_in(brain: Brain, folder: Path, step_
         "sub/d.md",
     ]
     (folder / "b.md").write_text("# Mended\n")
-    report = run(brain, "collection sync", name="notes").syncs[0]
+    report = run(brain, "collection sync", name="notes").value[0]
     assert (report.new + report.changed, report.failed) == (1, 1)  # what still fails is named again
     assert slugs(brain) == ["a", "b", "c", "sub/e"]
     assert run(brain, "validate").violations == ()
@@ -118,11 +118,11 @@ def test_a_collection_takes_all_other_files_in(brain: Brain, folder: Path, step_
 def test_a_page_outlives_a_file_that_fails_now(brain: Brain, folder: Path, step_fails: str) -> None:
     run(brain, "collection add", name="notes", path=str(folder))
     (folder / "a.md").write_text(BAD)
-    report = run(brain, "collection sync", name="notes").syncs[0]
+    report = run(brain, "collection sync", name="notes").value[0]
     assert report.failed == 3
     assert "Fine words." in run(brain, "get", slug="notes::a").compiled_truth
     (folder / "a.md").unlink()
-    assert run(brain, "collection sync", name="notes").syncs[0].removed == 1
+    assert run(brain, "collection sync", name="notes").value[0].removed == 1
 
 
 def test_files_that_change_places_do_so_beside_one_that_fails(
@@ -262,8 +262,6 @@ def test_the_watcher_of_a_server_leaves_word_of_its_end(
     monkeypatch.setattr(watching, "watch_folders", broken)
     assert worker.main("watch", watched.brain.settings.db_path) == 1
     (record,) = [
-        collection
-        for collection in run(watched.brain, "collection list").collections
-        if collection.name == "notes"
+        collection for collection in run(watched.brain, "collection list").value if collection.name == "notes"
     ]
     assert "the last sync failed: Quaid itself failed (KeyError" in str(record.halted)

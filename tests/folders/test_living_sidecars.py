@@ -58,16 +58,16 @@ def test_what_changes_in_a_sidecar_changes_and_what_was_changed_here_stays(
     version = run(brain, "get", slug="notes::people/alice").version
     side = folder / "people/.raw/alice.json"
     side.write_text('{"sources": {"crm": {"id": 8}}}')
-    report = run(brain, "collection sync").syncs[0]
+    report = run(brain, "collection sync").value[0]
     assert report.raw_data == 1
     assert sources(brain, "notes::people/alice") == {"crm": {"id": 8}}
     assert run(brain, "get", slug="notes::people/alice").version == version + 1
     run(brain, "raw", slug="notes::people/alice", source="crm", data={"id": 9})
     side.write_text('{"sources": {"crm": {"id": 10}, "new": 1}}')
-    report = run(brain, "collection sync").syncs[0]
+    report = run(brain, "collection sync").value[0]
     assert sources(brain, "notes::people/alice") == {"crm": {"id": 9}, "new": 1}
     assert any("what crm says was changed here" in each.note for each in report.notes)
-    assert run(brain, "collection sync").syncs[0].raw_data == 0
+    assert run(brain, "collection sync").value[0].raw_data == 0
 
 
 def test_a_sidecar_that_is_gone_takes_nothing_away_and_one_that_waits_is_taken_with_its_page(

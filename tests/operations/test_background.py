@@ -231,7 +231,7 @@ def test_questions_skip_a_failed_model_for_a_minute(brain: Brain, clock: Clock, 
     status = run(brain, "status")
     assert (status.model.ready, status.trouble.problem) == (False, "it hangs")
     assert "failed at 2026-04-25T12:00:00Z: it hangs" in status.model.problem
-    assert "it hangs" in run(brain, "model list").models[0].problem
+    assert "it hangs" in run(brain, "model list").value[0].problem
     clock.time += background.REST_SECONDS + 1
     run(brain, "query", question="a text")
     run(brain, "query", question="a text")

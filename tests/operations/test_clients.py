@@ -151,7 +151,7 @@ def test_the_names_are_those_of_the_clients() -> None:
 
 
 def test_the_instructions_name_only_tools_that_there_are(there: Brain) -> None:
-    text = call(there, "instructions").text
+    text = call(there, "instructions").value
     named = set(re.findall(r"`(\w+)`", text))
     assert {"remember", "recall", "daily_log", "conversation_search"} <= named
     assert named <= set(index.TOOLS)

@@ -111,7 +111,7 @@ def test_a_property_list_can_be_read(on: Keeper) -> None:
 def test_logs(on: Keeper, tmp_path: Path) -> None:
     with on("linux") as brain:
         call(brain, "daemon install")
-        assert "http://127.0.0.1:4321" in call(brain, "daemon logs").lines[0]
+        assert "http://127.0.0.1:4321" in call(brain, "daemon logs").value[0]
     assert "-u quaid.service -n 50" in (tmp_path / "calls").read_text()
     (tmp_path / ".quaid").mkdir(exist_ok=True)
 
@@ -119,10 +119,10 @@ def test_logs(on: Keeper, tmp_path: Path) -> None:
 def test_logs_of_launchd_are_the_end_of_a_file(on: Keeper, tmp_path: Path) -> None:
     with on("darwin") as brain:
         call(brain, "daemon install")
-        assert call(brain, "daemon logs").lines == ()
+        assert call(brain, "daemon logs").value == ()
         (tmp_path / ".quaid").mkdir(exist_ok=True)
         (tmp_path / ".quaid" / "daemon.log").write_text("\n".join(map(str, range(100))))
-        assert call(brain, "daemon logs", lines=3).lines == ("97", "98", "99")
+        assert call(brain, "daemon logs", lines=3).value == ("97", "98", "99")
 
 
 def test_where_the_system_cannot_be_asked_the_commands_are_told(on: Keeper, tmp_path: Path) -> None:

@@ -199,6 +199,6 @@ def test_a_config_file_decides_and_says_so(two_models: Brain) -> None:
 
 def test_the_models_are_listed_with_the_chosen_one(two_models: Brain) -> None:
     call(two_models, "embeddings use", name="two")
-    listed = call(two_models, "embeddings list").models
+    listed = call(two_models, "embeddings list").value
     assert {each.name for each in listed if each.active} == {"two"}
     assert os.path.exists(two_models.db.path)

@@ -362,8 +362,8 @@ def test_sources_of_an_earlier_quaid_get_their_pages(brain: Brain) -> None:
     assert findings["sources"].remedy == "quaid adopt-sources"
     done = ingest(brain, content="Ann sold the crane.", ref="m/0")
     assert (done.written, done.source_page) == (True, "sources/m/0")
-    assert dispatch.call(brain, dispatch.find_command("adopt-sources"), {}, "owner").pages == ("sources/m/1",)
-    assert dispatch.call(brain, dispatch.find_command("adopt-sources"), {}, "owner").pages == ()
+    assert dispatch.call(brain, dispatch.find_command("adopt-sources"), {}, "owner").value == ("sources/m/1",)
+    assert dispatch.call(brain, dispatch.find_command("adopt-sources"), {}, "owner").value == ()
     assert [hit.slug for hit in call(brain, "search", query="boat").hits] == ["sources/m/1"]
     assert dispatch.call(
         brain, dispatch.find_command("forget"), {"slug": "sources/m/0", "yes": True}, "owner"
@@ -481,7 +481,7 @@ def test_an_approved_gap_that_is_answered_is_closed(alice: Brain) -> None:
 
 def test_the_source_is_listed_and_given_back_byte_for_byte(alice: Brain, tmp_path: Path) -> None:
     done = ingest(alice, BO, content="Übung\r\nmacht\n", ref="https://example.org/a b")
-    listed = dispatch.call(alice, dispatch.find_command("imports"), {}, "owner").imports
+    listed = dispatch.call(alice, dispatch.find_command("imports"), {}, "owner").value
     assert [(each.import_id, each.source_dir, each.page_count) for each in listed] == [
         (done.import_id, "meeting: https://example.org/a b", 2)
     ]

@@ -72,7 +72,7 @@ def call(brain: Brain, name: str, /, **arguments: Any) -> Any:
 
 def test_a_new_memory_has_the_built_in_model(brain: Brain) -> None:
     record = call(brain, "model_list")
-    assert [(model.name, model.dimensions, model.active, model.ready) for model in record.models] == [
+    assert [(model.name, model.dimensions, model.active, model.ready) for model in record.value] == [
         ("bge-small-en-v1.5", 384, True, True)
     ]
     assert render(record).startswith("*  bge-small-en-v1.5  384  ready")
@@ -80,11 +80,11 @@ def test_a_new_memory_has_the_built_in_model(brain: Brain) -> None:
 
 def test_a_folder_is_added_where_it_lies(brain: Brain, folder: Path) -> None:
     before = sorted(os.listdir(folder))
-    model = call(brain, "model_add", place="other-model", pooling="cls", query_prefix="q: ").model
+    model = call(brain, "model_add", place="other-model", pooling="cls", query_prefix="q: ").value
     assert (model.name, model.dimensions, model.max_tokens) == ("other-model", 384, 512)
     assert (model.place, model.query_prefix, model.ready, model.active) == (str(folder), "q: ", True, False)
     assert sorted(os.listdir(folder)) == before
-    assert [model.name for model in call(brain, "model_list").models] == ["bge-small-en-v1.5", "other-model"]
+    assert [model.name for model in call(brain, "model_list").value] == ["bge-small-en-v1.5", "other-model"]
     checked = call(brain, "model_check", name="other-model")
     assert checked.healthy
     assert checked.ms_per_text > 0
@@ -94,19 +94,19 @@ def test_a_folder_is_added_where_it_lies(brain: Brain, folder: Path) -> None:
 def test_a_folder_that_loses_its_tokenizer_is_not_ready(brain: Brain, folder: Path) -> None:
     call(brain, "model_add", place=str(folder))
     os.remove(folder / "tokenizer.json")
-    assert "tokenizer.json" in call(brain, "model_list").models[1].problem
+    assert "tokenizer.json" in call(brain, "model_list").value[1].problem
     checked = call(brain, "model_check", name="other-model")
     assert (checked.healthy, checked.exit_status) == (False, 1)
     assert "tokenizer.json" in render(checked)
     call(brain, "model_remove", name="other-model")
     with pytest.raises(InvalidModel, match=r"no tokenizer\.json"):
         call(brain, "model_add", place=str(folder))
-    assert len(call(brain, "model_list").models) == 1
+    assert len(call(brain, "model_list").value) == 1
 
 
 def test_a_server_is_added_checked_and_removed(brain: Brain, address: str) -> None:
     record = call(brain, "model_add", place=address, kind="ollama", model="nomic-embed-text")
-    assert (record.model.name, record.model.dimensions) == ("nomic-embed-text", 3)
+    assert (record.value.name, record.value.dimensions) == ("nomic-embed-text", 3)
     assert "quaid embed --model nomic-embed-text" in render(record)
     assert call(brain, "model_check", name="nomic-embed-text").healthy
     removed = call(brain, "model_remove", name="nomic-embed-text")
@@ -166,8 +166,8 @@ def test_a_name_with_vectors_stays_with_the_model_that_made_them(
     call(brain, "model_remove", name="m")
     with pytest.raises(InvalidArgument, match=r"m has vectors of another model here \(3 dimensions\)"):
         call(brain, "model_add", place=str(folder), name="m")
-    assert [model.name for model in call(brain, "model_list").models] == [embedders.DEFAULT_MODEL]
-    assert call(brain, "model_add", place=address, kind="ollama", model="m").model.ready
+    assert [model.name for model in call(brain, "model_list").value] == [embedders.DEFAULT_MODEL]
+    assert call(brain, "model_add", place=address, kind="ollama", model="m").value.ready
 
 
 def test_another_model_of_the_same_width_is_noticed_by_its_vectors(
@@ -192,7 +192,7 @@ def test_the_built_in_and_the_active_model_stay(brain: Brain, address: str) -> N
     brain.db.write(lambda tx: collections.set_setting(tx, "embedding_model", "m"))
     with pytest.raises(ModelInUse):
         call(brain, "model_remove", name="m")
-    assert [model.active for model in call(brain, "model_list").models] == [False, True]
+    assert [model.active for model in call(brain, "model_list").value] == [False, True]
 
 
 def test_only_the_owner_has_to_do_with_models(brain: Brain) -> None:

@@ -192,13 +192,13 @@ def test_a_link_without_a_time_begins_with_the_pages_at_its_ends(brain: Brain) -
 
 
 def test_titles_are_found_as_a_link_would_find_them(memory: Brain) -> None:
-    found = call(memory, "titles", names=["people/ada", "River", "nobody/here", "people/ada"]).titles
+    found = call(memory, "titles", names=["people/ada", "River", "nobody/here", "people/ada"]).value
     assert [(each.name, each.slug, each.title, each.type) for each in found] == [
         ("people/ada", "people/ada", "Ada", "person"),
         ("River", "companies/river", "River", "company"),
     ]
     call(memory, "put", slug="concepts/river", content="# River\n")
-    assert call(memory, "titles", names=["River"]).titles == ()
+    assert call(memory, "titles", names=["River"]).value == ()
 
 
 def test_each_result_says_how_strong_it_is_by_itself(memory: Brain) -> None:

@@ -45,7 +45,7 @@ def test_a_setting_that_nobody_has_set_shows_what_holds(brain: Brain) -> None:
     brain.settings = brain.settings._replace(environ={})
     assert run(brain, "config get", key="background_embedding").value == "on"
     run(brain, "config set", key="background_embedding", value="off")
-    shown = {setting.key: setting.value for setting in run(brain, "config list").settings}
+    shown = {setting.key: setting.value for setting in run(brain, "config list").value}
     assert shown["background_embedding"] == "off"
     assert set(SETTINGS) <= set(shown)
     with pytest.raises(InvalidArgument, match="on, off"):

@@ -54,12 +54,12 @@ def test_export_goes_into_a_folder_named_export(brain: Brain, notes: Path) -> No
 
 
 def test_imports_are_listed_newest_first_with_what_a_raw_export_needs(brain: Brain, notes: Path) -> None:
-    assert call(brain, "imports").imports == ()
+    assert call(brain, "imports").value == ()
     first = call(brain, "import", folder="notes").report.import_id
     assert call(brain, "import", folder="notes").report.import_id is None
     (notes / "b.md").write_text("# B\n")
     second = call(brain, "import", folder="notes").report.import_id
-    listed = call(brain, "imports").imports
+    listed = call(brain, "imports").value
     assert [(each.import_id, each.page_count, each.file_count) for each in listed] == [
         (second, 2, 3),
         (first, 1, 2),

@@ -292,7 +292,7 @@ def test_quarantined_pages_are_restored_exported_and_discarded(visitor: Visitor,
     os.unlink(os.path.join(mine.cwd, "notes", "lost.md"))
     assert visitor.post("/settings/sync", name="notes").status_code == 303
     assert visitor.post("/review/quarantine", page=lost, act="discard", sure="yes").status_code == 303
-    assert call(mine, "collection quarantine list").pages == ()
+    assert call(mine, "collection quarantine list").value == ()
 
 
 def test_duplicates_are_merged_after_a_look_at_what_would_happen(visitor: Visitor, mine: Settings) -> None:

@@ -47,7 +47,7 @@ def test_commands_and_tools_both_name_an_operation(memory: Settings) -> None:
         async with working(memory) as pool:
             assert (await pool.call("get", {"slug": "people/alice"})).title == "Alice Berg"
             assert (await pool.call("memory_get", {"slug": "people/alice"}, "read")).title == "Alice Berg"
-            assert (await pool.call("collection list", {})).collections
+            assert (await pool.call("collection list", {})).value
             assert (await pool.call("untag", {"slug": "people/alice", "tag": "founder"})).tags == ()
             with pytest.raises(UnknownCommand):
                 await pool.call("gte", {})

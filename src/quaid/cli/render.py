@@ -153,6 +153,11 @@ def _counts(pairs: Iterable[tuple[int, str]]) -> str:
     return ", ".join(f"{number:,} {noun}" for number, noun in pairs if number)
 
 
+def _count(number: int, noun: str, plural: str = "") -> str:
+    """Return the number with its noun, or "" if there are none."""
+    return count_noun(number, noun, plural) if number else ""
+
+
 def _first(items: Sequence[Any], line: Callable[[Any], str], more: str, most: int = MOST_LINES) -> Lines:
     """Yield a line for each of the first items, and `more` with the number of the others in place of `{}`."""
     yield from map(line, items[:most])
@@ -228,22 +233,83 @@ def _page_counts(report: Any) -> Lines:
     )
 
 
+# Lists of records
+
+
+def _collection_row(item: Any) -> tuple[str, ...]:
+    state = item.state + ("" if item.writable else ", read-only")
+    state += ", takes new pages" if item.is_write_target else ""
+    note = item.ignore_problem or _optional("{} not indexed", _count(item.files_not_taken_in, "file"))
+    if item.halted:
+        note = f"waits for you: {item.halted}"
+    return item.name, item.root or "in the database", state, count_noun(item.pages, "page"), note
+
+
+def _quarantine_row(page: Any) -> tuple[str, ...]:
+    return f"{page.collection}::{page.slug}", f"{_day(page.since)} to {page.until}", _quarantine_data(page)
+
+
+def _kb_check_row(check: Any) -> tuple[str, ...]:
+    mark = "!!" if not check.well else "--" if check.missing else "ok"
+    return mark, check.name, (check.told or "fine") + ("" if check.well else f". {check.remedy}")
+
+
+def _model_row(model: Any) -> tuple[Any, ...]:
+    state = "ready" if model.ready else model.problem
+    return "*" if model.active else "", model.name, model.dimensions or "?", state
+
+
+def _setting_row(item: Any) -> tuple[str, ...]:
+    return item.key, shorten(_one_line(str(item.value)), 60) if item.value else "-", item.source
+
+
+def _import_row(item: Any) -> tuple[str, ...]:
+    return item.import_id, item.created_at, count_noun(item.page_count, "page"), item.source_dir
+
+
+ROWS: dict[str, Callable[[Any], Sequence[Any]]] = {
+    "CollectionRecord": _collection_row,
+    "ImportBatch": _import_row,
+    "KbCheck": _kb_check_row,
+    "ModelRecord": _model_row,
+    "PageTitle": lambda page: (page.name, f"{page.title} ({page.slug})"),
+    "Setting": _setting_row,
+    "WaitingRecord": _quarantine_row,
+}
+"""Columns of a record in a list, by the name of the record."""
+FOOTERS: dict[str, Callable[[Any], str]] = {
+    "ModelRecord": lambda _: "* is the active model",
+    "WaitingRecord": lambda pages: count_noun(len(pages), "page"),
+}
+
+
+@_renders("Named")
+def _named(record: Any) -> Lines:
+    """Yield a result of one value: a list of records as a table, anything else as text."""
+    if not isinstance(record.value, tuple) or hasattr(record.value, "_fields"):
+        yield record.note or render(record.value)
+        return
+    if not record.value:
+        yield record.note
+        return
+    kind = type(record.value[0]).__name__
+    yield from format_table(map(ROWS[kind], record.value)) if kind in ROWS else map(render, record.value)
+    if kind in FOOTERS:
+        yield FOOTERS[kind](record.value)
+
+
 # Records of one sentence
 
 SENTENCES = {
-    "InstructionsRecord": "{0.text}",
-    "KbEmacsFileRecord": "{0.path}",
     "KbMapRecord": "{0.dot}",
-    "ModelAddRecord": "Added {0.model.name}: {0.model.dimensions} dimensions, up to {0.model.max_tokens:,} tokens\n"
-    "`quaid embed --model {0.model.name}` makes it the active model",
-    "ModelRemoveRecord": "Removed {0.name}",
+    "ModelRecord": "Added {0.name}: {0.dimensions} dimensions, up to {0.max_tokens:,} tokens\n"
+    "`quaid embed --model {0.name}` makes it the active model",
     "NotebookReadRecord": "{0.text}",
     "QuarantineRestoreRecord": "Restored {0.path} as {0.collection}::{0.slug}, version {0.version}",
     "SkillRecord": "{0.text}",
     "TokenRecord": "{0.token}\n"
     "This is the token {0.name} ({0.scope}). It is not shown again; only its hash is stored."
     " `quaid token revoke {0.name}` revokes it.",
-    "TokenRevokeRecord": "Revoked {0.name}; requests with it are refused",
     "WatchBegan": "{0.collection}: watching {0.root}",
 }
 """Texts for str.format, by the name of the record."""
@@ -479,14 +545,11 @@ def _remember(record: Any) -> Lines:
         yield f"{act} {line.path}:{line.line}{_optional(' ({})', record.section)}: {line.text.partition(chr(10))[0]}"
 
 
-@_renders("LogRecord")
-def _log(record: Any) -> Lines:
-    yield f"Wrote {record.path}:{record.line}: {record.heading.lstrip('# ')}"
-
-
 @_renders("NotebookWriteRecord")
 def _notebook_write(record: Any) -> Lines:
-    if record.changed:
+    if record.heading:
+        yield f"Wrote {record.path}:{record.line}: {record.heading.lstrip('# ')}"
+    elif record.changed:
         yield f"{'Created' if record.created else 'Wrote'} {record.path}:{record.line}, version {record.version}"
     else:
         yield f"{record.path} already has this text (version {record.version}); nothing was written"
@@ -927,20 +990,16 @@ def _linked_node(node: Any) -> str:
 def _kb_show(record: Any) -> Lines:
     if record.note:
         yield f"! {record.note}"
+    if record.text is None:  # only the backlinks were asked for
+        yield from map(_linked_node, record.backlinks)
+        if not record.backlinks:
+            yield f"No node links to {_node(record.node)}."
+        return
     yield f"; {record.node.path}"
     yield record.text.rstrip()
     if record.backlinks:
         yield "\n; linked from"
         yield from (f";   {_linked_node(node)}" for node in record.backlinks)
-
-
-@_renders("KbBacklinksRecord")
-def _kb_backlinks(record: Any) -> Lines:
-    if record.note:
-        yield f"! {record.note}"
-    yield from map(_linked_node, record.backlinks)
-    if not record.backlinks:
-        yield f"No node links to {_node(record.node)}."
 
 
 @_renders("KbRememberRecord")
@@ -1016,25 +1075,13 @@ def _kb_index(record: Any) -> Lines:
     yield result + (f", commit {record.commit[:10]}" if record.commit else ".")
 
 
-@_renders("KbCommitRecord")
+@_renders("ChangeResult")
 def _kb_commit(record: Any) -> Lines:
     if record.commit:
         yield f"Committed {record.commit[:10]}:"
         yield from (f"  {path}" for path in record.paths)
     else:
         yield "Nothing has changed."
-
-
-@_renders("KbDoctorRecord")
-def _kb_doctor(record: Any) -> Lines:
-    yield from format_table(
-        (
-            "!!" if not check.well else "--" if check.missing else "ok",
-            check.name,
-            (check.told or "fine") + ("" if check.well else f". {check.remedy}"),
-        )
-        for check in record.checks
-    )
 
 
 @_renders("KbCurateRecord")
@@ -1209,13 +1256,6 @@ def _wing(record: Any) -> Lines:
     yield f"{pages} in {record.wing}, {count_noun(len(record.links), 'link')} between them"
 
 
-@_renders("TitlesRecord")
-def _titles(record: Any) -> Lines:
-    yield from (f"{page.name}  {page.title} ({page.slug})" for page in record.titles)
-    if not record.titles:
-        yield "No page has such a title."
-
-
 def _gap_question(gap: Any) -> str:
     words = gap.query_text or gap.redacted_query
     return _one_line(words) if words else f"#{gap.query_hash[:12]}"
@@ -1313,16 +1353,6 @@ def _import(record: Any) -> Lines:
         yield f"Next: {record.next_step}"
 
 
-@_renders("ImportsRecord")
-def _imports(record: Any) -> Lines:
-    yield from format_table(
-        (item.import_id, item.created_at, count_noun(item.page_count, "page"), item.source_dir)
-        for item in record.imports
-    )
-    if not record.imports:
-        yield "Nothing was imported yet."
-
-
 @_renders("ExportReport")
 def _export(record: Any) -> Lines:
     what = f"the files of import {record.import_id}" if record.import_id else count_noun(record.pages, "page")
@@ -1349,7 +1379,7 @@ def _export(record: Any) -> Lines:
         yield f"Damaged, and left out: {count_noun(len(record.unread), 'page')}: {', '.join(record.unread)}"
 
 
-@_renders("IngestRecord", "FileIngestRecord")
+@_renders("IngestRecord")
 def _ingest(record: Any) -> Lines:
     if not record.written:
         earlier = ", ".join(dict.fromkeys(filter(None, (record.source_page, *record.known_pages))))
@@ -1364,8 +1394,8 @@ def _ingest(record: Any) -> Lines:
     source = f"{record.source_type} {record.source_ref}"
     yield f"Source stored: {source} as {record.source_page} (import {record.import_id})"
     yield from (f"Gap {gap} is answered" for gap in record.gaps_resolved)
-    if type(record).__name__ == "FileIngestRecord":
-        yield "Next: the ingest skill (`quaid skills show ingest`) says how an agent adds its facts to other pages."
+    if record.next_step:
+        yield f"Next: {record.next_step}"
 
 
 def _ingested_parts(page: Any) -> str:
@@ -1382,13 +1412,6 @@ def _ingested_parts(page: Any) -> str:
     if page.truth == "same words":
         parts.append("--force also writes the truth")
     return _optional(" ({})", "; ".join(parts))
-
-
-@_renders("AdoptRecord")
-def _adopt(record: Any) -> Lines:
-    yield from (f"Created {slug}" for slug in record.pages)
-    if not record.pages:
-        yield "Every ingested source has its page"
 
 
 # Cleaning up
@@ -1512,28 +1535,6 @@ def _backup_note(backup: Any, done: bool) -> str:
 # Collections
 
 
-@_renders("CollectionsRecord")
-def _collections(record: Any) -> Lines:
-    def note(item: Any) -> str:
-        if item.halted:
-            return f"waits for you: {item.halted}"
-        missing = item.files_not_taken_in
-        return item.ignore_problem or (f"{count_noun(missing, 'file')} not indexed" if missing else "")
-
-    yield from format_table(
-        (
-            item.name,
-            item.root or "in the database",
-            item.state
-            + ("" if item.writable else ", read-only")
-            + (", takes new pages" if item.is_write_target else ""),
-            count_noun(item.pages, "page"),
-            note(item),
-        )
-        for item in record.collections
-    )
-
-
 CONFIRMABLE_PROBLEMS = ("missing at once", "is empty", "another one", "would hide", "is a link")
 """Parts of halt reasons that the user can override with --confirm-deletes. An unreadable folder cannot be
 overridden.
@@ -1578,13 +1579,6 @@ def _collection_add(record: Any) -> Lines:
     yield from (f"  .quaid/links-and-facts.json: {problem}" for problem in record.problems)
     if record.sync.new:
         yield "Next: quaid search WORDS, quaid embed for semantic search, quaid watch to sync changes"
-
-
-@_renders("SyncsRecord")
-def _syncs(record: Any) -> Lines:
-    yield from map(render, record.syncs)
-    if not record.syncs:
-        yield "No folder is attached. `quaid collection add NAME FOLDER` attaches one."
 
 
 @_renders("RebuiltRecord")
@@ -1721,18 +1715,6 @@ def _quarantine_data(page: Any) -> str:
     return (f"only here: {parts}" if parts else "all of it was in its file") + exported
 
 
-@_renders("QuarantineRecord")
-def _quarantine(record: Any) -> Lines:
-    if not record.pages:
-        yield "No page is in quarantine."
-        return
-    yield from format_table(
-        (f"{page.collection}::{page.slug}", f"{_day(page.since)} to {page.until}", _quarantine_data(page))
-        for page in record.pages
-    )
-    yield count_noun(len(record.pages), "page")
-
-
 @_renders("QuarantineExportRecord")
 def _quarantine_export(record: Any) -> Lines:
     yield f"Wrote {count_noun(len(record.pages), 'page')} to {record.folder}: {count_noun(record.files, 'file')}"
@@ -1827,51 +1809,26 @@ def _setting(record: Any) -> Lines:
     yield "" if record.value is None else str(record.value)
 
 
-@_renders("SettingsRecord")
-def _settings(record: Any) -> Lines:
-    yield from format_table(
-        (item.key, shorten(_one_line(str(item.value)), 60) if item.value else "-", item.source)
-        for item in record.settings
-    )
-
-
 @_renders("SkillsRecord")
 def _skills(record: Any) -> Lines:
-    yield from format_table((skill.name, skill.description) for skill in record.skills)
-    yield from (_note(problem, "") for problem in record.problems)
-
-
-@_renders("SkillsDoctorRecord")
-def _skills_doctor(record: Any) -> Lines:
     for number, layer in enumerate(record.layers, 1):
         origin = "" if layer.origin == layer.path else f" ({layer.origin})"
         state = count_noun(len(layer.skills), "skill") if layer.present else "does not exist"
         yield f"{number}. {layer.path}{origin}: {state}"
         yield from (f"     {skill.name}  {skill.sha256[:12]}" for skill in layer.skills)
-    yield "In force:"
-    for skill in record.skills:
-        shadows = _optional(", overrides {}", ", ".join(skill.shadows))
-        yield f"     {skill.name}  {skill.sha256[:12]}  {skill.path}{shadows}"
+    if record.layers:
+        yield "In force:"
+        for skill in record.skills:
+            shadows = _optional(", overrides {}", ", ".join(skill.shadows))
+            yield f"     {skill.name}  {skill.sha256[:12]}  {skill.path}{shadows}"
+    else:
+        yield from format_table((skill.name, skill.description) for skill in record.skills)
     yield from (_note(problem, "") for problem in record.problems)
 
 
 @_renders("SkillsExtractRecord")
 def _skills_extract(record: Any) -> Lines:
     yield from (f"{skill.outcome:9} {skill.path}" for skill in record.skills)
-
-
-@_renders("ModelsRecord")
-def _models(record: Any) -> Lines:
-    yield from format_table(
-        (
-            "*" if model.active else "",
-            model.name,
-            model.dimensions or "?",
-            "ready" if model.ready else model.problem,
-        )
-        for model in record.models
-    )
-    yield "* is the active model"
 
 
 @_renders("ModelCheckRecord")
@@ -2021,11 +1978,6 @@ def _daemon(record: Any) -> Lines:
 @_renders("DaemonStatusRecord")
 def _daemon_status(record: Any) -> Lines:
     yield f"{record.state}{_optional(' ({})', record.detail)}{_optional(': {}', record.path)}"
-
-
-@_renders("DaemonLogsRecord")
-def _daemon_logs(record: Any) -> Lines:
-    yield from record.lines or ["The log is empty"]
 
 
 DOCTOR_STATES = {"fine": "ok", "missing": "--", "advice": "-", "wrong": "!"}

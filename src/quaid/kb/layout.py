@@ -247,6 +247,10 @@ class KbCheck(NamedTuple):
     missing: bool = False
     """An optional part is absent or cannot be checked: neither a pass nor a failure."""
 
+    @property
+    def exit_status(self) -> int:
+        return 0 if self.well else 1
+
 
 class KbInitReport(NamedTuple):
     root: str

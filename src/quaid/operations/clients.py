@@ -14,10 +14,11 @@ from quaid.clients.config_files import ConfigChange, LaunchCommand, ShellQuote, 
 from quaid.clients.known import Client, ClientPaths
 from quaid.errors import ClientFile, ClientMissing, InvalidArgument, NotFound, QuaidError
 from quaid.formats.config_text import UnreadableConfig
+from quaid.kb.layout import KbCheck
 from quaid.notebook import layout
 from quaid.operations import kb
 from quaid.operations.dispatch import suggestion
-from quaid.operations.registry import Arg, op
+from quaid.operations.registry import Arg, Named, op
 from quaid.skills import Extracted, Layer, Problem, Skill
 
 ClientName = Literal[
@@ -53,14 +54,10 @@ class ClientRecord(NamedTuple):
     detail: str
 
 
-class InstructionsRecord(NamedTuple):
-    text: str
-
-
 @op("owner", examples=("quaid instructions", "quaid instructions >> AGENTS.md"))
-def instructions(brain: Brain) -> InstructionsRecord:  # noqa: ARG001 (every operation gets it)
+def instructions(brain: Brain) -> Named[str]:  # noqa: ARG001 (every operation gets it)
     """Print instructions for an agent: when to write what, and where to search first."""
-    return InstructionsRecord(config_files.instructions_for("memory"))
+    return Named("text", config_files.instructions_for("memory"))
 
 
 @op(
@@ -139,18 +136,9 @@ def disconnect(
     return _apply_changes(brain, chosen, changes, dry_run, connected=False)
 
 
-class KbAdapter(NamedTuple):
-    """A client's connection to the knowledge base."""
-
-    client: str
-    title: str
-    path: str
-    problem: str  # empty if there is none
-
-
-def kb_adapters(brain: Brain) -> list[KbAdapter]:
-    """Return the clients that are connected to the knowledge base, and the problem of each."""
-    where, found = _client_paths(brain), []
+def kb_checks(brain: Brain) -> list[KbCheck]:
+    """Check that connected clients have the knowledge base rule and can start the server."""
+    where, checks = _client_paths(brain), []
     for client in known_clients.CLIENTS.values():
         rule = where.path(client.rules) if client.rules else ""
         text = config_files.read_config(rule) if rule else None
@@ -169,8 +157,11 @@ def kb_adapters(brain: Brain) -> list[KbAdapter]:
             problem = "the rule is outdated"
         elif isinstance(entry, dict) and not _is_installed(str(entry.get("command", "")), brain):
             problem = f"the program {entry.get('command')} in {path} is missing"
-        found.append(KbAdapter(client.name, client.title, rule if text is not None else path, problem))
-    return found
+        detail = f"{client.title}: {rule if text is not None else path}{problem and ': '}{problem}"
+        remedy = f"`quaid connect {client.name} --kb` writes it"
+        checks.append(KbCheck("adapter", not problem, detail, remedy))
+    nothing = "none; `quaid connect claude-code --kb` writes it"
+    return checks or [KbCheck("adapter", True, nothing, missing=True)]
 
 
 def _kb_rule(brain: Brain) -> str:
@@ -315,18 +306,13 @@ def _client_record(brain: Brain, client: Client) -> ClientRecord:
 
 
 class SkillsRecord(NamedTuple):
-    skills: tuple[Skill, ...]
-    problems: tuple[Problem, ...]
-
-
-class SkillsDoctorRecord(NamedTuple):
-    layers: tuple[Layer, ...]  # later layers override earlier ones
     skills: tuple[Skill, ...]  # the skills in effect
     problems: tuple[Problem, ...]
+    layers: tuple[Layer, ...] = ()  # only `skills doctor` lists them; later layers override earlier ones
 
     @property
     def exit_status(self) -> int:
-        return 1 if self.problems else 0
+        return 1 if self.layers and self.problems else 0
 
 
 class SkillsExtractRecord(NamedTuple):
@@ -356,10 +342,10 @@ def skills_list(brain: Brain) -> SkillsRecord:
 
 
 @op("owner", command="skills doctor", examples=("quaid skills doctor",))
-def skills_doctor(brain: Brain) -> SkillsDoctorRecord:
+def skills_doctor(brain: Brain) -> SkillsRecord:
     """Show all layers of skills in order, with hashes, overrides and problems. Exits 1 if there is a problem."""
     order = skills.layers(brain.settings.skill_folders)
-    return SkillsDoctorRecord(tuple(order), tuple(skills.resolved(order)), _skill_problems(order))
+    return SkillsRecord(tuple(skills.resolved(order)), _skill_problems(order), tuple(order))
 
 
 @op(

@@ -39,7 +39,7 @@ from quaid.folders.sync import SyncReport, sync_collection
 from quaid.folders.watcher import DEFAULT_PACE, Watcher, WatchPace
 from quaid.model import dates, slug as slugs
 from quaid.model.plain_text import count_noun
-from quaid.operations.registry import Arg, op
+from quaid.operations.registry import Arg, Named, op
 from quaid.storage import collections, erase as erasure, history, leases
 from quaid.storage.collections import Collection, FileProblem
 from quaid.storage.erase import QuarantinedPage
@@ -73,10 +73,6 @@ class CollectionRecord(NamedTuple):
     """Why syncing is paused until the user decides."""
     ignore_problem: str | None
     files_not_taken_in: int = 0
-
-
-class CollectionsRecord(NamedTuple):
-    collections: tuple[CollectionRecord, ...]
 
 
 class CollectionInfoRecord(NamedTuple):
@@ -121,14 +117,6 @@ class CollectionRemoveRecord(NamedTuple):
     @property
     def act(self) -> str:
         return f"Letting go of the collection {self.name} with its pages"
-
-
-class SyncsRecord(NamedTuple):
-    syncs: tuple[SyncReport, ...]
-
-    @property
-    def exit_status(self) -> int:
-        return max((sync.exit_status for sync in self.syncs), default=0)
 
 
 @op(
@@ -204,11 +192,10 @@ def attach_folder(
     aliases={"collection": {}},
     examples=("quaid collection list",),
 )
-def collection_list(brain: Brain) -> CollectionsRecord:
+def collection_list(brain: Brain) -> Named[tuple[CollectionRecord, ...]]:
     """List the collections with their folders and how they are."""
-    return CollectionsRecord(
-        tuple(_collection_record(brain, each) for each in collections.list_all(brain.db))
-    )
+    rows = collections.list_all(brain.db)
+    return Named("collections", tuple(_collection_record(brain, collection) for collection in rows))
 
 
 @op("owner", command="collection info", examples=("quaid collection info notes",))
@@ -234,15 +221,14 @@ def collection_sync(
     brain: Brain,
     name: Annotated[str | None, Arg("The collection [all].", positional=True)] = None,
     confirm_deletes: Annotated[bool, Arg("Let pages go whose files are missing, however many.")] = False,
-) -> SyncsRecord:
+) -> Named[tuple[SyncReport, ...]]:
     """Bring collections in step with their folders now. Exits 1 when one waits for you."""
     chosen = [collections.require(brain.db, name)] if name else collections.list_all(brain.db)
     folders = [each for each in chosen if each.root and each.state == "active"]
     if name and not folders:
         raise InvalidArgument(name="name", problem=f"{name} has no folder that could be synced")
-    return SyncsRecord(
-        tuple(_sync(brain, folder, retry=True, confirm_deletes=confirm_deletes) for folder in folders)
-    )
+    syncs = tuple(_sync(brain, folder, retry=True, confirm_deletes=confirm_deletes) for folder in folders)
+    return Named("syncs", syncs, "No folder is attached. `quaid collection add NAME FOLDER` attaches one.")
 
 
 @op(
@@ -286,7 +272,7 @@ def collection_remove(
 
 
 @op("owner", command="collection target", examples=("quaid collection target notes",))
-def collection_target(brain: Brain, name: CollectionName) -> CollectionsRecord:
+def collection_target(brain: Brain, name: CollectionName) -> Named[tuple[CollectionRecord, ...]]:
     """Choose the collection that takes new pages whose address names none."""
     found = collections.require(brain.db, name)
     if found.root is not None and (not found.writable or found.state != "active"):
@@ -614,10 +600,6 @@ class WaitingRecord(NamedTuple):
     exported_to: str | None
 
 
-class QuarantineRecord(NamedTuple):
-    pages: tuple[WaitingRecord, ...]
-
-
 class QuarantineDiscardRecord(NamedTuple):
     done: bool
     pages: tuple[WaitingRecord, ...]
@@ -645,12 +627,11 @@ class QuarantineDiscardRecord(NamedTuple):
 )
 def quarantine_list(
     brain: Brain, name: Annotated[str | None, Arg("The collection [all].", positional=True)] = None
-) -> QuarantineRecord:
+) -> Named[tuple[WaitingRecord, ...]]:
     """List the pages whose file is gone or ignored: since when, until when, and what is only here."""
     chosen = None if name is None else collections.require(brain.db, name).id
-    return QuarantineRecord(
-        tuple(_waiting_record(page) for page in erasure.quarantined_pages(brain.db, chosen))
-    )
+    pages = tuple(map(_waiting_record, erasure.quarantined_pages(brain.db, chosen)))
+    return Named("pages", pages, "No page is in quarantine.")
 
 
 @op(
@@ -823,10 +804,6 @@ class ImportRecord(NamedTuple):
     next_step: str | None = None
 
 
-class ImportsRecord(NamedTuple):
-    imports: tuple[ImportBatch, ...]
-
-
 @op("owner", command="import", examples=("quaid import ~/notes", "quaid import ~/notes --force"))
 def import_(
     brain: Brain,
@@ -906,6 +883,6 @@ def export(
 
 
 @op("owner", examples=("quaid imports",))
-def imports(brain: Brain) -> ImportsRecord:
+def imports(brain: Brain) -> Named[tuple[ImportBatch, ...]]:
     """List the imports, newest first, with the ids that `export --raw` takes."""
-    return ImportsRecord(tuple(history.list_imports(brain.db)))
+    return Named("imports", tuple(history.list_imports(brain.db)), "Nothing was imported yet.")

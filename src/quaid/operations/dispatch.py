@@ -10,7 +10,16 @@ from typing import Any
 from quaid.app import Brain
 from quaid.errors import Cancelled, InvalidArgument, NotAllowed, TooLarge, UnknownCommand, UnknownTool
 from quaid.operations import index
-from quaid.operations.registry import OPERATIONS, SCOPES, Operation, Param, Scope, current_name, load_subject
+from quaid.operations.registry import (
+    OPERATIONS,
+    SCOPES,
+    Named,
+    Operation,
+    Param,
+    Scope,
+    current_name,
+    load_subject,
+)
 from quaid.storage.sqlite.errors import os_error
 
 MAX_TEXT = 4 * 1024 * 1024  # maximum size of a text argument in bytes
@@ -260,6 +269,8 @@ def _type_name(value: Any) -> str:
 
 def json_value(value: Any) -> Any:
     """Convert a result to JSON types: named tuples become objects, other tuples become lists."""
+    if isinstance(value, Named):
+        return {value.name: json_value(value.value)}
     if isinstance(value, tuple):
         if hasattr(value, "_fields"):
             return {name: json_value(each) for name, each in zip(value._fields, value, strict=True)}

@@ -463,7 +463,7 @@ def _model(brain: Brain) -> Iterator[DoctorFinding]:
 
 
 def _folders(brain: Brain) -> Iterator[DoctorFinding]:
-    attached = [collection for collection in collection_list(brain).collections if collection.root]
+    attached = [collection for collection in collection_list(brain).value if collection.root]
     problems = collections.file_problems(brain.db)
     for each in attached:
         name, command = f"folder {each.name}", "info"

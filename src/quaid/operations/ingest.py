@@ -26,7 +26,7 @@ from quaid.model import dates, facts, page as page_model, slug as slugs, tags, t
 from quaid.model.page import EntryInput, LinkInput, Page, PageChange
 from quaid.operations import pages, search
 from quaid.operations.dispatch import MAX_TEXT
-from quaid.operations.registry import Arg, op
+from quaid.operations.registry import Arg, Named, op
 from quaid.storage import collections, facts as assertions, history, links, page_edits, pages as pagess
 from quaid.storage.history import EarlierIngest, IngestSource
 from quaid.storage.page_edits import SaveResult
@@ -392,6 +392,7 @@ def _words(text: str) -> list[str]:
 
 MAX_SOURCE_REF = 1_000
 SourceType = Literal["meeting", "article", "doc", "conversation"]
+NEXT_STEP = "the ingest skill (`quaid skills show ingest`) says how an agent adds its facts to other pages."
 SOURCE_TYPES = ("meeting", "article", "doc", "conversation")
 
 
@@ -409,15 +410,7 @@ class IngestRecord(NamedTuple):
     gaps_resolved: tuple[int, ...]
     source_page: str = ""
     """The page created from the source."""
-
-
-class FileIngestRecord(IngestRecord):
-    """IngestRecord of a file."""
-
-
-class AdoptRecord(NamedTuple):
-    pages: tuple[str, ...]
-    """The new pages."""
+    next_step: str | None = None
 
 
 @op(
@@ -479,7 +472,7 @@ def ingest_file(
     slug: Annotated[str | None, Arg("The page to create [the slug in the file, or sources/NAME].")] = None,
     date: Annotated[str | None, Arg("The day of the source; adds an entry to the page's timeline.")] = None,
     force: Annotated[bool, Arg("Ingest even if it is known, or the page was edited since.")] = False,
-) -> FileIngestRecord:
+) -> IngestRecord:
     """Ingest one file as a page and store its bytes. Ingesting the same file again changes nothing."""
     path = brain.settings.path(file)
     data = _read_source_bytes(path)
@@ -487,11 +480,11 @@ def ingest_file(
     change, kind = _change_from_file(brain, path, data, flags, slug)
     source = _source_of_bytes(kind, _printable(path), _printable(os.path.basename(path)), data)
     done = _run_ingestion(brain, Ingestion(brain, source, [change], force=force, is_file=True))
-    return FileIngestRecord(*done)
+    return done._replace(next_step=NEXT_STEP if done.written else None)
 
 
 @op("owner", command="adopt-sources", examples=("quaid adopt-sources",))
-def adopt_sources(brain: Brain) -> AdoptRecord:
+def adopt_sources(brain: Brain) -> Named[tuple[str, ...]]:
     """Create pages for sources that an earlier version stored without one, so that searches find them."""
     made: list[str] = []
     sources = history.sources_without_page(brain.db)
@@ -500,7 +493,7 @@ def adopt_sources(brain: Brain) -> AdoptRecord:
         outcome = brain.db.write(Ingestion(brain, source, [], force=False, is_file=False).run)
         if not isinstance(outcome, EarlierIngest):
             made.append(outcome.source_page)
-    return AdoptRecord(tuple(made))
+    return Named("pages", tuple(made), "Every ingested source has its page")
 
 
 def _change_from_file(

@@ -27,9 +27,9 @@ from quaid.kb.health import CurationReport
 from quaid.kb.layout import KbCheck, KbInitReport, KbStatus, KbTimerReport
 from quaid.kb.lint import LintFinding
 from quaid.kb.node import CREATORS, CURATED_PROPERTY, Node, NodeDraft, NodeFilters
-from quaid.kb.transaction import StoreChange
+from quaid.kb.transaction import ChangeResult, StoreChange
 from quaid.model.plain_text import count_noun
-from quaid.operations.registry import Arg, op
+from quaid.operations.registry import Arg, Named, op
 from quaid.storage import collections
 from quaid.storage.collections import Collection
 
@@ -114,18 +114,12 @@ class KbQueryRecord(NamedTuple):
 
 class KbShowRecord(NamedTuple):
     node: NodeRecord
-    text: str
-    """The file's text."""
+    text: str | None
+    """The file's text. None if only the backlinks were asked for."""
     links: tuple[NodeRecord, ...]
     backlinks: tuple[NodeRecord, ...]
     note: str = ""
     """Set if the ID of a pointer no longer exists and the node was found by title."""
-
-
-class KbBacklinksRecord(NamedTuple):
-    node: NodeRecord
-    backlinks: tuple[NodeRecord, ...]
-    note: str = ""
 
 
 class KbRememberRecord(NamedTuple):
@@ -202,13 +196,12 @@ def kb_show(brain: Brain, node: NodeName) -> KbShowRecord:
 
 
 @op("read", command="kb backlinks", tool="kb_backlinks", examples=("ai-kb backlinks 5b1c2d3e",))
-def kb_backlinks(brain: Brain, node: NodeName) -> KbBacklinksRecord:
+def kb_backlinks(brain: Brain, node: NodeName) -> KbShowRecord:
     """List the nodes that link to a node. Raw texts and the index do not count."""
     catalog = load_catalog(brain)
-    found, note = catalogs.find_node_to_read(catalog, node)
-    return KbBacklinksRecord(
-        node_record(found), tuple(map(node_record, catalogs.nodes_linking_to(catalog, found))), note
-    )
+    target, note = catalogs.find_node_to_read(catalog, node)
+    backlinks = tuple(map(node_record, catalogs.nodes_linking_to(catalog, target)))
+    return KbShowRecord(node_record(target), None, (), backlinks, note)
 
 
 @op("read", command="kb status", tool="kb_status", examples=("ai-kb status", "ai-kb status --json"))
@@ -460,20 +453,6 @@ class KbIndexRecord(NamedTuple):
     """Nodes and raw texts edited by the user that were committed with it."""
 
 
-class KbCommitRecord(NamedTuple):
-    commit: str
-    paths: tuple[str, ...]
-    offline: str
-
-
-class KbDoctorRecord(NamedTuple):
-    checks: tuple[KbCheck, ...]
-
-    @property
-    def exit_status(self) -> int:
-        return 0 if all(check.well for check in self.checks) else 1
-
-
 class KbCurateRecord(NamedTuple):
     report: CurationReport
     due: bool
@@ -514,10 +493,6 @@ class KbMapRecord(NamedTuple):
     dot: str
     nodes: int
     links: int
-
-
-class KbEmacsFileRecord(NamedTuple):
-    path: str
 
 
 @op("owner", command="kb init", examples=("ai-kb init", "ai-kb init --remote git@example.org:ai-kb.git"))
@@ -589,37 +564,21 @@ def kb_index(brain: Brain) -> KbIndexRecord:
     command="kb commit",
     examples=("ai-kb commit", "ai-kb commit --message 'Reworded the principles'"),
 )
-def kb_commit(brain: Brain, message: Annotated[str, Arg("The commit message.")] = "") -> KbCommitRecord:
+def kb_commit(brain: Brain, message: Annotated[str, Arg("The commit message.")] = "") -> ChangeResult:
     """Commit files changed with an editor, after rebuilding the index and linting everything."""
-    done = transaction.commit_edits(open_store(brain), brain.now(), message, today=brain.local()[:10])
-    return KbCommitRecord(done.commit, done.paths, done.offline)
+    return transaction.commit_edits(open_store(brain), brain.now(), message, today=brain.local()[:10])
 
 
 @op("owner", command="kb doctor", examples=("ai-kb doctor",))
-def kb_doctor(brain: Brain) -> KbDoctorRecord:
+def kb_doctor(brain: Brain) -> Named[tuple[KbCheck, ...]]:
     """Check the store and its setup on this machine, with a remedy for each problem. Exits 1 if there is one."""
+    from quaid.operations import clients  # imports this module
+
     settings = brain.settings
     checks = health.check_store(
         open_store(brain), settings.environ, settings.user_home, settings.platform, now=brain.now()
     )
-    return KbDoctorRecord((*checks, *_adapters(brain)))
-
-
-def _adapters(brain: Brain) -> list[KbCheck]:
-    """Check that connected clients have the knowledge base rule and can start the server."""
-    from quaid.operations import clients
-
-    checks = [
-        KbCheck(
-            "adapter",
-            not adapter.problem,
-            f"{adapter.title}: {adapter.path}{adapter.problem and ': '}{adapter.problem}",
-            f"`quaid connect {adapter.client} --kb` writes it",
-        )
-        for adapter in clients.kb_adapters(brain)
-    ]
-    nothing = "none; `quaid connect claude-code --kb` writes it"
-    return checks or [KbCheck("adapter", True, nothing, missing=True)]
+    return Named("checks", (*checks, *clients.kb_checks(brain)))
 
 
 @op("owner", command="kb curate", examples=("ai-kb curate --dry-run", "ai-kb curate"))
@@ -762,9 +721,9 @@ def kb_map(
 
 
 @op("owner", command="kb emacs-file", examples=("ai-kb emacs-file",))
-def kb_emacs_file(brain: Brain) -> KbEmacsFileRecord:  # noqa: ARG001
+def kb_emacs_file(brain: Brain) -> Named[str]:  # noqa: ARG001
     """Print the path of ai-kb.el, the package for Emacs."""
-    return KbEmacsFileRecord(setup.lisp_file())
+    return Named("path", setup.lisp_file())
 
 
 Yes = Annotated[bool, Arg("Do not ask for confirmation.")]

@@ -32,7 +32,7 @@ from quaid.model.plain_text import check_folder_list as check_folders, count_nou
 from quaid.notebook import layout
 from quaid.operations import background, dispatch, notebook as noting
 from quaid.operations.dispatch import suggestion
-from quaid.operations.registry import Arg, op
+from quaid.operations.registry import Arg, Named, op
 from quaid.storage import (
     SCHEMA_VERSION,
     briefing,
@@ -243,10 +243,6 @@ class Setting(NamedTuple):
     source: str  # environment variable, config file, "memory" or "default"
 
 
-class SettingsRecord(NamedTuple):
-    settings: tuple[Setting, ...]
-
-
 @op("read", examples=("quaid stats",))
 def stats(brain: Brain) -> Stats:
     """Count the contents of the memory."""
@@ -368,14 +364,14 @@ def config_set(
 
 
 @op("owner", command="config list", aliases={"config": {}}, examples=("quaid config list",))
-def config_list(brain: Brain) -> SettingsRecord:
+def config_list(brain: Brain) -> Named[tuple[Setting, ...]]:
     """List all settings, and where each value comes from.
 
     Includes the options of config.yaml beside the memory, such as `search.max_results`; `--config FILE` names another
     file. The environment overrides the file, the file overrides the memory.
     """
     every = _all_settings(brain)
-    return SettingsRecord(tuple(every[key] for key in sorted(every)))
+    return Named("settings", tuple(every[key] for key in sorted(every)))
 
 
 def _all_settings(brain: Brain) -> dict[str, Setting]:
@@ -464,7 +460,7 @@ def rebuild(brain: Brain) -> RebuiltRecord:
     brain.db.write(
         lambda tx: rebuilt(tx, lambda done, total: brain.progress(done, total, "Indexing pages anew"))
     )
-    syncs = dispatch.call(brain, dispatch.find_command("collection sync"), {}, "owner").syncs
+    syncs = dispatch.call(brain, dispatch.find_command("collection sync"), {}, "owner").value
     made, problem = 0, ""
     try:
         made = dispatch.call(brain, dispatch.find_command("embed"), {}, "owner").embedded

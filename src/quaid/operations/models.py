@@ -20,7 +20,7 @@ from quaid.errors import (
     UnknownModel,
 )
 from quaid.operations import background, pages as editing
-from quaid.operations.registry import Arg, op
+from quaid.operations.registry import Arg, Named, op
 from quaid.storage import collections, embedding_queue, vectors
 
 if TYPE_CHECKING:
@@ -46,18 +46,6 @@ class ModelRecord(NamedTuple):
     active: bool
     ready: bool
     problem: str | None
-
-
-class ModelsRecord(NamedTuple):
-    models: tuple[ModelRecord, ...]
-
-
-class ModelAddRecord(NamedTuple):
-    model: ModelRecord
-
-
-class ModelRemoveRecord(NamedTuple):
-    name: str
 
 
 class EmbedRecord(NamedTuple):
@@ -86,11 +74,11 @@ class ModelCheckRecord(NamedTuple):
 
 
 @op("owner", command="model list", aliases={"model": {}}, examples=("quaid model list",))
-def model_list(brain: Brain) -> ModelsRecord:
+def model_list(brain: Brain) -> Named[tuple[ModelRecord, ...]]:
     """List the models with their state; nothing is loaded."""
     active = _active_name(brain)
-    known = embedders.available_models(_added_models(brain))
-    return ModelsRecord(tuple(_model_record(brain, each, active) for each in known.values()))
+    models = embedders.available_models(_added_models(brain))
+    return Named("models", tuple(_model_record(brain, model, active) for model in models.values()))
 
 
 @op(
@@ -119,7 +107,7 @@ def model_add(
     ] = "auto",
     key_env: Annotated[str | None, Arg("The environment variable that holds the server's key.")] = None,
     allow_remote: Annotated[bool, Arg("Let texts go to a server on another machine.")] = False,
-) -> ModelAddRecord:
+) -> Named[ModelRecord]:
     """Add a model to this memory after trying it. A folder stays where it is; nothing is copied."""
     if kind != "onnx" and not model:
         raise InvalidArgument(name="model", problem="is needed: the server's name for the model")
@@ -147,11 +135,11 @@ def model_add(
         description = remote_models.describe_server(draft, allow_remote, brain.settings.environ)
     _refuse_other_model(brain, description)
     _save_models(brain, {**_added_models(brain), chosen: description})
-    return ModelAddRecord(_model_record(brain, description, _active_name(brain)))
+    return Named("model", _model_record(brain, description, _active_name(brain)))
 
 
 @op("owner", command="model remove", examples=("quaid model remove nomic-embed-text",))
-def model_remove(brain: Brain, name: Annotated[str, Arg("The model.", positional=True)]) -> ModelRemoveRecord:
+def model_remove(brain: Brain, name: Annotated[str, Arg("The model.", positional=True)]) -> Named[str]:
     """Forget a model that was added. Its files stay, and so do the vectors that it made."""
     added = _added_models(brain)
     if name not in added:
@@ -161,7 +149,7 @@ def model_remove(brain: Brain, name: Annotated[str, Arg("The model.", positional
     if name == _active_name(brain):
         raise ModelInUse(name=name)
     _save_models(brain, {key: each for key, each in added.items() if key != name})
-    return ModelRemoveRecord(name)
+    return Named("name", name, f"Removed {name}")
 
 
 @op("owner", command="model check", examples=("quaid model check bge-small-en-v1.5",))
@@ -331,7 +319,7 @@ class EmbeddingsRecord(NamedTuple):
 
 
 @op("owner", command="embeddings list", examples=("quaid embeddings list",))
-def embeddings_list(brain: Brain) -> ModelsRecord:
+def embeddings_list(brain: Brain) -> Named[tuple[ModelRecord, ...]]:
     """List the models that semantic search can use; nothing is loaded."""
     return model_list(brain)
 

@@ -101,11 +101,14 @@ class RememberRecord(NamedTuple):
     version: int
 
 
-class LogRecord(NamedTuple):
+class NotebookWriteRecord(NamedTuple):
     path: str
     line: int
-    heading: str
+    created: bool
+    changed: bool
     version: int
+    heading: str = ""
+    """The heading of a log entry."""
 
 
 @op(
@@ -219,7 +222,7 @@ def daily_log(
     entry: Annotated[
         str, Arg("What happened; its first line becomes the heading.", positional=True, any_text=True)
     ],
-) -> LogRecord:
+) -> NotebookWriteRecord:
     """Add an entry to today's log, under the time of day."""
     notebook = layout.require_notebook(brain.db)
     local = brain.local()
@@ -232,7 +235,8 @@ def daily_log(
         return logged.text
 
     edited = edit_file(brain, notebook, layout.daily_path(local[:10]), change)
-    return LogRecord(edited.path, lines[0], block.partition("\n")[0], edited.version)
+    heading = block.partition("\n")[0]
+    return NotebookWriteRecord(edited.path, lines[0], edited.created, edited.changed, edited.version, heading)
 
 
 @op(
@@ -312,14 +316,6 @@ class NotebookReadRecord(NamedTuple):
     total_lines: int
     version: int
     """Send this version with a change."""
-
-
-class NotebookWriteRecord(NamedTuple):
-    path: str
-    line: int
-    created: bool
-    changed: bool
-    version: int
 
 
 class MigrateRecord(NamedTuple):

@@ -8,7 +8,7 @@ from quaid.model import dates, markdown_text, page as page_model, slug as slugs
 from quaid.model.plain_text import count_noun
 from quaid.notebook import files as notebook_files
 from quaid.operations.links import EDGES_PER_NODE, GraphEdge, graph_edges
-from quaid.operations.registry import Arg, op
+from quaid.operations.registry import Arg, Named, op
 from quaid.storage import briefing as store, collections, contradictions, links
 from quaid.storage.briefing import BriefingLine, BriefingPart, DatedFilter, DatedItem, NameCount
 from quaid.storage.pages import PageHead, count as count_pages, page_heads
@@ -239,11 +239,6 @@ class PageTitle(NamedTuple):
     """The name that was resolved; empty in a wing."""
 
 
-class TitlesRecord(NamedTuple):
-    titles: tuple[PageTitle, ...]
-    """Names that match no page, or several, are omitted."""
-
-
 class WingRecord(NamedTuple):
     wing: str
     nodes: tuple[PageTitle, ...]
@@ -305,14 +300,13 @@ def _log_entries(brain: Brain, filters: DatedFilter, most: int) -> list[DatedIte
 def titles(
     brain: Brain,
     names: Annotated[list[str], Arg("Names as used in links: slugs, aliases or titles.", positional=True)],
-) -> TitlesRecord:
+) -> Named[tuple[PageTitle, ...]]:
     """Resolve names to pages as links do, and return their slugs, titles and types."""
     with brain.db.reading():
         ids = links.resolve_targets(brain.db, list(dict.fromkeys(names)), collections.DEFAULT_COLLECTION)
         heads = page_heads(brain.db, sorted(set(ids.values())))
-    return TitlesRecord(
-        tuple(PageTitle(*_member(heads[id]), name) for name, id in ids.items() if id in heads)
-    )
+    pages = tuple(PageTitle(*_member(heads[id]), name) for name, id in ids.items() if id in heads)
+    return Named("titles", pages, "No page has such a title.")
 
 
 def _member(head: PageHead) -> tuple[str, str, str]:

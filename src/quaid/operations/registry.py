@@ -7,7 +7,7 @@ module, so a command imports only the operations it needs.
 
 import importlib
 from collections.abc import Callable, Container
-from typing import Any, Literal, NamedTuple, TypeVar, cast
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 Scope = Literal["read", "write", "owner"]
 SCOPES: tuple[Scope, ...] = ("read", "write", "owner")  # each scope includes the ones before it
@@ -113,6 +113,23 @@ class Operation(NamedTuple):
     @property
     def params(self) -> tuple[Param, ...]:
         return _params(self.function)
+
+
+Value = TypeVar("Value")
+
+
+class Named(NamedTuple, Generic[Value]):
+    """A result of one value, often a tuple of records: `{name: value}` in JSON."""
+
+    name: str
+    value: Value
+    note: str = ""
+    """What the command line prints instead of a name, or if there are no records. Not part of the JSON."""
+
+    @property
+    def exit_status(self) -> int:
+        records = self.value if isinstance(self.value, tuple) else ()
+        return max((getattr(record, "exit_status", 0) for record in records), default=0)
 
 
 OPERATIONS: dict[str, Operation] = {}

@@ -20,7 +20,7 @@ from quaid.errors import AlreadyExists, FileTrouble, InvalidArgument, NoService,
 from quaid.formats import config_text
 from quaid.kb import git as git_cli
 from quaid.operations.clients import launch_command
-from quaid.operations.registry import Arg, Scope, op
+from quaid.operations.registry import Arg, Named, Scope, op
 from quaid.storage import files as durable_files
 from quaid.storage.sqlite.errors import translate_os_errors
 
@@ -71,10 +71,6 @@ class DaemonStatusRecord(NamedTuple):
     @property
     def exit_status(self) -> int:
         return ("running", "stopped", "not installed", "unknown").index(self.state)
-
-
-class DaemonLogsRecord(NamedTuple):
-    lines: tuple[str, ...]
 
 
 class ServiceManager(NamedTuple):
@@ -163,11 +159,11 @@ def daemon_status(brain: Brain) -> DaemonStatusRecord:
 @op("owner", command="daemon logs", examples=("quaid daemon logs", "quaid daemon logs --lines 200"))
 def daemon_logs(
     brain: Brain, lines: Annotated[int, Arg("How many.", minimum=1, maximum=10_000)] = 50
-) -> DaemonLogsRecord:
+) -> Named[tuple[str, ...]]:
     """Show what the service wrote: starts, stops and failures, never a text or a question."""
     keeper = _installed(brain)
     if keeper.kind == "launchd":
-        return DaemonLogsRecord(tuple(_last_lines(_log_path(brain), lines)))
+        return Named("lines", tuple(_last_lines(_log_path(brain), lines)), EMPTY_LOG)
     journal = git_cli.find_program("journalctl", brain.settings.environ)
     if not journal:
         raise NoService(problem="journalctl is not there", remedy="`quaid daemon status` says how it is")
@@ -181,7 +177,7 @@ def daemon_logs(
         raise NoService(
             problem=_first_line(done.err) or "journalctl failed", remedy="Try again after logging in anew"
         )
-    return DaemonLogsRecord(tuple(done.out.decode("utf-8", "replace").splitlines()))
+    return Named("lines", tuple(done.out.decode("utf-8", "replace").splitlines()), EMPTY_LOG)
 
 
 def unit_text(brain: Brain, keeper: ServiceManager, port: int) -> str:
@@ -287,6 +283,7 @@ OWNER_FILE_NAME = "owner-token"
 TOKEN_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 TOKEN_PATTERN = re.compile(r"qd_[A-Za-z0-9_-]{43}")
 
+EMPTY_LOG = "The log is empty"
 TokenName = Annotated[str, Arg("What it is called, as in phone.", positional=True)]
 
 
@@ -309,10 +306,6 @@ class TokensRecord(NamedTuple):
     tokens: tuple[Token, ...]
     owner_file: str
     """Path of the owner's token, which `quaid web` creates."""
-
-
-class TokenRevokeRecord(NamedTuple):
-    name: str
 
 
 @op(
@@ -357,7 +350,7 @@ def token_list(brain: Brain) -> TokensRecord:
 
 
 @op("owner", command="token revoke", examples=("quaid token revoke phone",))
-def token_revoke(brain: Brain, name: TokenName) -> TokenRevokeRecord:
+def token_revoke(brain: Brain, name: TokenName) -> Named[str]:
     """Revoke a token. Requests with it are refused from then on."""
     _check_name(name)
     path = os.path.join(_token_folder(brain.settings, "tokens"), name + ".json")
@@ -366,7 +359,7 @@ def token_revoke(brain: Brain, name: TokenName) -> TokenRevokeRecord:
             os.unlink(path)
         except FileNotFoundError:
             raise NotFound(what="token", name=name, hint=" `quaid token list` shows them all.") from None
-    return TokenRevokeRecord(name)
+    return Named("name", name, f"Revoked {name}; requests with it are refused")
 
 
 # Not operations: used by the HTTP server and shell completion

@@ -321,7 +321,7 @@ async def look_up_names(request: Request, texts: Iterable[str], here: str = "") 
     """Look up the pages that these texts refer to."""
     wanted = names_in(texts)
     record = await try_operation(request, "titles", names=wanted) if wanted else None
-    titles = record.titles if record else ()
+    titles = record.value if record else ()
     return PageNames({each.name: LinkTarget(urls.page_url(each.slug), each.title) for each in titles}, here)
 
 

@@ -149,7 +149,7 @@ async def _show_tab(
         counts={
             "contradictions": contradictions.total if contradictions else 0,
             "gaps": gaps.total if gaps else 0,
-            "quarantine": len(waiting.pages) if waiting else 0,
+            "quarantine": len(waiting.value) if waiting else 0,
         },
         plan=None,
         pairs=await _duplicate_pairs(request, found) if found and tab == "duplicates" else [],
@@ -172,7 +172,7 @@ async def _show_failed_form(request: Request, error: QuaidError) -> Response:
 async def _duplicate_pairs(request: Request, found: Any) -> list[tuple[Any, str]]:
     """Return similar pairs of pages, each with the reason why they cannot be merged here, or ""."""
     folders = await cached_operation(request, "collection list")
-    of_folder = {folder.name for folder in folders.collections if folder.root} if folders else set()
+    of_folder = {folder.name for folder in folders.value if folder.root} if folders else set()
     return [(pair, _merge_obstacle(pair, of_folder)) for pair in found.pairs]
 
 
@@ -308,7 +308,7 @@ async def update_quarantine(request: Request) -> Response:
 async def _quarantined_title(request: Request, address: str) -> str:
     """Return the title of a page in quarantine, which `get` does not find."""
     record = await try_operation(request, "collection quarantine list")
-    titles = {f"{page.collection}::{page.slug}": page.title for page in record.pages} if record else {}
+    titles = {f"{page.collection}::{page.slug}": page.title for page in record.value} if record else {}
     return titles.get(address) or humanize_sentence(address.rpartition("::")[2])
 
 

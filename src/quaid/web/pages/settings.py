@@ -49,7 +49,7 @@ async def show_settings(request: Request, error: QuaidError | None = None) -> Re
         try_operation(request, "imports"),
         try_operation(request, "token list"),
     )
-    collections = folders.collections if folders else ()
+    collections = folders.value if folders else ()
     sessions = request.app.state.mcp_sessions if request_scope(request) == "owner" else ()
     return render_page(
         *(request, "settings.html"),
@@ -203,7 +203,7 @@ async def choose_model(request: Request) -> Response:
 async def sync_folders(request: Request) -> Response:
     name = (await read_form(request)).get("name") or None
     record = await call_operation(request, "collection sync", name=name)
-    return redirect(request, "/settings#collections", " ".join(map(_sync_message, record.syncs)))
+    return redirect(request, "/settings#collections", " ".join(map(_sync_message, record.value)))
 
 
 def _sync_message(sync: Any) -> str:
