@@ -22,7 +22,7 @@ _CUT_ESCAPE = 6
 class OversizedLine:
     """An incremental scanner for a line over the limit, which may be one JSON object or a list of objects.
 
-    It collects only the values of the given top-level keys in `messages`."""
+    Only the values of the given top-level keys are collected, in `messages`."""
 
     def __init__(self, keys: tuple[str, ...]) -> None:
         self.messages: list[dict[str, Any]] = []

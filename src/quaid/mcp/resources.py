@@ -34,7 +34,10 @@ TEMPLATES = [
 
 
 def list_resources(brain: Brain, cursor: str | None) -> dict[str, Any]:
-    """Return one page of the resource list, newest pages first, so that pages added meanwhile hide no others."""
+    """Return a part of the resource list.
+
+    New pages come first, so that additions between requests hide none.
+    """
     offset = _offset(cursor)
     record = _list_pages(brain, offset, PAGE_SIZE)
     resources = [_page_entry(page) for page in record.pages]

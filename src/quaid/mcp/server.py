@@ -434,7 +434,7 @@ def progress_reporter(call: PendingCall, send: Callable[[Any], None]) -> Progres
     """Return a progress callback that notifies the client. Values never decrease, and the rate is limited."""
     token = call.request.meta.get("progressToken")
     wanted = isinstance(token, int | str) and not isinstance(token, bool)
-    before = last = 0  # steps of earlier rounds, steps of the current round
+    before = last = 0  # steps before the operation last restarted its count, and since then
     sent, sent_at = -1, 0.0
 
     def report(done: int, total: int, what: str) -> None:

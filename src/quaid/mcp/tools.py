@@ -1,4 +1,4 @@
-"""Operations as MCP tools: how they are listed and called, and the provenance label on every result.
+"""List and call operations as MCP tools, and label every result with its provenance.
 
 A server started with `lean`, `core` or `all` accepts calls of every tool, listed or not; one started with tool names
 accepts only those. Recalled text is data: its label depends on where it is stored, never on its content.
@@ -125,7 +125,7 @@ def _tool_entry(operation: Operation) -> dict[str, Any]:
 
 
 def _annotations(operation: Operation) -> dict[str, bool]:
-    """Return the hints that differ from the protocol's defaults; the list takes up context in every session."""
+    """Return only the hints that differ from the protocol's defaults, since the list takes up context."""
     if operation.scope == "read":
         return {"readOnlyHint": True, "openWorldHint": False}
     # Idempotent: a write sends the version it was based on, so repeating it is rejected as a conflict.
