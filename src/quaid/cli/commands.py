@@ -111,8 +111,8 @@ def _serve(line: CommandLine, arguments: dict[str, Any]) -> int:
 
 
 def _serve_http(line: CommandLine, arguments: dict[str, Any]) -> int:
-    """Serve over HTTP: for `quaid web` on this machine with a browser, else optionally to other machines."""
-    # Set before numpy is imported: OpenBLAS threads keep spinning after each small product.
+    """Run `quaid web`, or `quaid serve --http`, which can also serve other machines."""
+    # Set before numpy is imported: OpenBLAS threads would keep spinning after each small matrix product.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from quaid.mcp import tools
     from quaid.web import server
@@ -144,7 +144,7 @@ def _serve_http(line: CommandLine, arguments: dict[str, Any]) -> int:
 
 
 def _watch(line: CommandLine, arguments: dict[str, Any]) -> int:
-    """Watch folders until Ctrl-C, the normal way to end it, so the exit status is 0."""
+    """Watch folders until Ctrl-C. The exit status is then 0, because that is the normal way to stop."""
     from quaid.operations import collections
 
     def print_event(event: Any) -> None:

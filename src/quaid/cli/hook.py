@@ -1,8 +1,8 @@
 """Responses to hook events of a client's session (`quaid hook`): JSON in, JSON out.
 
-A hook must not disturb the session: it responds within 0.3 s of CPU time or returns what it has by then,
-always exits with status 0, and never runs a model. Errors are one line on standard error. A marker file per
-session and message keeps a message from being repeated.
+A hook must not disturb the session: after 0.3 s of CPU time or 2 s of wall time it returns what it has so
+far, it always exits with status 0, and it never runs a model. Errors are one line on standard error. A marker
+file per session and message keeps a message from being repeated.
 """
 
 import json
@@ -22,7 +22,7 @@ WALL_SECONDS = 2.0
 MAX_EVENT_BYTES = 4 * 1024 * 1024
 TRANSCRIPT_TAIL_BYTES = 512 * 1024
 MAX_SCAN_BYTES = 32 * 1024 * 1024
-NUDGE_ROOM = 500  # characters reserved for the line of the knowledge base
+NUDGE_ROOM = 500  # characters reserved for the reminder of the knowledge base
 SHORT_SESSION = 50_000  # bytes; a shorter transcript gets no reminder
 SESSIONS_KEPT = 200
 
@@ -165,7 +165,7 @@ def _notebook_context(event: HookEvent, settings: Settings, room: int) -> str:
 
 
 def _kb_nudge(settings: Settings) -> str:
-    """Return the knowledge base's line for the start of a session."""
+    """Return the knowledge base's reminder for the start of a session, or ""."""
     from quaid.errors import QuaidError
     from quaid.operations import kb
 

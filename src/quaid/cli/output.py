@@ -96,7 +96,10 @@ def progress_reporter(quiet: bool) -> Progress:
 
 
 def confirm(act: str, show: Callable[[], None], as_json: bool) -> None:
-    """Show what would be done and ask for confirmation. Raises Cancelled, or NeedsYes if no question can be asked."""
+    """Show what would be done and ask for confirmation.
+
+    Raise Cancelled if the user declines, and NeedsYes if the user cannot be asked.
+    """
     problem = obstacle(sys.stdin.isatty(), sys.stderr.isatty(), as_json)
     if problem:
         raise NeedsYes(act=act, obstacle=problem)
@@ -107,7 +110,7 @@ def confirm(act: str, show: Callable[[], None], as_json: bool) -> None:
 
 
 def obstacle(reads_terminal: bool, shows_terminal: bool, as_json: bool) -> str:
-    """Return why no question can be asked, or an empty string."""
+    """Return why the user cannot be asked, or an empty string."""
     if not reads_terminal:
         return "standard input is not a terminal"
     if not shows_terminal:

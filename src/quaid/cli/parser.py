@@ -38,7 +38,7 @@ COMMANDS_TOLERATING_BAD_CONFIG = ("doctor",)
 
 
 def load_settings(line: CommandLine) -> config.Settings:
-    """Return the settings for a command line. Prints warnings about the config file to standard error."""
+    """Return the settings for a command line. Print warnings about the config file to standard error."""
     try:
         cwd = os.getcwd()
     except FileNotFoundError:
@@ -53,7 +53,7 @@ def load_settings(line: CommandLine) -> config.Settings:
 
 
 COMMON_OPTIONS = {"--db": "a memory", "--config": "a config file", "--json": "", "--help": ""}
-"""Options allowed anywhere, and what the path of each names."""
+"""Options allowed anywhere, and what the path given to each must lead to; "" for options without a value."""
 
 
 def split_command_line(words: Sequence[str]) -> CommandLine:
@@ -65,7 +65,7 @@ def split_command_line(words: Sequence[str]) -> CommandLine:
     for name in ("--json", "--help"):
         parser.add_argument(name, action="store_true", default=False)
     try:
-        # -h is not an option of the parser, which would split -hello, a word to search for.
+        # -h is not defined as an option, because the parser would then split a search word such as -hello.
         common, rest = parser.parse_known_args(["--help" if word == "-h" else word for word in words[:end]])
     except argparse.ArgumentError as error:
         name = str(error.argument_name)
@@ -136,7 +136,7 @@ def parse_arguments(words: Sequence[str], params: Sequence[Param]) -> dict[str, 
         options, others = parser.parse_known_args(words[:end])
     except argparse.ArgumentError as error:
         name = str(error.argument_name).partition("/")[0]
-        has_value = name in words[: end - 1]  # which starts with a dash
+        has_value = name in words[: end - 1]  # the value starts with a dash
         hint = f"; one that starts with a dash is written {name}=VALUE" if has_value else ""
         problem = "takes no value" if "explicit" in error.message else f"needs a value{hint}"
         raise InvalidArgument(name=name, problem=problem) from None

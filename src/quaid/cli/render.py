@@ -15,7 +15,7 @@ from quaid.model.plain_text import count_noun
 
 TEXT_WIDTH = 78
 MOST_LINES = 20
-"""Most lines of a list that are printed; --json prints all of them."""
+"""Maximum number of lines printed for a list; --json prints all of them."""
 QUARANTINE_DAYS = 30
 
 Lines = Iterator[str]
@@ -31,7 +31,7 @@ def render(record: Any) -> str:
 
 
 def _renders(*names: str) -> Callable[[Callable[[Any], Lines]], Callable[[Any], Lines]]:
-    """Register a function for records by class name, so that their modules are not imported to print one."""
+    """Register a function for records by class name, so that their modules need not be imported here."""
 
     def register(function: Callable[[Any], Lines]) -> Callable[[Any], Lines]:
         _renderers.update(dict.fromkeys(names, function))
@@ -312,7 +312,7 @@ SENTENCES = {
     " `quaid token revoke {0.name}` revokes it.",
     "WatchBegan": "{0.collection}: watching {0.root}",
 }
-"""Texts for str.format, by the name of the record."""
+"""Templates for str.format, by class name of the record."""
 
 
 # Pages
