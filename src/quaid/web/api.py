@@ -275,7 +275,7 @@ async def debug_status(request: Request) -> Response:
 
 @_debug_route("memory/search", GET="read")
 async def debug_search(request: Request) -> Response:
-    """Return raw results with their scores and the matches of each lane (names, words, vectors, dates).
+    """Return raw results with scores and the matches of each retrieval method (names, words, vectors, dates).
 
     Always runs with the read scope, so that it does not record knowledge gaps.
     """

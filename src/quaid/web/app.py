@@ -31,7 +31,7 @@ from quaid.web.events import EventBus
 from quaid.web.workers import MaintenanceThread, WorkerPool
 
 DEFAULT_PORT = 4321
-SHUTDOWN_SECONDS = 1.5  # seconds for the whole shutdown; open requests may use the first one to finish
+SHUTDOWN_SECONDS = 1.5  # for the whole shutdown; open requests have the first second to finish
 
 ROUTE_SCOPES: dict[str, dict[str, str]] = {
     # No login needed
@@ -124,7 +124,7 @@ def build_app(
     app.state.settings, app.state.place, app.state.tools = settings, place, tools
     app.state.workers, app.state.bus, app.state.sessions = pool, bus, sessions
     app.state.mcp_sessions = web_mcp.McpSessions()
-    app.state.operation_cache, app.state.flashes = {}, {}  # of the pages
+    app.state.operation_cache, app.state.flashes = {}, {}  # used by the pages
     app.state.ends_by = float("inf")  # shutdown deadline (time.monotonic()), set when a signal arrives
     app.state.debug_routes, app.state.readonly, app.state.stopped_cleanly = debug, readonly, True
 

@@ -176,7 +176,7 @@ def _command_work(
     _, out_is_terminal, err_is_terminal = request["terminals"]
     operation = dispatch.find_command(line.command)
     queue = queue_name(operation)
-    takes_file = any(param.arg.file for param in operation.params)  # of the other process
+    takes_file = any(param.arg.file for param in operation.params)  # which only the other process can read
     shows_progress = queue == "long" and err_is_terminal
     if operation.scope != "read" or takes_file or shows_progress:
         raise ValueError("the command has to run in its own process")

@@ -44,7 +44,7 @@ SEMANTIC_OPERATIONS = frozenset(
 LONG_OPERATIONS = frozenset(
     {"kb.kb_remember", "kb.kb_status", "kb.kb_show", "kb.kb_backlinks", "cleanup.dupes", "facts.check"}
 )
-"""Operations open to agents that may be slow: they run git, access a remote, or compare all pairs of pages."""
+"""Slow operations that agents may call: they run git, access a remote, or compare all pairs of pages."""
 
 READ_ONLY_OWNER_OPERATIONS = frozenset(
     "collections.collection_info collections.quarantine_list collections.ignore_list collections.imports"
@@ -196,7 +196,7 @@ class WorkerPool:
         deadline = time.monotonic() + seconds
         for queue in self._queues.values():
             queue.end()
-        over = [queue.is_over(deadline) for queue in self._queues.values()]  # a list: join all queues
+        over = [queue.is_over(deadline) for queue in self._queues.values()]  # a list, to join all queues
         return all(over)
 
     async def call(self, operation: str, arguments: Mapping[str, Any], scope: Scope = "owner") -> Any:

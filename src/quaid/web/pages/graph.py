@@ -1,7 +1,7 @@
-"""The graph of the links around a page or within a wing.
+"""The graph of the links around a page or within a wing, which is a top-level category of pages.
 
-The page lists the links that are valid on a day. The script gets the links of all days and filters them itself. A
-link without a start date begins with the page that contains it.
+The page lists the links that are valid on a day. The script gets the links of all days and filters them
+itself. A link without a start date begins with the page that contains it.
 """
 
 from collections import Counter
@@ -65,7 +65,7 @@ def node_styles(types: Iterable[str]) -> list[tuple[str, str, str, int]]:
 async def load_graph(request: Request) -> dict[str, Any] | None:
     """Return the nodes and links that the query asks for, or None if it names neither a page nor a wing.
 
-    A node is its address, title, type and distance from the centre. `centre` is empty for a wing.
+    A node is a tuple of address, title, type and distance from the centre. `centre` is empty for a wing.
     """
     slug, wing = request.query_params.get("slug", ""), request.query_params.get("wing", "")
     depth = min(max(parse_number(request.query_params.get("depth", ""), 2), 1), MAX_DEPTH)

@@ -1,6 +1,6 @@
-"""URLs of the dashboard's pages, and the targets of links in a text.
+"""URLs of the dashboard's pages, and the targets of links in page content.
 
-The memory resolves the links of a page when it is saved. A name without a page links to a search.
+The links of a page are resolved when it is saved. A link whose name has no page leads to a search.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -71,8 +71,10 @@ LinkResolver = Callable[[str], LinkTarget | None]
 
 
 def slug_words(name: str) -> str:
-    """Return the words in a name that has no page: `people/alice-berg` becomes "alice berg". Names with
-    spaces are kept."""
+    """Return a name that has no page as words: `people/alice-berg` becomes "alice berg".
+
+    In a name with spaces, hyphens and underscores are kept.
+    """
     last = name.strip().rstrip("/").rpartition("/")[2]
     return last if " " in name.strip() else last.replace("-", " ").replace("_", " ").strip() or name
 

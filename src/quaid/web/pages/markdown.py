@@ -27,10 +27,13 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 MAX_MARKDOWN = 200_000
-"""Maximum length of a text that is parsed as Markdown, in characters. A longer text is shown as plain text."""
+"""Maximum length of Markdown that is parsed, in characters. Longer content is shown as plain text."""
 
 MAX_MARKS = 40_000
-"""Maximum number of markup characters in a text that is parsed. A text with more of them is shown as plain text."""
+"""Maximum number of markup characters in Markdown that is parsed.
+
+Content with more is shown as plain text.
+"""
 
 _MARKS = "[*_`<&"
 _WIKI_LINK = re.compile(
@@ -70,10 +73,10 @@ def render_markdown(
     title: str = "",
     summary: str = "",
 ) -> Markup:
-    """Return Markdown as safe HTML. Each block gets its first line as an id (L12); the block with line `at`
-    is highlighted.
+    """Return Markdown as safe HTML, with the number of its first line as the id of each block (L12).
 
-    A first heading that repeats the title, and a quote below it that repeats the summary, are omitted.
+    The block that contains line `at` is highlighted. A first heading that repeats the title, and a quote
+    below it that repeats the summary, are omitted.
     """
     if _is_too_large(text):
         return Markup('<pre class="plain">{}</pre>').format(text)
@@ -171,7 +174,7 @@ def _wiki_rule(state: "StateInline", silent: bool) -> bool:
 
 
 def _resolve_links(children: list["Token"], resolve: LinkResolver) -> None:
-    """Point links to the file of a page at the page, and remove the target of links to other files."""
+    """Replace links to a page's file by links to the page, and remove the target of links to other files."""
     for token in children:
         if token.type != "link_open" or "class" in token.attrs:
             continue
@@ -213,8 +216,10 @@ def _strip_marks(text: str) -> str:
 
 
 def _add_line_ids(tokens: list["Token"], mark: str, at: int) -> None:
-    """Give each block an id with its first line. The innermost block around line `at` gets that line and a
-    highlight."""
+    """Give each block an id with the number of its first line.
+
+    The innermost block that contains line `at` gets that number instead, and a highlight.
+    """
     blocks: list[tuple[Token, int, int]] = [
         (token, token.map[0], token.map[1])
         for token in tokens
@@ -259,7 +264,7 @@ _NOT_NAMES = re.compile(
 
 
 class PageNames(NamedTuple):
-    """The pages that some texts refer to, by the name used there."""
+    """The pages that some content refers to, by the name used there."""
 
     known: Mapping[str, LinkTarget]
     here: str = ""

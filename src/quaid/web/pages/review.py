@@ -231,7 +231,10 @@ def _fact_outcome(fact: Any) -> str:
 
 
 def _stale_text_links(record: Any) -> list[tuple[str, str]]:
-    """Return links to edit pages whose text still states the side that was not kept. Texts are never changed here."""
+    """Return edit links for pages whose text still states the rejected side.
+
+    The text is never changed here.
+    """
     return [
         (
             urls.edit_url(text.slug),
@@ -243,7 +246,7 @@ def _stale_text_links(record: Any) -> list[tuple[str, str]]:
 
 @route("/review/gap", POST="write", on_error=_show_failed_form)
 async def update_gap(request: Request) -> Response:
-    """Find the gap of a question, approve storing its words, close it, or close all gaps without words."""
+    """Find the gap of a question, approve storing its words, close it, or close all without stored words."""
     form = await read_form(request)
     if form.get("act") == "find":
         return await _find_gap(request, form.get("query_text", "").strip())

@@ -1,6 +1,7 @@
 """Search all parts of the memory, and the timeline of dated items.
 
-A search that finds no good answer is recorded as a gap, unless it is as-you-type, filtered, or came from a link.
+A search that finds no good answer is recorded as a gap, unless it ran while typing, had filters, or came from
+a link.
 """
 
 import re
@@ -172,7 +173,7 @@ def _group_name(result: Any) -> str:
 
 
 def _result_texts(results: Any, recalled: Any, nodes: Any) -> Iterator[str]:
-    """Yield all texts of results that may contain page names."""
+    """Yield the parts of all results that may contain page names."""
     for result in results:
         yield from (result.content, result.summary)
     for hit in (*recalled.notebook, *recalled.daily) if recalled else ():
@@ -264,8 +265,7 @@ class _ResultFormatter:
 
 
 def _node_strength(match: Any) -> str:
-    """Return the strength of a node: by its share of the question's words, and whether its title or summary
-    has them."""
+    """Return the strength of a match, from the share of the question's words in a node and their fields."""
     is_about_it = match.held == 1 or not {"title", "summary"}.isdisjoint(match.match)
     if match.held >= GOOD_SHARE and is_about_it:
         return "strong"

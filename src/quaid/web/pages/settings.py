@@ -76,10 +76,10 @@ async def show_settings(request: Request, error: QuaidError | None = None) -> Re
 
 
 def log_lines(recent: Iterable[tuple[float, str, dict[str, Any]]]) -> list[tuple[str, str]]:
-    """Return the recent events as timestamps and sentences, newest first. They contain only counts and names of
-    folders and operations.
+    """Return the recent events as timestamps and sentences, newest first.
 
-    settings.js has the same wording for events that arrive while the page is open.
+    The sentences contain only counts and names of folders and operations. settings.js has the same wording
+    for events that arrive while the page is open.
     """
     lines = [(_format_moment(at), describe_event(kind, facts)) for at, kind, facts in recent]
     return [line for line in reversed(lines) if line[1]]

@@ -1,4 +1,4 @@
-// The layout on a thread of its own: the drawing stays smooth whatever the number of nodes.
+// Computes the layout on a separate thread, so that drawing stays smooth with any number of nodes.
 
 import { Layout } from "./layout.js";
 

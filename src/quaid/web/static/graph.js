@@ -1,4 +1,4 @@
-// The graph on a canvas: pan, zoom, hover, drag, click to centre, and the links as they were on a day.
+// Draws the graph on a canvas: pan, zoom, hover, drag, click to centre, and the links that are valid on a day.
 
 const box = document.querySelector(".drawing");
 const canvas = box.querySelector("canvas");
@@ -12,7 +12,7 @@ const listed = Number(box.dataset.most);
 const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 const DAY = 86_400_000;
-const LABELS = 60; // nodes that have their name beside them without being asked
+const LABELS = 60; // maximum number of nodes labelled with their name
 const view = { x: 0, y: 0, scale: 1, fitted: false };
 let nodes = [];
 let links = [];
@@ -21,18 +21,18 @@ let y = new Float32Array();
 let near = [];
 let over = -1;
 let marked = -1;
-let day = Number.MAX_VALUE; // after every day, and before what never ends
+let day = Number.MAX_VALUE; // after every date, but before the end of links that never end (Infinity)
 let first = 0; // the day at the slider's left end
-let changes = []; // places of the slider at which a link begins or ends
-let shown = new Uint8Array(); // which nodes have a link on the day
-let here = []; // the links of the day
+let changes = []; // slider positions at which a link begins or ends
+let shown = new Uint8Array(); // 1 for nodes that have a link on this day
+let here = []; // links that are valid on this day
 let colours = {};
 let shapes = {};
 let order = [];
 let waiting = false;
 let playing = 0;
-let drawn = 0; // when the last frame was
-let every = 1; // of so many links one is drawn
+let drawn = 0; // time of the last frame
+let every = 1; // only every n-th link is drawn
 let calm = 0;
 let radius = [];
 
@@ -55,7 +55,7 @@ function readColours() {
 
 const isThere = (link) => link.from <= day && day < link.until;
 
-/** What there is on the day: found once when the day changes, not with every frame. */
+/** Find the links and nodes of the day. Called when the day changes, not for every frame. */
 function settle() {
   here = links.filter(isThere);
   shown = new Uint8Array(nodes.length);
@@ -63,7 +63,7 @@ function settle() {
   nodes.forEach((node, i) => node.isCentre && (shown[i] = 1));
 }
 
-/** Lines are what a frame costs. While things move too slowly, some of them are left out; at rest all are there. */
+/** Drawing links takes most of a frame's time. If frames are slow, some links are skipped until nothing moves. */
 function pace(now) {
   const took = now - drawn;
   drawn = now;
@@ -126,10 +126,10 @@ function draw(now) {
   const tied = new Set(focus >= 0 ? near[focus].filter(isThere).flatMap((link) => [link.a, link.b]) : []);
   const edge = { left: (-width / 2 - view.x) / view.scale, right: (width / 2 - view.x) / view.scale, top: (-height / 2 - view.y) / view.scale, bottom: (height / 2 - view.y) / view.scale };
   for (let i = 0; i < nodes.length; i++) {
-    const r = Math.max(radius[i], 2.5 / view.scale); // never too small to be seen
+    const r = Math.max(radius[i], 2.5 / view.scale); // never too small to see
     if (x[i] + r < edge.left || x[i] - r > edge.right || y[i] + r < edge.top || y[i] - r > edge.bottom) continue;
     const isLoud = focus < 0 || i === focus || tied.has(i);
-    pen.globalAlpha = shown[i] ? (isLoud ? 1 : 0.25) : 0.1; // who is not there yet, or no more, is a shadow
+    pen.globalAlpha = shown[i] ? (isLoud ? 1 : 0.25) : 0.1; // nodes without a link on this day are faint
     pen.fillStyle = colours.types[nodes[i].type] ?? colours.soft;
     pen.beginPath();
     OUTLINES[shapes[nodes[i].type] ?? "circle"](x[i], y[i], r);
@@ -323,7 +323,7 @@ function keys(event) {
   redraw();
 }
 
-/** The links of the day as a list, which says what the drawing shows. */
+/** List the links of the day, with the same content as the drawing. */
 function list() {
   const isToday = slider.valueAsNumber === today();
   const rows = here.slice(0, listed).map((link) => {
@@ -368,7 +368,7 @@ function showDay(place) {
   }, playing ? 250 : 90);
 }
 
-/** The next or the previous day on which something changes. */
+/** Show the next or the previous day on which a link begins or ends. */
 function step(way) {
   const now = slider.valueAsNumber;
   const next = way > 0 ? changes.find((each) => each > now) : changes.findLast((each) => each < now);
@@ -413,7 +413,7 @@ function dates() {
   showDay(Number.isNaN(asked) ? today() : Math.round((asked - first) / DAY));
 }
 
-/** How many links there were over time, above the slider. */
+/** Draw the number of links over time, above the slider. */
 function grow(last) {
   const differences = new Map();
   const add = (time, sign) => {
@@ -464,7 +464,7 @@ async function begin() {
   worker.postMessage({ nodes: nodes.length, links: flat, centre: nodes.findIndex((node) => node.isCentre) });
   listen(worker);
   box.dataset.ready = "yes";
-  // For tests and for whoever wants to look inside: where a page stands on the canvas.
+  // For tests and debugging: returns the position of a page on the canvas.
   box.addEventListener("where", (event) => {
     const i = nodes.findIndex((node) => node.address === event.detail.address);
     event.detail.answer = i < 0 ? null : { x: x[i] * view.scale + canvas.clientWidth / 2 + view.x, y: y[i] * view.scale + canvas.clientHeight / 2 + view.y };

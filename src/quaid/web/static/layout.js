@@ -1,5 +1,5 @@
-// Where nodes go: they push each other away, links pull them together, the middle holds them. A quadtree (Barnes and
-// Hut) stands for far crowds, so that a step costs n log n. Knows numbers only, no page and no canvas.
+// A force-directed layout: nodes repel each other, links attract, and the centre attracts all. Distant groups of nodes
+// are approximated with a quadtree (Barnes–Hut), so that a step takes n log n. It has no access to page or canvas.
 
 const THETA2 = 0.81;
 const LEAF = 1;
@@ -53,7 +53,7 @@ class Tree {
       this.cx[c] += x[i];
       this.cy[c] += y[i];
       if (this.mass[c] <= LEAF) return void (this.node[c] = i);
-      if (depth > 24 || this.count + 8 > this.mass.length) return; // as good as one place
+      if (depth > 24 || this.count + 8 > this.mass.length) return; // treat nodes this close as one
       const other = this.node[c];
       const half = width / 2;
       if (other >= 0) {
@@ -79,7 +79,7 @@ class Tree {
     return this.child[slot];
   }
 
-  /** The push of everybody on one place, added to `out`. */
+  /** Add to `out` the force with which all nodes repel node i at this position. */
   push(i, px, py, strength, out) {
     const { stack, mass, cx, cy, width, child, node } = this;
     let size = 0;
@@ -109,7 +109,7 @@ class Tree {
 }
 
 export class Layout {
-  /** links: pairs of node numbers, flat. */
+  /** links: a flat list of pairs of node numbers. */
   constructor(n, links, centre = -1) {
     this.n = n;
     this.links = links;
@@ -120,7 +120,7 @@ export class Layout {
     this.vy = new Float32Array(n);
     this.degree = new Float32Array(n).fill(1);
     for (const end of links) this.degree[end] += 1;
-    // A sunflower: even, and the same each time.
+    // Start on a sunflower spiral: evenly spread, and the same each time.
     for (let i = 0; i < n; i++) {
       const r = 14 * Math.sqrt(i + 0.5);
       this.x[i] = r * Math.cos(i * 2.39996);
@@ -132,7 +132,7 @@ export class Layout {
     this.push = new Float32Array(2);
   }
 
-  /** One step; false when it has come to rest. */
+  /** Run one step. Return false if the layout has come to rest. */
   step() {
     const { n, x, y, vx, vy, links, degree, push } = this;
     if (this.heat < 0.004 || !n) return false;

@@ -1,4 +1,4 @@
-// Before anything is painted: scripts are there, and the theme is the one that was chosen.
+// Runs before the first paint: marks that scripts are available, and applies the chosen theme.
 (() => {
   const root = document.documentElement;
   root.classList.add("js");
@@ -6,6 +6,6 @@
     const chosen = localStorage.getItem("theme");
     if (chosen === "light" || chosen === "dark") root.dataset.theme = chosen;
   } catch {
-    // A browser that keeps nothing follows the system.
+    // Without local storage, the theme follows the system.
   }
 })();
