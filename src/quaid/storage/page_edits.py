@@ -1,9 +1,9 @@
 """Write pages: save, add in bulk, rename and merge them.
 
-A save compares the version that the author had read. Rows derived from a page (tags, timeline entries, names, links,
-full-text entries, chunks) are written in the same transaction. Bulk inserts use one statement for many pages,
-because FTS5 flushes its pending terms before every statement that may be rolled back, which would otherwise happen
-for each page.
+A save fails if the page is no longer at the version that the author had read. Rows derived from a page (tags,
+timeline entries, names, links, full-text entries, chunks) are written in the same transaction. Bulk inserts
+use one statement for many pages, because FTS5 flushes its pending terms before every statement that may be
+rolled back, which would otherwise happen for each page.
 """
 
 import json
@@ -60,7 +60,7 @@ def taken_slugs(tx: Transaction, collection_id: int, slugs: "Iterable[str]") -> 
 def add_pages(
     tx: Transaction, new: list[NewPage], *, now: str, collection_id: int, collection: str
 ) -> list[int]:
-    """Insert pages with unused slugs at version 1, without cutting them into chunks. Return their ids."""
+    """Insert pages with unused slugs at version 1, without splitting them into chunks. Return their ids."""
     first = next_row_id(tx, "pages")
     numbered = [
         (page_id, each.page, each.derived or derive_data(each.page))
@@ -335,7 +335,7 @@ class MergedRows(NamedTuple):
     """Facts that the kept page already had."""
     raw_data: int
     raw_data_renamed: tuple[str, ...]
-    """New names of sources that had different data for the kept page."""
+    """New names of moved raw data whose source name the kept page already used for different data."""
     imports: int
     contradictions: int
     gaps: int
@@ -371,7 +371,7 @@ def merge_pages(
 ) -> tuple[int, MergedRows]:
     """Merge the page `gone` into `kept`.
 
-    `page` is the merged content. Return the new version and what was moved.
+    `page` is the merged content. Return the new version and the numbers of rows moved.
     """
     in_texts = _first_column(
         tx,
@@ -412,7 +412,7 @@ def _save_and_touch(tx: Transaction, page: "Page", collection: str, now: str) ->
 
 
 def _move_links(tx: Transaction, kept: int, gone: int) -> tuple[int, int, int]:
-    """Move explicitly added links to the kept page; derived links follow the texts.
+    """Move explicitly added links to the kept page. Derived links are updated when the page is saved.
 
     Return the numbers of deleted, moved and joined links.
     """

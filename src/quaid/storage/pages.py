@@ -50,7 +50,7 @@ class PageRow(NamedTuple):
 
 
 class PageListItem(NamedTuple):
-    """A page without its texts."""
+    """A page without its content (truth and timeline)."""
 
     slug: str
     collection: str
@@ -108,7 +108,7 @@ def listing(
     limit: int = 50,
     offset: int = 0,
 ) -> list[PageListItem]:
-    """Return pages without their texts: newest first, or by title."""
+    """Return the visible pages that match these filters, without their content: newest first, or by title."""
     where, params = _page_filters(type, tag, wing, collection)
     sql = (
         "SELECT id, slug, (SELECT name FROM collections WHERE id = collection_id), type, title, summary,"
@@ -218,7 +218,7 @@ PageTexts = dict[int, tuple[str, str]]
 
 
 def check_against_chunks(db: "Database", texts: PageTexts) -> None:
-    """Raise DamagedDatabase if a chunk is not a substring of its page's text, or a text is not a string."""
+    """Raise DamagedDatabase if a chunk is not a substring of its page, or a page's content is not text."""
     for page_id, pair in texts.items():
         if not (isinstance(pair[0], str) and isinstance(pair[1], str)):
             raise DamagedDatabase(path=db.path, problem=f"the text of page {page_id} is none")
@@ -297,7 +297,7 @@ def pages_beginning(db: "Database", start: str, limit: int) -> list[PageName]:
 
 
 def wings_called(db: "Database", names: list[str]) -> list[str]:
-    """Return those of the names that are wings."""
+    """Return those of the names that are wings (top-level categories) of visible pages."""
     rows = db.rows(
         "SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM pages INDEXED BY pages_by_wing"
         " WHERE wing = value AND quarantined_at IS NULL)",
@@ -422,7 +422,7 @@ _NAME_SOURCES = {
 def names_beginning(db: "Database", column: Literal["wing", "tag"], start: str, most: int) -> list[str]:
     """Return the wings or tags of visible pages that begin with `start`, in order.
 
-    Each takes one index lookup instead of a scan.
+    Each name takes one index lookup; the table is not scanned.
     """
     among, condition = _NAME_SOURCES[column]
     first, later = (f"{among} AND {column} {sign} {{}} ORDER BY {column} LIMIT 1" for sign in (">=", ">"))
@@ -489,7 +489,7 @@ DISTINCT_KEY = "distinct "
 """Prefix of the configuration keys that mark two pages as distinct, followed by their UUIDs in order."""
 
 MOST_NAMESAKES = 3
-"""Names shared by more pages are ignored: every folder may have an Overview."""
+"""Names shared by more pages are ignored, such as "Overview", which every folder may have."""
 
 
 def page_truths(db: "Database") -> "Iterator[tuple[int, str]]":

@@ -1,9 +1,9 @@
-"""The full-text indexes of pages, and queries that work with those of chunks and turns too.
+"""The full-text indexes of pages, and queries that also work with the indexes of chunks and turns.
 
-page_fts holds every page and is maintained by triggers. page_fts_unspaced holds the pages with scripts written
-without spaces between words. Runs of such characters are stored as overlapping bigrams followed by the last
-character alone, so that a word of two characters is one token, a longer word a phrase and a single character a
-prefix.
+page_fts contains all pages and is maintained by triggers. page_fts_unspaced contains the pages with scripts
+written without spaces between words. Runs of such characters are stored as overlapping bigrams followed by
+the last character alone, so that a word of two characters is one token, a longer word a phrase and a single
+character a prefix.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -43,7 +43,7 @@ class SearchFilters(NamedTuple):
     tag: str | None = None
     collection: str | None = None
     since: str | None = None
-    """First day: of the chunk if it is dated, else of its page (see chunks.PAGE_DAY)."""
+    """First day: of the chunk, else of its page (see chunks.PAGE_DAY); in page indexes, of the last change."""
     until: str | None = None
 
 
@@ -111,7 +111,7 @@ class TextIndex:
         return row[0] or 0 if row else 0
 
     def scores_of(self, expression: str, ids: list[int]) -> dict[int, float]:
-        """Return the scores of those rows that match."""
+        """Return the scores of the rows with these ids that match, by id."""
         index = self._index
         # The unary plus prevents FTS5 from starting a new search for every id.
         return dict(
@@ -159,7 +159,7 @@ class TextIndex:
 
     def match_raw(self, query: str, filters: SearchFilters, limit: int) -> list[tuple[int, float]]:
         """Return the best matches of an FTS5 expression written by a user; raise InvalidSearch if it is invalid."""
-        import apsw  # chunks uses this module, and is imported by commands that open no memory
+        import apsw  # imported late, because commands that open no memory import this module through chunks
 
         try:
             return self.match(query, filters, limit)
@@ -192,7 +192,8 @@ class TextIndex:
     def document_counts(self, terms: list[str], highest: int) -> list[int]:
         """Count the pages that contain each term.
 
-        Exact up to MOST_COUNTED, which takes a third of the time of `count`.
+        Counts below MOST_COUNTED are exact and take a third of the time of `count`; higher ones are
+        estimated.
         """
         index = self._index
         counts = []
@@ -210,7 +211,7 @@ class TextIndex:
     def pages_named(self, phrase: str, names: list[str], slug: str, filters: SearchFilters) -> list[int]:
         """Return the pages whose title equals one of the names, ignoring ASCII case, then those with the slug.
 
-        `phrase` is the words of the names.
+        `phrase` is an FTS5 phrase of the words of the names.
         """
         index = self._index
         allowed, values = _filter_sql(index, filters)

@@ -1,8 +1,9 @@
 """In-memory search for the chunks, pages and turns nearest to a vector.
 
-An index belongs to one process. The first query reads all codes, and only the vectors on the shortlist. From the
-second query on, vectors are cached in memory if they fit. Rows written since are read before the next query; deleted
-rows are dropped when the matches are looked up, in the same snapshot.
+An index belongs to one process. The first query reads all one-bit codes, and only the vectors on the
+shortlist: the candidates with the nearest codes. From the second query on, vectors are cached in memory if
+they fit. Rows written since are read before the next query; deleted rows are dropped when the matches are
+looked up, in the same snapshot.
 """
 
 import re
@@ -58,7 +59,7 @@ class GrowingArray:
 
 
 SHORTLIST, SHORTLIST_AT = 2_048, 50_000
-"""Number of candidates compared exactly, and the index size it applies to; scales with the cube root."""
+"""Number of candidates compared exactly, and the index size for it. It grows with the size's cube root."""
 
 LEAST_SHORTLIST, SHORTLIST_PER_RESULT = 1_024, 16
 """Minimum number of candidates, in total and per requested result.
@@ -78,7 +79,10 @@ CODES_PER_STRIDE = 32_768
 
 
 def code_distances(codes: "Array", code: "Array") -> "Array":
-    """Return the Hamming distance of each code. `codes` has a row per word and a column per vector."""
+    """Return the Hamming distance of each code to `code`.
+
+    `codes` has a row per 64-bit word and a column per vector.
+    """
     count = codes.shape[1]
     total = np.empty(count, np.uint16)
     for start in range(0, count, CODES_PER_STRIDE):
@@ -97,7 +101,7 @@ def shortlist_size(count: int, wanted: int) -> int:
 
 
 def nearest_codes(codes: "Array", code: "Array", size: int, allowed: "Array | None") -> "Array":
-    """Return the positions of the `size` nearest codes, or more in case of ties."""
+    """Return the positions of the `size` nearest codes, or more in case of ties; only those in `allowed`."""
     if allowed is not None:
         if len(allowed) <= size:
             return allowed
@@ -136,11 +140,11 @@ FEW_VECTORS = 2_000
 """Up to this many vectors are compared exactly, without codes."""
 
 SPARE_RESULTS = 32
-"""Extra vectors fetched beyond the requested number, because their texts may have been deleted."""
+"""Extra vectors fetched beyond the requested number, because their chunks or turns may have been deleted."""
 
 
 class VectorView:
-    """In-memory view of one model's vectors: ascending ids, codes and, from the second query on, the vectors."""
+    """In-memory view of a model's vectors: ascending ids, one-bit codes and, after the first query, vectors."""
 
     def __init__(self, db: "Database", tables: VectorTables, resident_bytes: int, questions: int) -> None:
         self.tables = tables
@@ -212,7 +216,7 @@ class VectorView:
             self._kept_vectors = GrowingArray(self._aligned(*self._read_all()), axis=0)
 
     def allowed(self, filters: "SearchFilters") -> "Array":
-        """Return the positions of the vectors whose texts pass the filters."""
+        """Return the positions of the vectors whose chunks or turns pass the filters."""
         raise NotImplementedError
 
     def best(self, query: "Array", count: int, slots: "Array | None") -> list[tuple[int, float]]:
@@ -351,7 +355,7 @@ MOST_PAGE_VECTORS = 1_500
 
 
 class VectorIndex:
-    """Nearest-neighbour search over the vectors of one kind, for one process."""
+    """Base class: nearest-neighbour search over chunk or turn vectors, which are cached in this process."""
 
     TABLES = ""
     """The query for the VectorTables of a model."""
@@ -364,7 +368,7 @@ class VectorIndex:
     def nearest(
         self, model: str, query: np.ndarray[Any, Any], k: int, filters: "SearchFilters | None" = None
     ) -> list[tuple[int, float]]:
-        """Return the nearest texts that pass the filters with their cosines, best first."""
+        """Return ids and cosines of the `k` nearest chunks or turns that pass the filters, best first."""
         query = np.ascontiguousarray(query, np.float32)
         with self._db.reading():
             view = self._view(model)
@@ -380,7 +384,7 @@ class VectorIndex:
                 wanted *= 4
 
     def baseline(self, model: str, query: np.ndarray[Any, Any]) -> float:
-        """Return the cosine expected for an unrelated text: that of the mean of all vectors."""
+        """Return the cosine expected for unrelated content: the mean of the cosines of all vectors."""
         with self._db.reading():
             mean = self._view(model).mean()
         return float(mean @ np.asarray(query, np.float32))
@@ -401,7 +405,7 @@ class VectorIndex:
     def _texts(
         self, table: str, matches: list[tuple[int, float]], filters: "SearchFilters | None"
     ) -> list[tuple[int, float]]:
-        """Return the existing texts that have these vectors and pass the filters, best first."""
+        """Return the existing chunks or turns that have these vectors and pass the filters, best first."""
         raise NotImplementedError
 
 
@@ -425,7 +429,7 @@ class ChunkIndex(VectorIndex):
         return dict(zip(ids.tolist(), scores.tolist(), strict=True))
 
     def vectors_of(self, model: str, chunk_ids: list[int]) -> "tuple[Array, Array]":
-        """Return those of these chunks that have a vector, in order, and the vectors.
+        """Return the ids of those chunks that have a vector, in order, and the vectors.
 
         The caller must have read the chunk ids in the same snapshot.
         """
@@ -468,7 +472,10 @@ class ChunkIndex(VectorIndex):
 
 
 def _scored_texts(rows: list[tuple[int, int]], matches: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Return each text of the rows (vector id, text id) with its best score, best first."""
+    """Return each chunk or turn id with its best score, best first.
+
+    `rows` contains pairs of vector id and chunk or turn id.
+    """
     texts: dict[int, list[int]] = {}
     for vector_id, text_id in rows:
         texts.setdefault(vector_id, []).append(text_id)
@@ -494,7 +501,7 @@ class _ChunkView(VectorView):
         return last
 
     def warm_up(self) -> None:
-        """Count a query and, from the second one on, cache what makes the next ones fast."""
+        """Count a query and, from the second one on, cache the vectors and the mapping of chunks to them."""
         super().warm_up()
         if self.questions > 1 and self._chunks is None:
             self._chunks = _ChunkTable()
@@ -515,7 +522,7 @@ class _ChunkView(VectorView):
         return np.flatnonzero(np.isin(self._ids, ids))
 
     def of_chunks(self, chunk_ids: list[int]) -> "tuple[Array, Array]":
-        """Return those of these chunks that have a vector, and the vectors, from memory or the database."""
+        """Return the ids of those chunks that have a vector, and the vectors, from memory or the database."""
         if self._chunks is not None:
             found, places = self._chunks.with_vectors(np.array(chunk_ids, np.int64))
             if self._vectors is not None:
@@ -583,7 +590,7 @@ class _ChunkTable:
         return found.reshape(-1, 3).T.copy()
 
     def _new(self, db: "Database", tables: VectorTables, last_vector: int) -> "Array":
-        """Return the same for new vectors, and for new chunks whose vector already existed."""
+        """Return chunk, page and vector id for new vectors, and for new chunks that share an older vector."""
         columns = "SELECT c.id, c.page_id, v.id FROM "
         match = "v.content_hash = c.content_hash"
         new = db.rows(
@@ -598,7 +605,7 @@ class _ChunkTable:
         return np.array(new, np.int64).reshape(-1, 3).T.copy()
 
     def with_vectors(self, chunk_ids: "Array") -> "tuple[Array, Array]":
-        """Return those of these chunks that have a vector, and its position; the latest if there are several."""
+        """Return the ids of those chunks that have a vector, and its position (the last, if several)."""
         at = np.searchsorted(self._rows[0], chunk_ids, side="right") - 1
         known = at >= 0
         known[known] = self._rows[0][at[known]] == chunk_ids[known]
@@ -667,7 +674,7 @@ class TurnIndex(VectorIndex):
         super().__init__(db, resident_bytes)
 
     def made(self, model: "EmbeddingModel") -> tuple[int, int]:
-        """Return the numbers of embedded contents and of all contents, cached until the next write."""
+        """Return the numbers of embedded and of all distinct turn parts, cached until the next write."""
         queue = embedding_queue.TurnQueue(self._db, model.name)
         return self._db.cached(f"turns embedded by {model.name}", queue.coverage)
 

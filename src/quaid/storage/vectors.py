@@ -1,8 +1,9 @@
 """Embedding models and their stored vectors, with one-bit codes for fast comparison.
 
-A vector belongs to a model and to the hash of a content, not to a chunk: equal contents share a vector, and switching
-models changes one row. Vectors of chunks and of conversation turns are kept in separate tables with their own codes
-and mean. docs/decisions/007-vectors.md has the figures.
+A vector belongs to a model and a content hash, not to a chunk: chunks with equal content share a vector, and
+switching models only changes which one is active. Vectors of chunks and of conversation turns are stored in
+separate tables, each with its one-bit codes and the mean that the codes are relative to. Measurements are in
+docs/decisions/007-vectors.md.
 """
 
 import json
@@ -25,12 +26,15 @@ if TYPE_CHECKING:
 
 
 def code_width(dimensions: int) -> int:
-    """Return the number of 64-bit words per code."""
+    """Return the number of 64-bit words in the one-bit code of a vector."""
     return -(-dimensions // 64)
 
 
 def encode_vectors(vectors: "Array", mean: "Array") -> "Array":
-    """Return the one-bit codes of float32 vectors, one row each, padded to whole words."""
+    """Return the one-bit codes of float32 vectors, one row each, padded to whole 64-bit words.
+
+    A bit is set where the vector is greater than the mean.
+    """
     import numpy as np
 
     bits = np.packbits(vectors > mean, axis=1)
@@ -40,14 +44,14 @@ def encode_vectors(vectors: "Array", mean: "Array") -> "Array":
 
 
 CODES_PER_BLOCK = 1_024
-"""Codes per row of a code table."""
+"""Maximum number of codes per row of a code table."""
 
 FIRST_MEAN, LAST_MEAN = 256, 65_536
 """Number of vectors needed for the first mean, and number from which on the mean is no longer recomputed."""
 
 
 class VectorTables(NamedTuple):
-    """The tables of one model's vectors of one kind, and the version and mean of their codes.
+    """The tables with a model's chunk or turn vectors, and the version and mean of their one-bit codes.
 
     Table names never come from user input.
     """
@@ -79,7 +83,7 @@ TURN_TABLES = (
 
 
 def tables_of_row(row: tuple[Any, ...] | None, model: str) -> VectorTables:
-    """Return the row of a query for VectorTables, or raise NotFound."""
+    """Return a row of CHUNK_TABLES or TURN_TABLES as VectorTables; raise NotFound if there is none."""
     if row is None or not (row[2] == "turn_vectors" or _VECTOR_TABLE.fullmatch(row[2])):
         raise NotFound(what="model", name=model, hint=" `quaid model list` shows them all.")
     return VectorTables(*row)
@@ -126,11 +130,11 @@ def _insert_vectors(
     return len(inserted)
 
 
-# Codes
+# One-bit codes
 
 
 def _add_codes(tx: "apsw.Connection", tables: VectorTables, ids: list[int], added: "Array") -> None:
-    """Encode new vectors, or all of them when their number has doubled since the mean was computed."""
+    """Encode new vectors, or all vectors if their number has doubled since the mean was computed."""
     import numpy as np
 
     last: tuple[Any, ...] | None = tx.execute(
@@ -151,7 +155,7 @@ def _add_codes(tx: "apsw.Connection", tables: VectorTables, ids: list[int], adde
 
 
 def _encode_tables(tx: "apsw.Connection", tables: VectorTables) -> None:
-    """Recompute the mean and all codes of one set of tables."""
+    """Recompute the mean and all one-bit codes of one set of tables."""
     import numpy as np
 
     rows = f"SELECT id, vector FROM {tables.vectors} WHERE model = ? ORDER BY id"  # noqa: S608 (fixed)
@@ -200,7 +204,7 @@ def _write_code_blocks(
 
 
 def _drop_codes(tx: "apsw.Connection", tables: VectorTables, gone: set[int]) -> None:
-    """Remove codes from their blocks. A block may become shorter; empty blocks are deleted."""
+    """Remove the codes of deleted vectors from their blocks. Empty blocks are deleted."""
     import numpy as np
 
     unwanted = np.array(sorted(gone), "<i8")
@@ -313,7 +317,7 @@ def vector_tables(tx: "apsw.Connection") -> list[str]:
 
 
 def sample_vector(db: "Database", model: str) -> tuple[str, bytes] | None:
-    """Return the text and stored vector of some chunk embedded by this model."""
+    """Return the embedded text and the vector of any chunk that has a vector from this model, or None."""
     table = require_model(db, model).vec_table
     row = db.one(
         f"SELECT p.title, c.heading_path, c.chunk_text, v.vector FROM {table} AS v"  # noqa: S608 (checked)
@@ -325,7 +329,7 @@ def sample_vector(db: "Database", model: str) -> tuple[str, bytes] | None:
 
 
 def cosine_to_stored(raw: bytes, kept: bytes) -> float:
-    """Return the cosine between a float32 vector from a model and a stored float16 vector."""
+    """Return the cosine similarity of a float32 vector from a model and a stored float16 vector."""
     import numpy as np
 
     given, there = np.frombuffer(raw, "<f4"), np.frombuffer(kept, "<f2").astype(np.float32)
@@ -346,23 +350,26 @@ def keep_chunk_vectors(tx: "apsw.Connection", model: str, rows: list[tuple[bytes
 
 
 def encode_chunk_vectors(tx: "apsw.Connection", model: str) -> None:
-    """Recompute the mean and all codes of a model's chunk vectors."""
+    """Recompute the mean and all one-bit codes of a model's chunk vectors."""
     _encode_tables(tx, _tables(tx, CHUNK_TABLES, model))
 
 
 # Deletion
 
 FEW_UNUSED = 1_000
-"""Number of unused vectors that are always kept, because a text may come back."""
+"""Number of unused vectors that are always kept, because deleted text may be restored."""
 
 
 def purge_vectors(tx: "apsw.Connection") -> int:
-    """Delete the vectors of all models whose content no chunk or turn has. Return their number."""
+    """Delete the vectors of all models whose content is in no chunk or turn. Return their number."""
     return _drop_vectors(tx, f"NOT EXISTS {_CHUNK_EXISTS}", ()) + purge_turn_vectors(tx)
 
 
 def unused_contents(db: "Database", few: int = FEW_UNUSED) -> list[bytes]:
-    """Return hashes of contents without a chunk, once there are more than 2 * chunks + `few` vectors."""
+    """Return the content hashes of the active model's vectors that no chunk uses.
+
+    Return none of them unless there are more than 2 * chunks + `few` vectors.
+    """
     model = active_model(db)
     if model is None:
         return []
@@ -377,7 +384,7 @@ def unused_contents(db: "Database", few: int = FEW_UNUSED) -> list[bytes]:
 
 
 def drop_unused_vectors(tx: "apsw.Connection", hashes: "Iterable[bytes]") -> int:
-    """Delete the vectors of these contents for all models, unless a chunk has the content. Return their number.
+    """Delete the vectors with these content hashes that no chunk uses, for all models. Return their number.
 
     In-memory indexes are reloaded before the next query.
     """
@@ -414,7 +421,7 @@ def _drop_rows(
 
 
 def keep_turn_vectors(tx: "apsw.Connection", model: str, rows: list[tuple[bytes, bytes]], now: str) -> int:
-    """Store vectors of contents that some turn still has. Return the number of new rows."""
+    """Store turn vectors, except those of parts that no longer exist. Return the number of new rows."""
     tx.execute("INSERT OR IGNORE INTO turn_encodings (model) VALUES (?)", (model,))
     present = {
         content_hash
@@ -429,12 +436,12 @@ def keep_turn_vectors(tx: "apsw.Connection", model: str, rows: list[tuple[bytes,
 
 
 def encode_turn_vectors(tx: "apsw.Connection") -> None:
-    """Recompute the mean and the codes of turn vectors for all models."""
+    """Recompute the mean and the one-bit codes of turn vectors for all models."""
     for (model,) in tx.execute("SELECT model FROM turn_encodings").fetchall():
         _encode_tables(tx, _tables(tx, TURN_TABLES, str(model)))
 
 
 def purge_turn_vectors(tx: "apsw.Connection") -> int:
-    """Delete the vectors of all models whose content no turn has. Return their number."""
+    """Delete the turn vectors of all models whose content is in no turn. Return their number."""
     unused = "NOT EXISTS (SELECT 1 FROM turn_parts AS p WHERE p.content_hash = v.content_hash)"
     return _drop_rows(tx, TURN_TABLES, "turn_vectors", unused)

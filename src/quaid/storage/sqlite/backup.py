@@ -50,7 +50,7 @@ class Compacted(NamedTuple):
     folded: int
     """Bytes of the WAL that were moved into the database."""
     vectors_dropped: int = 0
-    """Vectors deleted because their text no longer exists."""
+    """Number of vectors deleted because their content no longer exists."""
 
 
 def create_backup(db: "Database", target: str, new_id: str = "") -> BackedUp:
@@ -169,7 +169,7 @@ class DatabaseCopy(NamedTuple):
     made_by: str
     """One of "migration", "backup" and "somebody" (unknown)."""
     holds: bool
-    """Whether it contains the page. True if the file cannot be read, as it might."""
+    """True if it contains the page, or cannot be read and therefore might contain it."""
 
 
 class IntactCopy(NamedTuple):
@@ -263,7 +263,7 @@ def _read_identity(path: str) -> DatabaseIdentity | None:
 
 
 def _is_same_database(one: DatabaseIdentity, other: DatabaseIdentity | None) -> bool:
-    """Compare by id, or by creation time and first pages if either memory is older than ids."""
+    """Compare by id, or by creation time and first pages if either memory has no id."""
     if other is None:
         return False
     if one.id and other.id:

@@ -49,7 +49,7 @@ Values = Row | dict[str, Any]
 class Transaction(apsw.Connection):
     """The connection that Database.write() passes to its function.
 
-    Only this package runs statements on it; other packages hand it on to functions of this one.
+    Only quaid.storage runs statements on it; other packages pass it to functions of quaid.storage.
     """
 
     def rows(self, sql: str, params: Values = ()) -> list[Row]:
@@ -171,7 +171,7 @@ CACHE_KIB = 32 * 1024
 """Page cache limit in KiB. A whole import is one transaction; spilling it to disk makes it a tenth slower."""
 
 EMPTY_FILE, NOT_SQLITE = "it is empty", "it is not a SQLite file"
-"""Problems that a file can have that used to be a memory."""
+"""Problems of a file that may have been a memory before it was damaged."""
 
 WAL_FORMAT = b"\x02\x02"
 

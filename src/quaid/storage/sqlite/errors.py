@@ -150,7 +150,7 @@ def _cannot_open_error(path: str) -> QuaidError:
 
 
 def missing_database(path: str) -> MissingDatabase:
-    """Return the error for a missing memory. A deleted one can be rebuilt if it had folders."""
+    """Return the error for a missing memory. A deleted memory can be rebuilt if it had attached folders."""
     remedy = f"`quaid init {path}` makes one."
     if os.path.exists(folder_list_path(path)):
         remedy = "It was deleted: the next `quaid query` or `quaid recall` rebuilds it from its folders."
