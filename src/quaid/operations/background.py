@@ -30,17 +30,17 @@ embed --all` embeds older ones.
 """
 
 REST_SECONDS = 60
-"""Seconds for which questions skip the model after it failed to answer one."""
+"""Seconds for which queries skip an embedding model after it failed."""
 
 DELETE_BATCH = 2_000
 """Vectors deleted per write transaction."""
 
 SLOW_SECONDS = 1.0
-"""A model that takes at least this many seconds to fail is not asked again for the same question."""
+"""A model that takes at least this many seconds to fail is not tried again for the same query."""
 
 
 def is_embedding_on(brain: Brain) -> bool:
-    """Return True if vectors may be made in the background. False while semantic search is off."""
+    """Return True if vectors may be created in the background. False while semantic search is off."""
     return brain.option(BACKGROUND_SETTING) != "off" and bool(brain.model_name)
 
 
@@ -71,7 +71,7 @@ def _backfill(brain: Brain, embedder: "Embedder") -> Backfill:
 
 
 def _drop_stale_vectors(brain: Brain) -> None:
-    """Delete vectors of removed texts once they outnumber the others, because a server keeps all vectors in
+    """Delete vectors of deleted text once they outnumber the others, because a server keeps all vectors in
     memory.
     """
 
@@ -94,7 +94,7 @@ def embed_few(brain: Brain, embedder: "Embedder", turns: str | None = None) -> s
     """Embed missing text if there is only a little and the model has not failed recently.
 
     With `turns`, embed conversation turns since that time, else page chunks. Return a problem if the model
-    hangs and should not be asked again, else "".
+    hangs and should not be tried again, else "".
     """
     if not brain.db.writable or not is_embedding_on(brain) or failed_recently(brain, embedder.name):
         return ""
@@ -106,7 +106,7 @@ def embed_few(brain: Brain, embedder: "Embedder", turns: str | None = None) -> s
     except Cancelled:
         raise
     except QuaidError as failure:
-        # A refused text fails at once. Only a slow failure means that the model hangs.
+        # A rejected input fails at once. Only a slow failure means that the model hangs.
         hangs = isinstance(failure, EmbedderUnavailable) and time.monotonic() - started >= SLOW_SECONDS
         record_failure(brain, embedder.name, backfill.failure_reason(failure), down=hangs)
         return str(failure).rstrip(".") if hangs else ""
@@ -114,7 +114,7 @@ def embed_few(brain: Brain, embedder: "Embedder", turns: str | None = None) -> s
 
 
 class QuestionEmbedder:
-    """The embedder of one command: embeds each question once, and records whether the model answers."""
+    """Embedder for one command: embeds each query once, and records whether the model responds."""
 
     def __init__(self, brain: Brain, embedder: "Embedder") -> None:
         self._brain, self._embedder = brain, embedder
@@ -135,7 +135,7 @@ class QuestionEmbedder:
 
 
 def backoff_reason(brain: Brain, model: str) -> str:
-    """Return why a question skips a model that failed less than REST_SECONDS ago, or "" if it may be used."""
+    """Return why queries skip a model that failed less than REST_SECONDS ago, or "" if it may be used."""
     failed = unresolved_failure(brain, model)
     if failed is None or failed.at <= brain.now(-REST_SECONDS):
         return ""
@@ -143,13 +143,13 @@ def backoff_reason(brain: Brain, model: str) -> str:
 
 
 def unresolved_failure(brain: Brain, model: str) -> EmbeddingFailure | None:
-    """Return the model's last failure if the model has not answered since."""
+    """Return the model's last failure to respond, or None if it has responded since."""
     failed = embedding_queue.last_failure(brain.db.path)
     return failed if failed is not None and failed.down and failed.model == model else None
 
 
 def clear_failure(brain: Brain, model: str) -> None:
-    """Clear the recorded failure of a model that answers again, so that waiting work resumes."""
+    """Clear the recorded failure of a model that responds again, so that waiting work resumes."""
     if unresolved_failure(brain, model) is not None:
         with suppress(QuaidError):  # the folder may not be writable
             embedding_queue.record_state(brain.db.path, {})
@@ -169,9 +169,10 @@ def failed_recently(brain: Brain, model: str | None = None) -> bool:
 
 
 def question_embedder(brain: Brain, turns: str | None = None) -> "tuple[Embedder | None, str]":
-    """Return the active model after embedding the last few missing texts, or None and the reason there is no model.
+    """Return the embedder for a query and "", or None and the reason why there is none.
 
-    With `turns`, these are conversation turns since that time, else page chunks.
+    If only a few vectors are missing, create them first: with `turns`, those of conversation turns since that
+    time, else those of page chunks.
     """
     try:
         embedder = brain.embedder
@@ -186,9 +187,9 @@ UNFINISHED_SUFFIX = "-unfinished"
 
 
 def rebuild_if_deleted(brain: Brain) -> None:
-    """Rebuild the database from its folders if it was deleted; write the folder list if it is missing.
+    """Rebuild a deleted database from its attached folders. Write the list of folders if it is missing.
 
-    Called before a question is answered.
+    Called before a query is answered.
     """
     if os.path.lexists(brain.settings.db_path):
         if not os.path.exists(collections.folder_list_path(brain.db.path)) and brain.db.writable:
@@ -209,7 +210,7 @@ def rebuild_if_deleted(brain: Brain) -> None:
 
 
 def create_memory(brain: Brain, path: str) -> str:
-    """Create a database. Return the folders of a deleted one at the same path, which are not attached to it."""
+    """Create a memory. Return the folders of a deleted memory at the same path; they are not attached."""
     former = collections.read_folder_list(os.path.realpath(path))
     collections.write_folder_list(brain.create(path))
     return ", ".join(f"{folder.name} ({folder.root})" for folder in former.folders) if former else ""
@@ -295,11 +296,11 @@ def _rebuild_message(
 
 
 ChangeEvent = tuple[str, dict[str, Any]]
-"""The kind of a change ("changed", "gap" or "embedding") and its facts."""
+"""The kind of a change ("changed", "gap" or "embedding") and its data."""
 
 
 class ChangeDetector:
-    """Detect changes of a database between two looks. The first look reports only embedding progress."""
+    """Detect changes of a database between calls of look(). The first call reports only embedding."""
 
     def __init__(self) -> None:
         self._stamp: ChangeStamp | None = None
@@ -308,7 +309,7 @@ class ChangeDetector:
         self._filling = ""
 
     def look(self, brain: Brain) -> list[ChangeEvent]:
-        """Return the events since the previous look."""
+        """Return the events since the previous call."""
         news = self._embedding(brain)
         stamp = embedding_queue.change_stamp(brain.db)
         if stamp == self._stamp:

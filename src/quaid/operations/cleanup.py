@@ -29,11 +29,11 @@ without further evidence.
 """
 
 MIN_SIMILARITY = 0.2
-"""Minimum text similarity of same-named pages of any other type to be listed."""
+"""Minimum text similarity for listing two pages of any other type that have the same name."""
 
 MIN_COSINE = 0.95
-"""Minimum cosine of their mean vectors, as an alternative. Useless without the same name: any two pages of
-one form reach 0.97 and more.
+"""Alternatively, the minimum cosine of the mean vectors of two such pages. Not used for pages with different
+names, because any two pages with the same layout reach 0.97.
 """
 
 
@@ -155,7 +155,7 @@ def distinct(
 
 
 def _texts(brain: Brain, total: int) -> tuple[TextSimilarity, dict[int, int]]:
-    """Return the texts to compare, and the lengths of the truths by page id."""
+    """Return the index of page texts to compare, and the length of each page's truth by page id."""
     texts = TextSimilarity()
     lengths = {}
     for done, (page_id, truth) in enumerate(pages.page_truths(brain.db)):

@@ -380,7 +380,7 @@ def watch_folders(
         nonlocal owners, due
         if time.monotonic() >= due:
             due = time.monotonic() + pace.look
-            with suppress(Busy):  # tried again at the next look
+            with suppress(Busy):  # retried after `pace.look` seconds
                 before, owners = owners, take_watch_leases(brain, held, name)
                 if owners and owners != before:
                     tell(WatchStandby(owners))
@@ -394,7 +394,10 @@ def watch_folders(
 
 
 def take_watch_leases(brain: Brain, held: dict[int, Lease], name: str | None) -> tuple[WatchOwner, ...]:
-    """Add the leases of unwatched collections to `held` and drop lost ones. Return who holds the others."""
+    """Take the watch leases (see storage/leases.py) that are free, and drop those that were lost.
+
+    `held` maps collection ids to leases and is updated. Return the owners of the other leases.
+    """
     watched = {
         collection.id: collection
         for collection in watched_collections(brain)
@@ -422,7 +425,7 @@ def watched_collections(brain: Brain) -> list[Collection]:
 
 
 def watch_lease(collection_id: int) -> str:
-    """Return the name of the lease on watching a collection."""
+    """Return the name of the lease of the process that watches a collection."""
     return f"watch-{collection_id}"
 
 

@@ -123,7 +123,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def inline_suggestion(name: str, known: Iterable[str]) -> str:
-    """Return the same hint in parentheses, for use inside a sentence."""
+    """Return the hint of suggestion() in parentheses, for use inside a sentence."""
     hint = suggestion(name, known).strip()
     return f" ({hint[0].lower()}{hint[1:]})" if hint else ""
 

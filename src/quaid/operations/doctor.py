@@ -165,7 +165,7 @@ DERIVED_FAULTS = (
     "its codes are not",
     "a block of its codes",
 )
-"""How the problems of derived rows begin, which `quaid rebuild` repairs."""
+"""First words of the problems of derived rows, which `quaid rebuild` repairs."""
 
 FindingState = Literal["fine", "missing", "advice", "wrong"]
 
@@ -182,7 +182,7 @@ class DoctorFinding(NamedTuple):
     further: tuple[str, ...] = ()
     """Commands to run after the remedy."""
     details: tuple[str, ...] = ()
-    """Literal findings, for programs and support."""
+    """The individual messages of the check, for programs and support."""
 
 
 def check_memory(brain: Brain) -> Iterator[DoctorFinding]:

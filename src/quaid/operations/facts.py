@@ -37,7 +37,7 @@ class RetiredStatement(NamedTuple):
     says: str
     since: str | None
     until: str | None
-    """None if it still holds because only its end was wrong."""
+    """None if it is still valid, because only a part of its validity interval was wrong."""
     never_held: bool
 
 
@@ -46,7 +46,8 @@ def resolve_contradiction(
 ) -> tuple[tuple[RetiredStatement, ...], tuple[EvidenceQuote, ...]]:
     """Resolve a contradiction by keeping one side or both, in one transaction.
 
-    Return the facts and links that were ended or shortened, and the texts that still contain the rejected statement.
+    Return the facts and links that were ended or shortened, and quotes of page text that still contains the
+    rejected statement.
     """
     now = brain.now()
     changes: list[ResolutionChange] = []
@@ -144,7 +145,7 @@ class AssertRecord(NamedTuple):
     ended_before: str | None
     """The previous end date, if it was corrected."""
     witnessed: bool
-    """True if another source or wording was added to an existing fact."""
+    """True if the source, evidence or confidence of an existing fact changed."""
     fact: FactInput
 
 
@@ -154,13 +155,13 @@ class CheckRecord(NamedTuple):
     total: int
     resolved: Contradiction | None = None
     settled_before: str | None = None
-    """When it had already been resolved."""
+    """The time of the earlier resolution, if it was already resolved."""
     kept: str | None = None
     """The kept side: left, right or both."""
     changed: tuple[RetiredStatement, ...] = ()
     """Facts and links that were ended or shortened."""
     written: tuple[EvidenceQuote, ...] = ()
-    """Texts that still contain the rejected statement."""
+    """Quotes of page text that still contains the rejected statement."""
     type: str | None = None
     """The type that the check was limited to."""
     open_of_other_types: int = 0

@@ -56,13 +56,13 @@ class DiffRecord(NamedTuple):
     to_since: str
     diff: str
     same_text: bool
-    """True if the texts are equal. The bytes may still differ, for example in line endings."""
+    """True if both versions have the same text. The bytes may still differ, for example in line endings."""
     older: str | None
     """Why the diff starts later than requested, or None."""
 
 
 class _VersionText(NamedTuple):
-    """A version and the row with its content, or None if the page row has it."""
+    """A version and the row with its content; None if the content is that of the page row."""
 
     record: VersionRecord
     row: PageVersion | None
@@ -200,10 +200,10 @@ def _versions_of_database(rows: list[PageVersion], stored: PageRow) -> list[_Ver
 
 
 def _without_repeats(brain: Brain, stored: PageRow, versions: list[_VersionText]) -> list[_VersionText]:
-    """Drop an imported text that is equal to the next version.
+    """Drop an imported version that has the same content as the next version.
 
-    The version also increases when facts, links or tags are added. The text of that version is stored, or
-    is the current one, and shows that the import created it, so the import's own row would be a duplicate.
+    The version number also increases when only facts, links or tags are added. The newer version then has the
+    imported content and is shown as created by the import, so the row of the import would be a duplicate.
     """
     kept = versions[:1]
     for newer, version in pairwise(versions):
@@ -239,10 +239,10 @@ def _find_version(versions: list[_VersionText], number: int) -> _VersionText:
 
 
 def texts_at(brain: Brain, stored: PageRow, time: str) -> list[tuple[int | None, Page | PageRow]]:
-    """Return the texts of a page at a time, each with its version, or None for the current one.
+    """Return the versions of a page that were current at a time, as (version or None if still current, page).
 
-    Times have a resolution of one second: if the text changed within that second, the previous text is
-    returned too. Return [] if no version of that time is kept.
+    Times have a resolution of one second: if the page changed within that second, the previous version is
+    returned too. Return [] if no version of that time is stored.
     """
     texts: list[tuple[int | None, Page | PageRow]] = []
     for each in _versions(brain, stored):

@@ -38,10 +38,10 @@ KEYS_NOT_COPIED = ("type", "slug", "alias", "aliases", "links", "wing", "room", 
 """Front matter keys that are not copied from a source, because they determine how its page is found."""
 
 MIN_WORD_OVERLAP = 0.5
-"""Minimum share of common words for a text to count as a new edition."""
+"""Minimum share of common words for new content to count as a new edition of a source."""
 
 MAX_TEXTS_COMPARED = 1_000
-"""Maximum number of different texts with the same source_ref."""
+"""Maximum number of sources with the same source_ref and different content."""
 
 
 class PageOutcome(NamedTuple):
@@ -84,7 +84,7 @@ class Ingestion:
         self.import_id = brain.new_uuid()
         self.now = brain.now()
         self.uuids = [brain.new_uuid() for _ in range(len(changes) + 1)]
-        self.own: PageChange | None = None  # writes the source's own page; None for a file
+        self.own: PageChange | None = None  # the change that writes the page of the source; None for a file
         self.changed: list[str] = []  # pages that were changed
 
     def run(self, tx: Transaction) -> "IngestRecord | EarlierIngest":
@@ -158,8 +158,9 @@ class Ingestion:
         """Return the address of the source's own page, and the change that writes it unless it is up to
         date.
 
-        Another text with the same name is a new edition of its page if most words are the same and the page
-        was not edited. Otherwise it becomes a separate page, so that the earlier text stays findable.
+        If a page of this name has other content, the source is a new edition of it if most words are equal
+        and the page was not edited. Otherwise it becomes a separate page, so that the earlier content can be
+        found.
         """
         db = self.brain.db
         known, _ = history.pages_of_source(db, self.source.content_hash, self.source.ref)
@@ -184,7 +185,7 @@ class Ingestion:
         raise InvalidArgument(name="source_ref", problem="has too many different texts; choose another name")
 
     def _is_edition(self, old: PageRow, truth: str) -> bool:
-        """Return True if the page is an unedited earlier text of this source with mostly the same words."""
+        """Return True if the page is an unedited earlier edition of this source with mostly equal words."""
         before = history.newest_source(self.brain.db, old.id)
         if before is None or before[0] != self.source.ref:
             return False
@@ -218,7 +219,7 @@ class Ingestion:
             raise VersionConflicts(count=len(conflicts), detail=detail, conflicts=facts_of_all)
 
     def _draft(self, change: PageChange, old: PageRow | None) -> tuple[Page, PageOutcome]:
-        """Build the new page and collect what is new in it."""
+        """Build the new page, and count the entries and tags that it adds."""
         front, truth, lines = pages.page_text(
             old,
             *(change.content, change.compiled_truth, None, change.frontmatter),

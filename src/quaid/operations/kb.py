@@ -43,7 +43,7 @@ def kb_root_of(settings: Settings) -> str:
 
 
 def session_nudge(settings: Settings) -> str:
-    """Return the last line of `ai-kb status`, or "" if there is no store."""
+    """Return the last line of `ai-kb status`, or "" if there is no knowledge base."""
     path = kb_root_of(settings)
     if not os.path.isdir(os.path.join(path, ".git")):
         return ""
@@ -58,7 +58,7 @@ NodeName = Annotated[
 ]
 NodeType = Literal["principle", "preference", "procedure", "observation", "reference"]
 NO_MATCH, BROKEN_INDEX = 1, 3
-"""Exit statuses of a query. A missing store has a separate one."""
+"""Exit statuses of a query. A missing knowledge base has another one."""
 
 
 class NodeRecord(NamedTuple):
@@ -386,7 +386,7 @@ def with_semantic_matches(
     nodes = {node.path: node for node in catalog.nodes if filters.match(node)}
     known = {file.slug: file.path or "" for file in collections.page_files(brain.db, collection.id)}
     by_words = {match.path: match for match in matches}
-    least = float(brain.option("search.min_score"))  # every node is somewhat similar
+    least = float(brain.option("search.min_score"))  # drop weak matches: every node is somewhat similar
     found: dict[str, KbMatch] = {}
     for result in answer.results if answer.strength != "none" else ():
         path = known.get(result.slug, "")
@@ -404,7 +404,7 @@ def with_semantic_matches(
 
 
 def _synced_collection(brain: Brain) -> Collection:
-    """Return the store's collection after syncing it with the files."""
+    """Return the collection of the knowledge base after syncing it with its files."""
     from quaid.operations.collections import attach_folder
 
     path = os.path.realpath(kb_root(brain))
@@ -450,7 +450,7 @@ class KbIndexRecord(NamedTuple):
     nodes: int
     commit: str
     taken_up: tuple[str, ...]
-    """Nodes and raw texts edited by the user that were committed with it."""
+    """Nodes and raw files edited by the user that were committed with the index."""
 
 
 class KbCurateRecord(NamedTuple):

@@ -348,7 +348,7 @@ def path(
 def _day(
     brain: Brain, as_of: str | None, temporal: Literal["current", "historical", "all"]
 ) -> tuple[str, Literal["current", "historical", "all"]]:
-    """Return the day to look at and which links to include: a given day implies the links of that day."""
+    """Return the day and which links to include: "all" with a given day means the links valid on that day."""
     day = dates.check_date(as_of, "as_of") if as_of else brain.now()[:10]
     return day, "current" if as_of and temporal == "all" else temporal
 

@@ -55,7 +55,7 @@ from quaid.storage.sqlite.errors import translate_os_errors
 
 
 class ActiveModel(NamedTuple):
-    """The model used for questions."""
+    """The embedding model used for queries."""
 
     name: str
     ready: bool
@@ -89,7 +89,7 @@ class StatusRecord(NamedTuple):
     writable: bool
     schema_version: int
     pages: int
-    pages_uncut: int  # pages that an import has not split into chunks; the next question does
+    pages_uncut: int  # pages not yet split into chunks, as after an import; the next query does that
     chunks: int
     model: ActiveModel
     others: tuple[OtherModel, ...]
@@ -226,8 +226,8 @@ class ValidateRecord(NamedTuple):
     checks: tuple[str, ...]
     violations: tuple[Violation, ...]
     chunks_without_vector: int | None = None
-    """Chunks without a vector of the active model. Not a violation, because vectors are made later. None if
-    not counted.
+    """Chunks without a vector of the active model. Not a violation, because vectors are created later. None
+    if not counted.
     """
     pages_not_cut: int | None = None
     """Pages that are not yet split into chunks, as after an import."""
@@ -426,9 +426,9 @@ class RebuiltRecord(NamedTuple):
     pages: int
     syncs: tuple[Any, ...]
     vectors: int
-    """Number of new vectors. Vectors of unchanged texts are kept."""
+    """Number of new vectors. Vectors of unchanged content are kept."""
     problem: str
-    """Why missing vectors could not be made. Text search is up to date regardless."""
+    """Why missing vectors could not be created. Text search is up to date regardless."""
 
     @property
     def exit_status(self) -> int:
@@ -620,7 +620,7 @@ def _versions_at_url(address: str) -> tuple[str, list[str]]:
 
 
 def _versions_in_index(data: bytes) -> list[str]:
-    """Return versions from an index in JSON or HTML, or from a text that is a version."""
+    """Return the versions in a package index in JSON or HTML, or in text that is just a version number."""
     text = data.decode("utf-8", "replace")
     if plain_text.version_key(text):
         return [text.strip()]

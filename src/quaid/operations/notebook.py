@@ -49,7 +49,7 @@ def sync_folder(brain: Brain, notebook: Collection, only: list[str] | None = Non
 
 
 def session_limit(client: str | None, environ: Mapping[str, str]) -> int:
-    """Return the context limit of a session in characters, of a client or the one found in the environment."""
+    """Return the context limit of a client's sessions in characters. None detects the client."""
     return context_limit(client, environ)
 
 
@@ -149,7 +149,7 @@ def remember(
     """Add to the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern.
 
     It is added once, under the matching heading of the matching file."""
-    from quaid.notebook import router  # compiles patterns for 20 ms
+    from quaid.notebook import router  # imported late, because compiling its patterns takes 20 ms
 
     notebook = layout.require_notebook(brain.db)
     there: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Read-only views across all pages: the briefing, dated items, wings and titles."""
+"""Read-only views across all pages: the briefing, dated items, wings (top-level categories) and titles."""
 
 from typing import Annotated, Literal, NamedTuple
 
@@ -29,8 +29,8 @@ BRIEFING_PARTS = {
 SLOW_PARTS = ("shifted", "stale", "threads")
 IN_PLAY_DAYS = 7
 MAX_PAGES_CHECKED = 100
-"""Largest memory, in pages, in which a briefing looks for contradictions: about 60 ms if every page
-mentions a departure.
+"""Largest number of pages for which a briefing searches for contradictions. The search takes about 60 ms if
+every page mentions a departure.
 """
 MAX_ITEMS = 1_000  # maximum lines per part
 MAX_LINE_LENGTH = 200  # maximum characters per line
@@ -120,7 +120,7 @@ def _line(text: str) -> str:
 
 
 def _with_texts(name: str, part: BriefingPart, today: str) -> BriefingPart:
-    """Return a part with its texts on one line each, and with what its days mean today."""
+    """Return a part with each text on one line, and with states such as "overdue by 3 days"."""
     return part._replace(
         items=tuple(
             line._replace(state=_state(name, line, today), text=_line(line.text), owner=_line(line.owner))
@@ -163,7 +163,7 @@ def _find_contradictions_now(brain: Brain, today: str, limit: int) -> BriefingPa
 
 
 def _threads(pages: BriefingPart, limit: int) -> BriefingPart:
-    """Return the open threads in the truths of these pages."""
+    """Return the open threads in the text of these pages."""
     items = [
         page._replace(text=thread) for page in pages.items for thread in markdown_text.open_threads(page.text)
     ]
@@ -236,7 +236,7 @@ class PageTitle(NamedTuple):
     title: str
     type: str
     name: str = ""
-    """The name that was resolved; empty in a wing."""
+    """The name that was resolved; empty in a WingRecord."""
 
 
 class WingRecord(NamedTuple):

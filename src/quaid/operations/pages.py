@@ -24,7 +24,7 @@ from quaid.storage import collections, pages
 from quaid.storage.collections import Collection
 from quaid.storage.pages import PageListItem, PageRow
 
-if TYPE_CHECKING:  # `quaid get` does without these modules, and help without SQLite
+if TYPE_CHECKING:  # not at run time: `quaid get` does not need these modules, and help does not need SQLite
     from quaid.storage.facts import FactChange
     from quaid.storage.page_edits import SaveResult
     from quaid.storage.sqlite.connection import Transaction
@@ -54,8 +54,8 @@ def require_page(brain: Brain, address: str) -> PageRow:
 
 
 def require_wing(brain: Brain, wing: str) -> str:
-    """Return the wing. Raises NotFound with the known wings, except in an empty memory, where any name is
-    accepted.
+    """Return the name of a wing (top-level category). Raise NotFound with the known wings if it has no pages,
+    except in an empty memory, where any name is accepted.
     """
     from quaid.storage import briefing
 

@@ -16,7 +16,7 @@ from quaid.search.fusion import FUSION_STRATEGIES
 from quaid.storage.text_index import SearchFilters
 
 GLANCE_BUDGET = 12_000
-"""Maximum number of tokens in the passages of a glance."""
+"""Maximum number of tokens in the passages that `glance` returns."""
 
 Wing = Annotated[str | None, Arg("Only pages of this wing, as in people.")]
 Type = Annotated[str | None, Arg("Only pages of this type, as in person.")]

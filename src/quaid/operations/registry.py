@@ -1,8 +1,8 @@
 """Registry of operations. An operation is one typed function: its signature is the schema, its docstring
 the help.
 
-The command line, MCP and HTTP interfaces are built from it. The generated index maps each command to its
-module, so a command imports only the operations it needs.
+The command line, MCP and HTTP interfaces are built from the registry. The generated index maps each command
+to its module, so that a command imports only the operations it needs.
 """
 
 import importlib
@@ -176,8 +176,8 @@ def load_subject(subject: str) -> None:
 
 
 def all_operations() -> list[Operation]:
-    """Return all operations in the order of SUBJECTS. Slow, because it imports every module; used by lists
-    and docs.
+    """Return all operations in the order of SUBJECTS. Slow, because it imports every module; used for
+    listings and documentation.
     """
     for subject in SUBJECTS:
         load_subject(subject)

@@ -1,6 +1,6 @@
 """Full-text search, unanswered questions (gaps), and names for shell completion.
 
-A cold `quaid search` and every press of Tab import this module: keep it light.
+Every `quaid search` and every shell completion imports this module, so keep its imports light.
 """
 
 import os
@@ -63,7 +63,7 @@ def search(
 
 LOG_GAPS = "log_gaps"
 GAP_THRESHOLD = "gap_threshold"
-"""Minimum strength of an answer that does not record a gap."""
+"""Name of the setting for the minimum strength of an answer; a weaker answer records a gap."""
 
 MAX_GAPS_TRIED = 20
 """Maximum number of gaps checked against a new page. Each costs a small search."""
@@ -215,7 +215,7 @@ def gap_clear(brain: Brain) -> GapsClearRecord:
 def record_gap(brain: Brain, question: str, answer: "Answer") -> None:
     """Record a gap if the answer is below the threshold, else resolve the open gap of the same question.
 
-    Never makes an answer fail or wait for another writer.
+    Errors are ignored, and it does not wait for other writers.
     """
     try:
         if not brain.leaves_marks or not brain.db.writable or brain.option(LOG_GAPS) == "off":
@@ -302,7 +302,7 @@ def _quarantined_names(db: Database, start: str) -> list[str]:
 
 
 def _model_names(db: Database, start: str) -> list[str]:
-    """Return the memory's models. Only if none match, look for those of other packages, which takes twice as long."""
+    """Return the models of the memory. Only if none match, search other packages, which takes longer."""
     from quaid.embedding import registry as embedders
 
     added = embedders.parse_models(collections.get_setting(db, embedders.MODELS_SETTING))

@@ -44,7 +44,7 @@ STEPS = {
     ("launchd", "stopped"): ("bootout {target}",),
     ("launchd", "uninstalled"): ("-bootout {target}",),
 }
-"""Commands of the service manager for each act. One that starts with "-" may fail, as in a makefile."""
+"""Commands of the service manager for each act. A command with a leading "-" may fail, as in a makefile."""
 
 
 class DaemonRecord(NamedTuple):
@@ -407,7 +407,7 @@ def scope_of_token(settings: Settings, owner: str, given: str) -> Scope | None:
         if kept and hmac.compare_digest(digest, kept["sha256"]):
             found = found or kept["scope"]
             with suppress(OSError):  # the folder may not be writable; accept the token anyway
-                os.utime(path)  # the time of change records the last use, so the content never changes
+                os.utime(path)  # the modification time records the last use, so the content never changes
     return found
 
 

@@ -43,7 +43,7 @@ class SearchFilters(NamedTuple):
     tag: str | None = None
     collection: str | None = None
     since: str | None = None
-    """First day: of the chunk, else of its page (see chunks.PAGE_DAY); in page indexes, of the last change."""
+    """First day: of the chunk, else of its page (see chunks.PAGE_DAY); in page indexes, of the last edit."""
     until: str | None = None
 
 
