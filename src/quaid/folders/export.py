@@ -253,7 +253,7 @@ def _address_field(record: dict[str, Any], name: str, where: str) -> str:
 
 
 PageKey = tuple[int, str, str]
-"""Id, collection and slug of a page: little enough to cache for a file that names many thousands of pages."""
+"""Id, collection and slug of a page, cached by address, because a file may name many thousands of pages."""
 
 
 class LinksAndFactsImport:
@@ -276,7 +276,7 @@ class LinksAndFactsImport:
         self.missing: dict[str, int] = {}
         """Addresses without a page, and the number of links and facts that refer to them."""
         self.untold: dict[tuple[int, str, str], bool] = {}
-        """True if there was no such fact before this import; the key is page id, subject and predicate."""
+        """By page id, subject and predicate: True if the page had no such fact before this import."""
 
     def run(
         self, contents: LinksAndFacts, only: set[str] | None = None, written: Container[str] = ()
@@ -334,7 +334,7 @@ class LinksAndFactsImport:
             for there in links.between(self.db, start[0], end[0], link.relationship)
             if there.source_kind != links.FROM_TEXT and there.valid_from == link.valid_from
         ):
-            return  # it was restored before, and may have been closed since
+            return  # this link was restored before, and may have been closed since
         try:
             new = links.add(
                 self.tx,
@@ -497,7 +497,7 @@ def export_pages(
             with_data += _write_page_sidecar(writer, data, path)
             written[name].setdefault(kind, []).append((stored.title, path))
             places[slug.address(name, address)] = path
-        if DEFAULT_COLLECTION in folders:  # in the folder of another collection they would be pages
+        if DEFAULT_COLLECTION in folders:  # in an attached folder, index.md would become a page
             writer.write("index.md", _render_index(written).encode())
             schema = collections.get_setting(db, "original_schema")
             if schema is not None:

@@ -325,7 +325,7 @@ class ImportRun(FolderRun):
                 self.note(path, f"another file has the slug {slug}; this one is {self.assigned[path]}")
 
     def _with_slug(self, item: SpooledFile) -> SpooledFile:
-        """Return the file with its page under the slug from the last import or the newly assigned one."""
+        """Return the file with its page under the slug of the last import, else under the assigned slug."""
         known = self._known(item.path)
         slug = known.slug if known and known.slug else self.assigned[item.path]
         assert item.page is not None
@@ -387,7 +387,7 @@ class ImportRun(FolderRun):
             self._keep_conflict(tx, item, stored)
 
     def _brought_before(self, stored: PageRow, path: str) -> ImportedFile | None:
-        """Return the file of this folder that a page was imported from, if its path is `path` or has gone."""
+        """Return the file of this folder that a page came from, if it has this path or no longer exists."""
         old_path = self._past_pages.get(stored.id) if self.is_same_folder else None
         known = self.past[old_path] if old_path is not None else None
         if known is None and (origin := history.origin_of_page(self.db, stored.id)):
@@ -517,7 +517,7 @@ class ImportRun(FolderRun):
         self.files.log(tx, path, content_hash, sorted(restored.changed))
 
     def _find_page(self, address: str, files: dict[str, str]) -> exporter.PageKey | None:
-        """Return the page for an address in the export: the one made from its file, else one with that slug."""
+        """Return the page for an address in the export: the page of its file, else a page with that slug."""
         collection, name = slugs.split_address(address)
         own = self.slugs.get(indexer.page_stem(files.get(address, address.replace("::", "/", 1))))
         inside = name if collection is None else slugs.from_path(f"{collection}/{name}.md")

@@ -55,7 +55,7 @@ def page_endings(kind: str) -> tuple[str, ...]:
 
 
 def is_visible(path: str) -> bool:
-    """Return True if a walk would reach this path: none of its parent folders is hidden or skipped."""
+    """Return True if no parent folder of the path is hidden (as .raw is) or always skipped."""
     return not any(name.startswith(".") or name in SKIPPED_FOLDERS for name in path.split("/")[:-1])
 
 

@@ -77,7 +77,7 @@ class FolderRun:
         self.note(path, *notes)
 
     def fail(self, path: str, problem: str) -> None:
-        """Report a file that cannot be indexed. A page that it already has stays as it is."""
+        """Report a file that cannot be indexed. If it has a page already, the page is not changed."""
         # Failures come before other notes.
         self.notes.insert(self.counts["failed"], FileNote(scanner.printable(path), problem))
         self.counts["failed"] += 1
@@ -179,7 +179,7 @@ class FolderRun:
         self._add_pages(tx, together)
 
     def is_new(self, item: SpooledFile) -> bool:
-        """Return True if a file makes a new page, provided that its slug is free."""
+        """Return True if the file gets a new page, provided that its slug is free."""
         raise NotImplementedError
 
     def find_slugs_in_use(self, tx: Transaction, items: list[SpooledFile]) -> set[str]:
@@ -187,7 +187,7 @@ class FolderRun:
         return page_edits.taken_slugs(tx, self.collection_id, [_page_of(item).slug for item in items])
 
     def write_page(self, tx: Transaction, item: SpooledFile) -> None:
-        """Write one file to its page, which may exist."""
+        """Write one file to its page, which may exist already."""
         raise NotImplementedError
 
     def keep_new(self, tx: Transaction, items: list[tuple[int, SpooledFile]]) -> None:
@@ -334,7 +334,7 @@ class SyncRun(FolderRun):
         self.leftovers: list[str] = []
         """Paths of temporary files that a killed process may have left."""
         self.is_complete = True
-        """False if a part of the folder could not be read, so that a missing file may not be gone."""
+        """False if a part of the folder could not be read, so that a file not found may still exist."""
         self.skip_notes: list[FileNote] = []
         self.opened: dict[str, tuple[ScannedFile, LastSeenFile | None]] = {}
         """Files to read and their index entries, by path. The plan replaces the entries of moved files."""
@@ -342,7 +342,7 @@ class SyncRun(FolderRun):
         self.failures: dict[str, str] = {}
         """Problems of files that could not be indexed, by path."""
         self.problems: dict[str, str] = {}
-        """Problems of files that still make a page, by path."""
+        """Problems of files that were indexed nevertheless, by path."""
         self.vacated: dict[int, str] = {}
         """Old slugs of pages that were moved to a temporary slug in this batch, by page id."""
         self.made: set[str] = set()
@@ -487,7 +487,7 @@ class SyncRun(FolderRun):
         self._make_way(tx, items)
         self.write_pages(tx, items)
         for page_id, slug in self.vacated.items():
-            if page_edits.is_vacated_slug(pages.slug_of(tx, page_id) or "", page_id):  # its file has failed
+            if page_edits.is_vacated_slug(pages.slug_of(tx, page_id) or "", page_id):  # its file failed
                 taken = pages.slugs_beginning(tx, self.collection.id, slug)
                 back = indexer.suffixed_slug(slug, str(page_id), taken) if slug in taken else slug
                 page_edits.change_slug(tx, self.collection.id, page_id, slug, back, self.now, redirect=False)

@@ -251,7 +251,7 @@ def read_transcripts(
 
 
 class _TranscriptReader:
-    """Reads one transcript file."""
+    """Reads one transcript or export file and stores its new turns."""
 
     def __init__(
         self, db: Database, path: str, now: str, tally: _TranscriptTally, again: bool, is_named: bool

@@ -30,7 +30,7 @@ class WatchPace(NamedTuple):
     debounce: float = 1.5
     """Quiet time before a change is synced."""
     longest: float = 10.0
-    """Maximum time that a change waits for quiet."""
+    """Maximum time that a change waits for a quiet period."""
     look: float = 3.0
     """Interval at which the list of folders and their identities are checked."""
     rescan: float = 300.0
@@ -53,7 +53,7 @@ class WatchBegan(NamedTuple):
 
 
 class WatchSynced(NamedTuple):
-    """A sync that changed something, has new notes or a new state, or is the first one of its folder."""
+    """A sync that changed something, has new notes or a new state, or is the first of its folder."""
 
     sync: SyncReport
     whole: bool
@@ -308,7 +308,7 @@ class Watcher:
     def _synced(self, folder: _WatchedFolder, only: list[str] | None) -> SyncReport | None:
         collection = collections.find(self.db, folder.collection.name)
         if collection is None or collection.id != folder.collection.id or collection.root != folder.root:
-            return None  # it was removed in the meantime
+            return None  # the collection was removed or moved in the meantime
         folder.collection = collection
         return sync.sync_collection(
             self.db,
