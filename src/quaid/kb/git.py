@@ -620,7 +620,7 @@ class Git:
     def changing(
         self, paths: Sequence[str], writes: Mapping[str, bytes | None] | None = None
     ) -> Iterator[None]:
-        """Change these files atomically: restore them on an error, or after a crash with the next lock.
+        """Change these files atomically: restore them on an error or, after a crash, when next locked.
 
         `writes` gives the new content of some of the files (None: deleted). If one of these has other content
         when it would be restored, another program has changed it, and it is kept. All other files are
@@ -658,7 +658,7 @@ class Git:
         return [*unchanged, *(path for path in missing if path not in known)]
 
     def _committed(self, paths: Sequence[str]) -> set[str]:
-        """Return those of the files that are in the last commit."""
+        """Return the files among `paths` that are in the last commit."""
         if not paths or self.head() is None:
             return set()
         out = self.call("ls-tree", "-r", "-z", "--name-only", "HEAD", "--", *paths, reads=True)

@@ -258,7 +258,7 @@ def session_nudge(root: str, environ: Mapping[str, str], clock: Callable[[], int
 
 
 def _tree_mark(root: str) -> tuple[int, int, int]:
-    """Return a checksum of the store and its git state, one of the cached catalog, and the newest mtime."""
+    """Return a checksum of the store and its git state, one of the cached catalog, and the newest file time."""
     folder = os.path.join(root, ".git")
     files = layout.walk_store(root)
     below = {path.rpartition("/")[0] for path, _ in files} | {""}

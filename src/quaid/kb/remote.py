@@ -118,7 +118,7 @@ SLOW_SECONDS = 3.0
 """Seconds. A remote that takes this long to fail would delay every writer."""
 
 SILENT_MINUTES = 10
-"""Minutes during which writers do not contact a remote again that was slow to fail."""
+"""Minutes for which writers do not contact a remote that was slow to fail."""
 
 
 def push_store(git: Git, now: str, seconds: float = PUSH_TIMEOUT) -> RemoteEvent:
@@ -134,7 +134,7 @@ def push_store(git: Git, now: str, seconds: float = PUSH_TIMEOUT) -> RemoteEvent
     if tree.upstream is not None and not tree.ahead:
         event = state.read_state(git.root).push
         if event.outcome in ("rejected", "unreachable"):
-            event = RemoteEvent("nothing", at=now)  # what failed to be pushed is on the remote by now
+            event = RemoteEvent("nothing", at=now)  # the commits of the failed push are on the remote by now
         state.note_state(git.root, tree, now, push=event)
         return RemoteEvent("nothing")
     if tree.upstream is None:  # the first push of this branch: inspect the remote before sending files to it

@@ -342,7 +342,7 @@ def read_ref(folder: str, name: str) -> str | None:
 
 
 def check_commit_id(text: str) -> str:
-    """Return the commit ID. Raise InvalidArgument unless it is a full one."""
+    """Return the commit ID. Raise InvalidArgument unless it has the full length."""
     if _commit_id(text) is None:
         raise InvalidArgument(name="commit", problem=f"{text!r} is not the id of a commit")
     return text

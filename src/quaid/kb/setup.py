@@ -62,7 +62,7 @@ The rules are in AGENT_CONTRACT.org.""",
 
 
 def clone_store(git: Git, url: str, environ: Mapping[str, str], *, force: bool = False) -> Git:
-    """Clone a store. Before any file is written, raise RemoteOccupied if the remote holds something else."""
+    """Clone a store. Before any file is written, raise RemoteOccupied if the remote has other content."""
 
     def check(fetched: Git) -> None:
         files = store_remote.foreign_remote(fetched)
@@ -75,7 +75,7 @@ def clone_store(git: Git, url: str, environ: Mapping[str, str], *, force: bool =
 def init_store(
     git: Git, environ: Mapping[str, str], *, remote: str, now: str, local: str, id: str, force: bool = False
 ) -> KbInitReport:
-    """Create or repair a store. Unless forced, refuse folders and remotes that hold something else."""
+    """Create or repair a store. Unless forced, refuse folders and remotes with other content."""
     created = not git.is_repository() or git.head() is None
     if remote:
         remote = repo_policy.check_url(repo_policy.absolute_url(remote), git.root)

@@ -66,7 +66,10 @@ def _write_json(folder: str, name: str, value: Any) -> None:
 
 
 def lock_file(path: str, patience: float) -> tuple[int, bool]:
-    """Open a file and wait for its lock. Return the open file, and False if another process still holds the lock."""
+    """Open a file and wait for its lock.
+
+    Return the descriptor, and False if another process kept the lock.
+    """
     deadline, pause = time.monotonic() + patience, FIRST_LOCK_PAUSE
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)

@@ -241,7 +241,7 @@ class ChangeResult(NamedTuple):
     nodes: int = 0
     """Number of nodes after the change."""
     details: tuple[Any, ...] = ()
-    """The details of the change."""
+    """The `details` of the applied StoreChange."""
 
 
 ChangePlan = Callable[[Catalog], StoreChange]
