@@ -135,7 +135,7 @@ def _read_long_line(source: BinaryIO, begun: bytes, keys: tuple[str, ...]) -> by
 
 
 def decoded_size(data: bytes) -> int:
-    """Return the size in bytes of a JSON text with its escapes decoded; up to 6 bytes per 64 KB too small."""
+    """Return the size in bytes of JSON with its escapes decoded. It may be 6 bytes per 64 KB too small."""
     return sum(_decoded_size_of_chunk(data[at : at + _READ_BYTES]) for at in range(0, len(data), _READ_BYTES))
 
 
@@ -196,7 +196,7 @@ def decode(line: bytes) -> Any:
 
 
 def parse_message(value: Any) -> tuple[RequestId | None, Message]:
-    """Parse a message. Return it with the ID for its response."""
+    """Parse a message. Return the ID for the response, and the message."""
     if not isinstance(value, dict):
         return None, RpcError(INVALID_REQUEST, "Invalid request: a message is a JSON object")
     id = value.get("id")

@@ -19,7 +19,7 @@ CONTEXT_URI = "memory://context"
 PAGES_URI = "memory://pages/"
 MARKDOWN = "text/markdown"
 PAGE_SIZE = 100
-READ_BATCH = 10_000  # maximum limit of memory_list
+READ_BATCH = 10_000  # the largest limit that memory_list accepts
 MAX_DESCRIPTION = 200  # characters
 
 TEMPLATES = [
