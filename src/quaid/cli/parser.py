@@ -85,7 +85,7 @@ def _option_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         exit_on_error=False,
         argument_default=argparse.SUPPRESS,
-        # add_argument makes a formatter, which would import shutil to ask for the width of the terminal.
+        # add_argument creates a formatter, which without a width would import shutil to get the terminal's.
         formatter_class=lambda prog: argparse.HelpFormatter(prog, width=HELP_WIDTH),
     )
 
@@ -347,7 +347,7 @@ def _overview_line(name: str, text: str) -> str:
 
 
 def _shorten_summary(text: str, width: int) -> str:
-    """Shorten a text to one line, cutting at the end of a sentence or clause."""
+    """Shorten a summary to one line, cutting at the end of a sentence or clause."""
     for end in (". ", ": ", "; ", ", "):
         if len(text) > width:
             text = text.partition(end)[0]

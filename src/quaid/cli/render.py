@@ -154,7 +154,7 @@ def _counts(pairs: Iterable[tuple[int, str]]) -> str:
 
 
 def _count(number: int, noun: str, plural: str = "") -> str:
-    """Return the number with its noun, or "" if there are none."""
+    """Return a count with its noun, such as "3 files", or "" if the count is 0."""
     return count_noun(number, noun, plural) if number else ""
 
 
@@ -276,7 +276,7 @@ ROWS: dict[str, Callable[[Any], Sequence[Any]]] = {
     "Setting": _setting_row,
     "WaitingRecord": _quarantine_row,
 }
-"""Columns of a record in a list, by the name of the record."""
+"""Functions that return the columns of a record in a table, by class name of the record."""
 FOOTERS: dict[str, Callable[[Any], str]] = {
     "ModelRecord": lambda _: "* is the active model",
     "WaitingRecord": lambda pages: count_noun(len(pages), "page"),
@@ -285,7 +285,7 @@ FOOTERS: dict[str, Callable[[Any], str]] = {
 
 @_renders("Named")
 def _named(record: Any) -> Lines:
-    """Yield a result of one value: a list of records as a table, anything else as text."""
+    """Yield the lines of a Named record: a tuple of records as a table or one by one, other values as text."""
     if not isinstance(record.value, tuple) or hasattr(record.value, "_fields"):
         yield record.note or render(record.value)
         return
