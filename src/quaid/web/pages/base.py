@@ -333,7 +333,7 @@ def error_page(request: Request, error: Exception) -> Response:
 def back_link(request: Request) -> tuple[str, str] | None:
     """Return URL and label of a link that leads back from an error page, or None.
 
-    That is the page of the form that failed, or the section without the query that failed.
+    The link leads to the page of the failed form, or to the section without the query that failed.
     """
     path, is_form = request.url.path, request.method not in ("GET", "HEAD")
     if is_form and path.startswith("/page/") and path.endswith("/edit"):

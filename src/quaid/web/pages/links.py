@@ -90,7 +90,7 @@ def resolve_nothing(_: str) -> None:
 def resolver_of_page(
     record: "PageRecord", links: Iterable[Any], titles: Mapping[str, str] = {}
 ) -> LinkResolver:
-    """Return a resolver for the links in this page's text, based on the links that the memory has stored for it."""
+    """Return a resolver for the links in this page's text, based on its stored links."""
     targets: dict[str, LinkTarget] = {}
     for link in links:
         if link.resolved:

@@ -274,11 +274,11 @@ class PageNames(NamedTuple):
         return self.known.get(name)
 
     def title(self, name: str) -> str:
-        """Return the title of the page, or the words in the name if it has none."""
+        """Return the title of the page with this name, or the words of the name if there is no such page."""
         return self.known[name].title if name in self.known else slug_words(name)
 
     def worded(self, text: str) -> str:
-        """Replace names in a text by page titles, for places that cannot contain links."""
+        """Replace the page names in `text` by titles, for places that cannot contain links."""
         text = _WIKI_LINK.sub(self._link_text, text)
         return _BARE_SLUG.sub(
             lambda name: self.known[name[0]].title if name[0] in self.known else name[0], text
@@ -312,7 +312,7 @@ def link_names(text: str, resolve: LinkResolver, here: str = "") -> Markup:
 
 
 def names_in(texts: Iterable[str]) -> list[str]:
-    """Return what may be page names in these texts: wiki links and bare slugs, without duplicates."""
+    """Return the possible page names in `texts`: wiki links and bare slugs, without duplicates."""
     names: dict[str, None] = {}
     for text in texts:
         if "[[" in text:
@@ -323,7 +323,7 @@ def names_in(texts: Iterable[str]) -> list[str]:
 
 
 async def look_up_names(request: Request, texts: Iterable[str], here: str = "") -> PageNames:
-    """Look up the pages that these texts refer to."""
+    """Look up the pages that `texts` refer to."""
     wanted = names_in(texts)
     record = await try_operation(request, "titles", names=wanted) if wanted else None
     titles = record.value if record else ()
@@ -405,7 +405,7 @@ def _repair_cut_links(text: str) -> str:
 
 
 def shorten_markdown(text: str, longest: int) -> str:
-    """Shorten a line of Markdown at a word, without leaving half a link or an unclosed mark."""
+    """Shorten a line of Markdown between words, without leaving a broken link or unclosed markup."""
     short = markdown_text.shorten(text, longest)
     if short == text:
         return text
@@ -419,7 +419,7 @@ def shorten_markdown(text: str, longest: int) -> str:
 
 
 def readable_line(text: str) -> str:
-    """Return a line of a text without markup, with an ellipsis where the sentence was cut."""
+    """Return a line without markup, with an ellipsis where the sentence was cut."""
     shown = plain_text(text).strip()
     if not shown:
         return ""

@@ -1,6 +1,6 @@
 """Show and edit a page: text, timeline, links, facts, history; also show a node of the knowledge base.
 
-Saving over a version that is no longer current writes nothing and shows both texts side by side.
+Saving over a version that is no longer current writes nothing and shows both versions side by side.
 """
 
 import json
@@ -37,15 +37,15 @@ from quaid.web.pages.links import LinkResolver, LinkTarget, resolve_nothing, res
 from quaid.web.pages.markdown import PageNames, link_names, look_up_names, readable_line, shorten_markdown
 
 AddressedLinks = dict[str, tuple[str, str, bool, list[Any]]]
-"""The pages at the other ends of links by address: title, type, whether it exists, and the links."""
+"""Linked pages by address: title, type, whether the page exists, and the links to or from it."""
 
 _HUNK = re.compile(r"\A@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@\Z")
 """A hunk header such as `@@ -2,4 +2,4 @@`, shown as "… line 2 …"."""
 MAX_NEIGHBOURS = 300
-"""Number of neighbouring pages whose titles are loaded."""
+"""Maximum number of linked pages whose titles are loaded."""
 MAX_LINKS = 200
 MAX_CONTRADICTIONS = 500
-"""Number of open contradictions that are searched for those of this page."""
+"""Maximum number of open contradictions that are searched for those of this page."""
 MAX_PROPERTY_VALUE = 200
 PROPERTIES_SHOWN_ELSEWHERE = ("title", "type", "tags", "summary", "links", "slug", "id")
 
@@ -144,7 +144,7 @@ def diff_lines(diff: str) -> list[tuple[str, str]]:
 
 
 def text_difference(theirs: str, yours: str) -> list[tuple[str, str]]:
-    """Return how two texts in conflict differ, as `diff_lines` does."""
+    """Return the differences between two conflicting versions, in the form of `diff_lines`."""
     lines = unified_diff(theirs.splitlines(), yours.splitlines(), "theirs", "yours", lineterm="", n=2)
     return diff_lines("\n".join(lines))
 
@@ -323,7 +323,7 @@ async def _edit_form(
 
 
 async def resolver_of_text(request: Request, record: Any, text: str) -> LinkResolver:
-    """Return a resolver for a text being edited: stored links of the page first, then a lookup by name."""
+    """Return a link resolver for content being edited: stored links of the page, then a lookup by name."""
     stored: LinkResolver = (await load_page_links(request, record))[2] if record else resolve_nothing
     names = await look_up_names(request, [text[:MAX_LINK_TEXT]])
     return lambda name: stored(name) or names.resolve(name.removesuffix(".md").removesuffix(".org"))
@@ -437,7 +437,7 @@ async def _preview(request: Request, address: str, text: str, record: Any) -> di
 def page_preview(
     address: str, text: str, resolve: LinkResolver = resolve_nothing, title: str = ""
 ) -> dict[str, Any]:
-    """Return what the preview shows. `title` is the page's current title, for a text without one."""
+    """Return what the preview shows. `title` is the page's current title, used if the text has none."""
     document = markdown.parse(text)
     slug = address.rpartition("::")[2] or "page"
     parts = (document.frontmatter, document.truth, document.timeline)

@@ -130,7 +130,7 @@ async def show_review(request: Request) -> Response:
 async def _show_tab(
     request: Request, tab: str, problem: str = "", http: int = 200, gap: int | None = None
 ) -> Response:
-    """Render a tab. After a form, its fields keep their values; `gap` is the question that the form is about."""
+    """Render a tab. Fields of a submitted form keep their values; `gap` is the id of the form's gap."""
     form = defaultdict(str, await read_form(request) if request.method == "POST" else {})
     name, arguments = TAB_OPERATIONS[tab]
     found, contradictions, gaps, waiting = await gather_all(
@@ -164,13 +164,13 @@ async def _show_tab(
 
 
 async def _show_failed_form(request: Request, error: QuaidError) -> Response:
-    """Show the form again, with the error. The tab follows from the form's address."""
+    """Show the form again, with the error. The form's URL determines the tab."""
     tab = {"/review/gap": "gaps", "/review/quarantine": "quarantine"}[request.url.path]
     return await _show_tab(request, tab, browser_message(error), error.http_status)
 
 
 async def _duplicate_pairs(request: Request, found: Any) -> list[tuple[Any, str]]:
-    """Return similar pairs of pages, each with the reason why they cannot be merged here, or ""."""
+    """Return the pairs of similar pages, each with the reason why it cannot be merged here, or ""."""
     folders = await cached_operation(request, "collection list")
     of_folder = {folder.name for folder in folders.value if folder.root} if folders else set()
     return [(pair, _merge_obstacle(pair, of_folder)) for pair in found.pairs]

@@ -77,7 +77,7 @@ class ResultView(NamedTuple):
     reason: str
     type: str
     strength: str
-    """strong, weak or none, judged for this result alone."""
+    """strong, weak or none: the strength of this result alone."""
     fit: int = 0
     """How well its name matches the question (see quaid.model.names.match_strength)."""
 
