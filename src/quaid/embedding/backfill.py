@@ -1,7 +1,7 @@
 """Embed the chunks and conversation turns that have no vector yet, in batches.
 
-No transaction is open while a model works, and each batch is stored before the next, so interrupted work continues
-where it stopped.
+No transaction is open while a model works, and each batch is stored before the next one is embedded, so
+interrupted work continues where it stopped.
 """
 
 import time
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database
 
 BATCH_SIZE = 32
-"""Texts embedded and stored together: one or two seconds of work."""
+"""Number of texts embedded and stored together, which takes one or two seconds."""
 
 CHUNKS_LABEL, TURNS_LABEL = "Embedding", "Embedding conversations"
 
 
 PAGES_PER_CUT = 200
-"""Pages cut into chunks per transaction: a fraction of a second."""
+"""Pages split into chunks per transaction, which takes a fraction of a second."""
 
 MAX_INLINE_CHUNKS, MAX_INLINE_TOKENS = 16, 2_400
-"""Maximum work done before a query is answered: within a second of CPU time, including loading the model."""
+"""Maximum work done before a query is answered; it takes up to a second, including loading the model."""
 
 INLINE_LOCK_TIMEOUT = 1.0
 """Seconds that a query waits for the write lock, which an import may hold for long."""
 
 PROBE_TEXT = "A plain sentence."
-"""A text every model accepts: a model that rejects it is considered down."""
+"""A sentence that every model accepts: a model that rejects it is considered down."""
 
 MAX_EXTRA_FAILURES = 3 * BATCH_SIZE
 """How many more texts may fail than succeed before the model is considered unusable."""
@@ -79,7 +79,7 @@ Batch = tuple[list[tuple[PendingText, bytes]], EmbedderUnavailable | None]
 
 
 class Backfill:
-    """Embeds the texts of a memory that have no vector of a model."""
+    """Embeds the chunks and turns of a memory that have no vector of a given model."""
 
     def __init__(
         self,
@@ -98,8 +98,9 @@ class Backfill:
     ) -> BackfillReport | None:
         """Embed pages, then turns, while holding the embedding lease, and record failures.
 
-        Only turns of conversations that ended since `turns_since` are embedded: all with "", none with None. If
-        another process holds the lease, wait for it, or return None if not `patient`.
+        The lease lets only one process embed at a time. If another process holds it, wait, or return None if
+        not `patient`. Only turns of conversations that ended since `turns_since` are embedded: all with "",
+        none with None.
         """
         name = self._embedder.name
         lease = Lease(self._db.path, embedding_queue.LEASE)
@@ -133,9 +134,9 @@ class Backfill:
                 lease.release()
 
     def embed_few(self, turns_since: str | None = None) -> int:
-        """Embed missing chunks, or turns with `turns_since`, if they are few, so that recent changes are found.
+        """Embed chunks without a vector, or turns if `turns_since` is given, unless there are too many.
 
-        Return their number.
+        Called before a query, so that it finds recent changes. Return the number embedded.
         """
         db, name = self._db, self._embedder.name
         active = vectors.active_model(db)
@@ -178,8 +179,9 @@ class Backfill:
     ) -> BackfillReport:
         """Embed the chunks without a vector of this model, most recently changed pages first.
 
-        An unknown model is registered; the first one becomes active. `slugs` restricts the pages, `limit` the number
-        of chunks. With `insist`, the texts of a rejected batch are retried one by one.
+        The model is registered if the database does not know it, and becomes active if no other is. `slugs`
+        restricts the pages, `limit` the number of chunks. With `insist`, the texts of a rejected batch are
+        retried one by one.
         """
         cut_pages(self._db, self._progress)
         self._register_model()
@@ -211,7 +213,8 @@ class Backfill:
     ) -> tuple[int, int, list[bytes]]:
         """Embed pending texts batch by batch and store the vectors.
 
-        Return how many were embedded and how many had a vector meanwhile, and the contents that the model refused.
+        Return how many were embedded, how many had got a vector in the meantime, and the content hashes of
+        the texts that the model refused.
         """
         embedded = cached = done = 0
         refused: dict[bytes, None] = {}
@@ -281,13 +284,13 @@ def _failure_text(report: BackfillReport) -> str:
 
 
 def failure_reason(failure: QuaidError) -> str:
-    """Return the reason of a model failure, without the model's name and without text that a server replied."""
+    """Return why a model failed, without the model's name and without the text of a server's response."""
     facts = failure.facts
     return str(facts.get("noted") or facts.get("problem") or failure).rstrip(".")
 
 
 def cut_pages(db: "Database", progress: Callable[[int, int, str], None]) -> int:
-    """Cut the pages into chunks that an import left uncut. Return their number."""
+    """Split the pages that an import has not split into chunks yet. Return their number."""
     page_ids = chunks.uncut_pages(db)
     for start in range(0, len(page_ids), PAGES_PER_CUT):
         progress(start, len(page_ids), "Cutting into chunks")

@@ -1,8 +1,9 @@
 """The embedding models that are available, their common interface, and how to open one.
 
-Models are built in, added to a database by a user, or plugins of other packages. A plugin is a callable under the
-entry-point group `quaid.embedders` that takes a ModelDescription and an EmbedderEnvironment and returns an Embedder
-without loading anything. Installed packages are searched only for plugins, because that takes 20 ms.
+Models are built in, added to a database by a user, or plugins of other packages. A plugin is a callable under
+the entry-point group `quaid.embedders` that takes a ModelDescription and an EmbedderEnvironment and returns
+an Embedder without loading anything. Searching the installed packages for plugins takes 20 ms, so it is
+skipped for models that are built in or were added.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class Embedder(Protocol):
-    """Converts texts to normalized vectors of little-endian float32 numbers. May be called from several threads."""
+    """Converts text to normalized vectors of little-endian float32 numbers.
+
+    May be called from several threads.
+    """
 
     name: str
     dimensions: int
@@ -30,7 +34,7 @@ class Embedder(Protocol):
         """
 
     def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
-        """Return the vectors of texts to be searched. A text's vector must not depend on the other texts."""
+        """Return the vectors of passages to be searched. A vector must not depend on the other passages."""
 
     def embed_query(self, text: str) -> bytes:
         """Return the vector of a question."""
@@ -43,7 +47,7 @@ class ModelDescription(NamedTuple):
     """A model as stored in a database: how to open it, without secrets."""
 
     name: str
-    kind: str  # name of the factory that opens it
+    kind: str  # name of the factory that creates its embedder
     place: str = ""  # a folder or the address of a server
     model: str = ""  # the name of the model on the server
     dimensions: int = 0
@@ -67,7 +71,7 @@ EmbedderFactory = Callable[[ModelDescription, EmbedderEnvironment], Embedder]
 ENTRY_POINT_GROUP = "quaid.embedders"
 DEFAULT_MODEL = "bge-small-en-v1.5"
 DEFAULT_DIMENSIONS = 384
-DEFAULT_MODEL_ALIASES = ("embeddings-local", "local")  # names of the default model in config files
+DEFAULT_MODEL_ALIASES = ("embeddings-local", "local")  # other names of the default model, for config files
 MODELS_SETTING = "embedders"  # the configuration key with the added models
 
 # Must match the entry points in pyproject.toml, which a test verifies.
@@ -77,7 +81,7 @@ BUILT_IN_FACTORIES = {
     "ollama": "quaid.embedding.remote:open_ollama",
     "openai": "quaid.embedding.remote:open_openai",
 }
-ADDABLE_KINDS = ("onnx", "ollama", "openai")  # kinds of models that can be added; not models themselves
+ADDABLE_KINDS = ("onnx", "ollama", "openai")  # kinds that a user can add models of; not names of models
 
 
 def parse_models(text: str | None) -> dict[str, ModelDescription]:

@@ -17,7 +17,7 @@ from quaid.errors import EmbedderUnavailable, InvalidModel, QuaidError
 TIMEOUT_SECONDS = 10.0  # for a whole request
 TEXTS_PER_REQUEST = 32
 LARGEST_RESPONSE = 64 * 1024 * 1024  # in bytes
-CHARACTERS_PER_TOKEN = 4  # where texts are truncated for servers that reject long ones
+CHARACTERS_PER_TOKEN = 4  # for truncating texts, because some servers reject long ones
 REMEDY = "Start the server or mend its address; until it answers, questions are answered by words alone"
 
 
