@@ -24,31 +24,31 @@ if TYPE_CHECKING:  # loads numpy
 DEPTHS = ("auto", "summary", "section", "full")
 
 SECTION_ABOVE = 500
-"""Tokens that must be left for `auto` to return the best chunk."""
+"""More tokens than this must be left for the depth `auto` to return the best chunk."""
 
 FULL_ABOVE = 1_500
 FULL_PLACES = 3
-"""Tokens that must be left for `auto` to return a whole page, and how many of the first results may have one."""
+"""With `auto`, the first FULL_PLACES results have the whole page if more than FULL_ABOVE tokens are left."""
 
 CHARACTERS_PER_TOKEN = 16
-"""Characters per token that are considered when truncating a text; only whitespace has more."""
+"""Upper bound of the characters per token, used to limit what is counted; only whitespace exceeds it."""
 
 CUT_MARK = "…"
 
 
 class ServableTexts(NamedTuple):
-    """The texts of a result that may be returned."""
+    """The parts of a result that may be returned."""
 
     title: str
     summary: str
     section: str
     """The best chunk."""
     full: str
-    """The truth, followed by the best chunk if that is from the timeline."""
+    """The page's compiled truth, followed by the best chunk if that is from the timeline."""
 
 
 class Serving(NamedTuple):
-    """The texts of a result that fit into the budget."""
+    """The parts of a result that fit into the budget."""
 
     depth: str
     title: str
@@ -56,11 +56,14 @@ class Serving(NamedTuple):
     content: str
     tokens: int
     is_cut: bool
-    """True if a text was truncated and ends with CUT_MARK."""
+    """True if a part was truncated and ends with CUT_MARK, or did not fit at all."""
 
 
 def spend_budget(results: Sequence[ServableTexts], budget: int, depth: str = "auto") -> list[Serving]:
-    """Return the texts of the results in order until the budget is used up. Results that do not fit are omitted."""
+    """Return the parts of the results in order until the budget is used up.
+
+    Results that do not fit are omitted.
+    """
     served: list[Serving] = []
     left = budget
     for place, texts in enumerate(results):
@@ -104,7 +107,7 @@ def _with_content(head: Serving, text: str, left: int, depth: str) -> Serving:
 
 
 def fit_text(text: str, tokens: int) -> tuple[str, bool]:
-    """Truncate a text to a number of tokens. Return it, and whether it was truncated; if so it ends with CUT_MARK."""
+    """Truncate a text to a number of tokens. Return it, and True if it was cut and ends with CUT_MARK."""
     if tokens <= 0:
         return "", bool(text)
     if len(text) <= tokens * CHARACTERS_PER_TOKEN and count_tokens(text) <= tokens:
@@ -143,18 +146,18 @@ class SearchResult(NamedTuple):
     wing: str
     room: str
     depth: str
-    """The kind of `content`: the best chunk (section), the whole truth (full) or nothing (summary)."""
+    """The kind of `content`: the best chunk (section), the page's whole truth (full) or nothing (summary)."""
     summary: str
     content: str
     score: float
     """Strength of the evidence from 0 to 1 (see search.strength), comparable between questions."""
     tokens_used: int
     lane: str
-    """What found it: exact, words, meaning, both, date, or name (see search.by_name)."""
+    """How it was found: exact (name), words, meaning, both, date, or name (see search.by_name)."""
     reason: str
     heading_path: str
     part: str
-    """truth or timeline; line numbers count from 1 within this part."""
+    """The part of the page, truth or timeline; line numbers count from 1 within it."""
     start_line: int
     end_line: int
     strength: Strength
@@ -164,12 +167,15 @@ class SearchResult(NamedTuple):
 
 
 class LaneTrace(NamedTuple):
-    """The scores of a result's chunk in each lane."""
+    """The scores of a result's chunk by words and by meaning, for --explain."""
 
     slug: str
     start_line: int
     words: float
-    """BM25 of the chunk. `words_place` is its rank in the word lane, 0 if it was not among the candidates."""
+    """BM25 of the chunk.
+
+    `words_place` is its rank in full-text search, 0 if it was not among the candidates.
+    """
     words_place: int
     page_words: float
     cosine: float | None

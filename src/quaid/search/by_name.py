@@ -1,8 +1,8 @@
-"""Put pages first whose name matches the typed text.
+"""Move pages whose name matches the typed text to the front of an answer.
 
-Exact names come first, then names that contain the words, then names with words that begin with them; within these,
-names that begin with the typed text, then shorter names. Text with more than a few words, or only stop words, is not
-treated as a name.
+Exact names come first, then names that contain the typed words, then names with words that begin with the
+typed words. Within each group, names that begin with the typed text come first, then shorter names. Input of
+more than a few words, or of stop words only, is not treated as a name.
 """
 
 from quaid.model.names import EXACT_MATCH, LONGEST_NAME, PREFIX_MATCH, fold_name, match_strength
@@ -14,7 +14,7 @@ from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters, TextIndex
 
 MOST_NAMED = 6
-"""Maximum number of pages found by name, so that other matches remain visible."""
+"""Maximum number of pages moved to the front, so that other matches remain visible."""
 MOST_WORDS = 5
 NAMES_COMPARED = 60
 """Maximum number of pages whose names are compared."""

@@ -1,8 +1,9 @@
 """Search the turns of conversations by words and by meaning.
 
-By words alone: turns with all words, then with all words that are not stop words, then with any. With vectors, turns
-are fused like chunks, with conversations in place of pages. A turn is returned only if it contains a word of the
-question or is close enough in meaning, so the result may be empty.
+By words alone, turns with all words come first, then turns with all words except stop words, then turns with
+any of them. With vectors, turns are ranked like chunks (see search.fusion), with conversations in place of
+pages. A turn is returned only if it contains a word of the question or is close enough in meaning, so the
+result may be empty.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +23,7 @@ if TYPE_CHECKING:  # loads numpy
     from quaid.storage.vector_index import TurnIndex
 
 CANDIDATES = 100
-"""Turns per lane; their neighbours are added."""
+"""Maximum number of turns from full-text and from vector search, to which their neighbours are added."""
 
 REACH = 2
 """Maximum distance of a neighbour, in turns."""
@@ -30,7 +31,8 @@ REACH = 2
 STANDING_OUT = 0.25
 """Minimum `standing_out` of a turn that contains no word of the question.
 
-Of ten turns per LoCoMo question, 1.2 are above it, but only 0.5 if the question is about another person.
+Of the first ten turns for a question of the LoCoMo benchmark, 1.2 exceed it on average, but only 0.5 if the
+question is about another person.
 """
 
 WORDS, MEANING = "words", "meaning"
@@ -52,7 +54,7 @@ class TurnHit(NamedTuple):
     """The score used for ordering: greater than 0, not comparable between searches."""
     all_words: bool
     lanes: tuple[str, ...] = (WORDS,)
-    """What found it: words, meaning or both."""
+    """How it was found: by words, by meaning or both."""
 
 
 class ConversationSearchRecord(NamedTuple):
@@ -117,7 +119,7 @@ def search_turns(
 def _fuse_turns(
     db: Database, wanted: QueryPlan, asked: MeaningLane, vectors: "TurnIndex", limit: int
 ) -> dict[int, _ScoredTurn]:
-    """Return the best turns of both lanes."""
+    """Return the best turns of full-text and vector search."""
     most = max(CANDIDATES, limit)
     expression = " OR ".join(_terms_to_rank(db, wanted, TextIndex(db, TURNS).highest_id(), WORD_BUDGET))
     words = dict(TextIndex(db, TURNS).match(expression, SearchFilters(), most)) if expression else {}
@@ -156,7 +158,7 @@ def _best_words(places: Mapping[int, ChunkPosition], words: dict[int, float]) ->
 def _lanes_of(
     turn: int, words: dict[int, float], cosines: dict[int, float], asked: MeaningLane
 ) -> tuple[str, ...]:
-    """Return the lanes in which a turn qualifies by itself."""
+    """Return by what a turn qualifies: words, meaning, both or neither. Its neighbours do not count."""
     cosine = cosines.get(turn)
     far = 0.0 if cosine is None else strength.standing_out(cosine, asked.baseline, asked.embedded) or 0.0
     return (WORDS,) * (turn in words) + (MEANING,) * (far >= STANDING_OUT)

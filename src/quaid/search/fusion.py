@@ -1,10 +1,11 @@
-"""Fuse the scores of all lanes into one ranking of chunks and pages.
+"""Combine full-text search (words) and vector search (meaning) into one ranking of chunks and pages.
 
-`sum` adds a chunk's own score (its word score relative to the best, and its cosine on a scale from an unrelated
-chunk to the best), a part of its neighbours' scores, and the score of its page. A page gets the score of its best
-chunk without the neighbours, otherwise longer pages would win; the best pages are also compared as a whole.
-`set-union` keeps the order of the meaning lane and appends what only words found. `rrf` adds 1 / (60 + rank) over
-both lanes. docs/decisions/008-fusing.md has the measurements behind each number.
+A lane is the result list of one of the two. `sum` adds a chunk's own score (its word score relative to the
+best, and its cosine on a scale from an unrelated chunk to the best), a part of its neighbours' scores, and
+the score of its page. A page gets the score of its best chunk without the neighbours, otherwise longer pages
+would win; the best pages are also compared as a whole. `set-union` keeps the order of vector search and
+appends what only full-text search found. `rrf` (reciprocal rank fusion) adds 1 / (60 + rank) over both.
+docs/decisions/008-fusing.md has the measurements behind each number.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -33,11 +34,11 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 ChunkPosition = tuple[int, int]
-"""Page id and position within the page. A plain tuple, because a question has about a thousand of them."""
+"""Page id and position within the page. A plain tuple, because a question has about a thousand candidates."""
 
 
 class Evidence(NamedTuple):
-    """The scores of all candidates in each lane."""
+    """The scores of all candidate chunks, by words and by meaning."""
 
     places: Mapping[int, ChunkPosition]
     words: Mapping[int, float]
@@ -49,12 +50,12 @@ class Evidence(NamedTuple):
     baseline: float
     """The cosine of an unrelated chunk."""
     lanes: Sequence[Sequence[int]] = ()
-    """The chunks that each lane found, best first: meaning, then words.
+    """The chunks found by vector search, and those found by full-text search, each best first.
 
-    All other candidates are neighbours of these.
+    The other candidates are neighbours of these, or were found by a name or a date.
     """
     favours: Mapping[int, float] = {}
-    """Additional scores, such as for a matching date or a mentioned page."""
+    """Additional scores of chunks, such as for a matching date or a mentioned page."""
 
 
 class Ranking(NamedTuple):
@@ -188,7 +189,7 @@ def _best_chunks(evidence: Evidence, chunks: Mapping[int, float]) -> dict[int, i
 
 
 def rrf(lanes: Iterable[Sequence[Key]], k: int = RRF_K) -> dict[Key, float]:
-    """Reciprocal rank fusion of several rankings."""
+    """Return the scores of reciprocal rank fusion over several rankings."""
     scores: dict[Key, float] = {}
     for lane in lanes:
         for place, key in enumerate(lane, 1):

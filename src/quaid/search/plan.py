@@ -1,4 +1,4 @@
-"""Parse a query into words and phrases, as FTS5 expressions.
+"""Parse a query into words and phrases for FTS5.
 
 Every word is quoted, so that FTS5 operators in the text have no effect.
 """
@@ -37,7 +37,7 @@ class Term(NamedTuple):
     text: str
     """One word or a phrase, as tokens of the index separated by spaces."""
     unspaced: bool = False
-    """True if only page_fts_unspaced can contain it."""
+    """True if only page_fts_unspaced, the index of scripts written without spaces, can contain it."""
     prefix: bool = False
     """True if the last word is a prefix."""
     literal: str = ""
@@ -136,7 +136,7 @@ def _phrase(piece: str) -> Term | None:
     ends_in_run = not _WORD.search(between_and_runs[-1])
     prefix = ends_in_run and len(between_and_runs[-2]) == 1
     if ends_in_run and not prefix:
-        # In a page the run may continue, in which case its last character is not stored as a separate token.
+        # In a page more characters may follow, and then the last one is not indexed as a separate token.
         words.pop()
     if len(words) > LONGEST_PHRASE:
         words, prefix = words[:LONGEST_PHRASE], False

@@ -1,7 +1,8 @@
-"""Gather candidates for a question from all lanes: names, words, vectors and dates.
+"""Find the candidates for a question: by name, by full-text search, by vector search and by date.
 
-Filters are applied inside each lane, so that narrow filters still leave enough candidates. If the model is not
-available, words alone are searched. Names and times in a question raise the scores of pages but never exclude any.
+Filters are applied within each search, so that narrow filters still leave enough candidates. If the model is
+not available, vector search is left out. Names and times in a question raise the scores of pages but never
+exclude any.
 """
 
 import re
@@ -43,7 +44,7 @@ _YEAR = r"(?P<year>(?:19|20)[0-9]{2})\b"
 _DAY = r"(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?\b"
 _COUNT = rf"(?P<count>[0-9]{{1,3}}|{'|'.join(_SMALL_NUMBERS)}|few|couple of)"
 _UNIT = r"(?P<unit>day|week|fortnight|month|year)s?\b"
-# Words before a month or year that stands alone: "may" and "march" are verbs too, and 2024 may be a number.
+# A month or year alone counts only after these: "may" and "march" are verbs too, and 2024 may be a number.
 _LEADING_WORDS = (
     r"\b(?:in|since|during|before|after|until|till|by|from|between|of|last|this|and|to|year)\W+"
     r"(?:(?:early|late|mid|the)\W+)?"
@@ -297,7 +298,7 @@ def _unit_of(day: date, unit: str) -> tuple[date, date]:
 
 MOST_NAME_WORDS = 48
 LONGEST_NAME_WORDS = 5
-"""Maximum number of words of a question that are read, and of a name in it."""
+"""Maximum number of words of a question that are searched for names, and of words in a name."""
 
 MOST_EXACT = 5
 
@@ -306,10 +307,10 @@ _NAME_WORD = re.compile(r"[^\W_]+(?:[_'’-][^\W_]+)*")
 
 
 class Entities(NamedTuple):
-    """The pages and wings that a question names."""
+    """The pages and wings (top-level categories of pages) that a question names."""
 
     exact: dict[int, str]
-    """Pages asked for by name, with the kind of the name."""
+    """Pages whose name is the whole question, or which it links to, with the kind of the name."""
     mentioned: dict[int, str]
     """Pages whose name occurs in the question, with that name."""
     wings: tuple[str, ...]
@@ -360,13 +361,13 @@ LONGEST_EMBEDDED_TEXT = 4_000
 
 
 class MeaningLane(NamedTuple):
-    """A question embedded by the active model, and the vectors that it is compared with."""
+    """The input of vector search: the embedded question, and the vectors that it is compared with."""
 
     model: str
     vector: Any  # numpy.ndarray; not imported here to keep startup fast
     vectors: Any  # a ChunkIndex or a TurnIndex
     baseline: float
-    """The cosine of an unrelated text."""
+    """The expected cosine of the question and an unrelated text."""
     embedded: int
     total: int
     """`embedded` is the number of texts with a vector, `total` the number of all texts."""
@@ -411,10 +412,10 @@ def embed_question(
 
 
 CANDIDATES = 100
-"""Chunks per lane; their neighbours are added."""
+"""Maximum number of chunks from full-text and from vector search, to which their neighbours are added."""
 
 WORD_BUDGET = 8_000
-"""Maximum number of (chunk or page, word) pairs ranked per question: 4 to 6 ms for each kind."""
+"""Maximum number of (chunk, word) and of (page, word) pairs ranked per question; each takes 4 to 6 ms."""
 
 REACH = 2
 """Maximum distance of a neighbour, in chunks."""
@@ -443,7 +444,7 @@ class Candidates(NamedTuple):
     plan: QueryPlan
     """The terms by which results are scored and rated."""
     counts: dict[str, int]
-    """Approximate number of chunks that contain each part of the plan, by its quoted form."""
+    """Maps each part of the plan, in quoted form, to the approximate number of chunks that contain it."""
     evidence: Evidence
     named: Entities
     dates: dict[int, str]
@@ -462,7 +463,7 @@ def gather_candidates(
     filters: SearchFilters,
     now: str,
 ) -> Candidates:
-    """Gather the candidates of all lanes."""
+    """Find the candidates for a question and score them by words, by meaning and by date."""
     periods = find_periods(question, now)
     of_periods = _chunks_of_periods(db, periods, filters)
     searched, wanted = plan_query(question), _without_time(question, periods if of_periods else ())
@@ -500,7 +501,7 @@ def gather_candidates(
 
 
 def _without_time(question: str, periods: Iterable[Period]) -> QueryPlan:
-    """Parse a question without the words that name one of these periods."""
+    """Parse a question without the words that name these periods, unless only stop words would be left."""
     rest = question
     for period in sorted(periods, key=lambda period: period.span, reverse=True):
         first, last = period.span
@@ -525,7 +526,7 @@ def _count_chunks(db: Database, wanted: QueryPlan) -> dict[str, int]:
 
 
 def _any_word_expression(db: Database, counts: dict[str, int]) -> str:
-    """Return an FTS5 expression for any of these terms, without those that are too common to rank."""
+    """Return an FTS5 expression that matches any of these terms, except those that are too common to rank."""
     return " OR ".join(
         terms_worth_ranking(counts, TextIndex(db, text_index.CHUNKS).highest_id(), WORD_BUDGET)
     )

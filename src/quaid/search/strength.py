@@ -1,9 +1,10 @@
 """Rate the evidence for an answer: strong, weak or none.
 
-The rating uses raw evidence instead of rescaled scores: how far the nearest chunk stands out from an unrelated one,
-and how many of the question's words the best results contain, with rare words weighted more. The limits were set on
-the first five conversations of LoCoMo, each queried with its own questions and those of another conversation: of its
-own, 79 % are strong and 3 % none; of the others, 1 % are strong and 79 % none.
+The rating uses raw evidence instead of rescaled scores: how far the nearest chunk stands out from an
+unrelated one, and how many of the question's words the best results contain, with rare words weighted more.
+The limits were set on the first five conversations of the LoCoMo benchmark, each queried with its own
+questions and with those of another conversation: 79 % of its own questions are rated strong and 3 % none; of
+the others, 1 % strong and 79 % none.
 """
 
 import math
@@ -14,16 +15,16 @@ Strength = Literal["strong", "weak", "none"]
 
 STRONG, WEAK = 1.0, 0.65
 MEANING_WEIGHT = 1.5
-"""Weight of `standing_out` relative to the share of words."""
+"""Weight of the result of `standing_out` relative to the share of words."""
 
 STRONG_WORDS, WEAK_WORDS = 0.6, 0.3
 """The limits if only the share of words is known."""
 
 ENOUGH_CHUNKS = 50
-"""Number of chunks from which on their mean is a reliable baseline."""
+"""Minimum number of chunks for their mean cosine to be a reliable baseline."""
 
 LEAST_WEIGHT = 0.1
-"""The weight of a word that every page contains."""
+"""Minimum weight of a word, however many chunks contain it."""
 
 
 def judge_strength(words: float, meaning: float | None, *, exact: bool = False) -> Strength:
@@ -55,8 +56,9 @@ def below_strong(value: float, meaning: float | None) -> float:
 def standing_out(cosine: float, baseline: float, chunks: int) -> float | None:
     """Return how far a chunk stands out, from 0 (unrelated) to 1 (identical to the question).
 
-    `baseline` is the mean over all chunks including this one, which is therefore subtracted. In a very small
-    database it is the known value of the model (see `expected_baseline`). Return None if neither is available.
+    `baseline` is the mean cosine of all chunks including this one, whose share is removed from it. In a very
+    small database it is mostly the model's known value (see `expected_baseline`). Return None for an only
+    chunk if the model has no known value.
     """
     if chunks < 2 and baseline == cosine:  # the only chunk, and no known value for the model
         return None

@@ -1,9 +1,10 @@
 """Full-text search over pages, with excerpts.
 
 Pages that contain all words come first, then pages with some of them, by score. Ranking takes about half a
-microsecond per matching page and word, so in a large database very common words are left out of OR queries. If even
-the pages with all words are too many to rank, those with the words in their names are taken, then the best of the
-newest. Excerpts use the tokenizer of the index: FTS5's snippet() takes seven times as long.
+microsecond per matching page and word, so in a large database very common words are left out of OR queries.
+If even the pages with all words are too many to rank, only pages with the words in their names and the newest
+pages are ranked. Excerpts are made with the tokenizer of the index, because FTS5's snippet() takes seven
+times as long.
 """
 
 import re
@@ -16,14 +17,14 @@ from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import NAME_COLUMNS, SPACED, UNSPACED, SearchFilters, Stemmer, TextIndex
 
 EXCERPT_WIDTH = 200
-"""Characters of an excerpt; half as many in scripts without spaces, which are denser."""
+"""Approximate characters of an excerpt; half as many in scripts without spaces, which are denser."""
 
 EXCERPT_LEAD = 50
 """Maximum number of characters before the first marked word."""
 
 BLOCK_CHARACTERS = 16_000
 MOST_BLOCKS = 16
-"""Long texts are searched in blocks until one contains a word. Text beyond the last block is ignored."""
+"""Long text is searched in blocks until one contains a word. Text beyond the last block is ignored."""
 
 SENTENCE_ENDS = ("\n", ". ", "! ", "? ", "。")
 LINE_MARKS = "#>-*+ \t\n"
@@ -179,10 +180,14 @@ class TextStems(NamedTuple):
 
     every: frozenset[str]
     telling: frozenset[str]
-    """The stems without those of stop words."""
+    """The stems of the words that are not stop words."""
 
     def hold(self, wanted: "TextStems") -> bool:
-        """Return True if these contain all words of a term."""
+        """Return True if this text contains all words of a term.
+
+        A stop word in this text does not count as another word with the same stem, unless the term has stop
+        words too.
+        """
         if wanted.every == wanted.telling:
             return bool(wanted.every) and wanted.every <= self.telling
         return wanted.every <= self.every
@@ -245,7 +250,10 @@ NO_FILTERS = SearchFilters()
 def search_pages(
     db: Database, query: str, filters: SearchFilters = NO_FILTERS, limit: int = 10, *, raw: bool = False
 ) -> list[PageHit]:
-    """Find pages by words. Any text is valid; with `raw` it must be an FTS5 expression, else raise InvalidSearch."""
+    """Find pages by words.
+
+    Any query is valid; with `raw` it must be an FTS5 expression, otherwise InvalidSearch is raised.
+    """
     wanted = plan_query(query)
     scored: list[_ScoredPage] = []
     with db.reading():
@@ -339,7 +347,10 @@ class _TextSearch:
         return self._match(name, expression, first=first)
 
     def ranked_any(self, first: list[int]) -> PageScores:
-        """Return pages with any of the words; `first` are ranked in any case."""
+        """Return pages with any of the words, and their scores.
+
+        The pages in `first` are ranked in any case.
+        """
         spaced = self._ranked_any_in(SPACED, [part for part in self._plan.parts if not part.unspaced], first)
         unspaced = self._ranked_any_in(UNSPACED, list(self._plan.parts), first)
         if self._plan.unspaced and spaced and unspaced:
@@ -367,7 +378,7 @@ class _TextSearch:
         )
 
     def _indexes_for_all(self) -> list[str]:
-        # A page without such scripts cannot contain all words of a query that has them.
+        # Only the index of scripts without spaces can match a query that has words in such a script.
         names = [UNSPACED] if self._plan.unspaced else [SPACED, UNSPACED]
         return [name for name in names if self._highest[name]]
 
