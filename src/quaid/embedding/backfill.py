@@ -179,9 +179,9 @@ class Backfill:
     ) -> BackfillReport:
         """Embed the chunks without a vector of this model, most recently changed pages first.
 
-        The model is registered if the database does not know it, and becomes active if no other is. `slugs`
-        restricts the pages, `limit` the number of chunks. With `insist`, the texts of a rejected batch are
-        retried one by one.
+        The model is registered if it is new to the database, and becomes active if there is no active model.
+        `slugs` restricts the pages, `limit` the number of chunks. With `insist`, the texts of a rejected
+        batch are retried one by one.
         """
         cut_pages(self._db, self._progress)
         self._register_model()

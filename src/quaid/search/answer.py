@@ -56,7 +56,7 @@ class Serving(NamedTuple):
     content: str
     tokens: int
     is_cut: bool
-    """True if a part was truncated and ends with CUT_MARK, or did not fit at all."""
+    """True if a part was truncated and ends with CUT_MARK, or was left out because it did not fit."""
 
 
 def spend_budget(results: Sequence[ServableTexts], budget: int, depth: str = "auto") -> list[Serving]:

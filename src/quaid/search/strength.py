@@ -2,9 +2,9 @@
 
 The rating uses raw evidence instead of rescaled scores: how far the nearest chunk stands out from an
 unrelated one, and how many of the question's words the best results contain, with rare words weighted more.
-The limits were set on the first five conversations of the LoCoMo benchmark, each queried with its own
-questions and with those of another conversation: 79 % of its own questions are rated strong and 3 % none; of
-the others, 1 % strong and 79 % none.
+The limits were set on the first five conversations of the LoCoMo benchmark, each queried with its questions
+and with those of another conversation: 79 % of the former are rated strong and 3 % none, and 1 % of the
+latter strong and 79 % none.
 """
 
 import math
