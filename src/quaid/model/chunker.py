@@ -239,7 +239,7 @@ def embedding_text(title: str, heading_path: str, text: str) -> str:
     return "\n".join([part for part in (title, above, text) if part])
 
 
-# Splitters: the first division of a text into segments
+# Splitters, which divide a text into segments
 
 
 def _split_sections(text: str, headings: list[MarkdownHeading], *, bare: bool = False) -> Iterator[_Segment]:
@@ -447,10 +447,10 @@ def _chunk_heading_path(text: str, trail: _HeadingPath, stretch: _Segment, start
 
 
 TURN_PART_TOKENS, TURN_PART_OVERLAP = 400, 60
-"""Maximum tokens of a part, and approximate tokens that it shares with the previous part."""
+"""Maximum tokens of a part of a turn, and approximate tokens that it shares with the previous part."""
 
 SHORTEST_TURN = 6
-"""Minimum tokens of a turn; shorter turns have no parts."""
+"""Minimum tokens of a turn; shorter turns have no parts and are not embedded."""
 
 MOST_TURN_PARTS = 8
 """Maximum parts of one turn, about four book pages."""
@@ -468,6 +468,5 @@ def split_turn(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def turn_embedding_text(role: str, text: str) -> str:
-    """Return the text to embed for a part. It includes the role, so that a query about a speaker matches that
-    speaker."""
+    """Return the text to embed for a part of a turn. It includes the role, which a query may name."""
     return f"{role}: {text}"

@@ -1,6 +1,7 @@
-"""Claims made by sentences of knowledge base nodes, and conflicts and duplicates between nodes.
+"""Claims made by the sentences of knowledge base nodes, and conflicts and duplicates between nodes.
 
-A small rule-based reader of English. A finding is shown to a person, so the rules prefer a miss to a false alarm.
+English text is parsed by a few rules. Every finding is shown to a person, so the rules prefer a miss to a
+false alarm.
 """
 
 import re
@@ -40,7 +41,7 @@ class Claim(NamedTuple):
     quote: str
     """The sentence that contains the clause."""
     kind: str
-    """says, setting, compares or chooses."""
+    """says (a plain statement), setting, compares or chooses."""
     sign: int
     """1 if the clause is for the topic, -1 if it is against it."""
     words: frozenset[str]
@@ -59,8 +60,11 @@ class Claim(NamedTuple):
 
 
 def parse_claims(sentence: str, *, is_title: bool = False, is_step: bool = False) -> list[Claim]:
-    """Return the claims of a sentence. A title needs a word of word_list("asserting") to make a claim, a step one of
-    word_list("strong")."""
+    """Return the claims of a sentence.
+
+    A title makes a claim only if it contains a word of word_list("asserting"). A step of a procedure makes a
+    claim only if it contains a word of word_list("strong").
+    """
     if len(sentence) > 2 * LONGEST_SENTENCE:  # checked before any pattern is applied
         return []
     sentence = _LEAD.sub("", sentence).strip()
@@ -114,8 +118,10 @@ def _normalize_sentence(sentence: str) -> str:
 
 
 def _clauses(text: str) -> list[str]:
-    """Split a sentence into clauses. A short name before a colon ("formatter: black") is a setting and is not
-    split."""
+    """Split a sentence into clauses.
+
+    A setting, a short name before a colon ("formatter: black"), is not split.
+    """
     head, colon, value = text.partition(": ")
     if colon and len(head.split()) <= 4 and len(value.split()) <= 3 and "," not in text:
         return [f"{head}: {value}"]
@@ -268,7 +274,7 @@ def _tokens(clause: str) -> list[str]:
 
 
 def stem_words(text: str) -> frozenset[str]:
-    """Return the stems of the words in a lower-case text, without stop words and words of demand."""
+    """Return the stems of the words in a lower-case text, without stop words and words such as "must"."""
     return frozenset(
         fold_word(token)
         for token in _tokens(text)
@@ -283,8 +289,10 @@ def fold_word(word: str) -> str:
 
 
 def _is_past(tokens: list[str]) -> bool:
-    """Return True if a clause tells a past event ("the build failed"). After "is", "be" or "has" it describes a
-    state."""
+    """Return True if a clause reports a past event ("the build failed").
+
+    After "is", "be" or "has" it describes a state.
+    """
     if not tokens or tokens[0] not in word_list("determiners"):
         return False
     for place, token in enumerate(tokens[1:], 1):
@@ -301,23 +309,22 @@ def _is_past(tokens: list[str]) -> bool:
 
 
 MOST_CANDIDATES = 40
-"""Maximum statements that are parsed. Candidates with short titles and summaries come first."""
+"""Maximum number of statements that are compared with a new one, the shortest titles and summaries first."""
 
 SIMILAR_SHARE = 0.75
 """Minimum Dice similarity of two summaries, or of titles and summaries together, for statements to be duplicates."""
 
 SURE_SHARE = 0.85
-"""The minimum similarity if each summary has a word that the other lacks, since those words may be the ones that
-matter."""
+"""Minimum similarity if each summary has a word that the other lacks, since these words may be decisive."""
 
 LEAST_SHARED = SIMILAR_SHARE / (2 - SIMILAR_SHARE)
-"""Share of the words of one text that the other must contain for the two to reach SIMILAR_SHARE."""
+"""Minimum share of the words of one text that the other must contain for the two to reach SIMILAR_SHARE."""
 
 GENERAL_PROJECT = "general"
 """The project whose statements apply to all projects."""
 
 PROCEDURE_TYPE = "procedure"
-"""The node type whose sentences are steps."""
+"""The node type whose sentences are steps of a procedure."""
 
 
 class Statement(NamedTuple):
@@ -341,7 +348,7 @@ class StatementMatch(NamedTuple):
     key: str
     why: str
     one: str = ""
-    """The contradicting sentence of the new statement."""
+    """The sentence of the new statement that is contradicted; `other` is the sentence that contradicts it."""
     other: str = ""
     share: float = 0.0
     """Similarity of a near-duplicate."""
@@ -385,7 +392,7 @@ def _claim_pairs(
 ) -> Iterator[tuple[Claim, Claim]]:
     """Yield the pairs of claims to compare. Two bodies are not compared, because they depend on their context.
 
-    `body` is None if title and summary of the other statement do not match.
+    `body` is None if title and summary of the other statement have no word of the new one's claims.
     """
     if body is not None:
         for two in _head_claims(other):
@@ -460,8 +467,7 @@ def _number_conflict(one: Claim, first: ClaimNumber, other: Claim, second: Claim
 
 
 def _numbers_exclude(one: ClaimNumber, other: ClaimNumber) -> bool:
-    """Return True if no number satisfies both. Two bounds of the same kind with different values exclude each
-    other."""
+    """Return True if no number satisfies both, or if they are different bounds of the same kind."""
     if one.bound == other.bound:
         return one.value != other.value
     if {one.bound, other.bound} == {"most", "least"}:
@@ -491,8 +497,10 @@ def _same_project(one: Statement, other: Statement) -> bool:
 
 
 def _same_context(new: Statement, one: Claim, other: Statement, two: Claim) -> bool:
-    """Return True if both claims apply to the same context: a title can restrict its node to Makefiles, or to
-    Redis."""
+    """Return True if both claims apply to the same context.
+
+    A title can restrict its node, say, to Makefiles.
+    """
     mine, theirs = _content_stems(new.title), _content_stems(other.title)
     first, second = one.words | one.value, two.words | two.value
     if (mine | first) & stems("contexts") != (theirs | second) & stems("contexts"):
@@ -518,7 +526,7 @@ def _summary_claims(statement: Statement) -> list[Claim]:
 
 
 def _body_claims(statement: Statement, probes: list[WordProbe] | None = None) -> list[Claim]:
-    """Return the claims of the body; with probes, only of the sentences that match one."""
+    """Return the claims of the body; with probes, only of the sentences that match a probe."""
     found: list[Claim] = []
     is_step = statement.type == PROCEDURE_TYPE
     if probes is not None and not _matches_probe(_lowercase(statement.body), probes):
@@ -530,10 +538,10 @@ def _body_claims(statement: Statement, probes: list[WordProbe] | None = None) ->
 
 
 def _claim_probes(told: list[Claim]) -> list[WordProbe]:
-    """Return the words that a text must contain to be worth parsing.
+    """Return the words that a text must contain to be worth parsing, for each claim.
 
-    Words that have synonyms or alternatives are left out, since the other text may use another form. The longest
-    and so rarest words come first, so that most texts fail at the first test.
+    Words that have synonyms or alternatives are left out, since the other text may use another form. Long
+    words, which are rare, come first, so that most texts fail at the first test.
     """
     found = {}
     for claim in told:
@@ -571,7 +579,7 @@ def _candidates(
             near.append((other, True))
         elif other.body and _matches_probe(_lowercase(other.body), head_probes):
             far.append((other, False))
-    # The shorter a matching text is, the more of it is about the words.
+    # A short title and summary that match are more likely to be about the same topic.
     near.sort(key=lambda pair: len(pair[0].title) + len(pair[0].summary))
     found = [pair for pair in near + far if pair[0].key != new.key and _same_project(new, pair[0])]
     return found[:MOST_CANDIDATES]

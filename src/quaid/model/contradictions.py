@@ -1,7 +1,8 @@
 """Find contradictions in the memory, and decide which facts and links end when one is resolved.
 
-There are four kinds: a fact whose link has ended, a text that says it ended, two values of a single-valued predicate,
-and a compiled truth older than its timeline.
+There are four kinds: a current fact whose link has ended, a current fact or link that has ended according to
+the text of a page, two values of a single-valued predicate, and a compiled truth that is older than its
+timeline.
 """
 
 import hashlib
@@ -60,20 +61,20 @@ class Citation(NamedTuple):
     """truth, timeline or frontmatter; "" if the position in the page is not known yet."""
     line: int | None
     source: str
-    """The row that the side comes from, if it is not a text: fact 12 (meeting/7), link 3."""
+    """Source of the side if it is not a sentence: `fact 12, meeting/7`, `link 3`, `changed on 2026-04-25`."""
     needles: tuple[str, ...] = ()
-    """Words by which the position in the page can be found."""
+    """Strings by which the position in the page can be found."""
     fact: int | None = None
     link: int | None = None
-    """Id of the fact or link; both are None for a text."""
+    """Id of the fact or link; both are None if the side is text."""
     says: str = ""
-    """The statement of the row, such as lives_in Oslo."""
+    """The statement of the fact or link, such as lives_in Oslo."""
     since: str | None = None
     until: str | None = None
     object: str = ""
-    """Object of the fact. A text that mentions it may still support the fact."""
+    """Object of the fact. A line that mentions it may be the source of the fact."""
     recorded_at: str = ""
-    """When a fact without evidence was recorded. A text that changed later is not its source."""
+    """When a fact without evidence was recorded. Its source is searched for in the page as it was then."""
 
 
 class ContradictionFinding(NamedTuple):
@@ -206,7 +207,7 @@ def conflicting_values(world: Snapshot, all_claims: list[ResolvedFact]) -> Itera
 
 
 def _overlapping(world: Snapshot, group: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
-    """Pair each value with the first conflicting value whose interval overlaps."""
+    """Yield a contradiction between each value and the first conflicting value whose interval overlaps."""
     begun = [
         claim
         for claim in group
@@ -334,7 +335,7 @@ _TOKEN = re.compile(r"[\w&+#][\w'’&.+#/-]*|[,;()]")
 
 
 class OpenRelation(NamedTuple):
-    """A fact or link of a page that is current."""
+    """A current fact or link of a page."""
 
     relationship: str
     since: str | None
@@ -382,7 +383,7 @@ class _OpenRelations:
 
 
 def ended_in_text(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
-    """Yield current facts and links that a text says have ended."""
+    """Yield current facts and links that have ended according to the text of a page."""
     ties = _OpenRelations(world, all_claims)
     for text in world.texts:
         page = world.pages[text.page_id]
@@ -539,7 +540,7 @@ def _ended_contradiction(
         ),
         f"The text says that it is over between {who} and {tie.shown}{when}, but {tie.relationship} still stands.",
         (Citation(text.page_id, departure.quote, part, departure.line, ""), tie.cite),
-        # Only the end of a month or year is certain.
+        # If the text gives only a month or year, the relation has certainly ended by its last day.
         min(departure.last, world.today) if departure.first else None,
     )
 
@@ -567,7 +568,7 @@ class ResolutionChange(NamedTuple):
 def resolution_changes(world: Snapshot, finding: ContradictionFinding, kept: int) -> list[ResolutionChange]:
     """Return the changes to make if side `kept`, 0 or 1, is right.
 
-    Text is never changed: if the losing side is a text or a link in a text, it has to be edited in its page.
+    Text is never changed: if the losing side is text, or a link in text, its page has to be edited.
     """
     winner, loser = finding.cites[kept], finding.cites[1 - kept]
     known = resolve_facts(world)
@@ -590,7 +591,7 @@ def resolution_changes(world: Snapshot, finding: ContradictionFinding, kept: int
 
 
 def remaining_text_links(world: Snapshot, finding: ContradictionFinding, kept: int) -> list[Citation]:
-    """Return links in texts that still state the rejected side; they change only when their page is edited."""
+    """Return links in page text that still state the rejected side; only editing the page changes them."""
     loser = finding.cites[1 - kept]
     tie = next((each for each in world.links if each.id == loser.link), None)
     if tie is not None:
@@ -609,7 +610,7 @@ def remaining_text_links(world: Snapshot, finding: ContradictionFinding, kept: i
 
 
 def is_text_link(tie: SnapshotLink) -> bool:
-    """Return True if the link comes from a text, so that it is recreated at every write of its page."""
+    """Return True if the link comes from the text of a page, so that every write of the page recreates it."""
     return tie.part is not None
 
 

@@ -1,4 +1,4 @@
-"""Sentences that say something ended ("left Hexa in 2025", "no longer at Hexa"), and their subjects.
+"""Find sentences saying that a relation ended ("left Hexa in 2025", "no longer at Hexa"), and their subjects.
 
 docs/truth.md lists the phrases. Negated, planned, rumoured and quoted statements are skipped.
 """
@@ -29,7 +29,7 @@ IMPLIED_OBJECT = "@"
 """As an object: the page itself, or the only place that the subject can have left."""
 
 LONGEST_LAST_NAME = 300
-"""Maximum characters of a name at the end of a clause."""
+"""Characters before "who" that are searched for the name that it refers to."""
 
 MOST_MATCHES = 500
 """Maximum matches that are examined in one text."""
@@ -44,16 +44,16 @@ class PageOwner(NamedTuple):
 
 
 class Departure(NamedTuple):
-    """A statement in a text that a relation ended."""
+    """A statement that a relation ended."""
 
     subject: str
     """OWNER or a folded name."""
     scope: str
     """The kind of relation that ended: work, post, board, home, move, marriage, property, parent or study."""
     post: str
-    """The post, if only that ended."""
+    """The post, such as ceo, if only the post ended; else ""."""
     object: str
-    """The text from the object on, or IMPLIED_OBJECT."""
+    """The sentence from its object on, or IMPLIED_OBJECT."""
     first: str
     last: str
     """First and last day on which it can have happened; "" if the text gives no date."""
@@ -122,8 +122,10 @@ def _clause_subjects(clause: str, sentence: Sentence, place: int, reader: PageOw
 
 
 def _pronoun_subjects(sentence: Sentence, reader: PageOwner) -> list[str]:
-    """Return what a pronoun refers to: the subject of a preceding sentence, unless the last one mentions another
-    person."""
+    """Return what a pronoun refers to: the subject of a preceding sentence.
+
+    If the sentence just before mentions another person, the reference is unclear and the result is empty.
+    """
     for number, earlier in enumerate(reversed(sentence.before)):
         met = [match[1] for match in pattern("other_person").finditer(earlier)]
         if number == 0 and any(not _is_owner(each, reader) for each in met):
@@ -198,7 +200,10 @@ def _without_filler_end(text: str) -> str:
 
 
 def find_departures(text: str, reader: PageOwner, first_line: int = 1, day: str = "") -> list[Departure]:
-    """Return the departures in a text. `day` is the date of the text, if known, as for a timeline entry."""
+    """Return the departures in a text.
+
+    `day` is the date of the text if known, as that of a timeline entry.
+    """
     matches = _phrase_matches(text)
     if not matches:
         return []
@@ -326,7 +331,7 @@ def _is_doubtful(sentence: Sentence, head: str, tail: str, reader: PageOwner) ->
 
 
 def _departure_object(scope: str, head: str, tail: str) -> tuple[str, str, str]:
-    """Return the scope of the departure, the post, and the text that names the other side."""
+    """Return scope, post and object of a departure (see Departure)."""
     if scope == "noun":
         return "work", "", tail
     if scope == "work":
@@ -417,7 +422,7 @@ def normalize_post(words: str) -> str:
 
 
 def comebacks(text: str) -> list[str]:
-    """Return the sentences that say that a person returned or is still there."""
+    """Return the sentences that say that a person returned to a place or is still there."""
     found = []
     for match in (
         pattern("returned").finditer(text) if re.search(r"\b(?:re-?|back|return|still)", text, re.I) else ()

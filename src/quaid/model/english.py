@@ -1,4 +1,4 @@
-"""The reader of English: word lists and patterns of english.toml, word stems, and sentences in Markdown."""
+"""Parse English text: word lists and patterns of english.toml, word stems, and the sentences of Markdown."""
 
 import re
 from functools import cache
@@ -32,13 +32,13 @@ _PAGE_PATH = re.compile(r"(?:\.\.?/)*+([\w/.-]+?)\.(?:md|markdown|org)\Z")
 
 @cache
 def english_rules() -> RuleFile:
-    """Return the rules, read at first use."""
+    """Return the rules of english.toml, which is read at first use."""
     return RuleFile("english.toml")
 
 
 @cache
 def word_list(name: str) -> frozenset[str]:
-    """Return a word list."""
+    """Return a word list of english.toml."""
     return english_rules().words(name)
 
 
@@ -50,7 +50,7 @@ def stems(name: str) -> frozenset[str]:
 
 @cache
 def pairs(name: str) -> dict[str, str]:
-    """Return a list of pairs as a dictionary."""
+    """Return a list of `key=value` pairs of english.toml as a dictionary."""
     return dict(pair.split("=") for pair in english_rules().data["pairs"][name].split())
 
 

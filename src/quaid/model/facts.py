@@ -231,8 +231,7 @@ def join_evidence(one: str, other: str) -> str:
 
 
 def fact_needles(evidence: str, value: str) -> tuple[str, ...]:
-    """Return the texts to search for in a page to find a fact: its pieces of evidence, or its object if it has
-    none."""
+    """Return the strings by which a fact can be found in a page: its pieces of evidence, else its object."""
     return tuple(dict.fromkeys(filter(None, (evidence, *evidence.split(" / "))))) or (value,)
 
 
@@ -242,7 +241,7 @@ def is_valid_on(since: str | None, until: str | None, day: str) -> bool:
 
 
 SINGLE_VALUED = frozenset(
-    # people; company and CEO, one at a time in both directions; companies, projects and deals; decisions, journals
+    # of people; of a company and its CEO, in both directions; of companies, projects, decisions, journals
     """works_at reports_to role lives_in born_on born_in died_on married_to nationality phone email birthday linkedin
     twitter score location is_ceo_of ceo headquartered_in founded_on status stage owner owned_by valuation
     employee_count domain value expected_close due_on decided_by priority price deadline made_at revisit_at date
@@ -373,7 +372,10 @@ class PageInfo(NamedTuple):
 
 
 class StoredFact(NamedTuple):
-    """A row of the assertions table, in the order of the query, and whether a later fact supersedes it."""
+    """A row of the assertions table, and whether a later fact supersedes it.
+
+    The query returns the same columns.
+    """
 
     id: int
     page_id: int
@@ -468,7 +470,7 @@ class Snapshot(NamedTuple):
 
 
 class ResolvedFact(NamedTuple):
-    """A fact with subject, predicate and object resolved."""
+    """A fact with its canonical predicate, and with subject and object resolved to pages where possible."""
 
     fact: StoredFact
     predicate: str

@@ -1,6 +1,7 @@
 """Links between pages: find them in text and front matter, resolve a target to a page, and walk the graph.
 
-A target is a name (slug, file name, alias or title), a path if it begins with '/', an id if it begins with 'id:'.
+A target is a name (slug, file name, alias or title), a path if it begins with '/', or an id if it begins with
+'id:'.
 """
 
 import re
@@ -121,8 +122,7 @@ def _text_references(page: "Page", text: str, part: str) -> list[LinkReference]:
 
 
 def _base_path(page: "Page") -> str:
-    """Return the path that relative links are resolved against: the slug, or the file that the page is a heading
-    of."""
+    """Return the path that relative links start from: the slug, or the file of a page made from a heading."""
     file = page.frontmatter.get(IN_FILE_KEY)
     return file if isinstance(file, str) and page.slug.startswith(slugs.from_path(file)) else page.slug
 
@@ -156,8 +156,7 @@ def _wiki_target(page_slug: str, name: str, described: bool) -> str:
 
 
 def _org_target(page_slug: str, name: str, *, described: bool) -> str:
-    """Return the target of an Org link: an id or the file of a page; "" for web addresses and places in the same
-    file."""
+    """Return the id or file of the page that an Org link names; "" for web addresses and places in a file."""
     if name.startswith(ID_PREFIX):
         return ID_PREFIX + name[len(ID_PREFIX) :].partition("::")[0].strip()
     kind, _, path = name.partition(":")
@@ -337,7 +336,7 @@ class EdgeLike(Protocol):
 
 
 EdgeQuery = Callable[[list[int], int], Iterable[EdgeLike]]
-"""Return at most this number of edges that touch one of the nodes."""
+"""A function that takes nodes and a limit, and returns at most that number of edges of these nodes."""
 
 
 class ReachedNode(NamedTuple):
@@ -360,7 +359,10 @@ class GraphWalk(NamedTuple):
 def walk_from(
     start: int, touching: EdgeQuery, among: EdgeQuery, *, depth: int, most_nodes: int, most_edges: int
 ) -> GraphWalk:
-    """Return all nodes within `depth` steps, nearest first. `among` returns the edges between given nodes."""
+    """Return all nodes within `depth` steps, nearest first.
+
+    `touching` returns the edges with at least one end among the given nodes, `among` those with both.
+    """
     reached = {start: ReachedNode(start, 0, None, None)}
     ring, complete = [start], True
     for distance in range(1, depth + 1):
@@ -402,8 +404,10 @@ class GraphPath(NamedTuple):
 def shortest_path(
     start: int, end: int, touching: EdgeQuery, *, longest: int, most_nodes: int, most_edges: int
 ) -> GraphPath | None:
-    """Return the shortest path between two nodes, or None. Searches from both ends, expanding the smaller
-    frontier."""
+    """Return the shortest path between two nodes, or None.
+
+    Searches from both ends, and expands the smaller frontier.
+    """
     sides: tuple[dict[int, EdgeLike | None], dict[int, EdgeLike | None]] = ({start: None}, {end: None})
     rings = [[start], [end]]
     for _ in range(longest):

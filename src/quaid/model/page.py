@@ -1,4 +1,7 @@
-"""Pages: parts, type, title, summary, wing and room, derived index data, and changes requested by an ingest."""
+"""Pages: parts, type, title, summary, wing and room, derived index data, and changes requested by an ingest.
+
+A wing is a top-level category of pages, such as people; a room is a subcategory of a wing.
+"""
 
 import json
 import re
@@ -173,7 +176,7 @@ def page_room(address: str, frontmatter: dict[str, Any], text: str) -> str:
 
 
 class Page(NamedTuple):
-    """A page: its compiled truth and timeline, and the fields derived from them."""
+    """A page: its compiled truth (what is known now), its timeline of dated entries, and derived fields."""
 
     slug: str
     type: str

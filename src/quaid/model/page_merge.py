@@ -27,7 +27,7 @@ class LinkSpan(NamedTuple):
 
 
 def merge_truth(kept: str, other: str, title: str) -> str:
-    """Return the first text, then the blocks found only in the other, under a heading with the other's title."""
+    """Append the blocks found only in the other truth, under a heading with the other page's title."""
     known = {_fold_text(block) for block in _blocks(kept)}
     new = _new_blocks(_blocks(other), known, title)
     if not new or _fold_text(other) in _fold_text(kept):
@@ -102,7 +102,7 @@ def _fold_text(text: str) -> str:
 
 
 def merge_timeline(kept: str, other: str, title: str) -> str:
-    """Add the entries and free text of the other timeline that the first one does not contain.
+    """Add the entries and free text of the other timeline that the first timeline does not contain.
 
     New entries are inserted in date order if the timeline is sorted, and appended otherwise. Free text comes last,
     under a heading.
@@ -213,7 +213,10 @@ def _spans_overlap(one: LinkSpan, other: LinkSpan) -> bool:
 
 
 def _span_start(span: LinkSpan) -> str:
-    """Same rule as `validate`: without a start date, the end date counts; without either, the end of time."""
+    """Return the start of validity, or the end if the start is unknown, or 9999-12-31 without either.
+
+    storage.checks uses the same rule to find overlapping links.
+    """
     return span.valid_from or span.valid_until or "9999-12-31"
 
 

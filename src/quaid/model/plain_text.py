@@ -11,7 +11,10 @@ from quaid.errors import InvalidArgument
 
 
 def count_noun(number: int, noun: str, several: str = "") -> str:
-    """Return a number with its noun: 1 page, 2 pages. `several` gives an irregular plural, as in 1,000 entries."""
+    """Return a number with its noun: 1 page, 2 pages.
+
+    `several` is an irregular plural, as in 1,000 entries.
+    """
     return f"{number:,} {noun if number == 1 else several or noun + 's'}"
 
 
@@ -35,10 +38,10 @@ TokenMeasure = Callable[[int, int], int]
 
 
 def count_tokens(text: str) -> int:
-    """Estimate how many tokens a model makes of a text, tending to overestimate.
+    """Estimate how many tokens a model makes of a text.
 
-    Fitted to WordPiece on technical pages and conversations: the mean ratio to the true count is 1.00, and the 5th
-    percentile is 0.91. Scripts other than Latin are counted per character.
+    Fitted to WordPiece on technical pages and conversations: the mean ratio of the estimate to the true count
+    is 1.00, and its 5th percentile is 0.91. Scripts other than Latin are counted per character.
     """
     data = text.encode("utf-8", "surrogatepass")
     rest = data.translate(None, _LETTERS)

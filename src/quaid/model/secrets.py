@@ -31,9 +31,9 @@ MOST_PLACES = 50_000
 """Maximum number of needle positions examined in one text. Beyond it, an UNSEARCHED finding is reported."""
 
 MASK_PLACES, CHARACTERS_PER_PLACE = 1_000, 20
-"""Position budget for masking: a base, plus one position per so many characters.
+"""Number of needle positions examined for masking: a base, plus one per CHARACTERS_PER_PLACE characters.
 
-Ordinary conversation has far fewer positions; a transcript made of nothing else, of any size, costs 0.4 s per
+Ordinary conversation has far fewer needles; a transcript that consists only of needles takes 0.4 s per
 megabyte.
 """
 
@@ -109,7 +109,7 @@ class Secret(NamedTuple):
 SecretSpan = tuple[int, int, SecretRule]
 
 PASSWORD_RULE = SecretRule("password")
-"""Rule of passwords found before the word (`hunter2! is the password`) or below it in a table column."""
+"""Rule for a password before that word (`hunter2! is the password`) or below it in a table column."""
 CARD_RULE = SecretRule("card number", issuer="the bank")
 
 
@@ -174,7 +174,7 @@ def is_placeholder(value: str) -> bool:
 
 
 def is_sample(token: str) -> bool:
-    """Return True if a token of the right format is a sample from documentation."""
+    """Return True if a token is a sample from documentation, not a real secret."""
     rules, head = secret_rules(), token[:LONGEST_VALUE_READ].lower()
     for sample in rules.samples:
         if sample in head:
@@ -434,7 +434,7 @@ CHECKS = {
     "key block": is_key_block,
     "seed phrase": is_seed_phrase,
 }
-"""The checks that rules name."""
+"""The checks of matches, by the names that rules use for them."""
 
 
 # Card numbers
@@ -619,7 +619,7 @@ def _accepted_span(rule: SecretRule, found: Match[str], text: str, at: int) -> S
 
 
 def _passwords_before_word(text: str, folded: str, places: Iterable[int]) -> Iterator[SecretSpan]:
-    """Find passwords written before the word, as in `hunter2! is the password`."""
+    """Find passwords written before the word "password", as in `hunter2! is the password`."""
     for at in places:
         words = folded[max(0, at - 120) : at].split() if at and not folded[at - 1].isalnum() else []
         verb = next(

@@ -70,7 +70,7 @@ LONGEST_GAP_CONTEXT = 500
 """Maximum length of the context stored with a knowledge gap, in characters."""
 
 LONGEST_QUESTION_WORD = 64
-"""Longest ASCII word that counts as a word. Not applied to other scripts, where a sentence may have no spaces."""
+"""Maximum length of an ASCII word. Not applied to other scripts, where a sentence may have no spaces."""
 
 _QUESTION_WORD = re.compile(r"[^\W\d_]+")
 _QUESTION_PUNCTUATION = " ?!.,;:…¿¡。？！．，、；：｡؟،؛"
@@ -136,7 +136,7 @@ class SimilarPair(NamedTuple):
 
 
 class TextSimilarity:
-    """Set of texts to compare, each identified by an integer key."""
+    """A set of texts to compare, each identified by an integer key."""
 
     def __init__(self) -> None:
         self._numbers: defaultdict[str, int] = defaultdict(count().__next__)

@@ -1,6 +1,6 @@
 """Decide what a sync must do, from the files in a folder, the index, and what was last seen.
 
-`classify_files` decides from stat results which files to read; `plan_sync` decides what to do with each one.
+`classify_files` decides from stat results which files to read; `plan_sync` decides what to do with each file.
 """
 
 import unicodedata
@@ -34,7 +34,11 @@ class FileSignature(NamedTuple):
 
 
 class ScannedFile(NamedTuple):
-    """A page, special file or sidecar in a folder. The path is relative to the root, spelled as on disk."""
+    """A file in a folder. The path is relative to the root, spelled as on disk.
+
+    It is a page, a special file (such as README.md at the root) or a sidecar (a JSON file with raw data of a
+    page).
+    """
 
     path: str
     kind: FileKind
@@ -121,7 +125,10 @@ _FileKey = tuple[str, int | None]
 def plan_sync(
     read: Iterable[ReadFile], known: Iterable[LastSeenFile], missing: Iterable[LastSeenFile]
 ) -> SyncPlan:
-    """Decide what to do. A page is matched by its id first, then by content that only one missing file had."""
+    """Decide what to do with each file.
+
+    A moved page is found by its id, else by content that only one missing file had.
+    """
     reads = list(read)
     lost = {_file_key(each): each for each in missing}
     moved = _follow_ids(reads, known, lost)
@@ -147,8 +154,10 @@ def plan_sync(
 
 
 def _file_key(known: LastSeenFile) -> _FileKey:
-    """Return path and page id. The path alone is ambiguous: a quarantined page may have had the path of another
-    page."""
+    """Return path and page id.
+
+    The path alone is ambiguous, because a quarantined page may have had it before.
+    """
     return known.path, known.page_id
 
 
@@ -175,8 +184,10 @@ def _follow_ids(
 def _follow_content(
     fresh: list[ReadFile], lost: dict[_FileKey, LastSeenFile], moved: MovedFiles
 ) -> list[ReadFile]:
-    """Match new files with missing ones by content: append matches to `moved`, remove them from `lost`, return the
-    rest."""
+    """Match new files with missing files by content, and return the new files without a match.
+
+    Matches are appended to `moved` and removed from `lost`.
+    """
     old_hashes = Counter(each.content_hash for each in lost.values())
     new_hashes = Counter(each.content_hash for each in fresh)
     by_hash = {each.content_hash: each for each in lost.values() if old_hashes[each.content_hash] == 1}
@@ -193,7 +204,7 @@ def _follow_content(
 def removal_obstacle(gone: int, known: int, files: int, *, complete: bool, confirmed: bool) -> str:
     """Return why pages without files may not be removed, or "".
 
-    They never are after a partial scan, and many at once only if confirmed.
+    After a partial scan no page is removed, and many pages at once are removed only if confirmed.
     """
     if not gone:
         return ""
@@ -209,8 +220,10 @@ def removal_obstacle(gone: int, known: int, files: int, *, complete: bool, confi
 
 
 def hiding_obstacle(hidden: int, known: int, *, confirmed: bool) -> str:
-    """Return why newly ignored files may not be hidden, or "". A mistake in the ignore rules must not hide most of
-    the memory."""
+    """Return why newly ignored files may not be hidden, or "".
+
+    A mistake in the ignore rules must not hide most of the memory.
+    """
     if not hidden or confirmed:
         return ""
     too_many = hidden == known or hidden > max(FEW_REMOVALS, SHARE_OF_REMOVALS * known)

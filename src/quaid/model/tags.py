@@ -66,7 +66,7 @@ def in_text(text: str) -> tuple[str, ...]:
     """
     found: dict[str, None] = {}
     code: list[tuple[int, int]] | None = None
-    passed = hidden = 0  # code spans that start before this tag, and the largest end of one
+    passed = hidden = 0  # number of code spans that start before this tag, and the largest end of these
     line = _Line(text)
     for match in islice(_IN_TEXT.finditer(text), MOST_LOOKED_AT):
         start = match.start()
@@ -96,7 +96,7 @@ def _is_tag(spelled: str) -> bool:
 
 
 class _Line:
-    """The line that contains a "#". Queried in text order, so that each line is scanned once, however long it is."""
+    """The line that contains a "#". Tested in text order, so that each line is scanned only once."""
 
     def __init__(self, text: str) -> None:
         self.text = text

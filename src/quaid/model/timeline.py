@@ -4,7 +4,8 @@ An entry is a list item or a heading that begins with a date:
 
 - **2026-04-14** | demo day — Met the founders. Lines indented below it are its detail.
 
-Two entries are the same if date and summary are equal; one with a longer source or detail is kept as well.
+Two entries are the same if date and summary are equal; an entry that adds a source or a detail is kept as
+well.
 """
 
 import hashlib
@@ -77,8 +78,10 @@ def _parse_entry(mark: re.Match[str], below: str, line: int) -> TimelineEntry:
 
 
 def _source_and_summary(mark: re.Match[str]) -> tuple[str, str]:
-    """Return source and summary from the line of the date. The source ends at the first em dash, else at "–", "-"
-    or ":"."""
+    """Return source and summary from the line of the date.
+
+    The source ends at the first em dash, else at "–", "-" or ":".
+    """
     rest: str = mark["rest"]
     if mark["bold"]:
         before, _, after = rest.partition(mark["bold"])
@@ -198,7 +201,7 @@ def summary_hash(summary: str) -> str:
 EntryKey = tuple[str, str]
 
 MOST_LISTED_ENTRIES = 20
-"""Maximum entries that an answer lists."""
+"""Maximum entries that a response lists."""
 _LONGEST_LISTED = 100
 _HEADING = re.compile(r"#{1,6}(?=[ \t]|\Z)")
 _INDENTED_BULLET = re.compile(r"( *)[-*+][ \t]")
@@ -211,8 +214,10 @@ def entry_keys(text: str) -> set[EntryKey]:
 
 
 def append_text(text: str, more: str) -> str:
-    """Append text to a timeline, unless it is already contained. If both share entries, only missing entries are
-    added."""
+    """Append text to a timeline that does not contain it yet.
+
+    If both share entries, only missing ones are added.
+    """
     if not more.strip() or more.strip() in text:
         return text
     if entry_keys(text) & entry_keys(more):
