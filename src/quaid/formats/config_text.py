@@ -34,7 +34,7 @@ class JsonNode(NamedTuple):
 
 
 def parse_json(text: str) -> Any:
-    """Return the value of a JSONC text, or raise NotJson."""
+    """Return the value of a JSONC document, or raise NotJson."""
     return _json_root(text).value
 
 
@@ -145,7 +145,7 @@ def _insert_member(text: str, node: JsonNode, key: str | None, value: Any) -> st
 
 
 def _cut_member(text: str, path: tuple[str | int, ...], node: JsonNode, at: int) -> str:
-    """Remove one member or item with its comma and leading space, and verify that only it is gone."""
+    """Remove one member or item with its comma and leading space, and verify that nothing else changed."""
     if isinstance(node.value, dict):
         rest: Any = {key: value for key, value in node.value.items() if key != node.items[at].key}
     else:
@@ -187,7 +187,7 @@ def _replaced(value: Any, path: tuple[str | int, ...], new: Any) -> Any:
 
 
 def _has_no_comment(text: str, node: JsonNode) -> bool:
-    """Return True if an object or list with one item contains no comment besides the item."""
+    """Return True if an object or list with one item contains no comment before or after the item."""
     item = node.items[0]
     around = text[node.start + 1 : item.key_start] + text[item.end : node.end - 1]
     return not around.strip(_SPACE + ",")
@@ -328,7 +328,7 @@ class NotToml(UnreadableConfig):
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Return the values of a TOML text, or raise NotToml."""
+    """Return the values of a TOML document, or raise NotToml."""
     import tomllib
 
     try:
@@ -445,7 +445,7 @@ def _table_at(values: dict[str, Any], path: Sequence[str]) -> Any:
 
 
 def _without_empty(values: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
-    """Return the values without the tables on a path that are empty: their headers may have gone or stayed."""
+    """Return the values without empty tables on a path, whose headers may have been removed or not."""
     if not path or path[0] not in values:
         return values
     below = _without_empty(values[path[0]], path[1:])
@@ -458,7 +458,7 @@ def _toml_key(name: str) -> str:
 
 
 def _toml_value(value: str | list[str]) -> str:
-    """Encode text or a list of text. JSON without escaped letters is valid TOML, except for DEL."""
+    """Encode a string or a list of strings. JSON without escaped letters is valid TOML, except for DEL."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -30,7 +30,10 @@ _GUARDED_ESCAPES = {**_ESCAPES, **{ord(mark): f"\\u{ord(mark):04x}" for mark in 
 
 
 def write_yaml(values: Mapping[str, Any], *, guarded: bool = False) -> str:
-    """Return the YAML of a mapping. `guarded` escapes brackets, & and * in text, which simple checks misread."""
+    """Return the YAML of a mapping.
+
+    `guarded` escapes brackets, & and * in text, which _refusal() would misread.
+    """
     lines: list[str] = []
     _YamlWriter(lines, guarded).mapping(values, "")
     return "".join([line + "\n" for line in lines])
@@ -151,7 +154,7 @@ def read_toml(text: str, first_line: int = 1) -> dict[str, Any]:
 
 
 def dump_yaml(values: Mapping[str, Any]) -> str:
-    """Return the YAML of plain values. read_yaml restores them if the text fits into LARGEST_BLOCK."""
+    """Return the YAML of plain values. read_yaml returns them again if the text fits into LARGEST_BLOCK."""
     text = write_yaml(values)
     return write_yaml(values, guarded=True) if _refusal(text) else text
 

@@ -1,7 +1,8 @@
 """Compile gitignore patterns to regular expressions that match in time linear in the length of the path.
 
-pathspec's own expressions backtrack: five stars and a name of 200 letters take hours. Atomic groups match each part
-at the first place where it fits, which is enough, because later stars then have the most left to match.
+The expressions that pathspec generates backtrack: five stars and a name of 200 letters take hours. With
+atomic groups, each part matches at the first place where it fits and nowhere else. That is enough, because
+the first place leaves the most text for the stars that follow.
 
 Import this lazily: pathspec takes about 40 ms to load.
 """
@@ -47,7 +48,7 @@ def bound_backtracking(regex: str) -> str:
 
 
 def _bound_names(regex: str) -> str:
-    """Bound the stars within names. The last star of a name may backtrack, since it is the only one that does."""
+    """Put the stars of a name into atomic groups, except the last star, which may backtrack."""
     before, *behind = regex.split(STAR)
     told = [before]
     for number, each in enumerate(behind, 1):

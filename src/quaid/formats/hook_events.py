@@ -4,7 +4,7 @@ import json
 from re import search
 from typing import Any, NamedTuple
 
-BYTES_PER_TOKEN = 5  # of a transcript without usage figures; includes the JSON around the words
+BYTES_PER_TOKEN = 5  # estimate for parts of a transcript without usage figures, including the JSON syntax
 LONG_WINDOW = 1_000_000
 WRITING_TOOLS = (
     "remember",
@@ -89,7 +89,7 @@ def context_window(tokens: int, configured: int) -> int:
 
 
 def calls_writing_tool(data: bytes) -> bool:
-    """Return True if a part of a transcript calls one of our writing tools."""
+    """Return True if a part of a transcript calls one of Quaid's tools that write."""
     if b"mcp__" not in data:
         return False
     tools = "|".join(WRITING_TOOLS)

@@ -14,9 +14,9 @@ from quaid.model import markdown_text
 from quaid.model.plain_text import count_noun
 
 UNPARSED_KEY = "_unparsed"
-"""Key that holds invalid front matter verbatim, as it was between its fences."""
+"""Key that holds invalid front matter verbatim, without its fences (the `---` or `+++` lines)."""
 FENCE_KEY = "_fence"
-"""Key next to it that holds "+++" if those were the fences."""
+"""Key beside UNPARSED_KEY that holds "+++" if the fences were `+++`."""
 
 _DIVIDER = re.compile(r"(?m)^---[ \t]*$")
 _OPENING = re.compile(r"\A((?:[ \t]*\n)*)(---|\+\+\+)[ \t]*\n")
@@ -85,7 +85,7 @@ def parse(text: str) -> MarkdownDocument:
 
 
 def check_front_matter(document: MarkdownDocument, before: Mapping[str, Any]) -> None:
-    """Raise InvalidFrontMatter if the front matter is invalid, unless the page already has it."""
+    """Raise InvalidFrontMatter if the front matter is invalid, unless it is the same as `before`."""
     if document.problem and (not document.frontmatter or document.frontmatter != before):
         raise InvalidFrontMatter(problem=document.problem)
 
@@ -93,8 +93,8 @@ def check_front_matter(document: MarkdownDocument, before: Mapping[str, Any]) ->
 def _split_front_matter(text: str) -> tuple[dict[str, Any], str | None, str]:
     """Return front matter, error message or None, and body.
 
-    A block after blank lines counts only if it is valid, because it may also be an empty truth. An unclosed block
-    is text; its opening line is dropped where it would separate truth and timeline.
+    A block after blank lines counts only if it is valid, because its `---` may also be the divider below an
+    empty truth. An unclosed block is text; its opening line is dropped if it would be a divider.
     """
     opening = _OPENING.match(text)
     if not opening:
@@ -216,7 +216,11 @@ class _PageLines(NamedTuple):
 
 
 def patch(text: str, frontmatter: Mapping[str, Any], truth: str, timeline: str) -> str:
-    """Return the text with these parts replaced. Raise InvalidFrontMatter if that is not possible in place."""
+    """Return the text with these parts replaced, in place if possible, else rendered anew.
+
+    Raise InvalidFrontMatter if neither preserves the parts, or to change front matter that is TOML or
+    invalid.
+    """
     old = parse(text)
     lines: list[str] = _LINE.findall(text)
     end = _line_end(lines)
@@ -366,7 +370,7 @@ def _key_spans(block: list[str]) -> dict[str, tuple[int, int]]:
 
 
 def _rewrite_key(block: list[str], key: str, old: Any, new: Any) -> list[str]:
-    """Return the lines of a key with a new value, in the style of the old ones."""
+    """Return the lines of a key with a new value, in the style of the old lines."""
     if isinstance(old, list) and isinstance(new, list) and new:
         listed = _rewrite_list(block, old, new)
         if listed:

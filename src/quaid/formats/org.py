@@ -1,6 +1,6 @@
 """Org files: parse headings, drawers, blocks and links as Emacs does, and convert a file to pages.
 
-Nothing is evaluated and no include is followed. Problems that Emacs ignores silently are reported.
+No code is evaluated and no include is followed. Problems that Emacs ignores silently are reported.
 """
 
 import re
@@ -56,9 +56,9 @@ class OrgLink(NamedTuple):
 
 
 def find_links(text: str, hidden: OrgSpans) -> tuple[list[OrgLink], list[int]]:
-    """Return all links in order, except those in hidden spans and verbatim text, and the offsets of torn links.
+    """Return the links outside of hidden spans and verbatim text, in order, and the offsets of broken links.
 
-    Torn links are id and file links that are never closed, or only at the end of another link.
+    A broken link is an id or file link that is not closed, or only at the end of another link.
     """
     found: list[OrgLink] = []
     torn: list[int] = []
@@ -277,7 +277,7 @@ _AT_THE_TOP = "at the very top of the file"
 
 
 class OrgReader:
-    """Single pass over the lines with markup, from top to bottom."""
+    """Parses the lines with markup in a single pass from top to bottom."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -330,7 +330,7 @@ class OrgReader:
         return self._ends.get(start)
 
     def _paired(self) -> dict[int, int]:
-        """Map each block and drawer to the next line that closes its kind, if no heading precedes that."""
+        """Map each block and drawer to the next line that closes its kind, unless a heading comes first."""
         text = self.text
         ends: dict[int, int] = {}
         next_end: dict[str, int] = {}
@@ -632,7 +632,7 @@ class OrgPage(NamedTuple):
 class OrgPages(NamedTuple):
     page: OrgPage
     nodes: tuple[OrgPage, ...]
-    """Pages of the headings with an id, which is `id` in their front matter."""
+    """The pages made from headings with an id; the id is in their front matter."""
     problems: tuple[OrgProblem, ...]
 
 
@@ -664,7 +664,7 @@ class _OrgPageDraft:
         if self.threads:
             self.truth += ["\n\n# Open threads\n\n", *(f"- [ ] {thread}\n" for thread in self.threads)]
         summary = self.frontmatter.get("summary")
-        if isinstance(summary, str) and summary.strip():  # page_summary looks for a top quotation
+        if isinstance(summary, str) and summary.strip():  # page_summary reads the quotation at the top
             self.truth.insert(0, f"> {summary.strip()}\n\n")
         truth, timeline = (
             markdown.normalize_part("".join(self.truth)),
@@ -796,7 +796,7 @@ def _front_matter(parsed: OrgDocument) -> dict[str, Any]:
 
 
 def _property_front_matter(properties: dict[str, str]) -> dict[str, Any]:
-    """Convert properties to front matter, ROAM_ALIASES to aliases, and id links to links named by the property."""
+    """Convert properties to front matter: ROAM_ALIASES to aliases, id links to links named by the property."""
     front: dict[str, Any] = {
         name.lower(): value for name, value in properties.items() if name != "ROAM_ALIASES"
     }

@@ -56,7 +56,7 @@ def remove_property(text: str, name: str) -> str:
 
 
 def set_title(text: str, title: str) -> str:
-    """Set the title."""
+    """Set the title of the file."""
     return _set_keyword(text, "title", _one_line(title, "title"))
 
 
@@ -81,7 +81,7 @@ def append_lines(text: str, lines: Iterable[str]) -> str:
 
 
 def replace_id(text: str, old: str, new: str) -> str:
-    """Change all links to one id so that they point to another."""
+    """Change all links to the id `old` to the id `new`."""
     parts: list[str] = []
     done = 0
     for link in org.parse(text).links:
@@ -119,7 +119,7 @@ def _below_head(text: str, read: org.OrgDocument, name: str) -> int:
 
 
 def _refuse_torn(text: str, read: org.OrgDocument) -> None:
-    """Raise InvalidArgument if the drawer at the top is invalid, since a second one above it would hide it."""
+    """Raise InvalidArgument if the drawer at the top is invalid, since a new drawer would hide it."""
     until = read.headings[0].line if read.headings else text.count("\n") + 2
     for each in read.problems:
         if each.code in _TORN_DRAWER and each.line < until:

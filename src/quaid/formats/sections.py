@@ -44,7 +44,10 @@ def find_sections(text: str) -> list[Section]:
 
 
 def find_opening_list(text: str) -> Section | None:
-    """Return the part before the first `##` heading that contains a list: the top, or a `#` section, else None."""
+    """Return the first part with a list among those before the first `##` heading, or None.
+
+    These parts are the text before any heading, and the sections of `#` headings.
+    """
     front = _FRONT.match(text)
     headed = _headed_sections(text)
     first = headed[0][1].start if headed else len(text)
@@ -141,7 +144,7 @@ def list_items(text: str) -> list[ListItem]:
 
 
 def format_items(texts: list[str], body: str, box: bool) -> str:
-    """Format texts as further items of the list at the end of `body`; a new list has bullets or checkboxes."""
+    """Format entries as items that continue the list at the end of `body`, or start a new list."""
     there = [item for item in list_items(body) if not item.indent]
     last = there[-1] if there else None
     boxed = box if last is None else last.box is not None or (box and not last.number)
@@ -163,7 +166,7 @@ _CONTROLS = {
 
 
 def sanitize(text: str) -> str:
-    """Make a text safe to insert: escape headings and rules, close open code, remove control characters."""
+    """Make text safe to insert: escape headings and rules, close open code, remove control characters."""
     text = text.translate(_CONTROLS)
     text = "\n".join(line.rstrip() for line in text.strip().splitlines())
     blocks = markdown_text.find_fences(text)

@@ -1,6 +1,7 @@
 """Conversation transcripts of Claude Code and Codex, and exports of ChatGPT and Claude.ai, as turns.
 
-A turn is a message of the user or an agent; tool calls, reasoning and client notes are left out.
+A turn is a message of the user or an agent; tool calls, reasoning and notes of the client program are left
+out.
 """
 
 import re
@@ -50,7 +51,7 @@ class TranscriptLine(NamedTuple):
     """The content of one line of a transcript."""
 
     session: str = ""
-    """Empty: the same as on the line before."""
+    """Id of the conversation; empty if it is the same as on the line before."""
     turn: TranscriptTurn | None = None
     title: str = ""
     project: str = ""
@@ -81,7 +82,7 @@ def parse_line(line: bytes) -> dict[str, Any]:
 
 
 def detect_client(value: dict[str, Any]) -> str | None:
-    """Return the client that writes such lines (claude-code, codex or plain), or None if that is unclear."""
+    """Return the client that writes such lines (claude-code, codex; plain for {role, content}), or None."""
     kind = value.get("type")
     if "sessionId" in value or (kind == "summary" and "leafUuid" in value):
         return "claude-code"
@@ -147,7 +148,7 @@ def _part_text(part: Any) -> str:
 
 
 def clean_text(text: str) -> str:
-    """Make a text storable: remove NUL, replace lone surrogates, and truncate it."""
+    """Return a text that can be stored: without NUL and lone surrogates, and truncated to LONGEST_TURN."""
     text = text.strip()
     if len(text) > LONGEST_TURN:
         text = text[:LONGEST_TURN] + "… [cut]"
@@ -249,7 +250,7 @@ CLIENT_TEXT_PREFIXES = (
     *("<environment_context>", "<user_instructions>", "<permissions instructions>", "<turn_aborted>"),
     *("<INSTRUCTIONS>", "# AGENTS.md instructions", "<user_shell_command>", "<skill>"),
 )
-"""Prefixes of texts that the client wrote in the user's name."""
+"""Prefixes of messages that the client wrote in the user's name."""
 
 
 def read_codex_line(value: dict[str, Any]) -> TranscriptLine:
