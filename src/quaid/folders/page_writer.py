@@ -290,7 +290,7 @@ def _refuse_large(path: str, data: bytes) -> None:
 
 
 def _undo_write(root: str, path: str, data: bytes, before: bytes | None, token: str) -> Callable[[], None]:
-    """Return a function that reverts the change of a file if the transaction fails, unless it has changed since."""
+    """Return a function that undoes a write after a failed transaction, if the file is unchanged since."""
 
     def undo() -> None:
         try:
@@ -337,7 +337,7 @@ class EditResult(NamedTuple):
 
 
 def check_page_path(path: str, name: str = "path") -> str:
-    """Return a valid path relative to a folder, as in reference/contacts.md. Raise InvalidArgument for others."""
+    """Return the path. Raise InvalidArgument unless it is a relative path such as reference/contacts.md."""
     problem = _path_problem(path)
     if problem:
         raise InvalidArgument(name=name, problem=f"{scanner.printable(path)[:100]!r} {problem}")

@@ -277,7 +277,7 @@ class SyncReport(NamedTuple):
     hidden: int = 0
     """Number of files that the ignore rules now exclude; their pages were moved to quarantine."""
     discarded: int = 0
-    """Number of pages whose quarantine has expired."""
+    """Number of pages deleted because their quarantine has expired."""
     failed: int = 0
     """Number of files that could not be indexed; the notes name them."""
     raw_data: int = 0

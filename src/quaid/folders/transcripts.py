@@ -110,7 +110,7 @@ LINE_READ_SIZE = 1 << 20
 
 
 def read_lines(file: BinaryIO, start: int) -> Iterator[tuple[int, bytes | None]]:
-    """Yield end offset and content of each line; None for one that is too long. Skip an incomplete last line."""
+    """Yield end offset and content (None if too long) of each non-empty line, except a partial last line."""
     file.seek(start)
     end = start
     empty = 0
