@@ -258,7 +258,10 @@ def session_nudge(root: str, environ: Mapping[str, str], clock: Callable[[], int
 
 
 def _tree_mark(root: str) -> tuple[int, int, int]:
-    """Return a checksum of the store and its git state, one of the cached catalog, and the newest file time."""
+    """Return a checksum of the store and its git state, one of the catalog cache, and the newest timestamp.
+
+    The nudge is computed again if one of the checksums has changed.
+    """
     folder = os.path.join(root, ".git")
     files = layout.walk_store(root)
     below = {path.rpartition("/")[0] for path, _ in files} | {""}
@@ -284,7 +287,7 @@ def _stat_or_none(path: str) -> layout.FileStat | None:
 
 
 def _fetch_problem(git: Git, noted: StoreState) -> str:
-    """Return why and when the last fetch failed; empty if it succeeded."""
+    """Return why and when the last fetch failed; empty if it did not fail."""
     if git.remote() is None or noted.fetch.outcome in ("", "reached"):
         return ""
     message = f"{noted.fetch.problem or 'not reached'} ({noted.fetch.at})"
