@@ -285,7 +285,7 @@ FOOTERS: dict[str, Callable[[Any], str]] = {
 
 @_renders("Named")
 def _named(record: Any) -> Lines:
-    """Yield the lines of a Named record: a tuple of records as a table or one by one, other values as text."""
+    """Yield the lines of a Named record: a tuple of records as a table or in turn, other values as text."""
     if not isinstance(record.value, tuple) or hasattr(record.value, "_fields"):
         yield record.note or render(record.value)
         return
