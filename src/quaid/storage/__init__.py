@@ -1,4 +1,7 @@
-"""The database: rows, indexes and transactions. SQL occurs only in this package."""
+"""The database: rows, indexes and transactions. SQL occurs only in this package.
+
+A memory is one SQLite database file with its pages, facts, links and conversations.
+"""
 
 SCHEMA_VERSION = 8
 """Version of the tables in schema.sql. Defined here so that it can be imported without opening a memory."""

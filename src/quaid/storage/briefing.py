@@ -233,7 +233,7 @@ _IS_DAILY_LOG = (
 
 
 class DatedItem(NamedTuple):
-    """An item with a date: a timeline entry, log day, page, due date, link or fact."""
+    """An item with a date: a timeline entry, daily log, page, due date, link or fact."""
 
     day: str
     kind: str

@@ -396,8 +396,8 @@ def _timestamp_seconds(timestamp: str) -> int:
 def timestamp_nanoseconds(timestamp: str, known: dict[str, int] = {}) -> int:  # noqa: B006 (a cache: many files share a timestamp)
     """Return a timestamp in nanoseconds since 1970.
 
-    Timestamps are rounded down to whole seconds, so a file may be read once more than needed, but never too
-    seldom.
+    Timestamps have whole seconds. As they are rounded down, a file may be read again unnecessarily, but no
+    change is missed.
     """
     if timestamp not in known:
         if len(known) > 1_000:
@@ -466,9 +466,9 @@ def record_heading(
 
 
 def file_of_heading(db: "Database", page_id: int) -> str | None:
-    """Return the path of the file whose heading the page was made from, or None if it was not.
+    """Return the path of the file that contains the heading a page was made from.
 
-    Return "" if the file is gone.
+    Return "" if the file is gone, and None for pages that were not made from a heading.
     """
     row = db.one(
         "SELECT coalesce(f.relative_path, '') FROM file_nodes n LEFT JOIN file_state f ON f.page_id = n.file_page_id"

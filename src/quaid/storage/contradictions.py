@@ -243,14 +243,14 @@ class Check(NamedTuple):
 
     findings: list[ContradictionFinding]
     evidence: dict[str, str]
-    """Both sides of the findings that are not resolved as JSON, by fingerprint."""
+    """Both sides of each unresolved finding as JSON, by fingerprint."""
     page_ids: list[int] | None
     """The pages that were checked; None for all."""
     type: str | None
 
 
 def check(db: "Database", page_id: int | None, type: str | None, today: str) -> Check:
-    """Find the contradictions of the whole memory or of one page, of one type or of all."""
+    """Find the contradictions in the whole memory, or only those that involve one page or have one type."""
     page_ids = _affected_pages(db, page_id) if page_id is not None else None
     findings = [
         finding
@@ -263,7 +263,7 @@ def check(db: "Database", page_id: int | None, type: str | None, today: str) -> 
 def find_again(
     db: "Database", contradiction: Contradiction, today: str
 ) -> tuple[Snapshot, ContradictionFinding] | None:
-    """Return a contradiction as found now, with the snapshot it was found in, or None if it is gone."""
+    """Search for a stored contradiction again. Return the snapshot and the finding, or None if it is gone."""
     fingerprint, page_ids = _cause(db, contradiction.id)
     snapshot = _load_snapshot(db, today, page_ids)
     snapshot = snapshot._replace(texts=list(snapshot.texts))
@@ -274,9 +274,9 @@ def find_again(
 
 
 def current_findings(db: "Database", today: str) -> list[tuple[ContradictionFinding, int | None, str]]:
-    """Return the contradictions of the whole memory that are not resolved, with their id and day of detection.
+    """Find contradictions in the whole memory. Return the unresolved ones with their id and day of detection.
 
-    Those that were not found before have no id. Nothing is stored.
+    New findings have no id and the day `today`; they are not stored.
     """
     stored = {
         row[0]: row[1:]
@@ -304,7 +304,7 @@ def last_check(db: "Database") -> str | None:
 def record(tx: Transaction, done: Check, now: str) -> None:
     """Insert or update findings, and delete open ones that were not found again. Resolved ones are not changed.
 
-    Contradictions outside of the scope of the check are not deleted.
+    Contradictions outside the scope of the check are not deleted.
     """
     findings, evidence, page_ids, type = done
     stored = {

@@ -173,7 +173,7 @@ def pending_texts(db: "Database", model: str, limit: int) -> list[PendingText]:
 
 
 def chunk_coverage(db: "Database", model: str) -> tuple[int, int]:
-    """Return the number of chunks with a vector from this model, registered or not, and of all chunks."""
+    """Return the number of chunks with a vector from this model (0 if not registered), and of all chunks."""
     known = find_model(db, model)
     if known is None:
         return 0, chunks.count(db)
@@ -321,7 +321,7 @@ class TurnQueue:
         return row[0] if row else 0
 
     def coverage(self) -> tuple[int, int]:
-        """Return the number of distinct parts with a vector, and of all distinct parts, at any time."""
+        """Return the numbers of distinct parts with a vector and of all distinct parts, of any age."""
         row = self._db.one(
             "SELECT (SELECT count(*) FROM turn_vectors WHERE model = ?),"
             " (SELECT count(DISTINCT content_hash) FROM turn_parts)",

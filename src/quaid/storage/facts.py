@@ -137,10 +137,10 @@ def restore_fact(
     now: str,
     is_new_group: dict[tuple[int, str, str], bool],
 ) -> FactChange:
-    """Insert a fact exactly as it was exported if the page had none with its subject and predicate before the import.
+    """Insert an exported fact unchanged if the page had none of its subject and predicate before the import.
 
-    Otherwise add it like a new one, unless it was restored before. `is_new_group` remembers during an import whether
-    there was none, by page id, subject and predicate.
+    Otherwise add it with add_fact(), unless an earlier import restored it. `is_new_group` records during an
+    import, by page id, subject and predicate, whether the page had no such facts.
     """
     key, predicate = fold_name(fact.subject), canonical_predicate(fact.predicate)
     rows = [
@@ -274,7 +274,7 @@ def _joined_confidence(known: FactRow, given: FactInput) -> float:
     """Return the merged confidence.
 
     The same source may revise its confidence. With different sources the higher value wins. Input without a source
-    does not change it.
+    does not change the confidence of a fact that has one.
     """
     if known.source_ref == given.source_ref:
         return given.confidence
@@ -556,7 +556,10 @@ Called with slug, collection and timestamp. Several versions may share the same 
 
 
 def _lines_about(db: "Database", whom: FactSubject, day: str | None, past: PastTexts) -> list[FactLine]:
-    """Return what is valid on `day`, or the whole history in chronological order if `day` is None."""
+    """Return the subject's facts and links valid on `day`, or, if it is None, all in chronological order.
+
+    Links that are mere mentions are returned only if there is nothing else.
+    """
     found = _fact_lines(db, whom, past) + _link_lines(db, whom)
     replaced = {each.supersedes: each.id for each in found if each.kind == "fact" and each.supersedes}
     found = [
@@ -575,7 +578,7 @@ def _fact_lines(db: "Database", whom: FactSubject, past: PastTexts) -> list[Fact
     rows = {row.id: row for row in facts_about(db, whom.keys)}
     if whom.page_id is not None:
         own = read_facts(db, whom.page_id)
-        # On its own page, a subject may be called by part of its name. Facts about other subjects do not count.
+        # On its own page, a subject may be called by part of its name. Skip facts about other subjects.
         parts = person_name_parts(whom.name) | set(_names_of_page(db, whom.page_id))
         rows |= {row.id: row for row in own if row.subject_key in parts}
         turned = facts_with_object(db, [whom.name, whom.slug or "", *_spoken_names(db, whom.page_id)])
@@ -708,10 +711,11 @@ def _subject_entries(
 def facts_of_subject(
     db: "Database", subject: str, day: str | None, last_entry: str, limit: int, past: PastTexts
 ) -> tuple[FactSubject, list[FactLine], list[SubjectEntry], int]:
-    """Return a subject, what is valid about it on `day`, and the dated entries of its page up to `last_entry`.
+    """Return a subject, its facts and links valid on `day`, timeline entries of its page, and their number.
 
-    Without a day, return the whole history in chronological order. The number is that of all entries, of which the
-    newest are returned, at most `limit`. Raise NotFound, with similar names, if nothing is known about it.
+    If `day` is None, return all facts and links in chronological order. Entries are limited to the newest
+    `limit` up to the day `last_entry`; the number is not limited. Raise NotFound, suggesting similar names,
+    for an unknown subject.
     """
     whom = _find_subject(db, subject)
     return whom, _lines_about(db, whom, day, past), *_subject_entries(db, whom, last_entry, limit)

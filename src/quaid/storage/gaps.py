@@ -59,9 +59,10 @@ def log_gap(tx: "Transaction", query_hash: str, context: str, score: float | Non
 def listing(
     db: "Database", limit: int, *, resolved: bool = False, with_text: bool = False
 ) -> tuple[list[Gap], int]:
-    """Return up to `limit` gaps and the number of all: open ones, the most frequent first, then resolved ones.
+    """Return up to `limit` open gaps, most frequent first, and the total number.
 
-    The most recently resolved come first. With `with_text`, only gaps whose query or redacted query is stored.
+    With `resolved`, the resolved gaps follow, most recently resolved first. With `with_text`, return only
+    gaps whose query or redacted query is stored.
     """
     where = "(resolved_at IS NULL OR ?) AND (NOT ? OR coalesce(query_text, redacted_query) IS NOT NULL)"
     rows = db.rows(
@@ -115,7 +116,7 @@ def approve(
 
 
 def resolve(tx: "Transaction", gap_id: int | None, slug: str | None, now: str) -> int:
-    """Resolve an open gap, optionally with the page that answers it; with None, all open gaps without a stored query.
+    """Resolve an open gap, optionally with the page that answers it; if None, all without a stored query.
 
     Return the number of gaps resolved.
     """

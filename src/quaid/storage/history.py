@@ -52,7 +52,7 @@ def keep_versions(
 ) -> None:
     """Store the bytes of versions. If `present`, they become the active rows of their pages and paths.
 
-    With `trim`, versions of the same pages are deleted that are too old or exceed MOST_VERSIONS, except those an
+    With `trim`, delete versions of these pages that are too old or exceed MOST_VERSIONS, except those that an
     import refers to.
     """
     if present:
@@ -180,7 +180,7 @@ def earlier_ingest(db: "Database", content_hash: str, source_ref: str | None = N
 
 
 def pages_of_source(db: "Database", content_hash: str, source_ref: str) -> tuple[str | None, set[int]]:
-    """Return the slug of the visible page made from this content and source, and the ids of all pages it changed."""
+    """Return the slug of the visible page created from this source, and the ids of all pages it changed."""
     row = db.one(
         "SELECT p.slug FROM ingest_log AS l JOIN raw_imports AS r ON r.import_id = l.import_id"
         " AND r.content_hash = l.content_hash JOIN pages AS p ON p.id = r.page_id"
@@ -383,7 +383,10 @@ class NewImport:
         self._id, self._now = import_id, now
 
     def begin(self, tx: "Transaction", source_dir: str, stored: "dict[str, int] | None" = None) -> None:
-        """Insert the manifest row, and the files whose bytes are already stored, as path: raw id."""
+        """Insert the manifest row, and the files whose bytes are already stored.
+
+        `stored` maps the paths of these files to row ids of raw_imports.
+        """
         tx.execute(
             "INSERT INTO import_manifest (import_id, source_dir, created_at) VALUES (?, ?, ?)",
             (self._id, source_dir, self._now),
@@ -394,7 +397,7 @@ class NewImport:
         )
 
     def add_files(self, tx: "Transaction", files: Sequence[StoredFile]) -> None:
-        """Store the bytes of files as the active rows of their paths and pages."""
+        """Add files to the import, storing their bytes as the active rows of their paths and pages."""
         keep_versions(tx, 1, files, self._now, self._id)
         for page_id, _, path, _, content_hash in files:
             self.log(tx, path, content_hash, [] if page_id is None else [page_id])
@@ -413,7 +416,7 @@ class NewImport:
         )
 
     def finish(self, tx: "Transaction", page_count: int) -> None:
-        """Set the page count."""
+        """Set the number of pages of the finished import."""
         tx.execute("UPDATE import_manifest SET page_count = ? WHERE import_id = ?", (page_count, self._id))
 
 

@@ -309,7 +309,7 @@ def change_slug(
 def vacate_slug(tx: Transaction, page_id: int) -> None:
     """Give a page a temporary slug so that another page can take its slug.
 
-    It gets a new slug soon, or, if hidden, when it becomes visible again.
+    The caller gives it a new slug later; a hidden page gets one when it becomes visible again.
     """
     tx.execute("UPDATE pages SET slug = 'moving-' || id || '-' || version WHERE id = ?", (page_id,))
 
@@ -329,7 +329,7 @@ class MergedRows(NamedTuple):
     links_between: int
     """Explicitly added links between the two pages, which were deleted."""
     links_in_texts: int
-    """Links in the texts of other pages to the removed page."""
+    """Links to the removed page in the text of other pages."""
     assertions: int
     assertions_same: int
     """Facts that the kept page already had."""

@@ -59,7 +59,7 @@ class GrowingArray:
 
 
 SHORTLIST, SHORTLIST_AT = 2_048, 50_000
-"""Number of candidates compared exactly, and the index size for it. It grows with the size's cube root."""
+"""Number of candidates compared exactly in an index of SHORTLIST_AT vectors. Scales with the cube root."""
 
 LEAST_SHORTLIST, SHORTLIST_PER_RESULT = 1_024, 16
 """Minimum number of candidates, in total and per requested result.

@@ -368,7 +368,7 @@ def purge_vectors(tx: "apsw.Connection") -> int:
 def unused_contents(db: "Database", few: int = FEW_UNUSED) -> list[bytes]:
     """Return the content hashes of the active model's vectors that no chunk uses.
 
-    Return none of them unless there are more than 2 * chunks + `few` vectors.
+    Return an empty list if there are at most 2 * chunks + `few` vectors.
     """
     model = active_model(db)
     if model is None:

@@ -402,7 +402,7 @@ CANCEL_CHECK_STEPS = 10_000
 
 
 class Database:
-    """An open memory."""
+    """An open memory: the connection to its database file, and the lock for writing."""
 
     def __init__(self, path: str, connection: Transaction, writable: bool) -> None:
         self.path = path
