@@ -345,7 +345,7 @@ class ErasureProof(NamedTuple):
 
 
 class RemainingMention(NamedTuple):
-    """A piece of the page's text that also occurs elsewhere. It is kept because it does not belong to this page."""
+    """A fragment of the page's text that also occurs elsewhere in the memory, where it is kept."""
 
     text: str
     said_by: tuple[str, ...]

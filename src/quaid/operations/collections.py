@@ -347,7 +347,7 @@ EventHandler = Callable[[Any], None]
 
 
 class WatchOwner(NamedTuple):
-    """A collection watched by another process."""
+    """The process that watches a collection."""
 
     collection: str
     pid: int

@@ -278,7 +278,7 @@ def _is_damage(violation: Violation) -> bool:
 
 
 def _is_derived(violation: Violation) -> bool:
-    """Return True if `quaid rebuild` repairs it."""
+    """Return True if `quaid rebuild` repairs the violation."""
     derived = violation.check == "fts" or violation.problem.startswith(DERIVED_FAULTS)
     return derived or is_text_index_damage(violation.problem)
 

@@ -62,7 +62,7 @@ class DiffRecord(NamedTuple):
 
 
 class _VersionText(NamedTuple):
-    """A version and the row with its content; None if the content is that of the page row."""
+    """A version, and the row with its content. The row is None if the content is in the pages table."""
 
     record: VersionRecord
     row: PageVersion | None

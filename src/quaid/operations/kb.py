@@ -418,7 +418,7 @@ def _synced_collection(brain: Brain) -> Collection:
         )
         attach_folder(brain, name, path, kind=KB_COLLECTION_KIND)
         return collections.require(brain.db, name)
-    from quaid.operations import notebook  # loads SQLite, which `kb query` does without
+    from quaid.operations import notebook  # imported late: loads SQLite, which `kb query` does not need
 
     notebook.sync_folder(brain, held[path])
     return held[path]

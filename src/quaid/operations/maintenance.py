@@ -98,7 +98,7 @@ class StatusRecord(NamedTuple):
     trouble: EmbeddingFailure | None
     next_steps: tuple[str, ...]
     conversations: ConversationCoverage
-    files_not_taken_in: int  # files in attached folders; `quaid doctor` lists them
+    files_not_taken_in: int  # files in attached folders that could not be indexed; see `quaid doctor`
     folders_halted: tuple[str, ...]  # collections whose sync failed or needs confirmation
     resident: bool  # True if a server for this memory is running here, to which commands are forwarded
 
@@ -375,7 +375,7 @@ def config_list(brain: Brain) -> Named[tuple[Setting, ...]]:
 
 
 def _all_settings(brain: Brain) -> dict[str, Setting]:
-    """Return all settings: the environment overrides the config file, the file the memory, the memory the default."""
+    """Return all settings. Precedence: environment, config file, memory, default."""
     defaults = {key: option.default for key, option in OPTIONS.items()}
     defaults.update({"chunk_strategy": "", "single_valued_predicates": ""})
     defaults.update(zip(MODEL_SETTINGS, (embedders.DEFAULT_MODEL, embedders.DEFAULT_DIMENSIONS), strict=True))
@@ -653,8 +653,8 @@ def _unless_yanked(link: re.Match[str]) -> str:
 
 
 def _upgrade_step() -> str:
-    """Return upgrade instructions for this kind of installation. Never by package name alone: the name on
-    an index may belong to another project.
+    """Return upgrade instructions for this kind of installation. They install a file, not a package name,
+    which may belong to another project on an index.
     """
     environment = sys.prefix.replace(os.sep, "/")
     if os.path.exists(os.path.join(os.path.dirname(os.path.dirname(sys.executable)), "start.pyc")):

@@ -130,7 +130,7 @@ def _sync_changed_file(brain: Brain, address: str, path: str) -> None:
 
 
 def refuse_page_of_folder(brain: Brain, address: str, collection: str, act: str) -> None:
-    """Raise PageOfFolder if the page has a file: moving or deleting it has to be done to the file."""
+    """Raise PageOfFolder if the page has a file: the user has to move or delete the file instead."""
     if collections.require(brain.db, collection).root is not None:
         raise PageOfFolder(slug=address, collection=collection, act=act)
 
@@ -183,7 +183,7 @@ def page_text(
     keys: dict[str, Any] | None,
     prefix: str = "",
 ) -> tuple[dict[str, Any], str, str]:
-    """Return the front matter, truth and timeline of a page after a change, whole (content) or in parts.
+    """Return the front matter, truth and timeline of a page after a change of all (`content`) or some parts.
 
     Entries of the old timeline are kept. `prefix` is put before the names of arguments in errors.
     """
@@ -547,7 +547,7 @@ def raw(
         return RawRecord(stored.slug, stored.version, False, tuple(rows))
     if not source or not source.strip():
         raise InvalidArgument(name="source", problem="is required with data")
-    if expected_version == 0:  # omitted by a caller that may not omit it
+    if expected_version == 0:  # dispatch passes 0 if a caller that is not the owner omits it
         raise InvalidArgument(name="expected_version", problem="is required with data")
     from quaid.storage import page_edits
 

@@ -1,5 +1,5 @@
-"""Registry of operations. An operation is one typed function: its signature is the schema, its docstring
-the help.
+"""Registry of operations. An operation is one typed function: its signature is the schema, its docstring is
+the help text.
 
 The command line, MCP and HTTP interfaces are built from the registry. The generated index maps each command
 to its module, so that a command imports only the operations it needs.
@@ -119,7 +119,7 @@ Value = TypeVar("Value")
 
 
 class Named(NamedTuple, Generic[Value]):
-    """A result of one value, often a tuple of records: `{name: value}` in JSON."""
+    """A result with a single value, often a tuple of records; `{name: value}` in JSON."""
 
     name: str
     value: Value

@@ -68,7 +68,7 @@ NOTEBOOK_WINDOW = "notebook_window"
 
 
 UNCUT_COUNTER = "pages_left_uncut"
-"""Config key of a counter that leave_uncut() increments. When it changes, check all pages for chunks."""
+"""Config key of a counter that leave_uncut() increments. When it changes, all pages are checked again."""
 
 
 class ChunkRow(NamedTuple):
