@@ -295,13 +295,13 @@ def _flag(name: str, help: str) -> Param:
 
 
 _PORT = Param("port", "integer", (), False, 4321, Arg("The port to listen on; 0: any free one."))
-_DEBUG = _flag("debug", "Offer the debug endpoints, too.")
+_DEBUG = _flag("debug", "Enable the debug endpoints.")
 _READ_ONLY = _flag("read_only", "Refuse all changes, whatever the token allows.")
 
 COMMANDS: dict[str, LocalCommand] = {
     "init": LocalCommand(
-        "Make a new memory.",
-        (_param("path", "Where; else --db, QUAID_DB or ~/.quaid/memory.db."),),
+        "Create a memory.",
+        (_param("path", "Path of the new memory [--db, QUAID_DB or ~/.quaid/memory.db]."),),
         _init,
         ("quaid init", "quaid init ~/work.db"),
     ),
@@ -309,12 +309,12 @@ COMMANDS: dict[str, LocalCommand] = {
         "Serve the memory to an agent over MCP: on stdio, or (--http) to many, with the browser's pages.",
         (
             _param("tools", "lean, core, kb, all, or names with commas.", positional=False, default="core"),
-            _flag("http", "Over HTTP, at /mcp; a client needs a token (quaid token create)."),
+            _flag("http", "Serve over HTTP at /mcp; clients need a token (quaid token create)."),
             _PORT,
             _param("bind", "The address to listen on; beyond this machine only with TLS.", positional=False),
             _param("tls_cert", "The file of the certificate.", positional=False),
             _param("tls_key", "The file of its key.", positional=False),
-            _flag("behind_proxy", "A proxy in front does TLS."),
+            _flag("behind_proxy", "TLS is terminated by a proxy in front of it."),
             Param("allow_host", "array", (), False, (), Arg("A name under which it is reached.")),
             _DEBUG,
             _READ_ONLY,
@@ -334,7 +334,7 @@ COMMANDS: dict[str, LocalCommand] = {
         ("quaid web", "quaid web --port 0 --no-open"),
     ),
     "watch": LocalCommand(
-        "Keep attached folders fresh until Ctrl-C; quaid serve does so too.",
+        "Sync attached folders as their files change, until Ctrl-C; quaid serve does the same.",
         (
             _param("name", "The collection [all]."),
             _flag("once", "Sync once, print the changes, and exit."),
@@ -347,7 +347,12 @@ COMMANDS: dict[str, LocalCommand] = {
         (
             _param("event", "session-start, user-prompt, pre-compact or stop.", required=True),
             Param(
-                "client", "string", (), False, None, Arg("The client that runs it, which decides the limit.")
+                "client",
+                "string",
+                (),
+                False,
+                None,
+                Arg("The client that runs the hook; it determines the size limit."),
             ),
         ),
         _hook,
@@ -369,12 +374,12 @@ COMMANDS: dict[str, LocalCommand] = {
         ("quaid pipe < calls.jsonl",),
     ),
     "completion": LocalCommand(
-        "Print the script with which a shell completes commands, options and slugs.",
+        "Print a completion script for a shell: commands, options and slugs.",
         (
             _param(
                 "shell", "bash, zsh or fish; the scripts ask for names, as in slugs or tags.", required=True
             ),
-            _param("start", "Of names: how they begin."),
+            _param("start", "Only names that start with this."),
         ),
         _completion,
         (
@@ -384,9 +389,9 @@ COMMANDS: dict[str, LocalCommand] = {
         ),
     ),
     "demo": LocalCommand(
-        "Make a sample memory in a separate folder, and walk through ten questions.",
+        "Create a sample memory in a separate folder, and walk through ten questions.",
         (
-            _param("folder", "Where; it must be new or empty [a temporary one, deleted at the end]."),
+            _param("folder", "A new or empty folder [a temporary one, deleted at the end]."),
             _flag("all", "Do not wait for Enter between the questions."),
         ),
         _demo,

@@ -1726,7 +1726,9 @@ def _quarantine_discard(record: Any) -> Lines:
         yield "No page to discard."
     else:
         yield (
-            f"Discarded {count_noun(len(record.pages), 'page')}" if record.done else "To be deleted for good:"
+            f"Discarded {count_noun(len(record.pages), 'page')}"
+            if record.done
+            else "To be deleted permanently:"
         )
     yield from (f"  {page.collection}::{page.slug}  {_quarantine_data(page)}" for page in record.pages)
     if record.kept:

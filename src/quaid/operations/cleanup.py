@@ -105,7 +105,7 @@ def dupes(
     threshold: Annotated[float, Arg("Minimum share of common text, from 0.5 to 1.")] = 0.8,
     limit: Annotated[int, Arg("How many pairs.", minimum=1, maximum=10_000)] = 20,
 ) -> DupesRecord:
-    """Find pairs of pages with similar text or the same name, to merge them."""
+    """Find duplicate pages: pairs with similar text or the same name."""
     if not LEAST_THRESHOLD <= threshold <= 1:
         raise InvalidArgument(
             name="threshold", problem=f"must be from {LEAST_THRESHOLD} to 1, not {threshold:g}"

@@ -116,7 +116,7 @@ class CollectionRemoveRecord(NamedTuple):
 
     @property
     def act(self) -> str:
-        return f"Letting go of the collection {self.name} with its pages"
+        return f"Detaching the collection {self.name} and removing its pages"
 
 
 @op(
@@ -126,18 +126,18 @@ class CollectionRemoveRecord(NamedTuple):
 )
 def collection_add(
     brain: Brain,
-    name: Annotated[str, Arg("What to call it; the part before '::' in addresses.", positional=True)],
+    name: Annotated[str, Arg("Name of the collection: the part before '::' in addresses.", positional=True)],
     path: Annotated[str, Arg("The folder.", positional=True, path=True)],
     read_only: Annotated[bool, Arg("Never write into the folder.")] = False,
-    writable: Annotated[bool, Arg("Changes made here go into its files, which is the default.")] = False,
+    writable: Annotated[bool, Arg("Write changes of pages to their files. This is the default.")] = False,
     write_ids: Annotated[bool, Arg("Write each page's id into the front matter of its file.")] = False,
     kind: Annotated[
-        CollectionKind, Arg("kb: a knowledge base; leaves out its raw/, its indexes and its contract.")
+        CollectionKind, Arg("kb: a knowledge base; skips its raw/, index files and contract.")
     ] = "markdown",
 ) -> CollectionAddRecord:
-    """Attach a folder of markdown or org files: they become pages, and stay as they are, byte for byte.
+    """Attach a folder of markdown or org files. The files become pages and are not changed.
 
-    Links and facts in the .quaid/links-and-facts.json of an export come back with it."""
+    Links and facts in the .quaid/links-and-facts.json of an export are restored."""
     if read_only and writable:
         raise InvalidArgument(name="writable", problem="is the opposite of --read-only; choose one")
     if read_only and write_ids:
@@ -193,14 +193,14 @@ def attach_folder(
     examples=("quaid collection list",),
 )
 def collection_list(brain: Brain) -> Named[tuple[CollectionRecord, ...]]:
-    """List the collections with their folders and how they are."""
+    """List the collections with their folders and state."""
     rows = collections.list_all(brain.db)
     return Named("collections", tuple(_collection_record(brain, collection) for collection in rows))
 
 
 @op("owner", command="collection info", examples=("quaid collection info notes",))
 def collection_info(brain: Brain, name: CollectionName) -> CollectionInfoRecord:
-    """Show how a collection is: files with problems, what is ignored, what waits for you."""
+    """Show the state of a collection: files with problems, ignored files, pending decisions."""
     found = collections.require(brain.db, name)
     away = erasure.quarantined_pages(brain.db, found.id)
     return CollectionInfoRecord(
@@ -220,9 +220,9 @@ def collection_info(brain: Brain, name: CollectionName) -> CollectionInfoRecord:
 def collection_sync(
     brain: Brain,
     name: Annotated[str | None, Arg("The collection [all].", positional=True)] = None,
-    confirm_deletes: Annotated[bool, Arg("Let pages go whose files are missing, however many.")] = False,
+    confirm_deletes: Annotated[bool, Arg("Remove pages whose files are missing, however many.")] = False,
 ) -> Named[tuple[SyncReport, ...]]:
-    """Bring collections in step with their folders now. Exits 1 when one waits for you."""
+    """Sync collections with their folders now. Exits 1 if one needs a decision."""
     chosen = [collections.require(brain.db, name)] if name else collections.list_all(brain.db)
     folders = [each for each in chosen if each.root and each.state == "active"]
     if name and not folders:
@@ -239,14 +239,14 @@ def collection_sync(
 def collection_remove(
     brain: Brain,
     name: CollectionName,
-    keep_pages: Annotated[bool, Arg("Leave its pages in the memory, as they are now.")] = False,
+    keep_pages: Annotated[bool, Arg("Keep its pages in the memory.")] = False,
     yes: Annotated[bool, Arg("Do it without asking.")] = False,
-    dry_run: Annotated[bool, Arg("Only show what would happen.")] = False,
+    dry_run: Annotated[bool, Arg("Only show what would be done.")] = False,
 ) -> CollectionRemoveRecord:
-    """Let go of a folder. Its files stay as they are; its pages leave the memory, or stay with --keep-pages.
+    """Detach a folder. Its files are not changed; its pages are removed, or kept with --keep-pages.
 
-    Says first how many pages would go, and asks. Pages with links, facts or data that no file has wait in quarantine
-    for 30 days."""
+    Shows how many pages would be removed, and asks. Pages with links, facts or data that no file contains stay in
+    quarantine for 30 days."""
     found = _require_folder(brain, name, "lives in the database and cannot be removed")
     now, root = brain.now(), found.root or ""
 
@@ -273,7 +273,7 @@ def collection_remove(
 
 @op("owner", command="collection target", examples=("quaid collection target notes",))
 def collection_target(brain: Brain, name: CollectionName) -> Named[tuple[CollectionRecord, ...]]:
-    """Choose the collection that takes new pages whose address names none."""
+    """Set the collection for new pages whose address names none."""
     found = collections.require(brain.db, name)
     if found.root is not None and (not found.writable or found.state != "active"):
         raise InvalidArgument(
@@ -464,9 +464,7 @@ def _new_watcher(brain: Brain, tell: EventHandler, stop: Event, pace: WatchPace)
     return Watcher(brain.db, now=brain.now, new_uuid=brain.new_uuid, tell=tell, stop=stop, pace=pace)
 
 
-IgnorePattern = Annotated[
-    str, Arg("What to leave out, as in gitignore: 'drafts/', '*.tmp.md'.", positional=True)
-]
+IgnorePattern = Annotated[str, Arg("Pattern as in gitignore: 'drafts/', '*.tmp.md'.", positional=True)]
 
 
 class IgnoreRecord(NamedTuple):
@@ -495,7 +493,7 @@ class IgnoreChangeRecord(NamedTuple):
 
 @op("owner", command="collection ignore list", examples=("quaid collection ignore list notes",))
 def ignore_list(brain: Brain, name: CollectionName) -> IgnoreRecord:
-    """List the patterns of files that a collection leaves out."""
+    """List the ignore patterns of a collection."""
     found = _require_folder(brain, name, "has no folder: there is nothing to leave out")
     built_in = (".*/", *(f"{folder}/" for folder in SKIPPED_FOLDERS), ignore.TEMPLATES_FOLDER)
     return IgnoreRecord(
@@ -509,7 +507,7 @@ def ignore_list(brain: Brain, name: CollectionName) -> IgnoreRecord:
     examples=("quaid collection ignore add notes 'drafts/'", "quaid collection ignore add notes '*.tmp.md'"),
 )
 def ignore_add(brain: Brain, name: CollectionName, pattern: IgnorePattern) -> IgnoreChangeRecord:
-    """Leave files out of a collection. They stay as they are; their pages go into quarantine."""
+    """Ignore files of a collection. They are not changed; their pages go into quarantine."""
     wanted = pattern.strip()
     problem = ignore.pattern_problem(wanted)
     if problem:
@@ -519,7 +517,7 @@ def ignore_add(brain: Brain, name: CollectionName, pattern: IgnorePattern) -> Ig
 
 @op("owner", command="collection ignore remove", examples=("quaid collection ignore remove notes 'drafts/'",))
 def ignore_remove(brain: Brain, name: CollectionName, pattern: IgnorePattern) -> IgnoreChangeRecord:
-    """Take a pattern away; the files that it left out become pages again."""
+    """Remove an ignore pattern. The files that it matched become pages again."""
     wanted = pattern.strip()
 
     def without(text: str) -> str:
@@ -534,7 +532,7 @@ def ignore_remove(brain: Brain, name: CollectionName, pattern: IgnorePattern) ->
 
 @op("owner", command="collection ignore clear", examples=("quaid collection ignore clear notes",))
 def ignore_clear(brain: Brain, name: CollectionName) -> IgnoreChangeRecord:
-    """Take all patterns away. Comments stay, and so does what is always left out."""
+    """Remove all ignore patterns. Comments and built-in patterns are kept."""
     return _change_patterns(brain, name, lambda text: ignore.remove_pattern(text, None))
 
 
@@ -619,7 +617,7 @@ class QuarantineDiscardRecord(NamedTuple):
     @property
     def act(self) -> str:
         which = self.pages[0].slug if len(self.pages) == 1 else f"{len(self.pages):,} pages"
-        return f"Discarding {which} for good"
+        return f"Deleting {which} permanently"
 
 
 @op(
@@ -631,7 +629,7 @@ class QuarantineDiscardRecord(NamedTuple):
 def quarantine_list(
     brain: Brain, name: Annotated[str | None, Arg("The collection [all].", positional=True)] = None
 ) -> Named[tuple[WaitingRecord, ...]]:
-    """List the pages whose file is gone or ignored: since when, until when, and what is only here."""
+    """List pages whose file is deleted or ignored, with dates and the data that no file contains."""
     chosen = None if name is None else collections.require(brain.db, name).id
     pages = tuple(map(_waiting_record, erasure.quarantined_pages(brain.db, chosen)))
     return Named("pages", pages, "No page is in quarantine.")
@@ -651,7 +649,7 @@ def quarantine_export(
     page: Annotated[str | None, Arg("The page, as in people/alice [all].", positional=True)] = None,
     force: Annotated[bool, Arg("Write into a folder that is not empty.")] = False,
 ) -> QuarantineExportRecord:
-    """Write quarantined pages out: each as its file was, and links, facts and raw data in JSON beside it."""
+    """Export quarantined pages: each as its file was, with links, facts and raw data as JSON."""
     chosen = erasure.quarantined_pages(brain.db) if page is None else [_require_quarantined(brain, page)]
     if not chosen:
         raise NotFound(what="page", name="in quarantine", hint=" Nothing was written.")
@@ -669,12 +667,12 @@ def quarantine_export(
 def quarantine_discard(
     brain: Brain,
     page: Annotated[str | None, Arg("The page, as in people/alice.", positional=True)] = None,
-    expired: Annotated[bool, Arg("All whose time is over, in every collection.")] = False,
+    expired: Annotated[bool, Arg("All expired pages, in every collection.")] = False,
     yes: Annotated[bool, Arg("Do it without asking.")] = False,
-    dry_run: Annotated[bool, Arg("Only show what would go.")] = False,
-    force: Annotated[bool, Arg("Even if it holds what is only here and was not written out.")] = False,
+    dry_run: Annotated[bool, Arg("Only show what would be deleted.")] = False,
+    force: Annotated[bool, Arg("Also delete data that no file contains and that was not exported.")] = False,
 ) -> QuarantineDiscardRecord:
-    """Let quarantined pages go for good. What is only here must be exported first."""
+    """Delete quarantined pages permanently. Data that no file contains must be exported first."""
     if expired == bool(page):
         raise InvalidArgument(name="page", problem="is required, or --expired, and not both")
     today = brain.now()[:10]
@@ -704,7 +702,7 @@ def quarantine_discard(
     examples=("quaid collection quarantine restore people/alice",),
 )
 def quarantine_restore(brain: Brain, page: QuarantinedAddress) -> QuarantineRestoreRecord:
-    """Put a page's file back where it was. It is the same page again, with its links and facts."""
+    """Restore a page's file at its old path. The page keeps its links and facts."""
     found = _require_quarantined(brain, page)
     return restore.restore_quarantined_page(brain.db, found, brain.new_uuid(), brain.now())
 
@@ -744,9 +742,9 @@ def collection_restore(
     name: CollectionName,
     target: Annotated[str, Arg("A new or empty folder.", positional=True, path=True)],
 ) -> RestoreRecord:
-    """Write every page of a collection back, byte for byte, into an empty folder, which becomes its folder.
+    """Write every file of a collection, byte for byte, into an empty folder, and attach that folder.
 
-    Works when the old folder is gone. Pictures and other files were never in the memory."""
+    Works if the old folder is missing. Images and other files were never stored."""
     found = _require_folder(brain, name, EXPORT_HINT)
     place = os.path.realpath(brain.settings.path(target))
     for each in collections.list_all(brain.db):
@@ -762,9 +760,9 @@ def collection_restore(
 
 @op("owner", command="collection audit", examples=("quaid collection audit notes",))
 def collection_audit(brain: Brain, name: CollectionName) -> AuditRecord:
-    """Read every file of a collection again and compare: files, pages, kept bytes, ids. Changes nothing.
+    """Compare every file of a collection with its page, stored bytes and id. Changes nothing.
 
-    Exits 1 when something differs."""
+    Exits 1 if there is a difference."""
     return restore.audit_collection(brain.db, _require_folder(brain, name, EXPORT_HINT), brain.progress)
 
 
@@ -776,11 +774,11 @@ def collection_audit(brain: Brain, name: CollectionName) -> AuditRecord:
 def collection_migrate_ids(
     brain: Brain,
     name: CollectionName,
-    dry_run: Annotated[bool, Arg("Only say which files would change.")] = False,
+    dry_run: Annotated[bool, Arg("Only list the files that would change.")] = False,
 ) -> IdsReport:
-    """Write each page's id into the front matter of its file, and nothing else, so that it is known wherever it goes.
+    """Write each page's id into the front matter of its file, so that a moved file keeps its page.
 
-    Can be stopped; the next run goes on."""
+    Nothing else is changed. If stopped, the next run continues."""
 
     found = _require_folder(brain, name, EXPORT_HINT)
     page_writer.require_writable(found)
@@ -811,13 +809,13 @@ class ImportRecord(NamedTuple):
 def import_(
     brain: Brain,
     folder: Annotated[str, Arg("The folder of markdown files.", positional=True, path=True)],
-    force: Annotated[bool, Arg("Take every file in again, also over pages that were edited here.")] = False,
+    force: Annotated[bool, Arg("Import every file again, overwriting pages that were edited here.")] = False,
 ) -> ImportRecord:
-    """Bring a folder of markdown in, in one transaction, with an account of every file.
+    """Import a folder of markdown in one transaction, and report every file.
 
-    The folder stays as it is. A second run takes in only what changed, and does not overwrite a page that was
-    edited here since. With --force the files win; `quaid history SLUG` keeps what a page said before. The folder
-    of an export also brings its links and facts back."""
+    The folder is not changed. A second run imports only changed files, and does not overwrite pages edited here.
+    With --force it does; `quaid history SLUG` has the earlier text. Links and facts of an exported folder are
+    restored."""
     started = _cpu_seconds()
     report = importer.import_folder(
         brain.db,
@@ -857,17 +855,19 @@ def _embedding_hint(brain: Brain) -> str | None:
 )
 def export(
     brain: Brain,
-    dir: Annotated[str, Arg("The folder to make.", path=True)] = "./export",
-    raw: Annotated[bool, Arg("Byte for byte as one import read the files.")] = False,
+    dir: Annotated[str, Arg("The folder to create.", path=True)] = "./export",
+    raw: Annotated[bool, Arg("Write the original bytes of one import.")] = False,
     import_id: Annotated[str | None, Arg("The import that --raw writes; `quaid imports` lists them.")] = None,
     collection: Annotated[str | None, Arg("Only the pages of this collection.")] = None,
-    force: Annotated[bool, Arg("Write into a folder that holds files; the same names are replaced.")] = False,
+    force: Annotated[
+        bool, Arg("Write into a folder that is not empty, replacing files of the same name.")
+    ] = False,
 ) -> ExportReport:
-    """Write all pages into a folder as they are now, or (--raw) the files of one import as they were.
+    """Export all pages to a folder, or (--raw) the original files of one import.
 
-    Pages of the default collection are written as SLUG.md, those of every other collection into a folder named
-    after it; with --collection, the pages of that one straight into the folder. Links and facts that no text holds
-    are written to .quaid/links-and-facts.json, which `quaid import` reads. Pages in quarantine are left out:
+    Pages of the default collection are written as SLUG.md, those of other collections into a folder of that name;
+    with --collection, its pages are written directly into the folder. Links and facts that are in no text are
+    written to .quaid/links-and-facts.json, which `quaid import` reads. Quarantined pages are omitted:
     `quaid collection quarantine export` writes them."""
     if import_id is not None and not raw:
         raise InvalidArgument(

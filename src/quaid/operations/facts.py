@@ -315,7 +315,7 @@ def check(
     note: Annotated[str, Arg("With resolve, how it was resolved.")] = "",
     limit: Annotated[int, Arg("How many to show.", minimum=1, maximum=10_000)] = 50,
 ) -> CheckRecord:
-    """Find contradictions, with both quotes, or resolve one. Exits 1 while any is open.
+    """List contradictions with both quotes, or resolve one. Exits 1 while any is open.
 
     Each contradiction is stored once, stays resolved, and is removed when its cause is gone."""
     if resolve is not None:

@@ -148,11 +148,11 @@ def kb_query(
     status: Annotated[
         Literal["current", "contested", "superseded"] | None, Arg("Only nodes of this status.")
     ] = None,
-    semantic: Annotated[bool, Arg("Search by meaning too, as `quaid query` does.")] = False,
+    semantic: Annotated[bool, Arg("Also search by meaning, as `quaid query` does.")] = False,
 ) -> KbQueryRecord:
     """Search the knowledge base: principles, preferences, procedures, observations, references.
 
-    Ask before choosing a convention or beginning a procedure. Exits 1 when nothing matches, 3 when the index is
+    Search before choosing a convention or starting a procedure. Exits 1 when nothing matches, 3 when the index is
     stale, 5 when there is no knowledge base."""
     catalog = load_catalog(brain)
     if not context.strip():
@@ -181,7 +181,7 @@ def kb_query(
 def kb_show(brain: Brain, node: NodeName) -> KbShowRecord:
     """Show a node of the knowledge base, what it links to and what links to it.
 
-    A pointer `ai-kb: Title (UUID)` is resolved by its ID, and by its title when no node has that ID any more."""
+    A pointer `ai-kb: Title (UUID)` is resolved by its ID, and by its title if no node has that ID."""
     catalog = load_catalog(brain)
     found, note = catalogs.find_node_to_read(catalog, node)
     by_id = {id: node for node in catalog.nodes for id in (node.id, *node.merged, *node.inner)}
@@ -228,7 +228,7 @@ def kb_remember(
     text: Annotated[str, Arg("The text of the node, in org.", positional=True, any_text=True)] = "",
     file: Annotated[str | None, Arg("File with the text (- is standard input).", file=True)] = None,
     title: Annotated[str, Arg("A short title.")] = "",
-    summary: Annotated[str, Arg("One sentence, written to be found.")] = "",
+    summary: Annotated[str, Arg("One sentence with the words that a search would use.")] = "",
     type: Annotated[NodeType, Arg("What kind of knowledge it is.")] = "observation",
     tags: Annotated[list[str] | None, Arg("Further tags, as in build,ci.")] = None,
     projects: Annotated[list[str] | None, Arg("Slugs of projects, as in emacs,python [general].")] = None,
@@ -240,7 +240,7 @@ def kb_remember(
     links: Annotated[
         list[str] | None,
         Arg(
-            "Nodes it belongs to: IDs or titles, perhaps behind RELATES_TO, IMPLEMENTS, DERIVED_FROM or CONTRADICTS,"
+            "Related nodes: IDs or titles, optionally after RELATES_TO, IMPLEMENTS, DERIVED_FROM or CONTRADICTS,"
             " which makes both contested."
         ),
     ] = None,
@@ -250,7 +250,7 @@ def kb_remember(
         bool, Arg("Write it even if a similar node exists or it contradicts the node of --add-to.")
     ] = False,
 ) -> KbRememberRecord:
-    """Write a node and commit it: what is lasting and general, not what belongs to one project.
+    """Write a node and commit it: lasting, general knowledge, not details of one project.
 
     Fetches first, rebuilds the index and lints everything; a failure changes nothing. A node that contradicts
     another one is written, and both are contested until a person decides. An addition that contradicts its node is
@@ -526,7 +526,7 @@ def kb_clone(
     ] = None,
     force: AllowForeign = False,
 ) -> KbInitReport:
-    """Fetch a knowledge base from its remote. Nothing in it can run on this machine.
+    """Clone a knowledge base from its remote. Code in it is never run.
 
     A remote that holds other files is refused before anything is written, unless --force is given."""
     root = brain.settings.path(path) if path else kb_root(brain)
@@ -779,7 +779,7 @@ def kb_delete(
     yes: Yes = False,
     dry_run: DryRun = False,
 ) -> KbChangeRecord:
-    """Delete a node or a capture. Git keeps it in its history. Refused while nodes link to it or name it."""
+    """Delete a node or a capture. It stays in the git history. Refused while nodes link to it or name it."""
     path = node.strip()
     is_raw = layout.is_raw_file(path)
 

@@ -75,7 +75,7 @@ class ModelCheckRecord(NamedTuple):
 
 @op("owner", command="model list", aliases={"model": {}}, examples=("quaid model list",))
 def model_list(brain: Brain) -> Named[tuple[ModelRecord, ...]]:
-    """List the models with their state; nothing is loaded."""
+    """List the models with their state. Loads no model."""
     active = _active_name(brain)
     models = embedders.available_models(_added_models(brain))
     return Named("models", tuple(_model_record(brain, model, active) for model in models.values()))
@@ -94,21 +94,19 @@ def model_list(brain: Brain) -> Named[tuple[ModelRecord, ...]]:
 def model_add(
     brain: Brain,
     place: Annotated[str, Arg("A folder with an ONNX model, or the address of a server.", positional=True)],
-    name: Annotated[str | None, Arg("What to call it [the folder's or the model's name].")] = None,
-    kind: Annotated[
-        Literal["onnx", "ollama", "openai"], Arg("A folder, or what the server speaks.")
-    ] = "onnx",
+    name: Annotated[str | None, Arg("Name of the model [the folder's or the server's name].")] = None,
+    kind: Annotated[Literal["onnx", "ollama", "openai"], Arg("A folder, or the API of the server.")] = "onnx",
     model: Annotated[str | None, Arg("The server's name for the model.")] = None,
     query_prefix: Annotated[str | None, Arg("Text to put before questions.")] = None,
     passage_prefix: Annotated[str | None, Arg("Text to put before passages.")] = None,
     pooling: Annotated[
         Literal["auto", "cls", "mean", "max", "last"],
-        Arg("How tokens become one vector; auto: as the folder says, or their mean."),
+        Arg("How token vectors are pooled; auto: as the folder specifies, or the mean."),
     ] = "auto",
     key_env: Annotated[str | None, Arg("The environment variable that holds the server's key.")] = None,
-    allow_remote: Annotated[bool, Arg("Let texts go to a server on another machine.")] = False,
+    allow_remote: Annotated[bool, Arg("Allow texts to be sent to a server on another machine.")] = False,
 ) -> Named[ModelRecord]:
-    """Add a model to this memory after trying it. A folder stays where it is; nothing is copied."""
+    """Test a model and add it to this memory. Its folder is not copied."""
     if kind != "onnx" and not model:
         raise InvalidArgument(name="model", problem="is needed: the server's name for the model")
     if kind == "onnx" and "://" in place:
@@ -140,7 +138,7 @@ def model_add(
 
 @op("owner", command="model remove", examples=("quaid model remove nomic-embed-text",))
 def model_remove(brain: Brain, name: Annotated[str, Arg("The model.", positional=True)]) -> Named[str]:
-    """Forget a model that was added. Its files stay, and so do the vectors that it made."""
+    """Remove a model that was added. Its files and vectors are kept."""
     added = _added_models(brain)
     if name not in added:
         if name in embedders.available_models({}):
@@ -156,7 +154,7 @@ def model_remove(brain: Brain, name: Annotated[str, Arg("The model.", positional
 def model_check(
     brain: Brain, name: Annotated[str | None, Arg("The model [the active one].", positional=True)] = None
 ) -> ModelCheckRecord:
-    """Load a model and try it. Exits 1 when it does not do what it should."""
+    """Load a model and test it. Exits 1 if it fails."""
     chosen = name or _active_name(brain)
     embedder = _open_model(brain, chosen)
     problem = embedder.ready() or embedder.health()
@@ -265,12 +263,14 @@ def embed(
     slug: Annotated[str | None, Arg("Only this page.", positional=True)] = None,
     all: Annotated[
         bool,
-        Arg("Every page, and conversations of any age; text that has a vector already keeps it."),
+        Arg("All pages, and conversations of any age; existing vectors are kept."),
     ] = False,
-    stale: Annotated[bool, Arg("What changed since it was last embedded; this is also the default.")] = False,
-    model: Annotated[str | None, Arg("Fill this model, and switch to it when it has every vector.")] = None,
+    stale: Annotated[bool, Arg("Only text that changed since it was embedded. This is the default.")] = False,
+    model: Annotated[
+        str | None, Arg("Create vectors for this model, and switch to it when none is missing.")
+    ] = None,
 ) -> EmbedRecord:
-    """Make the vectors that are missing, of pages and then of conversations. Stopped, it goes on where it was."""
+    """Create missing vectors of pages, then of conversations. If stopped, the next run continues."""
     if slug and (all or stale):
         raise InvalidArgument(name="slug", problem="names one page; leave it out, or the option")
     pages = [editing.require_page(brain, slug).slug] if slug else None
@@ -320,7 +320,7 @@ class EmbeddingsRecord(NamedTuple):
 
 @op("owner", command="embeddings list", examples=("quaid embeddings list",))
 def embeddings_list(brain: Brain) -> Named[tuple[ModelRecord, ...]]:
-    """List the models that semantic search can use; nothing is loaded."""
+    """List the models for semantic search. Loads no model."""
     return model_list(brain)
 
 
@@ -328,7 +328,7 @@ def embeddings_list(brain: Brain) -> Named[tuple[ModelRecord, ...]]:
 def embeddings_use(
     brain: Brain, name: Annotated[str, Arg("The model.", positional=True)]
 ) -> EmbeddingsRecord:
-    """Search by meaning with this model from now on. Text stays; vectors that are missing are made bit by bit."""
+    """Use this model for semantic search. Missing vectors are created in the background."""
     _refuse_if_pinned(brain)
     name = embedders.DEFAULT_MODEL if name in embedders.DEFAULT_MODEL_ALIASES else name
     embedder = _open_model(brain, name)
@@ -349,7 +349,7 @@ def embeddings_use(
 
 @op("owner", command="embeddings off", examples=("quaid embeddings off",))
 def embeddings_off(brain: Brain) -> EmbeddingsRecord:
-    """Turn semantic search off: questions are answered by words, and say so. The vectors stay."""
+    """Turn semantic search off: searches use words only, and report it. Vectors are kept."""
     _refuse_if_pinned(brain)
     brain.db.write(lambda tx: collections.set_setting(tx, SEMANTIC_SEARCH, "off"))
     return embeddings_status(brain)

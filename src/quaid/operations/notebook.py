@@ -181,10 +181,10 @@ def recall(
     ],
     max_results: Annotated[int | None, Arg("How many results [15].", minimum=1, maximum=200)] = None,
     min_score: Annotated[
-        float | None, Arg("Minimum score, from 0 to 1 [0.25]; 0.5 and more is a good answer.")
+        float | None, Arg("Minimum score, from 0 to 1 [0.25]; 0.5 is a good answer.")
     ] = None,
 ) -> RecallResult:
-    """Search the notebook and the daily logs, by words and by meaning. Try this first; scores are comparable."""
+    """Search the notebook and daily logs, by words and by meaning. Try this first."""
     background.rebuild_if_deleted(brain)
     max_results = int(brain.option("search.max_results")) if max_results is None else max_results
     min_score = float(brain.option("search.min_score")) if min_score is None else min_score

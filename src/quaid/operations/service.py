@@ -84,9 +84,11 @@ class ServiceManager(NamedTuple):
 @op("owner", command="daemon install", examples=("quaid daemon install", "quaid daemon install --port 5000"))
 def daemon_install(
     brain: Brain,
-    port: Annotated[int, Arg("Where it listens, on this machine alone.", minimum=1, maximum=65535)] = 4321,
+    port: Annotated[
+        int, Arg("The port to listen on, on this machine only.", minimum=1, maximum=65535)
+    ] = 4321,
 ) -> DaemonRecord:
-    """Keep the memory in the browser and over HTTP from now on: a systemd user unit or a launchd agent."""
+    """Install a service for the browser pages and HTTP: a systemd user unit or a launchd agent."""
     _ = brain.db
     keeper = _service_manager(brain)
     before = config_files.read_config(keeper.path)
@@ -98,7 +100,7 @@ def daemon_install(
 
 @op("owner", command="daemon start", examples=("quaid daemon start",))
 def daemon_start(brain: Brain) -> DaemonRecord:
-    """Start the service that `quaid daemon install` made."""
+    """Start the installed service."""
     return _run_steps(brain, _installed(brain), "started", False)
 
 
@@ -160,7 +162,7 @@ def daemon_status(brain: Brain) -> DaemonStatusRecord:
 def daemon_logs(
     brain: Brain, lines: Annotated[int, Arg("How many.", minimum=1, maximum=10_000)] = 50
 ) -> Named[tuple[str, ...]]:
-    """Show what the service wrote: starts, stops and failures, never a text or a question."""
+    """Show the log of the service: starts, stops and failures, never page texts or questions."""
     keeper = _installed(brain)
     if keeper.kind == "launchd":
         return Named("lines", tuple(_last_lines(_log_path(brain), lines)), EMPTY_LOG)
@@ -284,7 +286,7 @@ TOKEN_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 TOKEN_PATTERN = re.compile(r"qd_[A-Za-z0-9_-]{43}")
 
 EMPTY_LOG = "The log is empty"
-TokenName = Annotated[str, Arg("What it is called, as in phone.", positional=True)]
+TokenName = Annotated[str, Arg("Name of the token, as in phone.", positional=True)]
 
 
 class Token(NamedTuple):
@@ -318,7 +320,7 @@ def token_create(
     name: TokenName,
     scope: Annotated[Literal["read", "write"], Arg("What the token allows.")] = "read",
 ) -> TokenRecord:
-    """Make a token for a program that asks over HTTP. It is shown once; only its hash is kept."""
+    """Create a token for an HTTP client. It is shown once; only its hash is stored."""
     _check_name(name)
     _ = brain.db  # raises an error if there is no memory
     folder = _token_folder(brain.settings, "tokens")
@@ -339,7 +341,7 @@ def token_create(
 
 @op("owner", command="token list", aliases={"token": {}}, examples=("quaid token list",))
 def token_list(brain: Brain) -> TokensRecord:
-    """List the tokens that were given away: what each may do, since when, and when it was last used."""
+    """List the tokens with their scope, creation date and last use."""
     folder = os.path.join(_token_path(brain.settings), "tokens")  # created with the first token
     paths = {name: os.path.join(folder, name + ".json") for name in _names_in_folder(folder)}
     found = [(name, path, _read_token_file(path)) for name, path in paths.items()]

@@ -6,15 +6,15 @@
 _quaid_table() {
     case $1 in
     '') printf '%s\n' 'help	@command	Help on a command.
-init	@command	Make a new memory
+init	@command	Create a memory
 serve	@command	Serve the memory to an agent over MCP: on stdio, or (--http) to many, with the browser'\''s pages
 web	@command	Open the memory in a browser
-watch	@command	Keep attached folders fresh until Ctrl-C; quaid serve does so too
+watch	@command	Sync attached folders as their files change, until Ctrl-C; quaid serve does the same
 hook	@command	Answer a hook event of Claude Code: JSON in, JSON out; `quaid connect claude-code` sets it up
 call	@command	Call one tool with JSON, as an agent would
 pipe	@command	Answer tool calls line by line: {"tool": NAME, "arguments": {...}} in, results out
-completion	@command	Print the script with which a shell completes commands, options and slugs
-demo	@command	Make a sample memory in a separate folder, and walk through ten questions
+completion	@command	Print a completion script for a shell: commands, options and slugs
+demo	@command	Create a sample memory in a separate folder, and walk through ten questions
 version	@command	Show versions and where the memory is
 --tools-json	-	Print the tools as MCP lists them
 get	@command	Read a page: current truth, timeline, front matter, and the version to send with a change
@@ -42,12 +42,12 @@ graph	@command	Show the pages around a page and their links, the nearest first
 path	@command	Find the shortest path of links between two pages
 facts	@command	List facts, links and dated entries about a subject, with their time and source
 assert	@command	Add a fact to a page, with its time and source
-check	@command	Find contradictions, with both quotes, or resolve one
+check	@command	List contradictions with both quotes, or resolve one
 contradictions	@command	List the open contradictions with both quotes, as `quaid check` last found them
 ingest-source	@command	Store a source as a page, together with all changes that it causes, in one transaction
 ingest	@command	Ingest one file as a page and store its bytes
 adopt-sources	@command	Create pages for sources that an earlier version stored without one, so that searches find them
-dupes	@command	Find pairs of pages with similar text or the same name, to merge them
+dupes	@command	Find duplicate pages: pairs with similar text or the same name
 distinct	@command	Mark two pages as distinct, so that `dupes` no longer lists them
 merge	@command	Merge two pages: timelines, links, facts and tags are combined; the old slug redirects to the kept page
 rename	@command	Rename a page
@@ -58,17 +58,17 @@ titles	@command	Resolve names to pages as links do, and return their slugs, titl
 wings	@command	List the wings and the types of pages with their number, and the names of the collections
 wing	@command	Show the pages of a wing and the links between them, those with the most links first
 remember	@command	Add to the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern
-recall	@command	Search the notebook and the daily logs, by words and by meaning
+recall	@command	Search the notebook and daily logs, by words and by meaning
 log	@command	Add an entry to today'\''s log, under the time of day
 prompt	@command	Print the context for the start of a session: all of reference, and the logs of today and yesterday
 notebook	@command	List the files of the notebook
 conversations	@command	List conversations with agents, the latest first
-model	@command	List the models with their state; nothing is loaded
-embed	@command	Make the vectors that are missing, of pages and then of conversations
+model	@command	List the models with their state
+embed	@command	Create missing vectors of pages, then of conversations
 embeddings	@command	Show which model is chosen, whether it can be used, and how many vectors it has
-collection	@command	List the collections with their folders and how they are
-import	@command	Bring a folder of markdown in, in one transaction, with an account of every file
-export	@command	Write all pages into a folder as they are now, or (--raw) the files of one import as they were
+collection	@command	List the collections with their folders and state
+import	@command	Import a folder of markdown in one transaction, and report every file
+export	@command	Export all pages to a folder, or (--raw) the original files of one import
 imports	@command	List the imports, newest first, with the ids that `export --raw` takes
 status	@command	Show the state of the memory: pages, chunks, vectors, the model, and recommended commands
 stats	@command	Count the contents of the memory
@@ -85,26 +85,26 @@ connect	@command	Add this memory to a client'\''s settings: the MCP server and, 
 disconnect	@command	Remove this memory from a client'\''s settings: its server, hooks and instructions, and nothing else
 skills	@command	List the skills in effect, with their descriptions
 daemon	@command	Show whether the service runs
-token	@command	List the tokens that were given away: what each may do, since when, and when it was last used
+token	@command	List the tokens with their scope, creation date and last use
 --version	-	versions, and where the memory is
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'init') printf '%s\n' '1	@files:db	Where; else --db, QUAID_DB or ~/.quaid/memory.db
+    'init') printf '%s\n' '1	@files:db	Path of the new memory [--db, QUAID_DB or ~/.quaid/memory.db]
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'serve') printf '%s\n' '--tools	lean|core|kb|all	lean, core, kb, all, or names with commas
---http	-	Over HTTP, at /mcp; a client needs a token (quaid token create)
+--http	-	Serve over HTTP at /mcp; clients need a token (quaid token create)
 --port	@any	The port to listen on; 0: any free one
 --bind	@any	The address to listen on; beyond this machine only with TLS
 --tls-cert	@files	The file of the certificate
 --tls-key	@files	The file of its key
---behind-proxy	-	A proxy in front does TLS
+--behind-proxy	-	TLS is terminated by a proxy in front of it
 --allow-host	@any	A name under which it is reached
---debug	-	Offer the debug endpoints, too
+--debug	-	Enable the debug endpoints
 --read-only	-	Refuse all changes, whatever the token allows
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -112,7 +112,7 @@ token	@command	List the tokens that were given away: what each may do, since whe
 --help	-	help on a command' ;;
     'web') printf '%s\n' '--port	@any	The port to listen on; 0: any free one
 --no-open	-	Print the link instead of opening a browser
---debug	-	Offer the debug endpoints, too
+--debug	-	Enable the debug endpoints
 --read-only	-	Refuse all changes, whatever the token allows
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -125,7 +125,7 @@ token	@command	List the tokens that were given away: what each may do, since whe
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'hook') printf '%s\n' '1	session-start|user-prompt|pre-compact|stop	session-start, user-prompt, pre-compact or stop
---client	@any	The client that runs it, which decides the limit
+--client	@any	The client that runs the hook; it determines the size limit
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -141,12 +141,12 @@ token	@command	List the tokens that were given away: what each may do, since whe
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'completion') printf '%s\n' '1	bash|zsh|fish	bash, zsh or fish; the scripts ask for names, as in slugs or tags
-2	@any	Of names: how they begin
+2	@any	Only names that start with this
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'demo') printf '%s\n' '1	@folders	Where; it must be new or empty [a temporary one, deleted at the end]
+    'demo') printf '%s\n' '1	@folders	A new or empty folder [a temporary one, deleted at the end]
 --all	-	Do not wait for Enter between the questions
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -529,7 +529,7 @@ clear	@command	Close every open gap whose text is not stored
 --help	-	help on a command' ;;
     'recall') printf '%s\n' '*	@any	What to search for, in your own words
 --max-results	@any	How many results [15]
---min-score	@any	Minimum score, from 0 to 1 [0.25]; 0.5 and more is a good answer
+--min-score	@any	Minimum score, from 0 to 1 [0.25]; 0.5 is a good answer
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -637,10 +637,10 @@ remove	@command	Remove a conversation, also from the bytes of the database file
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'model') printf '%s\n' 'list	@command	List the models with their state; nothing is loaded
-add	@command	Add a model to this memory after trying it
-remove	@command	Forget a model that was added
-check	@command	Load a model and try it
+    'model') printf '%s\n' 'list	@command	List the models with their state
+add	@command	Test a model and add it to this memory
+remove	@command	Remove a model that was added
+check	@command	Load a model and test it
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -650,14 +650,14 @@ check	@command	Load a model and try it
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'model add') printf '%s\n' '1	@folders	A folder with an ONNX model, or the address of a server
---name	@any	What to call it [the folder'\''s or the model'\''s name]
---kind	onnx|ollama|openai	A folder, or what the server speaks
+--name	@any	Name of the model [the folder'\''s or the server'\''s name]
+--kind	onnx|ollama|openai	A folder, or the API of the server
 --model	@any	The server'\''s name for the model
 --query-prefix	@any	Text to put before questions
 --passage-prefix	@any	Text to put before passages
---pooling	auto|cls|mean|max|last	How tokens become one vector; auto: as the folder says, or their mean
+--pooling	auto|cls|mean|max|last	How token vectors are pooled; auto: as the folder specifies, or the mean
 --key-env	@any	The environment variable that holds the server'\''s key
---allow-remote	-	Let texts go to a server on another machine
+--allow-remote	-	Allow texts to be sent to a server on another machine
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -673,16 +673,16 @@ check	@command	Load a model and try it
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'embed') printf '%s\n' '1	@slugs	Only this page
---all	-	Every page, and conversations of any age; text that has a vector already keeps it
---stale	-	What changed since it was last embedded; this is also the default
---model	@models	Fill this model, and switch to it when it has every vector
+--all	-	All pages, and conversations of any age; existing vectors are kept
+--stale	-	Only text that changed since it was embedded
+--model	@models	Create vectors for this model, and switch to it when none is missing
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'embeddings') printf '%s\n' 'list	@command	List the models that semantic search can use; nothing is loaded
-use	@command	Search by meaning with this model from now on
-off	@command	Turn semantic search off: questions are answered by words, and say so
+    'embeddings') printf '%s\n' 'list	@command	List the models for semantic search
+use	@command	Use this model for semantic search
+off	@command	Turn semantic search off: searches use words only, and report it
 status	@command	Show which model is chosen, whether it can be used, and how many vectors it has
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -705,27 +705,27 @@ status	@command	Show which model is chosen, whether it can be used, and how many
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'collection') printf '%s\n' 'add	@command	Attach a folder of markdown or org files: they become pages, and stay as they are, byte for byte
-list	@command	List the collections with their folders and how they are
-info	@command	Show how a collection is: files with problems, what is ignored, what waits for you
-sync	@command	Bring collections in step with their folders now
-remove	@command	Let go of a folder
-target	@command	Choose the collection that takes new pages whose address names none
+    'collection') printf '%s\n' 'add	@command	Attach a folder of markdown or org files
+list	@command	List the collections with their folders and state
+info	@command	Show the state of a collection: files with problems, ignored files, pending decisions
+sync	@command	Sync collections with their folders now
+remove	@command	Detach a folder
+target	@command	Set the collection for new pages whose address names none
 ignore	@command	list, add, remove, clear
-quarantine	@command	List the pages whose file is gone or ignored: since when, until when, and what is only here
-restore	@command	Write every page of a collection back, byte for byte, into an empty folder, which becomes its folder
-audit	@command	Read every file of a collection again and compare: files, pages, kept bytes, ids
-migrate-ids	@command	Write each page'\''s id into the front matter of its file, and nothing else, so that it is known wherever it goes
+quarantine	@command	List pages whose file is deleted or ignored, with dates and the data that no file contains
+restore	@command	Write every file of a collection, byte for byte, into an empty folder, and attach that folder
+audit	@command	Compare every file of a collection with its page, stored bytes and id
+migrate-ids	@command	Write each page'\''s id into the front matter of its file, so that a moved file keeps its page
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'collection add') printf '%s\n' '1	@any	What to call it; the part before '\''::'\'' in addresses
+    'collection add') printf '%s\n' '1	@any	Name of the collection: the part before '\''::'\'' in addresses
 2	@folders	The folder
 --read-only	-	Never write into the folder
---writable	-	Changes made here go into its files, which is the default
+--writable	-	Write changes of pages to their files
 --write-ids	-	Write each page'\''s id into the front matter of its file
---kind	markdown|kb	kb: a knowledge base; leaves out its raw/, its indexes and its contract
+--kind	markdown|kb	kb: a knowledge base; skips its raw/, index files and contract
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -740,15 +740,15 @@ migrate-ids	@command	Write each page'\''s id into the front matter of its file, 
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'collection sync') printf '%s\n' '1	@collections	The collection [all]
---confirm-deletes	-	Let pages go whose files are missing, however many
+--confirm-deletes	-	Remove pages whose files are missing, however many
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'collection remove') printf '%s\n' '1	@collections	The collection, as in notes
---keep-pages	-	Leave its pages in the memory, as they are now
+--keep-pages	-	Keep its pages in the memory
 --yes	-	Do it without asking
---dry-run	-	Only show what would happen
+--dry-run	-	Only show what would be done
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -758,10 +758,10 @@ migrate-ids	@command	Write each page'\''s id into the front matter of its file, 
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'collection ignore') printf '%s\n' 'list	@command	List the patterns of files that a collection leaves out
-add	@command	Leave files out of a collection
-remove	@command	Take a pattern away; the files that it left out become pages again
-clear	@command	Take all patterns away
+    'collection ignore') printf '%s\n' 'list	@command	List the ignore patterns of a collection
+add	@command	Ignore files of a collection
+remove	@command	Remove an ignore pattern
+clear	@command	Remove all ignore patterns
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -772,13 +772,13 @@ clear	@command	Take all patterns away
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'collection ignore add') printf '%s\n' '1	@collections	The collection, as in notes
-2	@any	What to leave out, as in gitignore: '\''drafts/'\'', '\''*.tmp.md'\''
+2	@any	Pattern as in gitignore: '\''drafts/'\'', '\''*.tmp.md'\''
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'collection ignore remove') printf '%s\n' '1	@collections	The collection, as in notes
-2	@any	What to leave out, as in gitignore: '\''drafts/'\'', '\''*.tmp.md'\''
+2	@any	Pattern as in gitignore: '\''drafts/'\'', '\''*.tmp.md'\''
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -788,11 +788,11 @@ clear	@command	Take all patterns away
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'collection quarantine') printf '%s\n' 'list	@command	List the pages whose file is gone or ignored: since when, until when, and what is only here
+    'collection quarantine') printf '%s\n' 'list	@command	List pages whose file is deleted or ignored, with dates and the data that no file contains
 1	@collections	The collection [all]
-export	@command	Write quarantined pages out: each as its file was, and links, facts and raw data in JSON beside it
-discard	@command	Let quarantined pages go for good
-restore	@command	Put a page'\''s file back where it was
+export	@command	Export quarantined pages: each as its file was, with links, facts and raw data as JSON
+discard	@command	Delete quarantined pages permanently
+restore	@command	Restore a page'\''s file at its old path
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -810,10 +810,10 @@ restore	@command	Put a page'\''s file back where it was
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'collection quarantine discard') printf '%s\n' '1	@quarantined	The page, as in people/alice
---expired	-	All whose time is over, in every collection
+--expired	-	All expired pages, in every collection
 --yes	-	Do it without asking
---dry-run	-	Only show what would go
---force	-	Even if it holds what is only here and was not written out
+--dry-run	-	Only show what would be deleted
+--force	-	Also delete data that no file contains and that was not exported
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -835,22 +835,22 @@ restore	@command	Put a page'\''s file back where it was
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'collection migrate-ids') printf '%s\n' '1	@collections	The collection, as in notes
---dry-run	-	Only say which files would change
+--dry-run	-	Only list the files that would change
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'import') printf '%s\n' '1	@folders	The folder of markdown files
---force	-	Take every file in again, also over pages that were edited here
+--force	-	Import every file again, overwriting pages that were edited here
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'export') printf '%s\n' '--dir	@folders	The folder to make
---raw	-	Byte for byte as one import read the files
+    'export') printf '%s\n' '--dir	@folders	The folder to create
+--raw	-	Write the original bytes of one import
 --import-id	@any	The import that --raw writes; `quaid imports` lists them
 --collection	@collections	Only the pages of this collection
---force	-	Write into a folder that holds files; the same names are replaced
+--force	-	Write into a folder that is not empty, replacing files of the same name
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -935,9 +935,9 @@ search_merge_strategy	@command	sum, set-union, rrf
 show	@command	Show a node of the knowledge base, what it links to and what links to it
 backlinks	@command	List the nodes that link to a node
 status	@command	Show the state of the knowledge base: nodes, commits to push, problems, whether curation is due
-remember	@command	Write a node and commit it: what is lasting and general, not what belongs to one project
+remember	@command	Write a node and commit it: lasting, general knowledge, not details of one project
 init	@command	Create a knowledge base: a git repository with a contract, a first node and an index
-clone	@command	Fetch a knowledge base from its remote
+clone	@command	Clone a knowledge base from its remote
 lint	@command	Check every node, raw text and the index
 index	@command	Rebuild the index from the nodes and commit it
 commit	@command	Commit files changed with an editor, after rebuilding the index and linting everything
@@ -962,7 +962,7 @@ contest	@command	Mark a node as contested, or as current again
 --type	principle|preference|procedure|observation|reference	Only nodes of this type
 --project	@any	Only nodes of this project, as in emacs or general
 --status	current|contested|superseded	Only nodes of this status
---semantic	-	Search by meaning too, as `quaid query` does
+--semantic	-	Also search by meaning, as `quaid query` does
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -984,14 +984,14 @@ contest	@command	Mark a node as contested, or as current again
     'kb remember') printf '%s\n' '*	@any	The text of the node, in org
 --file	@files	File with the text (- is standard input)
 --title	@any	A short title
---summary	@any	One sentence, written to be found
+--summary	@any	One sentence with the words that a search would use
 --type	principle|preference|procedure|observation|reference	What kind of knowledge it is
 --tags	@any	Further tags, as in build,ci
 --projects	@any	Slugs of projects, as in emacs,python [general]
 --confidence	user-stated|observed|inferred|external	How certain it is
 --source	@any	Where it comes from, as in chat 2026-05-24, or a path below raw/
 --visibility	personal|work-private	Who may see it
---links	@any	Nodes it belongs to: IDs or titles, perhaps behind RELATES_TO, IMPLEMENTS, DERIVED_FROM or CONTRADICTS, which makes both contested
+--links	@any	Related nodes: IDs or titles, optionally after RELATES_TO, IMPLEMENTS, DERIVED_FROM or CONTRADICTS, which makes both contested
 --created-by	@any	The author, as in claude-code [human, or the agent]
 --add-to	@nodes	Add the text to this node instead of writing a new one
 --force	-	Write it even if a similar node exists or it contradicts the node of --add-to
@@ -1153,17 +1153,17 @@ show	@command	Print the text of a skill, for an agent to read
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'daemon') printf '%s\n' 'install	@command	Keep the memory in the browser and over HTTP from now on: a systemd user unit or a launchd agent
-start	@command	Start the service that `quaid daemon install` made
+    'daemon') printf '%s\n' 'install	@command	Install a service for the browser pages and HTTP: a systemd user unit or a launchd agent
+start	@command	Start the installed service
 stop	@command	Stop the service until it is started again, or the next login
 uninstall	@command	Stop the service and remove it
 status	@command	Show whether the service runs
-logs	@command	Show what the service wrote: starts, stops and failures, never a text or a question
+logs	@command	Show the log of the service: starts, stops and failures, never page texts or questions
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'daemon install') printf '%s\n' '--port	@any	Where it listens, on this machine alone
+    'daemon install') printf '%s\n' '--port	@any	The port to listen on, on this machine only
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1189,14 +1189,14 @@ logs	@command	Show what the service wrote: starts, stops and failures, never a t
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'token') printf '%s\n' 'create	@command	Make a token for a program that asks over HTTP
-list	@command	List the tokens that were given away: what each may do, since when, and when it was last used
+    'token') printf '%s\n' 'create	@command	Create a token for an HTTP client
+list	@command	List the tokens with their scope, creation date and last use
 revoke	@command	Revoke a token
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'token create') printf '%s\n' '1	@any	What it is called, as in phone
+    'token create') printf '%s\n' '1	@any	Name of the token, as in phone
 --scope	read|write	What the token allows
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -1206,20 +1206,20 @@ revoke	@command	Revoke a token
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'token revoke') printf '%s\n' '1	@tokens	What it is called, as in phone
+    'token revoke') printf '%s\n' '1	@tokens	Name of the token, as in phone
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'help') printf '%s\n' 'init	@command	Make a new memory
+    'help') printf '%s\n' 'init	@command	Create a memory
 serve	@command	Serve the memory to an agent over MCP: on stdio, or (--http) to many, with the browser'\''s pages
 web	@command	Open the memory in a browser
-watch	@command	Keep attached folders fresh until Ctrl-C; quaid serve does so too
+watch	@command	Sync attached folders as their files change, until Ctrl-C; quaid serve does the same
 hook	@command	Answer a hook event of Claude Code: JSON in, JSON out; `quaid connect claude-code` sets it up
 call	@command	Call one tool with JSON, as an agent would
 pipe	@command	Answer tool calls line by line: {"tool": NAME, "arguments": {...}} in, results out
-completion	@command	Print the script with which a shell completes commands, options and slugs
-demo	@command	Make a sample memory in a separate folder, and walk through ten questions
+completion	@command	Print a completion script for a shell: commands, options and slugs
+demo	@command	Create a sample memory in a separate folder, and walk through ten questions
 version	@command	Show versions and where the memory is
 get	@command	Read a page: current truth, timeline, front matter, and the version to send with a change
 put	@command	Write a page, whole (content) or in parts (compiled_truth, timeline_append, frontmatter)
@@ -1246,12 +1246,12 @@ graph	@command	Show the pages around a page and their links, the nearest first
 path	@command	Find the shortest path of links between two pages
 facts	@command	List facts, links and dated entries about a subject, with their time and source
 assert	@command	Add a fact to a page, with its time and source
-check	@command	Find contradictions, with both quotes, or resolve one
+check	@command	List contradictions with both quotes, or resolve one
 contradictions	@command	List the open contradictions with both quotes, as `quaid check` last found them
 ingest-source	@command	Store a source as a page, together with all changes that it causes, in one transaction
 ingest	@command	Ingest one file as a page and store its bytes
 adopt-sources	@command	Create pages for sources that an earlier version stored without one, so that searches find them
-dupes	@command	Find pairs of pages with similar text or the same name, to merge them
+dupes	@command	Find duplicate pages: pairs with similar text or the same name
 distinct	@command	Mark two pages as distinct, so that `dupes` no longer lists them
 merge	@command	Merge two pages: timelines, links, facts and tags are combined; the old slug redirects to the kept page
 rename	@command	Rename a page
@@ -1262,17 +1262,17 @@ titles	@command	Resolve names to pages as links do, and return their slugs, titl
 wings	@command	List the wings and the types of pages with their number, and the names of the collections
 wing	@command	Show the pages of a wing and the links between them, those with the most links first
 remember	@command	Add to the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern
-recall	@command	Search the notebook and the daily logs, by words and by meaning
+recall	@command	Search the notebook and daily logs, by words and by meaning
 log	@command	Add an entry to today'\''s log, under the time of day
 prompt	@command	Print the context for the start of a session: all of reference, and the logs of today and yesterday
 notebook	@command	List the files of the notebook
 conversations	@command	List conversations with agents, the latest first
-model	@command	List the models with their state; nothing is loaded
-embed	@command	Make the vectors that are missing, of pages and then of conversations
+model	@command	List the models with their state
+embed	@command	Create missing vectors of pages, then of conversations
 embeddings	@command	Show which model is chosen, whether it can be used, and how many vectors it has
-collection	@command	List the collections with their folders and how they are
-import	@command	Bring a folder of markdown in, in one transaction, with an account of every file
-export	@command	Write all pages into a folder as they are now, or (--raw) the files of one import as they were
+collection	@command	List the collections with their folders and state
+import	@command	Import a folder of markdown in one transaction, and report every file
+export	@command	Export all pages to a folder, or (--raw) the original files of one import
 imports	@command	List the imports, newest first, with the ids that `export --raw` takes
 status	@command	Show the state of the memory: pages, chunks, vectors, the model, and recommended commands
 stats	@command	Count the contents of the memory
@@ -1289,7 +1289,7 @@ connect	@command	Add this memory to a client'\''s settings: the MCP server and, 
 disconnect	@command	Remove this memory from a client'\''s settings: its server, hooks and instructions, and nothing else
 skills	@command	List the skills in effect, with their descriptions
 daemon	@command	Show whether the service runs
-token	@command	List the tokens that were given away: what each may do, since when, and when it was last used' ;;
+token	@command	List the tokens with their scope, creation date and last use' ;;
     'help gaps') printf '%s\n' 'add	@command	Record a question that the memory cannot answer
 approve	@command	Approve a gap'\''s question, or a redacted form of it, for storage and outside research
 resolve	@command	Close a gap, because a page answers it or it no longer matters
@@ -1305,33 +1305,33 @@ list	@command	List conversations with agents, the latest first
 search	@command	Search earlier conversations with agents, by words and by meaning
 show	@command	Show a conversation from its start, or the turns around one of them
 remove	@command	Remove a conversation, also from the bytes of the database file' ;;
-    'help model') printf '%s\n' 'list	@command	List the models with their state; nothing is loaded
-add	@command	Add a model to this memory after trying it
-remove	@command	Forget a model that was added
-check	@command	Load a model and try it' ;;
-    'help embeddings') printf '%s\n' 'list	@command	List the models that semantic search can use; nothing is loaded
-use	@command	Search by meaning with this model from now on
-off	@command	Turn semantic search off: questions are answered by words, and say so
+    'help model') printf '%s\n' 'list	@command	List the models with their state
+add	@command	Test a model and add it to this memory
+remove	@command	Remove a model that was added
+check	@command	Load a model and test it' ;;
+    'help embeddings') printf '%s\n' 'list	@command	List the models for semantic search
+use	@command	Use this model for semantic search
+off	@command	Turn semantic search off: searches use words only, and report it
 status	@command	Show which model is chosen, whether it can be used, and how many vectors it has' ;;
-    'help collection') printf '%s\n' 'add	@command	Attach a folder of markdown or org files: they become pages, and stay as they are, byte for byte
-list	@command	List the collections with their folders and how they are
-info	@command	Show how a collection is: files with problems, what is ignored, what waits for you
-sync	@command	Bring collections in step with their folders now
-remove	@command	Let go of a folder
-target	@command	Choose the collection that takes new pages whose address names none
+    'help collection') printf '%s\n' 'add	@command	Attach a folder of markdown or org files
+list	@command	List the collections with their folders and state
+info	@command	Show the state of a collection: files with problems, ignored files, pending decisions
+sync	@command	Sync collections with their folders now
+remove	@command	Detach a folder
+target	@command	Set the collection for new pages whose address names none
 ignore	@command	list, add, remove, clear
-quarantine	@command	List the pages whose file is gone or ignored: since when, until when, and what is only here
-restore	@command	Write every page of a collection back, byte for byte, into an empty folder, which becomes its folder
-audit	@command	Read every file of a collection again and compare: files, pages, kept bytes, ids
-migrate-ids	@command	Write each page'\''s id into the front matter of its file, and nothing else, so that it is known wherever it goes' ;;
-    'help collection ignore') printf '%s\n' 'list	@command	List the patterns of files that a collection leaves out
-add	@command	Leave files out of a collection
-remove	@command	Take a pattern away; the files that it left out become pages again
-clear	@command	Take all patterns away' ;;
-    'help collection quarantine') printf '%s\n' 'list	@command	List the pages whose file is gone or ignored: since when, until when, and what is only here
-export	@command	Write quarantined pages out: each as its file was, and links, facts and raw data in JSON beside it
-discard	@command	Let quarantined pages go for good
-restore	@command	Put a page'\''s file back where it was' ;;
+quarantine	@command	List pages whose file is deleted or ignored, with dates and the data that no file contains
+restore	@command	Write every file of a collection, byte for byte, into an empty folder, and attach that folder
+audit	@command	Compare every file of a collection with its page, stored bytes and id
+migrate-ids	@command	Write each page'\''s id into the front matter of its file, so that a moved file keeps its page' ;;
+    'help collection ignore') printf '%s\n' 'list	@command	List the ignore patterns of a collection
+add	@command	Ignore files of a collection
+remove	@command	Remove an ignore pattern
+clear	@command	Remove all ignore patterns' ;;
+    'help collection quarantine') printf '%s\n' 'list	@command	List pages whose file is deleted or ignored, with dates and the data that no file contains
+export	@command	Export quarantined pages: each as its file was, with links, facts and raw data as JSON
+discard	@command	Delete quarantined pages permanently
+restore	@command	Restore a page'\''s file at its old path' ;;
     'help config') printf '%s\n' 'get	@command	Show one setting
 set	@command	Change one setting
 list	@command	List all settings, and where each value comes from' ;;
@@ -1339,9 +1339,9 @@ list	@command	List all settings, and where each value comes from' ;;
 show	@command	Show a node of the knowledge base, what it links to and what links to it
 backlinks	@command	List the nodes that link to a node
 status	@command	Show the state of the knowledge base: nodes, commits to push, problems, whether curation is due
-remember	@command	Write a node and commit it: what is lasting and general, not what belongs to one project
+remember	@command	Write a node and commit it: lasting, general knowledge, not details of one project
 init	@command	Create a knowledge base: a git repository with a contract, a first node and an index
-clone	@command	Fetch a knowledge base from its remote
+clone	@command	Clone a knowledge base from its remote
 lint	@command	Check every node, raw text and the index
 index	@command	Rebuild the index from the nodes and commit it
 commit	@command	Commit files changed with an editor, after rebuilding the index and linting everything
@@ -1361,14 +1361,14 @@ contest	@command	Mark a node as contested, or as current again' ;;
 doctor	@command	Show all layers of skills in order, with hashes, overrides and problems
 extract	@command	Write the built-in skills into a folder, where they can be changed
 show	@command	Print the text of a skill, for an agent to read' ;;
-    'help daemon') printf '%s\n' 'install	@command	Keep the memory in the browser and over HTTP from now on: a systemd user unit or a launchd agent
-start	@command	Start the service that `quaid daemon install` made
+    'help daemon') printf '%s\n' 'install	@command	Install a service for the browser pages and HTTP: a systemd user unit or a launchd agent
+start	@command	Start the installed service
 stop	@command	Stop the service until it is started again, or the next login
 uninstall	@command	Stop the service and remove it
 status	@command	Show whether the service runs
-logs	@command	Show what the service wrote: starts, stops and failures, never a text or a question' ;;
-    'help token') printf '%s\n' 'create	@command	Make a token for a program that asks over HTTP
-list	@command	List the tokens that were given away: what each may do, since when, and when it was last used
+logs	@command	Show the log of the service: starts, stops and failures, never page texts or questions' ;;
+    'help token') printf '%s\n' 'create	@command	Create a token for an HTTP client
+list	@command	List the tokens with their scope, creation date and last use
 revoke	@command	Revoke a token' ;;
     'config set chunk_strategy') printf '%s\n' '1	section|window|paragraph|page	Its new value
 --db	@files:db	the memory
