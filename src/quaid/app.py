@@ -75,7 +75,8 @@ class Brain:
         self._embedder: Embedder | None = None
         self._models = models  # shared by several Brains of one process
         self.agent = ""  # name of the calling program; "" for a person
-        self.leaves_marks = True  # False for read-only callers: no gaps, no rebuild of a deleted database
+        # False for read-only callers, which neither log knowledge gaps nor rebuild a deleted database.
+        self.leaves_marks = True
 
     @property
     def db(self) -> "Database":
@@ -130,7 +131,7 @@ class Brain:
         return f"`quaid embeddings use {name}` turns it on"
 
     def option(self, name: str) -> Any:
-        """Return an option from the environment, the config file, the database or its default, in this order."""
+        """Return an option from the environment, the config file or the database, else its default."""
         value, _ = self.settings.configured(name)
         if value is None:
             stored = OPTIONS[name].stored

@@ -1,7 +1,7 @@
 """Settings from flags, the environment and config.yaml, highest precedence first, and the known options.
 
-No other module below the user interfaces reads the environment. Option names may be written in camelCase or
-snake_case, with or without the prefix `memory.`.
+Modules below the user interfaces read environment variables from Settings.environ, not from os.environ.
+Option names may be written in camelCase or snake_case, with or without the prefix `memory.`.
 """
 
 import os
@@ -109,8 +109,8 @@ def read_settings(
         path = os.path.join(cwd, os.path.expanduser(chosen))
     elif "memory.database" in settings.options:
         path = settings.beside_config(str(settings.options["memory.database"]))
-    elif os.path.exists(here) or os.path.exists(os.path.join(cwd, FOLDER_LIST)):  # deleted: rebuild it
-        path = here
+    elif os.path.exists(here) or os.path.exists(os.path.join(cwd, FOLDER_LIST)):
+        path = here  # if only the folder list exists, the database was deleted and will be rebuilt
     else:
         path = os.path.join(home, DATABASE_NAME)
     settings = settings._replace(db_path=path)

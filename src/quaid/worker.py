@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     EventListener = Callable[[dict[str, Any]], None]
 
-# Seconds
+# Durations in seconds
 START_DELAY = 3.0
 WATCH_INTERVAL, EMBED_INTERVAL = 3.0, 60.0
 CALL_DELAY = 2.0  # between a call and the next check for missing vectors
@@ -43,7 +43,7 @@ MAX_EARLY_EXITS = 3
 
 WORKER_MODULE = "quaid.worker"
 WINDOWS_CREATION_FLAGS = 0x08004000  # CREATE_NO_WINDOW | BELOW_NORMAL_PRIORITY_CLASS
-NICENESS = {"embed": 10, "watch": 5}  # of 19: yield to other processes, but notice edits soon
+NICENESS = {"embed": 10, "watch": 5}  # from 0 to 19: yield to other processes, but notice edits soon
 
 
 class EmbeddingMonitor:
@@ -76,7 +76,7 @@ class EmbeddingMonitor:
         if background.failed_recently(brain):
             wanted = stamp.own != (self._tried.own if self._tried else 0)
         else:
-            # An earlier run on the same state will not do better now, unless the model has recovered.
+            # Another run on the same state would not do better, unless the model has recovered.
             wanted = recovered or failed or self._tried != stamp
         if wanted:
             self._tried = stamp

@@ -67,7 +67,7 @@ class Client(NamedTuple):
     rules: str = ""  # a separate rules file, used for the knowledge base
     project_rules: str = ""
     context: int = DEFAULT_CONTEXT
-    """Maximum number of characters accepted from a hook; of longer output the model sees a preview."""
+    """Maximum number of characters accepted from a hook; the model sees only a preview of longer output."""
     hook_variable: str = ""  # an environment variable that the client sets for hooks
 
 

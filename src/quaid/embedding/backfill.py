@@ -55,7 +55,7 @@ class PassageEmbedder(Protocol):
 
 
 class BackfillReport(NamedTuple):
-    """The result of a backfill, counted in chunks."""
+    """The result of a backfill, as numbers of chunks and of conversation turns."""
 
     embedded: int
     """Chunks embedded by this run."""
@@ -63,7 +63,7 @@ class BackfillReport(NamedTuple):
     """Chunks that already had a vector, possibly from the same text elsewhere."""
     total: int
     failed: int
-    """Chunks for which the model gave no usable vector."""
+    """Chunks, and parts of turns, for which the model gave no usable vector."""
     failures: tuple[str, ...] = ()
     """The pages or conversations of the failed texts."""
     turns: int = 0

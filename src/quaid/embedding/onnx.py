@@ -508,7 +508,7 @@ BGE_HASHES = {
     "tokenizer.json": "ffb28886478b9b17a8c06f4fe6741b970d5dd3de13330ccc3b9f686df8a0545a",
     "vocab.txt": "b49e80874c5efbc7f4cde245a812673b05ef1360ced56b8bc8c750eaeef3fe0f",
 }
-LEAST_COSINE = 0.98  # overflowing 8-bit sums give 0.998, another model far less
+LEAST_COSINE = 0.98  # to the expected vectors; overflowing 8-bit sums give 0.998, another model far less
 SHORT_QUERY = 1000  # maximum characters of a question tokenized without the tokenizers library
 
 

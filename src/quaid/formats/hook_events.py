@@ -84,7 +84,10 @@ def tokens_in_use(tail: bytes, size: int) -> int:
 
 
 def context_window(tokens: int, configured: int) -> int:
-    """Return the context size. A session that exceeds the configured size must have the long window."""
+    """Return the context size.
+
+    A session beyond the configured size must have a window of LONG_WINDOW tokens.
+    """
     return configured if tokens <= configured else max(LONG_WINDOW, configured)
 
 

@@ -753,7 +753,10 @@ class _PageBuilder:
 
 
 def _patches(text: str, parsed: OrgDocument) -> list[tuple[int, int, str]]:
-    """Return the replacements: fenced code for blocks, nothing for comments, backticks for verbatim brackets."""
+    """Return the replacements that turn org markup into Markdown, as start, end and new text.
+
+    Blocks become fenced code, comments are dropped, and verbatim text with brackets becomes a code span.
+    """
     found: list[tuple[int, int, str]] = []
     for block in parsed.blocks:
         if block.kind not in VERBATIM_BLOCKS:
@@ -796,7 +799,7 @@ def _front_matter(parsed: OrgDocument) -> dict[str, Any]:
 
 
 def _property_front_matter(properties: dict[str, str]) -> dict[str, Any]:
-    """Convert properties to front matter: ROAM_ALIASES to aliases, id links to links named by the property."""
+    """Convert properties to front matter; ROAM_ALIASES become aliases, id links are named by the property."""
     front: dict[str, Any] = {
         name.lower(): value for name, value in properties.items() if name != "ROAM_ALIASES"
     }

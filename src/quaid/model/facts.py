@@ -374,7 +374,7 @@ class PageInfo(NamedTuple):
 class StoredFact(NamedTuple):
     """A row of the assertions table, and whether a later fact supersedes it.
 
-    The query returns the same columns.
+    The fields are in the order of the query's columns.
     """
 
     id: int

@@ -145,7 +145,7 @@ def _wiki_links(page_slug: str, text: str) -> list[tuple[int, int, str]]:
 
 def _wiki_target(page_slug: str, name: str, described: bool) -> str:
     """Return the page that a link in double brackets names; "" if it cannot be a page."""
-    name = name.rstrip("\\").strip()  # in a table the bar is escaped
+    name = name.rstrip("\\").strip()  # in a table, the | before the description is escaped
     if name.startswith((ID_PREFIX, "file:", "*")) or described:
         name = _org_target(page_slug, name, described=described)
     elif _PAGE_FILE.search(name):

@@ -61,7 +61,7 @@ def _headings_apart(block: str) -> list[str]:
 
 
 def _new_blocks(blocks: list[str], known: set[str], title: str) -> list[str]:
-    """Return the unknown blocks with the headings above them. Headings without new content are dropped."""
+    """Return the blocks that are not in `known`, with the headings above them, and no other headings."""
     new: list[str] = []
     above: list[tuple[int, str]] = []
     for block in blocks:

@@ -98,7 +98,7 @@ def has_cjk(text: str) -> bool:
 
 
 def split_cjk(text: str) -> list[str]:
-    """Split a text into other text (even indexes) and runs of scripts without word spaces (odd indexes)."""
+    """Split a text into runs of scripts without word spaces (odd indexes) and other text (even indexes)."""
     return re.split(f"({_SCRIPTS})", _normalize_cjk(text))
 
 

@@ -109,7 +109,7 @@ class Secret(NamedTuple):
 SecretSpan = tuple[int, int, SecretRule]
 
 PASSWORD_RULE = SecretRule("password")
-"""Rule for a password before that word (`hunter2! is the password`) or below it in a table column."""
+"""Rule for a password before the word "password", or below it in the column of a table."""
 CARD_RULE = SecretRule("card number", issuer="the bank")
 
 

@@ -70,7 +70,7 @@ LONGEST_GAP_CONTEXT = 500
 """Maximum length of the context stored with a knowledge gap, in characters."""
 
 LONGEST_QUESTION_WORD = 64
-"""Maximum length of an ASCII word. Not applied to other scripts, where a sentence may have no spaces."""
+"""Maximum letters of an ASCII word. Not applied to other scripts, where a sentence may have no spaces."""
 
 _QUESTION_WORD = re.compile(r"[^\W\d_]+")
 _QUESTION_PUNCTUATION = " ?!.,;:…¿¡。？！．，、；：｡؟،؛"

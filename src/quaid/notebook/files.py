@@ -97,7 +97,7 @@ def _shorten_heading(text: str) -> str:
 
 LEGACY_FOLDERS = ("runtime", "brain/memory/core")
 UNMIGRATED_FILES = ("identity.md",)
-"""The agent's identity belongs to the agent, not to the notebook."""
+"""Legacy files that are not migrated: the agent's identity does not belong into the notebook."""
 
 
 def plan_migration(root: str, notebook: Collection) -> list[tuple[MigratedFile, str]]:

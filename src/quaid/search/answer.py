@@ -31,7 +31,7 @@ FULL_PLACES = 3
 """With `auto`, the first FULL_PLACES results have the whole page if more than FULL_ABOVE tokens are left."""
 
 CHARACTERS_PER_TOKEN = 16
-"""Upper bound of the characters per token, used to limit what is counted; only whitespace exceeds it."""
+"""Upper bound of the characters per token, to limit how much text is counted; only whitespace exceeds it."""
 
 CUT_MARK = "…"
 

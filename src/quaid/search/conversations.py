@@ -29,7 +29,7 @@ REACH = 2
 """Maximum distance of a neighbour, in turns."""
 
 STANDING_OUT = 0.25
-"""Minimum `standing_out` of a turn that contains no word of the question.
+"""Minimum result of `standing_out` for a turn to be returned if it contains no word of the question.
 
 Of the first ten turns for a question of the LoCoMo benchmark, 1.2 exceed it on average, but only 0.5 if the
 question is about another person.
@@ -158,7 +158,7 @@ def _best_words(places: Mapping[int, ChunkPosition], words: dict[int, float]) ->
 def _lanes_of(
     turn: int, words: dict[int, float], cosines: dict[int, float], asked: MeaningLane
 ) -> tuple[str, ...]:
-    """Return by what a turn qualifies: words, meaning, both or neither. Its neighbours do not count."""
+    """Return how a turn qualifies: by words, by meaning, by both, or by neither (an empty tuple)."""
     cosine = cosines.get(turn)
     far = 0.0 if cosine is None else strength.standing_out(cosine, asked.baseline, asked.embedded) or 0.0
     return (WORDS,) * (turn in words) + (MEANING,) * (far >= STANDING_OUT)

@@ -49,7 +49,7 @@ class Term(NamedTuple):
 
 
 class QueryPlan(NamedTuple):
-    """The terms of a query: for pages with all words, with all words except stop words, and with any part."""
+    """The terms of a query, to find pages with all words, all words except stop words, or any part."""
 
     words: tuple[Term, ...]
     telling: tuple[Term, ...]

@@ -86,7 +86,7 @@ class Period(NamedTuple):
     start: str
     end: str
     text: str
-    """The text of the question that names it."""
+    """The words of the question that name it."""
     span: tuple[int, int] = (0, 0)
     """Start and end offset in the question."""
 
@@ -415,7 +415,7 @@ CANDIDATES = 100
 """Maximum number of chunks from full-text and from vector search, to which their neighbours are added."""
 
 WORD_BUDGET = 8_000
-"""Maximum number of (chunk, word) and of (page, word) pairs ranked per question; each takes 4 to 6 ms."""
+"""Maximum number of (chunk, word) pairs, and of (page, word) pairs, ranked per question: 4 to 6 ms each."""
 
 REACH = 2
 """Maximum distance of a neighbour, in chunks."""
@@ -423,7 +423,8 @@ REACH = 2
 DATED_FAVOUR, MENTIONED_FAVOUR, WING_FAVOUR = 0.6, 0.2, 0.1
 """Additional scores of a chunk whose date, page or wing the question names.
 
-For comparison, the chunk that is best in words and meaning has an own score of 1.
+For comparison, the chunk that is best in words and meaning has a score of 1 before its page and neighbours
+are added.
 """
 
 ONLY_DATED_FAVOUR = 3.0
@@ -433,7 +434,7 @@ VAGUE_WORDS = frozenset(
     """happen happened happening happens occur occurred event events news new thing things anything something
     everything went go going gone changed change changes took take place tell show list""".split()
 )
-"""Words that carry no content beside a time, as in "what happened last week"."""
+"""Words that add nothing to the time in a question, as in "what happened last week"."""
 
 MOST_DATED = 50
 

@@ -18,7 +18,7 @@ MEANING_WEIGHT = 1.5
 """Weight of the result of `standing_out` relative to the share of words."""
 
 STRONG_WORDS, WEAK_WORDS = 0.6, 0.3
-"""The limits if only the share of words is known."""
+"""The limits for strong and weak if only the share of words is known."""
 
 ENOUGH_CHUNKS = 50
 """Minimum number of chunks for their mean cosine to be a reliable baseline."""
