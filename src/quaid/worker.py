@@ -23,7 +23,8 @@ from quaid.folders import watcher
 from quaid.folders.watcher import DEFAULT_PACE, WatchPace
 from quaid.operations import background, collections
 from quaid.storage import collections as stored_collections, embedding_queue, leases
-from quaid.storage.embedding_queue import ChangeStamp, EmbeddedRange
+from quaid.storage.embedding_queue import EmbeddedRange
+from quaid.storage.sqlite.connection import ChangeStamp
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -59,7 +60,7 @@ class EmbeddingMonitor:
         """Return True if an embedding process should be started now."""
         if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
             return False
-        stamp = embedding_queue.change_stamp(brain.db)
+        stamp = brain.db.change_stamp()
         if stamp != self._stamp:
             self._whole = embedding_queue.embedded_range(
                 brain.db, self._whole or EmbeddedRange(), background.turns_since(brain)

@@ -94,7 +94,7 @@ def heed_ctrl_c() -> None:
 
 
 def made(brain: Brain) -> int:
-    return embedding_queue.chunk_coverage(brain.db, "m")[0] if vectors.find_model(brain.db, "m") else 0
+    return embedding_queue.ChunkQueue(brain.db, "m").coverage()[0] if vectors.find_model(brain.db, "m") else 0
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no signals of this kind")

@@ -127,7 +127,7 @@ def check_vectors(brain: Brain, acknowledged: list[list[str]]) -> None:
     ]
     begun = [int(number) for truth in truths for number in re.findall(r"w\d+x(\d+) begins", truth)]
     if any(last in truth for truth in truths) and max(begun) == int(last.partition("x")[2]):
-        covered, total = embedding_queue.chunk_coverage(brain.db, brain.model_name)
+        covered, total = embedding_queue.ChunkQueue(brain.db, brain.model_name).coverage()
         assert covered == total > 0
 
 

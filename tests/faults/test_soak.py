@@ -182,7 +182,9 @@ def undone(home: Path, remote: Path, environ: dict[str, str]) -> str:
         ]
         models = brain.db.rows("SELECT name FROM embedding_models WHERE active = 1")
         covered, total = (
-            embedding_queue.chunk_coverage(brain.db, models[0][0] if models else "") if LONG else (0, 0)
+            embedding_queue.ChunkQueue(brain.db, models[0][0] if models else "").coverage()
+            if LONG
+            else (0, 0)
         )
     if differing:
         return f"the index is not in step with {sorted(differing)[:5]}"

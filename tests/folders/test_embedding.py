@@ -111,7 +111,7 @@ def test_a_model_that_fails_loses_nothing_of_what_is_done(db: Database) -> None:
     write(db, 3 * BATCH_SIZE)
     with pytest.raises(ConnectionError):
         Backfill(db, Hashes(works_for=2 * BATCH_SIZE), now, quiet).embed_chunks()
-    assert embedding_queue.chunk_coverage(db, "hashes") == (2 * BATCH_SIZE, 3 * BATCH_SIZE)
+    assert embedding_queue.ChunkQueue(db, "hashes").coverage() == (2 * BATCH_SIZE, 3 * BATCH_SIZE)
     assert Backfill(db, Hashes(), now, quiet).embed_chunks().embedded == BATCH_SIZE
 
 
@@ -158,7 +158,7 @@ def test_killed_backfill_loses_at_most_one_batch(db: Database) -> None:
         heard = next(int(line) for line in process.stdout if int(line) >= 2 * BATCH_SIZE)
         process.kill()
         told = [heard, *(int(line) for line in process.stdout)]
-    kept = embedding_queue.chunk_coverage(db, "hashes")[0]
+    kept = embedding_queue.ChunkQueue(db, "hashes").coverage()[0]
     assert told[-1] <= kept < 6 * BATCH_SIZE
     model = Hashes()
     assert Backfill(db, model, now, quiet).embed_chunks().embedded == len(model.seen) == 6 * BATCH_SIZE - kept
@@ -181,7 +181,7 @@ def test_the_newest_page_comes_first_and_of_an_import_the_one_with_most_links(db
     first = [text.splitlines()[-1] for text in model.seen]
     assert first[0].endswith("a newer one")
     assert [text.partition("text ")[2].partition(",")[0] for text in first[1:3]] == ["7", "9"]
-    assert embedding_queue.chunk_coverage(db, "hashes") == (BATCH_SIZE, 2 * BATCH_SIZE + 2)
+    assert embedding_queue.ChunkQueue(db, "hashes").coverage() == (BATCH_SIZE, 2 * BATCH_SIZE + 2)
     again = Hashes()
     Backfill(db, again, now, quiet).embed_chunks()
     assert "an older one" in again.seen[-1]
@@ -191,7 +191,7 @@ def test_unusable_vectors_are_counted_and_not_kept(db: Database) -> None:
     write(db, 2)
     write(db, 1, "bad")
     assert Backfill(db, Picky(), now, quiet).embed_chunks() == BackfillReport(1, 0, 2, 1, ("p0",))
-    assert embedding_queue.chunk_coverage(db, "hashes") == (1, 2)
+    assert embedding_queue.ChunkQueue(db, "hashes").coverage() == (1, 2)
 
 
 def test_a_model_that_changed_its_width_is_refused(db: Database) -> None:
@@ -207,7 +207,7 @@ def test_single_pages_and_a_limited_number(db: Database) -> None:
     write(db, 10)
     assert Backfill(db, Hashes(), now, quiet).embed_chunks(slugs=["p3", "none"]).embedded == 1
     assert Backfill(db, Hashes(), now, quiet).embed_chunks(limit=4).embedded == 4
-    assert embedding_queue.chunk_coverage(db, "hashes") == (5, 10)
+    assert embedding_queue.ChunkQueue(db, "hashes").coverage() == (5, 10)
 
 
 def test_two_backfills_at_once_do_no_harm(db: Database) -> None:
@@ -222,7 +222,7 @@ def test_two_backfills_at_once_do_no_harm(db: Database) -> None:
     slow = Overtaken()
     Backfill(db, slow, now, quiet).embed_chunks()
     assert len(slow.seen) == BATCH_SIZE
-    assert embedding_queue.chunk_coverage(db, "hashes") == (2 * BATCH_SIZE, 2 * BATCH_SIZE)
+    assert embedding_queue.ChunkQueue(db, "hashes").coverage() == (2 * BATCH_SIZE, 2 * BATCH_SIZE)
     assert db.rows("SELECT count(*) FROM page_embeddings_vec_8") == [(2 * BATCH_SIZE,)]
     other.close()
 
@@ -242,7 +242,7 @@ def test_rejected_text_is_skipped(db: Database) -> None:
     write(db, BATCH_SIZE + 5)
     write(db, 1, "poison")
     assert Backfill(db, Touchy(), now, quiet).embed_chunks().failed == 1
-    assert embedding_queue.chunk_coverage(db, "hashes") == (BATCH_SIZE + 4, BATCH_SIZE + 5)
+    assert embedding_queue.ChunkQueue(db, "hashes").coverage() == (BATCH_SIZE + 4, BATCH_SIZE + 5)
 
 
 def test_several_rejected_texts_are_named_and_skipped(db: Database) -> None:
@@ -251,7 +251,7 @@ def test_several_rejected_texts_are_named_and_skipped(db: Database) -> None:
     for _ in range(2):
         filled = Backfill(db, Touchy(), now, quiet).embed_chunks()
         assert (filled.failed, filled.failures) == (2, ("p0", "p1"))
-        assert embedding_queue.chunk_coverage(db, "hashes") == (3 * BATCH_SIZE - 2, 3 * BATCH_SIZE)
+        assert embedding_queue.ChunkQueue(db, "hashes").coverage() == (3 * BATCH_SIZE - 2, 3 * BATCH_SIZE)
     Backfill(db, Touchy(), now, quiet).run()
     told = embedding_queue.last_failure(db.path)
     assert told == EmbeddingFailure("hashes", "it gives nothing usable for 2 chunks (p0, p1)", NOW)
@@ -273,7 +273,7 @@ def test_vectors_made_before_the_model_went_down_are_kept(db: Database) -> None:
 
     with pytest.raises(EmbedderUnavailable):
         Backfill(db, Dying(), now, quiet).embed_chunks()
-    assert embedding_queue.chunk_coverage(db, "hashes")[0] >= 4
+    assert embedding_queue.ChunkQueue(db, "hashes").coverage()[0] >= 4
 
 
 def test_model_that_refuses_nearly_all_texts_is_unusable(db: Database) -> None:
@@ -351,7 +351,7 @@ def test_few_missing_chunks_are_embedded_and_many_are_not(db: Database) -> None:
     assert Backfill(db, Hashes(), now, quiet).embed_few() == 0
     write(db, MAX_INLINE_CHUNKS + 1, "other")
     assert Backfill(db, Hashes(), now, quiet).embed_few() == 0
-    assert embedding_queue.chunk_coverage(db, "hashes") == (0, MAX_INLINE_CHUNKS + 1)
+    assert embedding_queue.ChunkQueue(db, "hashes").coverage() == (0, MAX_INLINE_CHUNKS + 1)
 
 
 def test_few_long_chunks_are_not_embedded(db: Database) -> None:

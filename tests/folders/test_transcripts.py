@@ -136,7 +136,7 @@ def test_a_file_that_was_renamed_is_the_same_file(brain: Brain, tmp_path: Path) 
     with new.open("a") as more:
         more.write(plain("yes"))
     assert read(brain, new).turns == 1
-    assert conversations.count(brain.db) == (1, 3)
+    assert conversations.list_all(brain.db, 0)[1:] == (1, 3)
     assert brain.db.rows("SELECT path FROM transcript_files") == [(os.path.realpath(new),)]
 
 
@@ -157,7 +157,7 @@ def test_a_copy_of_a_session_adds_nothing(brain: Brain, tmp_path: Path) -> None:
     for name in ("a.jsonl", "b.jsonl"):
         (tmp_path / name).write_text(line("one", 1))
     assert read(brain, tmp_path).turns == 1
-    assert conversations.count(brain.db) == (1, 1)
+    assert conversations.list_all(brain.db, 0)[1:] == (1, 1)
 
 
 def test_two_plain_files_of_the_same_name_are_two_conversations(brain: Brain, tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_fork_of_codex_is_a_conversation_of_its_own(brain: Brain, tmp_path: Pa
     with file.open("a") as more:
         more.write(said.replace("hello", "again"))
     read(brain, file)
-    (held,) = conversations.list_all(brain.db, "codex", 10, 0)
+    (held,), *_ = conversations.list_all(brain.db, 10, client="codex")
     assert (held.session, held.project, held.turns, held.title) == ("fork", "/p", 2, "hello")
 
 
@@ -187,7 +187,7 @@ def test_a_summary_above_the_first_line_is_the_title(brain: Brain, tmp_path: Pat
     file = tmp_path / "other-name.jsonl"
     file.write_text('{"type":"summary","summary":"Choosing a database","leafUuid":"x"}\n' + line("one", 1))
     read(brain, file)
-    (held,) = conversations.list_all(brain.db, None, 10, 0)
+    (held,), *_ = conversations.list_all(brain.db, 10)
     assert (held.session, held.title) == ("s1", "Choosing a database")
 
 
@@ -265,7 +265,7 @@ def test_a_crash_between_two_batches_loses_and_doubles_nothing(
 def test_a_removed_conversation_stays_out_until_it_is_wanted_again(brain: Brain, file: Path) -> None:
     file.write_text(line("one", 1))
     read(brain, file)
-    (held,) = conversations.list_all(brain.db, None, 10, 0)
+    (held,), *_ = conversations.list_all(brain.db, 10)
     brain.db.write(lambda tx: conversations.remove(tx, held.id, brain.now()))
     with file.open("a") as more:
         more.write(line("two", 2))
@@ -342,7 +342,7 @@ def test_an_archive_is_read_and_a_newer_one_adds_what_is_new(brain: Brain, tmp_p
     assert read(brain, archive(tmp_path / "a.zip", json.dumps(export(3)))).conversations == 3
     assert read(brain, archive(tmp_path / "b.zip", json.dumps(export(5), indent=2))).turns == 2
     assert read(brain, tmp_path / "b.zip").unchanged == 1
-    assert conversations.count(brain.db, "claude.ai") == (5, 5)
+    assert conversations.list_all(brain.db, 0, client="claude.ai")[1:] == (5, 5)
 
 
 def test_an_unpacked_export_is_read_too(brain: Brain, tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def served(db: str, settings: Settings, model: Model) -> str:
 def coverage(settings: Settings) -> tuple[int, int]:
     with Brain(settings) as brain:
         active = vectors.active_model(brain.db)
-        return embedding_queue.chunk_coverage(brain.db, active.name) if active else (0, -1)
+        return embedding_queue.ChunkQueue(brain.db, active.name).coverage() if active else (0, -1)
 
 
 def wait_until(true: Callable[[], object]) -> None:

@@ -62,7 +62,7 @@ def test_unused_vectors_are_deleted_when_they_outnumber_the_others(
     brain: Brain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(vectors.unused_contents, "__defaults__", (4,))
-    monkeypatch.setattr(background, "DELETE_BATCH", 2)
+    monkeypatch.setattr(vectors, "DELETE_BATCH", 2)
     put(brain, "kept")
     for number in range(8):
         page = run(brain, "get", slug="a") if number else None
@@ -163,7 +163,7 @@ def test_new_page_is_found_by_meaning(brain: Brain) -> None:
     answer = run(brain, "query", question="what did the doctor say?")
     assert (answer.results[0].slug, answer.notes) == ("a", ())
     assert answer.results[0].lane in ("meaning", "both")
-    assert embedding_queue.chunk_coverage(brain.db, "bge-small-en-v1.5") == (2, 2)
+    assert embedding_queue.ChunkQueue(brain.db, "bge-small-en-v1.5").coverage() == (2, 2)
     run(brain, "config set", key="background_embedding", value="off")
     put(brain, "c")
     assert run(brain, "query", question="what did the doctor say?").notes == (

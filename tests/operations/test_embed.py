@@ -44,7 +44,8 @@ def test_a_question_is_answered_by_words_while_vectors_are_still_missing(
     run(brain, "embed", slug="p3")
     answer = run(brain, "query", question="keyword41")
     assert answer.results[0].slug == "p41"
-    done, total = embedding_queue.chunk_coverage(brain.db, run(brain, "embed", slug="p3").model)
+    model = run(brain, "embed", slug="p3").model
+    done, total = embedding_queue.ChunkQueue(brain.db, model).coverage()
     assert done < total == 80
 
 
@@ -53,7 +54,7 @@ def test_embedding_fills_every_chunk_once(imported: Brain) -> None:
     again = run(imported, "embed")
     assert (first.embedded, first.total, first.active) == (2, 2, True)
     assert (again.embedded, again.cached) == (0, 2)
-    assert embedding_queue.chunk_coverage(imported.db, first.model) == (2, 2)
+    assert embedding_queue.ChunkQueue(imported.db, first.model).coverage() == (2, 2)
 
 
 def test_validate_counts_chunks_without_a_vector_and_finds_nothing_wrong(imported: Brain) -> None:
@@ -86,9 +87,9 @@ def test_a_question_is_answered_by_meaning_after_that(imported: Brain) -> None:
 def test_a_changed_page_is_stale_until_it_is_embedded_again(imported: Brain) -> None:
     model = run(imported, "embed").model
     run(imported, "put", slug="bread", compiled_truth="# Bread\n\nRye, this time.")
-    assert embedding_queue.chunk_coverage(imported.db, model) == (1, 2)
+    assert embedding_queue.ChunkQueue(imported.db, model).coverage() == (1, 2)
     assert run(imported, "embed", slug="bread").embedded == 1
-    assert embedding_queue.chunk_coverage(imported.db, model) == (2, 2)
+    assert embedding_queue.ChunkQueue(imported.db, model).coverage() == (2, 2)
 
 
 def test_wrong_calls_are_named(imported: Brain) -> None:

@@ -72,7 +72,7 @@ def test_compact_drops_vectors_of_text_that_is_gone_and_keeps_those_of_pages_not
     done = run(brain, "compact")
     assert done.vectors_dropped == 1
     assert render(done).endswith("Removed 1 vector of deleted text.")
-    assert embedding_queue.chunk_coverage(brain.db, "m") == (1, 2)
+    assert embedding_queue.ChunkQueue(brain.db, "m").coverage() == (1, 2)
     assert run(brain, "compact").vectors_dropped == 0
     assert run(brain, "validate").violations == ()
 

@@ -83,7 +83,9 @@ def test_slugs_that_somebody_has_or_had_are_taken(tmp_path: Path) -> None:
         def work(tx: Any) -> set[str]:
             saved = page_edits.save(tx, BEFORE, uuid="u", now=NOW, expected_version=0)
             links.add_redirect(tx, 1, "notes/before", saved.id, NOW)
-            wanted = ["notes/waits", "notes/before", "notes/free", "notes/wait"]
+            wanted = {
+                f"{slug}.md": slug for slug in ("notes/waits", "notes/before", "notes/free", "notes/wait")
+            }
             assert page_edits.taken_slugs(tx, 2, wanted) == set()
             return page_edits.taken_slugs(tx, 1, wanted)
 

@@ -84,9 +84,6 @@ def test_an_import_stands_for_the_files_that_did_not_change(db: Database, first:
         ImportBatch("second", "/copy/of/notes", 2, 2, T2),
         ImportBatch("first", "/notes", 2, 3, T1),
     ]
-    assert history.newest_import(db) == "second"
-    assert history.newest_import(db, "/notes") == "first"
-    assert history.newest_import(db, "/elsewhere") is None
 
 
 def test_the_newest_bytes_of_a_path_are_the_active_ones(db: Database, first: dict[str, int]) -> None:

@@ -244,7 +244,7 @@ def test_the_first_links_to_a_page_are_those_that_come_first_of_all(
     every = links.incoming(db, hub, temporal, TODAY)
     assert len(every) > 2
     for limit in (1, 2, len(every), 100):
-        assert links.first_incoming(db, hub, temporal, TODAY, limit) == (every[:limit], len(every))
+        assert links.listing(db, hub, "in", temporal, TODAY, limit) == (every[:limit], len(every))
 
 
 def test_a_thousand_links_of_one_text_are_looked_up_at_once(db: Database) -> None:

@@ -182,7 +182,7 @@ def test_what_is_written_later_has_its_vector_in_a_warm_index(db: Database, quer
 def test_coverage_is_counted_again_after_a_write(db: Database) -> None:
     save(db, 1)
     embed(db)
-    index, model = ChunkIndex(db), vectors.list_models(db)[0]
+    index, model = ChunkIndex(db), next(iter(vectors.list_models(db).values()))
     assert [index.made(model), index.made(model)] == [(2, 2), (2, 2)]
     save(db, 2)
     assert index.made(model) == (2, 4)

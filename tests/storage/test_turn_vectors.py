@@ -117,7 +117,7 @@ def test_turns_are_not_among_chunks_and_their_mean_is_their_own(db: Database) ->
     assert (ChunkIndex(db).nearest(MODEL, query, 1_000), ChunkIndex(db).baseline(MODEL, query)) == before
     assert len(before[0]) == 1
     assert len(TurnIndex(db).nearest(MODEL, query, 1_000)) == 400
-    assert embedding_queue.chunk_coverage(db, MODEL) == (1, 1)
+    assert embedding_queue.ChunkQueue(db, MODEL).coverage() == (1, 1)
     assert db.rows("SELECT count(*) FROM page_embeddings") == [(1,)]
 
 

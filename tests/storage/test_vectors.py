@@ -107,7 +107,7 @@ def many(db: Database, count: int, model: Bag) -> None:
 def test_one_model_is_active_and_the_settings_say_which(db: Database) -> None:
     use(db, A)
     use(db, B)
-    assert [(model.name, model.active) for model in vectors.list_models(db)] == [
+    assert [(model.name, model.active) for model in vectors.list_models(db).values()] == [
         ("bag-a", False),
         ("bag-b", True),
     ]
@@ -164,7 +164,7 @@ def test_the_same_content_is_embedded_once(db: Database) -> None:
     use(db, A)
     assert len(embedding_queue.pending_texts(db, A.name, 10)) == 1
     assert embed(db, A) == 1
-    assert embedding_queue.chunk_coverage(db, A.name) == (2, 2)
+    assert embedding_queue.ChunkQueue(db, A.name).coverage() == (2, 2)
 
 
 def test_a_change_and_its_undoing_need_no_new_vector(db: Database) -> None:
@@ -172,9 +172,9 @@ def test_a_change_and_its_undoing_need_no_new_vector(db: Database) -> None:
     use(db, A)
     embed(db, A)
     write(db, "a", "loom")
-    assert embedding_queue.chunk_coverage(db, A.name) == (0, 1)
+    assert embedding_queue.ChunkQueue(db, A.name).coverage() == (0, 1)
     write(db, "a", "engine")
-    assert embedding_queue.chunk_coverage(db, A.name) == (1, 1)
+    assert embedding_queue.ChunkQueue(db, A.name).coverage() == (1, 1)
     assert embedding_queue.pending_texts(db, A.name, 10) == []
 
 
@@ -191,7 +191,7 @@ def test_a_purge_drops_only_what_no_chunk_needs(db: Database) -> None:
     for number in range(10):
         write(db, f"p{number}", "changed")
     assert db.write(vectors.purge_vectors) == 10
-    assert embedding_queue.chunk_coverage(db, A.name) == (290, 300)
+    assert embedding_queue.ChunkQueue(db, A.name).coverage() == (290, 300)
     assert nearest(db, ChunkIndex(db), A, "t " + sentence(77), 1) == [sentence(77)]
     assert db.write(vectors.purge_vectors) == 0
 
@@ -455,7 +455,9 @@ def test_models_change_and_change_back_without_a_trace(db: Database) -> None:
     assert answers() == before
     assert ChunkIndex(db).nearest(A.name, A.embed(asked[0]), 5) == before[0]
     assert (
-        embedding_queue.chunk_coverage(db, A.name) == embedding_queue.chunk_coverage(db, B.name) == (400, 400)
+        embedding_queue.ChunkQueue(db, A.name).coverage()
+        == embedding_queue.ChunkQueue(db, B.name).coverage()
+        == (400, 400)
     )
 
 

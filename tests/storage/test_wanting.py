@@ -78,12 +78,12 @@ def test_a_page_that_is_not_cut_yet_lacks_everything(db: Database) -> None:
 
 
 def test_a_stamp_shows_who_wrote(db: Database) -> None:
-    first = embedding_queue.change_stamp(db)
-    assert embedding_queue.change_stamp(db) == first
+    first = db.change_stamp()
+    assert db.change_stamp() == first
     other = Database.open(db.path, NOW)
     write(other, "a")
-    second = embedding_queue.change_stamp(db)
+    second = db.change_stamp()
     assert (second.others != first.others, second.own) == (True, first.own)
     write(db, "b")
-    assert embedding_queue.change_stamp(db).own != second.own
+    assert db.change_stamp().own != second.own
     other.close()

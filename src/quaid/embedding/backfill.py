@@ -107,7 +107,7 @@ class Backfill:
         while self._db.writable and not lease.try_take():
             if not patient:
                 return None
-            made, total = embedding_queue.chunk_coverage(self._db, name)
+            made, total = ChunkQueue(self._db, name).coverage()
             self._progress(min(made, total - 1), total, "Another process makes vectors")
             time.sleep(POLL_SECONDS)
         if not self._db.writable:
@@ -150,10 +150,10 @@ class Backfill:
             made, total = turns.coverage()
             lacking = total - made
         elif active is not None:
-            coverage = embedding_queue.estimate_coverage(db, active)
+            coverage = ChunkQueue(db, name).estimate_coverage()
             lacking, pending = coverage.lacking, coverage.waiting
         else:
-            made, total = embedding_queue.chunk_coverage(db, name)
+            made, total = ChunkQueue(db, name).coverage()
             lacking = total - made
         if not 0 < lacking <= MAX_INLINE_CHUNKS:
             return 0
@@ -187,7 +187,7 @@ class Backfill:
         self._register_model()
         queue = ChunkQueue(self._db, self._embedder.name)
         pending = queue.missing(slugs)[:limit]
-        cached, total = embedding_queue.chunk_coverage(self._db, self._embedder.name)
+        cached, total = ChunkQueue(self._db, self._embedder.name).coverage()
         embedded, more, refused = self._embed_in_batches(queue, pending, CHUNKS_LABEL, insist)
         return BackfillReport(embedded, cached + more, total, len(refused), queue.owners(refused))
 
@@ -266,8 +266,10 @@ class Backfill:
 
     def _register_model(self) -> None:
         db, embedder = self._db, self._embedder
-        model = vectors.find_model(db, embedder.name)
-        if model is None or model.dimensions != embedder.dimensions or vectors.active_model(db) is None:
+        models = vectors.list_models(db)
+        model = models.get(embedder.name)
+        is_any_active = any(row.active for row in models.values())
+        if model is None or model.dimensions != embedder.dimensions or not is_any_active:
             moment = self._now()
             db.write(
                 lambda tx: vectors.use_model(tx, embedder.name, embedder.dimensions, moment, replace=False)

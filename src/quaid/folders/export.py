@@ -515,10 +515,7 @@ def _write_links_and_facts(
     """Write the links-and-facts file. Return the number of links, the number of facts, and a problem or ""."""
     path = LINKS_AND_FACTS_PATH
     try:
-        link_rows, lost_links = checks.read_by_id_range(db, "links", partial(links.added_links, db))
-        fact_rows, lost_facts = checks.read_by_id_range(
-            db, "assertions", partial(assertions.facts_in_range, db)
-        )
+        link_rows, fact_rows, lost_links, lost_facts = checks.readable_links_and_facts(db)
         added = [
             (
                 slug.address(row.from_collection, row.from_slug),
@@ -546,12 +543,8 @@ def _write_links_and_facts(
 
 def _list_pages(db: Database, collection: str | None) -> tuple[list[tuple[str, str, str]], list[str]]:
     """Return collection, type and slug of the pages to export, and the ids of pages that cannot be read."""
-    unread: list[str] = []
-    try:
-        addresses = pages.page_addresses(db)
-    except DamagedDatabase:
-        addresses, lost = checks.readable_addresses(db)
-        unread = [f"number {each}" for each in lost]
+    addresses, lost = checks.readable_addresses(db)
+    unread = [f"number {page_id}" for page_id in lost]
     return [address for address in addresses if collection in (None, address[0])], unread
 
 

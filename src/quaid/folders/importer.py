@@ -127,9 +127,10 @@ class ImportRun(FolderRun):
         self.files = history.NewImport(import_id, now)
         self.force = force
         with db.reading():
-            self.newest = history.newest_import(db)
-            last = history.newest_import(db, self.root)
+            imports = history.list_imports(db)
+            last = next((row.import_id for row in imports if row.source_dir == self.root), None)
             self.past = history.imported_files(db, last)
+        self.newest = [row.import_id for row in imports[:1]]
         self._is_known_root = last is not None
         self._spellings = {path_key(path): path for path in self.past if not path.isascii()}
         self._past_pages = {
@@ -295,7 +296,7 @@ class ImportRun(FolderRun):
     # Writing
 
     def write(self, tx: Transaction) -> None:
-        if history.newest_import(self.db) != self.newest:
+        if [row.import_id for row in history.list_imports(self.db)[:1]] != self.newest:
             raise ConcurrentImport
         carried = {path: known.raw_id for path, known in self.carried.items()}
         self.files.begin(tx, self.root, carried)

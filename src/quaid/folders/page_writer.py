@@ -69,43 +69,13 @@ def update_heading_pages(
             )
         made = _heading_page_with_slug(tx, collection, file_slug, node, page_id, named)
         uuid = named if is_free_uuid(tx, named) else str(uuid5(NAMESPACE_URL, f"{token}/{named}"))
-        saved = save_with_slug(tx, collection, made, page_id, uuid=uuid, now=now)
+        saved = page_edits.save_with_slug(tx, collection, made, page_id, uuid=uuid, now=now)
         collections.record_heading(tx, collection.id, saved.id, file_page, named)
         there.add(saved.id)
         if wrote:
             wrote(saved.id, node)
-    erasure.quarantine_headings(tx, file_page, now, there)
+    erasure.quarantine_page(tx, file_page, now, keep={file_page, *there})
     return notes
-
-
-def save_with_slug(
-    tx: Transaction,
-    collection: Collection,
-    made: Page,
-    page_id: int | None,
-    *,
-    uuid: str,
-    now: str,
-    left: str | None = None,
-) -> SaveResult:
-    """Save the page of a file, and change its slug if `made` has another one.
-
-    `left` is the slug that the page had before it was moved to a temporary one; links to it follow the page, unless
-    another page has it now.
-    """
-    before = pages.slug_of(tx, page_id)
-    if page_id is not None and before is not None and before != made.slug:
-        old = left or before
-        is_taken = old != before and pages.slug_holder(tx, collection.id, old) is not None
-        page_edits.change_slug(tx, collection.id, page_id, old, made.slug, now, redirect=not is_taken)
-    page_edits.free_slug(tx, collection.id, made.slug)
-    saved = page_edits.save(
-        tx, made, uuid=uuid, now=now, expected_version=None, collection=collection.name, cut=False
-    )
-    if not saved.changed and before != made.slug:
-        # The content is unchanged but the slug is not, so links to and from the page resolve differently.
-        page_edits.derive(tx, saved.id, made, cut=False)
-    return saved
 
 
 def _heading_page_with_slug(
@@ -145,7 +115,11 @@ def save_page(
 
     `data` is the new content of the file; without it, the current content is patched where the page differs.
     """
-    known = collections.file_of_page(db, old.id) if old is not None and collection.root is not None else None
+    known, heading_of = (
+        collections.file_of_page(db, old.id)
+        if old is not None and collection.root is not None
+        else (None, None)
+    )
     if collection.root is not None:
         require_writable(collection)
         path = known.path if known else f"{new.slug}.md"
@@ -163,7 +137,9 @@ def save_page(
         )
         saved = saved._replace(version=version, changed=True)
     if collection.root is not None:
-        _write_page_file(db, tx, collection, old, known, new, saved, now, uuid, data)
+        if known is None and heading_of is not None:
+            raise PartOfOrgFile(slug=new.slug, path=heading_of)
+        _write_page_file(db, tx, collection, known, new, saved, now, uuid, data)
     elif old is not None:
         keep_old_version(tx, collection.id, old, now, uuid)
     return saved
@@ -180,7 +156,6 @@ def _write_page_file(
     db: Database,
     tx: Transaction,
     collection: Collection,
-    old: PageRow | None,
     known: LastSeenFile | None,
     new: Page,
     saved: SaveResult,
@@ -189,9 +164,6 @@ def _write_page_file(
     data: bytes | None,
 ) -> None:
     root = collection.root or ""
-    heading_of = collections.file_of_heading(db, old.id) if old is not None and known is None else None
-    if heading_of is not None:
-        raise PartOfOrgFile(slug=new.slug, path=heading_of)
     path = known.path if known else f"{new.slug}.md"
     with Folder(root, scanner.page_endings(collection.kind)) as folder:
         if known is None:
@@ -209,7 +181,6 @@ def _write_page_file(
         found = folder.look(path)
     if not isinstance(found, ScannedFile):
         raise FileChanged(path=path)
-    page_edits.free_slug(tx, collection.id, new.slug)
     digest = indexer.digest(data)
     kept = (saved.id, saved.version, path, data, digest)
     history.keep_versions(tx, collection.id, [kept], now, f"edit-{uuid}", trim=True)

@@ -159,7 +159,7 @@ def restore_quarantined_page(
         raise NoPlaceToRestore(name=collection.name, why=why, slug=each.slug)
     path = each.path or f"{each.slug}.md"
     if each.raw_id is None:
-        is_heading = collections.file_of_heading(db, each.id) is not None
+        is_heading = collections.file_of_page(db, each.id)[1] is not None
         why = (
             "has it as a heading of a file, with which it comes back" if is_heading else "has lost its bytes"
         )
@@ -218,7 +218,6 @@ def _displace_page(
     other = indexed.page_id if indexed else None
     if other is not None and other != each.id:
         collections.forget_files(tx, collection.id, file.path)
-        erasure.quarantine_headings(tx, other, now)
         erasure.quarantine_page(tx, other, now)
 
 

@@ -6,10 +6,9 @@ from quaid.errors import FileTrouble, NotFound
 from quaid.folders import ignore
 from quaid.folders.scanner import FOLDER_FLAGS, MAX_DEPTH, SKIPPED_FOLDERS, Folder, IgnoreCheck, page_endings
 from quaid.model.sync_plan import RACY_NS
-from quaid.storage import collections, embedding_queue
+from quaid.storage import collections
 from quaid.storage.collections import Collection, FileStamp
-from quaid.storage.embedding_queue import ChangeStamp
-from quaid.storage.sqlite.connection import Database
+from quaid.storage.sqlite.connection import ChangeStamp, Database
 
 
 class FileStatCache:
@@ -21,7 +20,7 @@ class FileStatCache:
         self._looks: dict[str, FileStamp] = {}
 
     def looks(self, collection: Collection) -> dict[str, FileStamp]:
-        present = (embedding_queue.change_stamp(self._db), collection.id)
+        present = (self._db.change_stamp(), collection.id)
         if present != self._of:
             self._looks = collections.settled_files(self._db, collection.id, RACY_NS)
             self._of = present

@@ -184,7 +184,9 @@ class FolderRun:
 
     def find_slugs_in_use(self, tx: Transaction, items: list[SpooledFile]) -> set[str]:
         """Return the slugs of these files that cannot be given to a new page."""
-        return page_edits.taken_slugs(tx, self.collection_id, [_page_of(item).slug for item in items])
+        return page_edits.taken_slugs(
+            tx, self.collection_id, {item.path: _page_of(item).slug for item in items}
+        )
 
     def write_page(self, tx: Transaction, item: SpooledFile) -> None:
         """Write one file to its page, which may exist already."""
@@ -512,13 +514,6 @@ class SyncRun(FolderRun):
         has_id = self.reads[item.path].page_uuid is not None
         return self.opened[item.path][1] is None and not has_id and not indexer.is_org(item.path)
 
-    def find_slugs_in_use(self, tx: Transaction, items: list[SpooledFile]) -> set[str]:
-        # A path that is in the index by now was indexed by another process.
-        seen = collections.seen_paths(tx, self.collection.id, [item.path for item in items])
-        return super().find_slugs_in_use(tx, items) | {
-            _page_of(item).slug for item in items if item.path in seen
-        }
-
     def keep_new(self, tx: Transaction, items: list[tuple[int, SpooledFile]]) -> None:
         kept = [(page_id, 1, item.path, item.data, item.content_hash) for page_id, item in items]
         history.keep_versions(tx, self.collection.id, kept, self.now, self.batch)
@@ -543,7 +538,7 @@ class SyncRun(FolderRun):
         if uuid is None or not page_writer.is_free_uuid(tx, uuid):
             uuid = self.new_uuid()
         left = self.vacated.get(page_id or 0)
-        saved = page_writer.save_with_slug(
+        saved = page_edits.save_with_slug(
             tx, self.collection, made, page_id, uuid=uuid, now=self.now, left=left
         )
         if not saved.changed and old is not None and old.content_hash != read.content_hash:
@@ -721,7 +716,6 @@ class SyncRun(FolderRun):
                 continue  # changed by another process since the walk
             collections.forget_files(tx, self.collection.id, old.path)
             if old.page_id is not None:
-                erasure.quarantine_headings(tx, old.page_id, self.now)
                 erasure.quarantine_page(tx, old.page_id, self.now)
         if whole:
             self._discard_expired(tx)

@@ -434,9 +434,7 @@ class _TranscriptReader:
 
         def work(tx: Transaction) -> list[conversations.TurnsAdded]:
             if state is not None:
-                if self._moved_from:
-                    conversations.forget_transcript(tx, self._moved_from)
-                conversations.save_transcript(tx, state, self._now)
+                conversations.save_transcript(tx, state, self._now, self._moved_from or "")
             return [
                 conversations.add(tx, batch, self._now, self._seen, anew=self._anew, again=self._again)
                 for batch in batches

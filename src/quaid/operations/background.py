@@ -13,9 +13,9 @@ from quaid.folders.sync import sync_collection
 from quaid.model.plain_text import count_noun
 from quaid.storage import briefing, collections, embedding_queue, files as durable_files, gaps, vectors
 from quaid.storage.collections import AttachedFolder, FolderList
-from quaid.storage.embedding_queue import ChangeStamp, EmbeddingFailure
+from quaid.storage.embedding_queue import EmbeddingFailure
 from quaid.storage.sqlite import backup as backups
-from quaid.storage.sqlite.connection import Transaction, WriterLock
+from quaid.storage.sqlite.connection import ChangeStamp, Transaction, WriterLock
 from quaid.storage.sqlite.errors import translate_os_errors
 
 if TYPE_CHECKING:
@@ -31,9 +31,6 @@ embed --all` embeds older ones.
 
 REST_SECONDS = 60
 """Seconds for which queries skip an embedding model after it failed."""
-
-DELETE_BATCH = 2_000
-"""Vectors deleted per write transaction."""
 
 SLOW_SECONDS = 1.0
 """A model that takes at least this many seconds to fail is not tried again for the same query."""
@@ -63,22 +60,11 @@ def embed_missing(brain: Brain) -> None:
     with suppress(QuaidError):  # already recorded
         use_chosen_model(brain, embedder)
         _backfill(brain, embedder).run(turns_since=turns_since(brain), patient=False)
-        _drop_stale_vectors(brain)
+        vectors.drop_outlived_vectors(brain.db)
 
 
 def _backfill(brain: Brain, embedder: "Embedder") -> Backfill:
     return Backfill(brain.db, embedder, brain.now, brain.progress)
-
-
-def _drop_stale_vectors(brain: Brain) -> None:
-    """Delete vectors of deleted text once they outnumber the others, because a server keeps all vectors in
-    memory.
-    """
-
-    outlived = vectors.unused_contents(brain.db)
-    for at in range(0, len(outlived), DELETE_BATCH):
-        some = outlived[at : at + DELETE_BATCH]
-        brain.db.write(lambda tx, some=some: vectors.drop_unused_vectors(tx, some))  # type: ignore[misc]
 
 
 def use_chosen_model(brain: Brain, embedder: "Embedder") -> None:
@@ -311,7 +297,7 @@ class ChangeDetector:
     def look(self, brain: Brain) -> list[ChangeEvent]:
         """Return the events since the previous call."""
         news = self._embedding(brain)
-        stamp = embedding_queue.change_stamp(brain.db)
+        stamp = brain.db.change_stamp()
         if stamp == self._stamp:
             return news
         first, self._stamp = self._stamp is None, stamp
@@ -327,8 +313,8 @@ class ChangeDetector:
         at_work = embedding_queue.current_run(brain.db.path)
         model = at_work.model if at_work else self._filling
         self._filling = at_work.model if at_work else ""
-        if not model or vectors.find_model(brain.db, model) is None:
+        if not model or model not in vectors.list_models(brain.db):
             return []
-        made, total = embedding_queue.chunk_coverage(brain.db, model)
+        made, total = embedding_queue.ChunkQueue(brain.db, model).coverage()
         facts = {"model": model, "done": made, "total": total, "finished": at_work is None}
         return [("embedding", facts)]

@@ -15,7 +15,7 @@ from quaid.operations.pages import PageVersion, Slug
 from quaid.operations.registry import Arg, op
 from quaid.search import answer as answers, text as text_search
 from quaid.storage import erase as erasure, page_edits, pages, vectors
-from quaid.storage.erase import EraseTarget
+from quaid.storage.erase import EraseTarget, Erasure
 from quaid.storage.files import scan_files_in_subprocess
 from quaid.storage.page_edits import MergedRows
 from quaid.storage.pages import PageHead, PageRow
@@ -111,12 +111,12 @@ def dupes(
             name="threshold", problem=f"must be from {LEAST_THRESHOLD} to 1, not {threshold:g}"
         )
     with brain.db.reading():
-        total, distinct = pages.count(brain.db), pages.distinct_pairs(brain.db)
+        total = pages.count(brain.db)
         texts, lengths = _texts(brain, total)
         why: dict[tuple[int, int], list[str]] = {}
         for pair in texts.pairs(threshold, lambda done, total: brain.progress(done, total, "Comparing")):
             why[pair[:2]] = ["text"]
-        names = pages.namesake_pairs(brain.db)
+        names, distinct = pages.namesake_and_distinct_pairs(brain.db)
         cosines = _cosines(brain, names)
         shown = {*(each for pair in why for each in pair), *(each for pair in names for each in pair[:2])}
         heads = pages.page_heads(brain.db, sorted(shown))
@@ -426,7 +426,7 @@ def forget(
     if dry_run or not yes:
         layers = [
             ErasedLayer(*layer, None)
-            for layer in erasure.count_layers(brain.db, target, _sidecar_paths(target))
+            for layer in Erasure(brain.db, target, _sidecar_paths(target)).count_layers()
         ]
         return _preview(target, tuple(layers), beside)._replace(ask=not dry_run)
     return _erase(brain, target, beside, backups)
@@ -468,20 +468,18 @@ def _backup_record(copy: DatabaseCopy, deleted: bool) -> BackupWithPage:
 
 def _erase(brain: Brain, target: EraseTarget, beside: list[DatabaseCopy], backups: bool) -> ForgetRecord:
     db = brain.db
-    paths = _sidecar_paths(target)
-    before = erasure.count_layers(db, target, paths)
-    pieces = erasure.page_probes(db, target)
-    words = erasure.own_words(db, target)
-    db.write(lambda tx: erasure.erase_page(tx, target, paths))
+    page = Erasure(db, target, _sidecar_paths(target))
+    before = page.count_layers()
+    page.run()
     gone = [each for each in beside if backups and each.ours and each.holds]
     backup.remove_copies(gone)
     problem = erasure.vacuum_and_checkpoint(db)
-    after = dict(erasure.count_layers(db, target, paths))
-    left, mentions = _remaining_bytes(brain, pieces)
-    found = ErasureProof("search and query", _remaining_matches(brain, target, pieces))
-    indexes = erasure.count_words_left(db, words)
+    after = dict(page.count_layers())
+    left, mentions = _remaining_bytes(db.path, page)
+    found = ErasureProof("search and query", _remaining_matches(brain, target, page.probes))
+    indexes = page.count_words_left()
     held = ErasureProof(
-        f"{count_noun(len(words), 'word')} of this page only, in the indexes",
+        f"{count_noun(len(page.words), 'word')} of this page only, in the indexes",
         (f"{indexes:,} of them",) if indexes else (),
     )
     record = _preview(
@@ -501,17 +499,17 @@ def _problem_with_step(problem: str) -> str:
 
 
 def _remaining_bytes(
-    brain: Brain, pieces: list[str]
+    database_path: str, page: Erasure
 ) -> tuple[list[ErasureProof], tuple[RemainingMention, ...]]:
     """Search the bytes of the database files for fragments of the page.
 
     Only fragments unique to the page count as remains; others are returned as mentions.
     """
-    files = [brain.db.path + ending for ending in ("", "-wal", "-shm")]
-    matches = scan_files_in_subprocess(files, pieces)
-    elsewhere = {piece: erasure.places_with_text(brain.db, piece) for _, piece in matches}
+    files = [database_path + ending for ending in ("", "-wal", "-shm")]
+    matches = scan_files_in_subprocess(files, page.probes)
+    elsewhere = {piece: page.places_with_text(piece) for _, piece in matches}
     mentions = tuple(RemainingMention(piece, tuple(by)) for piece, by in elsewhere.items() if by)
-    looked = len(pieces) - len(mentions)
+    looked = len(page.probes) - len(mentions)
     left = [
         ErasureProof(
             f"{looked:,} fragments of it in the bytes of {path.rpartition('/')[2]}",

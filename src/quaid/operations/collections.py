@@ -257,10 +257,7 @@ def collection_remove(
             collections.update(tx, default.id, is_write_target=True)
         if keep_pages:
             return CollectionRemoveRecord(name, root, 0, 0)
-        removed, kept = erasure.clear_collection(tx, brain.db, found.id, now)
-        if not kept:
-            collections.remove(tx, found.id)
-        return CollectionRemoveRecord(name, root, removed, kept)
+        return CollectionRemoveRecord(name, root, *erasure.remove_collection(tx, brain.db, found.id, now))
 
     if dry_run or not (yes or keep_pages):
         would = brain.db.dry_run(work)

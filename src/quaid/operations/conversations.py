@@ -183,7 +183,7 @@ def _read_transcripts(brain: Brain, paths: list[str], named: set[str], again: bo
     report = transcripts.read_transcripts(
         brain.db, paths, named=named, now=brain.now(), progress=brain.progress, again=again
     )
-    return ReadingRecord(report, store.count(brain.db)[0])
+    return ReadingRecord(report, store.list_all(brain.db, 0)[1])
 
 
 @op(
@@ -204,8 +204,8 @@ def conversations_list(
     """List conversations with agents, the latest first."""
     if client is not None and client not in TRANSCRIPT_CLIENTS:
         raise NotFound(what="client", name=client, hint=f"Clients: {', '.join(TRANSCRIPT_CLIENTS)}.")
-    rows = store.list_all(brain.db, client, limit, offset)
-    return ConversationsRecord(tuple(rows), *store.count(brain.db, client), offset)
+    rows, total, turns = store.list_all(brain.db, limit, offset, client)
+    return ConversationsRecord(tuple(rows), total, turns, offset)
 
 
 @op(

@@ -100,7 +100,7 @@ def revert(
         return earlier
 
     saved, new = pages.edit_page(brain, slug, expected_version, change, exact=lambda: brought[-1])
-    file = collections.file_of_page(brain.db, saved.id)
+    file, _ = collections.file_of_page(brain.db, saved.id)
     path = file.path if file else None
     return RevertRecord(new.slug, saved.version, saved.changed, to, path, tuple(removed))
 

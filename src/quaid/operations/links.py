@@ -142,8 +142,8 @@ def links(
     day, temporal = _day(brain, as_of, temporal)
     with brain.db.reading():
         page = editing.require_page(brain, slug)
-        rows = store.outgoing(brain.db, page.id, temporal, day)
-    return LinksRecord(page.slug, page.version, "out", temporal, day, tuple(rows[:limit]), len(rows))
+        rows, total = store.listing(brain.db, page.id, "out", temporal, day, limit)
+    return LinksRecord(page.slug, page.version, "out", temporal, day, tuple(rows), total)
 
 
 @op("read", examples=("quaid backlinks companies/acme", "quaid backlinks companies/acme --as-of 2024-03-01"))
@@ -158,7 +158,7 @@ def backlinks(
     day, temporal = _day(brain, as_of, temporal)
     with brain.db.reading():
         page = editing.require_page(brain, slug)
-        rows, total = store.first_incoming(brain.db, page.id, temporal, day, limit)
+        rows, total = store.listing(brain.db, page.id, "in", temporal, day, limit)
     return LinksRecord(page.slug, page.version, "in", temporal, day, tuple(rows), total)
 
 

@@ -112,8 +112,8 @@ def status(brain: Brain) -> StatusRecord:
         uncut = len(chunks.uncut_pages(db))
         active = _active_model(brain)
         others = [
-            OtherModel(model.name, model.dimensions, embedding_queue.chunk_coverage(db, model.name)[0])
-            for model in vectors.list_models(db)
+            OtherModel(model.name, model.dimensions, embedding_queue.ChunkQueue(db, model.name).coverage()[0])
+            for model in vectors.list_models(db).values()
             if model.name != active.name
         ]
         turns = _conversation_coverage(brain, active.name)
@@ -150,13 +150,13 @@ def status(brain: Brain) -> StatusRecord:
 def _active_model(brain: Brain) -> ActiveModel:
     name = brain.model_name or collections.get_setting(brain.db, "embedding_model") or embedders.DEFAULT_MODEL
     problem, remedy = _model_problem(brain, name)
-    made, total = embedding_queue.chunk_coverage(brain.db, name)
+    made, total = embedding_queue.ChunkQueue(brain.db, name).coverage()
     return ActiveModel(name, problem is None, problem, remedy, made, total - made)
 
 
 def _conversation_coverage(brain: Brain, model: str) -> ConversationCoverage:
     since = background.turns_since(brain)
-    _, turns = conversations.count(brain.db)
+    *_, turns = conversations.list_all(brain.db, 0)
     missing = 0 if since is None else TurnQueue(brain.db, model, since).count_turns()
     which = str(brain.option(background.CONVERSATIONS_SETTING))
     return ConversationCoverage(turns, missing, which, background.RECENT_DAYS)
@@ -300,18 +300,16 @@ def _vectors_to_make(brain: Brain) -> tuple[int | None, int | None]:
         return None, None
     with brain.db.reading():
         uncut = len(chunks.uncut_pages(brain.db))
-        made, total = embedding_queue.chunk_coverage(brain.db, brain.model_name)
+        made, total = embedding_queue.ChunkQueue(brain.db, brain.model_name).coverage()
     return total - made, uncut
 
 
 @op("owner", examples=("quaid compact",))
 def compact(brain: Brain) -> Compacted:
     """Remove unused vectors and merge the write-ahead log into the database file, ready to copy."""
-    if not brain.db.writable:
-        return backups.compact(brain.db)  # raises an error with the reason
-    cut_pages(brain.db, brain.progress)  # a page without chunks still needs its vectors
-    dropped = brain.db.write(vectors.purge_vectors)
-    return backups.compact(brain.db)._replace(vectors_dropped=dropped)
+    if brain.db.writable:
+        cut_pages(brain.db, brain.progress)  # a page without chunks still needs its vectors
+    return backups.compact(brain.db)
 
 
 @op("owner", examples=("quaid backup ~/memory-2026-04-25.db",))

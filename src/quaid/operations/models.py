@@ -214,7 +214,7 @@ def _refuse_unused_options(kind: str, model: str | None, key_env: str | None, po
 def _refuse_other_model(brain: Brain, description: ModelDescription) -> None:
     """Refuse a name whose stored vectors were made by another model: vectors of two models cannot be compared."""
 
-    known = vectors.find_model(brain.db, description.name)
+    known = vectors.list_models(brain.db).get(description.name)
     if known is None:
         return
     other = known.dimensions != description.dimensions
@@ -284,11 +284,11 @@ def embed(
             slugs=pages, turns_since="" if all and since is not None else since
         )
     except (Cancelled, KeyboardInterrupt):
-        made, total = embedding_queue.chunk_coverage(brain.db, embedder.name)
+        made, total = embedding_queue.ChunkQueue(brain.db, embedder.name).coverage()
         command = f"quaid embed --model {model}" if model else "quaid embed"
         raise EmbeddingStopped(made=made, total=total, model=embedder.name, command=command) from None
     assert report is not None  # run() returns None only if patient=False
-    covered, total = embedding_queue.chunk_coverage(brain.db, embedder.name)
+    covered, total = embedding_queue.ChunkQueue(brain.db, embedder.name).coverage()
     if model and covered == total:
         now = brain.now()
         brain.db.write(lambda tx: vectors.use_model(tx, embedder.name, embedder.dimensions, now))
@@ -370,7 +370,7 @@ def embeddings_status(brain: Brain) -> EmbeddingsRecord:
     name = chosen or kept or embedders.DEFAULT_MODEL
     source = brain.settings.configured("embedding.plugin")[1] or ("memory" if kept else "default")
     problem = _model_problem(brain) if chosen else "semantic search is off"
-    made, total = embedding_queue.chunk_coverage(brain.db, name)
+    made, total = embedding_queue.ChunkQueue(brain.db, name).coverage()
     filling = embedding_queue.current_run(brain.db.path) is not None
     record = EmbeddingsRecord(bool(chosen), name, source, problem is None, problem, made, total, filling, "")
     return record._replace(next_step=_next_step(brain, record))

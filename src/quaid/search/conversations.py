@@ -100,7 +100,7 @@ def search_turns(
 ) -> ConversationSearchRecord:
     """Find turns by words and by meaning; by words alone, with a note, if the model is not available."""
     wanted = plan_query(query)
-    result = ConversationSearchRecord(query, (), conversations.count(db)[0])
+    result = ConversationSearchRecord(query, (), conversations.list_all(db, 0)[1])
     if not wanted.words or limit < 1 or not TextIndex(db, TURNS).highest_id():
         return result
     # The model may be slow, so it is called outside of any transaction.

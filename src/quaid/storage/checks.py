@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import apsw
@@ -11,10 +12,14 @@ from quaid.model.chunker import Chunk, chunk_by_structure, chunk_page
 from quaid.model.page import Page, build_page
 from quaid.model.timeline import summary_hash
 from quaid.storage import SCHEMA_VERSION, chunks, conversations, links, page_edits, text_index, vectors
+from quaid.storage.facts import facts_in_range
+from quaid.storage.pages import page_addresses
 from quaid.storage.sqlite.connection import APPLICATION_ID, Transaction
 from quaid.storage.sqlite.errors import translate_sqlite_errors
 
 if TYPE_CHECKING:
+    from quaid.storage.facts import FactRow
+    from quaid.storage.links import AddedLink
     from quaid.storage.sqlite.connection import Database, Row
 
 TEXT_INDEXES = ("page_fts", "page_fts_unspaced", "chunk_fts", "turn_fts")
@@ -481,15 +486,19 @@ T = TypeVar("T")
 
 
 def readable_addresses(db: "Database") -> tuple[list[tuple[str, str, str]], list[int]]:
-    """Return collection, type and slug of the pages that can be read, and the ids that cannot be read.
+    """Return collection, type and slug of the visible pages that can be read, and the ids that cannot be read.
 
     Some of the unreadable ids may belong to deleted pages.
     """
+    try:
+        return page_addresses(db), []
+    except DamagedDatabase:
+        pass
     names = _readable_collection_names(db)
     if not _last_id(db, "pages"):
         raise DamagedDatabase(path=db.path, problem="not even the number of its pages can be read")
     found: list[tuple[int, str, str]]
-    found, lost = read_by_id_range(
+    found, lost = _read_by_id_range(
         db,
         "pages",
         lambda low, high: db.rows(
@@ -500,7 +509,16 @@ def readable_addresses(db: "Database") -> tuple[list[tuple[str, str, str]], list
     return [(names.get(id_, f"collection-{id_}"), kind, slug) for id_, kind, slug in sorted(found)], lost
 
 
-def read_by_id_range(
+def readable_links_and_facts(
+    db: "Database",
+) -> "tuple[list[AddedLink], list[tuple[str, str, FactRow]], list[int], list[int]]":
+    """Return the added links and the facts that can be read, and the ids of links and of facts that cannot."""
+    added, lost_links = _read_by_id_range(db, "links", partial(links.added_links, db))
+    facts, lost_facts = _read_by_id_range(db, "assertions", partial(facts_in_range, db))
+    return added, facts, lost_links, lost_facts
+
+
+def _read_by_id_range(
     db: "Database", table: str, read: "Callable[[int, int], list[T]]"
 ) -> "tuple[list[T], list[int]]":
     """Return the results of `read` for all ids of a table, and the ids that cannot be read.

@@ -131,12 +131,6 @@ def record_sync(
         )
 
 
-def remove(tx: "Transaction", collection_id: int) -> None:
-    """Delete a collection that has no pages left."""
-    tx.execute("DELETE FROM raw_imports WHERE collection_id = ?", (collection_id,))
-    tx.execute("DELETE FROM collections WHERE id = ?", (collection_id,))
-
-
 def page_counts(db: "Database") -> dict[int, tuple[int, int]]:
     """Return the numbers of visible and quarantined pages by collection id."""
     rows = db.rows(
@@ -289,16 +283,6 @@ def record_files(
     )
 
 
-def seen_paths(tx: "Transaction", collection_id: int, paths: list[str]) -> set[str]:
-    """Return those paths that have been seen before."""
-    found = tx.execute(
-        "SELECT f.relative_path FROM json_each(?) AS wanted CROSS JOIN file_state AS f"
-        " ON f.collection_id = ? AND f.relative_path = wanted.value",
-        (json.dumps(paths, ensure_ascii=False), collection_id),
-    )
-    return {str(path) for (path,) in found}
-
-
 class IndexedFile(NamedTuple):
     """The indexed state of a file: the hash of its content, and its page, if it has one."""
 
@@ -329,14 +313,24 @@ def forget_files(
     )
 
 
-def file_of_page(db: "Database", page_id: int) -> "LastSeenFile | None":
-    """Return the last seen state of a page's file, or None."""
+def file_of_page(db: "Database", page_id: int) -> "tuple[LastSeenFile | None, str | None]":
+    """Return the last seen state of a page's file, and the path of the file that the page is a heading of.
+
+    The path is "" if that file is gone, and None for other pages.
+    """
     row = db.one(
         "SELECT collection_id, relative_path, path_key FROM file_state WHERE page_id = ?", (page_id,)
     )
-    if row is None:
-        return None
-    return next(file for file in known_files(db, row[0], [row[2]]) if file.path == row[1])
+    heading = db.one(
+        "SELECT coalesce(f.relative_path, '') FROM file_nodes n LEFT JOIN file_state f ON f.page_id = n.file_page_id"
+        " WHERE n.page_id = ?",
+        (page_id,),
+    )
+    files = known_files(db, row[0], [row[2]]) if row else []
+    return (
+        next((file for file in files if row and file.path == row[1]), None),
+        None if heading is None else str(heading[0]),
+    )
 
 
 FileStamp = tuple[int, int, int, int]
@@ -463,16 +457,3 @@ def record_heading(
         "INSERT OR REPLACE INTO file_nodes (page_id, file_page_id, collection_id, node_id) VALUES (?, ?, ?, ?)",
         (page_id, file_page_id, collection_id, node_id),
     )
-
-
-def file_of_heading(db: "Database", page_id: int) -> str | None:
-    """Return the path of the file that contains the heading a page was made from.
-
-    Return "" if the file is gone, and None for pages that were not made from a heading.
-    """
-    row = db.one(
-        "SELECT coalesce(f.relative_path, '') FROM file_nodes n LEFT JOIN file_state f ON f.page_id = n.file_page_id"
-        " WHERE n.page_id = ?",
-        (page_id,),
-    )
-    return None if row is None else str(row[0])

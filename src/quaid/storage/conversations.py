@@ -345,25 +345,18 @@ def load_turns(db: "Database", turn_ids: list[int]) -> dict[int, tuple[TurnRow, 
 # Reading
 
 
-def list_all(db: "Database", client: str | None, limit: int, offset: int) -> list[ConversationRow]:
-    """Return conversations, most recently ended first."""
+def list_all(
+    db: "Database", limit: int, offset: int = 0, client: str | None = None
+) -> tuple[list[ConversationRow], int, int]:
+    """Return up to `limit` conversations, most recently ended first, and the numbers of all and of their turns."""
+    where = "FROM conversations AS c WHERE removed_at IS NULL AND (?1 IS NULL OR client = ?1)"
     rows = db.rows(
-        f"SELECT {_CONVERSATION_COLUMNS} FROM conversations AS c"  # noqa: S608
-        " WHERE removed_at IS NULL AND (?1 IS NULL OR client = ?1)"
-        " ORDER BY ended_at DESC, id DESC LIMIT ?2 OFFSET ?3",
+        f"SELECT {_CONVERSATION_COLUMNS} {where} ORDER BY ended_at DESC, id DESC LIMIT ?2 OFFSET ?3",
         (client, limit, offset),
     )
-    return [ConversationRow(*row) for row in rows]
-
-
-def count(db: "Database", client: str | None = None) -> tuple[int, int]:
-    """Return the numbers of conversations and turns."""
-    row = db.one(
-        "SELECT count(*), sum((SELECT count(*) FROM conversation_turns WHERE conversation_id = c.id))"
-        " FROM conversations AS c WHERE removed_at IS NULL AND (?1 IS NULL OR client = ?1)",
-        (client,),
-    )
-    return (row[0], row[1] or 0) if row else (0, 0)
+    turns = "sum((SELECT count(*) FROM conversation_turns WHERE conversation_id = c.id))"
+    total, turn_total = db.one(f"SELECT count(*), {turns} {where}", (client,)) or (0, 0)
+    return [ConversationRow(*row) for row in rows], total, turn_total or 0
 
 
 def find_by_session(db: "Database", session: str, limit: int = 10) -> list[ConversationRow]:
@@ -424,14 +417,11 @@ def list_transcripts(
     return [TranscriptState(*row) for row in rows]
 
 
-def save_transcript(tx: "Transaction", state: TranscriptState, now: str) -> None:
-    """Store how far a file has been read."""
+def save_transcript(tx: "Transaction", state: TranscriptState, now: str, moved_from: str = "") -> None:
+    """Store how far a file has been read, and forget the path that it was moved from, if any."""
+    tx.execute("DELETE FROM transcript_files WHERE path = ?", (moved_from,))
     tx.execute(
         f"INSERT OR REPLACE INTO transcript_files ({_TRANSCRIPT_COLUMNS}, read_at)"  # noqa: S608
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (*state, now),
     )
-
-
-def forget_transcript(tx: "Transaction", path: str) -> None:
-    tx.execute("DELETE FROM transcript_files WHERE path = ?", (path,))

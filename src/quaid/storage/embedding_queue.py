@@ -134,6 +134,27 @@ class ChunkQueue:
         )
         return [chunk_id for (chunk_id,) in rows]
 
+    def coverage(self) -> tuple[int, int]:
+        """Return the number of chunks with a vector of the model, which may be unknown here, and of all chunks."""
+        model = find_model(self._db, self._model)
+        if model is None:
+            return 0, chunks.count(self._db)
+        missing = _chunks_without_vector(model.vec_table)
+        row = self._db.one(
+            f"SELECT (SELECT count(*) FROM chunks), (SELECT count(*) FROM {missing})",  # noqa: S608
+            (self._model,),
+        )
+        return (row[0] - row[1], row[0]) if row else (0, 0)
+
+    def estimate_coverage(self) -> "VectorCoverage":
+        """Return the cached coverage of a registered model. It may overlook a few chunks without a vector."""
+        db, model = self._db, require_model(self._db, self._model)
+        return db.cached(
+            f"vectors made by {model.name}",
+            lambda: _measure_coverage(db, model),
+            lambda seen: _update_coverage(db, model, seen),
+        )
+
     def texts(self, chunk_ids: list[int]) -> list[PendingText]:
         """Return the content of these chunks in order, except duplicates and content that has a vector."""
         rows = self._db.rows(
@@ -172,16 +193,6 @@ def pending_texts(db: "Database", model: str, limit: int) -> list[PendingText]:
         return queue.texts(queue.missing()[:limit])
 
 
-def chunk_coverage(db: "Database", model: str) -> tuple[int, int]:
-    """Return the number of chunks with a vector from this model (0 if not registered), and of all chunks."""
-    known = find_model(db, model)
-    if known is None:
-        return 0, chunks.count(db)
-    missing = _chunks_without_vector(known.vec_table)
-    row = db.one(f"SELECT (SELECT count(*) FROM chunks), (SELECT count(*) FROM {missing})", (model,))  # noqa: S608
-    return (row[0] - row[1], row[0]) if row else (0, 0)
-
-
 FEW_CHUNKS = 2_000
 """Up to this many chunks are checked one by one, and up to this many ids of chunks without a vector are cached."""
 
@@ -209,15 +220,6 @@ class VectorCoverage(NamedTuple):
     """Number of incremental updates since the last full count."""
 
 
-def estimate_coverage(db: "Database", model: "EmbeddingModel") -> VectorCoverage:
-    """Return the cached coverage of a model. It may overlook a few chunks without a vector."""
-    return db.cached(
-        f"vectors made by {model.name}",
-        lambda: _measure_coverage(db, model),
-        lambda seen: _update_coverage(db, model, seen),
-    )
-
-
 def _measure_coverage(db: "Database", model: "EmbeddingModel") -> VectorCoverage:
     total, last = chunks.count(db), chunks.highest_id(db)
     if total <= FEW_CHUNKS:
@@ -226,7 +228,7 @@ def _measure_coverage(db: "Database", model: "EmbeddingModel") -> VectorCoverage
         tail = _newest_without_vector(db, model)
         if tail is not None:
             return _coverage_of(total, tail, last)
-    covered, total = chunk_coverage(db, model.name)
+    covered, total = ChunkQueue(db, model.name).coverage()
     if total - covered > FEW_CHUNKS:
         return VectorCoverage(total, total - covered, None, last)
     sql = f"SELECT c.id FROM {_chunks_without_vector(model.vec_table)}"  # noqa: S608 (the registry's name)
@@ -388,13 +390,6 @@ def has_missing_parts(db: "Database", model: str, since: str, after: int) -> boo
     return row is not None
 
 
-class ChangeStamp(NamedTuple):
-    """A value that changes when the database is written to, by other connections or by this one."""
-
-    others: int
-    own: int
-
-
 class EmbeddedRange(NamedTuple):
     """The highest chunk id and turn part id up to which all rows have a vector of the model."""
 
@@ -403,14 +398,6 @@ class EmbeddedRange(NamedTuple):
     part_id: int = 0
     turns: str = "none"
     """Which turns were checked: none, recent or all."""
-
-
-def change_stamp(db: "Database") -> ChangeStamp:
-    """Return the change stamp of the current state of the database."""
-    with db.reading():
-        # writes by other connections only become visible with a read
-        db.one("SELECT 1 FROM embedding_models")
-        return ChangeStamp(db.connection.data_version(), db.connection.total_changes())
 
 
 def embedded_range(db: "Database", known: EmbeddedRange, since: str | None = None) -> EmbeddedRange | None:

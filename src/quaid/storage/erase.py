@@ -61,13 +61,24 @@ class QuarantinedPage(NamedTuple):
         return self.exported_to is not None or not self.is_only_here
 
 
-def quarantine_page(tx: "Transaction", page_id: int, now: str) -> None:
-    """Hide a page. Links to it in other pages are resolved again, as another page may have the same name."""
-    tx.execute(
-        "UPDATE pages SET quarantined_at = ?1, updated_at = ?1, version = version + 1 WHERE id = ?2",
-        (now, page_id),
+def quarantine_page(
+    tx: "Transaction", page_id: int, now: str, keep: "frozenset[int] | set[int]" = frozenset()
+) -> None:
+    """Hide a page and the pages of the headings in its file, except those in `keep`, which still exist.
+
+    Links in other texts are resolved again, to other pages with their names.
+    """
+    headings = tx.rows(
+        "SELECT n.page_id FROM file_nodes n JOIN pages p ON p.id = n.page_id"
+        " WHERE n.file_page_id = ? AND p.quarantined_at IS NULL",
+        (page_id,),
     )
-    links.resolve_again(tx, _names_of(tx, page_id))
+    for hidden in sorted({page_id, *(heading for (heading,) in headings)} - keep):
+        tx.execute(
+            "UPDATE pages SET quarantined_at = ?1, updated_at = ?1, version = version + 1 WHERE id = ?2",
+            (now, hidden),
+        )
+        links.resolve_again(tx, _names_of(tx, hidden))
 
 
 def quarantined_pages(
@@ -106,10 +117,10 @@ def discard_page(tx: "Transaction", page_id: int) -> None:
     links.resolve_again(tx, names)
 
 
-def clear_collection(tx: "Transaction", db: "Database", collection_id: int, now: str) -> tuple[int, int]:
-    """Discard all pages of a collection, except those with data that is in no file, which are quarantined.
+def remove_collection(tx: "Transaction", db: "Database", collection_id: int, now: str) -> tuple[int, int]:
+    """Delete a collection and its pages, except those with data that is in no file, which are quarantined.
 
-    Return the numbers of discarded and kept pages.
+    The collection stays if it has such pages. Return the numbers of discarded and kept pages.
     """
     shown = [
         int(row[0]) for row in tx.execute("SELECT id FROM pages WHERE collection_id = ?", (collection_id,))
@@ -125,6 +136,9 @@ def clear_collection(tx: "Transaction", db: "Database", collection_id: int, now:
             links.resolve_again(tx, _names_of(tx, page_id))
         else:
             discard_page(tx, page_id)
+    if not kept:
+        tx.execute("DELETE FROM raw_imports WHERE collection_id = ?", (collection_id,))
+        tx.execute("DELETE FROM collections WHERE id = ?", (collection_id,))
     return len(shown) - len(kept), len(kept)
 
 
@@ -212,7 +226,38 @@ _LAYERS: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 
-def count_layers(db: "Database", target: EraseTarget, sidecars: list[str]) -> list[tuple[str, int]]:
+class Erasure:
+    """The erasure of a page and its sidecar files, and the proof that nothing of it is left."""
+
+    def __init__(self, db: "Database", target: EraseTarget, sidecars: list[str]) -> None:
+        self._db, self._target, self._sidecars = db, target, sidecars
+        self.probes: list[str] = []
+        """Texts of the page to search for after it is erased."""
+        self.words: list[str] = []
+        """Words in the indexes that only this page has."""
+
+    def count_layers(self) -> list[tuple[str, int]]:
+        """Return the number of rows in each layer of the page."""
+        return _count_layers(self._db, self._target, self._sidecars)
+
+    def run(self) -> None:
+        """Collect the probes and words of the page, then delete it from every layer."""
+        self.probes = _page_probes(self._db, self._target)
+        self.words = _own_words(self._db, self._target)
+        self._db.write(lambda tx: _erase_page(tx, self._target, self._sidecars))
+
+    def places_with_text(self, piece: str) -> list[str]:
+        """Return the rows or index terms that still contain a text, under readable names, such as slugs for pages."""
+        return _rows_with_text(self._db, piece) or _pages_with_term(self._db, piece)
+
+    def count_words_left(self) -> int:
+        """Return how many of the words are still in an index."""
+        return sum(
+            any(_index_holds(self._db, index, word, "[]") for index in PAGE_INDEXES) for word in self.words
+        )
+
+
+def _count_layers(db: "Database", target: EraseTarget, sidecars: list[str]) -> list[tuple[str, int]]:
     """Return the number of rows in each layer of a page."""
     values = _layer_values(target, sidecars)
     found = [(name, _count(db, f"SELECT count(*) FROM {where}", values)) for name, where in _LAYERS]  # noqa: S608
@@ -236,7 +281,7 @@ def _layer_values(target: EraseTarget, sidecars: list[str]) -> tuple[Any, ...]:
     return target.id, json.dumps([target.slug, *target.former]), json.dumps(sidecars)
 
 
-def erase_page(tx: "Transaction", target: EraseTarget, sidecars: list[str]) -> None:
+def _erase_page(tx: "Transaction", target: EraseTarget, sidecars: list[str]) -> None:
     """Delete a page from every layer. Links to it in other pages become unresolved."""
     enable_secure_delete(tx)
     values = _layer_values(target, sidecars)
@@ -325,7 +370,7 @@ def _vacuum(connection: "Transaction") -> None:
 # Searching for remnants
 
 
-def own_words(db: "Database", target: EraseTarget) -> list[str]:
+def _own_words(db: "Database", target: EraseTarget) -> list[str]:
     """Return the words of a page, as tokenized by the index, that no other page has."""
     aside = apsw.Connection(":memory:")
     for (sql,) in db.rows("SELECT sql FROM sqlite_schema WHERE name = 'page_fts'"):
@@ -346,11 +391,6 @@ def own_words(db: "Database", target: EraseTarget) -> list[str]:
     ]
 
 
-def count_words_left(db: "Database", words: list[str]) -> int:
-    """Return how many of these words are still in an index."""
-    return sum(any(_index_holds(db, index, word, "[]") for index in PAGE_INDEXES) for word in words)
-
-
 def _index_holds(db: "Database", index: str, word: str, but: str) -> bool:
     """Return True if an index has a word in a row that is not in the JSON list `but`."""
     sql = "SELECT 1 FROM {} WHERE term = ? AND doc NOT IN (SELECT value FROM json_each(?)) LIMIT 1"
@@ -367,14 +407,6 @@ def _query_vocabulary(
             f"CREATE VIRTUAL TABLE IF NOT EXISTS {table} USING fts5vocab (main, {index}, {shape})"
         )
         return db.connection.execute(sql.format(table), values).fetchall()
-
-
-def places_with_text(db: "Database", piece: str) -> list[str]:
-    """Return readable names of the rows, or else of the index entries, that contain a string.
-
-    A page is named by its slug.
-    """
-    return _rows_with_text(db, piece) or _pages_with_term(db, piece)
 
 
 def _pages_with_term(db: "Database", piece: str) -> list[str]:
@@ -482,7 +514,7 @@ _PROBE_WORD = re.compile(r"[^\W_]{12,40}")
 _PROBE_BREAK = re.compile(r'[\\"\x00-\x1f]+')
 
 
-def page_probes(db: "Database", target: EraseTarget) -> list[str]:
+def _page_probes(db: "Database", target: EraseTarget) -> list[str]:
     """Return strings to search for after a page is erased, except strings that occur in the schema."""
     data = db.rows("SELECT data FROM raw_data WHERE page_id = ?", (target.id,))
     values = [json.loads(text) for (text,) in [(target.frontmatter,), *data]]
@@ -529,17 +561,3 @@ def json_strings(value: Any) -> list[str]:
         return [value]
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [text for each in inner for text in json_strings(each)]
-
-
-def quarantine_headings(
-    tx: "Transaction", file_page_id: int, now: str, but: "frozenset[int] | set[int]" = frozenset()
-) -> None:
-    """Quarantine the pages made from a file's headings, except those in `but`, whose headings still exist."""
-    rows = tx.execute(
-        "SELECT n.page_id FROM file_nodes n JOIN pages p ON p.id = n.page_id"
-        " WHERE n.file_page_id = ? AND p.quarantined_at IS NULL",
-        (file_page_id,),
-    )
-    for page_id in [int(row[0]) for row in rows]:
-        if page_id not in but:
-            quarantine_page(tx, page_id, now)

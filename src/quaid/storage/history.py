@@ -366,16 +366,6 @@ def origin_of_page(db: "Database", page_id: int) -> tuple[str, str, ImportedFile
     return None if row is None else (row[0], row[1], ImportedFile(*row[2:]))
 
 
-def newest_import(db: "Database", source_dir: str | None = None) -> str | None:
-    """Return the id of the newest import of a folder, or of any folder if None."""
-    row = db.one(
-        "SELECT import_id FROM import_manifest WHERE ? IS NULL OR source_dir = ?"
-        " ORDER BY created_at DESC, import_id DESC LIMIT 1",
-        (source_dir, source_dir),
-    )
-    return None if row is None else str(row[0])
-
-
 class NewImport:
     """Writes an import: its row in the manifest, its files and their entries in the log."""
 

@@ -355,10 +355,16 @@ def count(db: "Database", page_ids: list[int] | None = None) -> int:
     return int(rows - again)
 
 
-def first_incoming(
-    db: "Database", page_id: int, temporal: Temporal, day: str, limit: int
+def listing(
+    db: "Database", page_id: int, direction: Literal["out", "in"], temporal: Temporal, day: str, limit: int
 ) -> tuple[list[LinkRow], int]:
-    """Return the first `limit` rows of `incoming` and the total number, without loading the other rows."""
+    """Return the first `limit` links from or to a page, and their total number.
+
+    The rows of links to a page are read only up to the limit: some pages have tens of thousands of them.
+    """
+    if direction == "out":
+        rows = outgoing(db, page_id, temporal, day)
+        return rows[:limit], len(rows)
     condition, days = _temporal_condition(temporal, day)
     ids = [
         row[0]
@@ -369,9 +375,8 @@ def first_incoming(
             (page_id, *days),
         )
     ]
-    return _select_links(db, "l.id IN (SELECT value FROM json_each(?))", (str(ids[:limit]),), "all", ""), len(
-        ids
-    )
+    first = str(ids[:limit])
+    return _select_links(db, "l.id IN (SELECT value FROM json_each(?))", (first,), "all", ""), len(ids)
 
 
 _LINK_KEY = "l.from_page_id, l.to_page_id, l.relationship, l.valid_from, l.valid_until"

@@ -16,13 +16,12 @@ from quaid.model.names import names_of
 from quaid.model.page import DerivedData, derive_data
 from quaid.model.timeline import summary_hash
 from quaid.storage import chunks, links, text_index
-from quaid.storage.pages import require_collection_id
+from quaid.storage.pages import require_collection_id, slug_holder, slug_of
 from quaid.storage.sqlite.connection import Transaction, as_json, next_row_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from quaid.model.page import Page
+    from quaid.storage.collections import Collection
     from quaid.storage.pages import PageRow
 
 BULK_ROWS = 128
@@ -45,16 +44,22 @@ class NewPage(NamedTuple):
     """Data derived from the page, if already computed."""
 
 
-def taken_slugs(tx: Transaction, collection_id: int, slugs: "Iterable[str]") -> set[str]:
-    """Return those of the slugs that are in use by a page, hidden or not, or by a redirect."""
-    found = tx.execute(
+def taken_slugs(tx: Transaction, collection_id: int, slugs: dict[str, str]) -> set[str]:
+    """Return those slugs of new files, by path, that cannot be given to a new page.
+
+    A page has the slug, hidden or not, or a redirect; or the path is in the index by now, because another process
+    took the file in.
+    """
+    rows = tx.execute(
         "SELECT p.slug FROM json_each(?1) AS wanted CROSS JOIN pages AS p"
         " ON p.collection_id = ?2 AND p.slug = wanted.value UNION ALL"
         " SELECT r.slug FROM json_each(?1) AS wanted CROSS JOIN redirects AS r"
-        " ON r.collection_id = ?2 AND r.slug = wanted.value",
-        (json.dumps(list(slugs), ensure_ascii=False), collection_id),
+        " ON r.collection_id = ?2 AND r.slug = wanted.value UNION ALL"
+        " SELECT wanted.value FROM json_each(?1) AS wanted CROSS JOIN file_state AS f"
+        " ON f.collection_id = ?2 AND f.relative_path = wanted.key",
+        (json.dumps(slugs, ensure_ascii=False), collection_id),
     )
-    return {str(slug) for (slug,) in found}
+    return {str(slug) for (slug,) in rows}
 
 
 def add_pages(
@@ -159,10 +164,39 @@ def save(
     if visible and _is_unchanged(present, page, frontmatter):
         return SaveResult(present.id, present.version, created=False, changed=False)
     _update(tx, present, page, frontmatter, now)
+    free_slug(tx, collection_id, page.slug)
     derive(tx, present.id, page, cut=cut)
     if not visible:
         _resolve_links_to(tx, present.id)
     return SaveResult(present.id, present.version + 1, created=not visible, changed=True)
+
+
+def save_with_slug(
+    tx: Transaction,
+    collection: "Collection",
+    page: "Page",
+    page_id: int | None,
+    *,
+    uuid: str,
+    now: str,
+    left: str | None = None,
+) -> SaveResult:
+    """Save the page of a file without chunks. It may get another slug than before.
+
+    `left` is the slug that the page had before it was moved to a temporary one; links to it follow the page, unless
+    another page has it now.
+    """
+    before = slug_of(tx, page_id)
+    if page_id is not None and before is not None and before != page.slug:
+        old = left or before
+        is_taken = old != before and slug_holder(tx, collection.id, old) is not None
+        change_slug(tx, collection.id, page_id, old, page.slug, now, redirect=not is_taken)
+    free_slug(tx, collection.id, page.slug)
+    saved = save(tx, page, uuid=uuid, now=now, expected_version=None, collection=collection.name, cut=False)
+    if not saved.changed and before != page.slug:
+        # The content is unchanged but the slug is not, so links to and from the page resolve differently.
+        derive(tx, saved.id, page, cut=False)
+    return saved
 
 
 def derive(

@@ -503,8 +503,11 @@ def page_truths(db: "Database") -> "Iterator[tuple[int, str]]":
         yield from rows
 
 
-def namesake_pairs(db: "Database") -> list[tuple[int, int, str]]:
-    """Return pairs of pages of the same type and collection that share a title or alias."""
+def namesake_and_distinct_pairs(db: "Database") -> tuple[list[tuple[int, int, str]], set[tuple[int, int]]]:
+    """Return the pairs of pages of one type and collection that share a title or alias, and those marked as distinct.
+
+    The lower id comes first.
+    """
     rows = db.rows(
         "WITH called AS (SELECT n.name, n.page_id, p.type, p.collection_id FROM page_names AS n"
         " JOIN pages AS p ON p.id = n.page_id AND p.quarantined_at IS NULL WHERE n.kind IN ('title', 'alias')),"
@@ -513,7 +516,15 @@ def namesake_pairs(db: "Database") -> list[tuple[int, int, str]]:
         " JOIN called AS b USING (name, type, collection_id) WHERE a.page_id < b.page_id ORDER BY 1, 2, 3",
         (MOST_NAMESAKES,),
     )
-    return [(first, second, str(name)) for first, second, name in rows]
+    distinct = db.rows(
+        "SELECT min(a.id, b.id), max(a.id, b.id) FROM quaid_config AS q"
+        " JOIN pages AS a ON a.uuid = substr(q.key, ?1, 36) JOIN pages AS b ON b.uuid = substr(q.key, ?1 + 37)"
+        " WHERE q.key GLOB ?2",
+        (len(DISTINCT_KEY) + 1, DISTINCT_KEY + "*"),
+    )
+    return [(first, second, str(name)) for first, second, name in rows], {
+        (first, second) for first, second in distinct
+    }
 
 
 def mark_distinct(tx: "Transaction", one: int, other: int, now: str) -> bool:
@@ -524,17 +535,6 @@ def mark_distinct(tx: "Transaction", one: int, other: int, now: str) -> bool:
         (DISTINCT_KEY, now, one, other),
     )
     return tx.changes() > 0
-
-
-def distinct_pairs(db: "Database") -> set[tuple[int, int]]:
-    """Return the pairs of pages marked as distinct, lower id first."""
-    rows = db.rows(
-        "SELECT min(a.id, b.id), max(a.id, b.id) FROM quaid_config AS q"
-        " JOIN pages AS a ON a.uuid = substr(q.key, ?1, 36) JOIN pages AS b ON b.uuid = substr(q.key, ?1 + 37)"
-        " WHERE q.key GLOB ?2",
-        (len(DISTINCT_KEY) + 1, DISTINCT_KEY + "*"),
-    )
-    return {(one, other) for one, other in rows}
 
 
 def mean_vectors(db: "Database", model: "EmbeddingModel", ids: set[int]) -> "dict[int, Array]":

@@ -419,7 +419,7 @@ class ChunkIndex(VectorIndex):
 
     def made(self, model: "EmbeddingModel") -> tuple[int, int]:
         """Return the numbers of embedded chunks and of all chunks."""
-        coverage = embedding_queue.estimate_coverage(self._db, model)
+        coverage = embedding_queue.ChunkQueue(self._db, model.name).estimate_coverage()
         return coverage.total - coverage.lacking, coverage.total
 
     def cosines(self, model: str, query: np.ndarray[Any, Any], chunk_ids: list[int]) -> dict[int, float]:

@@ -243,20 +243,20 @@ class EmbeddingModel(NamedTuple):
 _MODEL_SQL = "SELECT name, dimensions, vec_table, active FROM embedding_models"
 
 
-def list_models(db: "Database") -> list[EmbeddingModel]:
-    """Return all registered models."""
+def list_models(db: "Database") -> dict[str, EmbeddingModel]:
+    """Return all registered models by name."""
     rows = db.rows(_MODEL_SQL + " ORDER BY created_at, name")
-    return [EmbeddingModel(name, width, table, bool(active)) for name, width, table, active in rows]
+    return {row[0]: EmbeddingModel._make((*row[:3], bool(row[3]))) for row in rows}
 
 
 def active_model(db: "Database") -> EmbeddingModel | None:
     """Return the model used for search, or None."""
-    return next((model for model in list_models(db) if model.active), None)
+    return next((model for model in list_models(db).values() if model.active), None)
 
 
 def find_model(db: "Database", name: str) -> EmbeddingModel | None:
     """Return the model with this name, or None."""
-    return next((model for model in list_models(db) if model.name == name), None)
+    return list_models(db).get(name)
 
 
 def register_model(tx: "apsw.Connection", name: str, dimensions: int, now: str) -> None:
@@ -356,6 +356,9 @@ def encode_chunk_vectors(tx: "apsw.Connection", model: str) -> None:
 
 # Deletion
 
+DELETE_BATCH = 2_000
+"""Vectors deleted per write transaction."""
+
 FEW_UNUSED = 1_000
 """Number of unused vectors that are always kept, because deleted text may be restored."""
 
@@ -381,6 +384,14 @@ def unused_contents(db: "Database", few: int = FEW_UNUSED) -> list[bytes]:
         row
         for (row,) in db.rows(f"SELECT content_hash {of_model} AND NOT EXISTS {_CHUNK_EXISTS}", (model.name,))
     ]
+
+
+def drop_outlived_vectors(db: "Database") -> None:
+    """Delete vectors of removed texts once they outnumber the others, because a server keeps all in memory."""
+    hashes = unused_contents(db)
+    for start in range(0, len(hashes), DELETE_BATCH):
+        some = hashes[start : start + DELETE_BATCH]
+        db.write(lambda tx, some=some: drop_unused_vectors(tx, some))  # type: ignore[misc]
 
 
 def drop_unused_vectors(tx: "apsw.Connection", hashes: "Iterable[bytes]") -> int:

@@ -8,7 +8,7 @@ import apsw
 
 from quaid import storage
 from quaid.errors import AlreadyExists, DamagedDatabase, DiskFull, FileTrouble, QuaidError, ReadOnly
-from quaid.storage import collections, files as durable_files
+from quaid.storage import collections, files as durable_files, vectors
 from quaid.storage.sqlite import connection as openings
 from quaid.storage.sqlite.connection import file_size
 from quaid.storage.sqlite.errors import BUSY_SECONDS, translate_os_errors, translate_sqlite_errors
@@ -49,7 +49,7 @@ class Compacted(NamedTuple):
     busy: bool
     folded: int
     """Bytes of the WAL that were moved into the database."""
-    vectors_dropped: int = 0
+    vectors_dropped: int
     """Number of vectors deleted because their content no longer exists."""
 
 
@@ -107,9 +107,13 @@ def _remove_unfinished_backups(ours: str) -> None:
 
 
 def compact(db: "Database") -> Compacted:
-    """Checkpoint the WAL into the database, so that the data is in one file. Readers are not blocked."""
+    """Delete unused vectors and checkpoint the WAL into the database, so that the data is in one file.
+
+    Readers are not blocked.
+    """
     if not db.writable:
         raise ReadOnly(path=db.path, problem="it was opened for reading only")
+    dropped = db.write(vectors.purge_vectors)
     with db.lock.held(), translate_sqlite_errors(db.path):
         db.connection.pragma("optimize")  # may write
         wal_before = file_size(db.path + "-wal")
@@ -125,6 +129,7 @@ def compact(db: "Database") -> Compacted:
         wal_after=file_size(db.path + "-wal"),
         busy=bool(busy),
         folded=min(wal_before, max(0, int(str(moved))) * frame) if busy else wal_before,
+        vectors_dropped=dropped,
     )
 
 
