@@ -22,8 +22,9 @@ MAX_SOCKET_PATH = 100  # bytes; systems allow 104 to 108
 MAX_MESSAGE_BYTES = 24 * 1024 * 1024
 
 ACCEPT_TIMEOUT, READ_TIMEOUT = 1.0, 60.0
-"""Seconds for the server to accept a command and to answer it. The first is short, so that a suspended server process
-does not block the client.
+"""Seconds for the server to accept a command, and to answer it.
+
+The first is short, so that a suspended server process does not block the client.
 """
 
 SHARED_VARIABLES = ("HOME", "TZ")
@@ -128,8 +129,10 @@ def request_of(words: list[str]) -> dict[str, Any]:
 
 
 def delegate(words: list[str]) -> int | None:
-    """Run a command on a running server, print its output and return its status. Return None if it has to run
-    locally: no server answers, or the server has other settings or refuses the command.
+    """Run a command on a running server, print its output and return its status.
+
+    Return None if the command has to run locally: no server answers, or it has other settings or refuses the
+    command.
     """
     if not words or is_refused or is_handover_off(os.environ):
         return None
@@ -161,8 +164,9 @@ def delegate(words: list[str]) -> int | None:
 
 
 def _probable_db_path(words: list[str], home: str) -> str:
-    """Return the probable path of the memory, or "" if unknown. The server resolves it exactly and refuses a
-    mismatch.
+    """Return the probable path of the memory, or "" if unknown.
+
+    The server determines the exact path and refuses the command if it serves another memory.
     """
     options = {"--db": os.environ.get("QUAID_DB", ""), "--config": os.environ.get("QUAID_CONFIG", "")}
     for word, following in zip(words, [*words[1:], ""], strict=True):

@@ -109,8 +109,10 @@ TRUTH_KIND, ENTRY_KIND = "truth_section", "timeline_entry"
 STRATEGIES = ("section", "window", "paragraph", "page")
 
 STRATEGY_LIMITS = {"section": (450, 60), "window": (400, 80), "paragraph": (450, 60), "page": (450, 60)}
-"""Maximum tokens of a chunk and approximate overlap with the previous chunk, for each strategy. With title and
-headings a chunk then rarely exceeds 512 tokens, the input limit of the usual models."""
+"""Maximum tokens of a chunk, and approximate overlap with the previous chunk, for each strategy.
+
+With title and headings, a chunk then rarely exceeds 512 tokens, the input limit of the usual models.
+"""
 
 FALLBACK_LENGTH = 1_500
 """Characters per chunk when a text is split by length only."""

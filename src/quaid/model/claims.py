@@ -45,8 +45,11 @@ class Claim(NamedTuple):
     sign: int
     """1 if the clause is for the topic, -1 if it is against it."""
     words: frozenset[str]
-    """Stems of the topic. For a setting: its name; for a comparison: both sides and the comparative; for a
-    choice: the rejected side."""
+    """Stems of the topic.
+
+    For a setting, they are its name; for a comparison, both sides and the comparative; for a choice, the
+    rejected side.
+    """
     person: str = ""
     """The person whose preference it is, if the sentence names one."""
     number: ClaimNumber | None = None

@@ -88,8 +88,7 @@ def candidate_names(text: str) -> set[str]:
 
 
 def verb_subjects(sentence: Sentence, place: int, reader: PageOwner) -> list[str]:
-    """Return the subjects of the verb at an offset: OWNER or folded names; an empty list if the subject is
-    unclear."""
+    """Return the subjects of the verb at an offset, OWNER or folded names; [] if the subject is unclear."""
     head = _without_filler_end(_without_times(sentence.text[:place]).rstrip(" ,")).strip()
     pair = pattern("two_names").fullmatch(head)
     if pair:
@@ -152,8 +151,10 @@ def _leading_subjects(sentence: Sentence, reader: PageOwner) -> list[str]:
 
 
 def _lead_name(text: str) -> str | None:
-    """Return the name or pronoun at the start of a sentence; "" if the subject is omitted, None if it is something
-    else."""
+    """Return the name or pronoun at the start of a sentence.
+
+    Return "" if the subject is omitted, None if it is something else.
+    """
     text = _without_times(text.strip())
     first = text.split(" ", 1)[0].strip(",")
     if pattern("pronoun").fullmatch(first):
@@ -222,15 +223,13 @@ def find_departures(text: str, reader: PageOwner, first_line: int = 1, day: str 
 
 
 def may_mention_departure(text: str) -> bool:
-    """Return True if the text contains one of the words in departure_phrases(). A cheap test before
-    find_departures()."""
+    """Return True if the text has a word of departure_phrases(), a cheap test before find_departures()."""
     low = text.lower()
     return any(word in low for word in departure_phrases())
 
 
 def _phrase_matches(text: str) -> list[tuple[int, "re.Match[str]", str, bool]]:
-    """Return the matches of departure_phrases() in text order; at each offset only the first matching pattern
-    counts."""
+    """Return the matches of departure_phrases() in text order, only the first at each offset."""
     low = text.lower()
     if len(low) != len(text):  # lower() can make a letter longer, which would shift the offsets
         low = "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)
@@ -283,8 +282,7 @@ def _read_match(
 
 
 def _with_owner(sentence: Sentence, place: int) -> tuple[Sentence, int]:
-    """Replace a possessive with a subject: "her last day" becomes "she last day", so that the subject can be
-    found."""
+    """Replace a possessive, so that the subject can be found: "her last day" becomes "she last day"."""
     head = re.sub(r"\b(?:his|her|their)\s*\Z", "she ", sentence.text[:place], flags=re.I)
     head = re.sub(r"['’]s\s*\Z", " ", head)
     return sentence._replace(text=head + sentence.text[place:]), len(head)
@@ -402,8 +400,10 @@ def _until_departures(
 
 
 def _departure_dates(head: str, tail: str, day: str) -> tuple[str, str]:
-    """Return first and last day of a departure: the first date after the verb, else the last one before it, else
-    `day`."""
+    """Return the first and last day on which a departure can have happened.
+
+    The first date after the verb counts, else the last date before it, else `day`.
+    """
     told = find_dates(tail) or find_dates(head)[-1:]
     return (told[0].first, told[0].last) if told else (day, day)
 

@@ -247,9 +247,11 @@ SINGLE_VALUED = frozenset(
     employee_count domain value expected_close due_on decided_by priority price deadline made_at revisit_at date
     origin confidence""".split()
 )
-"""Predicates with one value at a time. Age is excluded because it changes by itself; use born_on. All
-single-valued fields of the page types are included; lists (roles, affiliations, funding, parties, stakeholders)
-are not."""
+"""Predicates with one value at a time.
+
+Age is not one of them, because it changes without a new fact; born_on is used instead. All single-valued
+fields of the page types are included; lists (roles, affiliations, funding, parties, stakeholders) are not.
+"""
 
 PREDICATE_SYNONYMS: dict[str, str] = {
     synonym: predicate

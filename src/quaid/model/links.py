@@ -57,8 +57,10 @@ _BULLET = re.compile(r"\A\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?")
 
 
 OR_FROM_ROOT = "//"
-"""Separates the page's folder from a path written without a leading "./" or "/". Such a path may be relative to
-that folder or, as Obsidian also writes it, to the root of the collection."""
+"""Separates the page's folder from a path written without a leading "./" or "/".
+
+Such a path may be relative to that folder or, as Obsidian also writes it, to the root of the collection.
+"""
 
 
 class LinkReference(NamedTuple):

@@ -9,8 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 RACY_NS = 2_000_000_000
-"""Nanoseconds. A file that changed this shortly before it was read may have changed again without a new mtime,
-because timestamps are coarse."""
+"""Nanoseconds before a read within which a change makes a file uncertain.
+
+Timestamps are coarse, so such a file may have changed again without a new mtime.
+"""
 
 FEW_REMOVALS = 10
 SHARE_OF_REMOVALS = 0.1

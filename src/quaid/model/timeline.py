@@ -265,8 +265,8 @@ def add_entry_once(text: str, date: str, summary: str, source: str = "", detail:
 def insert_entries(text: str, more: list[TimelineEntry], like: str = "") -> str:
     """Insert entries by date.
 
-    If the text has too few entries to determine their order, the order of `like` is used, else newest first. In a
-    text without order they are added after the last entry.
+    If the text has too few entries to determine their order, the order of `like` is used, else newest first.
+    If the entries are in no order, the new ones are added after the last entry.
     """
     if not more:
         return text

@@ -97,7 +97,7 @@ def _shorten_heading(text: str) -> str:
 
 LEGACY_FOLDERS = ("runtime", "brain/memory/core")
 UNMIGRATED_FILES = ("identity.md",)
-"""Legacy files that are not migrated: the agent's identity does not belong into the notebook."""
+"""Legacy files that are not migrated: the agent's identity is not part of the notebook."""
 
 
 def plan_migration(root: str, notebook: Collection) -> list[tuple[MigratedFile, str]]:
