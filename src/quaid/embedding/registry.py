@@ -81,7 +81,7 @@ BUILT_IN_FACTORIES = {
     "ollama": "quaid.embedding.remote:open_ollama",
     "openai": "quaid.embedding.remote:open_openai",
 }
-ADDABLE_KINDS = ("onnx", "ollama", "openai")  # kinds that a user can add models of; not names of models
+ADDABLE_KINDS = ("onnx", "ollama", "openai")  # the kinds of model that a user can add
 
 
 def parse_models(text: str | None) -> dict[str, ModelDescription]:

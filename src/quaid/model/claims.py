@@ -91,7 +91,7 @@ def parse_claims(sentence: str, *, is_title: bool = False, is_step: bool = False
             continue
         if pattern("condition").match(clause) and number == 0 and "," in text:
             if not word_list("negations").isdisjoint(clause.split()):
-                return []  # the claim holds only if something is not the case
+                return []  # the claim depends on a negated condition
             condition = " " + clause
             continue
         if number == 0 and person:

@@ -518,7 +518,7 @@ def resolve_facts(world: Snapshot) -> list[ResolvedFact]:
 
 
 def _resolve_object(world: Snapshot, text: str) -> tuple[EntityRef, str]:
-    """Return the entity that an object means, and the text to display: for a slug, the title of its page."""
+    """Return the entity that an object denotes, and the text to display: for a slug, the title of its page."""
     name = text.rpartition("::")[2]
     page_id = world.names.page(fold_name(name))
     if page_id is None:
@@ -528,7 +528,10 @@ def _resolve_object(world: Snapshot, text: str) -> tuple[EntityRef, str]:
 
 
 def resolve_name(names: NameIndex, key: str, page_id: int, page: PageInfo | None) -> EntityRef:
-    """Return the entity that a folded name means on a page. On a person's page, first or last name is sufficient."""
+    """Return the entity that a folded name denotes on a page.
+
+    On a person's page, first or last name is sufficient.
+    """
     found = names.page(key, page_id)
     if found is not None:
         return found

@@ -8,7 +8,7 @@ from quaid.model import dates
 from quaid.storage import collections
 from quaid.storage.collections import Collection
 
-if TYPE_CHECKING:  # the connection loads SQLite
+if TYPE_CHECKING:  # not imported at run time, because it loads SQLite
     from quaid.storage.sqlite.connection import Database
 
 NOTEBOOK_NAME = NOTEBOOK_KIND = "notebook"

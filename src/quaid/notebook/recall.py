@@ -26,7 +26,7 @@ from quaid.storage.collections import Collection
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters, TextIndex
 
-if TYPE_CHECKING:  # loads numpy
+if TYPE_CHECKING:  # not imported at run time, because it loads numpy
     from quaid.storage.vector_index import ChunkIndex
 
 MAX_RESULTS, MIN_SCORE = 15, 0.25

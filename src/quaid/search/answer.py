@@ -18,7 +18,7 @@ from quaid.storage.pages import PageHead
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters, TextIndex
 
-if TYPE_CHECKING:  # loads numpy
+if TYPE_CHECKING:  # not imported at run time, because it loads numpy
     from quaid.storage.vector_index import ChunkIndex
 
 DEPTHS = ("auto", "summary", "section", "full")

@@ -19,7 +19,7 @@ from quaid.storage import conversations, text_index
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import TURNS, SearchFilters, TextIndex
 
-if TYPE_CHECKING:  # loads numpy
+if TYPE_CHECKING:  # not imported at run time, because it loads numpy
     from quaid.storage.vector_index import TurnIndex
 
 CANDIDATES = 100

@@ -21,7 +21,7 @@ from quaid.storage import chunks, pages, text_index, vectors
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters, TextIndex
 
-if TYPE_CHECKING:  # loads numpy
+if TYPE_CHECKING:  # not imported at run time, because it loads numpy
     from quaid.storage.vector_index import ChunkIndex, TurnIndex
 
 FIRST_DAY, LAST_DAY = date(1, 1, 1), date(9999, 12, 31)
