@@ -518,7 +518,7 @@ def resolve_facts(world: Snapshot) -> list[ResolvedFact]:
 
 
 def _resolve_object(world: Snapshot, text: str) -> tuple[EntityRef, str]:
-    """Return the entity that an object denotes, and the text to display: for a slug, the title of its page."""
+    """Return the entity that an object denotes, and the text to display: the page title for a slug."""
     name = text.rpartition("::")[2]
     page_id = world.names.page(fold_name(name))
     if page_id is None:
