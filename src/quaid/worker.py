@@ -24,7 +24,6 @@ from quaid.folders.watcher import DEFAULT_PACE, WatchPace
 from quaid.operations import background, collections
 from quaid.storage import collections as stored_collections, embedding_queue, leases
 from quaid.storage.embedding_queue import EmbeddedRange
-from quaid.storage.sqlite.connection import ChangeStamp
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -51,9 +50,9 @@ class EmbeddingMonitor:
     """Decide when a server should start an embedding process. Keeps state between checks."""
 
     def __init__(self) -> None:
-        self._stamp: ChangeStamp | None = None
+        self._stamp: tuple[int, int] | None = None
         self._whole: EmbeddedRange | None = EmbeddedRange()  # None: some text has no vector
-        self._tried: ChangeStamp | None = None  # the state at which embedding was last started
+        self._tried: tuple[int, int] | None = None  # the state at which embedding was last started
         self._troubled = False  # the previous check found a recorded failure
 
     def wants(self, brain: Brain) -> bool:
@@ -75,7 +74,7 @@ class EmbeddingMonitor:
         failed = embedding_queue.last_failure(brain.db.path) is not None
         recovered, self._troubled = self._troubled and not failed, failed
         if background.failed_recently(brain):
-            wanted = stamp.own != (self._tried.own if self._tried else 0)
+            wanted = stamp[1] != (self._tried[1] if self._tried else 0)
         else:
             # Another run on the same state would not do better, unless the model has recovered.
             wanted = recovered or failed or self._tried != stamp

@@ -341,8 +341,8 @@ GUARDS = (
     ),
     Guard(
         "a page is called as its file is, wherever it goes",
-        "folders/page_writer.py",
-        "        page_edits.derive(tx, saved.id, made, cut=False)\n",
+        "storage/page_edits.py",
+        "        derive(tx, saved.id, page, cut=False)\n",
         "        pass\n",
         "tests/operations/test_moving_files.py",
     ),

@@ -8,7 +8,7 @@ from quaid.folders.scanner import FOLDER_FLAGS, MAX_DEPTH, SKIPPED_FOLDERS, Fold
 from quaid.model.sync_plan import RACY_NS
 from quaid.storage import collections
 from quaid.storage.collections import Collection, FileStamp
-from quaid.storage.sqlite.connection import ChangeStamp, Database
+from quaid.storage.sqlite.connection import Database
 
 
 class FileStatCache:
@@ -16,7 +16,7 @@ class FileStatCache:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._of: tuple[ChangeStamp, int] | None = None
+        self._of: tuple[tuple[int, int], int] | None = None
         self._looks: dict[str, FileStamp] = {}
 
     def looks(self, collection: Collection) -> dict[str, FileStamp]:

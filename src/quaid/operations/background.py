@@ -15,7 +15,7 @@ from quaid.storage import briefing, collections, embedding_queue, files as durab
 from quaid.storage.collections import AttachedFolder, FolderList
 from quaid.storage.embedding_queue import EmbeddingFailure
 from quaid.storage.sqlite import backup as backups
-from quaid.storage.sqlite.connection import ChangeStamp, Transaction, WriterLock
+from quaid.storage.sqlite.connection import Transaction, WriterLock
 from quaid.storage.sqlite.errors import translate_os_errors
 
 if TYPE_CHECKING:
@@ -289,7 +289,7 @@ class ChangeDetector:
     """Detect changes of a database between calls of look(). The first call reports only embedding."""
 
     def __init__(self) -> None:
-        self._stamp: ChangeStamp | None = None
+        self._stamp: tuple[int, int] | None = None
         self._state: list[Any] | None = None
         self._gap = 0
         self._filling = ""

@@ -19,7 +19,7 @@ from quaid.operations.pages import PageVersion, Slug
 from quaid.operations.registry import Arg, op
 from quaid.storage import contradictions, facts as store, links, page_edits, pages as pagess
 from quaid.storage.contradictions import Contradiction, EvidenceQuote
-from quaid.storage.facts import FactLine, PastTexts, SubjectEntry, VersionText
+from quaid.storage.facts import FactLine, PastTexts, SubjectEntry
 from quaid.storage.pages import page_heads
 from quaid.storage.sqlite.connection import Transaction
 
@@ -215,9 +215,9 @@ def facts(
 def _past_texts(brain: Brain) -> PastTexts:
     """Return a function that yields the versions of a page's text at a given time."""
 
-    def texts(slug: str, collection: str, time: str) -> Iterator[VersionText]:
+    def texts(slug: str, collection: str, time: str) -> Iterator[tuple[int | None, str, str]]:
         for version, page in texts_at(brain, pagess.require(brain.db, slug, collection), time):
-            yield VersionText(version, page.truth, page.timeline)
+            yield version, page.truth, page.timeline
 
     return texts
 
@@ -330,8 +330,8 @@ def check(
     now = brain.now()
     # Find contradictions in a read transaction and store them in a separate, short write transaction.
     with brain.db.reading():
-        done = contradictions.check(brain.db, page_id, type, now[:10])
-    brain.db.write(lambda tx: contradictions.record(tx, done, now))
+        findings, evidence, page_ids = contradictions.check(brain.db, page_id, type, now[:10])
+    brain.db.write(lambda tx: contradictions.record(tx, findings, evidence, page_ids, type, now))
     with brain.db.reading():
         rows, total, of_all_types = contradictions.listing(brain.db, page_id, type, limit)
     slug = stored.slug if stored else None

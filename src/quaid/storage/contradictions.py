@@ -238,26 +238,21 @@ def _evidence_json(db: "Database", findings: list[ContradictionFinding]) -> dict
     return found
 
 
-class Check(NamedTuple):
-    """The result of a search for contradictions, to be stored with `record`."""
+def check(
+    db: "Database", page_id: int | None, type: str | None, today: str
+) -> tuple[list[ContradictionFinding], dict[str, str], list[int] | None]:
+    """Find the contradictions in the whole memory, or only those that involve one page or have one type.
 
-    findings: list[ContradictionFinding]
-    evidence: dict[str, str]
-    """Both sides of each unresolved finding as JSON, by fingerprint."""
-    page_ids: list[int] | None
-    """The pages that were checked; None for all."""
-    type: str | None
-
-
-def check(db: "Database", page_id: int | None, type: str | None, today: str) -> Check:
-    """Find the contradictions in the whole memory, or only those that involve one page or have one type."""
+    Return the findings, the evidence of those that are not resolved, as JSON by fingerprint, and the pages that were
+    checked, None for all.
+    """
     page_ids = _affected_pages(db, page_id) if page_id is not None else None
     findings = [
         finding
         for finding in find_contradictions(_load_snapshot(db, today, page_ids), type)
         if page_ids is None or finding.page_id in page_ids or finding.other_page_id == page_id
     ]
-    return Check(findings, _evidence_json(db, findings), page_ids, type)
+    return findings, _evidence_json(db, findings), page_ids
 
 
 def find_again(
@@ -301,12 +296,18 @@ def last_check(db: "Database") -> str | None:
     return str(row[0]) if row else None
 
 
-def record(tx: Transaction, done: Check, now: str) -> None:
+def record(
+    tx: Transaction,
+    findings: list[ContradictionFinding],
+    evidence: dict[str, str],
+    page_ids: list[int] | None,
+    type: str | None,
+    now: str,
+) -> None:
     """Insert or update findings, and delete open ones that were not found again. Resolved ones are not changed.
 
-    Contradictions outside the scope of the check are not deleted.
+    The arguments are those and the results of `check`. Contradictions outside its scope are not deleted.
     """
-    findings, evidence, page_ids, type = done
     stored = {
         row[0]: row[1:]
         for row in tx.execute(

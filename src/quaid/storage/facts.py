@@ -539,16 +539,7 @@ def _similar_names(db: "Database", key: str) -> str:
     return f" Did you mean {' or '.join(near)}?" if near else " `quaid search` looks into the texts."
 
 
-class VersionText(NamedTuple):
-    """The text of one version of a page."""
-
-    version: int | None
-    """None for the current version."""
-    truth: str
-    timeline: str
-
-
-PastTexts = Callable[[str, str, str], Iterable[VersionText]]
+PastTexts = Callable[[str, str, str], Iterable[tuple[int | None, str, str]]]
 """Function that returns the versions of a page that were current at a given time.
 
 Called with slug, collection and timestamp. Several versions may share the same second.
@@ -627,10 +618,10 @@ def _locate_fact(
     if row.evidence_text or page.changed_at < row.created_at:
         return facts.find_quote(page.truth, page.timeline, words), None
     found: dict[str, tuple[facts.QuotedLine, int | None]] = {}
-    for text in past(page.slug, page.collection, row.created_at):
-        place = facts.find_quote(text.truth, text.timeline, words)
+    for version, truth, timeline in past(page.slug, page.collection, row.created_at):
+        place = facts.find_quote(truth, timeline, words)
         if place:
-            found.setdefault(place.quote, (place, text.version))
+            found.setdefault(place.quote, (place, version))
     if len(found) != 1:  # not found, or versions of the same second disagree
         return None, None
     place, version = next(iter(found.values()))

@@ -401,13 +401,6 @@ CANCEL_CHECK_STEPS = 10_000
 """SQLite virtual machine steps between two checks for cancellation; they take less than a millisecond."""
 
 
-class ChangeStamp(NamedTuple):
-    """A value that changes when the database is written to, by other connections or by this one."""
-
-    others: int
-    own: int
-
-
 class Database:
     """An open memory: the connection to its database file, and the lock for writing."""
 
@@ -515,13 +508,13 @@ class Database:
             self._look_again()
             return self.connection.execute(sql, params).fetchall()
 
-    def change_stamp(self) -> ChangeStamp:
-        """Return the stamp of the current state."""
+    def change_stamp(self) -> tuple[int, int]:
+        """Return a value that changes with every write: by other connections, and by this one."""
         with self.reading():
             self.one(
                 "SELECT 1 FROM embedding_models"
             )  # writes by other connections become visible with a read
-            return ChangeStamp(self.connection.data_version(), self.connection.total_changes())
+            return self.connection.data_version(), self.connection.total_changes()
 
     def one(self, sql: str, params: Values = ()) -> Row | None:
         """Return the first row of a query, or None."""
