@@ -49,11 +49,13 @@ def record_values() -> Iterator[type[Any]]:
 
 def test_renderers_are_registered_for_existing_records() -> None:
     classes = {value.__name__ for value in record_values() if isinstance(value, type)}
-    assert {*renderer._renderers, *renderer.SENTENCES} <= classes
+    assert {*renderer._renderers, *renderer.SENTENCES, *renderer.ROWS, *renderer.FOOTERS} <= classes
 
 
 def test_sentences_name_fields_of_their_records() -> None:
     classes = {value.__name__: value for value in record_values() if isinstance(value, type)}
-    for name, text in renderer.SENTENCES.items():
+    templates = {name: text for name, text in renderer.SENTENCES.items() if isinstance(text, str)}
+    assert templates
+    for name, text in templates.items():
         fields = {field.split(".")[1] for _, field, _, _ in Formatter().parse(text) if field}
         assert fields <= {*classes[name]._fields}

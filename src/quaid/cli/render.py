@@ -26,7 +26,8 @@ def render(record: Any) -> str:
     """Return a record as text."""
     name = type(record).__name__
     if name in SENTENCES:
-        return SENTENCES[name].format(record)
+        sentence = SENTENCES[name]
+        return sentence.format(record) if isinstance(sentence, str) else sentence(record)
     return "\n".join(_renderers.get(name, _field_lines)(record))
 
 
@@ -171,6 +172,19 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(shorten(name, 60) for name in names[:8]) + more
 
 
+def _limited(shown: int, total: int, noun: str, several: str = "") -> str:
+    """Return the number of items, and how to see all of them if only the first ones are shown."""
+    items = count_noun(total, noun, several)
+    return items if shown >= total else f"{shown:,} of {items}; more: --limit {total}"
+
+
+def _window(record: Any, shown: int, items: str) -> str:
+    """Return which of the items are shown, and how to see the next ones."""
+    last = record.offset + shown
+    first = _more(shown, record.total, f"{record.offset + 1:,}-{last:,} of ")
+    return first + items + _more(last, record.total, f"; next: --offset {last}")
+
+
 def _more(shown: int, total: int, text: str) -> str:
     """Return `text` if some of the total are not shown."""
     return text if shown < total else ""
@@ -300,27 +314,32 @@ def _named(record: Any) -> Lines:
 
 # Records of one sentence
 
-SENTENCES = {
+SENTENCES: dict[str, str | Callable[[Any], str]] = {
+    "BackedUp": lambda record: f"Wrote and checked the backup {record.path} ({format_size(record.size)})",
+    "DaemonStatusRecord": lambda record: (
+        f"{record.state}{_optional(' ({})', record.detail)}{_optional(': {}', record.path)}"
+    ),
     "KbMapRecord": "{0.dot}",
     "ModelRecord": "Added {0.name}: {0.dimensions} dimensions, up to {0.max_tokens:,} tokens\n"
     "`quaid embed --model {0.name}` makes it the active model",
     "NotebookReadRecord": "{0.text}",
+    "PageRecord": lambda page: markdown.render(page.frontmatter, page.compiled_truth, page.timeline),
+    "QuarantineExportRecord": lambda record: (
+        f"Wrote {count_noun(len(record.pages), 'page')} to {record.folder}: {count_noun(record.files, 'file')}"
+    ),
     "QuarantineRestoreRecord": "Restored {0.path} as {0.collection}::{0.slug}, version {0.version}",
+    "Setting": lambda setting: "" if setting.value is None else str(setting.value),
     "SkillRecord": "{0.text}",
     "TokenRecord": "{0.token}\n"
     "This is the token {0.name} ({0.scope}). It is not shown again; only its hash is stored."
     " `quaid token revoke {0.name}` revokes it.",
     "WatchBegan": "{0.collection}: watching {0.root}",
+    "WatchTrouble": lambda event: f"{_optional('{}: ', event.collection)}{event.problem}; {event.remedy}",
 }
-"""Templates for str.format, by class name of the record."""
+"""Templates for str.format, or functions that return the text, by class name of the record."""
 
 
 # Pages
-
-
-@_renders("PageRecord")
-def _page(record: Any) -> Lines:
-    yield markdown.render(record.frontmatter, record.compiled_truth, record.timeline)
 
 
 @_renders("PutRecord")
@@ -345,18 +364,14 @@ def _list(record: Any) -> Lines:
     yield from format_table(
         (_address(page), page.type, _day(page.updated_at), page.title) for page in record.pages
     )
-    last = record.offset + len(record.pages)
-    if not record.pages:
+    pages = count_noun(record.total, "page")
+    if record.pages:
+        yield _window(record, len(record.pages), pages)
+    else:
         yield (
-            f"There {'is' if record.total == 1 else 'are'} only {count_noun(record.total, 'page')}."
+            f"There {'is' if record.total == 1 else 'are'} only {pages}."
             if record.total
             else "No pages match."
-        )
-    elif len(record.pages) == record.total:
-        yield count_noun(record.total, "page")
-    else:
-        yield f"{record.offset + 1:,}-{last:,} of {record.total:,} pages" + _more(
-            last, record.total, f"; next: --offset {last}"
         )
 
 
@@ -380,9 +395,8 @@ def _timeline(record: Any) -> Lines:
     for entry in record.entries:
         yield _entry(entry)
         yield from _indented(entry.detail, 4)
-    shown = len(record.entries)
-    if shown < record.total:
-        yield f"{shown:,} of {record.total:,} entries; more: --limit {record.total}"
+    if len(record.entries) < record.total:
+        yield _limited(len(record.entries), record.total, "entry", "entries")
 
 
 @_renders("TimelineAddRecord")
@@ -650,13 +664,8 @@ def _conversations(record: Any) -> Lines:
         )
         for row in record.conversations
     )
-    shown, last = len(record.conversations), record.offset + len(record.conversations)
     total = f"{count_noun(record.total, 'conversation')}, {count_noun(record.turns, 'turn')}"
-    yield (
-        _more(shown, record.total, f"{record.offset + 1:,}-{last:,} of ")
-        + total
-        + _more(last, record.total, f"; next: --offset {last}")
-    )
+    yield _window(record, len(record.conversations), total)
 
 
 @_renders("ConversationRecord")
@@ -743,10 +752,7 @@ def _links(record: Any) -> Lines:
         )
         for link in record.links
     )
-    shown = len(record.links)
-    yield count_noun(record.total, "link") + _more(
-        shown, record.total, f"; {record.total - shown:,} more: --limit {record.total}"
-    )
+    yield _limited(len(record.links), record.total, "link")
 
 
 @_renders("UnlinkRecord")
@@ -856,13 +862,13 @@ def _facts(record: Any) -> Lines:
     if not record.facts:
         yield "  no facts or links" + ("" if record.history else "; --history includes those that have ended")
     if len(record.facts) < record.total:
-        yield f"  {len(record.facts):,} of {record.total:,}; more: --limit {record.total}"
+        yield f"  {_limited(len(record.facts), record.total, 'fact')}"
     if record.entries:
         yield "Dated entries:"
         for entry in record.entries:
             yield f"  {_entry(entry)}  ({entry.slug}, timeline {entry.line})"
         if len(record.entries) < record.total_entries:
-            yield f"  {len(record.entries):,} of {record.total_entries:,} entries"
+            yield f"  {_limited(len(record.entries), record.total_entries, 'entry', 'entries')}"
 
 
 def _fact_change(fact: Any) -> str:
@@ -1276,12 +1282,7 @@ def _gaps(record: Any) -> Lines:
             yield f"      {gap.context}"
         if gap.resolved_at:
             yield f"      resolved on {_day(gap.resolved_at)}{_optional(' by {}', gap.resolved_by_slug)}"
-    shown = len(record.gaps)
-    yield (
-        f"{shown:,} of {record.total:,} gaps; more: --limit {record.total}"
-        if shown < record.total
-        else count_noun(shown, "gap")
-    )
+    yield _limited(len(record.gaps), record.total, "gap")
     if any(gap.approved_by is None and gap.resolved_at is None for gap in record.gaps):
         yield "The words of a question are stored only after approval: quaid gaps approve ID --help"
 
@@ -1426,9 +1427,7 @@ def _dupes(record: Any) -> Lines:
         yield f"{f'{pair.likeness:.2f}' if pair.likeness is not None else '    '}  {pair.slug}  {pair.title}"
         yield f"      {pair.other}  {pair.other_title}"
         yield f"      same {', '.join(pair.why)}; to merge them: {pair.command}"
-    shown = len(record.pairs)
-    pairs = f"{shown:,} of {count_noun(record.total, 'pair')} among {count_noun(record.pages, 'page')}"
-    yield pairs + _more(shown, record.total, f"; more: --limit {record.total}")
+    yield f"Among {count_noun(record.pages, 'page')}: {_limited(len(record.pairs), record.total, 'pair')}"
 
 
 @_renders("MergeRecord")
@@ -1682,14 +1681,12 @@ def _ids(record: Any) -> Lines:
 
 @_renders("IgnoreRecord")
 def _ignore(record: Any) -> Lines:
-    yield from record.patterns or [f"{record.name} has no ignore patterns"]
-    if record.problem:
-        yield f".quaidignore is not in force; the last valid version is: {record.problem}"
-    yield f"Always ignored: {' '.join(record.built_in)}"
-
-
-@_renders("IgnoreChangeRecord")
-def _ignore_change(record: Any) -> Lines:
+    if record.built_in:
+        yield from record.patterns or [f"{record.name} has no ignore patterns"]
+        if record.problem:
+            yield f".quaidignore is not in force; the last valid version is: {record.problem}"
+        yield f"Always ignored: {' '.join(record.built_in)}"
+        return
     patterns = ", ".join(record.patterns)
     if not record.changed:
         yield f"Nothing to change: {patterns or 'no patterns'}"
@@ -1713,11 +1710,6 @@ def _quarantine_data(page: Any) -> str:
     parts = ", ".join(count_noun(*count) for count in counts if count[0])
     exported = _optional("; exported to {}", page.exported_to)
     return (f"only here: {parts}" if parts else "all of it was in its file") + exported
-
-
-@_renders("QuarantineExportRecord")
-def _quarantine_export(record: Any) -> Lines:
-    yield f"Wrote {count_noun(len(record.pages), 'page')} to {record.folder}: {count_noun(record.files, 'file')}"
 
 
 @_renders("QuarantineDiscardRecord")
@@ -1750,11 +1742,6 @@ def _watch_synced(event: Any) -> Lines:
     if sync.removed or sync.hidden:
         yield _quarantine_note(sync.removed + sync.hidden)
     yield from _first(event.notes, _note, f"  and {{}} more notes: quaid collection info {sync.collection}")
-
-
-@_renders("WatchTrouble")
-def _watch_trouble(event: Any) -> Lines:
-    yield f"{_optional('{}: ', event.collection)}{event.problem}; {event.remedy}"
 
 
 @_renders("WatchStandby")
@@ -1799,16 +1786,6 @@ def _compacted(record: Any) -> Lines:
     else:
         sizes = f"{format_size(record.size)}, with {format_size(record.folded)} of log"
         yield f"One file of {sizes}. It can be copied now.{dropped}"
-
-
-@_renders("BackedUp")
-def _backed_up(record: Any) -> Lines:
-    yield f"Wrote and checked the backup {record.path} ({format_size(record.size)})"
-
-
-@_renders("Setting")
-def _setting(record: Any) -> Lines:
-    yield "" if record.value is None else str(record.value)
 
 
 @_renders("SkillsRecord")
@@ -1975,11 +1952,6 @@ def _daemon(record: Any) -> Lines:
             else "Run this, or log in again:"
         )
         yield from (f"  {command}" for command in record.to_run)
-
-
-@_renders("DaemonStatusRecord")
-def _daemon_status(record: Any) -> Lines:
-    yield f"{record.state}{_optional(' ({})', record.detail)}{_optional(': {}', record.path)}"
 
 
 DOCTOR_STATES = {"fine": "ok", "missing": "--", "advice": "-", "wrong": "!"}

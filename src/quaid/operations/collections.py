@@ -468,20 +468,16 @@ class IgnoreRecord(NamedTuple):
     name: str
     patterns: tuple[str, ...]
     """Patterns of the ignore file, in file order."""
-    problem: str | None
+    problem: str | None = None
     """Why the ignore file is not in effect."""
-    built_in: tuple[str, ...]
-
-
-class IgnoreChangeRecord(NamedTuple):
-    name: str
-    changed: bool
-    patterns: tuple[str, ...]
-    hidden: tuple[str, ...]
+    built_in: tuple[str, ...] = ()
+    """Patterns that always apply; only `ignore list` has them."""
+    changed: bool = False
+    hidden: tuple[str, ...] = ()
     """Files that are now ignored. Their pages are in quarantine."""
-    shown: tuple[str, ...]
+    shown: tuple[str, ...] = ()
     """Files that are no longer ignored."""
-    sync: SyncReport | None
+    sync: SyncReport | None = None
 
     @property
     def exit_status(self) -> int:
@@ -503,7 +499,7 @@ def ignore_list(brain: Brain, name: CollectionName) -> IgnoreRecord:
     command="collection ignore add",
     examples=("quaid collection ignore add notes 'drafts/'", "quaid collection ignore add notes '*.tmp.md'"),
 )
-def ignore_add(brain: Brain, name: CollectionName, pattern: IgnorePattern) -> IgnoreChangeRecord:
+def ignore_add(brain: Brain, name: CollectionName, pattern: IgnorePattern) -> IgnoreRecord:
     """Ignore files of a collection. They are not changed; their pages go into quarantine."""
     wanted = pattern.strip()
     problem = ignore.pattern_problem(wanted)
@@ -513,7 +509,7 @@ def ignore_add(brain: Brain, name: CollectionName, pattern: IgnorePattern) -> Ig
 
 
 @op("owner", command="collection ignore remove", examples=("quaid collection ignore remove notes 'drafts/'",))
-def ignore_remove(brain: Brain, name: CollectionName, pattern: IgnorePattern) -> IgnoreChangeRecord:
+def ignore_remove(brain: Brain, name: CollectionName, pattern: IgnorePattern) -> IgnoreRecord:
     """Remove an ignore pattern. The files that it matched become pages again."""
     wanted = pattern.strip()
 
@@ -528,27 +524,26 @@ def ignore_remove(brain: Brain, name: CollectionName, pattern: IgnorePattern) ->
 
 
 @op("owner", command="collection ignore clear", examples=("quaid collection ignore clear notes",))
-def ignore_clear(brain: Brain, name: CollectionName) -> IgnoreChangeRecord:
+def ignore_clear(brain: Brain, name: CollectionName) -> IgnoreRecord:
     """Remove all ignore patterns. Comments and built-in patterns are kept."""
     return _change_patterns(brain, name, lambda text: ignore.remove_pattern(text, None))
 
 
-def _change_patterns(brain: Brain, name: str, change: "ignore.IgnoreEdit") -> IgnoreChangeRecord:
+def _change_patterns(brain: Brain, name: str, change: "ignore.IgnoreEdit") -> IgnoreRecord:
     """Rewrite the ignore file atomically and sync the collection."""
     found = _require_folder(brain, name, "has no folder: there is nothing to leave out")
     page_writer.require_writable(found)
     before, after = _rewrite_ignore_file(found, change, brain.new_uuid())
     if before == after:
-        return IgnoreChangeRecord(name, False, tuple(ignore.pattern_lines(after)), (), (), None)
+        return IgnoreRecord(name, tuple(ignore.pattern_lines(after)))
     known = {file.path for file in collections.known_files(brain.db, found.id)}
     report = _sync(brain, found, confirm_ignored=True)
     now = {file.path for file in collections.known_files(brain.db, found.id)}
     was, is_now = ignore.ignore_matcher(found.ignore_patterns), ignore.ignore_matcher(after)
     hidden = sorted(path for path in known - now if ignore.is_ignored(is_now, path))
     shown = sorted(path for path in now - known if ignore.is_ignored(was, path))
-    return IgnoreChangeRecord(
-        name, True, tuple(ignore.pattern_lines(after)), tuple(hidden), tuple(shown), report
-    )
+    patterns = tuple(ignore.pattern_lines(after))
+    return IgnoreRecord(name, patterns, changed=True, hidden=tuple(hidden), shown=tuple(shown), sync=report)
 
 
 def _rewrite_ignore_file(found: Collection, change: "ignore.IgnoreEdit", token: str) -> tuple[str, str]:

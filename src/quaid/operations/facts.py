@@ -186,13 +186,13 @@ def facts(
     subject: Annotated[
         str,
         Arg(
-            "A page, or the title, alias or other name of a person or thing.",
+            "A page, or the title, alias or other name of its subject.",
             positional=True,
             any_text=True,
             question=True,
         ),
     ],
-    as_of: Annotated[str | None, Arg("The day to look at instead of today, as in 2024-03-01.")] = None,
+    as_of: Annotated[str | None, Arg("As of this day instead of today, as in 2024-03-01.")] = None,
     history: Annotated[bool, Arg("Include facts that have ended, in order of time.")] = False,
     limit: Annotated[int, Arg("How many facts, and how many dated entries.", minimum=1, maximum=1_000)] = 50,
 ) -> FactsRecord:

@@ -380,8 +380,8 @@ clear	@command	Close every open gap whose text is not stored
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'facts') printf '%s\n' '*	@slugs	A page, or the title, alias or other name of a person or thing
---as-of	@any	The day to look at instead of today, as in 2024-03-01
+    'facts') printf '%s\n' '*	@slugs	A page, or the title, alias or other name of its subject
+--as-of	@any	As of this day instead of today, as in 2024-03-01
 --history	-	Include facts that have ended, in order of time
 --limit	@any	How many facts, and how many dated entries
 --db	@files:db	the memory
