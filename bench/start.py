@@ -32,7 +32,7 @@ COMMANDS = (
     Command(("version",)),
     Command(("get", "people/ada"), ratio=4),
     Command(("search", "first", "program"), ratio=4),
-    Command(("prompt",), ratio=4),
+    Command(("prompt",), seconds=0.15),
     Command(("list",)),
     Command(("put", "people/ada", "--timeline-append", "- **2026-04-25** — Seen.")),
     Command(("stats",)),

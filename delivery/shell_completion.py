@@ -41,7 +41,6 @@ KINDS_BY_ARGUMENT = {
     ("serve", "tools"): "lean|core|kb|all",
     ("serve", "tls_cert"): "@files",
     ("serve", "tls_key"): "@files",
-    ("call", "tool"): "|".join(index.TOOLS),
     ("call", "json"): "@any",
     ("hook", "event"): "session-start|user-prompt|pre-compact|stop",
     ("watch", "name"): "@collections",
@@ -174,6 +173,8 @@ def _param_entries(name: str, params: Sequence[Param]) -> Iterator[CompletionEnt
 
 
 def _value_kind(command: str, param: Param) -> str:
+    if (command, param.name) == ("call", "tool"):
+        return "|".join(index.TOOLS)  # read here, because the generator reloads the index
     known = KINDS_BY_ARGUMENT.get((command, param.name))
     if known or param.kind == "boolean":
         return known or ""

@@ -19,7 +19,7 @@ from quaid.storage import SCHEMA_VERSION as SCHEMA_VERSION, collections, version
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from quaid.folders.staleness import FileStatCache
+    from quaid.folders.changed_files import FileStatCache
     from quaid.storage.sqlite.connection import Database
     from quaid.storage.vector_index import ChunkIndex, TurnIndex
 
@@ -156,7 +156,7 @@ class Brain:
     @cached_property
     def seen(self) -> "FileStatCache":
         """The stat data of indexed files; a long-running process keeps it between queries."""
-        from quaid.folders.staleness import FileStatCache
+        from quaid.folders.changed_files import FileStatCache
 
         return FileStatCache(self.db)
 

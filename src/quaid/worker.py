@@ -186,7 +186,7 @@ class Supervisor:
         """Return the seconds until the next check is due."""
         return max(0.0, min(self._embed_due, self._watch_due) - time.monotonic())
 
-    def look(self, brain: Brain) -> None:
+    def start_due_workers(self, brain: Brain) -> None:
         """Run the checks that are due, and start the workers that are needed."""
         path = brain.settings.db_path
         if self._watch_due <= time.monotonic():

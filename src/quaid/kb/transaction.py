@@ -317,7 +317,7 @@ def _stamp_edited(git: Git, catalog: Catalog, theirs: set[str], today: str) -> I
         raise
 
 
-def _untracked_findings(expected: Mapping[str, bytes | None]) -> Iterator[LintFinding]:
+def _findings_outside_store(expected: Mapping[str, bytes | None]) -> Iterator[LintFinding]:
     """Check changed files that are not part of the knowledge base, such as a staged README."""
     for path, data in sorted(expected.items()):
         if data is None or layout.is_store_file(path):
@@ -382,7 +382,7 @@ def _index_and_commit(
     catalog = catalogs.refresh_files(catalog, index, lint.file_checker())
     _refuse_fatal(lint.lint_store(catalog, git.ours))
     expected = _linted_bytes(catalog, changed)
-    _refuse_fatal(_untracked_findings(expected))
+    _refuse_fatal(_findings_outside_store(expected))
     commit = git.commit(sorted(changed), message, expected=expected) if changed else ""
     state.note_state(git.root, indexed_at=now)
     return ChangeResult(commit, tuple(sorted(changed)), offline)

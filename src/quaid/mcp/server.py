@@ -320,7 +320,7 @@ class CallThread:
         self._memory = memory
         self._send = send
         self._on_disconnect = on_disconnect
-        self._idle = idle or Supervisor()
+        self._supervisor = idle or Supervisor()
         self._logged: set[str] = set()
         self._calls: deque[PendingCall] = deque()  # the first one is running, or next to run
         self._changed = Condition()
@@ -368,7 +368,7 @@ class CallThread:
             self._close()
 
     def _close(self) -> None:
-        self._idle.end()
+        self._supervisor.end()
         try:
             self._memory.close()
         except QuaidError as error:
@@ -378,10 +378,10 @@ class CallThread:
         while True:
             with self._changed:
                 if not self._is_wanted():
-                    self._changed.wait(self._idle.seconds())
+                    self._changed.wait(self._supervisor.seconds())
                 if self._is_wanted():
                     return self._calls[0] if self._calls else None
-            if not self._idle.seconds():
+            if not self._supervisor.seconds():
                 self._look()
 
     def _is_wanted(self) -> bool:
@@ -391,7 +391,7 @@ class CallThread:
         """Do background work while idle, until a call arrives. Errors must not affect calls."""
         self._memory.should_stop = self._is_wanted
         try:
-            self._idle.look(self._memory)
+            self._supervisor.start_due_workers(self._memory)
         except QuaidError:
             pass  # the next call reports it
         except Exception as error:
@@ -413,7 +413,7 @@ class CallThread:
         result = answer_request(self._connection, self._memory, call.request)
         if self._connection.hears(call.request, "debug"):
             self._log(call.request, _is_success(result), time.perf_counter() - started)
-        self._idle.put_off()
+        self._supervisor.put_off()
         return result
 
     def _log(self, request: Request, succeeded: bool, seconds: float) -> None:

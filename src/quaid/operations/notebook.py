@@ -11,8 +11,8 @@ from quaid.config import is_valid_overlap
 from quaid.embedding import backfill
 from quaid.errors import AlreadyExists, InvalidArgument, InvalidConfig, NoNotebook, NotFound
 from quaid.folders import page_writer
+from quaid.folders.changed_files import changed_paths
 from quaid.folders.page_writer import EditResult, FileText, TextChange
-from quaid.folders.staleness import stale_paths
 from quaid.folders.sync import sync_collection
 from quaid.model import chunker
 from quaid.notebook import files as notebook_files, layout, recall as notebook_recall
@@ -88,7 +88,7 @@ def fresh_notebook(brain: Brain) -> Collection:
         return notebook or layout.require_notebook(brain.db)  # search the index even if the folder is missing
     if brain.db.writable:
         apply_chunk_options(brain)
-        if brain.option("sync.sync_on_search") and (paths := stale_paths(brain.seen, notebook)):
+        if brain.option("sync.sync_on_search") and (paths := changed_paths(brain.seen, notebook)):
             sync_folder(brain, notebook, paths)
     return notebook
 

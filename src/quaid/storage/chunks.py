@@ -301,12 +301,12 @@ def page_conditions(filters: "SearchFilters", day: str = PAGE_DAY) -> tuple[str,
     `day` is the SQL expression for the day of the page.
     """
     given = {name: value for name, value in filters._asdict().items() if value is not None}
-    return " AND ".join([_FILTER_CONDITIONS[name].replace("{day}", day) for name in given]), tuple(
+    return " AND ".join([_CHUNK_CONDITIONS[name].replace("{day}", day) for name in given]), tuple(
         given.values()
     )
 
 
-_FILTER_CONDITIONS = {
+_CHUNK_CONDITIONS = {
     "type": "p.type = ?",
     "wing": "p.wing = ?",
     "tag": "p.id IN (SELECT page_id FROM tags WHERE tag = ?)",

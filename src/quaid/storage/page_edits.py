@@ -10,7 +10,15 @@ import json
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quaid.errors import AlreadyExists, NoSuchVersion, PageExists, PageMoved, PageNotFound, VersionConflict
+from quaid.errors import (
+    AlreadyExists,
+    NoSuchVersion,
+    PageExists,
+    PageMoved,
+    PageNotFound,
+    QuaidError,
+    VersionConflict,
+)
 from quaid.model import page_merge
 from quaid.model.names import names_of
 from quaid.model.page import DerivedData, derive_data
@@ -151,24 +159,25 @@ def save(
     """
     collection_id = require_collection_id(tx, collection)
     present = _find_existing(tx, page.slug, collection_id)
-    visible = present.version if present and present.quarantined_at is None else 0
-    if expected_version is not None and expected_version not in (visible, present.version if present else 0):
-        kind = NoSuchVersion if not visible else VersionConflict if expected_version else PageExists
-        raise kind(slug=page.slug, expected=expected_version, current_version=visible)
+    stored_version = present.version if present else 0
+    visible_version = stored_version if present and present.quarantined_at is None else 0
+    # A page in quarantine counts as absent (version 0), but a sync that restores it names its stored version.
+    if expected_version not in (None, visible_version, stored_version):
+        raise _version_conflict(page.slug, expected_version, visible_version)
     frontmatter = as_json(page.frontmatter)
     if present is None:
         _refuse_moved(tx, page.slug, collection_id, expected_version)
         page_id = _insert(tx, page, frontmatter, uuid, now, collection_id)
         derive(tx, page_id, page, cut=cut)
         return SaveResult(page_id, 1, created=True, changed=True)
-    if visible and _is_unchanged(present, page, frontmatter):
+    if visible_version and _is_unchanged(present, page, frontmatter):
         return SaveResult(present.id, present.version, created=False, changed=False)
     _update(tx, present, page, frontmatter, now)
     free_slug(tx, collection_id, page.slug)
     derive(tx, present.id, page, cut=cut)
-    if not visible:
+    if not visible_version:
         _resolve_links_to(tx, present.id)
-    return SaveResult(present.id, present.version + 1, created=not visible, changed=True)
+    return SaveResult(present.id, present.version + 1, created=not visible_version, changed=True)
 
 
 def save_with_slug(
@@ -241,10 +250,20 @@ def touch(
     if present is None or present.quarantined_at is not None:
         raise PageNotFound(slug=slug, hint="")
     if expected_version not in (None, present.version):
-        kind = VersionConflict if expected_version else PageExists
-        raise kind(slug=slug, expected=expected_version, current_version=present.version)
+        raise _version_conflict(slug, expected_version, present.version)
     tx.execute("UPDATE pages SET version = version + 1, updated_at = ? WHERE id = ?", (now, present.id))
     return present.id, present.version + 1
+
+
+def _version_conflict(slug: str, expected: int | None, current: int) -> QuaidError:
+    """Return the error for a page that is not at the expected version; the current one is 0 if it is absent."""
+    if not current:
+        kind: type[QuaidError] = NoSuchVersion
+    elif expected:
+        kind = VersionConflict
+    else:
+        kind = PageExists
+    return kind(slug=slug, expected=expected, current_version=current)
 
 
 def _find_existing(tx: Transaction, slug: str, collection_id: int) -> _ExistingPage | None:

@@ -36,7 +36,11 @@ MOST_COUNTED = 2_000
 
 
 class SearchFilters(NamedTuple):
-    """Restricts a search to some pages. None means no restriction."""
+    """Restricts a search to some pages. None means no restriction.
+
+    A new filter needs a condition in _PAGE_CONDITIONS below, in chunks._CHUNK_CONDITIONS, and a column in the
+    query of vector_index.
+    """
 
     type: str | None = None
     wing: str | None = None
@@ -48,15 +52,15 @@ class SearchFilters(NamedTuple):
 
 
 # Each condition looks up one page in a narrow index: reading the page row itself takes six times as long.
-_PAGE_CONDITION = (
+_PAGE_LOOKUP = (
     "EXISTS (SELECT 1 FROM pages AS p INDEXED BY pages_by_filter"
     " WHERE p.id = {page} AND p.quarantined_at IS NULL AND p."
 )
-_FILTER_CONDITIONS = {
-    "type": _PAGE_CONDITION + "type = ?)",
-    "wing": _PAGE_CONDITION + "wing = ?)",
+_PAGE_CONDITIONS = {
+    "type": _PAGE_LOOKUP + "type = ?)",
+    "wing": _PAGE_LOOKUP + "wing = ?)",
     "tag": "EXISTS (SELECT 1 FROM tags WHERE page_id = {page} AND tag = ?)",
-    "collection": _PAGE_CONDITION + "collection_id = (SELECT id FROM collections WHERE name = ?))",  # noqa: S608 (no value is in it)
+    "collection": _PAGE_LOOKUP + "collection_id = (SELECT id FROM collections WHERE name = ?))",  # noqa: S608 (no value is in it)
     "since": "EXISTS (SELECT 1 FROM pages AS p NOT INDEXED WHERE p.id = {page} AND p.updated_at >= ?)",
     "until": "EXISTS (SELECT 1 FROM pages AS p NOT INDEXED WHERE p.id = {page}"
     " AND substr(p.updated_at, 1, 10) <= ?)",
@@ -233,7 +237,7 @@ class TextIndex:
 
 def _filter_sql(index: str, filters: SearchFilters) -> tuple[str, tuple[str, ...]]:
     values = {name: value for name, value in zip(filters._fields, filters, strict=True) if value is not None}
-    conditions = [" AND " + _FILTER_CONDITIONS[name].format(page=f"{index}.rowid") for name in values]
+    conditions = [" AND " + _PAGE_CONDITIONS[name].format(page=f"{index}.rowid") for name in values]
     return "".join(conditions), tuple(values.values())
 
 

@@ -277,7 +277,7 @@ class MaintenanceThread:
         self._settings, self._tell = settings, tell
         self._ending = Event()
         self._logged: set[str] = set()
-        self._idle = Supervisor(self._forward_event) if maintains else None
+        self._supervisor = Supervisor(self._forward_event) if maintains else None
         self._thread = Thread(target=self._work, name="upkeep", daemon=True)
 
     def start(self) -> None:
@@ -301,8 +301,8 @@ class MaintenanceThread:
             except Exception as error:
                 self._log_failure(error)
                 self._ending.wait(RETRY_SECONDS)
-        if self._idle is not None:
-            self._idle.end()
+        if self._supervisor is not None:
+            self._supervisor.end()
 
     def _log_failure(self, error: Exception) -> None:
         """Log a failure once, without any content of pages."""
@@ -316,8 +316,8 @@ class MaintenanceThread:
         while not self._ending.is_set():
             for kind, facts in changes.look(brain):
                 self._tell(kind, facts)
-            if self._idle is not None and self._idle.seconds() == 0:
-                self._idle.look(brain)
+            if self._supervisor is not None and self._supervisor.seconds() == 0:
+                self._supervisor.start_due_workers(brain)
             self._ending.wait(POLL_SECONDS)
 
     def _forward_event(self, event: dict[str, Any]) -> None:

@@ -157,7 +157,7 @@ def check_collection(folder: Any) -> tuple[str, str]:
 @route("/settings/token", POST="owner", on_error=show_settings)
 async def revoke_token(request: Request) -> Response:
     record = await call_operation(request, "token revoke", name=(await read_form(request)).get("name", ""))
-    message = f"The token {record.name} is revoked. Requests with it are refused."
+    message = f"The token {record.value} is revoked. Requests with it are refused."
     return redirect(request, "/settings#tokens", message)
 
 

@@ -27,7 +27,7 @@ class FileStatCache:
         return dict(self._looks)
 
 
-def stale_paths(seen: FileStatCache, collection: Collection) -> list[str]:
+def changed_paths(seen: FileStatCache, collection: Collection) -> list[str]:
     """Return the paths of new, changed and removed files by stat alone; none if the folder is unavailable."""
     known = seen.looks(collection)
     found: list[str] = []

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from quaid.app import Brain
-from quaid.folders.staleness import FileStatCache, stale_paths
+from quaid.folders.changed_files import FileStatCache, changed_paths
 from quaid.operations import dispatch
 from quaid.operations.collections import attach_folder
 from quaid.storage import collections
@@ -28,9 +28,9 @@ def notes(brain: Brain, tmp_path: Path) -> Collection:
 @pytest.fixture
 def settled(brain: Brain, notes: Collection, monkeypatch: pytest.MonkeyPatch) -> Collection:
     """As if the files had been read long after they were written: the clock of the tests stands in April 2026."""
-    monkeypatch.setattr("quaid.folders.staleness.RACY_NS", -(10**19))
-    assert stale_paths(FileStatCache(brain.db), notes) == []
-    assert stale_paths(brain.seen, notes) == []
+    monkeypatch.setattr("quaid.folders.changed_files.RACY_NS", -(10**19))
+    assert changed_paths(FileStatCache(brain.db), notes) == []
+    assert changed_paths(brain.seen, notes) == []
     return notes
 
 
@@ -39,7 +39,7 @@ def test_new_changed_and_missing_files_are_named(brain: Brain, settled: Collecti
     (root / "a.md").write_text("other")
     (root / "b/new.md").write_text("new")
     os.unlink(root / "b/d/e.md")
-    assert stale_paths(brain.seen, settled) == ["a.md", "b/d/e.md", "b/new.md"]
+    assert changed_paths(brain.seen, settled) == ["a.md", "b/d/e.md", "b/new.md"]
 
 
 def test_what_is_no_page_is_not_named(brain: Brain, settled: Collection, tmp_path: Path) -> None:
@@ -48,29 +48,29 @@ def test_what_is_no_page_is_not_named(brain: Brain, settled: Collection, tmp_pat
     (root / ".x.md").write_text("x")
     (root / "_templates/n.md").write_text("x")
     (root / "link.md").symlink_to(root / "a.md")
-    assert stale_paths(brain.seen, settled) == []
+    assert changed_paths(brain.seen, settled) == []
 
 
 def test_a_file_that_became_a_link_is_named(brain: Brain, settled: Collection, tmp_path: Path) -> None:
     root = tmp_path / "notes"
     os.rename(root / "a.md", tmp_path / "a.md")
     (root / "a.md").symlink_to(tmp_path / "a.md")
-    assert stale_paths(brain.seen, settled) == ["a.md"]
+    assert changed_paths(brain.seen, settled) == ["a.md"]
 
 
 def test_a_file_that_was_read_while_it_was_new_is_named(brain: Brain, notes: Collection) -> None:
-    assert stale_paths(brain.seen, notes) == ["a.md", "b/c.md", "b/d/e.md"]
+    assert changed_paths(brain.seen, notes) == ["a.md", "b/c.md", "b/d/e.md"]
 
 
 def test_a_folder_that_is_away_has_nothing_stale(brain: Brain, settled: Collection) -> None:
-    assert stale_paths(brain.seen, settled._replace(root="/nowhere")) == []
+    assert changed_paths(brain.seen, settled._replace(root="/nowhere")) == []
 
 
 def test_what_another_process_took_in_is_no_longer_stale(
     brain: Brain, settled: Collection, tmp_path: Path
 ) -> None:
     (tmp_path / "notes/a.md").write_text("other")
-    assert stale_paths(brain.seen, settled) == ["a.md"]
+    assert changed_paths(brain.seen, settled) == ["a.md"]
     with Brain(brain.settings) as other:
         dispatch.call(other, dispatch.find_command("collection sync"), {}, "owner")
-    assert stale_paths(brain.seen, settled) == []
+    assert changed_paths(brain.seen, settled) == []
