@@ -90,11 +90,11 @@ def find(db: "Database", name: str) -> Collection | None:
 
 def require(db: "Database", name: str) -> Collection:
     """Return the collection with this name. Raise NotFound, listing all names, if there is none."""
-    found = find(db, name)
-    if found is None:
-        known = ", ".join(each.name for each in list_all(db))
-        raise NotFound(what="collection", name=name, hint=f" There is: {known}.")
-    return found
+    collection = find(db, name)
+    if collection is None:
+        names = ", ".join(row.name for row in list_all(db))
+        raise NotFound(what="collection", name=name, hint=f" There is: {names}.")
+    return collection
 
 
 def add(tx: "Transaction", name: str, kind: str, root: str, writable: bool, now: str) -> int:
@@ -176,13 +176,13 @@ def read_folder_list(database_path: str) -> FolderList | None:
     """Return the list of attached folders stored beside a memory, or None if it is missing or unusable."""
     try:
         with open(folder_list_path(database_path), "rb") as file:
-            found = json.loads(file.read(LARGEST_FOLDER_LIST))
-        folders = tuple(AttachedFolder(**each) for each in found["folders"])
-        known = FolderList(str(found["memory_id"]), folders)
+            content = json.loads(file.read(LARGEST_FOLDER_LIST))
+        folders = tuple(AttachedFolder(**folder) for folder in content["folders"])
+        folder_list = FolderList(str(content["memory_id"]), folders)
     except (OSError, ValueError, TypeError, KeyError):
         return None
     is_usable = all(isinstance(folder.root, str) and os.path.isabs(folder.root) for folder in folders)
-    return known if folders and is_usable else None
+    return folder_list if folders and is_usable else None
 
 
 def write_folder_list(db: "Database") -> None:
@@ -190,7 +190,7 @@ def write_folder_list(db: "Database") -> None:
 
     Errors are ignored: the memory works without the list.
     """
-    rows = [each for each in list_all(db) if each.root and each.state == "active"]
+    rows = [row for row in list_all(db) if row.root and row.state == "active"]
     folders = [
         AttachedFolder(row.name, row.kind, row.root or "", row.writable, row.is_write_target)._asdict()
         for row in rows
@@ -201,8 +201,8 @@ def write_folder_list(db: "Database") -> None:
             if os.path.exists(path):
                 os.unlink(path)
             return
-        known = {"memory_id": read_memory_id(db) or "", "folders": folders}
-        durable_files.write_file(path, json.dumps(known, indent=2).encode())
+        content = {"memory_id": read_memory_id(db) or "", "folders": folders}
+        durable_files.write_file(path, json.dumps(content, indent=2).encode())
     except OSError:
         pass
 
@@ -343,15 +343,17 @@ def settled_files(db: "Database", collection_id: int, racy_ns: int) -> dict[str,
     A file that was read less than `racy_ns` after its last change may have changed again unnoticed. Its stamp
     is replaced by one that never matches.
     """
-    found = {}
+    stamps = {}
     for path, size, mtime, ctime, inode, seen in db.rows(
         "SELECT relative_path, size_bytes, mtime_ns, ctime_ns, inode, seen_at FROM file_state"
         " WHERE collection_id = ?",
         (collection_id,),
     ):
         latest = timestamp_nanoseconds(seen) - racy_ns
-        found[path] = (size, mtime, ctime, inode) if ctime <= latest and mtime <= latest else (-1, -1, -1, -1)
-    return found
+        stamps[path] = (
+            (size, mtime, ctime, inode) if ctime <= latest and mtime <= latest else (-1, -1, -1, -1)
+        )
+    return stamps
 
 
 def paths_of_pages(db: "Database", page_ids: "Iterable[int]") -> dict[int, str]:
@@ -387,17 +389,17 @@ def _timestamp_seconds(timestamp: str) -> int:
     return day_number(timestamp[:10]) * 86_400 + hour * 3_600 + minute * 60 + second
 
 
-def timestamp_nanoseconds(timestamp: str, known: dict[str, int] = {}) -> int:  # noqa: B006 (a cache: many files share a timestamp)
+def timestamp_nanoseconds(timestamp: str, cache: dict[str, int] = {}) -> int:  # noqa: B006 (a cache: many files share a timestamp)
     """Return a timestamp in nanoseconds since 1970.
 
     Timestamps have whole seconds. As they are rounded down, a file may be read again unnecessarily, but no
     change is missed.
     """
-    if timestamp not in known:
-        if len(known) > 1_000:
-            known.clear()
-        known[timestamp] = _timestamp_seconds(timestamp) * 1_000_000_000
-    return known[timestamp]
+    if timestamp not in cache:
+        if len(cache) > 1_000:
+            cache.clear()
+        cache[timestamp] = _timestamp_seconds(timestamp) * 1_000_000_000
+    return cache[timestamp]
 
 
 class PageFile(NamedTuple):

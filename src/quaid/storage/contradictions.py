@@ -107,10 +107,10 @@ def _first_telling_line(lines: list[str], part: str) -> tuple[int | None, str]:
         if entries:
             newest = max(entries, key=lambda entry: entry.date)
             return newest.line, facts.quote_line(f"{newest.date} {newest.summary}")
-    told = [
+    numbered = [
         (number, line) for number, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")
     ]
-    return (told[0][0], facts.quote_line(told[0][1])) if told else (None, "")
+    return (numbered[0][0], facts.quote_line(numbered[0][1])) if numbered else (None, "")
 
 
 _QUOTED_PAGES = (
@@ -185,11 +185,11 @@ def _snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> S
     near |= {tie.to_id for tie in links}
     objects = {name for fact in facts for name in (_fold_slug(fact.object), fact.subject_key)}
     near |= {row for (row,) in db.rows(_CALLED, (_sorted_json(objects),))}
-    wanted = str(sorted(near))
-    known = db.rows(_PAGES_NEAR, (wanted,))
+    page_list = str(sorted(near))
+    page_rows = db.rows(_PAGES_NEAR, (page_list,))
     return Snapshot(
-        pages={row[0]: PageInfo(*row[1:]) for row in known},
-        names=NameIndex(db.rows(_NAMES_NEAR, (wanted,))),
+        pages={row[0]: PageInfo(*row[1:]) for row in page_rows},
+        names=NameIndex(db.rows(_NAMES_NEAR, (page_list,))),
         facts=facts,
         links=links,
         texts=texts,
@@ -201,14 +201,14 @@ def _snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> S
 
 def _related_pages(db: "Database", roots: list[int]) -> set[int]:
     """Return these pages and those that link to them, contain their titles, or are cited in their contradictions."""
-    found = set(roots) | {row for (row,) in db.rows(_READERS, (str(roots),))}
+    related = set(roots) | {row for (row,) in db.rows(_READERS, (str(roots),))}
     for (title,) in db.rows(
         "SELECT p.title FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value", (str(roots),)
     ):
         phrase = '"' + title.replace('"', " ") + '"'
         if any(map(str.isalnum, phrase)):
-            found |= {row for (row,) in db.rows(_NAMING, (phrase, MOST_NAMING))}
-    return found
+            related |= {row for (row,) in db.rows(_NAMING, (phrase, MOST_NAMING))}
+    return related
 
 
 def _affected_pages(db: "Database", page_id: int) -> list[int]:
@@ -227,15 +227,15 @@ def _evidence_json(db: "Database", findings: list[ContradictionFinding]) -> dict
     settled = {
         key for (key,) in db.rows("SELECT fingerprint FROM contradictions WHERE resolved_at IS NOT NULL")
     }
-    wanted = [finding for finding in findings if finding.fingerprint not in settled]
-    found: dict[str, str] = {}
-    for start in range(0, len(wanted), PAGES_PER_BATCH):
-        batch = wanted[start : start + PAGES_PER_BATCH]
+    open_findings = [finding for finding in findings if finding.fingerprint not in settled]
+    evidence: dict[str, str] = {}
+    for start in range(0, len(open_findings), PAGES_PER_BATCH):
+        batch = open_findings[start : start + PAGES_PER_BATCH]
         quotes = quote_evidence(db, [cite for finding in batch for cite in finding.cites])
         for finding in batch:
             sides = [quotes.pop(0) for _ in finding.cites]
-            found[finding.fingerprint] = as_json([side._asdict() for side in sides])
-    return found
+            evidence[finding.fingerprint] = as_json([side._asdict() for side in sides])
+    return evidence
 
 
 def check(
@@ -381,10 +381,10 @@ def _cause(db: "Database", contradiction_id: int) -> tuple[str | None, list[int]
 
 def require(db: "Database", contradiction_id: int) -> Contradiction:
     """Return a contradiction by id, or raise NotFound."""
-    found = _select_contradictions(db, "x.id = ?", (contradiction_id,), 1)
-    if not found:
+    rows = _select_contradictions(db, "x.id = ?", (contradiction_id,), 1)
+    if not rows:
         raise NotFound(what="contradiction", name=contradiction_id, hint=" `quaid check` shows the ids.")
-    return found[0]
+    return rows[0]
 
 
 def resolve(tx: Transaction, contradiction_id: int, note: str, now: str) -> None:
@@ -407,7 +407,9 @@ def _select_contradictions(
         values,
     )
     return [
-        Contradiction._make((*row[:5], tuple(EvidenceQuote(**each) for each in json.loads(row[5])), *row[6:]))
+        Contradiction._make(
+            (*row[:5], tuple(EvidenceQuote(**quote) for quote in json.loads(row[5])), *row[6:])
+        )
         for row in rows
     ]
 
@@ -434,14 +436,14 @@ def _select_facts(db: "Database", where: str, values: tuple[Any, ...]) -> list[S
 
 def _select_texts(db: "Database", page_ids: list[int] | None) -> "Iterator[SnapshotText]":
     """Yield the text of these pages, or of all visible pages. Read in batches to limit memory use."""
-    wanted = page_ids
-    if wanted is None:
-        wanted = [row for (row,) in db.rows("SELECT id FROM pages WHERE quarantined_at IS NULL ORDER BY id")]
-    for start in range(0, len(wanted), PAGES_PER_BATCH):
+    ids = page_ids
+    if ids is None:
+        ids = [row for (row,) in db.rows("SELECT id FROM pages WHERE quarantined_at IS NULL ORDER BY id")]
+    for start in range(0, len(ids), PAGES_PER_BATCH):
         for row in db.rows(
             "SELECT p.id, p.compiled_truth, p.timeline FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value"
             " WHERE p.quarantined_at IS NULL",
-            (str(wanted[start : start + PAGES_PER_BATCH]),),
+            (str(ids[start : start + PAGES_PER_BATCH]),),
         ):
             yield SnapshotText(*row)
 

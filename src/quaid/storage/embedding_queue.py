@@ -276,7 +276,7 @@ def _newest_without_vector(db: "Database", model: "EmbeddingModel") -> list[int]
 
     Search backwards in growing windows until one contains no such chunk.
     """
-    found: list[int] = []
+    ids: list[int] = []
     below, width = chunks.highest_id(db) + 1, SAMPLE_WINDOW
     while True:
         rows = db.rows(
@@ -285,9 +285,9 @@ def _newest_without_vector(db: "Database", model: "EmbeddingModel") -> list[int]
             (model.name, below, width),
         )
         bare = [chunk_id for chunk_id, is_lacking in rows if is_lacking]
-        found += bare
-        if not bare or len(found) > FEW_CHUNKS:
-            return found if len(found) <= FEW_CHUNKS else None
+        ids += bare
+        if not bare or len(ids) > FEW_CHUNKS:
+            return ids if len(ids) <= FEW_CHUNKS else None
         below, width = rows[-1][0], 2 * width
 
 

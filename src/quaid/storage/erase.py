@@ -96,12 +96,12 @@ def quarantined_pages(
     return [QuarantinedPage(*row) for row in rows]
 
 
-def mark_exported(tx: "Transaction", chosen: list[QuarantinedPage], path: str, now: str) -> None:
+def mark_exported(tx: "Transaction", pages: list[QuarantinedPage], path: str, now: str) -> None:
     """Record that pages were exported to `path`."""
     tx.executemany(
         "INSERT OR REPLACE INTO quarantine_exports (page_id, collection_id, slug, quarantined_at, exported_at, path)"
         " SELECT id, collection_id, slug, quarantined_at, ?, ? FROM pages WHERE id = ? AND quarantined_at = ?",
-        [(now, path, each.id, each.quarantined_at) for each in chosen],
+        [(now, path, page.id, page.quarantined_at) for page in pages],
     )
 
 
@@ -187,7 +187,7 @@ def find_target(db: "Database", slug: str, collection: str) -> EraseTarget | Non
     )
     if row is None:
         return None
-    former, files = (tuple(json.loads(each)) for each in row[10:])
+    former, files = (tuple(json.loads(values)) for values in row[10:])
     files = tuple(file for file in files if not file.startswith(history.INGESTED_PREFIX))
     hashes = db.rows(
         "SELECT DISTINCT c.content_hash FROM chunks AS c WHERE c.page_id = ?1 AND NOT EXISTS"
@@ -266,12 +266,12 @@ def _count_layers(db: "Database", target: EraseTarget, sidecars: list[str]) -> l
 
 
 def _count_vectors(db: "Database", hashes: tuple[bytes, ...]) -> int:
-    wanted = json.dumps([each.hex() for each in hashes])
+    hash_list = json.dumps([content_hash.hex() for content_hash in hashes])
     return sum(
         _count(
             db,
             f"SELECT count(*) FROM {table} WHERE content_hash IN (SELECT unhex(value) FROM json_each(?))",  # noqa: S608
-            (wanted,),
+            (hash_list,),
         )
         for table in vectors.vector_tables(db.connection)
     )
@@ -414,7 +414,7 @@ def _pages_with_term(db: "Database", piece: str) -> list[str]:
 
     Terms are lower-cased and stemmed.
     """
-    found: dict[str, None] = {}
+    places: dict[str, None] = {}
     for index, named in _INDEX_OWNERS.items():
         # A term without rows is a remnant of an erased page, so only terms with rows count.
         rows = _query_vocabulary(
@@ -427,8 +427,8 @@ def _pages_with_term(db: "Database", piece: str) -> list[str]:
         for (term,) in rows:
             sql = f"SELECT DISTINCT {named} FROM {{}} AS t WHERE term = ? LIMIT {MOST_PLACES}"  # noqa: S608
             names = _query_vocabulary(db, index, "instance", sql, (term,))
-            found.update((str(name), None) for (name,) in names if name is not None)
-    return list(found)[:MOST_PLACES]
+            places.update((str(name), None) for (name,) in names if name is not None)
+    return list(places)[:MOST_PLACES]
 
 
 _INDEX_OWNERS = {
@@ -441,13 +441,13 @@ _INDEX_OWNERS = {
 
 
 def _rows_with_text(db: "Database", piece: str) -> list[str]:
-    found: dict[str, None] = {}
+    places: dict[str, None] = {}
     for table, columns in _text_columns(db).items():
         holds = " OR ".join([f'instr(CAST("{column}" AS BLOB), CAST(?1 AS BLOB))' for column in columns])
         name = _ROW_NAMES.get(table, f"'a row of {table}'")
         sql = f'SELECT DISTINCT {name} FROM "{table}" AS t WHERE {holds} LIMIT {MOST_PLACES}'  # noqa: S608
-        found.update((str(place), None) for (place,) in db.rows(sql, (piece,)))
-    return list(found)
+        places.update((str(place), None) for (place,) in db.rows(sql, (piece,)))
+    return list(places)
 
 
 _SLUG_OF = "(SELECT slug FROM pages WHERE id = t.{column})"
@@ -481,14 +481,14 @@ _ROW_NAMES = {
 
 def _text_columns(db: "Database") -> dict[str, list[str]]:
     """Return the text and blob columns of each table, except the tables of full-text indexes."""
-    found: dict[str, list[str]] = {}
+    columns: dict[str, list[str]] = {}
     for table, column in db.rows(
         "SELECT s.name, c.name FROM sqlite_schema AS s, pragma_table_info(s.name) AS c WHERE s.type = 'table'"
         " AND s.sql NOT LIKE 'CREATE VIRTUAL%' AND c.type NOT IN ('INTEGER', 'REAL') AND s.name NOT LIKE 'sqlite%'"
     ):
         if not str(table).startswith((*PAGE_INDEXES, "turn_fts")):
-            found.setdefault(str(table), []).append(str(column))
-    return found
+            columns.setdefault(str(table), []).append(str(column))
+    return columns
 
 
 def _count(db: "Database", sql: str, values: tuple[Any, ...]) -> int:
@@ -544,15 +544,15 @@ def _is_in_schema(db: "Database", piece: str) -> bool:
 
 
 def _probe_pieces(texts: list[str]) -> list[str]:
-    found = []
+    pieces = []
     for text in texts:
         for line in text.split("\n"):
             longest = max(_PROBE_BREAK.split(line), key=len).strip()
             middle = max(0, (len(longest) - PROBE_LENGTH) // 2)
             piece = longest[middle : middle + PROBE_LENGTH].strip()
             if len(piece) >= SHORTEST_PROBE:
-                found.append(piece)
-    return list(dict.fromkeys(found))
+                pieces.append(piece)
+    return list(dict.fromkeys(pieces))
 
 
 def json_strings(value: Any) -> list[str]:
@@ -560,4 +560,4 @@ def json_strings(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [text for each in inner for text in json_strings(each)]
+    return [text for item in inner for text in json_strings(item)]

@@ -476,16 +476,16 @@ def _find_subject(db: "Database", text: str) -> FactSubject:
     Raise NotFound, suggesting similar names, if there is none, and InvalidArgument if several pages have the
     name.
     """
-    wanted = replace_wiki_links(text).strip()
-    page = _page_by_address(db, wanted)
-    key = fold_name(wanted.rpartition("::")[2])
+    name = replace_wiki_links(text).strip()
+    page = _page_by_address(db, name)
+    key = fold_name(name.rpartition("::")[2])
     if page is None:
-        page = _page_by_name(db, wanted, key)
+        page = _page_by_name(db, name, key)
     if page is None:
-        found = facts_about(db, [key]) if key else []
-        if not found:
-            raise NotFound(what="subject", name=repr(wanted), hint=_similar_names(db, key))
-        return FactSubject(found[-1].subject, None, None, (key,))
+        rows = facts_about(db, [key]) if key else []
+        if not rows:
+            raise NotFound(what="subject", name=repr(name), hint=_similar_names(db, key))
+        return FactSubject(rows[-1].subject, None, None, (key,))
     keys = [name for (name,) in db.rows("SELECT name FROM page_names WHERE page_id = ?", (page[0],))]
     mine = tuple(key for key in keys if _page_meant_by(db, key) == page[0])
     return FactSubject(page[2], page[1], page[0], mine)

@@ -412,12 +412,12 @@ class NewImport:
 
 def list_imports(db: "Database") -> list[ImportBatch]:
     """Return all imports, newest first."""
-    found = db.rows(
+    rows = db.rows(
         "SELECT import_id, source_dir, page_count,"
         " (SELECT count(*) FROM import_files f WHERE f.import_id = m.import_id), created_at"
         " FROM import_manifest m ORDER BY created_at DESC, import_id DESC"
     )
-    return [ImportBatch(*row) for row in found]
+    return [ImportBatch(*row) for row in rows]
 
 
 def read_import_files(db: "Database", import_id: str) -> Iterator[tuple[str, bytes]]:

@@ -145,12 +145,12 @@ def resolve_again(tx: "Transaction", names: "Iterable[str]") -> None:
 
 def _changed_targets(tx: "Transaction", rows: list[tuple[Any, ...]]) -> list[tuple[int | None, int]]:
     """Return (new target, link id) for each link whose target has changed."""
-    known = _candidates(tx, {row[2] for row in rows})
+    candidates = _candidates(tx, {row[2] for row in rows})
     changed = []
     for link, target, key, before, slug, collection in rows:
-        found = resolve_link(target, slug, collection, known.get(key, ()))
-        if found != before:
-            changed.append((found, link))
+        page_id = resolve_link(target, slug, collection, candidates.get(key, ()))
+        if page_id != before:
+            changed.append((page_id, link))
     return changed
 
 
@@ -197,11 +197,12 @@ def _candidates(tx: "Transaction", keys: "Iterable[str]") -> dict[str, list[Link
 
 def resolve_targets(db: "Database", targets: list[str], collection: str) -> dict[str, int]:
     """Return the page that each name resolves to in pages of a collection. Unresolved names are left out."""
-    known = _candidates(db.connection, {target_key(target) for target in targets})
-    found = {
-        target: resolve_link(target, "", collection, known.get(target_key(target), ())) for target in targets
+    candidates = _candidates(db.connection, {target_key(target) for target in targets})
+    page_ids = {
+        target: resolve_link(target, "", collection, candidates.get(target_key(target), ()))
+        for target in targets
     }
-    return {each: page_id for each, page_id in found.items() if page_id is not None}
+    return {target: page_id for target, page_id in page_ids.items() if page_id is not None}
 
 
 def detach_page(tx: "Transaction", page_id: int) -> set[str]:
@@ -281,19 +282,19 @@ def remove(tx: "Transaction", links: list[LinkRow]) -> None:
 
 def require_added(db: "Database", link_id: int) -> LinkRow:
     """Return an explicitly added link; raise LinkFromText for a link derived from page text."""
-    found = _select_links(db, "l.id = ?", (link_id,), "all", "")
-    if not found:
+    rows = _select_links(db, "l.id = ?", (link_id,), "all", "")
+    if not rows:
         raise NotFound(what="link", name=link_id, hint=" `quaid links SLUG` shows the ids.")
-    if found[0].source_kind == FROM_TEXT:
-        raise LinkFromText(slug=found[0].from_slug, id=link_id)
-    return found[0]
+    if rows[0].source_kind == FROM_TEXT:
+        raise LinkFromText(slug=rows[0].from_slug, id=link_id)
+    return rows[0]
 
 
 def between(db: "Database", from_id: int, to_id: int, relationship: str | None) -> list[LinkRow]:
     """Return the links from one page to another."""
     where, values = "l.from_page_id = ? AND l.to_page_id = ?", [from_id, to_id]
-    found = _select_links(db, where, tuple(values), "all", "")
-    return [link for link in found if relationship in (None, link.relationship)]
+    rows = _select_links(db, where, tuple(values), "all", "")
+    return [link for link in rows if relationship in (None, link.relationship)]
 
 
 def added_links(db: "Database", first: int, last: int, page_id: int | None = None) -> list[AddedLink]:
@@ -325,16 +326,16 @@ def incoming(db: "Database", page_id: int, temporal: Temporal, day: str) -> list
     return _merge_duplicates(_select_links(db, "l.to_page_id = ?", (page_id,), temporal, day))
 
 
-def _merge_duplicates(found: list[LinkRow]) -> list[LinkRow]:
+def _merge_duplicates(rows: list[LinkRow]) -> list[LinkRow]:
     """Merge links that differ only in the name by which the text refers to the target page."""
     merged: dict[tuple[Any, ...], LinkRow] = {}
-    for link in sorted(found, key=lambda each: each.id):
+    for link in sorted(rows, key=lambda link: link.id):
         ends = (link.from_collection, link.from_slug, link.to_collection, link.to_slug, link.resolved)
         key = (*ends, *link[3:6], link.source_kind)
         first = merged.get(key)
         merged[key] = first._replace(as_written=first.as_written + link.as_written) if first else link
     by_id = {link.id: link for link in merged.values()}
-    return [by_id[link.id] for link in found if link.id in by_id]
+    return [by_id[link.id] for link in rows if link.id in by_id]
 
 
 def count(db: "Database", page_ids: list[int] | None = None) -> int:
@@ -408,15 +409,15 @@ def edges(
             (str(page_ids), *values, limit),
         )
         return [GraphLink(*row) for row in rows]
-    found: dict[int, GraphLink] = {}
+    links_by_id: dict[int, GraphLink] = {}
     for near, far in (("from_page_id", "to_page_id"), ("to_page_id", "from_page_id")):
         rows = db.rows(
             f"SELECT l.id, {_LINK_KEY} FROM json_each(?) AS w CROSS JOIN links AS l ON l.{near} = w.value"  # noqa: S608
             f" WHERE l.to_page_id IS NOT NULL{_BOTH_SHOWN.format(end=far)}{condition} LIMIT ?",
             (str(page_ids), *values, limit),
         )
-        found.update((row[0], GraphLink(*row)) for row in rows)
-    return list(found.values())
+        links_by_id.update((row[0], GraphLink(*row)) for row in rows)
+    return list(links_by_id.values())
 
 
 def _select_links(

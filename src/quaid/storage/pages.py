@@ -115,11 +115,11 @@ def listing(
         " wing, room, version, created_at, updated_at FROM pages WHERE "
     )
     with db.reading():
-        found = db.rows(
+        rows = db.rows(
             sql + where + f" ORDER BY {PAGE_ORDER[sort]} LIMIT ? OFFSET ?", (*params, limit, offset)
         )
-        tags = _tags_of_pages(db, [row[0] for row in found])
-    return [PageListItem._make((*row[1:8], tuple(tags.get(row[0], ())), *row[8:])) for row in found]
+        tags = _tags_of_pages(db, [row[0] for row in rows])
+    return [PageListItem._make((*row[1:8], tuple(tags.get(row[0], ())), *row[8:])) for row in rows]
 
 
 def count(
@@ -138,12 +138,12 @@ def count(
 
 def timeline_entries(db: "Database", page_id: int, limit: int | None = None) -> "list[TimelineEntry]":
     """Return a page's timeline entries, newest first; entries of one day in page order."""
-    found = db.rows(
+    rows = db.rows(
         "SELECT date, source, summary, detail, line FROM timeline_entries WHERE page_id = ?"
         " ORDER BY date DESC, line LIMIT ?",
         (page_id, -1 if limit is None else limit),
     )
-    return [TimelineEntry(*row) for row in found]
+    return [TimelineEntry(*row) for row in rows]
 
 
 def page_addresses(db: "Database") -> list[tuple[str, str, str]]:
@@ -164,24 +164,24 @@ def require_collection_id(tx: "Transaction", name: str) -> int:
 def _page_filters(
     type: str | None, tag: str | None, wing: str | None, collection: str | None
 ) -> tuple[str, "Row"]:
-    wanted = {
+    conditions = {
         "collection_id = (SELECT id FROM collections WHERE name = ?)": collection,
         "type = ?": type,
         "wing = ?": wing,
         "id IN (SELECT page_id FROM tags WHERE tag = ?)": tag,
     }
-    given = {part: value for part, value in wanted.items() if value is not None}
-    return " AND ".join(["quarantined_at IS NULL", *given]), tuple(given.values())
+    used = {part: value for part, value in conditions.items() if value is not None}
+    return " AND ".join(["quarantined_at IS NULL", *used]), tuple(used.values())
 
 
 def _tags_of_pages(db: "Database", page_ids: list[int]) -> dict[int, list[str]]:
-    found: dict[int, list[str]] = {}
+    tags: dict[int, list[str]] = {}
     for page_id, tag in db.rows(
         "SELECT page_id, tag FROM tags WHERE page_id IN (SELECT value FROM json_each(?)) ORDER BY id",
         (f"[{','.join(map(str, page_ids))}]",),  # JSON, built by hand to avoid importing json
     ):
-        found.setdefault(page_id, []).append(tag)
-    return found
+        tags.setdefault(page_id, []).append(tag)
+    return tags
 
 
 def _did_you_mean(db: "Database", slug: str) -> str:
@@ -267,8 +267,8 @@ def pages_called(db: "Database", names: list[str]) -> list[PageName]:
         " ON n.name = wanted.value JOIN pages AS p ON p.id = n.page_id AND p.quarantined_at IS NULL",
         (json.dumps(names, ensure_ascii=False),),
     )
-    found = [PageName(*row) for row in rows]
-    return sorted(found, key=lambda each: (NAME_KINDS.index(each.kind), each.page_id))
+    page_names = [PageName(*row) for row in rows]
+    return sorted(page_names, key=lambda row: (NAME_KINDS.index(row.kind), row.page_id))
 
 
 def namesake_hint(db: "Database", name: str, collection: str | None = None) -> str:
@@ -455,12 +455,12 @@ class RawData(NamedTuple):
 
 def read_raw_data(db: "Database", page_id: int, source: str | None = None) -> list[RawData]:
     """Return the raw data of a page from one source, or from all."""
-    found = db.rows(
+    rows = db.rows(
         "SELECT source, data, fetched_at FROM raw_data WHERE page_id = ? AND (? IS NULL OR source = ?)"
         " ORDER BY source",
         (page_id, source, source),
     )
-    return [RawData(name, json.loads(data), fetched_at) for name, data, fetched_at in found]
+    return [RawData(name, json.loads(data), fetched_at) for name, data, fetched_at in rows]
 
 
 def write_raw_data(
@@ -541,15 +541,18 @@ def mean_vectors(db: "Database", model: "EmbeddingModel", ids: set[int]) -> "dic
     """Return the normalized sum of the chunk vectors of each page, omitting pages without vectors."""
     import numpy as np
 
-    found: dict[int, list[Array]] = {}
+    vectors_of_page: dict[int, list[Array]] = {}
     for page_id, vector in db.rows(
         f"SELECT c.page_id, v.vector FROM json_each(?) AS wanted CROSS JOIN chunks AS c ON c.page_id = wanted.value"  # noqa: S608 (checked)
         f" CROSS JOIN {model.vec_table} AS v ON v.content_hash = c.content_hash AND v.model = ?",
         (str(sorted(ids)), model.name),
     ):
-        found.setdefault(page_id, []).append(np.frombuffer(vector, "<f2").astype(np.float32))
-    sums = {page_id: np.sum(vectors, axis=0) for page_id, vectors in found.items()}
-    return {page_id: each / max(float(np.linalg.norm(each)), 1e-9) for page_id, each in sums.items()}
+        vectors_of_page.setdefault(page_id, []).append(np.frombuffer(vector, "<f2").astype(np.float32))
+    sums = {page_id: np.sum(vectors, axis=0) for page_id, vectors in vectors_of_page.items()}
+    return {
+        page_id: vector_sum / max(float(np.linalg.norm(vector_sum)), 1e-9)
+        for page_id, vector_sum in sums.items()
+    }
 
 
 class PageHead(NamedTuple):
@@ -583,6 +586,6 @@ def page_texts(db: "Database", page_ids: list[int]) -> dict[int, tuple[str, str]
         "SELECT id, compiled_truth, timeline FROM pages WHERE id IN (SELECT value FROM json_each(?))",
         (str(page_ids),),
     )
-    found = {page_id: (truth, timeline) for page_id, truth, timeline in rows}
-    check_against_chunks(db, found)
-    return found
+    texts = {page_id: (truth, timeline) for page_id, truth, timeline in rows}
+    check_against_chunks(db, texts)
+    return texts
