@@ -239,9 +239,9 @@ def _attach_listed_folder(brain: Brain, folder: AttachedFolder) -> str:
     brain.db.write(work)
     if not os.path.isdir(folder.root):
         return f"{folder.root} is not there"
-    found = collections.require(brain.db, folder.name)
+    collection = collections.require(brain.db, folder.name)
     try:
-        sync_collection(brain.db, found, now=now, new_uuid=brain.new_uuid, progress=brain.progress)
+        sync_collection(brain.db, collection, now=now, new_uuid=brain.new_uuid, progress=brain.progress)
     except QuaidError as error:
         return str(error)
     return ""

@@ -238,9 +238,9 @@ def _check_version(
 ) -> None:
     if kept.collection != gone.collection:
         raise InvalidArgument(name="other", problem=f"is in {gone.collection}, not in {kept.collection}")
-    for each, expected in ((kept, expected_version), (gone, other_version)):
-        if expected not in (None, each.version):
-            raise VersionConflict(slug=each.slug, expected=expected, current_version=each.version)
+    for version, expected in ((kept, expected_version), (gone, other_version)):
+        if expected not in (None, version.version):
+            raise VersionConflict(slug=version.slug, expected=expected, current_version=version.version)
 
 
 def _merged_page(kept: PageRow, gone: PageRow) -> Page:

@@ -206,8 +206,8 @@ def launch_command(brain: Brain) -> LaunchCommand:
     called = os.path.abspath(sys.argv[0]) if sys.argv and sys.argv[0] else ""
     if os.path.basename(called).split(".")[0] == "quaid" and os.access(called, os.X_OK):
         return LaunchCommand(called, (), db)
-    found = shutil.which("quaid", path=brain.settings.environ.get("PATH", ""))
-    return LaunchCommand(found, (), db) if found else LaunchCommand(sys.executable, ("-m", "quaid"), db)
+    program = shutil.which("quaid", path=brain.settings.environ.get("PATH", ""))
+    return LaunchCommand(program, (), db) if program else LaunchCommand(sys.executable, ("-m", "quaid"), db)
 
 
 def _server_file(client: Client, where: ClientPaths, project: bool) -> str:

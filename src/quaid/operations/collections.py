@@ -155,10 +155,10 @@ def attach_folder(
     root = os.path.realpath(brain.settings.path(path))
     _check_new_collection(brain, name, root)
     now = brain.now()
-    known = collections.find(brain.db, name)
+    existing = collections.find(brain.db, name)
 
     def work(tx: "Transaction") -> None:
-        if known is None:
+        if existing is None:
             collections.add(tx, name, kind, root, writable, now)
         else:
             columns = {
@@ -168,7 +168,7 @@ def attach_folder(
                 "state": "active",
                 "updated_at": now,
             }
-            collections.update(tx, known.id, **columns)
+            collections.update(tx, existing.id, **columns)
 
     if not os.path.isdir(root):
         raise FileTrouble(path=path, problem="is not a folder; name the folder that holds your files")
@@ -201,14 +201,14 @@ def collection_list(brain: Brain) -> Named[tuple[CollectionRecord, ...]]:
 @op("owner", command="collection info", examples=("quaid collection info notes",))
 def collection_info(brain: Brain, name: CollectionName) -> CollectionInfoRecord:
     """Show the state of a collection: files with problems, ignored files, pending decisions."""
-    found = collections.require(brain.db, name)
-    away = erasure.quarantined_pages(brain.db, found.id)
+    collection = collections.require(brain.db, name)
+    away = erasure.quarantined_pages(brain.db, collection.id)
     return CollectionInfoRecord(
-        _collection_record(brain, found),
-        tuple(collections.file_problems(brain.db, found.id).get(found.name, ())),
-        found.ignore_patterns,
-        tuple(each.slug for each in away if each.is_only_here),
-        found.root is not None and found.state == "active" and not os.path.isdir(found.root),
+        _collection_record(brain, collection),
+        tuple(collections.file_problems(brain.db, collection.id).get(collection.name, ())),
+        collection.ignore_patterns,
+        tuple(page.slug for page in away if page.is_only_here),
+        collection.root is not None and collection.state == "active" and not os.path.isdir(collection.root),
     )
 
 
@@ -224,7 +224,7 @@ def collection_sync(
 ) -> Named[tuple[SyncReport, ...]]:
     """Sync collections with their folders now. Exits 1 if one needs a decision."""
     chosen = [collections.require(brain.db, name)] if name else collections.list_all(brain.db)
-    folders = [each for each in chosen if each.root and each.state == "active"]
+    folders = [collection for collection in chosen if collection.root and collection.state == "active"]
     if name and not folders:
         raise InvalidArgument(name="name", problem=f"{name} has no folder that could be synced")
     syncs = tuple(_sync(brain, folder, retry=True, confirm_deletes=confirm_deletes) for folder in folders)
@@ -247,17 +247,19 @@ def collection_remove(
 
     Shows how many pages would be removed, and asks. Pages with links, facts or data that no file contains stay in
     quarantine for 30 days."""
-    found = _require_folder(brain, name, "lives in the database and cannot be removed")
-    now, root = brain.now(), found.root or ""
+    collection = _require_folder(brain, name, "lives in the database and cannot be removed")
+    now, root = brain.now(), collection.root or ""
 
     def work(tx: "Transaction") -> CollectionRemoveRecord:
-        collections.update(tx, found.id, state="detached", updated_at=now)
-        if found.is_write_target:
+        collections.update(tx, collection.id, state="detached", updated_at=now)
+        if collection.is_write_target:
             default = collections.require(brain.db, collections.DEFAULT_COLLECTION)
             collections.update(tx, default.id, is_write_target=True)
         if keep_pages:
             return CollectionRemoveRecord(name, root, 0, 0)
-        return CollectionRemoveRecord(name, root, *erasure.remove_collection(tx, brain.db, found.id, now))
+        return CollectionRemoveRecord(
+            name, root, *erasure.remove_collection(tx, brain.db, collection.id, now)
+        )
 
     if dry_run or not (yes or keep_pages):
         would = brain.db.dry_run(work)
@@ -271,12 +273,12 @@ def collection_remove(
 @op("owner", command="collection target", examples=("quaid collection target notes",))
 def collection_target(brain: Brain, name: CollectionName) -> Named[tuple[CollectionRecord, ...]]:
     """Set the collection for new pages whose address names none."""
-    found = collections.require(brain.db, name)
-    if found.root is not None and (not found.writable or found.state != "active"):
+    collection = collections.require(brain.db, name)
+    if collection.root is not None and (not collection.writable or collection.state != "active"):
         raise InvalidArgument(
-            name="name", problem=f"{name} is {found.state if found.writable else 'read-only'}"
+            name="name", problem=f"{name} is {collection.state if collection.writable else 'read-only'}"
         )
-    brain.db.write(lambda tx: collections.update(tx, found.id, is_write_target=True))
+    brain.db.write(lambda tx: collections.update(tx, collection.id, is_write_target=True))
     collections.write_folder_list(brain.db)
     return collection_list(brain)
 
@@ -292,8 +294,8 @@ def _sync(brain: Brain, collection: Collection, **options: Any) -> SyncReport:
             **options,
         )
     except (KeyboardInterrupt, Cancelled):  # files are committed in batches, and finished batches stay
-        told = count_noun(_collection_record(brain, collection).pages, "page")
-        raise SyncStopped(name=collection.name, detail=told) from None
+        pages = count_noun(_collection_record(brain, collection).pages, "page")
+        raise SyncStopped(name=collection.name, detail=pages) from None
 
 
 def _check_new_collection(brain: Brain, name: str, root: str) -> None:
@@ -302,12 +304,13 @@ def _check_new_collection(brain: Brain, name: str, root: str) -> None:
             name="name",
             problem=f"{name!r} is no name: lower-case a-z, 0-9, '-' and '_' are, up to 63 of them",
         )
-    for each in collections.list_all(brain.db):
-        if each.name == name and (each.state != "detached" or each.root is None):
+    for collection in collections.list_all(brain.db):
+        if collection.name == name and (collection.state != "detached" or collection.root is None):
             raise AlreadyExists(path=f"The collection {name}", hint="Choose another name.")
-        if each.root and each.name != name and folders_overlap(each.root, root):
+        if collection.root and collection.name != name and folders_overlap(collection.root, root):
             raise AlreadyExists(
-                path=root, hint=f"The collection {each.name} ({each.root}) has these files; two cannot."
+                path=root,
+                hint=f"The collection {collection.name} ({collection.root}) has these files; two cannot.",
             )
 
 
@@ -325,18 +328,27 @@ def folders_overlap(one: str, other: str) -> bool:
     return first.startswith(second) or second.startswith(first)
 
 
-def _collection_record(brain: Brain, each: Collection) -> CollectionRecord:
-    shown, hidden = collections.page_counts(brain.db).get(each.id, (0, 0))
+def _collection_record(brain: Brain, row: Collection) -> CollectionRecord:
+    shown, hidden = collections.page_counts(brain.db).get(row.id, (0, 0))
     problems = collections.file_problems(brain.db)
     return CollectionRecord(
-        *(each.name, each.kind, each.root, each.state, each.writable, each.is_write_target, shown, hidden),
         *(
-            collections.count_files(brain.db, each.id),
-            each.last_sync_at,
-            each.halt_reason,
-            each.ignore_problem,
+            row.name,
+            row.kind,
+            row.root,
+            row.state,
+            row.writable,
+            row.is_write_target,
+            shown,
+            hidden,
         ),
-        len([file for file in problems.get(each.name, ()) if not file.taken_in]),
+        *(
+            collections.count_files(brain.db, row.id),
+            row.last_sync_at,
+            row.halt_reason,
+            row.ignore_problem,
+        ),
+        len([file for file in problems.get(row.name, ()) if not file.taken_in]),
     )
 
 
@@ -418,7 +430,7 @@ def take_watch_leases(brain: Brain, held: dict[int, Lease], name: str | None) ->
 
 def watched_collections(brain: Brain) -> list[Collection]:
     """Return the collections that have a folder and are active."""
-    return [each for each in collections.list_all(brain.db) if each.root and each.state == "active"]
+    return [row for row in collections.list_all(brain.db) if row.root and row.state == "active"]
 
 
 def watch_lease(collection_id: int) -> str:
@@ -442,15 +454,15 @@ def watchable_collections(brain: Brain, name: str | None) -> frozenset[int]:
     """Return the ids of the collections that can be watched. Raises an error if there are none."""
     if name:
         collections.require(brain.db, name)
-    found = frozenset(
+    ids = frozenset(
         collection.id for collection in watched_collections(brain) if name in (None, collection.name)
     )
-    if not found and name:
+    if not ids and name:
         raise InvalidArgument(name="name", problem=f"{name} has no folder that could be watched")
-    if not found:
+    if not ids:
         hint = " `quaid collection add NAME FOLDER` attaches one."
         raise NotFound(what="folder", name="to watch", hint=hint)
-    return found
+    return ids
 
 
 def _new_watcher(brain: Brain, tell: EventHandler, stop: Event, pace: WatchPace) -> Watcher:
@@ -487,10 +499,10 @@ class IgnoreRecord(NamedTuple):
 @op("owner", command="collection ignore list", examples=("quaid collection ignore list notes",))
 def ignore_list(brain: Brain, name: CollectionName) -> IgnoreRecord:
     """List the ignore patterns of a collection."""
-    found = _require_folder(brain, name, "has no folder: there is nothing to leave out")
+    collection = _require_folder(brain, name, "has no folder: there is nothing to leave out")
     built_in = (".*/", *(f"{folder}/" for folder in SKIPPED_FOLDERS), ignore.TEMPLATES_FOLDER)
     return IgnoreRecord(
-        name, tuple(ignore.pattern_lines(found.ignore_patterns)), found.ignore_problem, built_in
+        name, tuple(ignore.pattern_lines(collection.ignore_patterns)), collection.ignore_problem, built_in
     )
 
 
@@ -501,20 +513,20 @@ def ignore_list(brain: Brain, name: CollectionName) -> IgnoreRecord:
 )
 def ignore_add(brain: Brain, name: CollectionName, pattern: IgnorePattern) -> IgnoreRecord:
     """Ignore files of a collection. They are not changed; their pages go into quarantine."""
-    wanted = pattern.strip()
-    problem = ignore.pattern_problem(wanted)
+    stripped = pattern.strip()
+    problem = ignore.pattern_problem(stripped)
     if problem:
         raise InvalidArgument(name="pattern", problem=f"{pattern!r} {problem}")
-    return _change_patterns(brain, name, lambda text: ignore.add_pattern(text, wanted))
+    return _change_patterns(brain, name, lambda text: ignore.add_pattern(text, stripped))
 
 
 @op("owner", command="collection ignore remove", examples=("quaid collection ignore remove notes 'drafts/'",))
 def ignore_remove(brain: Brain, name: CollectionName, pattern: IgnorePattern) -> IgnoreRecord:
     """Remove an ignore pattern. The files that it matched become pages again."""
-    wanted = pattern.strip()
+    stripped = pattern.strip()
 
     def without(text: str) -> str:
-        new = ignore.remove_pattern(text, wanted)
+        new = ignore.remove_pattern(text, stripped)
         if new == text:
             hint = f" `quaid collection ignore list {name}` shows them."
             raise NotFound(what="pattern", name=pattern, hint=hint)
@@ -531,24 +543,24 @@ def ignore_clear(brain: Brain, name: CollectionName) -> IgnoreRecord:
 
 def _change_patterns(brain: Brain, name: str, change: "ignore.IgnoreEdit") -> IgnoreRecord:
     """Rewrite the ignore file atomically and sync the collection."""
-    found = _require_folder(brain, name, "has no folder: there is nothing to leave out")
-    page_writer.require_writable(found)
-    before, after = _rewrite_ignore_file(found, change, brain.new_uuid())
+    collection = _require_folder(brain, name, "has no folder: there is nothing to leave out")
+    page_writer.require_writable(collection)
+    before, after = _rewrite_ignore_file(collection, change, brain.new_uuid())
     if before == after:
         return IgnoreRecord(name, tuple(ignore.pattern_lines(after)))
-    known = {file.path for file in collections.known_files(brain.db, found.id)}
-    report = _sync(brain, found, confirm_ignored=True)
-    now = {file.path for file in collections.known_files(brain.db, found.id)}
-    was, is_now = ignore.ignore_matcher(found.ignore_patterns), ignore.ignore_matcher(after)
-    hidden = sorted(path for path in known - now if ignore.is_ignored(is_now, path))
-    shown = sorted(path for path in now - known if ignore.is_ignored(was, path))
+    before_files = {file.path for file in collections.known_files(brain.db, collection.id)}
+    report = _sync(brain, collection, confirm_ignored=True)
+    after_files = {file.path for file in collections.known_files(brain.db, collection.id)}
+    was, is_now = ignore.ignore_matcher(collection.ignore_patterns), ignore.ignore_matcher(after)
+    hidden = sorted(path for path in before_files - after_files if ignore.is_ignored(is_now, path))
+    shown = sorted(path for path in after_files - before_files if ignore.is_ignored(was, path))
     patterns = tuple(ignore.pattern_lines(after))
     return IgnoreRecord(name, patterns, changed=True, hidden=tuple(hidden), shown=tuple(shown), sync=report)
 
 
-def _rewrite_ignore_file(found: Collection, change: "ignore.IgnoreEdit", token: str) -> tuple[str, str]:
+def _rewrite_ignore_file(collection: Collection, change: "ignore.IgnoreEdit", token: str) -> tuple[str, str]:
     """Change the ignore file. Return its text before and after."""
-    with Folder(found.root or "") as folder:
+    with Folder(collection.root or "") as folder:
         try:
             data: bytes | None = folder.read(ignore.IGNORE_FILE)
         except FileNotFoundError:
@@ -672,20 +684,23 @@ def quarantine_discard(
         chosen = [_require_quarantined(brain, page)]
     else:
         chosen = [page for page in erasure.quarantined_pages(brain.db) if _expiry(page) <= today]
-    kept = [each for each in chosen if not (each.is_safe or force)]
+    kept = [candidate for candidate in chosen if not (candidate.is_safe or force)]
     if page and kept:
         raise OnlyHere(detail=f"{page} holds")
-    going = [each for each in chosen if each not in kept]
+    going = [candidate for candidate in chosen if candidate not in kept]
     done = yes and not dry_run
     if done:
 
         def discard(tx: "Transaction") -> None:
-            for each in going:
-                erasure.discard_page(tx, each.id)
+            for candidate in going:
+                erasure.discard_page(tx, candidate.id)
 
         brain.db.write(discard)
-    told, left = tuple(_waiting_record(each) for each in going), tuple(each.slug for each in kept)
-    return QuarantineDiscardRecord(done, told, left, ask=not dry_run)
+    discarded, kept_slugs = (
+        tuple(_waiting_record(candidate) for candidate in going),
+        tuple(candidate.slug for candidate in kept),
+    )
+    return QuarantineDiscardRecord(done, discarded, kept_slugs, ask=not dry_run)
 
 
 @op(
@@ -695,8 +710,8 @@ def quarantine_discard(
 )
 def quarantine_restore(brain: Brain, page: QuarantinedAddress) -> QuarantineRestoreRecord:
     """Restore a page's file at its old path. The page keeps its links and facts."""
-    found = _require_quarantined(brain, page)
-    return restore.restore_quarantined_page(brain.db, found, brain.new_uuid(), brain.now())
+    quarantined = _require_quarantined(brain, page)
+    return restore.restore_quarantined_page(brain.db, quarantined, brain.new_uuid(), brain.now())
 
 
 def _require_quarantined(brain: Brain, address: str) -> QuarantinedPage:
@@ -704,27 +719,27 @@ def _require_quarantined(brain: Brain, address: str) -> QuarantinedPage:
     named, name = slugs.split_address(address)
     if named:
         collections.require(brain.db, named)
-    found = [
+    matches = [
         page
         for page in erasure.quarantined_pages(brain.db, slug=slugs.check(name))
         if named in ("", None, page.collection)
     ]
-    if len(found) > 1:
-        candidates = ", ".join(sorted(f"{page.collection}::{page.slug}" for page in found))
+    if len(matches) > 1:
+        candidates = ", ".join(sorted(f"{page.collection}::{page.slug}" for page in matches))
         raise AmbiguousSlug(slug=name, candidates=candidates)
-    if not found:
+    if not matches:
         raise NotFound(what="quarantined page", name=address, hint=QUARANTINE_HINT)
-    return found[0]
+    return matches[0]
 
 
-def _expiry(each: QuarantinedPage) -> str:
-    return dates.shift_date(each.quarantined_at[:10], erasure.QUARANTINE_DAYS + 1)
+def _expiry(page: QuarantinedPage) -> str:
+    return dates.shift_date(page.quarantined_at[:10], erasure.QUARANTINE_DAYS + 1)
 
 
-def _waiting_record(each: QuarantinedPage) -> WaitingRecord:
+def _waiting_record(page: QuarantinedPage) -> WaitingRecord:
     return WaitingRecord(
-        *(each.slug, each.title, each.collection, each.path, each.quarantined_at, _expiry(each)),
-        *(each.links, each.assertions, each.raw_data, each.exported_to),
+        *(page.slug, page.title, page.collection, page.path, page.quarantined_at, _expiry(page)),
+        *(page.links, page.assertions, page.raw_data, page.exported_to),
     )
 
 
@@ -737,14 +752,14 @@ def collection_restore(
     """Write every file of a collection, byte for byte, into an empty folder, and attach that folder.
 
     Works if the old folder is missing. Images and other files were never stored."""
-    found = _require_folder(brain, name, EXPORT_HINT)
+    collection = _require_folder(brain, name, EXPORT_HINT)
     place = os.path.realpath(brain.settings.path(target))
-    for each in collections.list_all(brain.db):
-        if each.root and folders_overlap(each.root, place) and not (each.name == name and each.root == place):
-            hint = f"It lies in the folder of {each.name} ({each.root}), or around it; choose another."
+    for row in collections.list_all(brain.db):
+        if row.root and folders_overlap(row.root, place) and not (row.name == name and row.root == place):
+            hint = f"It lies in the folder of {row.name} ({row.root}), or around it; choose another."
             raise AlreadyExists(path=target, hint=hint)
     done = restore.restore_collection(
-        brain.db, found, place, now=brain.now(), token=brain.new_uuid(), progress=brain.progress
+        brain.db, collection, place, now=brain.now(), token=brain.new_uuid(), progress=brain.progress
     )
     collections.write_folder_list(brain.db)
     return done
@@ -772,11 +787,11 @@ def collection_migrate_ids(
 
     Nothing else is changed. If stopped, the next run continues."""
 
-    found = _require_folder(brain, name, EXPORT_HINT)
-    page_writer.require_writable(found)
+    collection = _require_folder(brain, name, EXPORT_HINT)
+    page_writer.require_writable(collection)
     if not dry_run:
-        _sync(brain, found)
-    return write_collection_ids(brain, found, dry_run)
+        _sync(brain, collection)
+    return write_collection_ids(brain, collection, dry_run)
 
 
 def write_collection_ids(brain: Brain, collection: Collection, dry_run: bool = False) -> IdsReport:

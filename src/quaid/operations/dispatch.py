@@ -41,10 +41,10 @@ COMMAND_SYNONYMS = {
 def find_command(name: str) -> Operation:
     """Return the operation for a command-line command. Raises UnknownCommand."""
     if name not in index.COMMANDS:
-        known = {*index.COMMANDS, *index.NO_OPERATIONS}
+        names = {*index.COMMANDS, *index.NO_OPERATIONS}
         same = COMMAND_SYNONYMS.get(name, "")
         raise UnknownCommand(
-            name=name, hint=f" Did you mean {same!r}?" if same in known else suggestion(name, known)
+            name=name, hint=f" Did you mean {same!r}?" if same in names else suggestion(name, names)
         )
     return _operation(index.COMMANDS[name][0])
 
@@ -75,7 +75,7 @@ def _with_current_names(arguments: Mapping[str, Any], params: Mapping[str, Any])
     """Return the arguments under their current names, translating camel case (maxResults) and deprecated names."""
     spelled = dict(arguments)
     for name in arguments:
-        snake = "".join(f"_{each.lower()}" if "A" <= each <= "Z" else each for each in name)
+        snake = "".join(f"_{letter.lower()}" if "A" <= letter <= "Z" else letter for letter in name)
         ours = current_name(snake, params)
         if name == ours or ours not in params:
             continue
@@ -122,9 +122,9 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
-def inline_suggestion(name: str, known: Iterable[str]) -> str:
+def inline_suggestion(name: str, names: Iterable[str]) -> str:
     """Return the hint of suggestion() in parentheses, for use inside a sentence."""
-    hint = suggestion(name, known).strip()
+    hint = suggestion(name, names).strip()
     return f" ({hint[0].lower()}{hint[1:]})" if hint else ""
 
 
@@ -192,11 +192,11 @@ def _array(param: Param, value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise InvalidArgument(name=param.name, problem=f"must be a list, not {_type_name(value)}")
     if param.items == "string":
-        return [_string(param, each) for each in value]
-    for place, each in enumerate(value, 1):
-        if not isinstance(each, dict):
+        return [_string(param, item) for item in value]
+    for place, item in enumerate(value, 1):
+        if not isinstance(item, dict):
             raise InvalidArgument(
-                name=param.name, problem=f"must hold objects, but item {place} is {_type_name(each)}"
+                name=param.name, problem=f"must hold objects, but item {place} is {_type_name(item)}"
             )
     _check_json(param, value)
     if _holds_nul(value):
@@ -229,11 +229,11 @@ def _is_deeper(value: Any, limit: int) -> bool:
     level = [value]
     for _ in range(limit):
         inner = [
-            each.values() if isinstance(each, dict) else each
-            for each in level
-            if isinstance(each, dict | list)
+            container.values() if isinstance(container, dict) else container
+            for container in level
+            if isinstance(container, dict | list)
         ]
-        level = [item for each in inner for item in each]
+        level = [item for container in inner for item in container]
     return bool(level)
 
 
@@ -241,7 +241,7 @@ def _holds_nul(value: Any) -> bool:
     if isinstance(value, str):
         return "\0" in value
     if isinstance(value, dict):
-        return any(_holds_nul(key) or _holds_nul(each) for key, each in value.items())
+        return any(_holds_nul(key) or _holds_nul(item) for key, item in value.items())
     return isinstance(value, list) and any(map(_holds_nul, value))
 
 
@@ -273,10 +273,10 @@ def json_value(value: Any) -> Any:
         return {value.name: json_value(value.value)}
     if isinstance(value, tuple):
         if hasattr(value, "_fields"):
-            return {name: json_value(each) for name, each in zip(value._fields, value, strict=True)}
-        return [json_value(each) for each in value]
+            return {name: json_value(item) for name, item in zip(value._fields, value, strict=True)}
+        return [json_value(item) for item in value]
     if isinstance(value, list):
-        return [json_value(each) for each in value]
+        return [json_value(item) for item in value]
     if isinstance(value, dict):
-        return {key: json_value(each) for key, each in value.items()}
+        return {key: json_value(item) for key, item in value.items()}
     return value

@@ -62,9 +62,7 @@ def plan_recovery(brain: Brain, *, reads: bool) -> tuple[str, str, tuple[str, ..
 def _attached_collections(brain: Brain) -> list[Collection]:
     """Return the collections other than the default one, or [] if they cannot be read."""
     with suppress(QuaidError):
-        return [
-            each for each in collections.list_all(brain.db) if each.name != collections.DEFAULT_COLLECTION
-        ]
+        return [row for row in collections.list_all(brain.db) if row.name != collections.DEFAULT_COLLECTION]
     return []
 
 
@@ -120,9 +118,11 @@ def _set_aside_steps(brain: Brain) -> tuple[str, ...]:
     """
     path = brain.settings.db_path
     files = [*(path + suffix for suffix in DATABASE_SUFFIXES), collections.folder_list_path(path)]
-    there = [file for file in files if os.path.lexists(file)]
+    existing = [file for file in files if os.path.lexists(file)]
     folder = _free_path(f"{path}-damaged")
-    moves = [("move", file, folder) for file in there] if _is_windows(brain) else [("mv", *there, folder)]
+    moves = (
+        [("move", file, folder) for file in existing] if _is_windows(brain) else [("mv", *existing, folder)]
+    )
     return shell_command(brain, "mkdir", folder), *(shell_command(brain, *move) for move in moves)
 
 
@@ -297,28 +297,28 @@ def check_backups(brain: Brain) -> Iterator[DoctorFinding]:
     yield DoctorFinding("backup", state, f"{made[:10]}, {path}", remedy if is_old else "")
 
 
-def damage_findings(brain: Brain, found: list[DoctorFinding]) -> list[DoctorFinding]:
+def damage_findings(brain: Brain, findings: list[DoctorFinding]) -> list[DoctorFinding]:
     """Combine damage findings into one with a recovery plan, and drop the advice to run commands on the
     damaged file.
     """
-    lines = tuple(dict.fromkeys(line for each in found if each.name == DAMAGE for line in each.details))
+    lines = tuple(dict.fromkeys(line for check in findings if check.name == DAMAGE for line in check.details))
     damage = tuple(line for line in lines if not is_text_index_damage(line))
     if not damage:
-        return _index_findings(found, lines) if lines else found
+        return _index_findings(findings, lines) if lines else findings
     most = " or more" if len(damage) >= MAX_FAULTS else ""
     faults = count_noun(len(damage), "fault")
     summary = f"the file is damaged: SQLite reports {faults}{most}; `quaid validate` lists all"
-    rest = [each for each in found if each.name not in (DAMAGE, "backup")]
+    rest = [check for check in findings if check.name not in (DAMAGE, "backup")]
     return [
         *_recovery_findings(brain, summary, DAMAGE, damage, reads=True),
-        *(each._replace(remedy="") if each.remedy.startswith("quaid ") else each for each in rest),
+        *(check._replace(remedy="") if check.remedy.startswith("quaid ") else check for check in rest),
     ]
 
 
-def _index_findings(found: list[DoctorFinding], lines: tuple[str, ...]) -> list[DoctorFinding]:
+def _index_findings(findings: list[DoctorFinding], lines: tuple[str, ...]) -> list[DoctorFinding]:
     """Return the findings when only a text index is damaged and no data is lost."""
-    rest = [each for each in found if each.name != DAMAGE]
-    if any(each.name == "rows" and each.state == "wrong" for each in rest):
+    rest = [check for check in findings if check.name != DAMAGE]
+    if any(check.name == "rows" and check.state == "wrong" for check in rest):
         return rest
     detail = "a text index is damaged; it can be rebuilt from the pages"
     return [DoctorFinding("rows", "wrong", detail, "quaid rebuild", ("quaid validate",), lines), *rest]
@@ -409,8 +409,8 @@ def _config(brain: Brain) -> Iterator[DoctorFinding]:
     path, problem = settings.unread
     if path:
         detail = f"{path} cannot be used: {problem}; it is ignored by these checks"
-        there = os.path.exists(path)
-        step = _edit_step(path, problem) if there else "name another file with --config or QUAID_CONFIG"
+        exists = os.path.exists(path)
+        step = _edit_step(path, problem) if exists else "name another file with --config or QUAID_CONFIG"
         yield DoctorFinding("config", "wrong", detail, step)
     for warning in settings.warnings:
         yield DoctorFinding("config", "advice", warning, _edit_step(settings.config_path, warning))

@@ -213,11 +213,11 @@ def _without_repeats(brain: Brain, stored: PageRow, versions: list[_VersionText]
     return kept
 
 
-def _content(brain: Brain, stored: PageRow, each: _VersionText) -> tuple[object, ...]:
+def _content(brain: Brain, stored: PageRow, version: _VersionText) -> tuple[object, ...]:
     """Return the parsed content of a version, regardless of how its bytes are formatted."""
-    if each.row is None:
+    if version.row is None:
         return stored.frontmatter, stored.truth.strip(), stored.timeline.strip()
-    made = _page_of_version(stored, each.row.path, store.version_bytes(brain.db, each.row.id))
+    made = _page_of_version(stored, version.row.path, store.version_bytes(brain.db, version.row.id))
     return made.frontmatter, made.truth.strip(), made.timeline.strip()
 
 
@@ -245,29 +245,29 @@ def texts_at(brain: Brain, stored: PageRow, time: str) -> list[tuple[int | None,
     returned too. Return [] if no version of that time is stored.
     """
     texts: list[tuple[int | None, Page | PageRow]] = []
-    for each in _versions(brain, stored):
-        since = _start_of(each, stored)
+    for version in _versions(brain, stored):
+        since = _start_of(version, stored)
         if since is None or since > time:
             continue
-        if each.row is None or each.record.is_present:
+        if version.row is None or version.record.is_present:
             texts.append((None, stored))
         else:
-            data = store.version_bytes(brain.db, each.row.id)
-            texts.append((each.record.version, _page_of_version(stored, each.row.path, data)))
+            data = store.version_bytes(brain.db, version.row.id)
+            texts.append((version.record.version, _page_of_version(stored, version.row.path, data)))
         if since < time:
             break
     return texts
 
 
-def _start_of(each: _VersionText, stored: PageRow) -> str | None:
+def _start_of(version: _VersionText, stored: PageRow) -> str | None:
     """Return when a version began, or None if that is unknown because earlier versions were pruned."""
-    if each.record.is_present:
-        return max(each.record.since, stored.truth_updated_at, stored.timeline_updated_at)
-    is_first = each.record.since == stored.created_at and each.record.by == "made"
-    if not is_first or each.record.version == 1:
-        return each.record.since
+    if version.record.is_present:
+        return max(version.record.since, stored.truth_updated_at, stored.timeline_updated_at)
+    is_first = version.record.since == stored.created_at and version.record.by == "made"
+    if not is_first or version.record.version == 1:
+        return version.record.since
     forgotten = dates.shift_date(stored.updated_at[:10], -store.HISTORY_DAYS) > stored.created_at[:10]
-    return None if forgotten or stored.version > store.MOST_VERSIONS else each.record.since
+    return None if forgotten or stored.version > store.MOST_VERSIONS else version.record.since
 
 
 def _page_of_version(old: PageRow, path: str, data: bytes) -> Page:
@@ -280,7 +280,7 @@ def _page_of_version(old: PageRow, path: str, data: bytes) -> Page:
     )
 
 
-def _text_of_version(brain: Brain, stored: PageRow, each: _VersionText) -> str:
-    if each.row is None:
+def _text_of_version(brain: Brain, stored: PageRow, version: _VersionText) -> str:
+    if version.row is None:
         return markdown.render(stored.frontmatter, stored.truth, stored.timeline)
-    return markdown.decode(store.version_bytes(brain.db, each.row.id)).text
+    return markdown.decode(store.version_bytes(brain.db, version.row.id)).text

@@ -159,11 +159,11 @@ def kb_query(
         raise InvalidArgument(name="context", problem="is empty; say what it is about")
     filters = NodeFilters(type or "", project or "", status or "")
     most = len(catalog.files) if semantic else max_results
-    found = catalogs.query_nodes(catalog, context, most=most, filters=filters)
+    hits = catalogs.query_nodes(catalog, context, most=most, filters=filters)
     asked = len(catalogs.query_words(context)) or 1
     matches = tuple(
         kb_match(match.node, match.reasons, float(match.score), round(match.words / asked, 2))
-        for match in found
+        for match in hits
     )
     note = ""
     if semantic:
@@ -183,14 +183,14 @@ def kb_show(brain: Brain, node: NodeName) -> KbShowRecord:
 
     A pointer `ai-kb: Title (UUID)` is resolved by its ID, and by its title if no node has that ID."""
     catalog = load_catalog(brain)
-    found, note = catalogs.find_node_to_read(catalog, node)
+    shown, note = catalogs.find_node_to_read(catalog, node)
     by_id = {id: node for node in catalog.nodes for id in (node.id, *node.merged, *node.inner)}
-    links = dict.fromkeys(by_id[link.id] for link in found.links if link.id in by_id)
+    links = dict.fromkeys(by_id[link.id] for link in shown.links if link.id in by_id)
     return KbShowRecord(
-        node_record(found),
-        catalog.text(found.path),
+        node_record(shown),
+        catalog.text(shown.path),
         tuple(map(node_record, links)),
-        tuple(map(node_record, catalogs.nodes_linking_to(catalog, found))),
+        tuple(map(node_record, catalogs.nodes_linking_to(catalog, shown))),
         note,
     )
 
@@ -408,13 +408,17 @@ def _synced_collection(brain: Brain) -> Collection:
     from quaid.operations.collections import attach_folder
 
     path = os.path.realpath(kb_root(brain))
-    held = {each.root: each for each in collections.list_all(brain.db) if each.kind == KB_COLLECTION_KIND}
+    held = {
+        collection.root: collection
+        for collection in collections.list_all(brain.db)
+        if collection.kind == KB_COLLECTION_KIND
+    }
     if path not in held:
-        names = {each.name for each in collections.list_all(brain.db)}
+        names = {collection.name for collection in collections.list_all(brain.db)}
         name = next(
-            each
-            for each in (KB_COLLECTION, *(f"{KB_COLLECTION}-{number}" for number in range(2, 1000)))
-            if each not in names
+            collection
+            for collection in (KB_COLLECTION, *(f"{KB_COLLECTION}-{number}" for number in range(2, 1000)))
+            if collection not in names
         )
         attach_folder(brain, name, path, kind=KB_COLLECTION_KIND)
         return collections.require(brain.db, name)
@@ -883,7 +887,7 @@ def _notes_naming(brain: Brain, ids: list[str]) -> tuple[str, ...]:
 
     settings = brain.settings
     where = ClientPaths(settings.user_home, settings.cwd, settings.platform, settings.environ)
-    found = []
+    paths = []
     pattern = os.path.join(glob.escape(where.path("CLAUDE/projects")), "*", "memory", "*.md")
     for path in sorted(glob.glob(pattern))[:MAX_NOTES]:
         try:
@@ -892,5 +896,5 @@ def _notes_naming(brain: Brain, ids: list[str]) -> tuple[str, ...]:
         except OSError:
             continue
         if any(id in text for id in ids):
-            found.append(path)
-    return tuple(found)
+            paths.append(path)
+    return tuple(paths)

@@ -283,7 +283,7 @@ def validate(
         )
     flags = (links, assertions, embeddings, fts, integrity)
     kinds = ("links", "assertions", "embeddings", "fts", "integrity")
-    names = tuple(name for name, wanted in zip(kinds, flags, strict=True) if wanted or all or not any(flags))
+    names = tuple(name for name, chosen in zip(kinds, flags, strict=True) if chosen or all or not any(flags))
     try:
         violations = checks.validate(brain.db, names)
     except DamagedDatabase as error:  # the database cannot even be opened

@@ -117,9 +117,11 @@ def model_add(
     folder = brain.settings.path(place)
     chosen = _check_new_name(brain, name or (os.path.basename(folder) if kind == "onnx" else model) or "")
     if kind == "onnx":
-        said = {"query_prefix": query_prefix, "passage_prefix": passage_prefix}
-        given = {key: text for key, text in said.items() if text is not None}
-        description = onnx_models.describe_folder(folder, chosen, given, "" if pooling == "auto" else pooling)
+        prefixes = {"query_prefix": query_prefix, "passage_prefix": passage_prefix}
+        options = {key: text for key, text in prefixes.items() if text is not None}
+        description = onnx_models.describe_folder(
+            folder, chosen, options, "" if pooling == "auto" else pooling
+        )
     else:
         draft = ModelDescription(
             chosen,
@@ -146,7 +148,7 @@ def model_remove(brain: Brain, name: Annotated[str, Arg("The model.", positional
         raise UnknownModel(name=name, hint="")
     if name == _active_name(brain):
         raise ModelInUse(name=name)
-    _save_models(brain, {key: each for key, each in added.items() if key != name})
+    _save_models(brain, {key: model for key, model in added.items() if key != name})
     return Named("name", name, f"Removed {name}")
 
 
@@ -204,8 +206,8 @@ def _check_new_name(brain: Brain, name: str) -> str:
 
 def _refuse_unused_options(kind: str, model: str | None, key_env: str | None, pooling: str) -> None:
     """Reject options that have no effect for this kind of model."""
-    for name, said in (("model", model), ("key_env", key_env)):
-        if kind == "onnx" and said:
+    for name, options in (("model", model), ("key_env", key_env)):
+        if kind == "onnx" and options:
             raise InvalidArgument(name=name, problem="is for servers; leave it out for a folder")
     if kind != "onnx" and pooling != "auto":
         raise InvalidArgument(name="pooling", problem="is for folders; a server does that itself")

@@ -71,11 +71,11 @@ def apply_chunk_options(brain: Brain) -> None:
             path="The environment",
             problem=f"chunking.overlap_tokens ({overlap}) must be at most half of chunking.max_tokens ({limit})",
         )
-    wanted = chunker.window_strategy(limit, overlap, respect)
-    if wanted != (collections.get_setting(brain.db, NOTEBOOK_WINDOW) or "window"):
+    strategy = chunker.window_strategy(limit, overlap, respect)
+    if strategy != (collections.get_setting(brain.db, NOTEBOOK_WINDOW) or "window"):
 
         def work(tx: Transaction) -> None:
-            collections.set_setting(tx, NOTEBOOK_WINDOW, wanted)
+            collections.set_setting(tx, NOTEBOOK_WINDOW, strategy)
             recut_pages(tx)
 
         brain.db.write(work)
@@ -152,11 +152,11 @@ def remember(
     from quaid.notebook import router  # imported late, because compiling its patterns takes 20 ms
 
     notebook = layout.require_notebook(brain.db)
-    there: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
     if router.needs_file_list(content, file):
         indexed = [file.path for file in collections.known_files(brain.db, notebook.id)]
-        there = tuple(dict.fromkeys([*layout.list_files(notebook.root or ""), *indexed]))
-    goal = router.choose_target(content, category, file, section, there)
+        paths = tuple(dict.fromkeys([*layout.list_files(notebook.root or ""), *indexed]))
+    goal = router.choose_target(content, category, file, section, paths)
     written = router.UpdatedNote("", "", ())
 
     def change(old: str | None) -> str:

@@ -284,11 +284,11 @@ def days(
 def _log_entries(brain: Brain, filters: DatedFilter, most: int) -> list[DatedItem]:
     """Return entries of the daily log, the latest of each day first."""
     items: list[DatedItem] = []
-    wanted = filters.text.lower()
+    needle = filters.text.lower()
     for log, is_whole in store.daily_logs(brain.db, filters, most):
         for entry in reversed(notebook_files.parse_daily_file(log.text)):
             text = f"{entry.heading}\n{entry.body}".strip()
-            if wanted in text.lower() or wanted in log.title.lower():
+            if needle in text.lower() or needle in log.title.lower():
                 line = entry.line if is_whole else None
                 items.append(log._replace(text=text, source=entry.time, line=line))
         if len(items) >= most:

@@ -44,7 +44,7 @@ def locate_page(brain: Brain, address: str) -> tuple[Collection, str]:
     holder = named or pages.single_collection_with(brain.db, name)
     if holder is None:
         # the default collection comes first and takes new pages if no other does
-        return max(collections.list_all(brain.db), key=lambda each: each.is_write_target), name
+        return max(collections.list_all(brain.db), key=lambda row: row.is_write_target), name
     return collections.require(brain.db, holder), name
 
 

@@ -194,7 +194,7 @@ def _params(function: Callable[..., Any]) -> tuple[Param, ...]:
 
 
 def _param(name: str, annotation: Any, defaults: dict[str, Any]) -> Param:
-    arg = next(each for each in annotation.__metadata__ if isinstance(each, Arg))
+    arg = next(metadata for metadata in annotation.__metadata__ if isinstance(metadata, Arg))
     hint = annotation.__origin__
     parts = getattr(hint, "__args__", ())
     if None in parts or type(None) in parts:  # Optional[...]
@@ -216,11 +216,11 @@ def _json_type(hint: Any) -> tuple[str, tuple[str, ...]]:
     return _JSON_TYPES[plain], ()
 
 
-def current_name(name: str, known: Container[str]) -> str:
+def current_name(name: str, params: Container[str]) -> str:
     """Return the current name of a deprecated argument if the operation has it, else the name unchanged."""
-    if name in known:
+    if name in params:
         return name
-    return next((new for new in DEPRECATED_NAMES.get(name, ()) if new in known), name)
+    return next((new for new in DEPRECATED_NAMES.get(name, ()) if new in params), name)
 
 
 def schema(operation: Operation) -> dict[str, Any]:

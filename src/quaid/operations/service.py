@@ -146,11 +146,11 @@ def daemon_status(brain: Brain) -> DaemonStatusRecord:
     if not keeper.program:
         return DaemonStatusRecord("unknown", keeper.path, f"the program of {keeper.kind} is not there")
     if keeper.kind == "launchd":
-        status, said = _run_manager(brain, keeper, ("print", _launchd_target()))
-        running = status == 0 and "state = running" in said
+        status, output = _run_manager(brain, keeper, ("print", _launchd_target()))
+        running = status == 0 and "state = running" in output
         return DaemonStatusRecord("running" if running else "stopped", keeper.path, "")
-    status, said = _run_manager(brain, keeper, ("is-active", UNIT_NAME))
-    word = said.strip().partition("\n")[0]
+    status, output = _run_manager(brain, keeper, ("is-active", UNIT_NAME))
+    word = output.strip().partition("\n")[0]
     if status == 0 and word == "active":
         return DaemonStatusRecord("running", keeper.path, word)
     if word in ("inactive", "failed", "deactivating", "activating"):
@@ -344,9 +344,9 @@ def token_list(brain: Brain) -> TokensRecord:
     """List the tokens with their scope, creation date and last use."""
     folder = os.path.join(_token_path(brain.settings), "tokens")  # created with the first token
     paths = {name: os.path.join(folder, name + ".json") for name in _names_in_folder(folder)}
-    found = [(name, path, _read_token_file(path)) for name, path in paths.items()]
+    files = [(name, path, _read_token_file(path)) for name, path in paths.items()]
     tokens = [
-        Token(name, kept["scope"], kept["created_at"], _last_used(path)) for name, path, kept in found if kept
+        Token(name, kept["scope"], kept["created_at"], _last_used(path)) for name, path, kept in files if kept
     ]
     return TokensRecord(tuple(sorted(tokens)), owner_token_path(brain.settings))
 
