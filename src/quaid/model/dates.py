@@ -105,24 +105,30 @@ def find_dates(text: str) -> list[DatePhrase]:
     found = []
     for match in _DATE.finditer(text):
         first, last = _date_range(match)
-        if first:
+        if first and last:
             found.append(DatePhrase(first, last, match.start(), match.end()))
     return found
+
+
+def _month_end(month: str) -> str:
+    """Return the last day of a month that is given as YYYY-MM."""
+    days = (f"{month}-{day}" for day in (31, 30, 29, 28))
+    return next(filter(is_date, days), "")
 
 
 def _date_range(match: "re.Match[str]") -> tuple[str, str]:
     if match["iso"]:
         return (match["iso"], match["iso"]) if is_date(match["iso"]) else ("", "")
     if match["iso_month"]:
-        return f"{match['iso_month']}-01", f"{match['iso_month']}-31"
+        return f"{match['iso_month']}-01", _month_end(match["iso_month"])
     if match["only"]:
         return f"{match['only']}-01-01", f"{match['only']}-12-31"
     if match["part"]:
         low, high = _YEAR_PARTS[match["part"].lower()]
-        return f"{match['p_year']}-{low:02}-01", f"{match['p_year']}-{high:02}-31"
+        return f"{match['p_year']}-{low:02}-01", _month_end(f"{match['p_year']}-{high:02}")
     if match["m_month"]:
         month = f"{match['m_year']}-{_month_number(match['m_month']):02}"
-        return f"{month}-01", f"{month}-31"
+        return f"{month}-01", _month_end(month)
     year = match["year"] or match["us_year"]
     number = _month_number(match["month"] or match["us_month"])
     day = f"{year}-{number:02}-{int(match['day'] or match['us_day']):02}"
