@@ -483,7 +483,7 @@ class IgnoreRecord(NamedTuple):
     problem: str | None = None
     """Why the ignore file is not in effect."""
     built_in: tuple[str, ...] = ()
-    """Patterns that always apply; only `ignore list` has them."""
+    """Patterns that always apply. Set only by `collection ignore list`."""
     changed: bool = False
     hidden: tuple[str, ...] = ()
     """Files that are now ignored. Their pages are in quarantine."""

@@ -486,7 +486,7 @@ T = TypeVar("T")
 
 
 def readable_addresses(db: "Database") -> tuple[list[tuple[str, str, str]], list[int]]:
-    """Return collection, type and slug of the visible pages that can be read, and the ids that cannot be read.
+    """Return collection, type and slug of the visible pages that can be read, and the unreadable ids.
 
     Some of the unreadable ids may belong to deleted pages.
     """

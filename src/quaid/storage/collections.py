@@ -314,9 +314,9 @@ def forget_files(
 
 
 def file_of_page(db: "Database", page_id: int) -> "tuple[LastSeenFile | None, str | None]":
-    """Return the last seen state of a page's file, and the path of the file that the page is a heading of.
+    """Return the last seen state of a page's file, and the path of the file with the heading it was made from.
 
-    The path is "" if that file is gone, and None for other pages.
+    The path is "" if that file is gone, and None for pages that were not made from a heading.
     """
     row = db.one(
         "SELECT collection_id, relative_path, path_key FROM file_state WHERE page_id = ?", (page_id,)

@@ -243,8 +243,8 @@ def check(
 ) -> tuple[list[ContradictionFinding], dict[str, str], list[int] | None]:
     """Find the contradictions in the whole memory, or only those that involve one page or have one type.
 
-    Return the findings, the evidence of those that are not resolved, as JSON by fingerprint, and the pages that were
-    checked, None for all.
+    Return the findings, the evidence for unresolved ones as JSON by fingerprint, and the ids of the pages
+    that were checked (None for all).
     """
     page_ids = _affected_pages(db, page_id) if page_id is not None else None
     findings = [
@@ -306,7 +306,8 @@ def record(
 ) -> None:
     """Insert or update findings, and delete open ones that were not found again. Resolved ones are not changed.
 
-    The arguments are those and the results of `check`. Contradictions outside its scope are not deleted.
+    `findings`, `evidence` and `page_ids` are the results of check(), and `type` is its argument.
+    Contradictions outside the scope of the check are not deleted.
     """
     stored = {
         row[0]: row[1:]

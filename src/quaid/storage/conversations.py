@@ -348,7 +348,7 @@ def load_turns(db: "Database", turn_ids: list[int]) -> dict[int, tuple[TurnRow, 
 def list_all(
     db: "Database", limit: int, offset: int = 0, client: str | None = None
 ) -> tuple[list[ConversationRow], int, int]:
-    """Return up to `limit` conversations, most recently ended first, and the numbers of all and of their turns."""
+    """Return up to `limit` conversations, most recently ended first, and the total conversations and turns."""
     where = "FROM conversations AS c WHERE removed_at IS NULL AND (?1 IS NULL OR client = ?1)"
     rows = db.rows(
         f"SELECT {_CONVERSATION_COLUMNS} {where} ORDER BY ended_at DESC, id DESC LIMIT ?2 OFFSET ?3",
@@ -418,7 +418,7 @@ def list_transcripts(
 
 
 def save_transcript(tx: "Transaction", state: TranscriptState, now: str, moved_from: str = "") -> None:
-    """Store how far a file has been read, and forget the path that it was moved from, if any."""
+    """Store how far a file has been read, and delete the state of the path it was moved from, if any."""
     tx.execute("DELETE FROM transcript_files WHERE path = ?", (moved_from,))
     tx.execute(
         f"INSERT OR REPLACE INTO transcript_files ({_TRANSCRIPT_COLUMNS}, read_at)"  # noqa: S608

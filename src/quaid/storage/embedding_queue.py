@@ -135,7 +135,7 @@ class ChunkQueue:
         return [chunk_id for (chunk_id,) in rows]
 
     def coverage(self) -> tuple[int, int]:
-        """Return the number of chunks with a vector of the model, which may be unknown here, and of all chunks."""
+        """Return the number of chunks with a vector (0 if the model is not registered), and of all chunks."""
         model = find_model(self._db, self._model)
         if model is None:
             return 0, chunks.count(self._db)

@@ -64,9 +64,9 @@ class QuarantinedPage(NamedTuple):
 def quarantine_page(
     tx: "Transaction", page_id: int, now: str, keep: "frozenset[int] | set[int]" = frozenset()
 ) -> None:
-    """Hide a page and the pages of the headings in its file, except those in `keep`, which still exist.
+    """Hide a page and the pages made from headings in its file, except those in `keep`, which still exist.
 
-    Links in other texts are resolved again, to other pages with their names.
+    Links to them in other pages are resolved again, as other pages may have the same names.
     """
     headings = tx.rows(
         "SELECT n.page_id FROM file_nodes n JOIN pages p ON p.id = n.page_id"
@@ -232,7 +232,7 @@ class Erasure:
     def __init__(self, db: "Database", target: EraseTarget, sidecars: list[str]) -> None:
         self._db, self._target, self._sidecars = db, target, sidecars
         self.probes: list[str] = []
-        """Texts of the page to search for after it is erased."""
+        """Strings from the page to search for after it is erased."""
         self.words: list[str] = []
         """Words in the indexes that only this page has."""
 
@@ -247,7 +247,10 @@ class Erasure:
         self._db.write(lambda tx: _erase_page(tx, self._target, self._sidecars))
 
     def places_with_text(self, piece: str) -> list[str]:
-        """Return the rows or index terms that still contain a text, under readable names, such as slugs for pages."""
+        """Return readable names of the rows, or else of the index entries, that still contain a string.
+
+        A page is named by its slug.
+        """
         return _rows_with_text(self._db, piece) or _pages_with_term(self._db, piece)
 
     def count_words_left(self) -> int:

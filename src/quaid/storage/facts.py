@@ -542,7 +542,8 @@ def _similar_names(db: "Database", key: str) -> str:
 PastTexts = Callable[[str, str, str], Iterable[tuple[int | None, str, str]]]
 """Function that returns the versions of a page that were current at a given time.
 
-Called with slug, collection and timestamp. Several versions may share the same second.
+Called with slug, collection and timestamp. Returns version (None for the current one), truth and timeline.
+Several versions may share the same second.
 """
 
 

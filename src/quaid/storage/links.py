@@ -361,7 +361,7 @@ def listing(
 ) -> tuple[list[LinkRow], int]:
     """Return the first `limit` links from or to a page, and their total number.
 
-    The rows of links to a page are read only up to the limit: some pages have tens of thousands of them.
+    Incoming links are read only up to the limit, because some pages have tens of thousands of them.
     """
     if direction == "out":
         rows = outgoing(db, page_id, temporal, day)

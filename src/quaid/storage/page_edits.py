@@ -53,10 +53,10 @@ class NewPage(NamedTuple):
 
 
 def taken_slugs(tx: Transaction, collection_id: int, slugs: dict[str, str]) -> set[str]:
-    """Return those slugs of new files, by path, that cannot be given to a new page.
+    """Return the slugs that cannot be given to new pages. `slugs` maps the paths of new files to slugs.
 
-    A page has the slug, hidden or not, or a redirect; or the path is in the index by now, because another process
-    took the file in.
+    A slug is taken if a page, hidden or not, or a redirect has it, or if another process has indexed the file
+    meanwhile.
     """
     rows = tx.execute(
         "SELECT p.slug FROM json_each(?1) AS wanted CROSS JOIN pages AS p"
@@ -161,7 +161,7 @@ def save(
     present = _find_existing(tx, page.slug, collection_id)
     stored_version = present.version if present else 0
     visible_version = stored_version if present and present.quarantined_at is None else 0
-    # A page in quarantine counts as absent (version 0), but a sync that restores it names its stored version.
+    # A quarantined page counts as absent (version 0), but a sync that restores it passes its stored version.
     if expected_version not in (None, visible_version, stored_version):
         raise _version_conflict(page.slug, expected_version, visible_version)
     frontmatter = as_json(page.frontmatter)
@@ -190,10 +190,10 @@ def save_with_slug(
     now: str,
     left: str | None = None,
 ) -> SaveResult:
-    """Save the page of a file without chunks. It may get another slug than before.
+    """Save the page of a file, without chunks, under a slug that may differ from its previous one.
 
-    `left` is the slug that the page had before it was moved to a temporary one; links to it follow the page, unless
-    another page has it now.
+    `left` is the slug that the page had before vacate_slug() gave it a temporary one. It redirects to the
+    page, unless another page has it now.
     """
     before = slug_of(tx, page_id)
     if page_id is not None and before is not None and before != page.slug:

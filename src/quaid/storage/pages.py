@@ -504,9 +504,9 @@ def page_truths(db: "Database") -> "Iterator[tuple[int, str]]":
 
 
 def namesake_and_distinct_pairs(db: "Database") -> tuple[list[tuple[int, int, str]], set[tuple[int, int]]]:
-    """Return the pairs of pages of one type and collection that share a title or alias, and those marked as distinct.
+    """Return the pairs of pages that share a title or alias, and the pairs marked as distinct, lower id first.
 
-    The lower id comes first.
+    Pages that share a name form a pair only if they have the same type and collection.
     """
     rows = db.rows(
         "WITH called AS (SELECT n.name, n.page_id, p.type, p.collection_id FROM page_names AS n"

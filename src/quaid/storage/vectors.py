@@ -387,7 +387,7 @@ def unused_contents(db: "Database", few: int = FEW_UNUSED) -> list[bytes]:
 
 
 def drop_outlived_vectors(db: "Database") -> None:
-    """Delete vectors of removed texts once they outnumber the others, because a server keeps all in memory."""
+    """Delete unused vectors once they outnumber the others, because a server keeps all vectors in memory."""
     hashes = unused_contents(db)
     for start in range(0, len(hashes), DELETE_BATCH):
         some = hashes[start : start + DELETE_BATCH]

@@ -509,7 +509,7 @@ class Database:
             return self.connection.execute(sql, params).fetchall()
 
     def change_stamp(self) -> tuple[int, int]:
-        """Return a value that changes with every write: by other connections, and by this one."""
+        """Return a value that changes with every write, by other connections or by this one."""
         with self.reading():
             self.one(
                 "SELECT 1 FROM embedding_models"
