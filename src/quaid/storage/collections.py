@@ -314,7 +314,7 @@ def forget_files(
 
 
 def file_of_page(db: "Database", page_id: int) -> "tuple[LastSeenFile | None, str | None]":
-    """Return the last seen state of a page's file, and the path of the file with the heading it was made from.
+    """Return the last seen state of a page's file, and the path of the file whose heading it was made from.
 
     The path is "" if that file is gone, and None for pages that were not made from a heading.
     """

@@ -348,7 +348,7 @@ def load_turns(db: "Database", turn_ids: list[int]) -> dict[int, tuple[TurnRow, 
 def list_all(
     db: "Database", limit: int, offset: int = 0, client: str | None = None
 ) -> tuple[list[ConversationRow], int, int]:
-    """Return up to `limit` conversations, most recently ended first, and the total conversations and turns."""
+    """Return up to `limit` conversations, latest first, and the total numbers of conversations and turns."""
     where = "FROM conversations AS c WHERE removed_at IS NULL AND (?1 IS NULL OR client = ?1)"
     rows = db.rows(
         f"SELECT {_CONVERSATION_COLUMNS} {where} ORDER BY ended_at DESC, id DESC LIMIT ?2 OFFSET ?3",

@@ -504,7 +504,7 @@ def page_truths(db: "Database") -> "Iterator[tuple[int, str]]":
 
 
 def namesake_and_distinct_pairs(db: "Database") -> tuple[list[tuple[int, int, str]], set[tuple[int, int]]]:
-    """Return the pairs of pages that share a title or alias, and the pairs marked as distinct, lower id first.
+    """Return the pairs of pages that share a title or alias, and those marked as distinct, lower id first.
 
     Pages that share a name form a pair only if they have the same type and collection.
     """
