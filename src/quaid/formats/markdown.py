@@ -1,7 +1,7 @@
 """Markdown pages: decode, parse into front matter, compiled truth and timeline, render, and patch in place.
 
-A bare `---` line separates truth and timeline. A patch keeps every byte that the edit does not affect, and the
-result is parsed again before it is returned.
+The compiled truth is the body of a page above the timeline; a bare `---` line separates the two. A patch
+keeps every byte that the edit does not affect, and the result is parsed again before it is returned.
 """
 
 import re
@@ -44,7 +44,7 @@ class DecodedText(NamedTuple):
 
 
 def decode(data: bytes) -> DecodedText:
-    """Decode UTF-8, UTF-16 with a BOM, or Windows-1252, else UTF-8 with invalid bytes replaced."""
+    """Decode UTF-8, Windows-1252 or UTF-16 with a BOM; invalid bytes and NUL characters are replaced."""
     mended: list[str] = []
     try:
         text = data.decode("utf-8")
@@ -65,7 +65,7 @@ def decode(data: bytes) -> DecodedText:
 
 
 def _is_western(data: bytes) -> bool:
-    """Return True if non-UTF-8 bytes look like Windows-1252: printable, without any multi-byte UTF-8 character."""
+    """Return True if bytes look like Windows-1252: printable, without any multi-byte UTF-8 character."""
     if b"\0" in data or not data.decode("utf-8", "ignore").isascii():
         return False
     try:
@@ -148,17 +148,17 @@ def _strip_blank_lines(text: str) -> str:
 
 
 def normalize_part(text: str) -> str:
-    """Normalize a truth or timeline as `parse` would return it."""
+    """Return a compiled truth or timeline in the form in which `parse` returns it."""
     return _strip_blank_lines(_with_line_feeds(text))
 
 
 def has_divider(truth: str) -> bool:
-    """Return True if the text contains a bare `---` line, which would end the truth there."""
+    """Return True if a compiled truth contains a bare `---` line outside code, which would end it there."""
     return _find_divider(_with_line_feeds(truth)) is not None
 
 
 def close_fence(truth: str) -> str:
-    """Close the last code block if it was left open."""
+    """Return a compiled truth with its last code block closed if that was left open."""
     blocks = markdown_text.find_fences(truth)
     return f"{truth}\n{blocks[-1].left_open}" if blocks and blocks[-1].left_open else truth
 
@@ -166,8 +166,9 @@ def close_fence(truth: str) -> str:
 def render(frontmatter: Mapping[str, Any], truth: str, timeline: str) -> str:
     """Render a page such that `parse` returns the same parts.
 
-    An open code block in the truth is closed if a timeline follows, which would otherwise become part of it. A
-    truth that contains a divider is not preserved: check has_divider first.
+    If a timeline follows, an open code block in the compiled truth is closed; otherwise the timeline would
+    become part of the block. The compiled truth must not contain a bare `---` line, because `parse` would end
+    it there: check with has_divider first.
     """
     parts: list[str] = []
     if truth:
@@ -218,8 +219,8 @@ class _PageLines(NamedTuple):
 def patch(text: str, frontmatter: Mapping[str, Any], truth: str, timeline: str) -> str:
     """Return the text with these parts replaced, in place if possible, else rendered anew.
 
-    Raise InvalidFrontMatter if neither preserves the parts, or to change front matter that is TOML or
-    invalid.
+    Raise InvalidFrontMatter if `parse` would return other parts in both cases, or if the front matter changes
+    and the old one is TOML or invalid.
     """
     old = parse(text)
     lines: list[str] = _LINE.findall(text)
@@ -247,7 +248,7 @@ def _line_end(lines: list[str]) -> str:
 
 
 def _page_lines(lines: list[str]) -> _PageLines:
-    """Return the lines of the parts that `parse` finds."""
+    """Return the line ranges of the parts that `parse` finds."""
     text = "".join([line.rstrip("\r\n") + "\n" for line in lines]).removeprefix(_BOM)
     frontmatter, problem, body = _split_front_matter(text)
     first = text.count("\n", 0, len(text) - len(body))  # the closing fence, if there is one
@@ -290,7 +291,7 @@ def _with_line_ends(text: str, end: str) -> str:
 
 
 def _smallest_splice(lines: list[str], span: tuple[int, int], text: str, end: str) -> _Splice:
-    """Return the smallest replacement of lines that turns a span into the text."""
+    """Return the smallest replacement of lines that turns a span of lines into the text."""
     first, last = span
     new = text.split("\n") if text else []
     old = [line.rstrip("\r\n") for line in lines[first:last]]
@@ -353,7 +354,7 @@ def _front_matter_splice(
 
 
 def _key_spans(block: list[str]) -> dict[str, tuple[int, int]]:
-    """Return the lines of each key, without the comments and blank lines that follow it."""
+    """Return the range of lines of each key, without the comments and blank lines that follow it."""
     starts: list[tuple[str, int]] = []
     for place, line in enumerate(block):
         match = _YAML_KEY.match(line)
@@ -386,7 +387,10 @@ def _rewrite_key(block: list[str], key: str, old: Any, new: Any) -> list[str]:
 
 
 def _rewrite_list(block: list[str], old: list[Any], new: list[Any]) -> list[str] | None:
-    """Rewrite a list with one item per line, keeping comments, or return None if it has another form."""
+    """Return the new lines of a list with one item per line, or None if the list has another form.
+
+    Comments are kept unless the order of the items changes.
+    """
     items = [line for line in block[1:] if _YAML_ITEM.match(line)]
     others = [line for line in block[1:] if not _YAML_ITEM.match(line)]
     made = {str(item): front_matter.write_yaml({"x": item})[3:].rstrip("\n") for item in new}

@@ -1,8 +1,8 @@
-"""Find contradictions in the memory, and decide which facts and links end when one is resolved.
+"""Find contradictions in the memory, and decide which facts and links end when a contradiction is resolved.
 
-There are four kinds: a current fact whose link has ended, a current fact or link that has ended according to
-the text of a page, two values of a single-valued predicate, and a compiled truth that is older than its
-timeline.
+There are four kinds: a fact that is current although the corresponding link has ended, a fact or link that is
+current although it has ended according to the text of a page, two values of a single-valued predicate, and a
+compiled truth (the body of a page above the timeline) that is older than the timeline of the page.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ STALE_DAYS = 30
 """Days by which a timeline must be newer than the compiled truth for the truth to count as stale."""
 
 MOST_COMPARED = 20
-"""Maximum values that one value is compared with; the rest are assumed to agree."""
+"""Maximum number of other values that a value is compared with; the rest are assumed to agree with it."""
 
 _OPEN_END = "~"  # sorts after every date
 
@@ -58,23 +58,23 @@ class Citation(NamedTuple):
     page_id: int
     quote: str
     part: str
-    """truth, timeline or frontmatter; "" if the position in the page is not known yet."""
+    """truth, timeline or frontmatter; links for a link that is not in the page; "" if not known yet."""
     line: int | None
     source: str
-    """Source of the side if it is not a sentence: `fact 12, meeting/7`, `link 3`, `changed on 2026-04-25`."""
+    """The origin of the statement: `fact 12, meeting/7`, `link 3`, `changed on 2026-04-25`; "" for text."""
     needles: tuple[str, ...] = ()
     """Strings by which the position in the page can be found."""
     fact: int | None = None
     link: int | None = None
-    """Id of the fact or link; both are None if the side is text."""
+    """`fact` or `link` is the id of the fact or link; both are None if the side is text."""
     says: str = ""
     """The statement of the fact or link, such as lives_in Oslo."""
     since: str | None = None
     until: str | None = None
     object: str = ""
-    """Object of the fact. A line that mentions it may be the source of the fact."""
+    """The object of the fact. A line that mentions this object may be the source of the fact."""
     recorded_at: str = ""
-    """When a fact without evidence was recorded. Its source is searched for in the page as it was then."""
+    """When a fact without evidence was recorded. Its source is searched for in the page of that time."""
 
 
 class ContradictionFinding(NamedTuple):
@@ -113,7 +113,7 @@ def fingerprint(*parts: object) -> str:
 
 
 def cite_fact(claim: ResolvedFact) -> Citation:
-    """Return a citation of a fact: its evidence, or else subject, predicate and object."""
+    """Return a citation of a fact: its evidence, or else subject, predicate, object and validity."""
     fact = claim.fact
     own = f"{fact.subject} {fact.predicate} {fact.object}"
     time = "".join(
@@ -142,7 +142,10 @@ def cite_link(world: Snapshot, tie: SnapshotLink) -> Citation:
 
 
 def ended_links(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
-    """Yield current facts whose corresponding link has ended and was not followed by a later link."""
+    """Yield a contradiction for each current fact whose corresponding link has ended.
+
+    There is no contradiction if a later link continues the relation, or if the fact began after the end.
+    """
     between: dict[tuple[int, int], list[SnapshotLink]] = {}
     for tie in world.links:
         between.setdefault((tie.from_id, tie.to_id), []).append(tie)
@@ -179,7 +182,10 @@ def ended_links(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[Con
 
 
 def _ends_fact(tie: SnapshotLink, predicate: str, exactly: bool = False) -> bool:
-    """Return True if the end of a link implies the end of a fact: leaving a company ends every post there."""
+    """Return True if the end of a link implies the end of a fact with this predicate.
+
+    Unless `exactly` is set, the end of works_at or related also ends every fact about work or a post.
+    """
     relationship = canonical_predicate(tie.relationship)
     if relationship == predicate:
         return True
@@ -191,7 +197,7 @@ def _ends_fact(tie: SnapshotLink, predicate: str, exactly: bool = False) -> bool
 
 
 def conflicting_values(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
-    """Yield pairs of different values of a single-valued predicate that hold at the same time."""
+    """Yield a contradiction for each two values of a single-valued predicate that hold at the same time."""
     groups: dict[tuple[EntityRef, str], list[ResolvedFact]] = {}
     for claim in all_claims:
         if claim.predicate in world.single:
@@ -207,7 +213,7 @@ def conflicting_values(world: Snapshot, all_claims: list[ResolvedFact]) -> Itera
 
 
 def _overlapping(world: Snapshot, group: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
-    """Yield a contradiction between each value and the first conflicting value whose interval overlaps."""
+    """Yield, for each value, the contradiction with the first other value that overlaps in time."""
     begun = [
         claim
         for claim in group
@@ -233,8 +239,8 @@ def _overlapping(world: Snapshot, group: list[ResolvedFact]) -> Iterator[Contrad
 def _certain_span(claim: ResolvedFact, today: str) -> tuple[str, str]:
     """Return the interval in which a fact certainly holds.
 
-    Without a start date, the interval is the end date alone or, if the fact has not ended, starts on 9999-12-31. An
-    end date in the future counts as open.
+    Without a start date, the interval is the end date alone or, if the fact has not ended, starts on
+    9999-12-31. An end date in the future counts as open.
     """
     until = claim.until if claim.until and claim.until <= today else None
     return claim.since or until or "9999-12-31", until or _OPEN_END
@@ -298,7 +304,10 @@ def _role_words(text: str) -> set[str]:
 
 
 def stale_pages(world: Snapshot) -> Iterator[ContradictionFinding]:
-    """Yield pages whose timeline is at least STALE_DAYS newer than their truth and its last review."""
+    """Yield a contradiction for each page whose timeline changed STALE_DAYS or more after its compiled truth.
+
+    A review of the page counts as a change of the compiled truth.
+    """
     for age in world.ages:
         base = max(age.truth_updated_at, age.reviewed_at or "")
         if base >= age.timeline_updated_at:
@@ -329,7 +338,10 @@ SCOPE_FAMILIES = {
     "property": ("property",),
     "parent": ("parent",),
 }
-"""The predicate families that each scope of a departure ends."""
+"""Maps each scope of a departure to the predicate families that it ends.
+
+A departure is a statement that someone left a job, school or home.
+"""
 
 _TOKEN = re.compile(r"[\w&+#][\w'’&.+#/-]*|[,;()]")
 
@@ -383,7 +395,7 @@ class _OpenRelations:
 
 
 def ended_in_text(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
-    """Yield current facts and links that have ended according to the text of a page."""
+    """Yield a contradiction for each current fact or link that has ended according to the text of a page."""
     ties = _OpenRelations(world, all_claims)
     for text in world.texts:
         page = world.pages[text.page_id]
@@ -448,7 +460,10 @@ def _is_ended(tie: OpenRelation, departure: Departure) -> bool:
 
 
 def _is_named(words: str, names: frozenset[str], scope: str) -> bool:
-    """Return True if the words start with one of the names, and the name is not part of a longer one."""
+    """Return True if the words start with one of the names, or with a list that contains one of them.
+
+    A name that is only a part of a longer name does not count.
+    """
     tokens = list(_TOKEN.finditer(words[:200]))
     for start in _name_starts(tokens):
         for name in names:
@@ -459,7 +474,7 @@ def _is_named(words: str, names: frozenset[str], scope: str) -> bool:
 
 
 def _name_starts(tokens: list["re.Match[str]"]) -> Iterator[int]:
-    """Yield the token indexes at which a name can start: the first, after "the", and after each name of a list."""
+    """Yield the token indexes at which a name can start: the first, after "the", and after each listed name."""
     at = 1 if tokens and tokens[0][0].lower() == "the" else 0
     for _ in range(4):
         yield at
@@ -474,7 +489,7 @@ def _name_starts(tokens: list["re.Match[str]"]) -> Iterator[int]:
 
 
 def _match_name(tokens: list["re.Match[str]"], start: int, name: list[str]) -> int:
-    """Return the index of the token after the name if it starts at `start`; 0 if it does not match."""
+    """Return the index of the token after the name if the name starts at token `start`; otherwise 0."""
     at = start
     have: list[str] = []
     while at < len(tokens) and len(have) < len(name):
@@ -507,7 +522,10 @@ def _name_ends_at(words: str, tokens: list["re.Match[str]"], end: int, scope: st
 
 
 def _came_back(written: str, tie: OpenRelation, departure: Departure) -> bool:
-    """Return True if the same page says that the relation resumed at that time or later."""
+    """Return True if `written`, the text with the departure, also says that the relation resumed.
+
+    If both sentences have dates, the relation must have resumed at the time of the departure or later.
+    """
     for sentence in comebacks(written):
         if sentence == departure.quote or not any(
             f" {name} " in f" {fold_name(sentence)} " for name in tie.names
@@ -556,9 +574,9 @@ class ResolutionChange(NamedTuple):
     since: str | None
     """The new start of validity."""
     until: str | None
-    """The new end of validity; None if it stays open because the recorded end was wrong."""
+    """The new end of validity; None if the validity is open."""
     successor: int | None = None
-    """Id of the fact that replaces it."""
+    """Id of the fact that replaces this fact; None if no fact does."""
 
     @property
     def never_held(self) -> bool:
@@ -566,7 +584,7 @@ class ResolutionChange(NamedTuple):
 
 
 def resolution_changes(world: Snapshot, finding: ContradictionFinding, kept: int) -> list[ResolutionChange]:
-    """Return the changes to make if side `kept`, 0 or 1, is right.
+    """Return the changes to make if the side with index `kept`, 0 or 1, is right.
 
     Text is never changed: if the losing side is text, or a link in text, its page has to be edited.
     """
@@ -621,7 +639,11 @@ def _end_relation(
     lost: ResolvedFact | None,
     tie: SnapshotLink | None,
 ) -> list[ResolutionChange]:
-    """Return the changes that end all current facts and links of this kind between the two entities."""
+    """Return the changes that end the relation of the rejected fact (`lost`) or link (`tie`).
+
+    They end all current facts and links of the same predicate family between the same two entities, except
+    links in page text.
+    """
     if lost is not None:
         ends = (lost.subject, lost.object, lost.predicate)
     elif tie is not None:

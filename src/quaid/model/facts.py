@@ -76,8 +76,8 @@ class FactInput(NamedTuple):
 def check_fact(values: dict[str, Any], where: str, subject: str = "") -> FactInput:
     """Validate a fact from a request and return it.
 
-    Errors name the field, as in `assertions[2].valid_from`. `subject` is the default subject, the title of the
-    page.
+    `where` is the position of the fact in the request; errors name it with the field, as in
+    `assertions[2].valid_from`. `subject` is the default subject, the title of the page.
     """
     for name in values:
         if name not in FactInput._fields:
@@ -164,7 +164,7 @@ def _check_fact_id(value: Any, name: str) -> int | None:
 
 
 def object_key(text: str) -> str:
-    """Return an object in a normalized form for comparison. Signs are kept, so that `C++` and `C#` differ."""
+    """Return the object of a fact in a form for comparison. Signs are kept, so that `C++` and `C#` differ."""
     value = value_key(text)
     if value:
         return value
@@ -179,7 +179,7 @@ def object_key(text: str) -> str:
 
 
 def value_key(text: str) -> str:
-    """Return a number, amount of money, phone number or date in canonical form; "" if the text is none of these."""
+    """Return the canonical form of a number, amount of money, phone number or date; "" for other text."""
     text = text.strip()
     if len(text) > LONGEST_VALUE or not any(map(str.isdigit, text)):
         return ""
@@ -221,12 +221,12 @@ def _phone_key(text: str) -> str:
 
 
 def join_sources(one: str, other: str) -> str:
-    """Join the sources of two equal facts without duplicates, in the format that merging pages uses."""
+    """Join the sources of two equal facts with "; ", without duplicates; `one` may be a joined list."""
     return "; ".join(dict.fromkeys(filter(None, [*one.split("; "), other])))
 
 
 def join_evidence(one: str, other: str) -> str:
-    """Join the evidence of two equal facts; evidence that the first already contains is dropped."""
+    """Join the evidence of two equal facts with " / "; return `one` unchanged if it contains `other`."""
     return one if other in one else f"{one} / {other}".removeprefix(" / ")
 
 
@@ -241,7 +241,7 @@ def is_valid_on(since: str | None, until: str | None, day: str) -> bool:
 
 
 SINGLE_VALUED = frozenset(
-    # of people; of a company and its CEO, in both directions; of companies, projects, decisions, journals
+    # Predicates of people; of a company and its CEO, in both directions; of companies, projects and so on.
     """works_at reports_to role lives_in born_on born_in died_on married_to nationality phone email birthday linkedin
     twitter score location is_ceo_of ceo headquartered_in founded_on status stage owner owned_by valuation
     employee_count domain value expected_close due_on decided_by priority price deadline made_at revisit_at date
@@ -288,7 +288,7 @@ PREDICATE_SYNONYMS: dict[str, str] = {
 """Maps synonyms to the canonical predicate."""
 
 INVERSE_PREDICATES = {"is_ceo_of": "ceo", "ceo": "is_ceo_of", "married_to": "married_to"}
-"""Maps a predicate to the one that states the same with subject and object swapped."""
+"""Maps a predicate to the predicate that states the same relation with subject and object swapped."""
 
 POSTS = tuple("ceo cto cfo coo cmo cpo chair president head vp engineer manager intern".split())
 
@@ -313,7 +313,7 @@ def canonical_predicate(predicate: str) -> str:
 
 
 def single_valued_predicates(setting: str | None) -> frozenset[str]:
-    """Return the single-valued predicates: the defaults plus those in the setting, minus those marked `:many`.
+    """Return the single-valued predicates: the defaults and those in the setting, except those marked `:many`.
 
     The setting is a list such as `favourite_colour, works_at:many`.
     """
@@ -339,9 +339,10 @@ def check_predicate_setting(key: str, value: str) -> None:
 
 @lru_cache(maxsize=4096)
 def predicate_family(predicate: str) -> str:
-    """Return the family of a predicate: work, post, board, home, …; "" if relations of this kind do not end.
+    """Return the family of a predicate: work, post, board, home, …; "" if no departure can end the relation.
 
-    Leaving a company ends every post there, but leaving a post does not end the employment.
+    A departure is a statement that someone left a job, school or home. Leaving a company ends every post
+    there, but leaving a post does not end the employment.
     """
     name = canonical_predicate(predicate)
     return "post" if is_post_predicate(name) else _FAMILIES.get(name, "")
@@ -354,7 +355,7 @@ def is_post_predicate(name: str) -> bool:
 
 
 def post_of_predicate(name: str) -> str:
-    """Return the post in a predicate: ceo for is_ceo_of; "" if it names none."""
+    """Return the post that a predicate names: ceo for is_ceo_of; "" if it names none."""
     name = canonical_predicate(name)
     return name.removeprefix("is_").split("_", 1)[0] if is_post_predicate(name) else ""
 
@@ -376,7 +377,7 @@ class PageInfo(NamedTuple):
 class StoredFact(NamedTuple):
     """A row of the assertions table, and whether a later fact supersedes it.
 
-    The fields are in the order of the query's columns.
+    The fields have the same order as the columns of the query that reads them.
     """
 
     id: int
@@ -408,7 +409,7 @@ class SnapshotLink(NamedTuple):
 
 
 class SnapshotText(NamedTuple):
-    """The text of a page."""
+    """The text of a page: the compiled truth (the body above the timeline) and the timeline."""
 
     page_id: int
     truth: str
@@ -416,7 +417,7 @@ class SnapshotText(NamedTuple):
 
 
 class PageAge(NamedTuple):
-    """When truth and timeline of a page last changed, and when a person last reviewed it."""
+    """When compiled truth and timeline of a page last changed, and when the page was last reviewed."""
 
     page_id: int
     truth_updated_at: str
@@ -434,9 +435,10 @@ class NameIndex:
         self._names: dict[int, set[str]] = {}
 
     def page(self, key: str, own: int | None = None) -> int | None:
-        """Return the page with a folded name; None if the name is unknown or ambiguous.
+        """Return the id of the page with a folded name; None if the name is unknown or ambiguous.
 
-        `own` is preferred, then the page for which the kind of name ranks first in NAME_KINDS.
+        Of several pages with the name, `own` is preferred, then the page for which the kind of the name comes
+        first in NAME_KINDS.
         """
         found = self._pages.get(key)
         if not found:
@@ -518,7 +520,7 @@ def resolve_facts(world: Snapshot) -> list[ResolvedFact]:
 
 
 def _resolve_object(world: Snapshot, text: str) -> tuple[EntityRef, str]:
-    """Return the entity that an object denotes, and the text to display: the page title for a slug."""
+    """Return the entity that an object denotes, and the text to display: the title if the object is a slug."""
     name = text.rpartition("::")[2]
     page_id = world.names.page(fold_name(name))
     if page_id is None:
@@ -530,7 +532,7 @@ def _resolve_object(world: Snapshot, text: str) -> tuple[EntityRef, str]:
 def resolve_name(names: NameIndex, key: str, page_id: int, page: PageInfo | None) -> EntityRef:
     """Return the entity that a folded name denotes on a page.
 
-    On a person's page, first or last name is sufficient.
+    On the page of a person, the first or last name of that person is sufficient.
     """
     found = names.page(key, page_id)
     if found is not None:
@@ -539,7 +541,7 @@ def resolve_name(names: NameIndex, key: str, page_id: int, page: PageInfo | None
 
 
 def person_name_parts(title: str) -> set[str]:
-    """Return the folded first and last name of a person."""
+    """Return the first and last word of the title of a person's page, folded."""
     words = fold_name(title).split()
     return {words[0], words[-1]} if words else set()
 
@@ -556,14 +558,17 @@ class QuotedLine(NamedTuple):
     """A line of a page, quoted as the source of a fact."""
 
     part: str
-    """truth or timeline."""
+    """The part of the page that contains the line: truth (the body above the timeline) or timeline."""
     line: int | None
     """Line number from 1; None if the line is in an earlier version of the text."""
     quote: str
 
 
 def find_quote(truth: str, timeline: str, needles: tuple[str, ...]) -> QuotedLine | None:
-    """Return the first line that contains a needle, trying the needles in order; case is ignored."""
+    """Return the first line that contains a needle as whole words, or None.
+
+    The needles are tried in order, each in the compiled truth first. Case is ignored.
+    """
     for needle in needles:
         wanted = _normalize_space(needle)
         if not wanted:
@@ -609,7 +614,11 @@ def _find_whole_words(text: str, wanted: str) -> int:
 
 
 def _is_same_word(before: str, after: str) -> bool:
-    """Return True if two adjacent characters belong to one word; False for scripts without spaces between words."""
+    """Return True if two adjacent characters belong to one word.
+
+    Only ASCII letters and digits and letters with upper and lower case are recognized. The result is False
+    for all other scripts: those without spaces between words, but also Hebrew, Arabic or Devanagari.
+    """
     return all(
         each.isalnum() and (each.isascii() or each.lower() != each.upper()) for each in (before, after)
     )

@@ -41,7 +41,7 @@ MOST_PLACES = 100_000
 MOST_CONTEXTS = 1_000
 """Maximum lines of one text that are stored as link context. A page with more is a list, or hostile input."""
 
-# Two patterns, each with a literal prefix that the regex engine can search for: three times as fast as one pattern.
+# Two patterns, each with a literal prefix that the regex engine can search for: three times as fast as one.
 _WIKI = re.compile(
     r"\[\[([^\[\]|#^\n]+)(?:[#^][^\[\]|\n]*)?(?:\\?\|[^\[\]\n]*)?\](\[[^\[\]]{0,500}(?:\[[^\[\]\n]*\][^\[\]]{0,500})?\])?\]"
 )
@@ -57,7 +57,7 @@ _BULLET = re.compile(r"\A\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?")
 
 
 OR_FROM_ROOT = "//"
-"""Separates the page's folder from a path written without a leading "./" or "/".
+"""In a target, separates the folder of the linking page from a path written without a leading "./" or "/".
 
 Such a path may be relative to that folder or, as Obsidian also writes it, to the root of the collection.
 """
@@ -72,7 +72,7 @@ class LinkReference(NamedTuple):
     relationship: str
     context: str
     part: str
-    """Part of the page: truth, timeline or frontmatter."""
+    """Part of the page: truth (the body above the timeline), timeline or frontmatter."""
     line: int
     """Line number within the part, from 1; always 1 in front matter."""
     valid_from: str | None = None
@@ -80,7 +80,7 @@ class LinkReference(NamedTuple):
 
 
 def find_references(page: "Page") -> list[LinkReference]:
-    """Return the links of a page without duplicates: the first occurrence of each target and relationship."""
+    """Return the links of a page: the first with each combination of target, relationship and start date."""
     found: dict[tuple[str, ...], LinkReference] = {}
     listed = page.frontmatter.get("links")
     in_text = [
@@ -130,7 +130,7 @@ def _base_path(page: "Page") -> str:
 
 
 def _wiki_links(page_slug: str, text: str) -> list[tuple[int, int, str]]:
-    """Return start, end and target of the links in double brackets; images and other attachments are skipped."""
+    """Return start, end and target of the links in double brackets; images and attachments are skipped."""
     found = []
     known: dict[tuple[str, bool], str] = {}
     for match in islice(_WIKI.finditer(text), MOST_PLACES):
@@ -146,7 +146,10 @@ def _wiki_links(page_slug: str, text: str) -> list[tuple[int, int, str]]:
 
 
 def _wiki_target(page_slug: str, name: str, described: bool) -> str:
-    """Return the page that a link in double brackets names; "" if it cannot be a page."""
+    """Return the target of a link in double brackets; "" if the link cannot lead to a page.
+
+    `described` is True for an Org link with a description.
+    """
     name = name.rstrip("\\").strip()  # in a table, the | before the description is escaped
     if name.startswith((ID_PREFIX, "file:", "*")) or described:
         name = _org_target(page_slug, name, described=described)
@@ -158,7 +161,10 @@ def _wiki_target(page_slug: str, name: str, described: bool) -> str:
 
 
 def _org_target(page_slug: str, name: str, *, described: bool) -> str:
-    """Return the id or file of the page that an Org link names; "" for web addresses and places in a file."""
+    """Return the target of an Org link: an id, a path or a name.
+
+    Return "" for web addresses, for headings in the same file and for files that are not pages.
+    """
     if name.startswith(ID_PREFIX):
         return ID_PREFIX + name[len(ID_PREFIX) :].partition("::")[0].strip()
     kind, _, path = name.partition(":")
@@ -189,7 +195,7 @@ def _path_links(page_slug: str, text: str) -> list[tuple[int, int, str]]:
 
 
 def _page_target(page_slug: str, written: str) -> str:
-    """Return the target for a link address; "" if it is not the file of a page."""
+    """Return the target for the address of a Markdown link; "" if the address is not the file of a page."""
     path = written.partition("#")[0].partition("?")[0]
     if not _PAGE_FILE.search(path) or _SCHEME.match(path) or path.startswith("//"):
         return ""
@@ -204,7 +210,7 @@ def _page_target(page_slug: str, written: str) -> str:
 
 
 def _resolve_path(page_slug: str, path: str) -> str:
-    """Return "/" and the slug that a path leads to, relative to the page; "" if it leaves the collection."""
+    """Return "/" and the slug that a path, relative to the page, leads to; "" if it leaves the collection."""
     steps = [] if path.startswith("/") else page_slug.split("/")[:-1]
     for step in path.split("/"):
         if step == "..":
@@ -232,7 +238,11 @@ def _context_text(text: str) -> str:
 
 
 def _frontmatter_references(links: Any) -> list[LinkReference]:
-    """Return the links in front matter: names, or mappings with `to` (or `target`) and `relationship` (or `type`)."""
+    """Return the links in front matter.
+
+    Each is a name, or a mapping with `to` (or `target`) and, optionally, `relationship` (or `type`),
+    `context`, `valid_from` and `valid_until`.
+    """
     found = []
     for entry in (links if isinstance(links, list) else [links])[:MOST_LISTED]:
         values = entry if isinstance(entry, dict) else {"to": entry}
@@ -271,20 +281,20 @@ def normalize_relationship(text: str) -> str:
 
 
 def _date_or_none(value: Any) -> str | None:
-    """Return a date as YYYY-MM-DD, with the first day for a month or year; None if the value is not a date."""
+    """Return a date as YYYY-MM-DD, with the first day of a month or year; None if the value is no date."""
     text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
     text += {4: "-01-01", 7: "-01"}.get(len(text), "")
     return text if dates.is_date(text) else None
 
 
 class LinkCandidate(NamedTuple):
-    """A page that has the name in a link."""
+    """A page to which a link may lead, because one of its names equals the name in the link."""
 
     page_id: int
     collection: str
     slug: str
     kind: str
-    """Which of the page's names matched: title, slug, alias or name."""
+    """The kind of the name that matched: title, slug, alias or name."""
     former: tuple[str, ...] = ()
     """Previous slugs of the page."""
 
@@ -292,10 +302,11 @@ class LinkCandidate(NamedTuple):
 def resolve_link(
     target: str, page_slug: str, collection: str, candidates: "Iterable[LinkCandidate]"
 ) -> int | None:
-    """Return the id of the page that a link leads to: matched by path, else by file name, alias, title or slug.
+    """Return the id of the page that a link leads to, by path, else by file name, alias, title or slug.
 
-    The page's own collection is preferred. If two pages match equally well, the link is ambiguous and the result is
-    None.
+    `page_slug` and `collection` are those of the page with the link. Unless the target names a collection,
+    pages in the same collection are preferred. If two pages match equally well, the link is ambiguous and the
+    result is None.
     """
     named, _, name = target.rpartition("::")
     near = [candidate for candidate in candidates if candidate.collection == (named or collection)]
@@ -338,7 +349,7 @@ class EdgeLike(Protocol):
 
 
 EdgeQuery = Callable[[list[int], int], Iterable[EdgeLike]]
-"""A function that takes nodes and a limit, and returns at most that number of edges of these nodes."""
+"""A function that takes node ids and a limit, and returns at most that number of edges of these nodes."""
 
 
 class ReachedNode(NamedTuple):
@@ -361,9 +372,10 @@ class GraphWalk(NamedTuple):
 def walk_from(
     start: int, touching: EdgeQuery, among: EdgeQuery, *, depth: int, most_nodes: int, most_edges: int
 ) -> GraphWalk:
-    """Return all nodes within `depth` steps, nearest first.
+    """Return the nodes within `depth` steps of `start`, nearest first, up to the limits.
 
-    `touching` returns the edges with at least one end among the given nodes, `among` those with both.
+    `touching` returns the edges with at least one end among the given nodes, `among` the edges with both ends
+    among them.
     """
     reached = {start: ReachedNode(start, 0, None, None)}
     ring, complete = [start], True
@@ -400,15 +412,15 @@ def path_to(walk: GraphWalk, node: int) -> list[ReachedNode]:
 class GraphPath(NamedTuple):
     edges: tuple[EdgeLike, ...]
     complete: bool
-    """False if the search stopped at a limit, so that a path may exist."""
+    """False if the search stopped at a limit; then `edges` is empty, although a path may exist."""
 
 
 def shortest_path(
     start: int, end: int, touching: EdgeQuery, *, longest: int, most_nodes: int, most_edges: int
 ) -> GraphPath | None:
-    """Return the shortest path between two nodes, or None.
+    """Return the shortest path between two nodes, or None if there is no path.
 
-    Searches from both ends, and expands the smaller frontier.
+    Searches from both ends, and in each step expands the smaller frontier.
     """
     sides: tuple[dict[int, EdgeLike | None], dict[int, EdgeLike | None]] = ({start: None}, {end: None})
     rings = [[start], [end]]

@@ -1,4 +1,4 @@
-"""Answer a question: rank the candidates, assess and explain each result, and fit them into a token budget."""
+"""Answer a question: rank the candidates, assess and explain each result, and fit all into a token budget."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -60,9 +60,9 @@ class Serving(NamedTuple):
 
 
 def spend_budget(results: Sequence[ServableTexts], budget: int, depth: str = "auto") -> list[Serving]:
-    """Return the parts of the results in order until the budget is used up.
+    """Return, in order, the parts of each result that fit into the budget of tokens.
 
-    Results that do not fit are omitted.
+    Results are omitted from the first one on of which neither title nor summary fits.
     """
     served: list[Serving] = []
     left = budget
@@ -107,7 +107,10 @@ def _with_content(head: Serving, text: str, left: int, depth: str) -> Serving:
 
 
 def fit_text(text: str, tokens: int) -> tuple[str, bool]:
-    """Truncate a text to a number of tokens. Return it, and True if it was cut and ends with CUT_MARK."""
+    """Truncate text to a number of tokens. Return it, and whether it was cut.
+
+    Text that was cut ends with CUT_MARK, or is "" if nothing fits.
+    """
     if tokens <= 0:
         return "", bool(text)
     if len(text) <= tokens * CHARACTERS_PER_TOKEN and count_tokens(text) <= tokens:
@@ -146,18 +149,18 @@ class SearchResult(NamedTuple):
     wing: str
     room: str
     depth: str
-    """The kind of `content`: the best chunk (section), the page's whole truth (full) or nothing (summary)."""
+    """The kind of `content`: the best chunk (section), ServableTexts.full (full) or nothing (summary)."""
     summary: str
     content: str
     score: float
     """Strength of the evidence from 0 to 1 (see search.strength), comparable between questions."""
     tokens_used: int
     lane: str
-    """How it was found: exact (name), words, meaning, both, date, or name (see search.by_name)."""
+    """How the page was found: exact (by name), words, meaning, both, date, or name (see search.by_name)."""
     reason: str
     heading_path: str
     part: str
-    """The part of the page, truth or timeline; line numbers count from 1 within it."""
+    """The part of the page with the chunk: truth or timeline. Line numbers count from 1 within the part."""
     start_line: int
     end_line: int
     strength: Strength
@@ -336,7 +339,7 @@ class _AnswerBuilder:
         return "weak" if judged == "strong" and outside else judged
 
     def _is_of_time(self, shown: _ShownPage) -> bool:
-        """Return True if a result is dated within a period of the question, or contains its text."""
+        """Return True if a result is dated within a period of the question, or contains the period's words."""
         if shown.chunk is None:
             return False
         text = f"{shown.head.title}\n{shown.chunk.heading_path}\n{shown.chunk.text}".casefold()
@@ -388,7 +391,7 @@ class _AnswerBuilder:
         return "; ".join(reasons) or "next to other results"
 
     def _held(self, shown: _ShownPage) -> list[str]:
-        """Return the words of the question that a result's chunk or title contains."""
+        """Return the words of the question that a result's title, heading path or chunk contains."""
         if shown.head.id not in self._holding:
             chunk = (shown.chunk.heading_path, shown.chunk.text) if shown.chunk else ()
             text = "\n".join((shown.head.title, *chunk))
@@ -450,7 +453,8 @@ def answer_question(
 ) -> Answer:
     """Answer a question from the database.
 
-    A long-running process passes `vectors` to share its in-memory index.
+    A long-running process passes `vectors` to share its in-memory index. `no_model` is the reason that the
+    answer gives for searching by words only if `embedder` is None.
     """
     if not question.strip():
         raise InvalidArgument(name="question", problem="is empty; write a question")

@@ -22,7 +22,11 @@ REASONS = {EXACT_MATCH: "it is called so", PREFIX_MATCH: "its name begins so"}
 
 
 def put_named_first(db: Database, answer: Answer, typed: str, filters: SearchFilters, limit: int) -> Answer:
-    """Return the answer with pages whose name matches the typed text moved to the front."""
+    """Return the answer with pages whose name matches the typed text at the front, at most `limit` results.
+
+    Such pages are added if the answer does not contain them. Only exact matches of the answer stay before
+    them.
+    """
     matches = _find_named(db, fold_name(typed), filters) if len(typed) <= LONGEST_NAME else []
     if not matches:
         return answer
@@ -41,7 +45,7 @@ def put_named_first(db: Database, answer: Answer, typed: str, filters: SearchFil
 
 
 def _find_named(db: Database, typed: str, filters: SearchFilters) -> list[tuple[PageHead, int]]:
-    """Return matching pages and the strength of the match, best first."""
+    """Return the pages whose name matches and the strength of each match, best first."""
     wanted = typed.split()
     if len(wanted) > MOST_WORDS or all(each in STOP_WORDS for each in wanted):
         return []
@@ -66,7 +70,7 @@ def _find_named(db: Database, typed: str, filters: SearchFilters) -> list[tuple[
 
 
 def _named_result(head: PageHead, how: int, other: SearchResult | None) -> SearchResult:
-    """Return a result that points to the beginning of the page."""
+    """Return a result that points to the start of the page; `other` is the answer's result for that page."""
     reason = REASONS.get(how, "its name has these words")
     is_whole = how != PREFIX_MATCH
     return SearchResult(

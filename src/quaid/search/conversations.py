@@ -1,4 +1,4 @@
-"""Search the turns of conversations by words and by meaning.
+"""Search the turns (messages) of conversations by words and by meaning.
 
 By words alone, turns with all words come first, then turns with all words except stop words, then turns with
 any of them. With vectors, turns are ranked like chunks (see search.fusion), with conversations in place of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # not imported at run time, because it loads numpy
     from quaid.storage.vector_index import TurnIndex
 
 CANDIDATES = 100
-"""Maximum number of turns from full-text and from vector search, to which their neighbours are added."""
+"""Maximum number of turns from full-text search, and from vector search. Their neighbours are added."""
 
 REACH = 2
 """Maximum distance of a neighbour, in turns."""
@@ -39,7 +39,7 @@ WORDS, MEANING = "words", "meaning"
 
 
 class TurnHit(NamedTuple):
-    """A turn that matches."""
+    """A turn that matches a query."""
 
     client: str
     session: str
@@ -54,7 +54,7 @@ class TurnHit(NamedTuple):
     """The score used for ordering: greater than 0, not comparable between searches."""
     all_words: bool
     lanes: tuple[str, ...] = (WORDS,)
-    """How it was found: by words, by meaning or both."""
+    """How the turn was found: by words, by meaning or by both."""
 
 
 class ConversationSearchRecord(NamedTuple):
@@ -65,9 +65,9 @@ class ConversationSearchRecord(NamedTuple):
     conversations: int
     """Number of conversations searched."""
     semantic: bool = True
-    """True if meaning was searched in addition to words."""
+    """True unless the search was by words only because the model is not available."""
     note: str = ""
-    """Why meaning was not searched, or how many texts have vectors."""
+    """Why the search was by words only, or how many turns have vectors if not all have; "" otherwise."""
 
 
 class _ScoredTurn(NamedTuple):
@@ -194,7 +194,7 @@ def _terms_to_rank(db: Database, wanted: QueryPlan, highest: int, budget: int) -
 def _rank_matches(
     db: Database, expression: str, terms: int, limit: int, highest: int
 ) -> list[tuple[int, float]]:
-    """Return the best matches, or, if there are too many to rank, the best of the newest."""
+    """Return the best matches, or, if there are too many to rank, the best of the newest matches."""
     above = 0
     if highest * terms > ROW_BUDGET:
         cost = terms * TextIndex(db, TURNS).count(expression, SearchFilters(), highest)

@@ -24,7 +24,7 @@ WHOLE_PAGE_SHARE = 0.35
 """Weight of the whole page in its meaning score; its best chunk has the rest."""
 
 HIGHEST_SCORE = 1.0 + PAGE_SHARE
-"""The score of a chunk that is best in words and meaning on the best page."""
+"""The score of the best chunk in words and meaning on the best page, without its neighbours."""
 
 RRF_K = 60
 
@@ -66,7 +66,7 @@ class Ranking(NamedTuple):
     best: dict[int, int]
     """The best chunk of each page."""
     nearest: Mapping[int, float | None] = {}
-    """The meaning score of each page's best chunk, from 0 to 1; None if no chunk has a vector."""
+    """The highest meaning score among each page's chunks, from 0 to 1; None for a page without one."""
 
 
 def fuse(evidence: Evidence, strategy: str = "sum", k: int = RRF_K) -> Ranking:
@@ -112,7 +112,8 @@ def _fuse_by_sum(evidence: Evidence) -> Ranking:
 def add_whole_pages(evidence: Evidence, ranking: Ranking, cosines: Mapping[int, float]) -> Ranking:
     """Add the similarity of whole pages (the mean of their vectors) to a ranking by sum.
 
-    The mean over these pages serves as the baseline; pages without a cosine get the baseline.
+    `cosines` maps the best pages to their similarity; the mean of these serves as the baseline. Pages without
+    a cosine get the baseline.
     """
     low = sum(cosines.values()) / max(1, len(cosines))
     width = max(cosines.values(), default=low) - low
@@ -169,7 +170,7 @@ def _page_scores(evidence: Evidence, nearest: Mapping[int, float | None]) -> dic
 
 
 def _nearest_of_pages(evidence: Evidence, meaning: Mapping[int, float]) -> dict[int, float | None]:
-    """Return the best meaning score among each page's chunks; None if no chunk has a vector."""
+    """Return the highest meaning score among each page's chunks; None if no chunk of the page has one."""
     nearest: dict[int, float | None] = {}
     for chunk, (page, _) in evidence.places.items():
         here, best = meaning.get(chunk), nearest.get(page)
@@ -198,6 +199,6 @@ def rrf(lanes: Iterable[Sequence[Key]], k: int = RRF_K) -> dict[Key, float]:
 
 
 def set_union(lanes: Iterable[Sequence[Key]]) -> dict[Key, float]:
-    """Return the first ranking, then what only the second has, and so on; scores decrease with the rank."""
+    """Return the keys of the first ranking, then those only in the second, and so on, with falling scores."""
     order = dict.fromkeys(key for lane in lanes for key in lane)
     return {key: 1 / (1 + place) for place, key in enumerate(order)}

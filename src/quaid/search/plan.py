@@ -23,7 +23,7 @@ STOP_WORDS = frozenset(
     t than that the their them then there these they this those through to too under until up very was we were what
     when where which while who whom why will with would you your""".split()
 )
-"""English words that are ignored unless a query has no others, or they are part of a phrase."""
+"""English words that are ignored, unless a query has only such words or they are part of a phrase."""
 
 _PHRASE = re.compile(r'"([^"]*)"|“([^“”]*)”')
 # Combining accents without a precomposed letter belong to the word.
@@ -49,13 +49,13 @@ class Term(NamedTuple):
 
 
 class QueryPlan(NamedTuple):
-    """The terms of a query, to find pages with all words, all words except stop words, or any part."""
+    """The terms of a query: for pages with all words, with all words except stop words, or with any part."""
 
     words: tuple[Term, ...]
     telling: tuple[Term, ...]
-    """The words without stop words, or all of them if there are no others."""
+    """`words` without stop words, or all words if all of them are stop words."""
     parts: tuple[Term, ...]
-    """The words without stop words, and the components of compound ones such as e-mail or 東京都."""
+    """The terms in `telling`, and the components of compound words such as e-mail or 東京都."""
 
     @property
     def unspaced(self) -> bool:
@@ -91,7 +91,7 @@ def _without_stop_words(terms: dict[str, Term]) -> dict[str, Term]:
 
 
 def whole_phrase(text: str) -> Term | None:
-    """Return the whole text as one phrase."""
+    """Return the whole text as one phrase, or None if it has no words."""
     return _phrase(_readable(text))
 
 
@@ -104,7 +104,7 @@ def _readable(text: str) -> str:
 
 
 def _pieces(text: str) -> list[tuple[str, bool]]:
-    """Split a text at spaces. Text between quotes is one piece, marked as a phrase."""
+    """Split text at whitespace. Text between quotation marks is one piece, marked as a phrase."""
     pieces: list[tuple[str, bool]] = []
     end = 0
     if ('"' in text or "“" in text) and text.count('"') % 2 == 0:
@@ -116,7 +116,7 @@ def _pieces(text: str) -> list[tuple[str, bool]]:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words of a text; most pieces between spaces are a single word."""
+    """Return the words of a text, without punctuation."""
     words: list[str] = []
     for piece in text.split():
         words += [piece] if piece.isalnum() else _WORD.findall(piece)
@@ -136,7 +136,7 @@ def _phrase(piece: str) -> Term | None:
     ends_in_run = not _WORD.search(between_and_runs[-1])
     prefix = ends_in_run and len(between_and_runs[-2]) == 1
     if ends_in_run and not prefix:
-        # In a page more characters may follow, and then the last one is not indexed as a separate token.
+        # In a page, more characters may follow; then the last character is not indexed as a separate token.
         words.pop()
     if len(words) > LONGEST_PHRASE:
         words, prefix = words[:LONGEST_PHRASE], False

@@ -44,7 +44,7 @@ _YEAR = r"(?P<year>(?:19|20)[0-9]{2})\b"
 _DAY = r"(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?\b"
 _COUNT = rf"(?P<count>[0-9]{{1,3}}|{'|'.join(_SMALL_NUMBERS)}|few|couple of)"
 _UNIT = r"(?P<unit>day|week|fortnight|month|year)s?\b"
-# A month or year alone counts only after these: "may" and "march" are verbs too, and 2024 may be a number.
+# A month or year alone counts only after these words: "may" and "march" are verbs too, and 2024 is a number.
 _LEADING_WORDS = (
     r"\b(?:in|since|during|before|after|until|till|by|from|between|of|last|this|and|to|year)\W+"
     r"(?:(?:early|late|mid|the)\W+)?"
@@ -86,7 +86,7 @@ class Period(NamedTuple):
     start: str
     end: str
     text: str
-    """The words of the question that name it."""
+    """The words of the question that name the period."""
     span: tuple[int, int] = (0, 0)
     """Start and end offset in the question."""
 
@@ -124,7 +124,7 @@ def find_periods(question: str, now: str) -> tuple[Period, ...]:
 
 
 def _is_verb(text: str, match: re.Match[str]) -> bool:
-    """Return True if "may 2" is a verb: it follows a pronoun and has no year."""
+    """Return True if "may" in a match such as "may 2" is a verb: it follows a pronoun and has no year."""
     if match["month"].lower() != "may" or match["year"]:
         return False
     return match.start("month") < match.start("day") and _WHO_MAY.search(text[: match.start()]) is not None
@@ -241,7 +241,7 @@ _PERIOD_READERS = {
 
 
 def _join_periods(text: str, spans: list[_DatedSpan]) -> tuple[Period, ...]:
-    """Extend periods after words such as "since" and "before", and join two after "between … and"."""
+    """Extend periods after words such as "since" or "before", and join those of "between … and …" into one."""
     periods: list[Period] = []
     place = 0
     while place < len(spans):
@@ -310,7 +310,7 @@ class Entities(NamedTuple):
     """The pages and wings (top-level categories of pages) that a question names."""
 
     exact: dict[int, str]
-    """Pages whose name is the whole question, or which it links to, with the kind of the name."""
+    """Pages whose name is the whole question, with the kind of that name, and linked pages, with the link."""
     mentioned: dict[int, str]
     """Pages whose name occurs in the question, with that name."""
     wings: tuple[str, ...]
@@ -370,14 +370,14 @@ class MeaningLane(NamedTuple):
     """The expected cosine of the question and an unrelated text."""
     embedded: int
     total: int
-    """`embedded` is the number of texts with a vector, `total` the number of all texts."""
+    """`embedded` is the number of chunks or turns (messages) with a vector, `total` the number of all."""
 
     def nearest(self, count: int, filters: SearchFilters) -> dict[int, float]:
         """Return the nearest chunks with their cosines, best first."""
         return dict(self.vectors.nearest(self.model, self.vector, count, filters))
 
     def cosines(self, ids: list[int]) -> dict[int, float]:
-        """Return the cosines of these texts, omitting those without a vector."""
+        """Return the cosines of the chunks or turns with these ids, omitting those without a vector."""
         cosines: dict[int, float] = self.vectors.cosines(self.model, self.vector, ids)
         return cosines
 
@@ -391,7 +391,7 @@ class NoMeaningLane(NamedTuple):
 def embed_question(
     db: Database, embedder: Embedder, question: str, index: "ChunkIndex | TurnIndex"
 ) -> MeaningLane | NoMeaningLane:
-    """Embed a question with the active model, or return why that is not possible."""
+    """Embed a question with the active model, or return the reason why that is not possible."""
     active = vectors.active_model(db)
     embedded, total = index.made(active) if active else (0, 0)
     reason = embedder.ready()
@@ -412,10 +412,10 @@ def embed_question(
 
 
 CANDIDATES = 100
-"""Maximum number of chunks from full-text and from vector search, to which their neighbours are added."""
+"""Maximum number of chunks from full-text search, and from vector search. Their neighbours are added."""
 
 WORD_BUDGET = 8_000
-"""Maximum number of (chunk, word) pairs, and of (page, word) pairs, ranked per question: 4 to 6 ms each."""
+"""Maximum number of (chunk, word) pairs, and of (page, word) pairs, to rank, which takes 4 to 6 ms each."""
 
 REACH = 2
 """Maximum distance of a neighbour, in chunks."""
@@ -449,7 +449,7 @@ class Candidates(NamedTuple):
     evidence: Evidence
     named: Entities
     dates: dict[int, str]
-    """Chunks dated within a period of the question, with the day."""
+    """Maps each chunk that is dated within a period of the question to its date."""
     periods: tuple[Period, ...]
     openings: dict[int, int]
     """The first chunk of each named page."""
@@ -478,7 +478,7 @@ def gather_candidates(
     if not words.keys() <= places.keys():
         raise DamagedDatabase(path=db.path, problem="its text index refers to missing text")
     if wanted != searched:
-        # Chunks of the period already get a score for their date; its words must not count a second time.
+        # Chunks of the period already get a score for their date; the words that name it must not count too.
         expression, words = _any_word_expression(db, counts), {}
     others = [chunk for chunk in places if chunk not in words]
     if expression and others:
@@ -536,13 +536,13 @@ def _any_word_expression(db: Database, counts: dict[str, int]) -> str:
 def _score_pages(
     db: Database, searched: QueryPlan, wanted: QueryPlan, filters: SearchFilters
 ) -> dict[int, float]:
-    """Score pages by the words of the question.
+    """Return the word scores of pages; date filters are ignored.
 
-    If the question names a period, half of the score comes from all words and half from those that do not name the
-    period: a page may mention its date, but a title with that date must not outweigh the page that the question is
-    about.
+    `searched` has all words of the question, `wanted` only those that do not name a period. If the two
+    differ, half of the score comes from each: a page that mentions the date should score higher, but not so
+    much that a date in a title outweighs the subject of the question.
     """
-    # A page's date is that of its last change, and its content may be older. Only chunks have reliable dates.
+    # A page is dated by its last change, but its content may be older. Only chunks have reliable dates.
     filters = filters._replace(since=None, until=None)
     scores = page_scores(db, searched, filters, CANDIDATES, WORD_BUDGET)
     if wanted == searched:
@@ -568,7 +568,7 @@ def _chunks_of_periods(db: Database, periods: Iterable[Period], filters: SearchF
 def _filter_entities(
     db: Database, named: Entities, filters: SearchFilters
 ) -> tuple[Entities, dict[int, int]]:
-    """Remove pages excluded by the filters. Also return the first chunk of each remaining page."""
+    """Return the entities without pages that the filters exclude, and the first chunk of each other page."""
     if not (named.exact or named.mentioned):
         return named, {}
     page_ids = [*named.exact, *named.mentioned][:CANDIDATES]

@@ -1,7 +1,7 @@
 """Rate the evidence for an answer: strong, weak or none.
 
-The rating uses raw evidence instead of rescaled scores: how far the nearest chunk stands out from an
-unrelated one, and how many of the question's words the best results contain, with rare words weighted more.
+The rating uses raw evidence instead of rescaled scores: how much nearer the nearest chunk is than an
+unrelated chunk, and how many of the question's words the best results contain, with rare words weighted more.
 The limits were set on the first five conversations of the LoCoMo benchmark, each queried with its questions
 and with those of another conversation: 79 % of the former are rated strong and 3 % none, and 1 % of the
 latter strong and 79 % none.
@@ -21,14 +21,17 @@ STRONG_WORDS, WEAK_WORDS = 0.6, 0.3
 """The limits for strong and weak if only the share of words is known."""
 
 ENOUGH_CHUNKS = 50
-"""Minimum number of chunks for their mean cosine to be a reliable baseline."""
+"""Minimum number of chunks for their mean to be a reliable baseline (the cosine of an unrelated chunk)."""
 
 LEAST_WEIGHT = 0.1
 """Minimum weight of a word, however many chunks contain it."""
 
 
 def judge_strength(words: float, meaning: float | None, *, exact: bool = False) -> Strength:
-    """Rate an answer by its share of words and by how far it stands out in meaning (None if unknown)."""
+    """Rate an answer by the share of the question's words in it, and by the result of `standing_out` or None.
+
+    With `exact`, that is, if the name of a page matches exactly, the answer is always strong.
+    """
     if exact:
         return "strong"
     if meaning is None:
@@ -40,8 +43,8 @@ def judge_strength(words: float, meaning: float | None, *, exact: bool = False) 
 def evidence_score(words: float, meaning: float | None) -> float:
     """Return the evidence as a number from 0 to 1 that is comparable between questions.
 
-    The share of words and the meaning each count half; without meaning, it is the share of words alone. On the scale
-    of `judge_strength`, 0.5 is strong and 0.33 weak; by words alone, 0.6 and 0.3.
+    The share of words and the meaning each count half; if `meaning` is None, the share of words counts alone.
+    `judge_strength` rates evidence strong from 0.5 and weak from 0.33; by words alone, from 0.6 and 0.3.
     """
     if meaning is None:
         return round(words, 2)
@@ -54,13 +57,13 @@ def below_strong(value: float, meaning: float | None) -> float:
 
 
 def standing_out(cosine: float, baseline: float, chunks: int) -> float | None:
-    """Return how far a chunk stands out, from 0 (unrelated) to 1 (identical to the question).
+    """Return how near a chunk is to the question, from 0 (like an unrelated chunk) to 1 (identical).
 
-    `baseline` is the mean cosine of all chunks including this one, whose share is removed from it. In a very
-    small database it is mostly the model's known value (see `expected_baseline`). Return None for an only
-    chunk if the model has no known value.
+    `cosine` is the cosine of the chunk, and `baseline` is the result of `expected_baseline`. The baseline is
+    a mean that includes this chunk, so the chunk's share is subtracted from it. Return None if this is the
+    only chunk and the model has no measured cosine of unrelated texts.
     """
-    if chunks < 2 and baseline == cosine:  # the only chunk, and no known value for the model
+    if chunks < 2 and baseline == cosine:  # the only chunk, and no measured value for the model
         return None
     others = baseline if chunks < 2 else (baseline * chunks - cosine) / (chunks - 1)
     return max(0.0, (cosine - others) / (1 - others)) if others < 1 else 0.0
@@ -69,8 +72,8 @@ def standing_out(cosine: float, baseline: float, chunks: int) -> float | None:
 def expected_baseline(mean: float, chunks: int, known: float | None) -> float:
     """Return the expected cosine of an unrelated chunk.
 
-    This is the mean over the database, mixed with `known` if there are few chunks. `known` is the model's measured
-    cosine of unrelated texts, or None.
+    This is the mean over the database, mixed with `known` if there are few chunks. `known` is the model's
+    measured cosine of unrelated texts, or None.
     """
     if known is None or chunks >= ENOUGH_CHUNKS:
         return mean
@@ -90,6 +93,6 @@ def word_weights(counts: Mapping[str, int], total: int) -> dict[str, float]:
 
 
 def word_share(held: Iterable[str], weight: Mapping[str, float]) -> float:
-    """Return the weighted share of a question's words that a text contains."""
+    """Return the share of a question's words that are in `held`, the words of a text, by their weights."""
     every = sum(weight.values())
     return sum(weight[word] for word in set(held) if word in weight) / every if every else 0.0

@@ -141,7 +141,7 @@ def _count_words_from(spans: list[WordSpan], place: int, width: int) -> int:
 
 
 def _excerpt_start(text: str, first: int) -> int:
-    """Return the start of an excerpt: that of the line or sentence if near, else that of a word."""
+    """Return where an excerpt starts: at the line or sentence if its start is near, else at a word."""
     start = max(0, first - EXCERPT_LEAD)
     ends = [at + len(mark) for mark in SENTENCE_ENDS if (at := text.rfind(mark, start, first)) >= 0]
     if ends:
@@ -185,8 +185,8 @@ class TextStems(NamedTuple):
     def hold(self, wanted: "TextStems") -> bool:
         """Return True if this text contains all words of a term.
 
-        A stop word in this text does not count as another word with the same stem, unless the term has stop
-        words too.
+        A stop word in this text does not match a word of the term that has the same stem, unless the term
+        itself contains stop words.
         """
         if wanted.every == wanted.telling:
             return bool(wanted.every) and wanted.every <= self.telling
@@ -215,7 +215,7 @@ ROW_BUDGET = 30_000
 """Maximum number of (page, word) pairs ranked per query."""
 
 FEW_PAGES = 1_000
-"""Up to this many pages, even the most common words are ranked."""
+"""Up to this number of pages, chunks or turns, even the most common words are ranked."""
 
 LONGEST_NAME = 500
 """Maximum length of a query that is compared with page names, in characters."""
@@ -225,7 +225,7 @@ Terms = tuple[Term, ...]
 
 
 class PageHit(NamedTuple):
-    """A page that matches."""
+    """A page that matches a query."""
 
     slug: str
     collection: str
@@ -269,7 +269,7 @@ def search_pages(
 def page_scores(
     db: Database, wanted: QueryPlan, filters: SearchFilters, limit: int, budget: int
 ) -> PageScores:
-    """Return the best pages for an OR query of all parts, with their scores; higher is better."""
+    """Return up to `limit` pages that contain any part of the plan, with their scores; higher is better."""
     return _TextSearch(db, wanted, filters, limit, budget).ranked_any([]) if wanted.parts else {}
 
 
@@ -287,7 +287,7 @@ class _TextSearch:
         self._highest = {name: TextIndex(db, name).highest_id() for name in (SPACED, UNSPACED)}
 
     def run(self, query: str) -> list[_ScoredPage]:
-        """Return pages by name, with all words, with all but stop words, then with any; each group by score."""
+        """Return pages by name, then with all words, all but stop words, or any word; each group by score."""
         kinds = [self._named(query)]
         scores: PageScores | None = None
         for terms in dict.fromkeys((self._plan.words, self._plan.telling)):
@@ -384,16 +384,16 @@ class _TextSearch:
 
 
 def terms_worth_ranking(counts: dict[str, int], total: int, budget: int) -> list[str]:
-    """Return the rarest terms that fit into the budget. `counts` maps terms to the number of documents with them."""
+    """Return the rarest terms that fit into the budget. `counts` maps each term to its number of documents."""
     if total > FEW_PAGES:
-        # FTS5 gives almost no weight to a term in more than half of the documents, and it takes the longest to
-        # rank.
+        # FTS5 gives almost no weight to a term in more than half of the documents, and such a term takes the
+        # longest to rank.
         counts = {term: held for term, held in counts.items() if 2 * held <= total} or counts
     return affordable_terms(list(counts), list(counts.values()), budget)
 
 
 def affordable_terms(terms: list[str], counts: list[int], budget: int) -> list[str]:
-    """Return the rarest terms whose counts fit into the budget; at least one."""
+    """Return the rarest terms whose counts add up to at most the budget, but at least one term."""
     kept: list[str] = []
     for count, term in sorted(zip(counts, terms, strict=True), key=lambda pair: pair[0]):
         budget -= count
