@@ -1,8 +1,10 @@
 """Write files atomically and durably, without losing a concurrent edit by another process.
 
 The new content is written to a temporary file beside the target and synced to disk, then the two files are
-exchanged atomically. If the displaced file is not the version the caller had read, the exchange is reversed.
-If it cannot be reversed, the displaced content is kept beside the file as a conflict copy.
+exchanged atomically (or, where the system cannot exchange files, the temporary file is renamed over the
+target). If the displaced file is not the version that the caller had read, the exchange is reversed. If
+another process's edit is in the temporary file at the end, that file is kept beside the target as a conflict
+copy.
 """
 
 import errno
@@ -24,7 +26,7 @@ NEW_FILE_FLAGS = (
     os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 )
 UNFINISHED_NAME = ".quaid-{token}.new"
-"""Name of a new file that may be incomplete. It is hidden so that syncs and editors do not treat it as a page."""
+"""Name of a new file that may be incomplete. The leading dot keeps syncs from treating the file as a page."""
 
 HASH_PREFIX_LENGTH = 16
 MAX_NAME_BYTES = 255
@@ -38,14 +40,17 @@ ExchangeFunction = Callable[[int, str, str], bool]
 
 @contextmanager
 def _entered(folder: Folder, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
-    """Enter the folder of a file. Yield the handle of that folder and the name of the file."""
+    """Enter the folder of a file. Yield the handle of that folder and the name of the file.
+
+    With `make`, missing folders are created. Errors of the operating system are translated to Quaid's own.
+    """
     with translate_os_errors(os.path.join(folder.root, path)):
         parent, _, name = path.rpartition("/")
         yield folder.enter(parent, make=make), name
 
 
 def create_file(folder: Folder, path: str, data: bytes, token: str) -> None:
-    """Create a file atomically, with missing parent folders. Raise FileChanged if the file exists."""
+    """Create a file and its missing parent folders, atomically. Raise FileChanged if the file exists."""
     with _entered(folder, path, make=True) as (place, name):
         unfinished = _write_unfinished(place, data, token)
         try:
@@ -65,7 +70,7 @@ def replace_file(
     token: str,
     exchange: ExchangeFunction | None = None,
 ) -> None:
-    """Replace a file if the SHA-256 of its bytes is `expected`; otherwise raise FileChanged."""
+    """Replace the content of a file with `data` if its SHA-256 is `expected`; otherwise raise FileChanged."""
     swap = exchange or exchange_files
     with _entered(folder, path) as (place, name):
         before = _stat_plain_file(place, name, path)
@@ -105,7 +110,7 @@ def remove_file(folder: Folder, path: str, expected: str, token: str) -> None:
 
 
 def keep_conflict_copy(place: int, temporary: str, name: str, content_hash: str, token: str) -> str:
-    """Rename a temporary file that holds another process's edit to a conflict copy beside `name`.
+    """Keep a temporary file that holds another process's edit: rename it to a conflict copy of `name`.
 
     Return the new name, or `temporary` if both candidate names are taken.
     """
@@ -134,8 +139,9 @@ def _remove_temporary(place: int, temporary: str, name: str, known: tuple[str, .
 def temporary_name(token: str, ours: str, theirs: str) -> str:
     """Return the name of the temporary file that is exchanged with the target.
 
-    The file holds the new content before the exchange and the user's old content after it. Its name contains
-    prefixes of the SHA-256 of both, which show after a crash whether it is one of the two or a third version.
+    The file holds the new content before the exchange and the old content after it. `ours` and `theirs` are
+    the SHA-256 of these two contents. The name contains a prefix of each, so that it can be determined after
+    a crash whether the file holds one of the two contents or a third one.
     """
     return f".quaid-{token}-{ours[:HASH_PREFIX_LENGTH]}-{theirs[:HASH_PREFIX_LENGTH]}.tmp"
 
@@ -183,7 +189,7 @@ def _exists(place: int, name: str) -> bool:
 
 
 def _stable_hash(place: int, name: str) -> str:
-    """Return the SHA-256 of a file, or "" if it is not a regular file, is unreadable or is open for writing."""
+    """Return the SHA-256 of a file, or "" if it is not regular, unreadable or (on Linux) open for writing."""
     try:
         handle = os.open(name, FILE_FLAGS, dir_fd=place)
     except OSError:
@@ -202,8 +208,8 @@ def _stable_hash(place: int, name: str) -> str:
 def _take_read_lease(handle: int) -> bool | None:
     """Take a read lease, which Linux grants only if no process has the file open for writing.
 
-    Return False if the lease was refused, and None if leases are not supported. While the lease is held, a process
-    that opens the file for writing blocks until our handle is closed.
+    Return True if the lease was granted, False if it was refused, and None if leases are not supported. While
+    the lease is held, a process that opens the file for writing blocks until our handle is closed.
     """
     if sys.platform != "linux":
         return None
@@ -225,7 +231,10 @@ def _holds_read_lease(handle: int) -> bool:
 
 
 def _write_unfinished(place: int, data: bytes, token: str, mode: int | None = None) -> str:
-    """Write the data to a synced temporary file and return its name. Without `mode`, the umask applies."""
+    """Write the data to a new temporary file, sync it to disk and return its name.
+
+    The file gets the permissions `mode`, or the default permissions of the umask.
+    """
     name = UNFINISHED_NAME.format(token=token)
     handle = os.open(name, NEW_FILE_FLAGS, 0o666 if mode is None else 0o600, dir_fd=place)
     try:
@@ -271,16 +280,16 @@ _LEFTOVER_NAME = re.compile(
 
 
 def is_leftover(path: str) -> bool:
-    """Return True if the file name matches one of our temporary file names."""
+    """Return True if the file name has the form of our temporary file names."""
     return _LEFTOVER_NAME.fullmatch(path.rpartition("/")[2]) is not None
 
 
 def settle_leftover(folder: Folder, path: str, name_to_keep: str = "saved.md") -> FileNote | None:
     """Delete a temporary file that an interrupted write left behind, unless it holds another process's edit.
 
-    An incomplete new file is always deleted. An exchanged file is kept as a conflict copy if its hash matches
-    neither of the two versions in its name. The caller must hold the writer lock. Return a note if the file
-    was kept or could not be handled.
+    A new file that may be incomplete is always deleted. A file of an exchange is kept as a conflict copy of
+    `name_to_keep` if its hash matches neither of the two prefixes in its name. The caller must hold the
+    writer lock. Return a note if the file was kept or could not be handled, else None.
     """
     parent, _, name = path.rpartition("/")
     match = _LEFTOVER_NAME.fullmatch(name)
@@ -303,7 +312,7 @@ EXPORT_UNFINISHED_NAME = ".quaid-unfinished"
 
 
 class FolderWriter(Folder):
-    """A folder that an export writes into; it must be new or empty unless `force` is given."""
+    """A folder that an export writes into. It must be new or empty unless `force` is True."""
 
     def __init__(self, root: str, *, force: bool) -> None:
         self.written: list[str] = []
@@ -341,7 +350,10 @@ class FolderWriter(Folder):
                 os.rmdir(self.root)
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a file atomically, with missing parent folders."""
+        """Write the data to a file below the root, replacing an existing file atomically.
+
+        Missing parent folders are created. Raise FileTrouble if the path leads out of the folder.
+        """
         parent, _, name = path.rpartition("/")
         if "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
             raise FileTrouble(path=path, problem="leads out of the folder; it was not written")
@@ -362,7 +374,7 @@ class FolderWriter(Folder):
             raise
 
     def make_folder(self, name: str, above: int, path: str) -> None:
-        """Create a folder that only its owner can enter, unless it exists. A failed export removes it."""
+        """Create a folder that only its owner can enter, unless it exists, and note it for `_take_back`."""
         try:
             os.mkdir(name, 0o700, dir_fd=above)
         except FileExistsError as error:

@@ -1,4 +1,4 @@
-"""Find files that changed since the index last saw them, by stat alone, fast enough to run before every search."""
+"""Find files that changed since they were indexed, by stat alone, fast enough to run before every search."""
 
 import os
 
@@ -12,7 +12,10 @@ from quaid.storage.sqlite.connection import Database
 
 
 class FileStatCache:
-    """Cache of the indexed stat data of a collection's files, reloaded only after a write to the database."""
+    """Cache of the stat data that the index has for the files of one collection.
+
+    It is loaded again after a write to the database and for another collection.
+    """
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -28,7 +31,7 @@ class FileStatCache:
 
 
 def changed_paths(seen: FileStatCache, collection: Collection) -> list[str]:
-    """Return the paths of new, changed and removed files by stat alone; none if the folder is unavailable."""
+    """Return the paths of new, removed and (by stat data) changed files; [] if the folder is unavailable."""
     known = seen.looks(collection)
     found: list[str] = []
     try:
@@ -50,7 +53,7 @@ def changed_paths(seen: FileStatCache, collection: Collection) -> list[str]:
 def _scan_folder(
     handle: int, prefix: str, known: dict[str, FileStamp], passed_over: IgnoreCheck, found: list[str]
 ) -> None:
-    """Delete unchanged files from `known` and append new ones to `found`; the other known files stay."""
+    """Delete unchanged files from `known` and append new files to `found`; changed and missing files stay."""
     folders = []
     try:
         with os.scandir(handle) as listing:
@@ -69,7 +72,7 @@ def _scan_folder(
                 elif not passed_over(path):
                     found.append(path)
     except OSError:
-        return  # files below stay in `known`, so the caller checks them one by one
+        return  # files of this folder stay in `known`, so they are returned as changed
     for name in folders if prefix.count("/") < MAX_DEPTH else ():
         try:
             below = os.open(name, FOLDER_FLAGS, dir_fd=handle)

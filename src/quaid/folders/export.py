@@ -1,5 +1,7 @@
-"""Export pages to a folder, with a file for links and facts that are not in any page's text, and compare an export
-with the original folder."""
+"""Export pages to a folder, and compare an export with the original folder.
+
+The links-and-facts file of an export holds the links and facts that are not in any page's text.
+"""
 
 import hashlib
 import json
@@ -47,10 +49,10 @@ DATA_FOLDER = ".quaid"
 LINKS_AND_FACTS_PATH = f"{DATA_FOLDER}/links-and-facts.json"
 LINKS_AND_FACTS_FORMAT = 1
 MAX_LINKS_AND_FACTS_BYTES = 32 * 1024 * 1024
-"""Maximum size in bytes; enough for some hundred thousand links and facts."""
+"""Maximum size of the links-and-facts file; enough for some hundred thousand links and facts."""
 
 MAX_JOINED_LENGTH = 100_000
-"""Maximum length, in characters, of a fact's joined sources or evidence, or of a link's context in the file."""
+"""Maximum number of characters of a fact's sources, a fact's evidence or a link's context in the file."""
 
 SHOWN_PROBLEMS = 20
 MAX_PROBLEM_LENGTH = 300
@@ -67,7 +69,8 @@ def render_links_and_facts(
 ) -> bytes:
     """Render the links-and-facts file.
 
-    Links are given with the addresses of both pages, facts with that of their page; `places` maps addresses to paths.
+    `links` holds each link with the addresses of its two pages, and `facts` each fact with the address of its
+    page. `places` maps page addresses to file paths.
     """
     link_records = [
         {"from": start, "to": end, **{name: getattr(link, name) for name in _LINK_FIELDS}}
@@ -116,21 +119,27 @@ class ImportedFact(NamedTuple):
     given: FactInput
     created_at: str | None
     supersedes: int | None
-    """Index of the superseded fact in the list."""
+    """Index of the superseded fact in the list of facts."""
 
 
 class LinksAndFacts(NamedTuple):
-    """The parsed links-and-facts file. Records that cannot be parsed are None, with an entry in `problems`."""
+    """The parsed links-and-facts file.
+
+    Records that cannot be parsed are None, with an entry in `problems`.
+    """
 
     links: list[ImportedLink | None]
     facts: list[ImportedFact | None]
     files: dict[str, str]
-    """File paths of pages by address, where they differ from the address."""
+    """Paths of page files by page address, for files that are not named after the address."""
     problems: list[str]
 
 
 def parse_links_and_facts(data: bytes) -> LinksAndFacts:
-    """Parse an untrusted links-and-facts file. Raise ValueError with the reason if none of it can be used."""
+    """Parse an untrusted links-and-facts file.
+
+    Raise ValueError with the reason if the whole file is invalid.
+    """
     value = indexer.parse_json(data)
     if not isinstance(value, dict) or "format" not in value:
         raise ValueError('it is no object with a "format"')
@@ -241,7 +250,10 @@ def _timestamp_field(record: dict[str, Any]) -> str | None:
 
 
 def _address_field(record: dict[str, Any], name: str, where: str) -> str:
-    """Return the address of a page, in the form that `slug.address` writes."""
+    """Return the page address in a field, in the form that `slug.address` writes.
+
+    Raise an error if it is invalid.
+    """
     value = _text_field(record, name, where, 2 * slug.LONGEST + 2)
     if not value:
         raise InvalidArgument(name=f"{where}.{name}", problem="is missing")
@@ -253,11 +265,15 @@ def _address_field(record: dict[str, Any], name: str, where: str) -> str:
 
 
 PageKey = tuple[int, str, str]
-"""Id, collection and slug of a page, cached by address, because a file may name many thousands of pages."""
+"""Id, collection and slug of a page."""
 
 
 class LinksAndFactsImport:
-    """Restore the links and facts of a file within a transaction; existing and invalid records are skipped."""
+    """Restores links and facts from a parsed links-and-facts file within a transaction.
+
+    Records that exist already or are invalid are skipped. Pages are cached, because a file may name many
+    thousands.
+    """
 
     def __init__(
         self, db: Database, tx: Transaction, find: Callable[[str], PageKey | None], now: str
@@ -274,16 +290,17 @@ class LinksAndFactsImport:
         """Pages that got new links or facts, by id."""
         self.problems: list[str] = []
         self.missing: dict[str, int] = {}
-        """Addresses without a page, and the number of links and facts that refer to them."""
+        """For each address without a page, the number of links and facts that refer to it."""
         self.untold: dict[tuple[int, str, str], bool] = {}
-        """By page id, subject and predicate: True if the page had no such fact before this import."""
+        """True if the page had no such fact before this import, by page id, subject and predicate."""
 
     def run(
         self, contents: LinksAndFacts, only: set[str] | None = None, written: Container[str] = ()
     ) -> None:
-        """Restore all records, or only those of pages in the default collection with the slugs in `only`.
+        """Restore all records, or only those of pages in the default collection with a slug in `only`.
 
-        The versions of changed pages are incremented, except for slugs of the default collection in `written`.
+        The versions of changed pages are incremented, except for pages of the default collection with a slug
+        in `written`.
         """
         self.problems += contents.problems
         for number, link in enumerate(contents.links):
@@ -309,7 +326,7 @@ class LinksAndFactsImport:
                 page_edits.touch(self.tx, address, expected_version=None, now=self.now, collection=collection)
 
     def _alone(self, where: str, write: Callable[[], None]) -> None:
-        """Write one record in a savepoint, so that an error affects only this record."""
+        """Run `write`, which adds one record, in a savepoint, so that an error affects only this record."""
         if failure := write_alone(self.tx, write):
             self.problems.append(_problem_text(failure, where))
 
@@ -334,7 +351,7 @@ class LinksAndFactsImport:
             for there in links.between(self.db, start[0], end[0], link.relationship)
             if there.source_kind != links.FROM_TEXT and there.valid_from == link.valid_from
         ):
-            return  # this link was restored before, and may have been closed since
+            return  # the link exists already; it may have been closed since it was restored
         try:
             new = links.add(
                 self.tx,
@@ -372,10 +389,11 @@ class LinksAndFactsImport:
 def restore_links_and_facts(
     db: Database, collection: Collection, now: str
 ) -> tuple[int, int, tuple[str, ...]]:
-    """Restore the links-and-facts file of a collection's folder, for pages of that collection only.
+    """Restore links and facts of a collection's pages from the links-and-facts file of an export.
 
-    An export of several collections has a folder for each and the file beside these folders. Return the number of
-    links and of facts, and the problems.
+    The file is expected in the collection's folder or, because an export of several collections has a folder
+    for each collection and one file beside these folders, in the parent folder. Return the number of restored
+    links, the number of restored facts, and the problems.
     """
     root, prefix = collection.root or "", ""
     above, folder_name = os.path.split(root)
@@ -422,7 +440,7 @@ def _is_selected(page: PageKey, only: set[str] | None) -> bool:
 
 
 def shorten_problems(problems: list[str]) -> list[str]:
-    """Return the first problems, and a line with the number of the others."""
+    """Return the first problems and, if several are left out, a line with their number."""
     more = len(problems) - SHOWN_PROBLEMS
     return [*problems[:SHOWN_PROBLEMS], f"and {more:,} more problems"] if more > 1 else problems
 
@@ -443,7 +461,7 @@ class ExportedCollection(NamedTuple):
 
 
 class ExportReport(NamedTuple):
-    """The files written by an export."""
+    """Counts of what an export wrote, and what it could not export."""
 
     folder: str
     import_id: str | None  # set for a raw export
@@ -451,10 +469,10 @@ class ExportReport(NamedTuple):
     sidecars: int
     files: int
     bytes: int
-    unread: tuple[str, ...] = ()  # pages that cannot be read, in a damaged database
+    unread: tuple[str, ...] = ()  # pages that could not be read because the database is damaged
     collections: tuple[ExportedCollection, ...] = ()
     quarantined: int = 0
-    """Number of quarantined pages, which are not exported."""
+    """Number of pages in quarantine (pages whose file is gone), which are not exported."""
     links: int = 0
     """Number of exported links that are not in any page's text."""
     facts: int = 0
@@ -469,9 +487,10 @@ class ExportReport(NamedTuple):
 def export_pages(
     db: Database, target: str, *, force: bool, progress: Progress, collection: str | None = None
 ) -> ExportReport:
-    """Export all pages, or those of one collection, with their raw data and an index.
+    """Export all pages, or those of one collection, with their raw data, links and facts.
 
-    A page that cannot be read is reported and skipped, so that the rest of a damaged database can be saved.
+    An index file is written if the default collection is exported. A page that cannot be read is reported and
+    skipped, so that the rest of a damaged database can be saved.
     """
     if collection is not None:
         collections.require(db, collection)
@@ -512,7 +531,10 @@ def export_pages(
 def _write_links_and_facts(
     db: Database, writer: FolderWriter, collection: str | None, places: dict[str, str]
 ) -> tuple[int, int, str]:
-    """Write the links-and-facts file. Return the number of links, the number of facts, and a problem or ""."""
+    """Write the links-and-facts file if needed.
+
+    Return the numbers of links and of facts, and a problem or "".
+    """
     path = LINKS_AND_FACTS_PATH
     try:
         link_rows, fact_rows, lost_links, lost_facts = checks.readable_links_and_facts(db)
@@ -542,14 +564,17 @@ def _write_links_and_facts(
 
 
 def _list_pages(db: Database, collection: str | None) -> tuple[list[tuple[str, str, str]], list[str]]:
-    """Return collection, type and slug of the pages to export, and the ids of pages that cannot be read."""
+    """Return collection, type and slug of each page to export, and labels for unreadable pages."""
     addresses, lost = checks.readable_addresses(db)
     unread = [f"number {page_id}" for page_id in lost]
     return [address for address in addresses if collection in (None, address[0])], unread
 
 
 def _collection_folders(addresses: list[tuple[str, str, str]]) -> dict[str, str]:
-    """Return the path prefix of each collection, distinct from the top-level folders of the default collection."""
+    """Return the path prefix of each collection in an export; "" for the default collection.
+
+    The other prefixes are distinct from the top-level folders of the default collection.
+    """
     taken = {
         address.partition("/")[0]
         for name, _, address in addresses
@@ -570,7 +595,7 @@ def _collection_folders(addresses: list[tuple[str, str, str]]) -> dict[str, str]
 def _count_written(
     writer: FolderWriter, written: dict[str, PagesByType], folders: dict[str, str], with_data: list[str]
 ) -> ExportReport:
-    """Count the files on disk. Paths that the file system maps to the same file count once."""
+    """Return the report for the written files. Paths that the file system maps to one file count once."""
     there: dict[str, tuple[int, int, int]] = {}
     for path in writer.written:
         facts = os.stat(os.path.join(writer.root, path), follow_symlinks=False)
@@ -624,7 +649,10 @@ def export_raw(
 
 
 def export_path(address: str) -> str:
-    """Return the path of a page's file: its slug, changed where an import would skip a file of that name."""
+    """Return the path of a page's file in an export: the slug with the extension .md.
+
+    The path is changed if the name is too long or an import would not treat a file of that name as a page.
+    """
     *folders, name = address.split("/")
     folders = [f"{folder}_" if folder in scanner.SKIPPED_FOLDERS else folder for folder in folders]
     if len(name) > MAX_EXPORT_NAME:
@@ -651,7 +679,10 @@ def _has_own_title(front: dict[str, Any], truth: str) -> bool:
 
 
 def _write_page_sidecar(writer: FolderWriter, data: list[pages.RawData], path: str) -> list[str]:
-    """Write the raw data of a page to its sidecar. Return the path, or nothing if the page has no raw data."""
+    """Write the raw data of a page to its sidecar, a JSON file beside the page file.
+
+    Return a list with the path of the sidecar; the list is empty if the page has no raw data.
+    """
     sources = {each.source: each.data for each in data}
     if not sources:
         return []
@@ -683,7 +714,11 @@ def _import_hint(batches: list[history.ImportBatch]) -> str:
 
 
 class ComparedPage(NamedTuple):
-    """A parsed page whose content is reduced to hashes, so that folders of any size can be compared."""
+    """A parsed page of a compared folder.
+
+    `truth` (the text above the timeline) and `timeline` are hashes, so that folders of any size can be
+    compared.
+    """
 
     path: str
     front: dict[str, Any]
@@ -707,7 +742,7 @@ class FolderContents(NamedTuple):
 
 
 def compare_folders(original: str, exported: str, progress: Progress) -> list[tuple[str, str]]:
-    """Return the differences between two folders as pairs of path and problem; empty if all pages match."""
+    """Return the differences between a folder and its export, as pairs of a path and a problem."""
     before, after = _read_folder(original, progress), _read_folder(exported, progress)
     _take_special(before, after)
     _take_special(after, before)
@@ -730,7 +765,7 @@ def compare_folders(original: str, exported: str, progress: Progress) -> list[tu
 
 
 def _missing_links_and_facts(original: str, exported: str) -> list[tuple[str, str]]:
-    """Return differences for links and facts of the original's links-and-facts file that the export lacks."""
+    """Report how many links and facts of the original folder's links-and-facts file the export lacks."""
     path = LINKS_AND_FACTS_PATH
     try:
         before, after = _read_links_and_facts(original), _read_links_and_facts(exported)
@@ -745,7 +780,11 @@ def _missing_links_and_facts(original: str, exported: str) -> list[tuple[str, st
 
 
 def _read_links_and_facts(root: str) -> LinksAndFacts:
-    """Parse the links-and-facts file of a folder. `supersedes` is dropped, because list positions may differ."""
+    """Return the contents of a folder's links-and-facts file; they are empty if there is no readable file.
+
+    `supersedes` is set to None, because it is a position in a list, and the positions may differ between two
+    files.
+    """
     with Folder(os.path.realpath(root)) as folder:
         try:
             contents = parse_links_and_facts(folder.read(LINKS_AND_FACTS_PATH, MAX_LINKS_AND_FACTS_BYTES))
@@ -755,14 +794,14 @@ def _read_links_and_facts(root: str) -> LinksAndFacts:
 
 
 def _take_special(here: FolderContents, there: FolderContents) -> None:
-    """Compare a special file at the root as a page if the other folder has a page with its slug."""
+    """Treat a special file (index.md etc.) as a page if the other folder has a page with its slug."""
     for address, one in here.special.items():
         if address in there.pages:
             here.pages.setdefault(address, one)
 
 
 def _match_by_id(before: dict[str, ComparedPage], after: dict[str, ComparedPage]) -> None:
-    """Move pages of the export to the slug of the original page with the same id."""
+    """In `after`, give pages without a counterpart the slug of the page in `before` that has the same id."""
     ids = {one.id: address for address, one in before.items() if one.id and address not in after}
     for address, one in list(after.items()):
         if address not in before and one.id in ids:
@@ -770,7 +809,7 @@ def _match_by_id(before: dict[str, ComparedPage], after: dict[str, ComparedPage]
 
 
 def _match_by_content(before: FolderContents, after: dict[str, ComparedPage]) -> None:
-    """Match pages with contested slugs by content, whatever slug they have in the export."""
+    """Match pages whose slug several files requested by content, whatever slug they have in the export."""
     here = {address: before.pages[address] for address in before.contested}
     differing = {
         address
@@ -875,7 +914,7 @@ def _oversized_page(folder: Folder, found: ScannedFile) -> tuple[tuple[str, str]
 
 
 def _pages_of_file(path: str, data: bytes) -> list[tuple[tuple[str, str], ComparedPage]]:
-    """Return the page of a file and the pages of its headings."""
+    """Return the page of a file and the pages of its headings, each with a path and the slug it requests."""
     read = indexer.parse_file(path, data)
     found = [((path, read.page.slug), _compared_page(path, read.page))]
     for number, node in enumerate(read.nodes):
@@ -884,7 +923,7 @@ def _pages_of_file(path: str, data: bytes) -> list[tuple[tuple[str, str], Compar
 
 
 def _compared_page(path: str, made: Page) -> ComparedPage:
-    # Pages are matched by slug, so it is not compared. A title added for the export does not count as a difference.
+    # Pages are matched by slug, so the slug is not compared. A title added for the export is no difference.
     front = {key: value for key, value in made.frontmatter.items() if key != "slug"}
     front["title"] = made.title
     hashes = indexer.digest(made.truth.encode()), indexer.digest(made.timeline.encode())

@@ -2,7 +2,8 @@
 
 The rules come from the folder's .quaidignore file and from the kind of the collection.
 
-A .quaidignore file may come from an untrusted folder, so an invalid file leaves the last valid rules in force.
+A .quaidignore file may come from an untrusted folder, so an invalid file leaves the last valid rules in
+force.
 """
 
 from collections.abc import Callable
@@ -14,9 +15,10 @@ TEMPLATES_FOLDER = "_templates/"
 """Name of a folder of page templates, which is skipped at any depth."""
 
 KIND_PATTERNS = {"kb": "/raw/\n/index*.org\n/AGENT_CONTRACT.org\n"}
-"""Patterns that are always ignored, by kind of collection.
+"""Ignore patterns that always apply, by kind of collection.
 
-In a knowledge base: all files that are not nodes.
+The patterns for a knowledge base match the files and folders that hold no nodes (entries of the knowledge
+base).
 """
 
 MAX_IGNORE_CHARACTERS = 64 * 1024
@@ -29,7 +31,7 @@ IgnoreEdit = Callable[[str], str]
 
 
 def patterns_problem(patterns: str) -> str | None:
-    """Return why these patterns are invalid, or None."""
+    """Return why these lines of an ignore file are invalid, or None if they are valid."""
     if len(patterns) > MAX_IGNORE_CHARACTERS:
         return f"it has more than {MAX_IGNORE_CHARACTERS:,} characters"
     lines = patterns.splitlines()
@@ -50,7 +52,7 @@ def patterns_problem(patterns: str) -> str | None:
 
 
 def pattern_problem(pattern: str) -> str | None:
-    """Return why this pattern cannot be added, or None."""
+    """Return why this pattern cannot be added to an ignore file, or None if it can."""
     if not pattern or len(pattern.splitlines()) != 1:
         return "is not one line of text"
     if pattern.startswith("#"):
@@ -78,7 +80,10 @@ def add_pattern(text: str, pattern: str) -> str:
 
 
 def remove_pattern(text: str, pattern: str | None) -> str:
-    """Remove one pattern, or all of them for None, from an ignore file's text. Keep comments and blank lines."""
+    """Remove a pattern, or all patterns for None, from an ignore file's text.
+
+    Keep comments and blank lines.
+    """
     kept = [
         line
         for line in text.splitlines(keepends=True)
@@ -88,7 +93,11 @@ def remove_pattern(text: str, pattern: str | None) -> str:
 
 
 def ignore_matcher(patterns: str, kind: str = "") -> IgnoreCheck:
-    """Return a function that checks a path against these patterns and the patterns of the collection kind."""
+    """Return a function that checks whether a path is ignored.
+
+    A path is ignored by these patterns, by the patterns of the collection's kind, or as a folder of page
+    templates.
+    """
     patterns = KIND_PATTERNS.get(kind, "") + patterns
     if not any(line.strip() and not line.startswith("#") for line in patterns.splitlines()):
         return _is_templates_folder
@@ -113,7 +122,10 @@ def _is_templates_folder(path: str) -> bool:
 
 
 def parse_rules(data: bytes | None, last_good: str) -> tuple[str, str | None]:
-    """Parse an ignore file. Return the patterns and None; if it is invalid, the last valid ones and the problem."""
+    """Return the patterns of an ignore file and None; if the file is invalid, `last_good` and the problem.
+
+    `data` is None if there is no ignore file.
+    """
     if data is None:
         return "", None
     text = data[: MAX_IGNORE_CHARACTERS + 1].decode("utf-8", "replace").removeprefix("\ufeff")

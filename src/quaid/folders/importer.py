@@ -26,7 +26,7 @@ from quaid.storage.pages import PageRow
 from quaid.storage.sqlite.connection import Database, Transaction
 
 IMPORT_COLLECTION, IMPORT_COLLECTION_ID = "default", 1
-"""The collection that imported pages are added to."""
+"""Name and id of the collection that imported pages are added to."""
 
 SPECIAL_FILE_SETTINGS = {"index.md": "original_index", "schema.md": "original_schema"}
 
@@ -34,8 +34,8 @@ ImportOutcome = Literal[
     "new",  # a page was created
     "changed",  # the file has changed since the last import, and the page was updated
     "unchanged",  # the page has the content of the file
-    "edited",  # the file is unchanged, but the page was edited in the database; it is kept
-    "conflict",  # both changed, or the page is not from this file: the page is kept
+    "edited",  # the file is unchanged, but the page was edited in the database; the page is kept
+    "conflict",  # file and page both changed, or the page is not from this file; the page is kept
     "too_large",
     "failed",  # a bug in Quaid prevented the import; an existing page is kept
     "special",  # index.md, schema.md and README.md at the root: stored, but not as pages
@@ -57,7 +57,7 @@ class ImportReport(NamedTuple):
     files_seen: int
     outcomes: dict[str, int]
     left_out: dict[str, int]  # by reason
-    types: dict[str, int]  # of the pages that were created or changed
+    types: dict[str, int]  # number of pages that were created or changed, by type
     tags: int
     timeline_entries: int
     raw_data: int
@@ -83,9 +83,10 @@ def import_folder(
     progress: Progress,
     force: bool = False,
 ) -> ImportReport:
-    """Import a folder. If it fails, the database is unchanged.
+    """Import the files of a folder. If the import fails, the database is unchanged.
 
-    With `force`, unchanged files are imported again, and pages that were edited in the database are overwritten.
+    With `force`, unchanged files are imported again, and pages that were edited in the database are
+    overwritten.
     """
     with Folder(os.path.realpath(root)) as folder:
         while True:
@@ -104,9 +105,9 @@ def import_folder(
 class ImportRun(FolderRun):
     """One import. Files of earlier imports are recognized by their path relative to the folder.
 
-    A folder is recognized by the path of its last import. A folder at another path may be a known folder that
-    was moved: it is treated as such if most of its page files with a known relative path have the known
-    content.
+    A folder is recognized by its path. A folder at a new path is treated as one that was imported before and
+    then moved if, of its page files with the relative path of an imported file, most also have the content of
+    that file.
     """
 
     def __init__(
@@ -136,22 +137,22 @@ class ImportRun(FolderRun):
         self._past_pages = {
             each.page_id: path for path, each in self.past.items() if each.page_id is not None
         }
-        self.seen: set[str] = set()  # paths of earlier imports that are still there
+        self.seen: set[str] = set()  # paths of earlier imports that still exist in the folder
         self.paths: set[str] = set()  # paths of all files to be imported
         self.carried: dict[str, ImportedFile] = {}  # files with unchanged content
         self.claims: list[
             tuple[str, str]
-        ] = []  # path and requested slug of the spooled pages, sorted by path
-        self.fresh: set[str] = set()  # pages that no import has seen, by path without extension
-        self.different: set[str] = set()  # known pages with changed content
+        ] = []  # path and requested slug of each page file in the spool, sorted by path
+        self.fresh: set[str] = set()  # page files that no import has seen, by path without extension
+        self.different: set[str] = set()  # other page files to import, by path without extension
         self.links_file: tuple[bytes, str] | None = None  # bytes and hash of the links-and-facts file
         self.is_links_file_known = False  # True if imported before: only records of new pages are restored
-        self.assigned: dict[str, str] = {}  # slugs of pages that were not imported from this folder before
+        self.assigned: dict[str, str] = {}  # slugs, by path, of page files that are new in this folder
         self.taken: set[str] = set()  # slugs of all pages of this folder
         self.slugs: dict[str, str] = {}  # slug of each page file, by path without extension
         self.page_files = 0
-        self.written: set[str] = set()  # slugs whose version was already incremented
-        self.new: set[str] = set()  # slugs of pages that did not exist
+        self.written: set[str] = set()  # slugs of pages whose version was already incremented
+        self.new: set[str] = set()  # slugs of pages that this import created
         self.conflicts: list[ImportConflict] = []
 
     def report(self, import_id: str | None) -> ImportReport:
@@ -177,13 +178,17 @@ class ImportRun(FolderRun):
 
     @property
     def is_same_folder(self) -> bool:
-        """True if earlier imports were of this folder. Valid once all files except sidecars are read."""
+        """True if this folder was imported before. Valid once all files except sidecars are read."""
         return self._is_known_root or self.counts["same"] > len(self.different)
 
     # Reading
 
     def read_folder(self) -> None:
-        """Read each file once: files with known content are skipped, the others are parsed and spooled."""
+        """Read each file once, and add new and changed files to the spool, the buffer of files to be written.
+
+        Page files are parsed first. Files with the content of the last import are skipped unless it is
+        forced.
+        """
         files: list[ScannedFile] = []
         for entry in self.folder.walk():
             self.counts["seen"] += 1
@@ -191,7 +196,7 @@ class ImportRun(FolderRun):
                 files.append(entry)
             elif entry.path != f"{exporter.DATA_FOLDER}/" or not self._read_links_and_facts():
                 self._leave_out(entry.path, entry.reason)
-        # Sidecars come last, because an unchanged one has to be applied again if its page is new.
+        # Sidecars come last, because an unchanged sidecar has to be applied again if its page is new.
         files.sort(key=lambda file: file.kind == "sidecar")
         for done, file in enumerate(files):
             self.progress(done, len(files), "Reading")
@@ -200,7 +205,7 @@ class ImportRun(FolderRun):
 
     @property
     def has_links_and_facts(self) -> bool:
-        """True if the links-and-facts file has to be imported: it is new, or there are new pages."""
+        """True if a links-and-facts file is to be imported: it is new, pages are new, or `force` is set."""
         return self.links_file is not None and bool(self.fresh or not self.is_links_file_known)
 
     def _read_links_and_facts(self) -> bool:
@@ -281,7 +286,7 @@ class ImportRun(FolderRun):
         return stem in self.fresh or (stem in self.different and not self.is_same_folder)
 
     def _find_past(self, path: str) -> ImportedFile | None:
-        """Return the file of an earlier import with this path."""
+        """Return the record of an earlier import for the file at this path, or None."""
         if path not in self.past and not path.isascii():
             path = self._spellings.get(path_key(path), path)
         if path in self.past:
@@ -289,7 +294,7 @@ class ImportRun(FolderRun):
         return self.past.get(path)
 
     def _known(self, path: str) -> ImportedFile | None:
-        """Return the page file as last imported from this folder, or None."""
+        """Return the record of the last import of this folder for the page file at this path, or None."""
         known = self._find_past(path) if self.is_same_folder else None
         return known if known and known.page_id is not None else None
 
@@ -362,7 +367,7 @@ class ImportRun(FolderRun):
             )
         except VersionConflict:
             stored = pages.require(self.db, made.slug)
-            # The slug may be a redirect.
+            # The slug may be a redirect, so the slug of the page is used.
             self._write_over(tx, item, indexer.with_slug(made, stored.slug), stored)
             return
         self._wrote(tx, "new", item, made, saved.id, saved.version)
@@ -388,7 +393,10 @@ class ImportRun(FolderRun):
             self._keep_conflict(tx, item, stored)
 
     def _brought_before(self, stored: PageRow, path: str) -> ImportedFile | None:
-        """Return the file of this folder that a page came from, if it has this path or no longer exists."""
+        """Return the record of the file that a page was imported from, or None.
+
+        The file must be in this folder, and either have this path or no longer exist.
+        """
         old_path = self._past_pages.get(stored.id) if self.is_same_folder else None
         known = self.past[old_path] if old_path is not None else None
         if known is None and (origin := history.origin_of_page(self.db, stored.id)):
@@ -397,7 +405,11 @@ class ImportRun(FolderRun):
         return known if old_path == path or old_path not in self.paths else None
 
     def _write_again(self, tx: Transaction, item: SpooledFile, made: Page, known: ImportedFile) -> None:
-        """Write a file that was imported before, unless its page was edited in the database since."""
+        """Update the page of a file that was imported before.
+
+        If the page was edited in the database since, keep it and report a conflict, unless the import is
+        forced.
+        """
         stored = pages.find(self.db, made.slug)
         if stored and _has_same_content(stored, made) and not self._is_derived_anew(stored, made):
             self._keep(tx, item, stored, stored.version)
@@ -417,7 +429,7 @@ class ImportRun(FolderRun):
         self._wrote(tx, "changed", item, made, saved.id, saved.version)
 
     def _is_derived_anew(self, stored: PageRow, made: Page) -> bool:
-        """Return True if a forced import would change the derived data (title etc.) of unchanged content."""
+        """Return True if the import is forced and would change derived data of the page (title etc.)."""
         old = (stored.type, stored.title, stored.summary, stored.wing, stored.room)
         return self.force and old != (made.type, made.title, made.summary, made.wing, made.room)
 
@@ -499,7 +511,7 @@ class ImportRun(FolderRun):
             self.written.add(stored.slug)
 
     def _write_links_and_facts(self, tx: Transaction, data: bytes, content_hash: str) -> None:
-        """Restore the links and facts that are not in the content of any page.
+        """Restore the links and facts in the links-and-facts file, which are not in the content of any page.
 
         The file itself is not stored, because it would retain data of pages that are forgotten later.
         """
@@ -518,7 +530,7 @@ class ImportRun(FolderRun):
         self.files.log(tx, path, content_hash, sorted(restored.changed))
 
     def _find_page(self, address: str, files: dict[str, str]) -> exporter.PageKey | None:
-        """Return the page for an address in the export: the page of its file, else a page with that slug."""
+        """Return the page for an exported address: that of the exported file, else one with its slug."""
         collection, name = slugs.split_address(address)
         own = self.slugs.get(indexer.page_stem(files.get(address, address.replace("::", "/", 1))))
         inside = name if collection is None else slugs.from_path(f"{collection}/{name}.md")

@@ -1,8 +1,9 @@
-"""Convert the bytes of a file to its page: parse it, choose its slug, read its sidecar, and spool the result to
-disk.
+"""Convert files to pages: parse page files and sidecars, assign slugs, and collect the results in a spool.
 
-Large folders are parsed in parallel by a second process, which runs this module. The two processes share two unnamed
-files, the spool and the results; pipes only carry the offsets up to which these are complete.
+A sidecar is a JSON file with raw data beside a page file. The spool is a buffer, in memory or on disk, of
+files to be written to the database. Large folders are parsed in parallel by a second process, which runs this
+module. The two processes share two unnamed files, the spool and the results; pipes only carry the offsets up
+to which the files are complete.
 """
 
 import hashlib
@@ -48,7 +49,7 @@ _PAGE_ENDING = re.compile(r"\.(?:md|markdown|org)\Z", re.IGNORECASE)
 class ParsedPage(NamedTuple):
     page: Page
     notes: tuple[str, ...]  # what was corrected or could not be parsed
-    nodes: tuple[Page, ...] = ()  # pages of headings; `id` is in their front matter
+    nodes: tuple[Page, ...] = ()  # pages of org headings that have an `id`, which is in their front matter
 
 
 def failure_note(error: Exception) -> str:
@@ -66,7 +67,7 @@ def digest(data: bytes) -> str:
 
 
 def parse_file(path: str, data: bytes) -> ParsedPage:
-    """Parse a file into its page, under the slug that the file requests."""
+    """Parse a file into its page, under the slug that the file requests, and the pages of its headings."""
     if is_org(path):
         return _parse_org(path, data)
     text, mended = markdown.decode(data)
@@ -88,7 +89,10 @@ def parse_file(path: str, data: bytes) -> ParsedPage:
 
 
 def requested_identity(path: str, data: bytes) -> tuple[str, str | None]:
-    """Return the slug and id that a markdown file requests, as `parse_file` would, at a tenth of the cost."""
+    """Return the slug and the id, or None, that a markdown file requests.
+
+    The result is the same as with `parse_file`, at a tenth of the cost.
+    """
     head = data
     if data.startswith((b"---\n", b"+++\n")):
         closing = data.find(b"\n" + data[:4], 3)
@@ -113,7 +117,7 @@ def _parse_org(path: str, data: bytes) -> ParsedPage:
     for node in document.nodes:
         front = {**node.frontmatter, IN_FILE_KEY: path}
         address = slugs.from_path(f"{asked}/{slugs.segment(node.title)}")
-        if front["id"] != made.frontmatter.get("id"):  # the first of two nodes with the same id wins
+        if front["id"] != made.frontmatter.get("id"):  # of nodes with the same id, the first is used
             nodes.setdefault(front["id"], page_model.build_page(address, front, node.truth, node.timeline))
     told = [f"line {problem.line}: {problem.message}" for problem in document.problems[:MAX_ORG_PROBLEMS]]
     more = len(document.problems) - len(told)
@@ -143,7 +147,7 @@ def is_org(path: str) -> bool:
 
 
 def file_id(made: Page, path: str) -> str | None:
-    """Return the id that identifies a file after a move: `quaid_id`, else the id property of an org file."""
+    """Return the id that identifies a file after a move: `quaid_id`, or the UUID of an org file, or None."""
     named = made.frontmatter.get(ID_KEY)
     if named is None and is_org(path):
         given = made.frontmatter.get("id")
@@ -198,9 +202,10 @@ MIN_SUFFIX_LENGTH = 6
 
 
 def assign_slugs(claims: Iterable[tuple[str, str]], taken: Iterable[str] = ()) -> dict[str, str]:
-    """Return the slug of each path, given paths with the slugs that their files request.
+    """Return a unique slug for each path.
 
-    Claims must be sorted by path; slugs in `taken` are already in use.
+    `claims` are pairs of a path and the slug that its file requests, sorted by path. Slugs in `taken` are in
+    use.
     """
     owned = set(taken)
     assigned: dict[str, str] = {}
@@ -222,7 +227,7 @@ def assign_slugs(claims: Iterable[tuple[str, str]], taken: Iterable[str] = ()) -
 
 
 def suffixed_slug(address: str, path: str, taken: set[str]) -> str:
-    """Return a free slug with a suffix derived from the path, so that the same path gives the same suffix."""
+    """Return a slug that is not in `taken`: the address with a suffix that is always the same for a path."""
     mark = sha256(path_key(path).encode()).hexdigest()
     for length in range(MIN_SUFFIX_LENGTH, len(mark) + 1):
         name = f"{address[: slugs.LONGEST - length - 1].rstrip('/-')}-{mark[:length]}"
@@ -256,7 +261,7 @@ def sidecar_page_stem(path: str) -> str:
 
 
 def sidecar_path(page: str) -> str:
-    """Return the path of the sidecar for the path of a page file without extension."""
+    """Return the path of a page's sidecar, given the path of the page file without extension."""
     folder, mark, name = page.rpartition("/")
     return f"{folder}{mark}.raw/{name}.json"
 
@@ -276,7 +281,7 @@ def parse_json(data: bytes) -> Any:
 
 
 def parse_sidecar(data: bytes) -> dict[str, Any]:
-    """Return the data of each source in a sidecar. Raise ValueError with the reason if it is not valid JSON."""
+    """Return the data in a sidecar by source. Raise ValueError with the reason if the JSON is invalid."""
     value = parse_json(data)
     sources = value.get("sources") if isinstance(value, dict) else None
     if not isinstance(sources, dict):
@@ -308,10 +313,10 @@ FILES_BEFORE_HELPER = 30
 """Number of files parsed in this process before a helper process is considered."""
 
 MIN_FILES_FOR_HELPER = 300
-"""Number of remaining files that justify a helper: starting a process takes as long as parsing about a hundred."""
+"""Number of remaining files that justify a helper; starting it takes as long as parsing about 100 files."""
 
 PROGRESS_STEP_BYTES = 256 * 1024
-"""Number of bytes after which a process reports its progress to the other one."""
+"""Number of bytes after which a process reports its progress to the other process."""
 
 NUMBER_BYTES = 8
 
@@ -380,7 +385,10 @@ class ParserProcess:
             raise self._ended() from None
 
     def parsed(self) -> Iterator[ParsedFile | None]:
-        """Yield the parsed files in spool order; None for a file that the helper failed on, or after a timeout."""
+        """Yield the files that were left to the helper, parsed, in spool order.
+
+        Yield None for a file that the helper could not parse, and for all remaining files after a timeout.
+        """
         place = 0
         try:
             while True:
@@ -456,7 +464,7 @@ MAX_MEMORY_BYTES = 1024 * 1024
 
 
 class SpooledFile(NamedTuple):
-    """A file to be written to the database. A page file comes with its parsed page."""
+    """A file in the spool. `page` is the parsed page of a page file, and None for other files."""
 
     path: str
     content_hash: str
@@ -473,6 +481,8 @@ class SpooledFile(NamedTuple):
 
 
 class Spool:
+    """A buffer, in memory or on disk, of files to be written to the database."""
+
     def __init__(self, folder: str, memory: str = "") -> None:
         self.folder = folder
         self.memory = memory or folder
@@ -517,9 +527,9 @@ class Spool:
         self.count += 1
 
     def may_leave(self, done: int, waiting: int) -> bool:
-        """Return True if a helper process parses files, so that they can be added unparsed.
+        """Return True if a helper process is running, so that files can be added unparsed.
 
-        The helper is started if it is worthwhile.
+        The helper is started if that is worthwhile.
         """
         if self._ahead is None and not self._alone and is_helper_worthwhile(done, waiting):
             self._alone = not self._find_help()
@@ -569,7 +579,10 @@ class Spool:
 
 
 def _parse_spooled(item: SpooledFile, plain: list[Any] | None) -> SpooledFile:
-    """Parse an item and derive its data, so that errors in a file occur before its page is written."""
+    """Return the item with its pages and derived data.
+
+    Errors in a file thus occur before any page is written.
+    """
 
     notes: tuple[str, ...] = ()
     if plain is None:
@@ -608,7 +621,7 @@ def run_parser(spool: int, found: int) -> None:
 
 
 def _parse_record(record: bytes) -> bytes | None:
-    """Parse one spool record, or return None if it is already parsed."""
+    """Parse the file of a spool record and return the serialized result, or None if it was spooled parsed."""
     path, _, data, known = marshal.loads(record)  # noqa: S302 (our own file)
     if known is not None:
         return None

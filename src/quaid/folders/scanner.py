@@ -1,5 +1,8 @@
-"""Walk a folder and read its files without following symlinks: find pages and sidecars, and report why other entries
-are skipped."""
+"""Walk a folder and read its files without following symlinks.
+
+A walk finds page files and sidecars (JSON files with raw data of a page), and tells why other entries are
+skipped.
+"""
 
 import errno
 import os
@@ -34,7 +37,7 @@ TOO_DEEP = "too many folders deep"
 GONE = "gone while it was read"
 IGNORED = "ignored"
 UNUSABLE_REASONS = (SYMLINK, NOT_A_FILE, UNREADABLE, BAD_NAME, TOO_DEEP, GONE)
-"""Reasons why an entry that looks like a page is skipped."""
+"""Reasons for skipping an entry that might have been a page or a folder of pages."""
 
 IgnoreCheck = Callable[[str], bool]
 """A function that returns True if a path is to be skipped. Paths of folders end with a slash."""
@@ -55,7 +58,7 @@ def page_endings(kind: str) -> tuple[str, ...]:
 
 
 def is_visible(path: str) -> bool:
-    """Return True if no parent folder of the path is hidden (as .raw is) or always skipped."""
+    """Return True if no parent folder of the path is always skipped or has a name that begins with a dot."""
     return not any(name.startswith(".") or name in SKIPPED_FOLDERS for name in path.split("/")[:-1])
 
 
@@ -77,11 +80,11 @@ class Folder:
 
     @property
     def identity(self) -> int:
-        """The inode number of the folder; a different one means that the folder was replaced."""
+        """The inode number of the folder; a different number means that the folder was replaced."""
         return os.fstat(self._handle).st_ino
 
     def walk(self, ignored: IgnoreCheck = ignore_nothing) -> Iterator[ScannedFile | SkippedEntry]:
-        """Yield all entries below the folder, sorted by name within each folder."""
+        """Yield the files and the skipped entries below the folder, sorted by name within each folder."""
         yield from self._walk(self._handle, "", 0, ignored)
 
     def _walk(
@@ -122,9 +125,10 @@ class Folder:
                 yield _file_entry(entry, path, _file_kind(entry.name, prefix, in_raw, self.endings))
 
     def look(self, path: str) -> ScannedFile | SkippedEntry | None:
-        """Return one entry as `walk` would yield it, or None if it does not exist.
+        """Return the file at a path, a skipped entry with the reason if it is no page or sidecar, or None.
 
-        If a parent folder is a symlink, the skipped entry names that folder.
+        None means that the path does not exist. If a parent folder is a symlink, the skipped entry names that
+        folder.
         """
         parent, _, name = path.rpartition("/")
         try:
@@ -166,7 +170,10 @@ class Folder:
             os.close(handle)
 
     def enter(self, parent: str, *, make: bool = False) -> int:
-        """Return the handle of a folder below the root, valid until the next call. `make` creates it."""
+        """Return the handle of a folder below the root, valid until the next call.
+
+        `make` creates missing folders.
+        """
         if self._near[0] == parent:
             return self._near[1]
         self._leave()
@@ -265,7 +272,7 @@ def is_utf8(name: str) -> bool:
 
 
 def printable(path: str) -> str:
-    """Escape bytes that are not UTF-8 and characters that are not printable, such as terminal control sequences."""
+    """Return the path with escapes for bytes that are not UTF-8 and for characters that are not printable."""
     if path.isprintable():
         return path
     text = os.fsencode(path).decode("utf-8", "backslashreplace")

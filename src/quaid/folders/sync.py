@@ -1,8 +1,9 @@
 """Update the pages of a collection from its folder: scan it, parse changed files, plan, and write pages.
 
-An import is a variant of the same run, in `importer`. No page file is changed. Each transaction of a sync is
-valid by itself, so the next sync continues an interrupted one. A page is removed only when its file is
-certainly absent, and then it only moves to quarantine.
+The module `importer` imports folders with the same base class. No page file is changed. Each transaction of a
+sync is valid by itself, so the next sync continues an interrupted one. A page is removed only when its file
+is certainly absent or is now ignored. A removed page is kept in quarantine for some time before it is
+deleted.
 """
 
 import os
@@ -28,7 +29,7 @@ TOUCHED_PER_TRANSACTION = 1_000
 LEFTOVER_AGE_NS = 3_600_000_000_000
 
 INCOMPLETE_REASONS = (scanner.UNREADABLE, scanner.TOO_DEEP, scanner.GONE)
-"""Reasons for skipping an entry that make it uncertain whether other files are absent."""
+"""Reasons for skipping an entry after which it is uncertain whether files that were not found are absent."""
 
 QUARANTINE_NOTE = (
     f"stays in quarantine after {erasure.QUARANTINE_DAYS} days, for it holds what no file has;"
@@ -61,7 +62,7 @@ class FolderRun:
         self.progress = progress
         self.spool = Spool(os.path.dirname(db.path), db.path)
         self.counts: Counter[str] = Counter()
-        """Files by outcome; and tags, timeline entries and raw data of the written pages."""
+        """Number of files by outcome, and of tags, timeline entries and raw-data sources of written pages."""
         self.types: Counter[str] = Counter()
         self.left_out: Counter[str] = Counter()
         self.notes: list[FileNote] = []
@@ -116,9 +117,10 @@ class FolderRun:
     def spool_page(
         self, path: str, content_hash: str, data: bytes, waiting: int
     ) -> tuple[str, str | None, tuple[Page, ...]] | None:
-        """Add a page file to the spool, parsed or to be parsed by the helper process.
+        """Add a page file, parsed or to be parsed by the helper, to the spool (the buffer of files to write).
 
-        Return the slug and the id that it requests and the pages of its headings, or None if parsing failed.
+        Return the slug and the id that the file requests and the pages of its headings, or None if parsing
+        failed.
         """
         try:
             if not indexer.is_org(path) and self.spool.may_leave(self.spool.count, waiting):
@@ -138,7 +140,7 @@ class FolderRun:
     # Writing
 
     def batches(self, chosen: Container[str] | None = None) -> Iterator[list[SpooledFile]]:
-        """Yield the spooled files, or the chosen ones: pages in batches, other files one by one."""
+        """Yield the spooled files, or those in `chosen`: page files in batches, other files one by one."""
         batch: list[SpooledFile] = []
         size = 0
         for done, item in enumerate(self.spool.each()):
@@ -161,7 +163,10 @@ class FolderRun:
         self.progress(self.spool.count, self.spool.count, "Writing")
 
     def write_pages(self, tx: Transaction, items: list[SpooledFile]) -> None:
-        """Write files to their pages in order. Runs of new files with free slugs are inserted together."""
+        """Create or update the pages of files, in order.
+
+        Pages of successive new files are inserted together.
+        """
         together: list[SpooledFile] = []
         self.slugs_in_use = None
         for place, item in enumerate(items):
@@ -183,17 +188,17 @@ class FolderRun:
         raise NotImplementedError
 
     def find_slugs_in_use(self, tx: Transaction, items: list[SpooledFile]) -> set[str]:
-        """Return the slugs of these files that cannot be given to a new page."""
+        """Return those of the slugs requested by these files that cannot be given to a new page."""
         return page_edits.taken_slugs(
             tx, self.collection_id, {item.path: _page_of(item).slug for item in items}
         )
 
     def write_page(self, tx: Transaction, item: SpooledFile) -> None:
-        """Write one file to its page, which may exist already."""
+        """Create or update the page of one file."""
         raise NotImplementedError
 
     def keep_new(self, tx: Transaction, items: list[tuple[int, SpooledFile]]) -> None:
-        """Store the bytes of new files, given with their page ids."""
+        """Store the bytes of new files. Each item is the id of the new page and its file."""
         raise NotImplementedError
 
     def _add_pages(self, tx: Transaction, items: list[SpooledFile]) -> None:
@@ -226,10 +231,10 @@ class FolderRun:
         *,
         force: bool = False,
     ) -> bool:
-        """Set the raw data of a page to the sources of its sidecar, replacing those of the previous sidecar.
+        """Update the raw data of a page from `wanted`, the sources in its sidecar.
 
-        Sources that were changed in the database are kept, unless `force` is given and the sidecar has them. Return
-        True if something changed.
+        Sources that only the previous sidecar (`before`) has are removed. Sources that were changed in the
+        database are kept, unless `force` is True and the sidecar has them. Return True if something changed.
         """
         try:
             last = indexer.parse_sidecar(before)
@@ -269,7 +274,7 @@ class SyncReport(NamedTuple):
     moved: int
     removed: int
     waiting: int
-    """Number of missing files whose pages are kept until the user confirms the removal."""
+    """Number of missing or ignored files whose pages are kept until the user confirms the removal."""
     halted: str
     """Why the removal needs confirmation, or why the folder could not be read; "" if the sync finished."""
     types: dict[str, int]
@@ -306,8 +311,9 @@ def sync_collection(
     retry: bool = False,
     only: Iterable[str] | None = None,
 ) -> SyncReport:
-    """Sync the index with the folder, or with some of its files (`only`).
+    """Update the index from the folder, or only from its files with the paths in `only`.
 
+    `confirm_deletes` allows the removal of many pages; `confirm_ignored` only that of pages of ignored files.
     With `retry`, unchanged files that could not be indexed before are read again.
     """
     run = SyncRun(db, collection, now, new_uuid, progress)
@@ -339,7 +345,7 @@ class SyncRun(FolderRun):
         """False if a part of the folder could not be read, so that a file not found may still exist."""
         self.skip_notes: list[FileNote] = []
         self.opened: dict[str, tuple[ScannedFile, LastSeenFile | None]] = {}
-        """Files to read and their index entries, by path. The plan replaces the entries of moved files."""
+        """Files to read and their index entries, by path. A moved file gets the entry of its old path."""
         self.reads: dict[str, ReadFile] = {}
         self.failures: dict[str, str] = {}
         """Problems of files that could not be indexed, by path."""
@@ -350,7 +356,10 @@ class SyncRun(FolderRun):
         self.made: set[str] = set()
         """Paths of files that got a new page or were moved to another path in this sync."""
         self.headings: dict[str, set[str]] = {}
-        """Ids of the headings in each org file read in this sync, by path. The set is empty for a missing file."""
+        """Ids of the headings in each org file read in this sync, by path.
+
+        The set is empty for a missing file.
+        """
 
     def run(self, only: list[str] | None, retry: bool) -> SyncReport:
         self.ignored = ignore.ignore_matcher(self._ignore_patterns(), self.collection.kind)
@@ -373,7 +382,10 @@ class SyncRun(FolderRun):
         return self._report(reason, waiting)
 
     def note_parsed(self, path: str, notes: tuple[str, ...]) -> None:
-        """Report notes about a file. All except unknown page types are also recorded in the index."""
+        """Report notes about a file.
+
+        All except notes on unknown page types are also recorded in the index.
+        """
         self.note(path, *notes)
         if problems := [text for text in notes if not text.startswith("type ")]:
             self.problems[path] = "; ".join(problems)
@@ -400,7 +412,7 @@ class SyncRun(FolderRun):
         return patterns
 
     def _scan(self, only: list[str] | None) -> None:
-        """Walk the folder, or look up some of its files."""
+        """Walk the folder, or look up only the paths in `only`, and sort the entries by kind."""
         entries: Iterable[ScannedFile | SkippedEntry | None] = (
             self.folder.walk(self.ignored)
             if only is None
@@ -459,7 +471,7 @@ class SyncRun(FolderRun):
     # Writing
 
     def _apply(self, plan: SyncPlan) -> None:
-        """Write the files that were read. The spool holds their contents."""
+        """Create or update the pages of the files that were read. The spool holds the parsed files."""
         for start in range(0, len(plan.touched), TOUCHED_PER_TRANSACTION):
             self.db.write(partial(self._touch, plan.touched[start : start + TOUCHED_PER_TRANSACTION]))
         self.counts["unchanged"] += len(plan.touched)
@@ -471,8 +483,8 @@ class SyncRun(FolderRun):
         self.opened.update({read.file.path: (read.file, None) for read in plan.new})
         self.opened.update({read.file.path: (read.file, old) for old, read in plan.moved})
         moved = {read.file.path for _, read in plan.moved}
-        # Pages that follow a moved file go first: they free slugs that other files may claim, and a quarantined page
-        # that comes back must not be assigned to another file of the same name.
+        # Pages of moved files are written first: they free slugs that other files may request, and a quarantined
+        # page that comes back must not be assigned to another file of the same name.
         for paths in (moved, self.reads.keys() - moved):
             for batch in self.batches(paths) if paths else ():
                 if batch:
@@ -489,13 +501,15 @@ class SyncRun(FolderRun):
         self._make_way(tx, items)
         self.write_pages(tx, items)
         for page_id, slug in self.vacated.items():
-            if page_edits.is_vacated_slug(pages.slug_of(tx, page_id) or "", page_id):  # its file failed
+            if page_edits.is_vacated_slug(
+                pages.slug_of(tx, page_id) or "", page_id
+            ):  # its page could not be written
                 taken = pages.slugs_beginning(tx, self.collection.id, slug)
                 back = indexer.suffixed_slug(slug, str(page_id), taken) if slug in taken else slug
                 page_edits.change_slug(tx, self.collection.id, page_id, slug, back, self.now, redirect=False)
 
     def _make_way(self, tx: Transaction, items: list[SpooledFile]) -> None:
-        """Free the slugs that files of this batch claim from other moving pages or from quarantined pages."""
+        """Free slugs that known files request, if another page of this batch or a quarantined page has them."""
         self.vacated = {}
         moving = {old.page_id for _, old in (self.opened[item.path] for item in items) if old and old.page_id}
         for item in items:
@@ -525,7 +539,7 @@ class SyncRun(FolderRun):
         self.made.update(item.path for _, item in items)
 
     def write_page(self, tx: Transaction, item: SpooledFile) -> None:
-        """Write one file to its page."""
+        """Create or update the page of one file, unless another process has indexed the file meanwhile."""
         self.slugs_in_use = None  # this write may change them
         read, old = self.reads[item.path], self.opened[item.path][1]
         if self._is_overtaken(tx, read):
@@ -542,8 +556,8 @@ class SyncRun(FolderRun):
             tx, self.collection, made, page_id, uuid=uuid, now=self.now, left=left
         )
         if not saved.changed and old is not None and old.content_hash != read.content_hash:
-            # Different bytes with the same content (a comment, line endings) also make a version, so that they can
-            # be restored.
+            # Different bytes with the same content (a comment, line endings) also make a version, so that the
+            # bytes can be restored.
             _, version = page_edits.touch(
                 tx, made.slug, expected_version=None, now=self.now, collection=self.collection.name
             )
@@ -575,25 +589,28 @@ class SyncRun(FolderRun):
         return heading not in self.headings.get(path, {heading})
 
     def _is_unchanged(self, tx: Transaction, seen: LastSeenFile) -> bool:
-        """Return True if the index still has the content and page of a file as seen before."""
+        """Return True if the index entry of a file still has the content hash and the page of `seen`."""
         indexed = collections.indexed_file(tx, self.collection.id, seen.path)
         return indexed is not None and indexed[:2] == (seen.content_hash, seen.page_id)
 
     def _is_overtaken(self, tx: Transaction, read: ReadFile) -> bool:
-        """Return True if another process has indexed this file since it was read; then the next sync handles it."""
+        """Return True if another process has indexed this file since it was read.
+
+        The next sync handles the file then.
+        """
         indexed = collections.indexed_file(tx, self.collection.id, read.file.path)
         expected = read.old.content_hash if read.old is not None and read.old.path == read.file.path else None
         return indexed is not None and indexed.content_hash not in ("", expected)
 
     def _with_free_slug(self, tx: Transaction, made: Page, path: str, page_id: int | None) -> Page:
-        """Return the page under a free slug: the requested one, else that of its path, else one with a suffix."""
+        """Return the page under a free slug: the requested one, else one made from the path."""
         holder = pages.slug_holder(tx, self.collection.id, made.slug)
         if holder is None or holder.page_id == page_id or (holder.is_hidden and page_id is None):
             return made
         by_path = slugs.from_path(path)
         before = pages.slug_of(tx, page_id)
         if before is not None and before.startswith(by_path):
-            return indexer.with_slug(made, before)  # it already has a slug with a suffix
+            return indexer.with_slug(made, before)  # the page already has a slug from its path
         taken = pages.slugs_beginning(tx, self.collection.id, by_path)
         address = by_path if by_path not in taken else indexer.suffixed_slug(by_path, path, taken)
         self.note(path, f"another file has the slug {made.slug}; this one is {address}")
@@ -602,7 +619,7 @@ class SyncRun(FolderRun):
     # Sidecars
 
     def _take_sidecars(self, only: list[str] | None) -> None:
-        """Apply changed sidecars, and the sidecars of new or moved pages."""
+        """Apply sidecars (JSON files with raw data of pages) that changed or whose page is new or moved."""
         fresh = {indexer.sidecar_path(indexer.page_stem(path)) for path in self.made}
         paths = [*filter(indexer.is_sidecar, only), *fresh] if only is not None else self.sidecars
         for path in sorted(set(paths)):
@@ -647,7 +664,7 @@ class SyncRun(FolderRun):
     # Removing
 
     def _clear_leftovers(self) -> None:
-        """Remove old temporary files of interrupted writes, and report those that are kept."""
+        """In a writable collection, remove old temporary files of interrupted writes; report those kept."""
         now = collections.timestamp_nanoseconds(self.now)
         old = [path for path in self.leftovers if self._age_ns(path, now) > LEFTOVER_AGE_NS]
 
@@ -656,7 +673,7 @@ class SyncRun(FolderRun):
             self.notes += [note for note in notes if note]
 
         if old and self.collection.writable:
-            # Writing a file requires the writer lock, so while we hold it no process is using these files.
+            # Writing a file requires the writer lock, so no process uses these files while we hold the lock.
             self.db.write(work)
 
     def _age_ns(self, path: str, now_ns: int) -> int:
