@@ -7,7 +7,7 @@ SCHEMA_VERSION = 8
 """Version of the tables in schema.sql. Defined here so that it can be imported without opening a memory."""
 
 IMPORTED_VERSION = 5
-"""Schema version of the predecessor written in Rust, whose memories are imported."""
+"""Schema version of the predecessor written in Rust. Its memories are imported when they are opened."""
 
 
 def version_problem(version: int) -> str:

@@ -31,14 +31,14 @@ _DAY_GLOB = "'[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*'"
 
 
 class BriefingLine(NamedTuple):
-    """One line of a briefing: page, date, state and text."""
+    """One line of a briefing, about a page, fact, link, contradiction or gap (an unanswered question)."""
 
     slug: str
     day: str
     state: str
     text: str
     owner: str = ""
-    id: int | None = None  # id of the contradiction or gap, which commands take as an argument
+    id: int | None = None  # id of the contradiction or gap, as commands take it
 
 
 class BriefingPart(NamedTuple):
@@ -49,7 +49,7 @@ class BriefingPart(NamedTuple):
 
 
 def _day_expression(*keys: str) -> str:
-    """Return an SQL expression for the first of these front-matter keys that contains a date."""
+    """Return an SQL expression for the date in the first of these front-matter keys that contains one."""
     dated = [
         f"CASE WHEN p.frontmatter ->> '$.{key}' GLOB {_DAY_GLOB} THEN substr(p.frontmatter ->> '$.{key}', 1, 10) END"
         for key in keys
@@ -68,7 +68,7 @@ def _page_lines(
 
 
 def _open_pages(type: str, day: str, order: str, more: str = "") -> str:
-    """Return the SELECT statement for the open pages of a type, with status and priority as their state."""
+    """Return the SELECT statement for the open pages of a type, one line each, with status and priority."""
     state = f"concat_ws(', ', coalesce(nullif({_STATUS}, ''), 'open'), nullif({_PRIORITY}, ''))"
     return _page_lines(f"p.type = '{type}' AND {_open_condition(type)}{more}", day, order, state, _OWNER)
 
@@ -90,8 +90,8 @@ _REVIEWED = (
 )
 _DAYS_AHEAD = f"julianday(p.timeline_updated_at) - julianday({_REVIEWED})"
 
-# Facts superseded since :since that were recorded before it, or whose successor starts in the period. A
-# history recorded all at once, such as a career, is not a change and is left out.
+# Facts superseded by a fact recorded since :since, if the old fact was recorded before :since or the new fact
+# starts in the period. A history recorded all at once, such as a career, is not a change and is left out.
 _SUPERSEDED_FACTS = (
     f"SELECT count(*) OVER (), {_ADDRESS}, coalesce(new.valid_from, substr(new.created_at, 1, 10)), 'superseded',"  # noqa: S608
     " format('%s %s %s → %s', old.subject, old.predicate, old.object, new.object), '', NULL"
@@ -112,8 +112,8 @@ _ENDED_FACTS = (
     " FROM last JOIN assertions a ON a.id = last.id JOIN pages p ON p.id = a.page_id"
     " JOIN collections c ON c.id = p.collection_id ORDER BY a.valid_until DESC, a.id DESC"
 )
-# Links that began or ended in the period, and links added by hand since :since. Links from page text count only by
-# their dates; rewritten pages are listed as changed.
+# Links that began or ended in the period, and links added by hand since :since. Links derived from page text
+# are selected only by their dates, because pages with new text are listed in the part "changed".
 _CHANGED_LINKS = (
     f"SELECT count(*) OVER (), {_ADDRESS},"  # noqa: S608
     " CASE WHEN l.valid_until BETWEEN :first AND :today THEN l.valid_until"
@@ -146,18 +146,19 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
         ),
     ),
     "commitments": (_open_pages("commitment", _DUE, f"{_DUE}, p.id", f" AND {_DUE} <= :due_until"),),
-    # Commitments without a due date, which a briefing only counts.
+    # Open commitments without a due date; a briefing only counts them.
     "undated": (_open_pages("commitment", _DUE, "p.id", f" AND {_DUE} IS NULL"),),
-    # By priority, then by due date; items without a due date come last.
+    # Ordered by priority, then by due date; within a priority, items without a due date come last.
     "actions": (_open_pages("action_item", _DUE, f"{_URGENCY}, {_DUE} IS NULL, {_DUE}, p.id"),),
-    # Open contradictions found by the last check. Stale pages are listed in the part "stale".
+    # Open contradictions found by earlier checks. Stale pages are listed in the part "stale".
     "contradictions": (
         f"SELECT count(*) OVER (), {_ADDRESS}, substr(x.detected_at, 1, 10), x.type, x.description, '', x.id"  # noqa: S608
         " FROM contradictions x JOIN pages p ON p.id = x.page_id JOIN collections c ON c.id = p.collection_id"
         " WHERE x.resolved_at IS NULL AND x.type <> 'stale' AND p.quarantined_at IS NULL"
         " ORDER BY x.detected_at DESC, x.id DESC LIMIT :limit",
     ),
-    # Most frequent first. The text of internal questions is withheld.
+    # Gaps (questions that the memory could not answer), most frequent first. The text of internal questions
+    # is withheld.
     "gaps": (
         "SELECT count(*) OVER (), '', substr(last_seen_at, 1, 10),"
         " format('%s, asked %,d time%s', sensitivity, times_seen, iif(times_seen = 1, '', 's')),"
@@ -165,8 +166,9 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
         " '', id"
         " FROM knowledge_gaps WHERE resolved_at IS NULL ORDER BY times_seen DESC, detected_at, id LIMIT :limit",
     ),
-    # Pages whose timeline changed STALE_DAYS or more after their truth was last changed or reviewed, stalest
-    # first. Every page is read, which is faster in table order than through an index.
+    # Pages with a timeline that changed STALE_DAYS or more after the truth (the body above the timeline) was
+    # last changed or reviewed, stalest first. Every page is read; table order is faster for this than an
+    # index.
     "stale": (
         _page_lines(
             f"p.timeline <> '' AND p.timeline_updated_at > p.truth_updated_at AND {_DAYS_AHEAD} >= {STALE_DAYS}",
@@ -175,7 +177,8 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
             source="pages p NOT INDEXED CROSS JOIN collections c ON c.id = p.collection_id",
         ),
     ),
-    # The full text (compiled truth) of pages that mention "open threads", least recently changed first.
+    # The compiled truth (the body above the timeline) of pages that mention "open threads" in it, least
+    # recently changed first.
     "threads": (
         "WITH named AS (SELECT p.id, p.truth_updated_at FROM page_fts f JOIN pages p ON p.id = f.rowid"  # noqa: S608
         " WHERE f.page_fts MATCH 'compiled_truth : \"open threads\"' AND p.quarantined_at IS NULL),"
@@ -202,7 +205,7 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
         " ORDER BY p.updated_at DESC, p.id DESC LIMIT :limit",
     ),
 }
-"""The queries of each briefing part. They select the total number of lines and the BriefingLine columns."""
+"""The queries of each briefing part. Each selects the total number of lines and the BriefingLine columns."""
 
 
 def briefing_parts(
@@ -210,6 +213,7 @@ def briefing_parts(
 ) -> dict[str, BriefingPart]:
     """Return the named parts of a briefing, each with up to `limit` lines.
 
+    The part "threads" has up to MOST_PAGES_OF_THREADS lines instead.
     `period` contains the timestamps `since` and `active_since` and the dates `today` and `due_until`.
     """
     values = {**period, "first": period["since"][:10], "limit": limit}
@@ -252,14 +256,14 @@ class DatedItem(NamedTuple):
 
 
 class NameCount(NamedTuple):
-    """A name and the number of pages that have it."""
+    """A wing (top-level category) or page type, and its number of visible pages."""
 
     name: str
     pages: int
 
 
 class DatedFilter(NamedTuple):
-    """Filters for dated items. An empty string matches everything."""
+    """Filters for dated items. An empty `type`, `wing`, `collection` or `text` matches everything."""
 
     since: str = "0000"
     until: str = "9999-12-31"
@@ -305,7 +309,10 @@ _DATED_CONDITIONS = (
 
 
 def dated_items(db: "Database", chosen: DatedFilter, kinds: tuple[str, ...], most: int) -> list[DatedItem]:
-    """Return up to `most` items of each kind and state, newest first. Kind "log" is left to daily_logs()."""
+    """Return up to `most` items of each kind and state, newest first.
+
+    Daily logs (kind "log") are not included; see daily_logs().
+    """
     found: list[DatedItem] = []
     for kind in kinds:
         if kind == "log":
@@ -328,9 +335,10 @@ def sort_dated(found: list[DatedItem]) -> list[DatedItem]:
 
 
 def daily_logs(db: "Database", chosen: DatedFilter, most: int) -> list[tuple[DatedItem, bool]]:
-    """Return the daily logs of notebooks that match the filter, with their full text, newest first.
+    """Return up to `most` daily logs of notebooks that match the filter, with their full text, newest first.
 
-    The second value is True if the text is the whole file, so that line numbers in it are those of the file.
+    The second value of each pair is True if the text is the whole file, so that its line numbers are also
+    those of the file.
     """
     rows = db.rows(
         "SELECT substr(p.slug, 7) AS day, (SELECT name FROM collections WHERE id = p.collection_id), p.slug, p.title,"  # noqa: S608
@@ -379,7 +387,7 @@ def count_pages_by(db: "Database", column: Literal["wing", "type"]) -> list[Name
 
 
 def pages_of_wing(db: "Database", wing: str, most: int) -> list[int]:
-    """Return the ids of up to `most` pages in a wing, those with the most links first."""
+    """Return the ids of up to `most` visible pages in a wing (top-level category), most links first."""
     rows = db.rows(
         "SELECT p.id, (SELECT count(*) FROM links WHERE from_page_id = p.id)"
         " + (SELECT count(*) FROM links WHERE to_page_id = p.id) AS ties FROM pages AS p"
@@ -390,12 +398,12 @@ def pages_of_wing(db: "Database", wing: str, most: int) -> list[int]:
 
 
 def link_beginnings(db: "Database", edges: "list[GraphLink]") -> dict[int, str]:
-    """Return the day each of these links began, by link id.
+    """Return the day on which each of these links began, by link id.
 
-    Use the link's start date; else the date of the timeline entry that contains it; else the first day stated
-    by the source page, or by the target page if that is later, since a page cannot link to something that did
-    not exist yet. A source page without any stated day counts from when it was added to the memory. Links
-    that ended on or before that day are left out.
+    The day is the link's start date; else the date of the timeline entry that contains the link; else the
+    first day stated by the source page, or that of the target page if it is later, since a page cannot link
+    to something that did not exist yet. For a source page without a stated day, the day it was added to the
+    memory is used. Links without a start date are left out if they ended on or before the day found.
     """
     undated = [edge for edge in edges if not edge.valid_from]
     ends = sorted({end for each in undated for end in (each.from_id, each.to_id)})
@@ -446,7 +454,7 @@ class Stats(NamedTuple):
 
 
 def database_stats(db: "Database") -> Stats:
-    """Return the statistics, all from one snapshot."""
+    """Return the statistics of a memory, all from one snapshot."""
     with db.reading():
         by_type = count_pages_by(db, "type")
         return Stats(

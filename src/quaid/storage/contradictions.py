@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class EvidenceQuote(NamedTuple):
-    """One side of a contradiction. Findings of earlier releases lack the fields after `source`."""
+    """One side of a contradiction. Quotes stored by earlier releases lack the fields after `source`."""
 
     slug: str
     part: str
@@ -36,7 +36,7 @@ class EvidenceQuote(NamedTuple):
 
     @property
     def is_written(self) -> bool:
-        """Return True if the quote is from the text of the page."""
+        """Return True if the quote is from the page itself: its compiled truth, timeline or front matter."""
         return self.part in ("truth", "timeline", "frontmatter")
 
 
@@ -49,7 +49,7 @@ class _QuotedPage(NamedTuple):
     """Times of the last change of truth and timeline."""
 
     def as_of(self, time: str) -> tuple[str, str]:
-        """Return truth and timeline, with "" for each that has changed since `time`."""
+        """Return truth and timeline, each replaced by "" if it changed after `time` (if `time` is not "")."""
         truth_changed, timeline_changed = (bool(time) and changed > time for changed in self.changed_at)
         return "" if truth_changed else self.truth, "" if timeline_changed else self.timeline
 
@@ -84,7 +84,8 @@ def _as_of_today(cite: "Citation") -> "Citation":
 def _quote_side(cite: "Citation", page: _QuotedPage) -> EvidenceQuote:
     more = (page.title, cite.says, cite.since, cite.until)
     if cite.part in ("truth", "timeline") and not cite.quote:
-        # A stale page: quote its first line of truth, or its newest timeline entry.
+        # A stale page has a timeline newer than its truth: quote the first line of its truth, or the newest
+        # entry.
         lines = (page.truth if cite.part == "truth" else page.timeline).split("\n")
         line, quote = _first_telling_line(lines, cite.part)
         return EvidenceQuote(page.address, cite.part, line, quote, cite.source, *more)
@@ -101,7 +102,7 @@ def _quote_side(cite: "Citation", page: _QuotedPage) -> EvidenceQuote:
 
 
 def _first_telling_line(lines: list[str], part: str) -> tuple[int | None, str]:
-    """Return the first non-empty line that is not a heading, or the newest entry of a timeline."""
+    """Return number and text of the first non-empty line that is no heading, or of the newest entry."""
     if part == "timeline":
         entries = timeline.parse("\n".join(lines))
         if entries:
@@ -163,13 +164,13 @@ def _load_snapshot(db: "Database", today: str, page_ids: "Iterable[int] | None" 
 def _snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> Snapshot:
     """Return a snapshot of the data related to these pages.
 
-    It contains facts on them and about their subjects, links, and the text of pages that link to or mention
-    them.
+    The snapshot contains facts on these pages and about their subjects, links, and the text of pages that
+    link to or mention these pages.
     """
     roots = sorted(set(page_ids))
     texts = list(_select_texts(db, sorted(_related_pages(db, roots))))
     keys = {key for (key,) in db.rows(_SUBJECTS, (str(roots),))}
-    for text in texts:  # if the text may say that a person left, include the names in it
+    for text in texts:  # if a text may say that someone left a job, school or home, include its names
         for half in (text.truth, text.timeline):
             if may_mention_departure(half):
                 keys |= candidate_names(half)
@@ -212,7 +213,7 @@ def _related_pages(db: "Database", roots: list[int]) -> set[int]:
 
 
 def _affected_pages(db: "Database", page_id: int) -> list[int]:
-    """Return a page and the pages whose open contradictions cite it."""
+    """Return the ids of a page and of the pages with an open contradiction that involves this page."""
     rows = db.rows(
         "SELECT page_id FROM contradictions WHERE other_page_id = ? AND resolved_at IS NULL", (page_id,)
     )
@@ -269,7 +270,7 @@ def find_again(
 
 
 def current_findings(db: "Database", today: str) -> list[tuple[ContradictionFinding, int | None, str]]:
-    """Find contradictions in the whole memory. Return the unresolved ones with their id and day of detection.
+    """Find contradictions in the whole memory. Return each unresolved one with its id and day of detection.
 
     New findings have no id and the day `today`; they are not stored.
     """
@@ -304,8 +305,9 @@ def record(
     type: str | None,
     now: str,
 ) -> None:
-    """Insert or update findings, and delete open ones that were not found again. Resolved ones are not changed.
+    """Store the findings of a check, and delete open contradictions that the check did not find again.
 
+    Resolved contradictions are not changed.
     `findings`, `evidence` and `page_ids` are the results of check(), and `type` is its argument.
     Contradictions outside the scope of the check are not deleted.
     """
@@ -346,9 +348,9 @@ def record(
 def listing(
     db: "Database", page_id: int | None, type: str | None, limit: int
 ) -> tuple[list[Contradiction], int, int]:
-    """Return open contradictions, newest first, their total number, and the total number of any type.
+    """Return up to `limit` open contradictions, newest first, their number, and the number of all types.
 
-    `page_id` and `type` limit the result to one page and one type.
+    `page_id` limits all three results to one page; `type` limits the first two to one type.
     """
     where = "x.resolved_at IS NULL AND (?1 IS NULL OR ?1 IN (x.page_id, x.other_page_id))"
     rows = _select_contradictions(db, f"{where} AND (?2 IS NULL OR x.type = ?2)", (page_id, type), limit)

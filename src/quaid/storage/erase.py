@@ -1,7 +1,8 @@
 """Remove pages: quarantine, discard, or erase all traces and search for remnants.
 
-Deleted rows leave their content in free space of the file, words stay in the segments of an index until these are
-merged, and the WAL keeps its content until it is truncated.
+A DELETE statement alone leaves traces: the content of deleted rows stays in free space of the file, words
+stay in the segments of an index until the segments are merged, and the WAL keeps its content until it is
+truncated.
 """
 
 import json
@@ -34,7 +35,7 @@ _QUARANTINED_SQL = (
 
 
 class QuarantinedPage(NamedTuple):
-    """A quarantined page, with the number of its rows that cannot be restored from a file."""
+    """A quarantined page, with the numbers of its links, facts and raw data, which no file can restore."""
 
     id: int
     uuid: str
@@ -49,7 +50,7 @@ class QuarantinedPage(NamedTuple):
     raw_data: int
     exported_to: str | None
     raw_id: int | None
-    """Id of the row with the bytes of its file when it was last read."""
+    """Id of the raw_imports row with the bytes of its file as last read."""
 
     @property
     def is_only_here(self) -> bool:
@@ -57,16 +58,16 @@ class QuarantinedPage(NamedTuple):
 
     @property
     def is_safe(self) -> bool:
-        """Return True if discarding it loses nothing: all of it was in its file, or it was exported."""
+        """Return True if discarding the page loses nothing: its data was in its file, or it was exported."""
         return self.exported_to is not None or not self.is_only_here
 
 
 def quarantine_page(
     tx: "Transaction", page_id: int, now: str, keep: "frozenset[int] | set[int]" = frozenset()
 ) -> None:
-    """Hide a page and the pages made from headings in its file, except those in `keep`, which still exist.
+    """Hide a page and the pages made from headings in its file, except the pages in `keep`.
 
-    Links to them in other pages are resolved again, as other pages may have the same names.
+    Links to the hidden pages are resolved again, as other pages may have the same names.
     """
     headings = tx.rows(
         "SELECT n.page_id FROM file_nodes n JOIN pages p ON p.id = n.page_id"
@@ -86,7 +87,7 @@ def quarantined_pages(
 ) -> list[QuarantinedPage]:
     """Return the quarantined pages, most recently quarantined first.
 
-    They can be limited to a collection, a slug, and pages quarantined before a time.
+    The result can be limited to a collection, a slug, and pages quarantined before a time.
     """
     rows = db.rows(
         f"{_QUARANTINED_SQL} (?1 IS NULL OR c.id = ?1) AND (?2 = '' OR p.slug = ?2) AND p.quarantined_at < ?3"
@@ -118,9 +119,9 @@ def discard_page(tx: "Transaction", page_id: int) -> None:
 
 
 def remove_collection(tx: "Transaction", db: "Database", collection_id: int, now: str) -> tuple[int, int]:
-    """Delete a collection and its pages, except those with data that is in no file, which are quarantined.
+    """Delete a collection and its pages. Pages with data that is in no file are quarantined instead.
 
-    The collection stays if it has such pages. Return the numbers of discarded and kept pages.
+    The collection stays if it has such pages. Return the numbers of discarded and quarantined pages.
     """
     shown = [
         int(row[0]) for row in tx.execute("SELECT id FROM pages WHERE collection_id = ?", (collection_id,))
@@ -152,7 +153,7 @@ VACUUM_IN_MEMORY_BYTES = 512 * 1024 * 1024
 """Databases larger than this use a temporary file, not memory, for VACUUM."""
 
 MOST_PLACES = 50
-"""Maximum number of rows per table reported that still contain a probe, a sample of the erased text."""
+"""Maximum number of places reported per table that still contain a probe (a string from the erased page)."""
 
 
 class EraseTarget(NamedTuple):
@@ -171,13 +172,13 @@ class EraseTarget(NamedTuple):
     former: tuple[str, ...]
     """Slugs that redirect to it."""
     files: tuple[str, ...]
-    """Paths it was imported from."""
+    """Paths of the files that it was imported from."""
     hashes: tuple[bytes, ...]
     """Content hashes of chunks that no other page has."""
 
 
 def find_target(db: "Database", slug: str, collection: str) -> EraseTarget | None:
-    """Return the page with exactly this slug, quarantined or not."""
+    """Return the page with exactly this slug, quarantined or not, or None. Redirects are not followed."""
     row = db.one(
         "SELECT p.id, c.name, p.slug, p.uuid, p.title, p.version, p.quarantined_at IS NOT NULL, p.frontmatter,"
         " p.compiled_truth, p.timeline, (SELECT json_group_array(slug) FROM redirects WHERE page_id = p.id),"
@@ -198,8 +199,9 @@ def find_target(db: "Database", slug: str, collection: str) -> EraseTarget | Non
     return EraseTarget._make((*row[:6], bool(row[6]), *row[7:10], former, files, own))
 
 
-# The layers of a page: all tables with data of it, as (name, table and condition). Parameters: ?1 page id, ?2
-# JSON list of its slugs, ?3 JSON list of file paths.
+# The layers of a page: all tables with data about the page, as (name, table and condition). Parameters: ?1
+# page id, ?2 JSON list of its slugs, ?3 JSON list of the paths of its sidecars (JSON files beside the page
+# file).
 _LAYERS: tuple[tuple[str, str], ...] = (
     ("page", "pages WHERE id = ?1"),
     ("redirects", "redirects WHERE page_id = ?1"),
@@ -227,14 +229,14 @@ _LAYERS: tuple[tuple[str, str], ...] = (
 
 
 class Erasure:
-    """The erasure of a page and its sidecar files, and the proof that nothing of it is left."""
+    """Erases a page and its stored sidecar files, and searches the database for what is left of the page."""
 
     def __init__(self, db: "Database", target: EraseTarget, sidecars: list[str]) -> None:
         self._db, self._target, self._sidecars = db, target, sidecars
         self.probes: list[str] = []
         """Strings from the page to search for after it is erased."""
         self.words: list[str] = []
-        """Words in the indexes that only this page has."""
+        """Indexed words that no other page contains."""
 
     def count_layers(self) -> list[tuple[str, int]]:
         """Return the number of rows in each layer of the page."""
@@ -254,7 +256,7 @@ class Erasure:
         return _rows_with_text(self._db, piece) or _pages_with_term(self._db, piece)
 
     def count_words_left(self) -> int:
-        """Return how many of the words are still in an index."""
+        """Return how many of `words` are still in an index."""
         return sum(
             any(_index_holds(self._db, index, word, "[]") for index in PAGE_INDEXES) for word in self.words
         )
@@ -344,7 +346,7 @@ def enable_secure_delete(tx: "Transaction") -> None:
 def vacuum_and_checkpoint(db: "Database") -> str:
     """Rewrite the file without free space and truncate the WAL. Return a description of the problem, or "".
 
-    Readers of an older snapshot can prevent it.
+    Readers of an older snapshot can prevent the truncation.
     """
     connection = db.connection
     with db.lock.held():
@@ -403,7 +405,7 @@ def _index_holds(db: "Database", index: str, word: str, but: str) -> bool:
 def _query_vocabulary(
     db: "Database", index: str, shape: str, sql: str, values: tuple[str, ...]
 ) -> list[tuple[Any, ...]]:
-    """Query the vocabulary of an index; `{}` in `sql` is replaced by its table name."""
+    """Query the vocabulary of an index; `{}` in `sql` is replaced by the name of the vocabulary table."""
     table = f"temp.{shape}s_of_{index}"
     with db.lock.turn, translate_sqlite_errors(db.path):
         db.connection.execute(

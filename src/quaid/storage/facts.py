@@ -82,9 +82,10 @@ class FactChange(NamedTuple):
 def add_fact(tx: "Transaction", page_id: int, given: FactInput, now: str) -> FactChange:
     """Add a fact to a page, or update the matching fact that is already there.
 
-    Facts that the new one supersedes end when it begins: the fact named by `supersedes_id`, and earlier facts with
-    the same page, subject and single-valued predicate. A fact added late is inserted between its neighbours in time,
-    so the order of insertion does not matter.
+    Facts that the new fact supersedes end when it begins: the fact named by `supersedes_id` and, if the new
+    fact has a start date but no end date, earlier facts with the same page, subject and single-valued
+    predicate. A fact added late is inserted between its neighbours in time, so the order of insertion does
+    not matter.
     """
     key, wanted = fold_name(given.subject), canonical_predicate(given.predicate)
     named = _require_superseded(tx, page_id, given) if given.supersedes_id else None
@@ -137,10 +138,11 @@ def restore_fact(
     now: str,
     is_new_group: dict[tuple[int, str, str], bool],
 ) -> FactChange:
-    """Insert an exported fact unchanged if the page had none of its subject and predicate before the import.
+    """Insert an exported fact into a page, unless it is already there.
 
-    Otherwise add it with add_fact(), unless an earlier import restored it. `is_new_group` records during an
-    import, by page id, subject and predicate, whether the page had no such facts.
+    The fact is inserted unchanged if, before the import, the page had no fact with its subject and predicate.
+    Otherwise add the fact with add_fact(), unless an earlier import restored it. `is_new_group` records
+    during an import, by page id, subject and predicate, whether the page had no such facts before.
     """
     key, predicate = fold_name(fact.subject), canonical_predicate(fact.predicate)
     rows = [
@@ -202,7 +204,8 @@ def _subject_ref(tx: "Transaction", page_id: int, key: str) -> EntityRef:
 def _matching_fact(there: list[FactRow], given: FactInput, today: str) -> FactRow | None:
     """Return the existing row for the same fact, or None.
 
-    Input with an end date but no start date matches the row that has no end date yet.
+    Input with an end date but no start date matches a row with the same end date, else a row without an end
+    date, else the only row for this object if that began before the end date.
     """
     same = [row for row in there if object_key(row.object) == object_key(given.object)]
     began = [row for row in same if row.valid_from == given.valid_from]
@@ -274,7 +277,7 @@ def _joined_confidence(known: FactRow, given: FactInput) -> float:
     """Return the merged confidence.
 
     The same source may revise its confidence. With different sources the higher value wins. Input without a source
-    does not change the confidence of a fact that has one.
+    does not change the confidence of a fact that has a source.
     """
     if known.source_ref == given.source_ref:
         return given.confidence
@@ -298,7 +301,7 @@ def _refuse_cycle(tx: "Transaction", known: FactRow, named: FactRow) -> None:
 
 
 def _neighbours_in_time(others: list[FactRow], day: str) -> tuple[list[FactRow], FactRow | None]:
-    """Return the facts that one beginning on `day` supersedes, latest last, and the fact that supersedes it.
+    """Return the facts that a fact from `day` on supersedes, latest last, and the fact that supersedes it.
 
     Facts with an explicit end date keep it and are ignored. A fact without a start date counts from the day it was
     recorded.
@@ -321,7 +324,7 @@ def _neighbours_in_time(others: list[FactRow], day: str) -> tuple[list[FactRow],
 def _end_fact(tx: "Transaction", row: FactRow, day: str) -> bool:
     """End a fact on a day, but not before it began. Return True if the row changed.
 
-    A fact that is corrected from its first day on gets an empty validity interval.
+    A fact that is superseded from its first day on gets an empty validity interval.
     """
     day = max(day, row.valid_from or day)
     if row.valid_until is not None and row.valid_until <= day:
@@ -352,7 +355,7 @@ def shorten_fact(
 def read_facts(
     db: "Database", page_id: int | None = None, ids: "Iterable[int] | None" = None
 ) -> list[FactRow]:
-    """Return facts in the order they were recorded: those of a page, or those with these ids."""
+    """Return the facts of a page, or the facts with these fact ids, in the order they were recorded."""
     if ids is not None:
         among = "FROM json_each(?) AS w CROSS JOIN assertions AS a ON a.id = w.value"
         return _select_facts(db, among, (str(sorted(ids)),))
@@ -371,7 +374,7 @@ def facts_in_range(db: "Database", first: int, last: int) -> list[tuple[str, str
 
 
 def facts_about(db: "Database", keys: "Iterable[str]") -> list[FactRow]:
-    """Return the facts of visible pages whose folded subject is one of `keys`."""
+    """Return the facts on visible pages that have one of `keys` as their folded subject."""
     return _select_facts(
         db,
         "FROM json_each(?) AS wanted CROSS JOIN assertions AS a ON a.subject_key = wanted.value"
@@ -381,7 +384,7 @@ def facts_about(db: "Database", keys: "Iterable[str]") -> list[FactRow]:
 
 
 def facts_with_object(db: "Database", names: "Iterable[str]") -> list[FactRow]:
-    """Return the facts of visible pages whose object equals one of these names, ignoring ASCII case."""
+    """Return the facts on visible pages that have one of these names as their object, ignoring ASCII case."""
     return _select_facts(
         db,
         "FROM assertions AS a JOIN pages AS p ON p.id = a.page_id AND p.quarantined_at IS NULL"
@@ -542,8 +545,9 @@ def _similar_names(db: "Database", key: str) -> str:
 PastTexts = Callable[[str, str, str], Iterable[tuple[int | None, str, str]]]
 """Function that returns the versions of a page that were current at a given time.
 
-Called with slug, collection and timestamp. Returns version (None for the current one), truth and timeline.
-Several versions may share the same second.
+Called with slug, collection and timestamp. Returns the page version (None for the current one), compiled
+truth (the body above the timeline) and timeline. Several versions may have been current within the same
+second.
 """
 
 
@@ -584,7 +588,7 @@ def _names_of_page(db: "Database", page_id: int) -> list[str]:
 
 
 def _spoken_names(db: "Database", page_id: int) -> list[str]:
-    """Return the names of a page as written, including aliases with their case and accents, plus the folded names."""
+    """Return the aliases of a page as written, with case and accents, and all folded names of the page."""
     row = db.one("SELECT frontmatter FROM pages WHERE id = ?", (page_id,))
     return [*(aliases(json.loads(row[0])) if row else ()), *_names_of_page(db, page_id)]
 
@@ -706,8 +710,8 @@ def facts_of_subject(
     """Return a subject, its facts and links valid on `day`, timeline entries of its page, and their number.
 
     If `day` is None, return all facts and links in chronological order. Entries are limited to the newest
-    `limit` up to the day `last_entry`; the number is not limited. Raise NotFound, suggesting similar names,
-    for an unknown subject.
+    `limit` up to the day `last_entry`; the number counts all entries up to that day. Raise NotFound,
+    suggesting similar names, for an unknown subject.
     """
     whom = _find_subject(db, subject)
     return whom, _lines_about(db, whom, day, past), *_subject_entries(db, whom, last_entry, limit)

@@ -50,10 +50,11 @@ def keep_versions(
     present: bool = True,
     trim: bool = False,
 ) -> None:
-    """Store the bytes of versions. If `present`, they become the active rows of their pages and paths.
+    """Store the bytes of page versions.
 
-    With `trim`, delete versions of these pages that are too old or exceed MOST_VERSIONS, except those that an
-    import refers to.
+    If `present`, the new rows become the active rows of their pages and paths.
+    With `trim`, delete former versions of these pages that were replaced more than HISTORY_DAYS ago or exceed
+    MOST_VERSIONS, except versions that an import refers to.
     """
     if present:
         # Two statements, because with OR SQLite would scan all active rows.
@@ -82,7 +83,7 @@ def keep_versions(
 def keep_sidecar_file(
     tx: "Transaction", collection_id: int, path: str, data: bytes, now: str, batch: str
 ) -> None:
-    """Store the bytes of a file that belongs to a page but is not a page itself, replacing earlier bytes."""
+    """Store the bytes of a sidecar (a JSON file with raw data beside a page file). Replace earlier bytes."""
     tx.execute(
         "DELETE FROM raw_imports WHERE collection_id = ? AND file_path = ? AND page_id IS NULL",
         (collection_id, path),
@@ -138,7 +139,7 @@ INGESTED_PREFIX = "./"
 
 
 class EarlierIngest(NamedTuple):
-    """The last ingest of some content, with those of its pages that are still visible."""
+    """The last ingest of some content, with the slugs of the pages it changed that are still visible."""
 
     import_id: str | None
     source_ref: str
@@ -153,15 +154,15 @@ class IngestSource(NamedTuple):
     """meeting, article, doc, conversation or a custom kind."""
     ref: str
     file_path: str
-    """The relative path that `export --raw` writes it to, without `..` segments."""
+    """The relative path that `export --raw` writes the source to, without `..` segments."""
     data: bytes
     content_hash: str
 
 
 def earlier_ingest(db: "Database", content_hash: str, source_ref: str | None = None) -> EarlierIngest | None:
-    """Return the last ingest of this content from `source_ref`, or from any source if None.
+    """Return the last ingest of this content from `source_ref`, or from any source if that is None.
 
-    Ingests whose pages are all gone are skipped.
+    Ingests are skipped if all the pages that they changed are gone or hidden.
     """
     rows = db.rows(
         "SELECT import_id, source_ref, created_at, pages_updated FROM ingest_log"
@@ -180,7 +181,7 @@ def earlier_ingest(db: "Database", content_hash: str, source_ref: str | None = N
 
 
 def pages_of_source(db: "Database", content_hash: str, source_ref: str) -> tuple[str | None, set[int]]:
-    """Return the slug of the visible page created from this source, and the ids of all pages it changed."""
+    """Return the slug of the visible page made from this source, and the ids of all pages that it changed."""
     row = db.one(
         "SELECT p.slug FROM ingest_log AS l JOIN raw_imports AS r ON r.import_id = l.import_id"
         " AND r.content_hash = l.content_hash JOIN pages AS p ON p.id = r.page_id"
@@ -196,7 +197,7 @@ def pages_of_source(db: "Database", content_hash: str, source_ref: str) -> tuple
 
 
 def newest_source(db: "Database", page_id: int) -> tuple[str, int | None, bytes] | None:
-    """Return the source that a page's text was last ingested from, the page version it produced, and its bytes."""
+    """Return the source a page was last ingested from, the resulting page version, and the source's bytes."""
     row = db.one(
         "SELECT l.source_ref, r.page_version, r.raw_bytes FROM raw_imports AS r JOIN ingest_log AS l"
         " ON l.content_hash = r.content_hash AND l.import_id = r.import_id"
@@ -207,7 +208,7 @@ def newest_source(db: "Database", page_id: int) -> tuple[str, int | None, bytes]
 
 
 def sources_without_page(db: "Database") -> list[IngestSource]:
-    """Return sources ingested by older versions, which did not create a page for each source."""
+    """Return the sources without a page, ingested by older releases, which did not create a page for each."""
     rows = db.rows(
         "SELECT substr(m.source_dir, 1, length(m.source_dir) - length(l.source_ref) - 2), l.source_ref,"
         " r.file_path, r.raw_bytes, r.content_hash FROM ingest_log AS l JOIN import_manifest AS m USING (import_id)"
@@ -229,7 +230,8 @@ def keep_source(
 ) -> None:
     """Store a source's bytes and record which pages it changed.
 
-    `page` is the id and version of the page written from these bytes, or None if it was written earlier.
+    `page` is the id and version of the page written from these bytes, or None if the page was written
+    earlier.
     """
     tx.execute(
         "INSERT INTO import_manifest (import_id, source_dir, page_count, created_at) VALUES (?, ?, ?, ?)",
@@ -274,9 +276,9 @@ def move_source(tx: "Transaction", earlier: EarlierIngest, source: IngestSource)
 
 
 def _stored_source(tx: "Transaction", source: IngestSource, page: tuple[int, int] | None) -> int | None:
-    """Return the row that already stores this content from this source.
+    """Return the id of the raw_imports row that already stores this content from this source, or None.
 
-    If `page` is given, the row must be the active one of that page and version.
+    If `page` is given, the row must be the active row of that page and have that version.
     """
     row = tx.execute(
         "SELECT r.id FROM ingest_log AS l JOIN import_files AS f ON f.import_id = l.import_id"
@@ -291,8 +293,9 @@ def _stored_source(tx: "Transaction", source: IngestSource, page: tuple[int, int
 def _source_path(tx: "Transaction", source: IngestSource, page_id: int) -> str:
     """Return the path that `export --raw` writes a source to, in the folder of its page.
 
-    It begins with './', which no path in a folder does, so that an import does not mistake the row for one of its
-    files. A page in an attached folder already has a file as its active row, so its sources keep their own path.
+    The path begins with './', which no path in a folder does, so that an import does not mistake the row for
+    one of its files. A page in an attached folder already has its file as the active row, so its sources keep
+    their own path.
     """
     (slug, is_ours), *_ = tx.execute("SELECT slug, collection_id = 1 FROM pages WHERE id = ?", (page_id,))
     if not is_ours:
@@ -307,7 +310,7 @@ def _source_path(tx: "Transaction", source: IngestSource, page_id: int) -> str:
 
 
 def _adopt_rows(tx: "Transaction", source: IngestSource, page_id: int) -> None:
-    """Assign rows of this source that have no page to a page, so that they are deleted with it."""
+    """Assign the rows of this source that have no page to a page, so that deleting the page deletes them."""
     tx.execute(
         "UPDATE raw_imports SET page_id = ?1 WHERE page_id IS NULL AND content_hash = ?2 AND import_id IN"
         " (SELECT import_id FROM ingest_log WHERE content_hash = ?2 AND source_ref = ?3)",
@@ -316,7 +319,7 @@ def _adopt_rows(tx: "Transaction", source: IngestSource, page_id: int) -> None:
 
 
 class ImportedFile(NamedTuple):
-    """The newest imported bytes of a path. Slug and versions are None if the file has no page."""
+    """An imported file, with its row in raw_imports. Slug and versions are None if the file has no page."""
 
     raw_id: int
     content_hash: str

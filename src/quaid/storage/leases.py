@@ -1,10 +1,11 @@
-"""Leases, which decide which process embeds and which one watches a folder.
+"""Leases: they decide which process embeds and which process watches a folder.
 
 A lease is a named lock file next to the database, held by at most one process and kept alive by a heartbeat.
 Its content is JSON written by the holder. The system releases the lock when the process ends, even if it
-crashes. The holder touches the file every HEARTBEAT_SECONDS. If it was not touched for STALE_SECONDS, the
-holder is assumed to hang: another process deletes the file and locks a new one, which the former holder
-notices. It does no harm if two processes act as holders for a moment, because every write is a transaction.
+crashes. The holder touches the file every HEARTBEAT_SECONDS. If the file was not touched for STALE_SECONDS,
+the holder is assumed to hang: another process deletes the file and locks a new one, and the former holder can
+tell by is_held(). It does no harm if two processes act as holders for a moment, because every write is a
+transaction.
 """
 
 import json
@@ -35,7 +36,7 @@ class Lease:
 
     def try_take(self) -> bool:
         """Take the lease. Return False if another process holds it."""
-        for _ in range(3):  # another process may take or delete the file meanwhile
+        for _ in range(3):  # another process may lock or delete the file meanwhile
             with translate_os_errors(self._database_path):
                 handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
             is_locked = _try_lock(handle)
@@ -54,7 +55,7 @@ class Lease:
         return False
 
     def hold(self, **state: Any) -> None:
-        """Record the holder with `state`, and keep the lease alive until it is released."""
+        """Write the process id and `state` to the lease, and keep the lease alive until it is released."""
         self.write({"pid": os.getpid(), **state})
         self._ended.clear()
         self._heartbeat = Thread(target=self._beat, name="lease", daemon=True)
@@ -73,7 +74,7 @@ class Lease:
         return self._handle is not None and is_file_at(self._handle, self._path)
 
     def release(self, *, remove: bool = False) -> None:
-        """Release the lease, and delete its file with `remove`."""
+        """Release the lease. With `remove`, also delete its file, if the lease is still held."""
         self._ended.set()
         if self._heartbeat is not None:
             self._heartbeat.join()
@@ -92,7 +93,7 @@ class Lease:
 
 
 def is_leased(database_path: str, name: str) -> bool:
-    """Return True if a live process holds the lease."""
+    """Return True if a live process holds the lease, or if that cannot be tested."""
     try:
         handle = os.open(_lease_path(database_path, name), os.O_RDWR)
     except FileNotFoundError:
@@ -106,7 +107,7 @@ def is_leased(database_path: str, name: str) -> bool:
 
 
 def read_state(database_path: str, name: str) -> dict[str, Any]:
-    """Return the content of a lease, which may be that of a former holder; {} if there is none."""
+    """Return the state that the current or last holder wrote to a lease; {} if none can be read."""
     try:
         with open(_lease_path(database_path, name), "rb") as file:
             state = json.loads(file.read(LONGEST_STATE) or b"{}")

@@ -1,4 +1,4 @@
-"""Read pages by slug, name or filter, with their timeline, names and raw data; find possible duplicates."""
+"""Read pages, their timeline entries and their names; read and write raw data; find possible duplicates."""
 
 import json
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -50,7 +50,7 @@ class PageRow(NamedTuple):
 
 
 class PageListItem(NamedTuple):
-    """A page without its content (truth and timeline)."""
+    """A page without its content: the compiled truth (the body above the timeline) and the timeline."""
 
     slug: str
     collection: str
@@ -77,7 +77,7 @@ _MOVED_PAGE_SQL = _PAGE_SQL + "p.id = (SELECT page_id FROM redirects WHERE colle
 
 
 def find(db: "Database", slug: str, collection: str = "default") -> PageRow | None:
-    """Return the page with this slug, or the page it redirects to, or None."""
+    """Return the page with this slug, or the page that the slug redirects to, or None."""
 
     key = (collection, slug)
     row = db.one(_PAGE_SQL + "p.slug = ?", key) or db.one(_MOVED_PAGE_SQL, key)
@@ -108,7 +108,7 @@ def listing(
     limit: int = 50,
     offset: int = 0,
 ) -> list[PageListItem]:
-    """Return the visible pages that match these filters, without their content: newest first, or by title."""
+    """Return up to `limit` visible pages that match these filters, in order, without their content."""
     where, params = _page_filters(type, tag, wing, collection)
     sql = (
         "SELECT id, slug, (SELECT name FROM collections WHERE id = collection_id), type, title, summary,"
@@ -185,7 +185,7 @@ def _tags_of_pages(db: "Database", page_ids: list[int]) -> dict[int, list[str]]:
 
 
 def _did_you_mean(db: "Database", slug: str) -> str:
-    """Suggest up to three pages for an unknown slug: the same name in another folder, a title, or a similar slug."""
+    """Suggest pages for an unknown slug: in another folder, with this title or alias, or a similar slug."""
     import difflib
 
     name = slug.rpartition("/")[2]
@@ -193,8 +193,9 @@ def _did_you_mean(db: "Database", slug: str) -> str:
     near = _matching_slugs(db, elsewhere, (name, "/" + name, "/" + name))
     if not near and (called := namesake_hint(db, slug)):
         return called
-    # difflib is slow, so compare few candidates: first the neighbours in sort order, then slugs of similar length
-    # that begin with the same two letters or have a segment that does.
+    # difflib is slow, so compare few candidates: first the neighbours in sort order, then slugs of similar
+    # length that begin with the same two letters, or have a segment that begins with the first two letters of
+    # the name.
     for among, values in (
         ("slug < ? ORDER BY slug DESC LIMIT 20", (slug,)),
         ("slug > ? ORDER BY slug LIMIT 20", (slug,)),
@@ -214,7 +215,7 @@ def _matching_slugs(db: "Database", among: str, values: tuple[str, ...]) -> list
 
 
 PageTexts = dict[int, tuple[str, str]]
-"""Truth and timeline of pages, by page id."""
+"""Compiled truth and timeline of pages, by page id."""
 
 
 def check_against_chunks(db: "Database", texts: PageTexts) -> None:
@@ -234,7 +235,7 @@ def check_against_chunks(db: "Database", texts: PageTexts) -> None:
 
 
 def _first_mismatch(db: "Database", texts: PageTexts) -> int | None:
-    """Return the first page whose chunks are not substrings of its text in order."""
+    """Return the id of the first page with chunks that do not occur in its text in this order, or None."""
     rows = db.rows(
         "SELECT page_id, chunk_type, chunk_text FROM json_each(?) AS wanted"
         " CROSS JOIN chunks AS c INDEXED BY chunks_by_page ON c.page_id = wanted.value"
@@ -243,7 +244,7 @@ def _first_mismatch(db: "Database", texts: PageTexts) -> int | None:
     )
     at: dict[tuple[int, str], int] = {}
     for page_id, kind, text in rows:
-        # Chunks may overlap, so the search continues from the start of the previous one.
+        # Chunks may overlap, so the search continues from the start of the previous chunk.
         page = texts[page_id][kind != "truth_section"]
         start = page.find(text, at.get((page_id, kind), 0)) if isinstance(text, str) else -1
         if start < 0:
@@ -253,7 +254,7 @@ def _first_mismatch(db: "Database", texts: PageTexts) -> int | None:
 
 
 class PageName(NamedTuple):
-    """A name and a page that has it."""
+    """A folded name, the id of a page that has it, and the kind of name."""
 
     name: str
     page_id: int
@@ -307,14 +308,14 @@ def wings_called(db: "Database", names: list[str]) -> list[str]:
 
 
 class SlugHolder(NamedTuple):
-    """The page that has a slug, and whether it is hidden."""
+    """The id of the page that has a slug, and whether the page is hidden (quarantined)."""
 
     page_id: int
     is_hidden: bool
 
 
 def collections_with(db: "Database", slug: str) -> list[str]:
-    """Return the collections with a visible page of this slug, or else those with a redirect from it."""
+    """Return the collections that have a visible page with this slug, or else a redirect from this slug."""
     # CROSS JOIN: loop over the few collections and look up the unique key; otherwise SQLite would scan all pages.
     there = db.rows(
         "SELECT c.name FROM collections c CROSS JOIN pages p ON p.collection_id = c.id AND p.slug = ?"
@@ -329,7 +330,7 @@ def collections_with(db: "Database", slug: str) -> list[str]:
 
 
 def single_collection_with(db: "Database", slug: str) -> str | None:
-    """Return the only collection with a page of this slug, or None; raise AmbiguousSlug if there are several."""
+    """Return the only collection that has this slug, or None; raise AmbiguousSlug if there are several."""
     found = collections_with(db, slug)
     if len(found) > 1:
         raise AmbiguousSlug(slug=slug, candidates=", ".join(f"{name}::{slug}" for name in found))
@@ -363,9 +364,9 @@ def slugs_beginning(tx: "Transaction", collection_id: int, start: str) -> set[st
 def slugs_or_folders(
     db: "Database", start: str, most_slugs: int, most_names: int, collection: str | None = None
 ) -> list[str]:
-    """Return the slugs of visible pages that begin with `start`, in one collection or all.
+    """Return up to `most_names` slugs of visible pages that begin with `start`, in one collection or in all.
 
-    If there are more than `most_slugs`, return up to `most_names` pages and folders, such as `people/`, instead.
+    If there are more than `most_slugs` such slugs, folders such as `people/` stand for the slugs in them.
     """
     ids = [
         id_ for (id_,) in db.rows("SELECT id FROM collections WHERE ?1 IS NULL OR name = ?1", (collection,))
@@ -396,7 +397,7 @@ def _slugs_by_folder_in(db: "Database", collection_id: int, start: str, most: in
         for (slug,) in rows:
             name, mark, _ = slug[len(start) :].partition("/")
             found.append(f"{start}{name}{mark}")
-            at = f"{start}{name}0" if mark else f"{slug} "  # the smallest string that sorts after it
+            at = f"{start}{name}0" if mark else f"{slug} "  # sorts right after the folder or the page
             if mark:
                 wanted = 1
                 break
@@ -416,13 +417,13 @@ _NAME_SOURCES = {
         " WHERE t.tag = name AND p.quarantined_at IS NULL)",
     ),
 }
-"""Query for all names of a kind, and the condition that a visible page has the name."""
+"""For each kind of name: the query for all such names, and the condition that a visible page has the name."""
 
 
 def names_beginning(db: "Database", column: Literal["wing", "tag"], start: str, most: int) -> list[str]:
-    """Return the wings or tags of visible pages that begin with `start`, in order.
+    """Return up to `most` wings (top-level categories) or tags of visible pages that begin with `start`.
 
-    Each name takes one index lookup; the table is not scanned.
+    The names are sorted. Each name takes one index lookup; the table is not scanned.
     """
     among, condition = _NAME_SOURCES[column]
     first, later = (f"{among} AND {column} {sign} {{}} ORDER BY {column} LIMIT 1" for sign in (">=", ">"))
@@ -436,7 +437,7 @@ def names_beginning(db: "Database", column: Literal["wing", "tag"], start: str, 
 
 
 def file_paths_beginning(db: "Database", collection_id: int, start: str, most: int) -> list[str]:
-    """Return the file paths of a collection that begin with `start`, as of its last sync."""
+    """Return up to `most` file paths of a collection that begin with `start`, as of its last sync."""
     rows = db.rows(
         "SELECT relative_path FROM file_state WHERE collection_id = ?1"
         " AND relative_path >= ?2 AND relative_path < ?2 || ?3 ORDER BY 1 LIMIT ?4",
@@ -454,7 +455,7 @@ class RawData(NamedTuple):
 
 
 def read_raw_data(db: "Database", page_id: int, source: str | None = None) -> list[RawData]:
-    """Return the raw data of a page from one source, or from all."""
+    """Return the raw data of a page from one source, or from all its sources."""
     rows = db.rows(
         "SELECT source, data, fetched_at FROM raw_data WHERE page_id = ? AND (? IS NULL OR source = ?)"
         " ORDER BY source",
@@ -466,7 +467,7 @@ def read_raw_data(db: "Database", page_id: int, source: str | None = None) -> li
 def write_raw_data(
     tx: "Transaction", page_id: int, sources: dict[str, Any], now: str, gone: "Iterable[str]" = ()
 ) -> None:
-    """Insert or replace the raw data of sources, and delete that of the sources in `gone`."""
+    """Insert or replace raw data of a page by source, and delete its raw data from the sources in `gone`."""
     from quaid.storage.sqlite.connection import as_json
 
     tx.executemany(
@@ -486,14 +487,14 @@ TRUTHS_PER_QUERY = 500
 """Pages read per query by `page_truths`."""
 
 DISTINCT_KEY = "distinct "
-"""Prefix of the configuration keys that mark two pages as distinct, followed by their UUIDs in order."""
+"""Prefix of the configuration keys that mark two pages as distinct; the sorted UUIDs of the pages follow."""
 
 MOST_NAMESAKES = 3
-"""Names shared by more pages are ignored, such as "Overview", which every folder may have."""
+"""Maximum number of pages that share a name; names of more pages, such as "Overview", are ignored."""
 
 
 def page_truths(db: "Database") -> "Iterator[tuple[int, str]]":
-    """Yield id and truth of all visible pages, read in batches."""
+    """Yield id and compiled truth (the body above the timeline) of all visible pages, read in batches."""
     rows: list[Row] = [(0, "")]
     while rows:
         rows = db.rows(
@@ -504,9 +505,11 @@ def page_truths(db: "Database") -> "Iterator[tuple[int, str]]":
 
 
 def namesake_and_distinct_pairs(db: "Database") -> tuple[list[tuple[int, int, str]], set[tuple[int, int]]]:
-    """Return the pairs of pages that share a title or alias, and those marked as distinct, lower id first.
+    """Return the pairs of visible pages that share a title or alias, and the pairs marked as distinct.
 
-    Pages that share a name form a pair only if they have the same type and collection.
+    Each pair has the lower id first; a pair of the first kind also has the shared name. Pages that share a
+    name form a pair only if they have the same type and collection, and at most MOST_NAMESAKES of these share
+    it.
     """
     rows = db.rows(
         "WITH called AS (SELECT n.name, n.page_id, p.type, p.collection_id FROM page_names AS n"
@@ -538,7 +541,7 @@ def mark_distinct(tx: "Transaction", one: int, other: int, now: str) -> bool:
 
 
 def mean_vectors(db: "Database", model: "EmbeddingModel", ids: set[int]) -> "dict[int, Array]":
-    """Return the normalized sum of the chunk vectors of each page, omitting pages without vectors."""
+    """Return the normalized sum of the chunk vectors of each page, by page id. Skip pages without vectors."""
     import numpy as np
 
     vectors_of_page: dict[int, list[Array]] = {}
@@ -569,7 +572,7 @@ class PageHead(NamedTuple):
 
 
 def page_heads(db: "Database", page_ids: list[int]) -> dict[int, PageHead]:
-    """Return the columns shown in search results for these pages, if visible."""
+    """Return the columns shown in search results, by page id, for those of these pages that are visible."""
     rows = db.rows(
         "SELECT p.id, p.slug, c.name, p.title, p.type, p.wing, p.room, p.summary"
         " FROM pages AS p JOIN collections AS c ON c.id = p.collection_id"
@@ -580,7 +583,7 @@ def page_heads(db: "Database", page_ids: list[int]) -> dict[int, PageHead]:
 
 
 def page_texts(db: "Database", page_ids: list[int]) -> dict[int, tuple[str, str]]:
-    """Return truth and timeline of these pages; raise DamagedDatabase if they do not match their chunks."""
+    """Return truth and timeline of these pages; raise DamagedDatabase if a page does not match its chunks."""
 
     rows = db.rows(
         "SELECT id, compiled_truth, timeline FROM pages WHERE id IN (SELECT value FROM json_each(?))",

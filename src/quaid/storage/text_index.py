@@ -2,8 +2,8 @@
 
 page_fts contains all pages and is maintained by triggers. page_fts_unspaced contains the pages with scripts
 written without spaces between words. Runs of such characters are stored as overlapping bigrams followed by
-the last character alone, so that a word of two characters is one token, a longer word a phrase and a single
-character a prefix.
+the last character alone, so that a query finds a word of two characters as one token, a longer word as a
+phrase and a single character as a prefix.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -47,11 +47,14 @@ class SearchFilters(NamedTuple):
     tag: str | None = None
     collection: str | None = None
     since: str | None = None
-    """First day: of the chunk, else of its page (see chunks.PAGE_DAY); in page indexes, of the last edit."""
+    """The first day. It is compared with the day of the chunk, else of its page (see chunks.PAGE_DAY).
+
+    In page indexes it is compared with the day of the page's last change.
+    """
     until: str | None = None
 
 
-# Each condition looks up one page in a narrow index: reading the page row itself takes six times as long.
+# A lookup of one page in a narrow index: reading the page row itself takes six times as long.
 _PAGE_LOOKUP = (
     "EXISTS (SELECT 1 FROM pages AS p INDEXED BY pages_by_filter"
     " WHERE p.id = {page} AND p.quarantined_at IS NULL AND p."
@@ -87,7 +90,7 @@ def add_page(tx: "Transaction", page_id: int, title: str, slug: str, truth: str,
 
 def remove_page(tx: "Transaction", page_id: int) -> None:
     """Remove a page from page_fts_unspaced, if present."""
-    # The lookup takes a third of the time of a delete without effect.
+    # A lookup takes a third of the time of a DELETE that matches no row.
     if tx.execute("SELECT 1 FROM page_fts_unspaced_docsize WHERE id = ?", (page_id,)).fetchone():
         tx.execute("DELETE FROM page_fts_unspaced WHERE rowid = ?", (page_id,))
 
@@ -127,7 +130,7 @@ class TextIndex:
         )
 
     def matching_pages(self, expression: str, filters: SearchFilters, limit: int) -> list[int]:
-        """Return up to `limit` matching pages, newest first. Far cheaper than ranking all matches."""
+        """Return the ids of up to `limit` matching pages, last added first; far cheaper than ranking all."""
         index = self._index
         allowed, values = _filter_sql(index, filters)
         rows = self._db.rows(
@@ -145,7 +148,7 @@ class TextIndex:
         first: list[int] | None = None,
         above: int = 0,
     ) -> list[tuple[int, float]]:
-        """Return the best matches and their scores, higher is better; rows in `first` come before all others.
+        """Return the ids and scores of the best matches, best first; rows in `first` come before all others.
 
         Only rows with an id greater than `above` are considered.
         """
@@ -154,7 +157,7 @@ class TextIndex:
         order = "score DESC, rowid DESC"
         if first:
             order = f"{index}.rowid IN (SELECT value FROM json_each(?)) DESC, {order}"  # noqa: S608
-        # Ordering by bm25() keeps a heap of `limit` rows; ordering by the rank column of FTS5 sorts all of them.
+        # Ordering by bm25() keeps a heap of `limit` rows; ordering by the rank column of FTS5 sorts all rows.
         return self._db.rows(
             f"SELECT rowid, -{BM25[index]} AS score FROM {index}"  # noqa: S608
             f" WHERE {index} MATCH ? AND rowid > ?{allowed} ORDER BY {order} LIMIT ?",
