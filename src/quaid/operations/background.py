@@ -1,4 +1,4 @@
-"""Background work: embed missing text, rebuild a deleted memory, detect changes."""
+"""Background work: create missing vectors, rebuild a deleted memory, detect changes."""
 
 import os
 import time
@@ -25,8 +25,8 @@ BACKGROUND_SETTING, BACKGROUND_VARIABLE = "background_embedding", "QUAID_BACKGRO
 RETRY_SECONDS = 600
 CONVERSATIONS_SETTING = "embed_conversations"
 RECENT_DAYS = 90
-"""Age in days after which the "recent" setting of embed_conversations leaves conversations out. `quaid
-embed --all` embeds older ones.
+"""With embed_conversations set to "recent", turns older than this many days are not embedded. `quaid embed
+--all` embeds them too.
 """
 
 REST_SECONDS = 60
@@ -42,7 +42,9 @@ def is_embedding_on(brain: Brain) -> bool:
 
 
 def turns_since(brain: Brain) -> str | None:
-    """Return the time from which turns are embedded: "" for all of them, None for none."""
+    """Return the time since which conversation turns (messages) are embedded: "" for all turns, None for
+    none.
+    """
     which = brain.option(CONVERSATIONS_SETTING)
     if which == "off":
         return None
@@ -50,7 +52,7 @@ def turns_since(brain: Brain) -> str | None:
 
 
 def embed_missing(brain: Brain) -> None:
-    """Embed missing text unless another process is doing so. Failures are recorded, not raised."""
+    """Create missing vectors unless another process is creating them. Failures are recorded, not raised."""
     try:
         embedder = brain.embedder
     except QuaidError as failure:
@@ -77,10 +79,11 @@ def use_chosen_model(brain: Brain, embedder: "Embedder") -> None:
 
 
 def embed_few(brain: Brain, embedder: "Embedder", turns: str | None = None) -> str:
-    """Embed missing text if there is only a little and the model has not failed recently.
+    """Create missing vectors if only a few are missing and the model has not failed recently.
 
-    With `turns`, embed conversation turns since that time, else page chunks. Return a problem if the model
-    hangs and should not be tried again, else "".
+    `turns` is the time since which conversation turns are embedded; with None, page chunks are embedded.
+    Nothing is done if the memory is read-only or background embedding is off. Return the problem if the model
+    hangs, else "".
     """
     if not brain.db.writable or not is_embedding_on(brain) or failed_recently(brain, embedder.name):
         return ""
@@ -142,14 +145,14 @@ def clear_failure(brain: Brain, model: str) -> None:
 
 
 def record_failure(brain: Brain, model: str, problem: str, *, down: bool = False) -> None:
-    """Record a failure for `quaid status`."""
+    """Record a failure of a model, for `quaid status`. `down` means that the model does not respond."""
     state = embedding_queue.failure_state(model, problem, brain.now(), down=down)
     with suppress(QuaidError):  # the folder may not be writable
         embedding_queue.record_state(brain.db.path, state)
 
 
 def failed_recently(brain: Brain, model: str | None = None) -> bool:
-    """Return True if this model, or any, failed less than RETRY_SECONDS ago."""
+    """Return True if the model, or any model if it is None, failed less than RETRY_SECONDS ago."""
     failed = embedding_queue.last_failure(brain.db.path)
     return failed is not None and model in (None, failed.model) and failed.at > brain.now(-RETRY_SECONDS)
 
@@ -157,8 +160,8 @@ def failed_recently(brain: Brain, model: str | None = None) -> bool:
 def question_embedder(brain: Brain, turns: str | None = None) -> "tuple[Embedder | None, str]":
     """Return the embedder for a query and "", or None and the reason why there is none.
 
-    If only a few vectors are missing, create them first: with `turns`, those of conversation turns since that
-    time, else those of page chunks.
+    If only a few vectors are missing, they are created first: those of conversation turns since the time
+    `turns`, or those of page chunks if `turns` is None.
     """
     try:
         embedder = brain.embedder
@@ -173,7 +176,8 @@ UNFINISHED_SUFFIX = "-unfinished"
 
 
 def rebuild_if_deleted(brain: Brain) -> None:
-    """Rebuild a deleted database from its attached folders. Write the list of folders if it is missing.
+    """Rebuild a deleted database from the folders that were attached to it. If the database exists, write the
+    list of its folders if that list is missing.
 
     Called before a query is answered.
     """
@@ -250,7 +254,7 @@ def _attach_listed_folder(brain: Brain, folder: AttachedFolder) -> str:
 def _set_log_aside(path: str) -> str:
     """Rename the WAL file of a deleted database and return its new path, or "" if there is none.
 
-    SQLite would replay it into the new database.
+    Otherwise, SQLite would replay the WAL file into the new database. The -shm file is deleted.
     """
     with suppress(FileNotFoundError):
         os.unlink(path + "-shm")
@@ -282,11 +286,13 @@ def _rebuild_message(
 
 
 ChangeEvent = tuple[str, dict[str, Any]]
-"""The kind of a change ("changed", "gap" or "embedding") and its data."""
+"""The kind of a change and its data. The kinds are "changed", "embedding" and "gap" (a question that the
+memory could not answer).
+"""
 
 
 class ChangeDetector:
-    """Detect changes of a database between calls of look(). The first call reports only embedding."""
+    """Detect changes of a database between calls of look(). The first call reports only embedding events."""
 
     def __init__(self) -> None:
         self._stamp: tuple[int, int] | None = None

@@ -29,11 +29,11 @@ without further evidence.
 """
 
 MIN_SIMILARITY = 0.2
-"""Minimum text similarity for listing two pages of any other type that have the same name."""
+"""Minimum text similarity for listing two pages with the same name whose type is not in ENTITY_TYPES."""
 
 MIN_COSINE = 0.95
-"""Alternatively, the minimum cosine of the mean vectors of two such pages. Not used for pages with different
-names, because any two pages with the same layout reach 0.97.
+"""Minimum cosine of the mean vectors of two such pages, as an alternative to MIN_SIMILARITY. Not used for
+pages with different names, because any two pages with the same layout reach 0.97.
 """
 
 
@@ -75,7 +75,7 @@ class MergeRecord(NamedTuple):
     entries: int
     """Timeline entries added to the kept page."""
     truth: str
-    """Text added to the kept page."""
+    """Text added to the compiled truth (the text above the timeline) of the kept page."""
     moved: MergedRows
     ask: bool = False
 
@@ -155,7 +155,7 @@ def distinct(
 
 
 def _texts(brain: Brain, total: int) -> tuple[TextSimilarity, dict[int, int]]:
-    """Return the index of page texts to compare, and the length of each page's truth by page id."""
+    """Return an index for comparing page texts, and the length of each page's compiled truth by page id."""
     texts = TextSimilarity()
     lengths = {}
     for done, (page_id, truth) in enumerate(pages.page_truths(brain.db)):
@@ -169,7 +169,7 @@ def _texts(brain: Brain, total: int) -> tuple[TextSimilarity, dict[int, int]]:
 
 
 def _cosines(brain: Brain, names: list[tuple[int, int, str]]) -> dict[tuple[int, int], float]:
-    """Return the cosine of the mean vectors of same-named pages that have vectors."""
+    """Return the cosine of the mean vectors of each pair of pages with the same name and with vectors."""
     model = vectors.active_model(brain.db)
     if model is None or not names:
         return {}
@@ -179,7 +179,7 @@ def _cosines(brain: Brain, names: list[tuple[int, int, str]]) -> dict[tuple[int,
 
 
 def _duplicate_pages(pair: list[PageHead], likeness: float | None, why: list[str]) -> DuplicatePages:
-    """Return the record of two pages, the longer one first, which a merge keeps."""
+    """Return the record of two pages. The first of them, the longer one, is kept by the suggested merge."""
     kept, gone = (slugs.address(head.collection, head.slug) for head in pair)
     rounded = None if likeness is None else round(likeness, 2)
     command = f"quaid merge {kept} {gone} --into {kept}"
@@ -334,7 +334,7 @@ class ErasedLayer(NamedTuple):
     name: str
     before: int
     after: int | None
-    """None in a preview."""
+    """The number after the erasure, or None in a preview."""
 
 
 class ErasureProof(NamedTuple):
@@ -521,8 +521,9 @@ def _remaining_bytes(
 
 
 def _remaining_matches(brain: Brain, target: EraseTarget, pieces: list[str]) -> tuple[str, ...]:
-    """Search by words and names for the page. Vector search is skipped: the layer counts show that no
-    vectors remain.
+    """Search for the page by words and names, and return a description of each search that finds it.
+
+    Vector search is skipped, because the layer counts show that no vectors remain.
     """
     found: dict[str, None] = {}
     for text in (target.title, target.slug, *pieces[-2:]):

@@ -378,7 +378,10 @@ def watch_folders(
     patient: bool = True,
     pace: WatchPace = DEFAULT_PACE,
 ) -> None:
-    """Watch all folders, or one, until `stop` is set. If not patient, return when other processes watch them all."""
+    """Watch all attached folders, or that of the collection `name`, until `stop` is set.
+
+    If not patient, return when other processes watch all of these folders.
+    """
     if patient:
         watchable_collections(brain, name)
     held: dict[int, Lease] = {}
@@ -434,24 +437,27 @@ def watched_collections(brain: Brain) -> list[Collection]:
 
 
 def watch_lease(collection_id: int) -> str:
-    """Return the name of the lease of the process that watches a collection."""
+    """Return the name of the lease that is held by the process that watches a collection."""
     return f"watch-{collection_id}"
 
 
 def record_watch_failure(brain: Brain, problem: str) -> None:
-    """Record for every attached folder that the watcher process failed."""
+    """Record that the watcher process failed, for every attached folder whose sync is not already halted."""
     for collection in watched_collections(brain):
         if not collection.halt_reason:
             watcher.record_sync_failure(brain.db, collection, problem, brain.now())
 
 
 def sync_once(brain: Brain, tell: EventHandler, name: str | None = None) -> bool:
-    """Sync all folders, or one. Return True if none is halted."""
+    """Sync all attached folders, or that of the collection `name`. Return True if no sync is halted."""
     return _new_watcher(brain, tell, Event(), DEFAULT_PACE).once(watchable_collections(brain, name))
 
 
 def watchable_collections(brain: Brain, name: str | None) -> frozenset[int]:
-    """Return the ids of the collections that can be watched. Raises an error if there are none."""
+    """Return the ids of all collections that can be watched, or only of `name`.
+
+    Raises an error if there are none.
+    """
     if name:
         collections.require(brain.db, name)
     ids = frozenset(
@@ -542,7 +548,7 @@ def ignore_clear(brain: Brain, name: CollectionName) -> IgnoreRecord:
 
 
 def _change_patterns(brain: Brain, name: str, change: "ignore.IgnoreEdit") -> IgnoreRecord:
-    """Rewrite the ignore file atomically and sync the collection."""
+    """Change the ignore file atomically and, if its text changed, sync the collection."""
     collection = _require_folder(brain, name, "has no folder: there is nothing to leave out")
     page_writer.require_writable(collection)
     before, after = _rewrite_ignore_file(collection, change, brain.new_uuid())
@@ -595,7 +601,7 @@ class WaitingRecord(NamedTuple):
     title: str
     collection: str
     path: str | None
-    """Last path of its file."""
+    """Last path of the page's file."""
     since: str
     until: str
     """Date from which a sync deletes the page, unless it has data that no file contains."""
@@ -844,7 +850,7 @@ def _cpu_seconds() -> float:
 
 
 def _embedding_hint(brain: Brain) -> str | None:
-    """Return a hint to run `quaid embed` if the model is ready."""
+    """Return a hint to run `quaid embed` if the model is ready, else None."""
     try:
         ready = brain.embedder.ready() is None
     except Exception:  # a broken model must not fail a finished import; `quaid status` reports it

@@ -18,7 +18,7 @@ from quaid.storage.sqlite.connection import Transaction
 FOLDERS_SETTING = "conversation_folders"
 TRANSCRIPT_CLIENTS = ("claude-code", "codex", "plain", "chatgpt", "claude.ai")
 MAX_SHOWN_LENGTH = 2_000
-"""Characters of a turn that are shown without --full."""
+"""Maximum number of characters of a turn (message) that are shown without --full."""
 
 LIST_HINT = "`quaid conversations list` shows all conversations."
 
@@ -33,7 +33,9 @@ class ReadingRecord(NamedTuple):
     total: int
     """Number of conversations in the memory."""
     watched: tuple[str, ...] = ()
-    """Folders added to the setting conversation_folders, which every sync reads."""
+    """Folders that were added to the setting conversation_folders. Every sync reads the folders in that
+    setting.
+    """
     unwatched: str = ""
     """Why a folder was not added to that setting."""
 
@@ -154,8 +156,9 @@ def _transcript_folders(brain: Brain) -> list[str]:
 
 
 def _add_to_setting(brain: Brain, added: list[str]) -> tuple[tuple[str, ...], str]:
-    """Add folders to the setting conversation_folders unless it covers them. Return the added ones, or the
-    reason for none.
+    """Add folders to the setting conversation_folders unless it covers them.
+
+    Return the added folders, and why a folder could not be added, or "".
     """
     covered = list(map(os.path.realpath, _transcript_folders(brain)))
     new = []

@@ -1,4 +1,5 @@
-"""Call operations: look one up by command or tool name, check scope and arguments, and return JSON values.
+"""Look up operations by command or tool name, check scope and arguments, call them, and convert results to
+JSON.
 
 Arguments are checked here, so operations can rely on their types. OSErrors are converted to QuaidErrors.
 """
@@ -88,7 +89,10 @@ def _with_current_names(arguments: Mapping[str, Any], params: Mapping[str, Any])
 
 
 def check_arguments(operation: Operation, arguments: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
-    """Return the arguments converted for the operation's signature. Raises InvalidArgument for the first bad one."""
+    """Return the arguments converted for the operation's signature.
+
+    Raises InvalidArgument for the first invalid argument.
+    """
     params = {param.name: param for param in operation.params}
     arguments = _with_current_names(arguments, params)
     for name in arguments:

@@ -28,8 +28,8 @@ from quaid.storage.sqlite import backup, connection
 from quaid.storage.sqlite.connection import is_safe_sqlite
 
 DATABASE_SUFFIXES = ("", "-wal", "-shm", "-journal")
-"""Suffixes of a database's files. They are moved together: a WAL file next to another database would
-corrupt that one.
+"""Suffixes of a database's files. These files are moved together, because a WAL file next to another database
+would corrupt that database.
 """
 
 
@@ -67,10 +67,10 @@ def _attached_collections(brain: Brain) -> list[Collection]:
 
 
 def _salvage_steps(brain: Brain, others: list[Collection], salvaged: str) -> tuple[list[str], list[str]]:
-    """Return the commands that export the pages of a damaged memory and those that load them into a new
-    one.
+    """Return the commands that export pages of a damaged memory, and the commands that fill a new memory.
 
-    Existing folders are attached again. Collections without a folder are exported first.
+    Active folders that exist are attached again. Other collections are exported, and the exported folders are
+    attached.
     """
     only_default = ("--collection", collections.DEFAULT_COLLECTION) if others else ()
     saving = [_quaid_command(brain, "export", *only_default, "--dir", salvaged)]
@@ -97,7 +97,10 @@ def is_default_memory(brain: Brain) -> bool:
 
 
 def with_memory_named(brain: Brain, step: str) -> str:
-    """Return the command with --db added, for callers whose default memory is another one."""
+    """Return a `quaid` command with the path of this memory added, unless it has --db.
+
+    Other steps are unchanged.
+    """
     if not step.startswith("quaid ") or " --db " in step:
         return step
     if step == "quaid init":
@@ -113,8 +116,9 @@ def replace_folder_steps(brain: Brain) -> tuple[str, ...]:
 
 
 def _set_aside_steps(brain: Brain) -> tuple[str, ...]:
-    """Return commands that move the database files, including the WAL, into a new folder. They may be
-    needed later.
+    """Return commands that create a folder and move the files of the database into it, for later use.
+
+    These files include the WAL file and the list of attached folders.
     """
     path = brain.settings.db_path
     files = [*(path + suffix for suffix in DATABASE_SUFFIXES), collections.folder_list_path(path)]
@@ -165,7 +169,7 @@ DERIVED_FAULTS = (
     "its codes are not",
     "a block of its codes",
 )
-"""First words of the problems of derived rows, which `quaid rebuild` repairs."""
+"""How messages about faulty derived rows begin. `quaid rebuild` repairs such rows."""
 
 FindingState = Literal["fine", "missing", "advice", "wrong"]
 
@@ -271,7 +275,8 @@ def check_sources(brain: Brain) -> Iterator[DoctorFinding]:
 def _is_damage(violation: Violation) -> bool:
     """Return True if the database file itself is damaged.
 
-    A text index does not count: it can be rebuilt, and its check says nothing about the rest of the file.
+    Damage to a text index does not count: the index can be rebuilt, and its check says nothing about the rest
+    of the file.
     """
     is_file = violation.where == "database" and violation.check != "fts"
     return is_file and not is_text_index_damage(violation.problem)
@@ -298,8 +303,9 @@ def check_backups(brain: Brain) -> Iterator[DoctorFinding]:
 
 
 def damage_findings(brain: Brain, findings: list[DoctorFinding]) -> list[DoctorFinding]:
-    """Combine damage findings into one with a recovery plan, and drop the advice to run commands on the
-    damaged file.
+    """Combine damage findings into one with a recovery plan, and drop remedies that run on the damaged file.
+
+    If only a text index is damaged, recommend a rebuild instead.
     """
     lines = tuple(dict.fromkeys(line for check in findings if check.name == DAMAGE for line in check.details))
     damage = tuple(line for line in lines if not is_text_index_damage(line))

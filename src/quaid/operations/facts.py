@@ -33,11 +33,13 @@ class RetiredStatement(NamedTuple):
     """"fact" or "link"."""
     id: int
     slug: str
-    """The page it belongs to."""
+    """The page that the statement belongs to."""
     says: str
     since: str | None
     until: str | None
-    """None if it is still valid, because only a part of its validity interval was wrong."""
+    """End date, or None if the statement is still valid because only a part of its validity interval was
+    wrong.
+    """
     never_held: bool
 
 
@@ -155,7 +157,7 @@ class CheckRecord(NamedTuple):
     total: int
     resolved: Contradiction | None = None
     settled_before: str | None = None
-    """The time of the earlier resolution, if it was already resolved."""
+    """The time of the earlier resolution, if the contradiction was already resolved."""
     kept: str | None = None
     """The kept side: left, right or both."""
     changed: tuple[RetiredStatement, ...] = ()
@@ -196,7 +198,7 @@ def facts(
     history: Annotated[bool, Arg("Include facts that have ended, in order of time.")] = False,
     limit: Annotated[int, Arg("How many facts, and how many dated entries.", minimum=1, maximum=1_000)] = 50,
 ) -> FactsRecord:
-    """List facts, links and dated entries about a subject, with their time and source."""
+    """List facts, links and dated entries about a subject, with dates and sources."""
     if not subject.strip():
         raise InvalidArgument(name="subject", problem="is empty; name a page or a person")
     day = dates.check_date(as_of, "as_of") if as_of else brain.now()[:10]
@@ -251,7 +253,7 @@ def assert_(
     ] = "agent",
     expected_version: PageVersion = None,
 ) -> AssertRecord:
-    """Add a fact to a page, with its time and source. Repeating it from the same source changes nothing."""
+    """Add a fact to a page, with dates and source. Repeating it from the same source changes nothing."""
     stored = pages.require_page(brain, slug)
     values = {
         "subject": subject,

@@ -167,7 +167,10 @@ def _versions(brain: Brain, stored: PageRow) -> list[_VersionText]:
 
 
 def _versions_of_file(rows: list[PageVersion], stored: PageRow) -> list[_VersionText]:
-    """Return the versions of a page with a file. Bytes are stored when read, so each row starts a version."""
+    """Return the versions of a page with a file.
+
+    The bytes of a file are stored when it is read, so each row marks the start of a version.
+    """
     active = next((row for row in rows if row.is_present), None)
     since = stored.updated_at if active is None else active.created_at
     by: VersionOrigin = "made" if active is None else _origin(active.batch)
@@ -183,8 +186,10 @@ def _versions_of_file(rows: list[PageVersion], stored: PageRow) -> list[_Version
 
 
 def _versions_of_database(rows: list[PageVersion], stored: PageRow) -> list[_VersionText]:
-    """Return the versions of a page without a file. Text is stored when replaced, so each row, except
-    imported ones, ends a version.
+    """Return the versions of a page without a file.
+
+    The text of a page is stored when it is replaced, so each row marks the end of a version, except rows of
+    imports.
     """
     versions: list[_VersionText] = []
     texts: list[PageVersion | None] = [None, *(row for row in rows if row.version is not None)]
@@ -200,7 +205,7 @@ def _versions_of_database(rows: list[PageVersion], stored: PageRow) -> list[_Ver
 
 
 def _without_repeats(brain: Brain, stored: PageRow, versions: list[_VersionText]) -> list[_VersionText]:
-    """Drop an imported version that has the same content as the next version.
+    """Drop an imported version that has the same content as the next newer version.
 
     The version number also increases when only facts, links or tags are added. The newer version then has the
     imported content and is shown as created by the import, so the row of the import would be a duplicate.

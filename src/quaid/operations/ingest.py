@@ -35,7 +35,9 @@ from quaid.storage.sqlite.connection import Transaction
 
 _SCHEME = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]*:(?=//)")
 KEYS_NOT_COPIED = ("type", "slug", "alias", "aliases", "links", "wing", "room", "quaid_id", "id")
-"""Front matter keys that are not copied from a source, because they determine how its page is found."""
+"""Front matter keys that are not copied from a source, because they would set the name, type, place, id or
+links of its page.
+"""
 
 MIN_WORD_OVERLAP = 0.5
 """Minimum share of common words for new content to count as a new edition of a source."""
@@ -51,8 +53,8 @@ class PageOutcome(NamedTuple):
     version: int
     outcome: Literal["created", "updated", "unchanged"]
     truth: str
-    """"written", "same", "same words" (only case or white space differ, so not written), or "" if no text
-    was sent.
+    """The outcome for the compiled truth (the text above the timeline): "written", "same", "same words" (only
+    case or white space differ, so not written), or "" if no such text was sent.
     """
     timeline_entries: int
     tags: int
@@ -66,8 +68,8 @@ class PageOutcome(NamedTuple):
 class Ingestion:
     """One source and all changes it causes. The source becomes a page itself.
 
-    A file's page is the first of the changes. Any other source gets an additional page in sources/ with its
-    text.
+    For a file, the first change writes its page. Any other source gets an additional page in sources/ with
+    its text.
     """
 
     def __init__(
@@ -141,10 +143,9 @@ class Ingestion:
         return outcomes, saved
 
     def _known_changes(self) -> list[PageChange]:
-        """Return changes that this source already made, to pages whose version differs from the expected
-        one.
+        """Return changes that this source already made, to pages whose version differs from the expected one.
 
-        A caller that sends the page's current version has read it since, so the change is applied.
+        A caller that sends the page's current version has read the page since then, so the change is applied.
         """
         _, touched = history.pages_of_source(self.brain.db, self.source.content_hash, self.source.ref)
         known: list[PageChange] = []
@@ -155,12 +156,11 @@ class Ingestion:
         return known
 
     def _own_page(self) -> tuple[str, PageChange | None]:
-        """Return the address of the source's own page, and the change that writes it unless it is up to
-        date.
+        """Return the address of the source's own page, and the change that writes it unless it is up to date.
 
-        If a page of this name has other content, the source is a new edition of it if most words are equal
-        and the page was not edited. Otherwise it becomes a separate page, so that the earlier content can be
-        found.
+        If a page with that slug has other content, the source replaces that content as a new edition if at
+        least half of the words are equal and the page was not edited. Otherwise the source becomes a separate
+        page, so that the earlier content can still be found.
         """
         db = self.brain.db
         known, _ = history.pages_of_source(db, self.source.content_hash, self.source.ref)
@@ -219,7 +219,7 @@ class Ingestion:
             raise VersionConflicts(count=len(conflicts), detail=detail, conflicts=facts_of_all)
 
     def _draft(self, change: PageChange, old: PageRow | None) -> tuple[Page, PageOutcome]:
-        """Build the new page, and count the entries and tags that it adds."""
+        """Build the new page, and count the entries and tags that the change adds."""
         front, truth, lines = pages.page_text(
             old,
             *(change.content, change.compiled_truth, None, change.frontmatter),
@@ -281,7 +281,10 @@ class Ingestion:
     def _add_links_and_facts(
         self, change: PageChange, draft: tuple[Page, PageOutcome], saved: SaveResult
     ) -> PageOutcome:
-        """Add links and facts once all pages are saved. The version increases once for everything."""
+        """Add the links and facts of a change, after all pages are saved.
+
+        The version increases once for everything.
+        """
         page, outcome = draft
         linked = sum(self._link(saved, link) for link in change.links)
         stated = self._assert(change, saved.id, page.title)
@@ -308,7 +311,7 @@ class Ingestion:
         return changed
 
     def _link(self, saved: SaveResult, link: LinkInput) -> bool:
-        """Add a link or set the end of an open one. Return False if nothing changed."""
+        """Add a link, or set the end date of an open link. Return False if nothing changed."""
         collection, name = slugs.split_address(link.to)
         address = name if collection in (None, "default") else link.to
         to_id = self.ids.get(address) or pages.require_page(self.brain, link.to).id
@@ -344,7 +347,7 @@ class Ingestion:
 
 
 def source_text(source: IngestSource) -> tuple[dict[str, Any], str, str]:
-    """Return front matter, truth and timeline of the page created from a source.
+    """Return the front matter, compiled truth and timeline of the page created from a source.
 
     The source's own front matter does not set the page's name, type or links, because it is untrusted.
     """
@@ -367,7 +370,10 @@ def _slug_candidates(ref: str) -> Iterator[str]:
 
 
 def _front_matter_if_truth_stays(change: PageChange, old: PageRow, front: dict[str, Any]) -> dict[str, Any]:
-    """Return the front matter for an unchanged truth: only new tags are taken from the new content."""
+    """Return the front matter to store if the compiled truth is kept.
+
+    Of new content, only new tags are used.
+    """
     if change.content is None:
         return front
     named = tags.of_frontmatter(old.frontmatter)
@@ -401,7 +407,7 @@ class IngestRecord(NamedTuple):
     source_type: str
     source_ref: str
     written: bool
-    """False if these bytes were ingested before, at `known_since`. Nothing was changed."""
+    """False if these bytes were ingested before, at `known_since`, so nothing was changed."""
     known_since: str | None
     import_id: str | None
     """`quaid export --raw --import-id` returns the bytes."""
@@ -500,7 +506,7 @@ def adopt_sources(brain: Brain) -> Named[tuple[str, ...]]:
 def _change_from_file(
     brain: Brain, path: str, data: bytes, flags: dict[str, str | None], slug: str | None
 ) -> tuple[PageChange, str]:
-    """Return the change for a file's page, and its source type.
+    """Return the change that writes the page of a file, and the file's source type.
 
     Flags override the file's front matter, and the file overrides the existing page.
     """

@@ -58,7 +58,7 @@ NodeName = Annotated[
 ]
 NodeType = Literal["principle", "preference", "procedure", "observation", "reference"]
 NO_MATCH, BROKEN_INDEX = 1, 3
-"""Exit statuses of a query. A missing knowledge base has another one."""
+"""Exit statuses of a query. A missing knowledge base has its own exit status."""
 
 
 class NodeRecord(NamedTuple):
@@ -87,7 +87,7 @@ class KbMatch(NamedTuple):
     "meaning", or "words" for inflected forms.
     """
     score: float
-    """Sum of the weights of the matching fields. 0 if only vector search found it."""
+    """Sum of the weights of the matching fields. 0 if only vector search found the node."""
     source: str
     """Source of the node, which may be a path below raw/."""
     held: float = 0.0
@@ -128,7 +128,7 @@ class KbRememberRecord(NamedTuple):
     created: bool
     """False if text was added to an existing node."""
     contradicts: tuple[Any, ...]
-    """Nodes that are now contested, like this one, until the user decides."""
+    """Nodes that the new node contradicts. They and the new node are contested until the user decides."""
     offline: str
     """Why the remote could not be reached."""
 
@@ -345,7 +345,7 @@ def kb_match(
 
 
 def _index_problem(brain: Brain, catalog: Catalog) -> str:
-    """Return the problem with the index. Cached until a file changes."""
+    """Return the problem with the index, or "". The result is cached until a file changes."""
     if catalog.index_problem is None:
         catalog.index_problem = lint.index_summary(lint.lint_index(catalog))
         catalogs.save_catalog(catalog, catalog_folder(brain))
@@ -486,7 +486,7 @@ class KbPushRecord(NamedTuple):
 
 class KbCaptureRecord(NamedTuple):
     path: str
-    """The path to use in a node's :SOURCE:."""
+    """The path to use in the :SOURCE: property of a node."""
     file: str
     """The complete source below raw/files/, or "" if only the stub was written."""
     cut: bool

@@ -76,7 +76,7 @@ def link(
     ] = None,
     expected_version: PageVersion = None,
 ) -> LinkRecord:
-    """Link a page to another, with a relationship and its time. Returns the link's id, for link-close."""
+    """Link a page to another, with a relationship and an optional validity period. Returns the link's id."""
     start, end = editing.require_page(brain, from_), editing.require_page(brain, to)
     if start.id == end.id:
         raise InvalidArgument(name="to", problem="is the same page; name another one")
@@ -138,7 +138,7 @@ def links(
     as_of: AsOf = None,
     limit: LinkLimit = 200,
 ) -> LinksRecord:
-    """List the links from a page, with their ids and time."""
+    """List the links from a page, with ids and dates."""
     day, temporal = _day(brain, as_of, temporal)
     with brain.db.reading():
         page = editing.require_page(brain, slug)
@@ -154,7 +154,7 @@ def backlinks(
     as_of: AsOf = None,
     limit: LinkLimit = 200,
 ) -> LinksRecord:
-    """List the links to a page, with their ids and time."""
+    """List the links to a page, with ids and dates."""
     day, temporal = _day(brain, as_of, temporal)
     with brain.db.reading():
         page = editing.require_page(brain, slug)
@@ -232,13 +232,15 @@ class GraphNode(NamedTuple):
 class GraphEdge(NamedTuple):
     id: int
     from_slug: str
-    """Includes the collection unless it is the default one. Same for to_slug."""
+    """Address of the page, with its collection unless that is the default one. The same holds for to_slug."""
     to_slug: str
     relationship: str
     valid_from: str | None
     valid_until: str | None
     begins: str | None
-    """Start date: valid_from, else the date of its entry or page. None if the link ended before that."""
+    """Start date: valid_from, else the date of the timeline entry or page that contains the link. None if the
+    link ended before that date.
+    """
 
 
 class GraphRecord(NamedTuple):
@@ -249,7 +251,7 @@ class GraphRecord(NamedTuple):
     nodes: tuple[GraphNode, ...]
     links: tuple[GraphEdge, ...]
     complete: bool
-    """False if a limit was reached and there is more."""
+    """False if pages or links are left out because a limit was reached."""
     form: str = "text"
 
 

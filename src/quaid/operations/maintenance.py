@@ -89,7 +89,7 @@ class StatusRecord(NamedTuple):
     writable: bool
     schema_version: int
     pages: int
-    pages_uncut: int  # pages not yet split into chunks, as after an import; the next query does that
+    pages_uncut: int  # pages not yet split into chunks, as after an import; the next query splits them
     chunks: int
     model: ActiveModel
     others: tuple[OtherModel, ...]
@@ -163,7 +163,7 @@ def _conversation_coverage(brain: Brain, model: str) -> ConversationCoverage:
 
 
 def _model_problem(brain: Brain, name: str) -> tuple[str | None, str | None]:
-    """Return why the model cannot be used, and the remedy."""
+    """Return why the model cannot be used and the remedy, or None for both if it can be used."""
     try:
         embedder: Embedder = brain.embedder
         problem = embedder.ready()
@@ -171,7 +171,7 @@ def _model_problem(brain: Brain, name: str) -> tuple[str | None, str | None]:
         return "semantic search is off", brain.way_to_meaning
     except QuaidError as error:
         return str(error.facts.get("problem") or error).rstrip("."), _remedy_of(name)
-    except Exception as error:  # a plugin may raise anything, and so may manually edited settings; report it
+    except Exception as error:  # a plugin or manually edited settings may cause any error; report it
         return f"it fails ({type(error).__name__}: {error})", _remedy_of(name)
     failed = None if problem else background.unresolved_failure(brain, name)
     if failed is not None:
@@ -308,7 +308,7 @@ def _vectors_to_make(brain: Brain) -> tuple[int | None, int | None]:
 def compact(brain: Brain) -> Compacted:
     """Remove unused vectors and merge the write-ahead log into the database file, ready to copy."""
     if brain.db.writable:
-        cut_pages(brain.db, brain.progress)  # a page without chunks still needs its vectors
+        cut_pages(brain.db, brain.progress)  # vectors of pages not yet split into chunks are not unused
     return backups.compact(brain.db)
 
 
@@ -434,7 +434,9 @@ class RebuiltRecord(NamedTuple):
 
 
 def indexed_files(brain: Brain) -> dict[str, Any]:
-    """Return every indexed file: when it was last read, and its size and SHA-256 then."""
+    """Return every indexed file: its size, modification time and SHA-256 as of the last read, and when that
+    was.
+    """
     files = [
         {
             "collection": collection.name,
@@ -489,7 +491,7 @@ def remove_notebook_file(brain: Brain, path: str) -> dict[str, str]:
 
 
 def inject_turn(brain: Brain, session: str, role: str, content: str) -> dict[str, Any]:
-    """Add a turn to a test conversation and import it like any transcript."""
+    """Append a turn (message) to the transcript of a test conversation, and import the transcript."""
     if not SESSION_NAME.fullmatch(session):
         raise InvalidArgument(name="session", problem="must be letters, digits, '-' and '_', at most 64")
     if role not in TURN_ROLES:
@@ -519,7 +521,7 @@ WHEEL_NOTE = ", with the wheel that you fetched and whose SHA-256 you compared"
 class UpgradeRecord(NamedTuple):
     current: str
     newest: str | None
-    """None without --check."""
+    """The newest version, or None without --check."""
     is_newer: bool
     place: str
     how: str
@@ -568,7 +570,7 @@ def upgrade(
 
 
 def _versions_on_disk(place: str) -> list[str]:
-    """Return versions from the names of files in a folder, a file's name or its text."""
+    """Return the versions in the names of a folder's files, or in a file's name, or else in its content."""
     names = os.listdir(place) if os.path.isdir(place) else [os.path.basename(place)]
     versions = _versions_in_names(names)
     if versions or os.path.isdir(place):
@@ -651,8 +653,9 @@ def _unless_yanked(link: re.Match[str]) -> str:
 
 
 def _upgrade_step() -> str:
-    """Return upgrade instructions for this kind of installation. They install a file, not a package name,
-    which may belong to another project on an index.
+    """Return upgrade instructions for this kind of installation.
+
+    They install from a file, because the package name may belong to another project on an index.
     """
     environment = sys.prefix.replace(os.sep, "/")
     if os.path.exists(os.path.join(os.path.dirname(os.path.dirname(sys.executable)), "start.pyc")):

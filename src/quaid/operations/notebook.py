@@ -49,7 +49,7 @@ def sync_folder(brain: Brain, notebook: Collection, only: list[str] | None = Non
 
 
 def session_limit(client: str | None, environ: Mapping[str, str]) -> int:
-    """Return the context limit of a client's sessions in characters. None detects the client."""
+    """Return the context limit of a client's sessions in characters. If `client` is None, it is detected."""
     return context_limit(client, environ)
 
 
@@ -62,7 +62,9 @@ def notebook_root(brain: Brain) -> str:
 
 
 def apply_chunk_options(brain: Brain) -> None:
-    """Store the configured chunk size for notebooks and, if it changed, chunk every page again."""
+    """If the configured chunk options for notebooks changed, store them and split all pages into chunks
+    again.
+    """
     limit, overlap, respect = (
         brain.option(f"chunking.{name}") for name in ("max_tokens", "overlap_tokens", "respect_headings")
     )
@@ -82,7 +84,9 @@ def apply_chunk_options(brain: Brain) -> None:
 
 
 def fresh_notebook(brain: Brain) -> Collection:
-    """Return the notebook after syncing manual changes, if its folder exists."""
+    """Return the notebook. If its folder exists and sync.sync_on_search is on, first sync files changed by
+    hand.
+    """
     notebook = layout.find_notebook(brain.db)
     if notebook is None or not layout.folder_exists(notebook):
         return notebook or layout.require_notebook(brain.db)  # search the index even if the folder is missing
@@ -292,7 +296,7 @@ NotebookPath = Annotated[
 class NotebookRecord(NamedTuple):
     root: str
     created: bool
-    """False if it was already the notebook."""
+    """False if the folder was already the notebook."""
     folders: tuple[str, ...]
     """Folders that were created."""
     files: int
@@ -345,7 +349,7 @@ def notebook_init(
         hint = f"It is {existing.root}. `quaid collection remove {existing.name}` detaches it."
         raise AlreadyExists(path="A notebook", hint=hint)
     if existing and not layout.folder_exists(existing):
-        # Recreating it empty would look as if every file had been deleted.
+        # Recreating the folder empty would look as if every file had been deleted.
         raise layout.folder_missing(existing)
     root = (existing.root if existing else None) or root
     created = layout.create_folders(root)
@@ -399,9 +403,9 @@ def notebook_read(
 
 
 def _synced_file(brain: Brain, notebook: Collection, path: str) -> tuple[FileText, IndexedFile | None]:
-    """Return a file and its indexed page in the same state.
+    """Sync a file, and return its text and its indexed page in the same state.
 
-    If the file keeps changing, give up after EDIT_ATTEMPTS and return the latest text.
+    If the file keeps changing, give up after EDIT_ATTEMPTS attempts and return the latest text.
     """
     page_writer.check_page_path(path)
     for _ in range(page_writer.EDIT_ATTEMPTS):
@@ -461,7 +465,10 @@ def notebook_migrate(
     ],
     dry_run: Annotated[bool, Arg("Only show what would be done.")] = False,
 ) -> MigrateRecord:
-    """Copy the files of an older layout into reference. Overwrites nothing; exits 1 if some need a decision."""
+    """Copy files of an older layout into reference/.
+
+    Overwrites nothing; exits 1 if a file needs a decision.
+    """
     notebook = layout.require_notebook(brain.db)
     source = brain.settings.path(path)
     moves = notebook_files.plan_migration(source, notebook)

@@ -33,15 +33,15 @@ search	@command	Find pages by words
 gaps	@command	List questions that the memory could not answer, the most frequent first
 query	@command	Answer a question from the memory, by words and by meaning, within a token budget
 glance	@command	Search pages and notebook as you type
-link	@command	Link a page to another, with a relationship and its time
+link	@command	Link a page to another, with a relationship and an optional validity period
 link-close	@command	Set the end date of a link
-links	@command	List the links from a page, with their ids and time
-backlinks	@command	List the links to a page, with their ids and time
+links	@command	List the links from a page, with ids and dates
+backlinks	@command	List the links to a page, with ids and dates
 unlink	@command	Remove links that were never right; use `quaid link-close` for links that have ended
 graph	@command	Show the pages around a page and their links, the nearest first
 path	@command	Find the shortest path of links between two pages
-facts	@command	List facts, links and dated entries about a subject, with their time and source
-assert	@command	Add a fact to a page, with its time and source
+facts	@command	List facts, links and dated entries about a subject, with dates and sources
+assert	@command	Add a fact to a page, with dates and source
 check	@command	List contradictions with both quotes, or resolve one
 contradictions	@command	List the open contradictions with both quotes, as `quaid check` last found them
 ingest-source	@command	Store a source as a page, together with all changes that it causes, in one transaction
@@ -609,7 +609,7 @@ clear	@command	Close every open gap whose text is not stored
 list	@command	List the files of the notebook
 read	@command	Read a file of the notebook, and the version to send with a change
 write	@command	Append to a file of the notebook or to a section of it, or (replace) replace it
-migrate	@command	Copy the files of an older layout into reference
+migrate	@command	Copy files of an older layout into reference/
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1397,15 +1397,15 @@ search	@command	Find pages by words
 gaps	@command	List questions that the memory could not answer, the most frequent first
 query	@command	Answer a question from the memory, by words and by meaning, within a token budget
 glance	@command	Search pages and notebook as you type
-link	@command	Link a page to another, with a relationship and its time
+link	@command	Link a page to another, with a relationship and an optional validity period
 link-close	@command	Set the end date of a link
-links	@command	List the links from a page, with their ids and time
-backlinks	@command	List the links to a page, with their ids and time
+links	@command	List the links from a page, with ids and dates
+backlinks	@command	List the links to a page, with ids and dates
 unlink	@command	Remove links that were never right; use `quaid link-close` for links that have ended
 graph	@command	Show the pages around a page and their links, the nearest first
 path	@command	Find the shortest path of links between two pages
-facts	@command	List facts, links and dated entries about a subject, with their time and source
-assert	@command	Add a fact to a page, with its time and source
+facts	@command	List facts, links and dated entries about a subject, with dates and sources
+assert	@command	Add a fact to a page, with dates and source
 check	@command	List contradictions with both quotes, or resolve one
 contradictions	@command	List the open contradictions with both quotes, as `quaid check` last found them
 ingest-source	@command	Store a source as a page, together with all changes that it causes, in one transaction
@@ -1460,7 +1460,7 @@ clear	@command	Close every open gap whose text is not stored'
 list	@command	List the files of the notebook
 read	@command	Read a file of the notebook, and the version to send with a change
 write	@command	Append to a file of the notebook or to a section of it, or (replace) replace it
-migrate	@command	Copy the files of an older layout into reference'
+migrate	@command	Copy files of an older layout into reference/'
     case 'help conversations'
         printf '%s\n' 'add	@command	Import transcripts of Claude Code and Codex, plain JSON lines, and exports of ChatGPT and Claude.ai
 sync	@command	Read new turns of all imported transcripts, and of the folders in the setting conversation_folders
