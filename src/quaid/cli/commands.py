@@ -144,7 +144,10 @@ def _serve_http(line: CommandLine, arguments: dict[str, Any]) -> int:
 
 
 def _watch(line: CommandLine, arguments: dict[str, Any]) -> int:
-    """Watch folders until Ctrl-C. The exit status is then 0, because that is the normal way to stop."""
+    """Watch folders until Ctrl-C, or sync them once.
+
+    Ctrl-C is the normal way to stop, so the exit status is 0.
+    """
     from quaid.operations import collections
 
     def print_event(event: Any) -> None:

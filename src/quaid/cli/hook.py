@@ -113,7 +113,7 @@ def _session_start(event: HookEvent, settings: Settings, client: str | None) -> 
 
 
 def _pre_compact(event: HookEvent, settings: Settings, _: str | None) -> Iterator[dict[str, Any]]:
-    _clear_mark(settings, event, "compacted")  # so that the next session start can show it again
+    _clear_mark(settings, event, "compacted")  # so that the next session start can show the message again
     yield hook_events.message_response(PRE_COMPACT_MESSAGE)
 
 

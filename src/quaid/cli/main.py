@@ -26,7 +26,10 @@ _program = "quaid"  # or "ai-kb", as typed; used in help pages
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a command line and return its exit status. Without `argv`, run this process's own and exit."""
+    """Run a command line and return its exit status.
+
+    Without `argv`, run the command line of this process and exit.
+    """
     if argv is None:
         return _run_process(sys.argv[1:])
     status = _run_guarded(argv)
@@ -46,7 +49,10 @@ def ai_kb_main() -> int:
 
 
 def _run_process(words: list[str]) -> int:
-    """Run a command and exit without the interpreter's cleanup, which would only cost time."""
+    """Run a command and exit without the interpreter's cleanup, to save time.
+
+    If threads or exit callbacks are pending, return the status instead.
+    """
     gc.set_threshold(GC_THRESHOLD)
     status = main(words)
     if words[:1] != ["hook"] and _has_pending_work():
@@ -111,8 +117,8 @@ def _reword_for_ai_kb(message: str) -> str:
 def _replace_closed_streams(words: list[str]) -> None:
     """Replace standard streams that the caller has closed.
 
-    Standard input reads as empty, and standard error discards its output. Writing to standard output fails: a
-    command whose output cannot be read has failed, as it has on a full disk.
+    Standard input reads as empty, and standard error discards its output. Writing to standard output fails,
+    as on a full disk, except for COMMANDS_WITHOUT_OUTPUT.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:

@@ -24,7 +24,7 @@ def format_record(record: Any, as_json: bool, terminal: bool) -> str:
 
 
 def format_side_notes(asked: Any, record: Any, as_json: bool, terminal: bool) -> str:
-    """Return lines for standard error: a record's warning, or that the page has moved, and its version.
+    """Return lines for standard error: a record's warning, or else the new address and version of a page.
 
     The version is only shown at a terminal; programs read it with --json. Standard output contains only the
     page, so that it can be written back unchanged.

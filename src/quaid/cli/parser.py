@@ -34,7 +34,7 @@ class CommandLine(NamedTuple):
 
 
 COMMANDS_TOLERATING_BAD_CONFIG = ("doctor",)
-"""Commands that continue without an invalid config file and report it themselves."""
+"""Commands that ignore an invalid config file and report the problem themselves."""
 
 
 def load_settings(line: CommandLine) -> config.Settings:
@@ -53,7 +53,9 @@ def load_settings(line: CommandLine) -> config.Settings:
 
 
 COMMON_OPTIONS = {"--db": "a memory", "--config": "a config file", "--json": "", "--help": ""}
-"""Options allowed anywhere, and what the path given to each must lead to; "" for options without a value."""
+"""Options allowed anywhere on the command line, with what their path must lead to, or "" if they have no
+value.
+"""
 
 
 def split_command_line(words: Sequence[str]) -> CommandLine:
@@ -85,13 +87,13 @@ def _option_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         exit_on_error=False,
         argument_default=argparse.SUPPRESS,
-        # add_argument creates a formatter, which without a width would import shutil to get the terminal's.
+        # add_argument creates a formatter, which without a width imports shutil to get that of the terminal.
         formatter_class=lambda prog: argparse.HelpFormatter(prog, width=HELP_WIDTH),
     )
 
 
 def _split_command(words: list[str]) -> tuple[str, list[str]]:
-    """Split off the longest matching command: `collection ignore add`, `config get`, then `config`."""
+    """Split off the command with its subcommands, as in `collection ignore add`, `config get` or `config`."""
     if not words:
         return "", []
     name, rest = words[0], words[1:]

@@ -167,7 +167,7 @@ def _first(items: Sequence[Any], line: Callable[[Any], str], more: str, most: in
 
 
 def _some(names: Sequence[str]) -> str:
-    """Return the first names of a list, each shortened."""
+    """Return the first names of a list, each shortened, and how many more there are."""
     more = f" and {len(names) - 8:,} more" if len(names) > 8 else ""
     return ", ".join(shorten(name, 60) for name in names[:8]) + more
 
@@ -299,7 +299,9 @@ FOOTERS: dict[str, Callable[[Any], str]] = {
 
 @_renders("Named")
 def _named(record: Any) -> Lines:
-    """Yield the lines of a Named record: a tuple of records as a table or in turn, other values as text."""
+    """Yield the lines of a Named record: a tuple of records as a table or one after another, other values as
+    text.
+    """
     if not isinstance(record.value, tuple) or hasattr(record.value, "_fields"):
         yield record.note or render(record.value)
         return
@@ -1535,8 +1537,8 @@ def _backup_note(backup: Any, done: bool) -> str:
 
 
 CONFIRMABLE_PROBLEMS = ("missing at once", "is empty", "another one", "would hide", "is a link")
-"""Parts of halt reasons that the user can override with --confirm-deletes. An unreadable folder cannot be
-overridden.
+"""Parts of halt reasons that the user can override with --confirm-deletes. A halt because of an unreadable
+folder cannot be overridden.
 """
 
 

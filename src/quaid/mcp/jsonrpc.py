@@ -135,7 +135,10 @@ def _read_long_line(source: BinaryIO, begun: bytes, keys: tuple[str, ...]) -> by
 
 
 def decoded_size(data: bytes) -> int:
-    """Return the size in bytes of JSON with its escapes decoded. It may be 6 bytes per 64 KB too small."""
+    """Return the size in bytes of JSON with its escapes decoded.
+
+    The result may be up to 6 bytes per 64 KB too small.
+    """
     return sum(_decoded_size_of_chunk(data[at : at + _READ_BYTES]) for at in range(0, len(data), _READ_BYTES))
 
 

@@ -36,7 +36,8 @@ TEMPLATES = [
 def list_resources(brain: Brain, cursor: str | None) -> dict[str, Any]:
     """Return a part of the resource list.
 
-    New pages come first, so that additions between requests hide none.
+    The newest pages come first, so that a page added between two requests causes no other page to be left
+    out.
     """
     offset = _offset(cursor)
     record = _list_pages(brain, offset, PAGE_SIZE)

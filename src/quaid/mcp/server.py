@@ -306,7 +306,10 @@ class CancellableBrain(Brain):
 
 
 class CallThread:
-    """The thread that runs calls. If the client stops reading, it closes the memory and calls `on_disconnect`."""
+    """The thread that runs calls.
+
+    If writing to the client fails, the thread closes the memory and calls `on_disconnect`.
+    """
 
     def __init__(
         self,
@@ -341,7 +344,10 @@ class CallThread:
                     call.cancelled = True
 
     def finish(self, seconds: float | None = None) -> bool:
-        """Wait until all requests are answered and the memory is closed. Return True if it finished in time."""
+        """Wait until all requests are answered and the memory is closed.
+
+        Return False if that takes longer than `seconds`.
+        """
         with self._changed:
             self._ending = True
             self._changed.notify()

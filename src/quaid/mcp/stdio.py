@@ -106,7 +106,7 @@ def _handle_line(
 
 
 def _too_long_response(line: OversizedLine) -> Any:
-    """Return an error for each request in an oversized line, with its ID, since clients wait for that."""
+    """Return an error response for each request in an oversized line, because the client waits for its ID."""
     text = f"Invalid request: a line has at most {MAX_LINE_BYTES:,} bytes of text; this one was skipped"
     ids = [id for message in line.messages if (id := _request_id(message)) is not None]
     answers = [jsonrpc.failure(id, INVALID_REQUEST, text) for id in ids]

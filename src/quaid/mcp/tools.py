@@ -22,7 +22,11 @@ _OWN_TOOLS = frozenset({"memory_context", "notebook_list", "notebook_read"})
 
 
 def provenance_of(name: str) -> dict[str, str]:
-    """Return the label for the results of a tool. `recall` searches everything, so its results count as data."""
+    """Return the label (origin and trust) of the results of a tool.
+
+    Only results of _OWN_TOOLS count as written by the user; all others, including those of `recall`, are
+    data.
+    """
     room = "notebook" if name in _NOTEBOOK_TOOLS else _ORIGINS.get(name.partition("_")[0], "memory")
     return {"origin": room, "trust": TRUST_OWN if name in _OWN_TOOLS else TRUST_DATA}
 

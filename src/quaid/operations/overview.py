@@ -30,7 +30,7 @@ SLOW_PARTS = ("shifted", "stale", "threads")
 IN_PLAY_DAYS = 7
 MAX_PAGES_CHECKED = 100
 """Largest number of pages for which a briefing searches for contradictions. The search takes about 60 ms if
-every page mentions a departure.
+every page states that someone left a job, school or home.
 """
 MAX_ITEMS = 1_000  # maximum lines per part
 MAX_LINE_LENGTH = 200  # maximum characters per line
@@ -102,7 +102,7 @@ def briefing(
 
 
 def _window_start(brain: Brain, since: str, now: str) -> str:
-    """Return the time at which the window starts."""
+    """Return the time since which changes count as new, from the argument `since`."""
     length = dates.period_seconds(since)
     if length is not None:
         return brain.now(-length)
@@ -171,7 +171,7 @@ def _threads(pages: BriefingPart, limit: int) -> BriefingPart:
 
 
 def _last_check_note(brain: Brain) -> str:
-    """Return a note on the age of the contradictions, which come from the last check."""
+    """Return a note with the date of the last check, which found the listed contradictions."""
     last = contradictions.last_check(brain.db)
     when = f"as of the last check, {last[:10]}" if last else "unknown before the first check"
     return f"contradictions are {when}; `quaid check` finds new ones"
@@ -230,7 +230,7 @@ class WingsRecord(NamedTuple):
 
 
 class PageTitle(NamedTuple):
-    """A page and the name that refers to it."""
+    """A page, and the name by which it was looked up."""
 
     slug: str
     title: str
@@ -282,7 +282,9 @@ def days(
 
 
 def _log_entries(brain: Brain, filters: DatedFilter, most: int) -> list[DatedItem]:
-    """Return entries of the daily log, the latest of each day first."""
+    """Return entries of daily logs that match the filters, the latest of each day first, until there are
+    `most`.
+    """
     items: list[DatedItem] = []
     needle = filters.text.lower()
     for log, is_whole in store.daily_logs(brain.db, filters, most):
@@ -315,7 +317,7 @@ def _member(head: PageHead) -> tuple[str, str, str]:
 
 @op("read", examples=("quaid wings",))
 def wings(brain: Brain) -> WingsRecord:
-    """List the wings and the types of pages with their number, and the names of the collections."""
+    """List the wings and page types, each with its number of pages, and the collections."""
     with brain.db.reading():
         wings, types = (tuple(store.count_pages_by(brain.db, column)) for column in ("wing", "type"))
         return WingsRecord(wings, types, tuple(each.name for each in collections.list_all(brain.db)))
@@ -327,7 +329,7 @@ def wing(
     wing: Annotated[str, Arg("The wing, as in people.", positional=True)],
     limit: Annotated[int, Arg("How many pages at most.", minimum=1, maximum=10_000)] = 200,
 ) -> WingRecord:
-    """Show the pages of a wing and the links between them, those with the most links first."""
+    """Show the pages of a wing, those with the most links first, and the links between them."""
     with brain.db.reading():
         total = next((page.pages for page in store.count_pages_by(brain.db, "wing") if page.name == wing), 0)
         if not total:

@@ -54,8 +54,9 @@ def require_page(brain: Brain, address: str) -> PageRow:
 
 
 def require_wing(brain: Brain, wing: str) -> str:
-    """Return the name of a wing (top-level category). Raise NotFound with the known wings if it has no pages,
-    except in an empty memory, where any name is accepted.
+    """Check that a wing (top-level category) has pages, and return its name.
+
+    Otherwise raise NotFound with the known wings, except in an empty memory, where any name is accepted.
     """
     from quaid.storage import briefing
 
@@ -67,8 +68,10 @@ def require_wing(brain: Brain, wing: str) -> str:
 
 
 def _split_address(brain: Brain, address: str) -> tuple[str | None, str]:
-    """Split an address into collection and slug. If it is a page title, raise PageNotFound with the slug as
-    a hint.
+    """Split an address into collection and slug.
+
+    If the slug is invalid but is the title of a page, raise PageNotFound with the slug of that page as a
+    hint.
     """
     named, name = slugs.split_address(address)
     try:
@@ -118,7 +121,7 @@ def edit_page(
 
 
 def _sync_changed_file(brain: Brain, address: str, path: str) -> None:
-    """Sync a file that was changed outside, so that the next read of the page returns the new content."""
+    """Sync a file that another program changed, so that the next read of the page returns the new content."""
     from quaid.folders.sync import sync_collection
 
     collection, _ = locate_page(brain, address)
@@ -130,7 +133,7 @@ def _sync_changed_file(brain: Brain, address: str, path: str) -> None:
 
 
 def refuse_page_of_folder(brain: Brain, address: str, collection: str, act: str) -> None:
-    """Raise PageOfFolder if the page has a file: the user has to move or delete the file instead."""
+    """Raise PageOfFolder if the collection has a folder. The user has to change the file instead."""
     if collections.require(brain.db, collection).root is not None:
         raise PageOfFolder(slug=address, collection=collection, act=act)
 
@@ -165,7 +168,7 @@ def build_checked_page(
 
 
 def _check_dates(made: Page, old: PageRow | None) -> None:
-    """Raise an error for an invalid value of a date key, unless the page already had it."""
+    """Raise an error for an invalid value of a date key, unless the page already had that value."""
     before = page_model.invalid_dates(old.slug, old.type, old.frontmatter) if old else {}
     for name, value in page_model.invalid_dates(made.slug, made.type, made.frontmatter).items():
         if name in before and before[name] == value:
@@ -183,9 +186,10 @@ def page_text(
     keys: dict[str, Any] | None,
     prefix: str = "",
 ) -> tuple[dict[str, Any], str, str]:
-    """Return the front matter, truth and timeline of a page after a change of all (`content`) or some parts.
+    """Return the front matter, compiled truth (text above the timeline) and timeline of a changed page.
 
-    Entries of the old timeline are kept. `prefix` is put before the names of arguments in errors.
+    `content` replaces the whole page, the other arguments parts of it. Entries of the old timeline are kept.
+    `prefix` is put before the names of arguments in errors.
     """
     front, lines = (old.frontmatter, old.timeline) if old else ({}, "")
     if content is not None:
@@ -262,7 +266,7 @@ class PutRecord(NamedTuple):
     assertions: "tuple[FactChange, ...]" = ()
     """The outcome for each fact sent with the page."""
     timeline_kept: tuple[str, ...] = ()
-    """Timeline entries that the text omits and the page keeps."""
+    """Timeline entries that the new text omits but the page keeps."""
     timeline_removed: tuple[str, ...] = ()
     """Timeline entries removed by `replace_timeline`. The previous version has them."""
     keys_removed: tuple[str, ...] = ()

@@ -105,8 +105,9 @@ class Operation(NamedTuple):
 
     @property
     def is_tool(self) -> bool:
-        """Return True if agents may call it. Owner operations such as import, export and settings are
-        command-line only.
+        """Return True if agents may call the operation.
+
+        Owner operations such as import, export and settings are command-line only.
         """
         return self.scope != "owner"
 
@@ -124,7 +125,7 @@ class Named(NamedTuple, Generic[Value]):
     name: str
     value: Value
     note: str = ""
-    """What the command line prints instead of a name, or if there are no records. Not part of the JSON."""
+    """What the command line prints in place of a single value or an empty tuple. Not part of the JSON."""
 
     @property
     def exit_status(self) -> int:
@@ -217,7 +218,7 @@ def _json_type(hint: Any) -> tuple[str, tuple[str, ...]]:
 
 
 def current_name(name: str, params: Container[str]) -> str:
-    """Return the current name of a deprecated argument if the operation has it, else the name unchanged."""
+    """Return the current name of a deprecated argument if `params` has that name, else the name unchanged."""
     if name in params:
         return name
     return next((new for new in DEPRECATED_NAMES.get(name, ()) if new in params), name)

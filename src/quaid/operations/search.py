@@ -66,7 +66,7 @@ GAP_THRESHOLD = "gap_threshold"
 """Name of the setting for the minimum strength of an answer; a weaker answer records a gap."""
 
 MAX_GAPS_TRIED = 20
-"""Maximum number of gaps checked against a new page. Each costs a small search."""
+"""Maximum number of gaps checked against a new page. Each check is a small search."""
 
 GapId = Annotated[int, Arg("The gap's number, as `quaid gaps` shows it.", positional=True, minimum=1)]
 
@@ -206,7 +206,7 @@ def gap_resolve(
 
 @op("write", command="gaps clear", examples=("quaid gaps clear",))
 def gap_clear(brain: Brain) -> GapsClearRecord:
-    """Close every open gap whose text is not stored. If asked again without an answer, a new gap is recorded."""
+    """Close every open gap whose text is not stored. Asking the same question again may record a new gap."""
     now = brain.now()
     closed = brain.db.write(lambda tx: gaps.resolve(tx, None, None, now))
     return GapsClearRecord(closed, gaps.listing(brain.db, 0)[1])
@@ -215,7 +215,7 @@ def gap_clear(brain: Brain) -> GapsClearRecord:
 def record_gap(brain: Brain, question: str, answer: "Answer") -> None:
     """Record a gap if the answer is below the threshold, else resolve the open gap of the same question.
 
-    Errors are ignored, and it does not wait for other writers.
+    Errors are ignored, and nothing is recorded while another process is writing.
     """
     try:
         if not brain.leaves_marks or not brain.db.writable or brain.option(LOG_GAPS) == "off":
@@ -235,7 +235,11 @@ def record_gap(brain: Brain, question: str, answer: "Answer") -> None:
 
 
 def close_answered_gaps(brain: Brain, slugs: list[str]) -> list[int]:
-    """Resolve gaps with stored text that one of these pages answers by text search. Return their ids."""
+    """Resolve the gaps (unanswered questions) that one of these pages answers, and return their ids.
+
+    Only gaps with stored text are tried, by text search, and at most MAX_GAPS_TRIED of them. Errors are
+    ignored.
+    """
     closed: list[int] = []
     try:
         for gap in gaps.listing(brain.db, MAX_GAPS_TRIED, with_text=True)[0]:
@@ -250,7 +254,7 @@ def close_answered_gaps(brain: Brain, slugs: list[str]) -> list[int]:
 
 
 def _answering_page(brain: Brain, question: str, slugs: list[str]) -> str | None:
-    """Return the best answer by text search, if it is strong and one of these pages."""
+    """Return the page that text search finds first, if it is one of `slugs` and the answer is strong."""
     from quaid.search import answer as answers
 
     answer = answers.answer_question(brain.db, None, question, now=brain.now(), limit=1, depth="summary")
@@ -284,7 +288,7 @@ def _check_redacted(sensitivity: str, query_text: str | None, redacted_query: st
 
 
 MAX_SLUGS = 200  # if there are more slugs, their folders are offered instead
-MAX_NAMES = 2_000  # offer none beyond this: a shell would complete the common prefix of a partial list
+MAX_NAMES = 2_000  # if there are more, none is offered: a shell would complete the prefix of a partial list
 LOCK_TIMEOUT_MS = 50  # how long to wait for a locked database before offering no names
 
 
@@ -302,7 +306,10 @@ def _quarantined_names(db: Database, start: str) -> list[str]:
 
 
 def _model_names(db: Database, start: str) -> list[str]:
-    """Return the models of the memory. Only if none match, search other packages, which takes longer."""
+    """Return the models of the memory with this prefix.
+
+    Only if there are none, search all available models.
+    """
     from quaid.embedding import registry as embedders
 
     added = embedders.parse_models(collections.get_setting(db, embedders.MODELS_SETTING))

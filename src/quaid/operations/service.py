@@ -294,7 +294,7 @@ class Token(NamedTuple):
     scope: Literal["read", "write"]
     created_at: str
     last_used_at: str | None = None
-    """Rounded down to the minute. None if it was never used."""
+    """Time of the last use, rounded down to the minute, or None if the token was never used."""
 
 
 class TokenRecord(NamedTuple):
@@ -307,7 +307,7 @@ class TokenRecord(NamedTuple):
 class TokensRecord(NamedTuple):
     tokens: tuple[Token, ...]
     owner_file: str
-    """Path of the owner's token, which `quaid web` creates."""
+    """Path of the file with the owner's token. `quaid web` creates it."""
 
 
 @op(
@@ -373,7 +373,7 @@ def token_names(settings: Settings) -> list[str]:
 
 
 def owner_token_path(settings: Settings) -> str:
-    """Return the path of the owner's token, which may not exist yet."""
+    """Return the path of the file with the owner's token. The file may not exist yet."""
     return os.path.join(_token_path(settings), OWNER_FILE_NAME)
 
 
@@ -397,7 +397,10 @@ def owner_token(settings: Settings) -> str:
 
 
 def scope_of_token(settings: Settings, owner: str, given: str) -> Scope | None:
-    """Return the scope of a token, or None. Compares it with every token, each in constant time."""
+    """Return the scope of a given token, or None if it is invalid, and record that it was used.
+
+    The token is compared with every stored token in constant time.
+    """
     found: Scope | None = None
     digest = _token_hash(given)
     if hmac.compare_digest(digest, _token_hash(owner)):

@@ -84,7 +84,8 @@ def _tool_endpoint(operation: Operation) -> Endpoint:
 def tool_scope(request: Request) -> Scope:
     """Return the caller's scope, capped at "write".
 
-    With the owner scope, a write need not name the version it changes; programs always have to.
+    With the owner scope, a write need not name the page version that it changes; programs must always name
+    it.
     """
     scope: Scope = request.state.scope
     return min(scope, "write", key=SCOPES.index)
@@ -319,7 +320,9 @@ async def debug_notebook_file(request: Request) -> Response:
 
 @_debug_route("memory/simulate-compaction", POST="write")
 async def debug_compaction(request: Request) -> Response:
-    """Return the prompts sent before and after a compaction, and the context that is injected afterwards."""
+    """Simulate a compaction: return the prompts sent before and after it, and the context injected
+    afterwards.
+    """
     pool = request.app.state.workers
     context = await pool.call("prompt", {"characters": notebook.session_limit(None, {})}, "owner")
     request.app.state.bus.tell("compaction", {})

@@ -184,7 +184,10 @@ async def _logout(request: Request) -> Response:
 
 
 async def _health(request: Request) -> Response:
-    """Return a fingerprint of the memory that is served. Only its owner can compute the fingerprint."""
+    """Return a fingerprint of the memory that is served.
+
+    Only a program that knows the path of the memory can compute it.
+    """
     return PlainTextResponse(f"quaid {service.memory_fingerprint(request.app.state.workers.settings)}\n")
 
 

@@ -113,8 +113,8 @@ class McpSessions:
     def _make_room(self) -> None:
         """End the idle session that was unused longest, of the owner with the most sessions.
 
-        A program that opens sessions without ending them therefore affects only itself. Its client gets a 404
-        and sends initialize again. Sessions with running requests are never ended.
+        A program that opens sessions without ending them therefore affects only itself. The client of the
+        ended session gets a 404 and sends initialize again. Sessions with running requests are never ended.
         """
         idle = {id: session for id, session in self._open.items() if not session.running}
         if not idle:
@@ -364,7 +364,10 @@ async def _call_result(
     session: McpSession | None,
     progress: "asyncio.Queue[dict[str, Any]] | None" = None,
 ) -> dict[str, Any]:
-    """Return the response to one request. It is cancelled by its session or if the client disconnects."""
+    """Return the response to one request.
+
+    The request is cancelled through its session or if the client disconnects.
+    """
     if needs_no_memory(message):
         return answer_request(connection, Brain(request.app.state.settings), message)
     pool: WorkerPool = request.app.state.workers

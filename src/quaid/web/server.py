@@ -53,7 +53,10 @@ REQUEST_TIMEOUT = 5.0
 
 
 def accept_commands(app: "Starlette", settings: Settings) -> None:
-    """Accept delegated commands while the app runs, except on a read-only server, whose settings differ."""
+    """Accept delegated commands while the app runs.
+
+    None are accepted if the server is read-only, delegation is turned off or there are no Unix sockets.
+    """
     if (
         app.state.readonly
         or server_socket.is_handover_off(settings.environ)
@@ -176,7 +179,7 @@ def _command_work(
     _, out_is_terminal, err_is_terminal = request["terminals"]
     operation = dispatch.find_command(line.command)
     queue = queue_name(operation)
-    takes_file = any(param.arg.file for param in operation.params)  # which only the other process can read
+    takes_file = any(param.arg.file for param in operation.params)  # only the other process can read the file
     shows_progress = queue == "long" and err_is_terminal
     if operation.scope != "read" or takes_file or shows_progress:
         raise ValueError("the command has to run in its own process")
@@ -468,7 +471,8 @@ def _open_browser(link: str) -> bool:
 def _is_same_memory(port: int, settings: Settings, bind: str = LOOPBACK) -> bool:
     """Return True if a Quaid server of this memory listens on the port.
 
-    Another program that pretends to be one would only obtain a login code that is useless elsewhere.
+    Another program that pretends to be such a server would only obtain a login code that is useless
+    elsewhere.
     """
     wanted = f"quaid {service.memory_fingerprint(settings)}\n".encode()
     where = LOOPBACK if bind in ANY_ADDRESS else bind

@@ -39,7 +39,10 @@ PROGRESS_DELAY, PROGRESS_INTERVAL = 0.3, 0.2
 SEMANTIC_OPERATIONS = frozenset(
     "query.query query.glance notebook.recall conversations.conversation_search kb.kb_query".split()
 )
-"""Operations that use the model or the vectors in memory. A test compares this set with what they import."""
+"""Operations that use the model or the vectors in memory.
+
+A test compares this set with what the operations import.
+"""
 
 LONG_OPERATIONS = frozenset(
     {"kb.kb_remember", "kb.kb_status", "kb.kb_show", "kb.kb_backlinks", "cleanup.dupes", "facts.check"}
@@ -171,7 +174,7 @@ class WorkerPool:
     """All worker threads of one server, for one memory."""
 
     def __init__(self, settings: Settings, *, tell: EventSink | None = None, readonly: bool = False) -> None:
-        if readonly:  # a search without results would be recorded as a gap
+        if readonly:  # otherwise, a search without a good answer would be recorded as a gap
             settings = settings._replace(environ={**settings.environ, "QUAID_LOG_GAPS": "off"})
         self.settings, self.readonly = settings, readonly
         tell = tell or (lambda _kind, _facts: None)

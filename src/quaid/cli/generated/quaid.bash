@@ -54,8 +54,8 @@ forget	@command	Erase a page: text, index, vectors, links, facts, imported bytes
 briefing	@command	Summarize recent changes, due commitments, actions, contradictions, gaps, stale pages, threads, deals, people
 days	@command	List dated items from all pages, newest first
 titles	@command	Resolve names to pages as links do, and return their slugs, titles and types
-wings	@command	List the wings and the types of pages with their number, and the names of the collections
-wing	@command	Show the pages of a wing and the links between them, those with the most links first
+wings	@command	List the wings and page types, each with its number of pages, and the collections
+wing	@command	Show the pages of a wing, those with the most links first, and the links between them
 remember	@command	Add to the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern
 recall	@command	Search the notebook and daily logs, by words and by meaning
 log	@command	Add an entry to today'\''s log, under the time of day
@@ -1258,8 +1258,8 @@ forget	@command	Erase a page: text, index, vectors, links, facts, imported bytes
 briefing	@command	Summarize recent changes, due commitments, actions, contradictions, gaps, stale pages, threads, deals, people
 days	@command	List dated items from all pages, newest first
 titles	@command	Resolve names to pages as links do, and return their slugs, titles and types
-wings	@command	List the wings and the types of pages with their number, and the names of the collections
-wing	@command	Show the pages of a wing and the links between them, those with the most links first
+wings	@command	List the wings and page types, each with its number of pages, and the collections
+wing	@command	Show the pages of a wing, those with the most links first, and the links between them
 remember	@command	Add to the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern
 recall	@command	Search the notebook and daily logs, by words and by meaning
 log	@command	Add an entry to today'\''s log, under the time of day

@@ -40,7 +40,10 @@ PAGE_SCOPES: dict[str, dict[str, str]] = {}
 def route(
     path: str, *, on_error: ErrorHandler | None = None, **scopes: str
 ) -> Callable[[PageHandler], PageHandler]:
-    """Register a page: `@route("/notebook", GET="read")`. `on_error` shows the form again if it failed."""
+    """Register a page handler with the scope that each method needs, as in `@route("/notebook", GET="read")`.
+
+    If the handler raises a QuaidError, `on_error` returns the response, for example the form with the error.
+    """
 
     def register(handler: PageHandler) -> PageHandler:
         @wraps(handler)

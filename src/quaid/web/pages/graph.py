@@ -38,7 +38,7 @@ COLOURS = (
 )
 """Page types with a fixed colour. Colours of types that do not occur are given to other types."""
 MAX_QUERY = 200
-"""Maximum length of the text that searches for a page, in characters."""
+"""Maximum length of the search text for finding a page, in characters."""
 SHAPES = ("circle", "square", "diamond", "triangle")
 
 

@@ -19,7 +19,10 @@ UNQUOTED_CHARACTERS = "/:@!$'()*,~"
 
 
 def page_url(address: str, part: str = "", line: int | None = None) -> str:
-    """Return the URL of a page, or of a line in it. `part` "timeline" counts lines within the timeline."""
+    """Return the URL of a page, or of a line in it.
+
+    If `part` is "timeline", lines are counted from the start of the timeline.
+    """
     path = f"/page/{quote(address, safe=UNQUOTED_CHARACTERS)}"
     view = {"view": "1"} if address.endswith("/edit") else {}
     if not line:
@@ -44,7 +47,10 @@ def node_url(id: str) -> str:
 
 
 def search_url(text: str) -> str:
-    """Return the URL of a search for a tag or an unresolved link. `link=1` keeps it from being recorded as a gap."""
+    """Return the URL of a search for a tag or an unresolved link.
+
+    `link=1` keeps the search from being recorded as a gap (an unanswered question).
+    """
     return "/search?" + urlencode({"q": text, "link": 1})
 
 

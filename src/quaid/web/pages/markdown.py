@@ -49,7 +49,7 @@ _ALLOWED_VALUES = {
     "id": re.compile(r"[LT]\d{1,9}"),
     "start": re.compile(r"[0-9]{1,9}"),
 }
-"""Attributes whose whole value must match."""
+"""Attributes, each with the pattern that its whole value must match."""
 _LANGUAGE = re.compile(r"language-[A-Za-z0-9_+-]{1,30}")
 
 ALLOWED_TAGS = set(
@@ -73,7 +73,7 @@ def render_markdown(
     title: str = "",
     summary: str = "",
 ) -> Markup:
-    """Return Markdown as safe HTML, with the number of its first line as the id of each block (L12).
+    """Return Markdown as safe HTML. The id of each block contains the number of its first line, as in L12.
 
     The block that contains line `at` is highlighted. A first heading that repeats the title, and a quote
     below it that repeats the summary, are omitted.

@@ -127,8 +127,10 @@ NOTEBOOK_COLLECTION = "notebook"
 
 
 def file_tree(files: Any) -> list[tuple[str, list[Any]]]:
-    """Return the files by folder: first the four of every notebook, then the others. The daily log is newest
-    first."""
+    """Return the files by folder: first the four folders that every notebook has, then the others.
+
+    The daily log is newest first.
+    """
     folders: dict[str, list[Any]] = {name: [] for name in NOTEBOOK_FOLDERS}
     for file in files:
         folders.setdefault(file.path.rpartition("/")[0], []).append(file)

@@ -45,7 +45,7 @@ MAX_NEIGHBOURS = 300
 """Maximum number of linked pages whose titles are loaded."""
 MAX_LINKS = 200
 MAX_CONTRADICTIONS = 500
-"""Maximum number of open contradictions that are searched for those of this page."""
+"""Maximum number of open contradictions that are loaded to find those of a page."""
 MAX_PROPERTY_VALUE = 200
 PROPERTIES_SHOWN_ELSEWHERE = ("title", "type", "tags", "summary", "links", "slug", "id")
 
@@ -195,7 +195,7 @@ _FACT_SOURCE = re.compile(r"fact (\d+)(?:,|$)")
 
 
 def _contradicted_facts(record: Any) -> dict[int, int]:
-    """Return the ids of facts in open contradictions, with the id of the contradiction."""
+    """Return the ids of facts in open contradictions, each with the id of its contradiction."""
     found = record.contradictions if record else ()
     sides = ((each.id, _FACT_SOURCE.match(quote.source)) for each in found for quote in each.quotes)
     return {int(fact[1]): id for id, fact in sides if fact}
@@ -358,7 +358,7 @@ async def _save_failed(
     if not now and version and now.code == PageNotFound.code:
         return await _edit_form(request, address, text, status=409, problem=PAGE_REMOVED)
     if now and isinstance(error, (VersionConflict, FileChanged)):
-        # Also if another writer created the page meanwhile, or if it has moved to another address.
+        # This includes a page that another writer created meanwhile and a page that has moved.
         return await _edit_form(
             *(request, slugs.address(now.collection, now.slug), text, now),
             status=status,

@@ -1,4 +1,4 @@
-"""Items that need a decision: contradictions, gaps, quarantined pages, duplicates.
+"""Items that need a decision: contradictions, gaps (unanswered questions), quarantined pages, duplicates.
 
 Each kind has a tab and is loaded only when the tab is open, because comparing all pages takes a while.
 """
@@ -55,7 +55,8 @@ FOLDER_MERGE_NOTE = (
 def contradiction_views(contradictions: Any) -> list[dict[str, Any]]:
     """Return what the page shows of each contradiction and its two sides.
 
-    `edit` is the URL of the page's editor if its truth is older than its evidence; otherwise empty.
+    `edit` is the URL of the page's editor if the compiled truth (the text above the timeline) is older than
+    its evidence; otherwise empty.
     """
     return [
         {
@@ -98,7 +99,9 @@ def _drop_shared_end(subject: str, says: str) -> str:
 
 
 def _side_view(quote: Any, place: int, each: Any) -> dict[str, Any]:
-    """Return one side. `keep` is the value of the form field, `label` that of the button that keeps this side."""
+    """Return one side. `keep` is the value of the form field, `label` the text of the button that keeps this
+    side.
+    """
     kind, _, source = quote.source.partition(", ")
     is_text = not kind
     says, label = humanize(quote.says), "This is true"
@@ -246,7 +249,9 @@ def _stale_text_links(record: Any) -> list[tuple[str, str]]:
 
 @route("/review/gap", POST="write", on_error=_show_failed_form)
 async def update_gap(request: Request) -> Response:
-    """Find the gap of a question, approve storing its words, close it, or close all without stored words."""
+    """Find the gap of a question, approve storing its words, close it, or close all gaps without stored
+    words.
+    """
     form = await read_form(request)
     if form.get("act") == "find":
         return await _find_gap(request, form.get("query_text", "").strip())
@@ -329,7 +334,7 @@ async def _show_failed_merge(request: Request, error: QuaidError) -> Response:
 async def merge_pages(request: Request) -> Response:
     """Show what a merge would do; merge if the form confirms it; or record that the two pages are distinct.
 
-    The merge is sent with the versions that were shown, so a page changed in between is a conflict.
+    The merge is sent with the versions that were shown, so a change to a page in between causes a conflict.
     """
     form = await read_form(request)
     pair = {name: form.get(name, "") for name in ("slug", "other")}

@@ -1,7 +1,7 @@
 """Search all parts of the memory, and the timeline of dated items.
 
-A search that finds no good answer is recorded as a gap, unless it ran while typing, had filters, or came from
-a link.
+A search that finds no good answer is recorded as a gap (an unanswered question), unless it ran while typing,
+had filters, or came from a link.
 """
 
 import re
@@ -79,7 +79,7 @@ class ResultView(NamedTuple):
     strength: str
     """strong, weak or none: the strength of this result alone."""
     fit: int = 0
-    """How well its name matches the question (see quaid.model.names.match_strength)."""
+    """How well the name of the result matches the question (see quaid.model.names.match_strength)."""
 
     @property
     def is_good(self) -> bool:
@@ -265,7 +265,9 @@ class _ResultFormatter:
 
 
 def _node_strength(match: Any) -> str:
-    """Return the strength of a match, from the share of the question's words in a node and their fields."""
+    """Return the strength of a match, from the share of the question's words in a node and the fields that
+    contain them.
+    """
     is_about_it = match.held == 1 or not {"title", "summary"}.isdisjoint(match.match)
     if match.held >= GOOD_SHARE and is_about_it:
         return "strong"
