@@ -1,8 +1,9 @@
 """Chunks of pages: writing, full-text matching, reading and dating.
 
 When a page is written again, chunks whose title, headings and text are unchanged keep their rows, so that
-they are not indexed or embedded again. A page is dated by its front matter, else by its slug, else by its
-last change; dates are written as 2024-03-05, or 2024-03 for a month.
+they are not indexed or embedded again. A page is dated by `date` in its front matter, else by its slug, else
+by `updated` or `created` in its front matter, else by its last change; dates are written as 2024-03-05, or
+2024-03 for a month.
 """
 
 import hashlib
@@ -68,7 +69,7 @@ NOTEBOOK_WINDOW = "notebook_window"
 
 
 UNCUT_COUNTER = "pages_left_uncut"
-"""Config key of a counter that leave_uncut() increments. When it changes, all pages are checked again."""
+"""Config key of a counter that leave_uncut() increments. After a change, uncut_pages() checks all pages."""
 
 
 class ChunkRow(NamedTuple):
@@ -112,7 +113,8 @@ class _UncutPages(NamedTuple):
 
 def uncut_pages(db: "Database") -> list[int]:
     """Return the ids of pages with text but without chunks, most recently changed first."""
-    # Called for every search. Checking every page is slow in a large memory, so it is done once and then updated.
+    # Called for every search. Checking all pages of a large memory is slow, so the list is cached and
+    # updated.
     return db.cached("uncut pages", lambda: _find_uncut(db), lambda seen: _update_uncut(db, seen)).pages
 
 
@@ -263,7 +265,7 @@ def strategy(tx: "Transaction", page_id: int) -> str:
 def match(
     db: "Database", expression: str, filters: "SearchFilters", limit: int
 ) -> list[tuple[int, int, float]]:
-    """Return the best matches as (chunk id, page id, score); higher is better.
+    """Return the best matches as (chunk id, page id, score), best first. A higher score is better.
 
     `expression` is an FTS5 query of quoted words and character pairs.
     """
@@ -337,7 +339,7 @@ def of_page(db: "Database", page_id: int) -> list[ChunkRow]:
 
 
 def chunks_of_pages(db: "Database", page_ids: list[int], limit: int) -> dict[int, int]:
-    """Return the page id of each chunk of these pages by chunk id, in the order given, up to `limit`."""
+    """Return the page ids of up to `limit` chunks of these pages, by chunk id, in the order of the pages."""
     rows = db.rows(
         "SELECT c.id, c.page_id FROM json_each(?) AS wanted"
         " CROSS JOIN chunks AS c INDEXED BY chunks_by_page ON c.page_id = wanted.value LIMIT ?",
@@ -379,9 +381,9 @@ def highest_id(db: "Database") -> int:
 
 
 def chunks_in_period(db: "Database", start: str, end: str, filters: "SearchFilters", limit: int) -> list[int]:
-    """Return the ids of timeline chunks dated between two days, newest first.
+    """Return the ids of up to `limit` timeline chunks dated between two days, newest first.
 
-    They are followed by the first chunk of each page that is dated to a day in the period, or to a month that
+    The first chunks of up to `limit` pages follow that are dated to a day in the period, or to a month that
     overlaps it.
     """
     allowed, values = chunk_filter(filters, "dated.id")
@@ -425,7 +427,7 @@ def chunk_dates(db: "Database", places: "dict[int, tuple[int, int]]") -> dict[in
 
 
 def first_chunks_of_pages(db: "Database", page_ids: list[int], filters: "SearchFilters") -> dict[int, int]:
-    """Return the first chunk that passes the filters for each of these pages, except pages without one."""
+    """Return the id of the first chunk that passes the filters, by page id, for those pages that have one."""
     conditions, values = page_conditions(filters)
     rows = db.rows(
         "SELECT c.page_id, c.id, min(c.chunk_index) FROM json_each(?) AS wanted"  # noqa: S608

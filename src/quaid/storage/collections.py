@@ -65,7 +65,7 @@ class Collection(NamedTuple):
     ignore_patterns: str
     ignore_problem: str | None
     halted_at: str | None
-    """Time since which syncing waits for confirmation by the user; None if it does not."""
+    """Time since which syncing waits for confirmation by the user; None if it does not wait."""
     halt_reason: str | None
     last_sync_at: str | None
     created_at: str
@@ -118,7 +118,7 @@ def update(tx: "Transaction", collection_id: int, **values: object) -> None:
 def record_sync(
     tx: "Transaction", collection_id: int, now: str, *, root_identity: str = "", halted: str | None = None
 ) -> None:
-    """Record the time of a sync, and the folder's inode if it completed, or why it halted to ask the user."""
+    """Record the time of a sync, the folder's inode if given, and the reason if the sync halted."""
     tx.execute(
         "UPDATE collections SET last_sync_at = ?1, reconcile_halt_reason = ?2,"
         " reconcile_halted_at = iif(?2 IS NULL, NULL, coalesce(reconcile_halted_at, ?1)) WHERE id = ?3",
@@ -314,9 +314,9 @@ def forget_files(
 
 
 def file_of_page(db: "Database", page_id: int) -> "tuple[LastSeenFile | None, str | None]":
-    """Return the last seen state of a page's file, and the path of the file whose heading it was made from.
+    """Return the last seen state of a page's file, and the path of the file with the page's heading.
 
-    The path is "" if that file is gone, and None for pages that were not made from a heading.
+    The path is "" if that file is gone, and None if the page was not made from a heading.
     """
     row = db.one(
         "SELECT collection_id, relative_path, path_key FROM file_state WHERE page_id = ?", (page_id,)

@@ -1,8 +1,8 @@
 """Conversations: add, match, read and remove turns, and record how far transcripts have been read.
 
-A turn is identified by the client's key for it, else by role, time and text. Turns with neither key nor time
-are numbered, so that the second "yes" of a conversation is a different turn from the first. The caller masks
-secrets.
+A turn is one message of a conversation. It is identified by the client's key for it, else by role, time and
+text. Turns with neither key nor time are numbered, so that the second "yes" of a conversation is a different
+turn from the first. The caller masks secrets.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ TurnPart = tuple[int, int, int, bytes]
 
 
 def cut_turns(tx: "Transaction", turns: "Iterable[tuple[int, str, str]]") -> None:
-    """Split turns, given as (id, role, text), into parts and store them."""
+    """Split turns, given as (id, role, text), into parts to be embedded, and store the parts."""
     tx.executemany(
         "INSERT INTO turn_parts (turn_id, part, start_at, end_at, content_hash) VALUES (?, ?, ?, ?, ?)",
         [(turn_id, *row) for turn_id, role, text in turns for row in _parts_of_turn(role, text)],
@@ -143,7 +143,8 @@ def add(
 ) -> TurnsAdded:
     """Append turns to a conversation, skipping those it already has.
 
-    `anew` means that the file is read from its start. With `again`, a removed conversation is restored.
+    `anew` means that the file is read from its start. With `again`, turns are also added to a conversation
+    that the user removed.
     """
     conversation, is_new, removed = _find_or_add(tx, batch, now)
     if not conversation or (removed and not again):
@@ -273,7 +274,7 @@ def rebuild_words(tx: "Transaction") -> None:
 
 
 def wrong_words(connection: "Transaction") -> Iterator[tuple[int, str]]:
-    """Yield the id of each turn whose word count differs from a new in-memory index, and a message."""
+    """Yield the id of each turn with a word count that differs from a new in-memory index, and a message."""
     from quaid.storage.sqlite.connection import Transaction
 
     aside = Transaction(":memory:")
@@ -317,7 +318,7 @@ def remove(tx: "Transaction", conversation: int, now: str) -> None:
 
 
 def neighbours(db: "Database", turn_ids: list[int], reach: int) -> dict[int, tuple[int, int]]:
-    """Return conversation and position of these turns, and of their neighbours up to `reach` positions away."""
+    """Return conversation and position, by turn id, of these turns and the turns up to `reach` away."""
     rows = db.rows(
         "SELECT near.id, near.conversation_id, near.turn FROM json_each(?) AS wanted"
         " CROSS JOIN conversation_turns AS t ON t.id = wanted.value"
@@ -373,7 +374,7 @@ def find_by_session(db: "Database", session: str, limit: int = 10) -> list[Conve
 
 
 def read_turns(db: "Database", conversation: int, first: int, limit: int) -> list[TurnRow]:
-    """Return the turns from position `first` on, in order."""
+    """Return up to `limit` turns of a conversation from position `first` on, in order."""
     rows = db.rows(
         f"SELECT {_TURN_COLUMNS} FROM conversation_turns"  # noqa: S608
         " WHERE conversation_id = ? AND turn >= ? ORDER BY turn LIMIT ?",
@@ -406,7 +407,7 @@ _TRANSCRIPT_COLUMNS = (
 def list_transcripts(
     db: "Database", *, path: str | None = None, inode: int | None = None
 ) -> list[TranscriptState]:
-    """Return the files that were read: the one at a path, those with an inode, or all recognised transcripts."""
+    """Return the state of read files: at a path, with an inode, or of all recognised transcripts."""
     condition, values = ("client <> ''", ()) if path is None else ("path = ?", (path,))  # type: str, tuple[object, ...]
     if inode is not None:
         condition, values = "inode = ?", (inode,)

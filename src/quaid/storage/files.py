@@ -104,7 +104,7 @@ def rename_durably(finished: str, path: str) -> None:
 
 
 def remove_with_sidecars(path: str) -> None:
-    """Remove an unfinished database file with its journal, WAL and shared-memory files."""
+    """Remove a database file with its journal, WAL and shared-memory files, as far as they exist."""
     for ending in ("", "-journal", "-wal", "-shm"):
         try:
             os.unlink(path + ending)
@@ -138,7 +138,7 @@ else:
 
 
 def is_file_at(handle: int, path: str) -> bool:
-    """Return True if the open file is still the one at the path. Another process may have deleted it."""
+    """Return True if the open file is still the file at this path. Another process may have deleted it."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(handle))
     except FileNotFoundError:

@@ -116,9 +116,9 @@ def approve(
 
 
 def resolve(tx: "Transaction", gap_id: int | None, slug: str | None, now: str) -> int:
-    """Resolve an open gap, optionally with the page that answers it; if None, all without a stored query.
+    """Resolve an open gap, or, if `gap_id` is None, all open gaps without a stored query.
 
-    Return the number of gaps resolved.
+    `slug` names the page that answers the gap, if there is one. Return the number of gaps resolved.
     """
     tx.execute(
         "UPDATE knowledge_gaps SET resolved_at = ?1, resolved_by_slug = ?2 WHERE resolved_at IS NULL"

@@ -27,7 +27,7 @@ class LinkRow(NamedTuple):
     id: int
     from_slug: str
     to_slug: str
-    """The target as written in the text if no such page exists."""
+    """Slug of the target page; if there is no such page, the target as written in the text."""
     relationship: str
     valid_from: str | None
     valid_until: str | None
@@ -113,7 +113,7 @@ def _add_references(tx: "Transaction", page_id: int, slug: str, new: list[LinkRe
 def add_from_texts(
     tx: "Transaction", new: list[tuple[int, str, list[LinkReference]]], collection: str, now: str
 ) -> None:
-    """Insert links for pages without derived links so far, given as (page id, slug, references)."""
+    """Insert derived links that are not stored yet, given as (page id, slug, references)."""
     known = _candidates(tx, {each.key for _, _, named in new for each in named}) if new else {}
     tx.executemany(
         "INSERT INTO links (from_page_id, to_page_id, relationship, context, source_kind, valid_from,"
@@ -155,7 +155,7 @@ def _changed_targets(tx: "Transaction", rows: list[tuple[Any, ...]]) -> list[tup
 
 
 def differ_from_text(tx: "Transaction", page_id: int, page: "Page") -> bool:
-    """Return True if the stored links of a page differ from those its text contains."""
+    """Return True if the stored derived links of a page differ from the links in its text."""
     rows = tx.execute(
         "SELECT target, target_key, relationship, context, part, line, valid_from, valid_until FROM links"
         " WHERE from_page_id = ? AND source_kind = 'wiki_link'",
@@ -196,7 +196,10 @@ def _candidates(tx: "Transaction", keys: "Iterable[str]") -> dict[str, list[Link
 
 
 def resolve_targets(db: "Database", targets: list[str], collection: str) -> dict[str, int]:
-    """Return the page that each name resolves to in pages of a collection. Unresolved names are left out."""
+    """Return the id of the page that each link target resolves to when written in a page of the collection.
+
+    Unresolved targets are left out.
+    """
     candidates = _candidates(db.connection, {target_key(target) for target in targets})
     page_ids = {
         target: resolve_link(target, "", collection, candidates.get(target_key(target), ()))
@@ -230,7 +233,8 @@ def add(
 ) -> int:
     """Add a link; raise LinkOverlaps or TextSaysSo if the same relationship already holds in an overlapping period.
 
-    With `beside_texts`, a link derived from page text does not count as an overlap; used to restore links.
+    With `beside_texts`, which is used to restore links, a link derived from page text does not count as an
+    overlap.
     """
     try:
         _refuse_overlap(tx, from_id, to_id, relationship, valid_from, valid_until)
@@ -281,7 +285,7 @@ def remove(tx: "Transaction", links: list[LinkRow]) -> None:
 
 
 def require_added(db: "Database", link_id: int) -> LinkRow:
-    """Return an explicitly added link; raise LinkFromText for a link derived from page text."""
+    """Return an explicitly added link; raise NotFound, or LinkFromText for a link derived from page text."""
     rows = _select_links(db, "l.id = ?", (link_id,), "all", "")
     if not rows:
         raise NotFound(what="link", name=link_id, hint=" `quaid links SLUG` shows the ids.")
@@ -291,7 +295,7 @@ def require_added(db: "Database", link_id: int) -> LinkRow:
 
 
 def between(db: "Database", from_id: int, to_id: int, relationship: str | None) -> list[LinkRow]:
-    """Return the links from one page to another."""
+    """Return the links from one page to another, with one relationship or, if that is None, with any."""
     where, values = "l.from_page_id = ? AND l.to_page_id = ?", [from_id, to_id]
     rows = _select_links(db, where, tuple(values), "all", "")
     return [link for link in rows if relationship in (None, link.relationship)]

@@ -151,7 +151,7 @@ def save(
     collection: str = "default",
     cut: bool = True,
 ) -> SaveResult:
-    """Save a page unless the stored one is identical.
+    """Save a page unless the stored page is identical.
 
     `expected_version` is the version the author had read: 0 if the page must not exist yet, None to skip the check.
     With `cut=False` the page is left without chunks, which is faster for many pages; `embedding.backfill.cut_pages`
@@ -190,7 +190,7 @@ def save_with_slug(
     now: str,
     left: str | None = None,
 ) -> SaveResult:
-    """Save the page of a file, without chunks, under a slug that may differ from its previous one.
+    """Save the page of a file, without chunks, under a slug that may differ from its previous slug.
 
     `left` is the slug that the page had before vacate_slug() gave it a temporary one. It redirects to the
     page, unless another page has it now.
@@ -211,7 +211,11 @@ def save_with_slug(
 def derive(
     tx: Transaction, page_id: int, page: "Page", quarantined: bool = False, *, cut: bool = True
 ) -> None:
-    """Rebuild the rows derived from a page."""
+    """Rebuild the rows derived from a page.
+
+    The text of a quarantined page is not indexed or split into chunks. With `cut=False`, the chunks are
+    deleted and made later.
+    """
     tx.execute("DELETE FROM tags WHERE page_id = ?", (page_id,))
     tx.executemany("INSERT INTO tags (page_id, tag) VALUES (?, ?)", [(page_id, tag) for tag in page.tags])
     tx.execute("DELETE FROM timeline_entries WHERE page_id = ?", (page_id,))
@@ -256,7 +260,7 @@ def touch(
 
 
 def _version_conflict(slug: str, expected: int | None, current: int) -> QuaidError:
-    """Return the error for a page that is not at the expected version; the current one is 0 if it is absent."""
+    """Return the error for a page that is not at the expected version; `current` is 0 if it is missing."""
     if not current:
         kind: type[QuaidError] = NoSuchVersion
     elif expected:
@@ -326,7 +330,7 @@ def _update(tx: Transaction, present: _ExistingPage, page: "Page", frontmatter: 
 
 
 def free_slug(tx: Transaction, collection_id: int, slug: str) -> None:
-    """Remove redirects from a slug that is about to be used by a page, and the names they gave their targets."""
+    """Remove redirects from a slug that a page is about to use, and the names that they gave to other pages."""
     rows: list[tuple[Any, ...]] = tx.execute(
         "DELETE FROM redirects WHERE collection_id = ? AND slug = ? RETURNING page_id", (collection_id, slug)
     ).fetchall()
@@ -344,7 +348,7 @@ def change_slug(
     *,
     redirect: bool = True,
 ) -> None:
-    """Change the slug of a page to an unused one and add a redirect.
+    """Change the slug of a page to an unused slug and, with `redirect`, redirect the old slug to the page.
 
     The caller saves the page's text and names afterwards.
     """
@@ -378,7 +382,7 @@ class MergedRows(NamedTuple):
     links: int
     """Explicitly added links that now start or end at the kept page."""
     links_joined: int
-    """Of these, links removed because they overlapped in time with another one of the same relationship."""
+    """Links deleted because they overlapped in time with a link of the same pages and relationship."""
     links_between: int
     """Explicitly added links between the two pages, which were deleted."""
     links_in_texts: int
@@ -565,7 +569,7 @@ def _move_raw_data(tx: Transaction, kept: int, gone: "PageRow") -> tuple[int, tu
 def _move_imports(tx: Transaction, kept: int, gone: int) -> int:
     """Move stored bytes to the kept page as history.
 
-    They have no page version, because the kept page never had exactly this text.
+    The moved rows have no page version, because the kept page never had exactly their text.
     """
     is_active = "is_active AND NOT EXISTS (SELECT 1 FROM raw_imports WHERE page_id = ?1 AND is_active = 1)"
     moved = _count_changes(

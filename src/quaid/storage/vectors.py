@@ -1,9 +1,9 @@
 """Embedding models and their stored vectors, with one-bit codes for fast comparison.
 
 A vector belongs to a model and a content hash, not to a chunk: chunks with equal content share a vector, and
-switching models only changes which one is active. Vectors of chunks and of conversation turns are stored in
-separate tables, each with its one-bit codes and the mean that the codes are relative to. Measurements are in
-docs/decisions/007-vectors.md.
+switching models only changes which model is active. Vectors of chunks and of turns (messages of
+conversations) are stored in separate tables, each with its one-bit codes and the mean that the codes are
+relative to. Measurements are in docs/decisions/007-vectors.md.
 """
 
 import json
@@ -83,7 +83,7 @@ TURN_TABLES = (
 
 
 def tables_of_row(row: tuple[Any, ...] | None, model: str) -> VectorTables:
-    """Return a row of CHUNK_TABLES or TURN_TABLES as VectorTables; raise NotFound if there is none."""
+    """Return a row of CHUNK_TABLES or TURN_TABLES as VectorTables; raise NotFound if the row is None."""
     if row is None or not (row[2] == "turn_vectors" or _VECTOR_TABLE.fullmatch(row[2])):
         raise NotFound(what="model", name=model, hint=" `quaid model list` shows them all.")
     return VectorTables(*row)
@@ -291,12 +291,12 @@ def use_model(tx: "apsw.Connection", name: str, dimensions: int, now: str, *, re
 
 
 def vector_table(dimensions: int) -> str:
-    """Return the name of the table for vectors of this size."""
+    """Return the name of the table for vectors with this number of dimensions."""
     return f"page_embeddings_vec_{int(dimensions)}"
 
 
 def add_vector_table(tx: "apsw.Connection", dimensions: int) -> None:
-    """Create the vector table for a size, modelled on the 384-dimensional one, and add it to page_embeddings."""
+    """Create the table for vectors of this size like the one for 384, and add it to the view page_embeddings."""
     table, pattern = vector_table(dimensions), vector_table(384)
     if tx.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (table,)).fetchone():
         return
@@ -364,7 +364,7 @@ FEW_UNUSED = 1_000
 
 
 def purge_vectors(tx: "apsw.Connection") -> int:
-    """Delete the vectors of all models whose content is in no chunk or turn. Return their number."""
+    """Delete all vectors, of any model, for content that is in no chunk or turn. Return their number."""
     return _drop_vectors(tx, f"NOT EXISTS {_CHUNK_EXISTS}", ()) + purge_turn_vectors(tx)
 
 
@@ -387,7 +387,7 @@ def unused_contents(db: "Database", few: int = FEW_UNUSED) -> list[bytes]:
 
 
 def drop_outlived_vectors(db: "Database") -> None:
-    """Delete unused vectors once they outnumber the others, because a server keeps all vectors in memory."""
+    """Delete unused vectors if there are many (see unused_contents): a server keeps all vectors in memory."""
     hashes = unused_contents(db)
     for start in range(0, len(hashes), DELETE_BATCH):
         some = hashes[start : start + DELETE_BATCH]
@@ -432,7 +432,7 @@ def _drop_rows(
 
 
 def keep_turn_vectors(tx: "apsw.Connection", model: str, rows: list[tuple[bytes, bytes]], now: str) -> int:
-    """Store turn vectors, except those of parts that no longer exist. Return the number of new rows."""
+    """Store vectors of turn parts, except of parts that no longer exist. Return the number of new rows."""
     tx.execute("INSERT OR IGNORE INTO turn_encodings (model) VALUES (?)", (model,))
     present = {
         content_hash
@@ -453,6 +453,6 @@ def encode_turn_vectors(tx: "apsw.Connection") -> None:
 
 
 def purge_turn_vectors(tx: "apsw.Connection") -> int:
-    """Delete the turn vectors of all models whose content is in no turn. Return their number."""
+    """Delete all turn vectors, of any model, for content that is in no turn. Return their number."""
     unused = "NOT EXISTS (SELECT 1 FROM turn_parts AS p WHERE p.content_hash = v.content_hash)"
     return _drop_rows(tx, TURN_TABLES, "turn_vectors", unused)

@@ -54,9 +54,10 @@ class Compacted(NamedTuple):
 
 
 def create_backup(db: "Database", target: str, new_id: str = "") -> BackedUp:
-    """Copy a snapshot of the database to a new file, verify it and sync it to disk. Other processes can keep writing.
+    """Copy a snapshot of the database to a new file, verify the copy and sync it to disk.
 
-    If the memory has no id, it is given `new_id` first, so that the copy can be recognised later.
+    Other processes can keep writing. If the memory has no id, it is given `new_id` first, so that the copy
+    can be recognised later.
     """
 
     target = os.path.realpath(target)
@@ -90,7 +91,7 @@ def _remove_unfinished_backups(ours: str) -> None:
     """
 
     folder, name = os.path.split(ours)
-    # the file was just created, so its mtime comes from the same clock as the others
+    # our file was just created, and its mtime comes from the same clock as those of the other files
     now = os.stat(ours).st_mtime
     for other in os.listdir(folder):
         path = os.path.join(folder, other)
@@ -158,7 +159,7 @@ PAGES_COMPARED = 20
 """Number of pages compared to recognise memories without ids."""
 
 PAGES_SCANNED = 4
-"""Number of first and last pages of a copy to search for in a damaged memory. Each search reads the whole file."""
+"""Number of first pages, and of last pages, of a copy to search for in the file of a damaged memory."""
 
 
 class DatabaseCopy(NamedTuple):
@@ -167,9 +168,9 @@ class DatabaseCopy(NamedTuple):
     path: str
     size: int
     ours: bool
-    """True if a migration made it or its contents show that it is a copy of this memory.
+    """True if a migration made the file or its contents show that it is a copy of this memory.
 
-    Do not delete any other file.
+    Only such files may be deleted.
     """
     made_by: str
     """One of "migration", "backup" and "somebody" (unknown)."""
@@ -184,7 +185,7 @@ class IntactCopy(NamedTuple):
     made: float
     """Modification time of the file."""
     version: int
-    """Schema version; an older one is migrated when the copy is opened."""
+    """Schema version; an older schema is migrated when the copy is opened."""
     pages: int
     changed: str | None
     """Time of the latest change to a page in it."""
@@ -226,7 +227,10 @@ def newest_backup(path: str, folders: "Iterable[str]") -> tuple[str, float] | No
 
 
 def newest_copy_with_id(id: str, folders: "Iterable[str]", *, but: str) -> str | None:
-    """Return the newest copy of the memory with this id in `folders`, including migration backups."""
+    """Return the newest copy of the memory with this id in `folders`, except the file `but`.
+
+    Backups made by migrations are included.
+    """
     found = (
         other
         for _, other in _databases_in(but, folders)
@@ -280,8 +284,8 @@ def _is_same_database(one: DatabaseIdentity, other: DatabaseIdentity | None) -> 
 def newest_intact_copy(path: str, folders: "Iterable[str]") -> IntactCopy | None:
     """Return the newest intact copy of a damaged memory in `folders`, or None.
 
-    Copies of other memories are skipped. An empty file cannot be compared, so the newest intact database beside it is
-    returned with `is_same=False`.
+    Copies of other memories are skipped. A memory that is an empty file cannot be compared with copies, so
+    the newest intact database with pages in the same folder is returned with `is_same=False`.
     """
     path = os.path.realpath(path)
     is_empty = os.path.getsize(path) == 0
@@ -367,7 +371,7 @@ _FIRST_AND_LAST_PAGES = (
 
 
 def remove_copies(copies: list[DatabaseCopy]) -> None:
-    """Delete these files with their sidecars."""
+    """Delete these database files with their journal, WAL and shared-memory files."""
     for copy in copies:
         with translate_os_errors(copy.path):
             durable_files.remove_with_sidecars(copy.path)

@@ -1,9 +1,10 @@
 """Open a database: header and WAL checks, connection settings, the writer lock, transactions.
 
-The header of a database file is read through SQLite's own file layer: opening and closing it with os.open would drop
-the locks that this process holds through other connections. A WAL ends for SQLite at the first frame with a wrong
-checksum. One torn transaction behind that end looks like a power cut; two or more mean that acknowledged writes are
-lost. Every writer therefore records in the lock file how far the WAL went, and a WAL that is shorter is refused.
+The header of a database file is read through SQLite's own file layer: opening and closing the file with
+os.open would drop the locks that this process holds through other connections. For SQLite, a WAL ends at the
+first frame with a wrong checksum. One transaction behind that end may be left by a power cut; two or more
+mean that acknowledged writes are lost. Every writer therefore records the end of the WAL in the lock file,
+and a shorter WAL is refused.
 """
 
 import errno
@@ -65,14 +66,14 @@ WAL_HEADER_BYTES, WAL_FRAME_BYTES = 32, 24
 """Size of the WAL header, and of the header of each frame, in bytes."""
 
 WAL_FRAMES_CHECKED = 256
-"""Frames checked behind the end of the WAL. Except in the largest imports, two transactions end within this many."""
+"""Number of frames checked behind the end of the WAL, enough for two commits except in the largest imports."""
 
 
 CAN_READ_WAL_END = hasattr(apsw, "SQLITE_CHECKPOINT_NOOP") and hasattr(os, "pread")
 """Whether this SQLite can report the end of the WAL without a checkpoint, and the platform has pread."""
 
 NO_WAL_NOTE = bytes(16)
-"""Note written when there is no WAL, or its end is unknown."""
+"""Note written to the lock file when there is no WAL, or its end is unknown."""
 
 
 def wal_note(path: str, connection: Transaction) -> bytes:
@@ -126,7 +127,7 @@ def check_wal(path: str, connection: Transaction, noted: bytes = b"") -> None:
 def _is_wal_short(noted: bytes, header: bytes, end: int) -> bool:
     """Return True if the WAL ends before the position in the last writer's note.
 
-    A WAL with a bad header has no frames.
+    SQLite finds no frames in a WAL with a bad header.
     """
     salts, frames = noted[:8], int.from_bytes(noted[8:16], "big")
     return any(salts) and (not _is_wal_header_valid(header) or salts == header[16:24]) and frames > end
@@ -168,7 +169,7 @@ def _is_wal_header_valid(header: bytes) -> bool:
 APPLICATION_ID = 0x51414944
 
 CACHE_KIB = 32 * 1024
-"""Page cache limit in KiB. A whole import is one transaction; spilling it to disk makes it a tenth slower."""
+"""Page cache limit in KiB. A whole import is one transaction; spilling to disk makes it a tenth slower."""
 
 EMPTY_FILE, NOT_SQLITE = "it is empty", "it is not a SQLite file"
 """Problems of a file that may have been a memory before it was damaged."""
@@ -237,7 +238,7 @@ def file_stamp(path: str) -> tuple[int, int, bool]:
 
 
 def connect(path: str, writable: bool) -> Transaction:
-    """Return a configured connection whose schema can be read."""
+    """Return a configured connection. A read-only connection is tested by reading the schema version."""
     if writable:
         return _configure(Transaction(path, flags=apsw.SQLITE_OPEN_READWRITE))
     # Without a WAL or journal no process has the file open, so it can be read as immutable. A regular open would
@@ -323,7 +324,7 @@ class WriterLock:
         self.release()
 
     def try_take(self) -> bool:
-        """Take the lock, and `turn` with it. Return False if another process holds it."""
+        """Take the lock, and `turn` with it. Return False if another process holds the lock."""
         self.turn.acquire()
         try:
             if self._handle is not None:
@@ -339,16 +340,16 @@ class WriterLock:
         return True
 
     def release(self) -> None:
-        """Release the lock and `turn`; do nothing if it is not held."""
+        """Release the lock and `turn`; do nothing if the lock is not held."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
             self.turn.release()
 
     def note(self, what: bytes) -> None:
-        """Store a note in the lock file for the next process that opens the memory. Requires the lock.
+        """Store a note in the lock file for the next process that opens the memory.
 
-        Not synced to disk.
+        Do nothing if the lock is not held. The note is not synced to disk.
         """
         if self._handle is not None and what:
             try:
@@ -398,7 +399,7 @@ class WriterLock:
 
 
 CANCEL_CHECK_STEPS = 10_000
-"""SQLite virtual machine steps between two checks for cancellation; they take less than a millisecond."""
+"""SQLite virtual machine steps between two checks for cancellation: less than a millisecond."""
 
 
 class Database:
@@ -418,7 +419,7 @@ class Database:
 
     @classmethod
     def create(cls, path: str, now: str, memory_id: str = "") -> Self:
-        """Create a new memory and its parent folders, and open it. `memory_id` identifies its copies."""
+        """Create a new memory and its parent folders, and open it. It shares `memory_id` with its copies."""
         from quaid.storage.migrations import create_database
 
         check_sqlite()
@@ -430,7 +431,8 @@ class Database:
     def open(cls, path: str, now: str, *, accept_torn_log: bool = False) -> Self:
         """Open a memory.
 
-        Migrate an older schema; refuse newer schemas, damaged files and files that are not memories.
+        Migrate an older schema; refuse newer schemas, damaged files and files that are not memories. Unless
+        `accept_torn_log`, also refuse a WAL that has lost acknowledged writes.
         """
         check_sqlite()
         path = os.path.realpath(path)
@@ -450,7 +452,7 @@ class Database:
 
     @classmethod
     def open_for_names(cls, path: str, timeout_ms: int) -> Self | None:
-        """Open a memory for a quick read, without checks of the WAL; None if its schema is not the current one."""
+        """Open a memory for a quick read, without checking the WAL; None if its schema is not current."""
         path = os.path.realpath(path)
         if read_header(path).version != SCHEMA_VERSION:
             return None
@@ -528,7 +530,7 @@ class Database:
     def reading(self) -> "_ReadTransaction":
         """Return a context manager in which all reads see one snapshot.
 
-        Within a write they see its uncommitted changes.
+        Within a write, the reads see its uncommitted changes.
         """
         return _ReadTransaction(self)
 
@@ -603,7 +605,7 @@ class Database:
             return result
 
     def _look_again(self) -> None:
-        """Reopen a file that is read without locks if its owner has changed it."""
+        """Reopen a database that is open for reading only if its file has changed, as it may have no locks."""
         if self.writable or self._in_transaction():
             return
         now = file_stamp(self.path)
@@ -614,7 +616,7 @@ class Database:
             self._cache.clear()  # the new connection counts data_version from the start
 
     def set_cancel_check(self, unwanted: Callable[[], bool]) -> None:
-        """Call `unwanted` regularly while statements run; interrupt the statement when it returns True."""
+        """Call `unwanted` regularly while a statement runs; interrupt the statement if the result is True."""
         self.connection.set_progress_handler(unwanted, CANCEL_CHECK_STEPS)
 
     def limit_cache(self, kib: int) -> None:
@@ -622,7 +624,7 @@ class Database:
         self.connection.pragma("cache_size", -kib)
 
     def close(self) -> None:
-        """Close the connection. The last one to close checkpoints the WAL, unless another process is writing."""
+        """Close the connection. The last one checkpoints the WAL, unless another process is writing."""
         with self.lock.turn:
             if not self._open:
                 return

@@ -110,14 +110,14 @@ def sqlite_error(path: str, failure: Exception) -> QuaidError | None:
 
 
 def is_row_error(failure: Exception) -> bool:
-    """Return True if a failed write may be caused by the row, and not by the memory, the disk or the caller."""
+    """Return True if the data written may have caused the failure, not the memory, the disk or the caller."""
     if isinstance(failure, QuaidError):
         return isinstance(failure, InvalidArgument)
     return sqlite_error("", failure) is None and not isinstance(failure, OSError | MemoryError)
 
 
 def write_alone(tx: "Transaction", write: "Callable[[], None]") -> Exception | None:
-    """Run `write` in a savepoint. Return the exception if the row may have caused it; raise any other."""
+    """Run `write` in a savepoint. Return an exception that the data may have caused; raise any other."""
     try:
         with tx:
             write()
@@ -141,7 +141,7 @@ def os_error(path: str, failure: OSError) -> QuaidError:
 
 
 def _cannot_open_error(path: str) -> QuaidError:
-    """Return why the file cannot be opened, which SQLite does not report."""
+    """Return an error with the reason why the file cannot be opened; SQLite does not report the reason."""
     if not os.path.lexists(path):
         return missing_database(path)
     if not os.access(path, os.R_OK):
