@@ -1,7 +1,8 @@
 """Save edits to page files and to the database: pages, text files, heading pages of org files, and page ids.
 
-Only the bytes that the edit needs are changed in a file, and only if it still has the content that was indexed. The
-file is durable before the transaction commits; if the transaction fails, the file is changed back.
+Only the bytes that the edit needs are changed in a file, and only if the file has not been changed by another
+program in the meantime. The file of a page is durable before the transaction commits; if the transaction
+fails, the file is changed back.
 """
 
 import time
@@ -50,11 +51,12 @@ def update_heading_pages(
     has_left: Callable[[str, str], bool] | None = None,
     wrote: Callable[[int, Page], None] | None = None,
 ) -> list[FileNote]:
-    """Update the pages of a file's headings from the parsed file. Return notes for the user.
+    """Create or update the pages of an org file's headings, given as `nodes`. Return notes for the user.
 
-    If two files have a heading with the same id, the file read last gets the page: while a heading is being moved,
-    it is in both files for a time. `has_left` returns True if a heading is known to be removed from a file. `wrote`
-    is called for each written page. `token` must be unique: the ids of new pages are derived from it.
+    If two files have a heading with the same id, the file read last gets the page: while a heading is being
+    moved, it is in both files for a time. `has_left` returns True if a heading is known to be removed from a
+    file. `wrote` is called for each written page. `token` must be unique: ids of new pages are derived from
+    it. Pages of headings that are no longer in the file are moved to quarantine.
     """
     from uuid import NAMESPACE_URL, uuid5
 
@@ -86,7 +88,7 @@ def _heading_page_with_slug(
     holder = pages.slug_holder(tx, collection.id, address)
     if holder is not None and holder.page_id != page_id:
         if holder.is_hidden:
-            page_edits.vacate_slug(tx, holder.page_id)  # it gets a new slug when it is restored
+            page_edits.vacate_slug(tx, holder.page_id)  # that page gets a new slug when it is restored
         else:
             taken = pages.slugs_beginning(tx, collection.id, address)
             before = pages.slug_of(tx, page_id)
@@ -111,9 +113,11 @@ def save_page(
     expected_version: int | None,
     data: bytes | None = None,
 ) -> SaveResult:
-    """Save a page and its file, if it has one. Raise if the page no longer has the expected version.
+    """Save a page to the database and, in a collection with a folder, to its file.
 
-    `data` is the new content of the file; without it, the current content is patched where the page differs.
+    Raise an error if the page does not have the expected version (None: any). `data` is the new content of
+    the file; without `data`, the current content is patched where the page differs, or a new file is
+    rendered.
     """
     known, heading_of = (
         collections.file_of_page(db, old.id)
@@ -131,7 +135,7 @@ def save_page(
     if not saved.changed:
         if known is None or data is None or indexer.digest(data) == known.content_hash:
             return saved
-        # Same page, different bytes: an older version is restored.
+        # The page is the same but the bytes differ, as when an older version is restored.
         _, version = page_edits.touch(
             tx, new.slug, expected_version=None, now=now, collection=collection.name
         )
@@ -191,7 +195,7 @@ def _write_page_file(
 
 
 def _read_unchanged(folder: Folder, path: str, content_hash: str) -> bytes:
-    """Return the bytes of a file. Raise FileChanged if they differ from the indexed ones."""
+    """Return the bytes of a file. Raise FileChanged if they do not have the hash of the indexed content."""
     try:
         data = folder.read(path)
     except OSError as problem:
@@ -204,7 +208,7 @@ def _read_unchanged(folder: Folder, path: str, content_hash: str) -> bytes:
 
 
 def _patch_file(path: str, data: bytes, new: Page) -> bytes:
-    """Return the bytes of a file with the changed parts of the page replaced."""
+    """Return the bytes of a page file, changed where the new page differs from the file."""
     text = _decode(path, data)
     if indexer.is_org(path):
         return _patch_org_file(path, data, text, new)
@@ -212,7 +216,7 @@ def _patch_file(path: str, data: bytes, new: Page) -> bytes:
 
 
 def _patch_org_file(path: str, data: bytes, text: str, new: Page) -> bytes:
-    """Return an org file with new properties, title or tags.
+    """Return the bytes of an org file with the properties, title and tags of the new page.
 
     Raise PartOfOrgFile for other changes, because the body of the page cannot be converted back to org.
     """
@@ -261,7 +265,7 @@ def _refuse_large(path: str, data: bytes) -> None:
 
 
 def _undo_write(root: str, path: str, data: bytes, before: bytes | None, token: str) -> Callable[[], None]:
-    """Return a function that undoes a write after a failed transaction, if the file is unchanged since."""
+    """Return a function that undoes the write of a file, unless the file was changed again since."""
 
     def undo() -> None:
         try:
@@ -308,7 +312,7 @@ class EditResult(NamedTuple):
 
 
 def check_page_path(path: str, name: str = "path") -> str:
-    """Return the path. Raise InvalidArgument unless it is a relative path such as reference/contacts.md."""
+    """Return the path. Raise InvalidArgument unless it is a relative .md path like reference/contacts.md."""
     problem = _path_problem(path)
     if problem:
         raise InvalidArgument(name=name, problem=f"{scanner.printable(path)[:100]!r} {problem}")
@@ -352,7 +356,8 @@ def edit_file(
 ) -> EditResult:
     """Change or create a file, and index it.
 
-    With `expected_version` (0: the file must not exist), the edit fails if the file has another version.
+    With `expected_version` (0: the file must not exist), the edit fails if the page of the file has another
+    version.
     """
     from quaid.folders.sync import sync_collection
 
@@ -468,7 +473,7 @@ def write_ids(
     progress: Progress,
     dry_run: bool = False,
 ) -> IdsReport:
-    """Write the id of each page to its file."""
+    """Write the id of each page to its markdown file, unless `dry_run`. Skipped files are reported."""
     todo = [file for file in collections.page_files(db, collection.id) if file.path is not None]
     written = had = 0
     left: list[FileNote] = []

@@ -1,5 +1,7 @@
-"""Write stored files back to a folder, as a whole collection or as quarantined pages, and audit a folder against the
-index and the stored bytes."""
+"""Write stored files back to folders, and compare a folder with the index and the stored bytes.
+
+Either all files of a collection are written back, or those of quarantined pages (pages whose file is gone).
+"""
 
 import hashlib
 import json
@@ -42,13 +44,13 @@ class RestoreRecord(NamedTuple):
     left: str | None
     """The previous folder, if it still exists. It is not changed."""
     without_bytes: tuple[str, ...]
-    """Slugs of pages whose bytes are not stored."""
+    """Slugs of pages that got no file, because the bytes of their file are not stored."""
 
 
 def restore_collection(
     db: Database, collection: Collection, target: str, *, now: str, token: str, progress: Progress
 ) -> RestoreRecord:
-    """Write the files of a collection to a new or empty folder, which becomes the folder of the collection."""
+    """Write the files of a collection to a new or empty folder, and attach that folder to the collection."""
     # A killed restore leaves the state "restoring"; the folder that it wrote may be complete already.
     before: CollectionState = "detached" if collection.state == "restoring" else collection.state
     wanted = collections.page_files(db, collection.id)
@@ -81,7 +83,10 @@ def _refuse_occupied(target: str) -> None:
 def _write_staged(
     db: Database, wanted: list[PageFile], rules: bytes, target: str, token: str, progress: Progress
 ) -> None:
-    """Write to a folder beside the target, verify it, then rename it: the target is either empty or complete."""
+    """Write the files to a temporary folder beside the target, verify them, then rename the folder.
+
+    The target is therefore never incomplete.
+    """
     above, name = os.path.split(target)
     staged = os.path.join(above, f".{name[:100]}.quaid-{token}")
     with translate_os_errors(target):
@@ -122,7 +127,7 @@ def _folder_matches(folder: str, wanted: list[PageFile], rules: bytes) -> bool:
 def _attach_folder(
     db: Database, collection: Collection, wanted: list[PageFile], target: str, now: str
 ) -> int:
-    """Set the folder of the collection, record its files, and return their total size in bytes."""
+    """Make the target the folder of the collection, record its files, and return their size in bytes."""
     with Folder(target, scanner.page_endings(collection.kind)) as folder:
         looked = [(each, folder.look(str(each.raw_path))) for each in wanted]
         identity = str(folder.identity)
@@ -213,7 +218,10 @@ def _unhide_page(
 def _displace_page(
     tx: Transaction, collection: Collection, each: QuarantinedPage, file: ScannedFile, now: str
 ) -> None:
-    """Quarantine another page recorded at this path: its file is gone, since ours could be created there."""
+    """If the index has another page for this path, move that page to quarantine.
+
+    The file of that page must be gone, because the restored file could be created at the path.
+    """
     indexed = collections.indexed_file(tx, collection.id, file.path)
     other = indexed.page_id if indexed else None
     if other is not None and other != each.id:
@@ -222,7 +230,10 @@ def _displace_page(
 
 
 def _free_slug(tx: Transaction, collection: Collection, each: QuarantinedPage, asked: str, path: str) -> str:
-    """Return the slug for a restored page: its old one, else the requested one, with a suffix if that is in use."""
+    """Return the slug for a restored page: the slug that it kept in quarantine, else the requested slug.
+
+    The requested slug gets a suffix if a page that is not in quarantine has it.
+    """
     if not page_edits.is_vacated_slug(each.slug, each.id):
         return each.slug
     holder = pages.slug_holder(tx, collection.id, asked)
@@ -243,7 +254,11 @@ class QuarantineExportRecord(NamedTuple):
 def export_quarantined(
     db: Database, chosen: list[QuarantinedPage], target: str, force: bool, now: str
 ) -> QuarantineExportRecord:
-    """Write quarantined pages to a folder durably, each with a sidecar for the data that its file lacks."""
+    """Write the files of quarantined pages to a folder durably, and record the export of these pages.
+
+    Each file gets a sidecar, a JSON file with the data of the page that the file lacks. The links-and-facts
+    file holds the links and facts of all these pages.
+    """
     paths: list[str] = []
     with FolderWriter(target, force=force) as writer:
         for each in chosen:
@@ -269,7 +284,7 @@ def _place(each: QuarantinedPage) -> str:
 
 
 def _links_and_facts(db: Database, chosen: list[QuarantinedPage]) -> bytes | None:
-    """Return the file with the links and facts of these pages, or None. Import and attach read it back."""
+    """Return the content of the links-and-facts file for these pages, or None if it would be empty."""
     links: dict[int, tuple[str, str, Any]] = {}
     facts: list[tuple[str, FactRow]] = []
     places = {slugs.address(each.collection, each.slug): _place(each) for each in chosen}
@@ -288,7 +303,7 @@ def _added_links(db: Database, page: QuarantinedPage) -> list[AddedLink]:
 
 
 def _quarantine_sidecar(db: Database, each: QuarantinedPage) -> bytes:
-    """Render a sidecar that an import can read: raw data under `sources`, other data of the page beside it."""
+    """Render a sidecar that an import can read: raw data under `sources`, other data under other keys."""
     value = {
         "sources": {data.source: data.data for data in pages.read_raw_data(db, each.id)},
         "quaid_id": each.uuid,
@@ -364,7 +379,7 @@ class AuditRun:
         self.differences.append(AuditDifference(kind, where, problem))
 
     def read(self, folder: Folder) -> None:
-        """Read all page files of the folder."""
+        """Record the hash and the id, if any, of each page file of the folder."""
         ignored = ignore.ignore_matcher(self.collection.ignore_patterns, self.collection.kind)
         files: list[ScannedFile] = []
         for each in folder.walk(ignored):

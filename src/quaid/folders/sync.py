@@ -483,8 +483,8 @@ class SyncRun(FolderRun):
         self.opened.update({read.file.path: (read.file, None) for read in plan.new})
         self.opened.update({read.file.path: (read.file, old) for old, read in plan.moved})
         moved = {read.file.path for _, read in plan.moved}
-        # Pages of moved files are written first: they free slugs that other files may request, and a quarantined
-        # page that comes back must not be assigned to another file of the same name.
+        # Pages of moved files are written first: they free slugs that other files may request, and a
+        # quarantined page that comes back must not be assigned to another file of the same name.
         for paths in (moved, self.reads.keys() - moved):
             for batch in self.batches(paths) if paths else ():
                 if batch:
@@ -501,15 +501,14 @@ class SyncRun(FolderRun):
         self._make_way(tx, items)
         self.write_pages(tx, items)
         for page_id, slug in self.vacated.items():
-            if page_edits.is_vacated_slug(
-                pages.slug_of(tx, page_id) or "", page_id
-            ):  # its page could not be written
+            # A page that could not be written still has its temporary slug.
+            if page_edits.is_vacated_slug(pages.slug_of(tx, page_id) or "", page_id):
                 taken = pages.slugs_beginning(tx, self.collection.id, slug)
                 back = indexer.suffixed_slug(slug, str(page_id), taken) if slug in taken else slug
                 page_edits.change_slug(tx, self.collection.id, page_id, slug, back, self.now, redirect=False)
 
     def _make_way(self, tx: Transaction, items: list[SpooledFile]) -> None:
-        """Free slugs that known files request, if another page of this batch or a quarantined page has them."""
+        """Free slugs that known files request but other pages of this batch or quarantined pages have."""
         self.vacated = {}
         moving = {old.page_id for _, old in (self.opened[item.path] for item in items) if old and old.page_id}
         for item in items:

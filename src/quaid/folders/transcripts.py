@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from zipfile import ZipInfo
 
 MAX_EXPORT_BYTES = 4 * 1024**3
-"""Maximum size of the conversations.json files in an archive, in bytes."""
+"""Maximum total size, unpacked, of the conversations.json files in an archive, in bytes."""
 
 MAX_COMPRESSION_RATIO = 100
-"""Maximum compression ratio of a large archive; text reaches 4 to 10."""
+"""Maximum compression ratio of a large archive. The ratio of conversation text is 4 to 10."""
 
 RATIO_CHECK_BYTES = 20 * 1024 * 1024
 MAX_ZIP_DIRECTORY_BYTES = 4 * 1024 * 1024
@@ -45,7 +45,10 @@ def is_export(name: str) -> bool:
 
 
 def exported_conversations(file: BinaryIO, is_archive: bool) -> Iterator[Any]:
-    """Yield each conversation as a JSON object. Raise BrokenTranscript if the file is not a valid export."""
+    """Yield each conversation in an export as parsed JSON.
+
+    Raise BrokenTranscript if the export is invalid.
+    """
     file.seek(0)
     if is_archive:
         yield from _read_archive(file)
@@ -76,7 +79,7 @@ def _read_archive(file: BinaryIO) -> Iterator[Any]:
 
 
 def _zip_directory_size(file: BinaryIO) -> int:
-    """Return the size of the central directory according to the end record, to be checked before it is parsed."""
+    """Return the size of a zip archive's central directory, as stated at its end. Nothing else is parsed."""
     file.seek(0, 2)
     file.seek(max(0, file.tell() - 65_557))
     tail = file.read()
@@ -110,7 +113,10 @@ LINE_READ_SIZE = 1 << 20
 
 
 def read_lines(file: BinaryIO, start: int) -> Iterator[tuple[int, bytes | None]]:
-    """Yield end offset and content (None if too long) of each non-empty line, except a partial last line."""
+    """Yield the end offset and content of each non-empty line from `start`, except an incomplete last line.
+
+    The content is None if the line is too long.
+    """
     file.seek(start)
     end = start
     empty = 0
@@ -178,14 +184,14 @@ class TranscriptReport(NamedTuple):
     conversations: int
     """Number of new conversations."""
     grown: int
-    """Number of known conversations with new turns."""
+    """Number of known conversations with new turns (a turn is one message)."""
     turns: int
     masked: int
     """Number of secrets masked in the new turns."""
     broken: int
-    """Number of lines that could not be parsed."""
+    """Number of lines, or conversations of an export, that could not be parsed."""
     removed: int
-    """Number of conversations that the user removed; they are not added again."""
+    """Number of conversations in these files that the user had removed; they are not added again."""
     problems: tuple[TranscriptProblem, ...]
     gone: int = 0
     """Number of known transcript files that no longer exist; their conversations are kept."""
@@ -216,7 +222,7 @@ class _TranscriptTally:
 
 
 def find_transcripts(path: str) -> list[str]:
-    """Return the file itself, or the possible transcripts in a folder and its subfolders."""
+    """Return the real path of a file, or the paths of possible transcripts in a folder and its subfolders."""
     real = os.path.realpath(path)
     if not os.path.isdir(real):
         if not os.path.exists(real):
@@ -238,7 +244,11 @@ def may_be_transcript(name: str) -> bool:
 def read_transcripts(
     db: Database, paths: list[str], *, named: set[str], now: str, progress: Progress, again: bool = False
 ) -> TranscriptReport:
-    """Read new content of these files. Files in `named` that are not transcripts are reported as problems."""
+    """Read the files and store their new turns (messages of conversations).
+
+    With `again`, files are read from the start. Files in `named` that are not transcripts are reported as
+    problems.
+    """
     tally = _TranscriptTally()
     done = 0
     try:
@@ -251,7 +261,7 @@ def read_transcripts(
 
 
 class _TranscriptReader:
-    """Reads one transcript or export file and stores its new turns."""
+    """Reads one transcript or export file and stores its new turns (messages)."""
 
     def __init__(
         self, db: Database, path: str, now: str, tally: _TranscriptTally, again: bool, is_named: bool
@@ -307,7 +317,7 @@ class _TranscriptReader:
             self._tally.counts["other"] += 1
 
     def _known(self, file: BinaryIO, facts: os.stat_result) -> TranscriptState | None:
-        """Return the stored state of this file, which may have been renamed."""
+        """Return the stored state of this file, found by its path or, if it was renamed, by inode; or None."""
         known = next(iter(conversations.list_transcripts(self._db, path=self._path)), None)
         if known is None:
             for other in conversations.list_transcripts(self._db, inode=facts.st_ino):
@@ -352,7 +362,7 @@ class _TranscriptReader:
             self._state = self._state._replace(broken=self._state.broken + 1)
             return
         session = self._state.session
-        if said.session and not (client == "codex" and session):  # a forked session repeats another one
+        if said.session and not (client == "codex" and session):  # a forked session repeats another session
             session = said.session
         if not session and not said.turn:
             self._title = said.title or self._title
@@ -419,7 +429,7 @@ class _TranscriptReader:
     def _end(
         self, file: BinaryIO, read_to: int, *, problem: str | None = None, unfinished: bool = False
     ) -> None:
-        """Write the pending turns, and the offset up to which the file was read."""
+        """Write the pending turns to the database, and record the offset up to which the file was read."""
         at = file.tell()
         state = self._state._replace(read_to=read_to, mark=_file_mark(file, read_to) or b"", problem=problem)
         file.seek(at)
@@ -497,7 +507,10 @@ def _file_mark(file: BinaryIO, read_to: int) -> bytes | None:
 
 
 def add_known_transcripts(db: Database, listed: Iterable[str]) -> list[str]:
-    """Return the listed files and all known transcripts. A renamed transcript is listed under its new path only."""
+    """Return the listed files and all known transcripts.
+
+    A renamed transcript is listed under its new path only.
+    """
     found = set(listed)
     lost: dict[int, TranscriptState] = {}
     for known in conversations.list_transcripts(db):

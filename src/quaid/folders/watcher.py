@@ -1,7 +1,7 @@
 """Watch folders and sync them when files change.
 
-Change events are hints: the named files are synced after a quiet period, and the whole folder is rescanned every few
-minutes and whenever an event is ambiguous.
+Change events are hints: the files that they name are synced after a quiet period, and the whole folder is
+rescanned every few minutes and after an ambiguous event.
 """
 
 import os
@@ -58,7 +58,7 @@ class WatchSynced(NamedTuple):
     sync: SyncReport
     whole: bool
     notes: tuple[FileNote, ...] = ()
-    """Notes about files that were not reported before."""
+    """Notes that were not reported before."""
 
 
 class WatchTrouble(NamedTuple):
@@ -68,13 +68,19 @@ class WatchTrouble(NamedTuple):
 
 
 class ChangeHints:
-    """A source of change events. The base class has none; it is used when the system reports no changes."""
+    """A source of change events.
+
+    The base class, used when the system reports no changes, yields no events.
+    """
 
     def __init__(self, stop: Event) -> None:
         self._stop = stop
 
     def wait(self, seconds: float) -> set[tuple[int, str]]:
-        """Return changes, or an empty set after the timeout. Raise OSError or RuntimeError if the source fails."""
+        """Return changes, or an empty set after the timeout.
+
+        Raise OSError or RuntimeError if the source fails.
+        """
         self._stop.wait(seconds)
         return set()
 
@@ -109,7 +115,7 @@ class _WatchedFolder:
         self.identity = _folder_identity(self.root)
         self.hints: set[str] = set()
         self.is_unsure = False
-        """An event was ambiguous, so the whole folder has to be scanned."""
+        """True if the whole folder has to be scanned: an event was ambiguous, or there are too many hints."""
         self.first = self.last = 0.0
         self.rescan_at = rescan_at
         self.rescan_seconds = 0.0
@@ -171,7 +177,7 @@ class Watcher:
                 self._sync(folder)
 
     def once(self, chosen: frozenset[int]) -> bool:
-        """Sync each folder once. Return True if none is halted."""
+        """Sync the folder of each chosen collection once. Return True if no sync was halted."""
         self._choose(chosen)
         for folder in self._folders.values():
             self._sync(folder)
@@ -193,7 +199,7 @@ class Watcher:
             self._open(there)
 
     def _choose(self, chosen: frozenset[int]) -> list[Collection]:
-        """Replace the watched folders by these collections, and return the ones that are new."""
+        """Watch exactly these collections, if they are active. Return those that were not watched before."""
         present = {
             each.id: each
             for each in collections.list_all(self.db)

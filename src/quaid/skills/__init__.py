@@ -1,8 +1,9 @@
 """Skills: workflows for agents, written in Markdown. This module finds, resolves and extracts them.
 
-A skill is <folder>/<name>/SKILL.md. Those beside this module are embedded; each further folder is a layer
-above them, and a skill of a later layer shadows those of the same name below it. A file that cannot be read
-is reported and shadows nothing. This module does not check a skill's text or whether its commands exist.
+A skill is a file <folder>/<name>/SKILL.md. Each folder of skills is a layer. The first layer holds the
+embedded skills, which are beside this module. A skill shadows the skills of the same name in earlier layers.
+A file that cannot be read is reported and shadows nothing. This module does not check the text of a skill or
+whether the commands in it exist.
 """
 
 import hashlib
@@ -15,7 +16,7 @@ from quaid.storage import files as durable_files
 
 FILE_NAME = "SKILL.md"
 EMBEDDED = "embedded"
-MAX_BYTES = 1024 * 1024  # a skill is read into an agent's context, so a larger one is a mistake
+MAX_BYTES = 1024 * 1024  # a skill is read into an agent's context, so a larger file is a mistake
 
 
 class Skill(NamedTuple):
@@ -47,7 +48,7 @@ class Extracted(NamedTuple):
 
 
 def layers(folders: Iterable[str]) -> list[Layer]:
-    """Return all layers in order, the embedded one first. A folder that is given twice counts once."""
+    """Return all layers in order, the embedded layer first. A folder that is given twice counts once."""
     found = [_layer(EMBEDDED, os.path.dirname(os.path.abspath(__file__)))]
     seen = {os.path.realpath(found[0].path)}
     for folder in folders:
@@ -78,7 +79,10 @@ def text_of(skill: Skill) -> str:
 
 
 def extract(target: str, force: bool = False) -> list[Extracted]:
-    """Write the embedded skills into a folder. A file that differs is kept, unless `force` is set."""
+    """Write the embedded skills into a folder.
+
+    An existing file that differs is kept, unless `force` is set.
+    """
     planned = []
     for skill in found(()):
         path = os.path.join(target, skill.name, FILE_NAME)
