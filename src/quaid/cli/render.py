@@ -65,7 +65,7 @@ def _field_lines(record: Any) -> Lines:
 
 
 def _plain_text(value: Any) -> str | None:
-    """Return a value that fits on a line as text, else None."""
+    """Return a value as text if it fits on one line, else None."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple | list) and not hasattr(value, "_fields"):
@@ -186,7 +186,7 @@ def _window(record: Any, shown: int, items: str) -> str:
 
 
 def _more(shown: int, total: int, text: str) -> str:
-    """Return `text` if some of the total are not shown."""
+    """Return `text` if fewer than `total` items are shown, else ""."""
     return text if shown < total else ""
 
 

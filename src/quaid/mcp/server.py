@@ -248,7 +248,10 @@ def _object_param(params: Params, name: str) -> dict[str, Any]:
 
 
 def _refuse_cursor(params: Params) -> None:
-    """Raise RpcError if a cursor is given. These lists are not paginated, so the server never issued it."""
+    """Raise RpcError if a cursor is given.
+
+    These lists are not paginated, so the server never issues a cursor.
+    """
     if params.get("cursor") is not None:
         raise RpcError(INVALID_PARAMS, "Invalid params: cursor was not issued by this server")
 

@@ -200,7 +200,10 @@ def rebuild_if_deleted(brain: Brain) -> None:
 
 
 def create_memory(brain: Brain, path: str) -> str:
-    """Create a memory. Return the folders of a deleted memory at the same path; they are not attached."""
+    """Create a memory. Return the folders of a deleted memory at this path, as text.
+
+    These folders are not attached.
+    """
     former = collections.read_folder_list(os.path.realpath(path))
     collections.write_folder_list(brain.create(path))
     return ", ".join(f"{folder.name} ({folder.root})" for folder in former.folders) if former else ""

@@ -503,7 +503,8 @@ def _remaining_bytes(
 ) -> tuple[list[ErasureProof], tuple[RemainingMention, ...]]:
     """Search the bytes of the database files for fragments of the page.
 
-    Only fragments unique to the page count as remains; others are returned as mentions.
+    Only fragments that occur nowhere else in the memory count as remains; the others are returned as
+    mentions.
     """
     files = [database_path + ending for ending in ("", "-wal", "-shm")]
     matches = scan_files_in_subprocess(files, page.probes)

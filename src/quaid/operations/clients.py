@@ -240,7 +240,10 @@ def _change(path: str, edit: Callable[[str], str]) -> ConfigChange:
 def _apply_changes(
     brain: Brain, client: Client, changes: list[ConfigChange], dry_run: bool, connected: bool
 ) -> ConnectRecord:
-    """Write the changed files. All of them were parsed before, so a malformed file leaves every file untouched."""
+    """Write the changed files, unless this is a dry run, and return what was done.
+
+    All files were parsed before, so that a malformed file leaves every file untouched.
+    """
     done = [
         _write_change(brain, change, dry_run)
         for change in changes

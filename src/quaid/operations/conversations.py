@@ -37,7 +37,7 @@ class ReadingRecord(NamedTuple):
     setting.
     """
     unwatched: str = ""
-    """Why a folder was not added to that setting."""
+    """Why a folder was not added to the setting conversation_folders, or ""."""
 
     @property
     def exit_status(self) -> int:

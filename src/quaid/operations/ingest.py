@@ -410,7 +410,7 @@ class IngestRecord(NamedTuple):
     """False if these bytes were ingested before, at `known_since`, so nothing was changed."""
     known_since: str | None
     import_id: str | None
-    """`quaid export --raw --import-id` returns the bytes."""
+    """The id with which `quaid export --raw --import-id` exports the stored bytes."""
     pages: tuple[PageOutcome, ...]
     known_pages: tuple[str, ...]
     """Pages that an earlier ingest of this source had changed."""

@@ -736,7 +736,7 @@ Force = Annotated[bool, Arg("Delete it even if nodes link to it; their links bec
 
 
 class KbChangeRecord(NamedTuple):
-    """A change that was made, or would be."""
+    """A change that was made, or that would be made."""
 
     act: str
     nodes: tuple[NodeRecord, ...]

@@ -392,7 +392,7 @@ def notebook_read(
 ) -> NotebookReadRecord:
     """Read a file of the notebook, and the version to send with a change."""
     file, page = _synced_file(brain, layout.require_notebook(brain.db), path)
-    every = re.findall(r"[^\n]*\n|[^\n]+", file.text)  # as editors number lines: only a line feed ends one
+    every = re.findall(r"[^\n]*\n|[^\n]+", file.text)  # as in editors, only a line feed ends a line
     if start_line > max(1, len(every)):
         last = f"its last line is {len(every)}" if every else "it is empty"
         raise InvalidArgument(name="start_line", problem=f"{path} has no line {start_line}; {last}")

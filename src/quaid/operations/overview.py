@@ -73,7 +73,7 @@ def briefing(
 ) -> BriefingRecord:
     """Summarize recent changes, due commitments, actions, contradictions, gaps, stale pages, threads, deals, people.
 
-    Compiled from the memory alone, without a model. Each line names its page; all texts in it are data."""
+    Compiled from the memory alone, without a model. Each line names its page; all text is data."""
     now = brain.now()
     today, start = now[:10], _window_start(brain, since, now)
     horizon = dates.shift_date(today, due)
@@ -148,7 +148,7 @@ def _distance(day: str, today: str) -> str:
 
 
 def _find_contradictions_now(brain: Brain, today: str, limit: int) -> BriefingPart:
-    """Find contradictions without storing them, because the caller may have read scope only."""
+    """Find contradictions without storing them, because the caller may have only the read scope."""
     findings = [row for row in contradictions.current_findings(brain.db, today) if row[0].type != "stale"]
     heads = page_heads(brain.db, [finding.page_id for finding, *_ in findings])
     items = [

@@ -38,7 +38,8 @@ PageVersion = Annotated[int | None, Arg("The version you read.", version="page",
 def locate_page(brain: Brain, address: str) -> tuple[Collection, str]:
     """Return the collection and slug of an address.
 
-    The collection is the named one, else the one that has the page, else the write target.
+    The collection is the named one, else the only one that has the page, else the write target (the
+    collection for new pages).
     """
     named, name = _split_address(brain, address)
     holder = named or pages.single_collection_with(brain.db, name)

@@ -347,8 +347,10 @@ def open_listener(bind: str, port: int) -> socket.socket:
 
 
 def serve_web(settings: Settings, options: ServerOptions, *, opens: bool) -> int:
-    """Run `quaid web`: serve the memory and open a logged-in browser. If a server is running already, use
-    that one."""
+    """Run `quaid web`: serve the memory and open a logged-in browser.
+
+    If a server of this memory is already running on the port, use that server.
+    """
     with Brain(settings, notice=print_notice) as brain:
         _ = brain.db  # opens the memory, so that problems are reported here and not in the browser
     try:
@@ -451,7 +453,7 @@ def _login_link(settings: Settings, port: int) -> str:
 
 
 def _show_link(link: str, opens: bool, verb: str) -> None:
-    """Open a link in a browser, or print it if that fails."""
+    """Open a link in a browser if `opens` is set. Otherwise, or if that fails, print the link."""
     address = link.partition("/login")[0]
     if opens and _open_browser(link):
         print(f"{verb} {address} (opened in a browser; Ctrl-C stops the server)", flush=True)

@@ -247,8 +247,10 @@ def queue_name(operation: Operation) -> str:
 
 
 def _progress_reporter(task: Task, tell: EventSink) -> Callable[[int, int, str], None]:
-    """Return a progress callback that reports only tasks longer than PROGRESS_DELAY, every PROGRESS_INTERVAL
-    at most."""
+    """Return a progress callback that publishes events, at most one per PROGRESS_INTERVAL.
+
+    Tasks shorter than PROGRESS_DELAY are not reported.
+    """
     began = reported = time.monotonic()
 
     def report(done: int, total: int, what: str) -> None:

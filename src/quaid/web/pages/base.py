@@ -168,7 +168,10 @@ def static_assets() -> dict[str, StaticAsset]:
 
 
 def asset_url(name: str) -> str:
-    """Return the URL of a static file. It contains a digest of the content, so that it can be cached forever."""
+    """Return the URL of a static file.
+
+    It contains a digest of the content, so that the file can be cached forever.
+    """
     return f"/static/{name}?v={static_assets()[name].digest}"
 
 

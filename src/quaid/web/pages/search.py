@@ -317,7 +317,7 @@ async def search_as_typed(request: Request) -> Response:
 
 ITEMS_PER_PAGE = 80
 MAX_LOG_TEXT = 400
-"""Maximum length of a log entry, in characters."""
+"""Maximum length of the text shown for a log entry, in characters."""
 ITEM_KINDS = (
     ("", "Everything"),
     ("entry", "Entries"),
@@ -331,7 +331,7 @@ TIMELINE_FILTERS = ("kind", "type", "wing", "collection", "text")
 
 
 def group_by_day(dated: Any, names: PageNames) -> list[tuple[str, str, list[dict[str, Any]]]]:
-    """Return each day with its weekday (empty for a month) and its items."""
+    """Return each date with its weekday (empty if the date has no day) and its items."""
     return [
         (day, _weekday(day), [_timeline_item(item, names) for item in items])
         for day, items in groupby(dated, key=lambda item: item.day)
