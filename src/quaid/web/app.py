@@ -186,7 +186,7 @@ async def _logout(request: Request) -> Response:
 async def _health(request: Request) -> Response:
     """Return a fingerprint of the memory that is served.
 
-    Only a program that knows the path of the memory can compute it.
+    Computing it requires the path of the memory.
     """
     return PlainTextResponse(f"quaid {service.memory_fingerprint(request.app.state.workers.settings)}\n")
 

@@ -1,7 +1,7 @@
 """Server-sent events about changes in the memory, at /api/events.
 
-Each listener has a bounded queue: a slow reader loses the oldest events and is told how many were lost. An
-event has a kind and facts about the change; it never contains text of a page or a question.
+Each listener has a bounded queue: a slow reader loses the oldest events and receives the number of lost
+events. An event has a kind and facts about the change; it never contains text of a page or a question.
 """
 
 import asyncio
