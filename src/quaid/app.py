@@ -34,7 +34,7 @@ def sqlite_version() -> str:
 
 
 def schema_version_of(path: str) -> int:
-    """Return the schema version in the header of a database file, without opening it for writing or migrating it."""
+    """Return the schema version in the header of a database file, without writing to it or migrating it."""
     from quaid.storage.sqlite import connection
 
     return connection.read_header(path).version
@@ -75,7 +75,7 @@ class Brain:
         self._embedder: Embedder | None = None
         self._models = models  # shared by several Brains of one process
         self.agent = ""  # name of the calling program; "" for a person
-        # False for read-only callers, which neither log knowledge gaps nor rebuild a deleted database.
+        # False for read-only callers, which neither log unanswered questions nor rebuild a deleted database.
         self.leaves_marks = True
 
     @property

@@ -44,7 +44,7 @@ class Settings(NamedTuple):
         return OPTIONS[name].default if value is None else value
 
     def configured(self, name: str) -> tuple[Any, str]:
-        """Return an option's value and its source, an environment variable or config file; (None, "") if unset."""
+        """Return an option's value and the variable or config file that sets it; (None, "") if unset."""
         variable = environment_variable(name)
         if value := self.environ.get(variable):
             try:
@@ -220,7 +220,7 @@ MIN_NAME_SIMILARITY = 0.75
 
 
 def parse_options(tree: Mapping[str, Any]) -> tuple[dict[str, OptionValue], list[str]]:
-    """Return the options in a parsed config file, and warnings about unknown and invalid ones, which are skipped."""
+    """Return the options in a parsed config file, and warnings about unknown or invalid options, if any."""
     values: dict[str, OptionValue] = {}
     warnings: list[str] = []
     for written, value in _flatten(tree, ""):

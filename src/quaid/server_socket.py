@@ -35,7 +35,7 @@ IGNORED_VARIABLES = ("QUAID_DB", "QUAID_CONFIG", "QUAID_HANDOVER", "QUAID_TRACE"
 
 
 is_refused = False
-"""True once this process has tried a server and has to run its command locally; it is not tried again."""
+"""True once this process has tried a server and has to run its command locally; it then tries no server."""
 
 
 def is_handover_off(environ: "Mapping[str, str]") -> bool:
@@ -43,7 +43,7 @@ def is_handover_off(environ: "Mapping[str, str]") -> bool:
 
 
 def socket_path(home: str, db_path: str) -> str:
-    """Return the socket path for a database, named by device and inode so that it does not depend on the path."""
+    """Return the socket path for a database. It contains device and inode, so the path used does not matter."""
     found = os.stat(db_path)
     return os.path.join(home, SOCKET_FOLDER, f"{found.st_dev:x}-{found.st_ino:x}")
 

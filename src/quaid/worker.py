@@ -47,7 +47,7 @@ NICENESS = {"embed": 10, "watch": 5}  # from 0 to 19: yield to other processes, 
 
 
 class EmbeddingMonitor:
-    """Decide when a server should start an embedding process. Keeps state between checks."""
+    """Decides when a server should start an embedding process. Keeps state between checks."""
 
     def __init__(self) -> None:
         self._stamp: tuple[int, int] | None = None
@@ -94,7 +94,7 @@ class WorkerProcess:
         self.not_before = 0.0
 
     def start(self, path: str, hear: "EventListener | None" = None) -> "Popen[bytes]":
-        """Start the worker for the memory at this path. `hear` is called with its events."""
+        """Start the worker for the memory at this path. `hear` is called with the events of the worker."""
         import subprocess  # takes half a megabyte, so import it only when needed
 
         flags = ["--tell"] if hear else []
@@ -112,7 +112,7 @@ class WorkerProcess:
         return self._process
 
     def is_running(self, brain: Brain) -> bool:
-        """Return True if the worker runs. If it has failed, record that for `quaid doctor` and `quaid status`."""
+        """Return True if the worker runs. Record a failure for `quaid doctor` and `quaid status`."""
         if self._process is None:
             return False
         status = self._process.poll()
@@ -150,7 +150,7 @@ class WorkerProcess:
 
 
 def _record_failure(brain: Brain, job: str, how: str) -> None:
-    """Record that a worker died, unless it recorded a failure itself."""
+    """Record that a worker died; for embedding, only if the worker did not just record a failure itself."""
     if job == "watch":
         collections.record_watch_failure(brain, f"the process that watches folders {how}")
     elif not background.failed_recently(brain):
@@ -159,7 +159,7 @@ def _record_failure(brain: Brain, job: str, how: str) -> None:
 
 
 def _forward_events(process: "Popen[bytes]", hear: "EventListener") -> None:
-    """Pass the events of a worker to the listener until it exits. Lines that are not JSON are skipped."""
+    """Pass the events of a worker to the listener until the worker exits. Invalid lines are skipped."""
     if process.stdout is None:
         return
     with process.stdout as lines:
@@ -201,7 +201,7 @@ class Supervisor:
             self._embed_due = time.monotonic() + (CALL_DELAY if is_running else EMBED_INTERVAL)
 
     def _wants_watcher(self, brain: Brain) -> bool:
-        """Return True if a folder has no watcher, and no other process is likely to take it soon."""
+        """Return True if a folder has no watcher, and no other process is likely to watch it soon."""
         if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
             return False
         watched = [
@@ -209,7 +209,7 @@ class Supervisor:
             for collection in collections.watched_collections(brain)
         ]
         is_free = not all(watched)
-        # A process that watches other folders will usually take a new one too: wait one interval for it.
+        # A process that watches other folders usually takes a new folder too: wait one interval for that.
         wanted = is_free and (self._saw_free or not any(watched))
         self._saw_free = is_free
         return wanted and time.monotonic() >= self._watch.not_before

@@ -179,7 +179,7 @@ def _is_our_group(group: Any, event: str) -> bool:
 
 
 def add_instructions(text: str, body: str) -> str:
-    """Return the text with our instructions between their markers, replaced in place or appended at the end."""
+    """Return the text with our instructions between their markers, replaced in place or else appended."""
     newline = "\r\n" if "\r\n" in text else "\n"
     part = newline.join([INSTRUCTIONS_BEGIN, *body.strip().splitlines(), INSTRUCTIONS_END])
     start, end = _instructions_span(text)
@@ -214,14 +214,14 @@ def _instructions_span(text: str) -> tuple[int, int]:
 
 
 def instructions_for(name: str) -> str:
-    """Return the agent instructions for the "memory" or the "kb"."""
+    """Return the agent instructions for the "memory" or for the "kb" (the knowledge base)."""
     path = os.path.join(os.path.dirname(__file__), f"{name}_instructions.md")
     with open(path, encoding="utf-8") as file:
         return file.read()
 
 
 def kb_instructions(store: str, home: str) -> str:
-    """Return the agent instructions for the knowledge base in this folder, with the home folder shortened to ~."""
+    """Return the agent instructions for the knowledge base in this folder, with ~ for the home folder."""
     if store.startswith(home.rstrip("/") + "/"):
         store = "~" + store[len(home.rstrip("/")) :]
     return instructions_for("kb").replace("{store}", store)
@@ -303,7 +303,7 @@ def list_backups(path: str) -> list[str]:
 
 
 def text_before_install(path: str, ours: Callable[[str], bool]) -> str:
-    """Return the newest backup that has none of our entries (`ours` returns False for it), or ""."""
+    """Return the text of the newest backup for which `ours` is False, so without our entries, or ""."""
     for backup in list_backups(path):
         try:
             text = read_config(backup) or ""

@@ -1,4 +1,4 @@
-"""The client programs that Quaid can be connected to, and the paths of their configuration and instruction files."""
+"""The client programs that Quaid can be connected to, and the paths of their configuration files."""
 
 import os
 from collections.abc import Mapping
@@ -155,7 +155,7 @@ CLIENTS = {
 
 
 def context_limit(name: str | None, environ: Mapping[str, str]) -> int:
-    """Return the context limit of a client in characters; without a name, of the client that runs this hook."""
+    """Return the context limit in characters of a client; by default, of the client that runs this hook."""
     if name is not None:
         return find_client(name).context
     running = [

@@ -90,7 +90,7 @@ def remove_json(text: str, path: tuple[str | int, ...], keep: JsonPaths = ()) ->
 def remove_json_items(
     text: str, path: tuple[str | int, ...], unwanted: Callable[[Any], bool], keep: JsonPaths = ()
 ) -> str:
-    """Remove the items for which `unwanted` is true, and the list itself if it becomes empty and is not in `keep`.
+    """Remove the items for which `unwanted` is true, and the list if it becomes empty and is not in `keep`.
 
     Integers in the path are list indexes.
     """
@@ -445,7 +445,7 @@ def _table_at(values: dict[str, Any], path: Sequence[str]) -> Any:
 
 
 def _without_empty(values: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
-    """Return the values without empty tables on a path, whose headers may have been removed or not."""
+    """Return the values without empty tables on a path, since an edit may or may not remove their headers."""
     if not path or path[0] not in values:
         return values
     below = _without_empty(values[path[0]], path[1:])
@@ -483,7 +483,7 @@ WantedBy=default.target
 
 
 def systemd_unit(command: Sequence[str], description: str, environment: Mapping[str, str]) -> str:
-    """Return a unit that keeps a program running. Uses env, because ExecStart restricts the program's path."""
+    """Return a unit that keeps a program running. Uses env, since ExecStart restricts the program's path."""
     variables = "".join(
         f"Environment={systemd_quote(f'{name}={value}')}\n" for name, value in environment.items()
     )

@@ -75,7 +75,7 @@ class _YamlWriter:
             self.sequence(value, indent + "  ")
 
     def inline(self, value: Any) -> str | None:
-        """Return the value if it fits on its key's line: scalars, empty containers and short lists of scalars."""
+        """Return the YAML of a value that fits on its key's line: a scalar or short list of scalars; else None."""
         if isinstance(value, dict):
             return None if value else "{}"
         if not isinstance(value, (list, tuple)):
@@ -126,7 +126,10 @@ _REWORDED = {
 
 
 def read_yaml(text: str, first_line: int = 1) -> dict[str, Any]:
-    """Return the mapping in a YAML block, or raise InvalidFrontMatter; first_line is its line in the file."""
+    """Return the mapping in a YAML block, or raise InvalidFrontMatter.
+
+    `first_line` is the number of the block's first line in the file, used in the message.
+    """
     _refuse(text)
     import ryaml
 

@@ -61,14 +61,15 @@ def message_response(text: str) -> dict[str, Any]:
 
 
 def block_response(reason: str) -> dict[str, Any]:
-    """Return a response that prevents the model from stopping, with a reason for it to act on."""
+    """Return a response that keeps the model from stopping, with a reason for the model to act on."""
     return {"decision": "block", "reason": reason}
 
 
 def tokens_in_use(tail: bytes, size: int) -> int:
-    """Estimate the tokens in the context: the usage of the last response, or a guess from the transcript's size.
+    """Estimate the tokens in the context, from the usage of the last response and the bytes after it.
 
-    `tail` is the end of a transcript of `size` bytes. A compaction resets the context.
+    `tail` is the end of a transcript of `size` bytes. Without a usage, only bytes are counted: those after
+    the last compaction, which resets the context, or the whole transcript.
     """
     lines = tail.split(b"\n")
     whole = lines if size <= len(tail) else lines[1:]
@@ -84,9 +85,9 @@ def tokens_in_use(tail: bytes, size: int) -> int:
 
 
 def context_window(tokens: int, configured: int) -> int:
-    """Return the context size.
+    """Return the size of the context window in tokens.
 
-    A session beyond the configured size must have a window of LONG_WINDOW tokens.
+    A session that uses more tokens than the configured size must have a window of at least LONG_WINDOW.
     """
     return configured if tokens <= configured else max(LONG_WINDOW, configured)
 

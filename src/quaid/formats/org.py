@@ -25,7 +25,7 @@ OrgSpans = list[tuple[int, int]]
 
 _START = re.compile(r"\[\[(?=[^\[\]])")
 _TARGET = re.compile(r"(?:[^\[\]\\]|\\.?)+", re.DOTALL)
-# End of a paragraph: an empty line, a heading, an item, a table row, a comment, a keyword, the edge of a drawer.
+# End of a paragraph: an empty line, heading, item, table row, comment, keyword or the edge of a drawer.
 _BREAK = re.compile(
     r"\n(?=[ \t]*(?:\r?\n|[-+][ \t]|[0-9]+[.)][ \t]|\||#(?:[+ \r\n]|\Z)|:(?:[-\w]+:)?[ \t\r]*\n|: )|\*+ |\Z)"
 )
@@ -58,7 +58,7 @@ class OrgLink(NamedTuple):
 def find_links(text: str, hidden: OrgSpans) -> tuple[list[OrgLink], list[int]]:
     """Return the links outside of hidden spans and verbatim text, in order, and the offsets of broken links.
 
-    A broken link is an id or file link that is not closed, or only at the end of another link.
+    A broken link is an id or file link that is not closed, or is closed only by the end of another link.
     """
     found: list[OrgLink] = []
     torn: list[int] = []
@@ -155,7 +155,7 @@ class _LineCounter:
 
 
 class _ForwardSearch:
-    """Finds the next match of a pattern, or -1. Offsets must ascend, so that no text is searched twice."""
+    """Finds the next match of a pattern, or -1. Offsets must ascend, so that text is searched only once."""
 
     def __init__(self, text: str, sought: re.Pattern[str]) -> None:
         self.text, self.sought, self.at = text, sought, -2
@@ -714,7 +714,7 @@ class _PageBuilder:
             owner.truth.append(f"\n{'#' * depth} {self._words(heading)[heading.level + 1 :]}\n{body}")
 
     def _node(self, owner: _OrgPageDraft, heading: OrgHeading, body: str, tags: list[str]) -> None:
-        """Start a page for a heading with an id, and leave a link in its place."""
+        """Start a page for a heading with an id, and put a link to it in the page around the heading."""
         title = _without_links(heading.title) or heading.properties["ID"]
         depth = min(max(heading.level - owner.level, 1), 6)
         link = f"[[id:{heading.properties['ID']}][{title.replace('[', '(').replace(']', ')')}]]"
@@ -799,7 +799,11 @@ def _front_matter(parsed: OrgDocument) -> dict[str, Any]:
 
 
 def _property_front_matter(properties: dict[str, str]) -> dict[str, Any]:
-    """Convert properties to front matter; ROAM_ALIASES become aliases, id links are named by the property."""
+    """Convert properties to front matter.
+
+    ROAM_ALIASES become aliases. An id link in a property becomes a link with the property's name as
+    relationship.
+    """
     front: dict[str, Any] = {
         name.lower(): value for name, value in properties.items() if name != "ROAM_ALIASES"
     }

@@ -1,4 +1,4 @@
-"""Sections and lists of a Markdown text: find, append to and replace the text under a ## heading."""
+"""Sections and lists in Markdown: find, append to and replace the text under a ## heading."""
 
 import re
 from typing import NamedTuple
@@ -144,7 +144,10 @@ def list_items(text: str) -> list[ListItem]:
 
 
 def format_items(texts: list[str], body: str, box: bool) -> str:
-    """Format entries as items that continue the list at the end of `body`, or start a new list."""
+    """Format entries as items that continue the last list in `body`, or start a new list.
+
+    `box` asks for checkboxes; a numbered list gets them only if its last item has one.
+    """
     there = [item for item in list_items(body) if not item.indent]
     last = there[-1] if there else None
     boxed = box if last is None else last.box is not None or (box and not last.number)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from quaid.model.dates import timestamp
 
 LONGEST_TURN = 100_000
-"""Number of characters of a turn that are kept."""
+"""Maximum number of characters that are kept of a turn."""
 
 LONGEST_ITEM = 64 * 1024 * 1024
 """Maximum size of one conversation in an export, in characters."""
@@ -148,7 +148,7 @@ def _part_text(part: Any) -> str:
 
 
 def clean_text(text: str) -> str:
-    """Return a text that can be stored: without NUL and lone surrogates, and truncated to LONGEST_TURN."""
+    """Return the text as it can be stored: without NUL and lone surrogates, and truncated to LONGEST_TURN."""
     text = text.strip()
     if len(text) > LONGEST_TURN:
         text = text[:LONGEST_TURN] + "… [cut]"
@@ -165,7 +165,7 @@ def short_text(value: Any) -> str:
 
 
 def parse_time(value: Any) -> str:
-    """Convert ISO 8601, or seconds or milliseconds since 1970, to UTC with second precision; "" if invalid."""
+    """Convert ISO 8601, or seconds or milliseconds since 1970, to UTC in whole seconds; "" if invalid."""
     if isinstance(value, str):
         if _UTC.fullmatch(value):
             return value[:19] + "Z"
@@ -189,7 +189,7 @@ def _parse_iso_time(value: str) -> str:
 
 
 def iter_json_list(chunks: Iterable[str]) -> Iterator[Any]:
-    """Yield the items of a JSON list without loading all of it. Raise BrokenTranscript if it is not a list."""
+    """Yield the items of a JSON list without loading all of it, or raise BrokenTranscript if it is no list."""
     decoder = JSONDecoder()
     source = iter(chunks)
     text = next(source, "").lstrip("\ufeff \t\r\n")

@@ -1,7 +1,8 @@
-"""Split pages and conversation turns into chunks that fit an embedding model.
+"""Split pages and conversation turns (messages) into chunks that fit an embedding model.
 
-The compiled truth is split at # and ## headings, the timeline at its entries; a section that is too long is split
-into overlapping windows. Each chunk keeps its line numbers, and no line is left out.
+The compiled truth (the body of a page above the timeline) is split at # and ## headings, the timeline at its
+entries; a section that is too long is split into overlapping windows. Each chunk keeps its line numbers, and
+no line is left out.
 """
 
 import re
@@ -17,7 +18,7 @@ _NON_BLANK = re.compile(r"\S")
 
 
 class Window(NamedTuple):
-    """A window of a text, as character offsets. Text before `fresh` is repeated from the previous window."""
+    """A range of text, as character offsets. Text before `fresh` is repeated from the previous window."""
 
     start: int
     fresh: int
@@ -26,7 +27,7 @@ class Window(NamedTuple):
 
 
 def split_windows(text: str, start: int, end: int, limit: int, overlap: int) -> Iterator[Window]:
-    """Split text[start:end] into overlapping windows of at most `limit` tokens; a short range is one window."""
+    """Split text[start:end] into overlapping windows of at most `limit` tokens; short text is one window."""
     total = count_tokens(text[start:end])
     if total <= limit:
         yield Window(start, start, end, total)
@@ -70,7 +71,7 @@ def _token_reach(tokens_in: TokenMeasure, start: int, end: int, limit: int, widt
 
 
 def _best_break(text: str, least: int, reach: int) -> int:
-    """Return the last break in the range: the end of a paragraph, else a line, a sentence, a word; else `reach`."""
+    """Return the last end of a paragraph in the range, else of a line, a sentence or a word, else `reach`."""
     for mark in ("\n\n", "\n"):
         found = text.rfind(mark, least, reach)
         if found > least:
@@ -83,7 +84,7 @@ def _best_break(text: str, least: int, reach: int) -> int:
 
 
 def _overlap_start(text: str, tokens_in: TokenMeasure, least: int, stop: int, overlap: int) -> int:
-    """Return the offset at which the next window starts, so that it repeats about `overlap` tokens; 0 for no overlap.
+    """Return the offset at which the next window starts to repeat about `overlap` tokens; 0 for no overlap.
 
     The window starts at a line, else at a sentence, else at a word.
     """
@@ -137,7 +138,7 @@ _SPEAKER = re.compile(r"\S[^:\n]{0,40}: \S")
 
 
 class Chunk(NamedTuple):
-    """A piece of a page. Line numbers count from 1 within the truth or the timeline."""
+    """A piece of a page. Line numbers count from 1 within the compiled truth or the timeline."""
 
     kind: str
     text: str
@@ -167,8 +168,8 @@ class _Segment(NamedTuple):
 def chunk_page(truth: str, timeline: str, strategy: str = "section") -> tuple[Chunk, ...]:
     """Return the chunks of a page, in text order.
 
-    If splitting by structure fails, the page is split by length, so that it can still be searched and does not stop
-    the indexing of other pages.
+    If splitting by structure fails, the page is split by length, so that it can still be searched and does
+    not stop the indexing of other pages.
     """
     try:
         return chunk_by_structure(truth, timeline, strategy)
@@ -231,7 +232,7 @@ def chunk_embedding_text(title: str, chunk: Chunk) -> str:
 
 
 def embedding_text(title: str, heading_path: str, text: str) -> str:
-    """Return the text to embed, given the parts of a chunk. A leading heading already in title or path is dropped."""
+    """Return the text to embed for a chunk. A leading heading that is already in title or path is dropped."""
     names = [part.lstrip("# ") for part in heading_path.split(" > ")] if heading_path else []
     said = {title, *names}
     heading = _LEADING_HEADINGS.match(text) if text[:1] in "# " else None
@@ -247,7 +248,8 @@ def embedding_text(title: str, heading_path: str, text: str) -> str:
 def _split_sections(text: str, headings: list[MarkdownHeading], *, bare: bool = False) -> Iterator[_Segment]:
     """Split at headings of level 1 and 2. A heading with no text below it is joined with the next section.
 
-    With `bare`, it is joined only if the next heading is deeper: of two headings of equal level, each is a section.
+    With `bare`, such a heading is joined only if the next heading is deeper: two headings of equal level are
+    two sections.
     """
     start = looked = 0
     above = 0  # level of the previous heading
@@ -262,7 +264,7 @@ def _split_sections(text: str, headings: list[MarkdownHeading], *, bare: bool = 
 
 
 def _split_note_sections(text: str, headings: list[MarkdownHeading]) -> Iterator[_Segment]:
-    """Split notes at headings. In a log, a heading without text is an entry."""
+    """Split notes at headings. A heading without text is a section, because in a log it is an entry."""
     return _split_sections(text, headings, bare=True)
 
 
@@ -312,7 +314,7 @@ def _whole_text(text: str, _: list[MarkdownHeading]) -> Iterator[_Segment]:
 
 
 def _split_paragraphs(text: str, headings: list[MarkdownHeading]) -> Iterator[_Segment]:
-    """Split at blank lines, and lists and conversations at each item. A fenced code block is one paragraph."""
+    """Split at blank lines, and at each item of a list or conversation. Fenced code is one paragraph."""
     breaks = _outside_code([blank.start() + 1 for blank in _BLANK_LINES.finditer(text)], text)
     sections = [heading.start for heading in headings if heading.level <= 2]
     start = looked = 0
@@ -349,7 +351,7 @@ def _split_items(text: str, start: int, end: int) -> Iterator[_Segment]:
 
 
 def _split_entries(text: str, headings: list[MarkdownHeading]) -> Iterator[_Segment]:
-    """Split a timeline into its entries and the text between them; headings above an entry are joined with it."""
+    """Split a timeline into its entries, with the headings above them, and the text between the entries."""
     position = 0
     for date, start, end in _entry_places(text):
         if not _ONLY_HEADINGS.match(text, position, start):
@@ -387,7 +389,7 @@ def _entry_places(text: str) -> list[tuple[str, int, int]]:
 
 
 def _entry_end(text: str, start: int, limit: int) -> int:
-    """Return the end of an entry: the next heading, or for a list item the next line that is not indented deeper."""
+    """Return the end of an entry: the next heading, or for a list item the next line not indented deeper."""
     heading = text.startswith("#", start)
     indent = len(text[start : start + 4]) - len(text[start : start + 4].lstrip(" "))
     position = text.find("\n", start, limit) + 1
@@ -440,7 +442,7 @@ def _make_chunks(
 
 
 def _chunk_heading_path(text: str, trail: _HeadingPath, stretch: _Segment, start: int) -> str:
-    """Return the headings above the first words of a chunk; for an entry, the headings above it and its date."""
+    """Return the headings above the first words of a chunk; for an entry, those above it and its date."""
     if stretch.date:
         return f"{trail.at(stretch.entry - 1) or '## Timeline'} > {stretch.date}"
     near = min(stretch.end, start + _HEADING_REACH)

@@ -1,4 +1,4 @@
-"""Claims made by the sentences of knowledge base nodes, and conflicts and duplicates between nodes.
+"""Claims (statements) in the sentences of knowledge base nodes, and conflicts and duplicates between nodes.
 
 English text is parsed by a few rules. Every finding is shown to a person, so the rules prefer a miss to a
 false alarm.
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from quaid.model.english import english_rules, pairs, pattern, split_sentences, stem, stems, word_list
 
 LONGEST_SENTENCE = 300
-"""Maximum characters of a sentence; longer sentences make too many statements at once to compare and are skipped."""
+"""Maximum characters of a sentence; longer sentences make too many claims at once and are skipped."""
 
 MOST_CLAIM_WORDS = 12
 """Maximum words of a claim's topic. A longer topic practically never occurs twice."""
@@ -51,7 +51,7 @@ class Claim(NamedTuple):
     rejected side.
     """
     person: str = ""
-    """The person whose preference it is, if the sentence names one."""
+    """The person whose preference the clause states; "" if the sentence names nobody."""
     number: ClaimNumber | None = None
     value: frozenset[str] = frozenset()
     """For a setting its value, for a comparison its left side, for a choice the preferred side."""
@@ -158,7 +158,7 @@ def _clause_claims(clause: str, quote: str, is_step: bool) -> Iterator[Claim]:
 
 
 def _choice(clause: str) -> re.Match[str] | None:
-    """Match a clause that prefers one thing to another; the groups are the preferred and the rejected side."""
+    """Match a clause that prefers one thing to another; the groups are the preferred and rejected side."""
     if " than " in clause and (found := pattern("rather_than").match(clause)):
         return found
     if "prefer" in clause and " to " in clause and (found := pattern("prefer_to").match(clause)):
@@ -189,7 +189,7 @@ def _plain_claims(clause: str, quote: str, is_step: bool, demands: bool = False)
 
 
 def _parse_matter(tokens: list[str], bound: str) -> tuple[int, set[str], ClaimNumber | None]:
-    """Return sign, topic words and number of a clause. If there are several numbers, they become topic words."""
+    """Return sign, topic words and number of a clause. If there are several numbers, all are topic words."""
     sign, words, numbers = 1, set[str](), list[ClaimNumber]()
     for place, token in enumerate(tokens):
         if token in word_list("negations") or token in word_list("refusals"):
@@ -232,7 +232,7 @@ def _unit(word: str) -> tuple[str, float] | None:
 
 
 def _setting_claims(clause: str, quote: str) -> Iterator[Claim]:
-    """Yield the claim of a clause that assigns a setting: "the default branch is main", "formatter: black"."""
+    """Yield the claim of a clause that assigns a setting: "the branch is main", "formatter: black"."""
     for form in ("as_the", "runs_on", "setting"):
         match = pattern(form).match(clause)
         if match:
@@ -294,7 +294,7 @@ def fold_word(word: str) -> str:
 def _is_past(tokens: list[str]) -> bool:
     """Return True if a clause reports a past event ("the build failed").
 
-    After "is", "be" or "has" it describes a state.
+    A clause with "is", "be" or "has" before the verb describes a state instead.
     """
     if not tokens or tokens[0] not in word_list("determiners"):
         return False
@@ -312,10 +312,10 @@ def _is_past(tokens: list[str]) -> bool:
 
 
 MOST_CANDIDATES = 40
-"""Maximum number of statements that are compared with a new one, the shortest titles and summaries first."""
+"""Maximum number of statements compared with a new statement; short titles and summaries come first."""
 
 SIMILAR_SHARE = 0.75
-"""Minimum Dice similarity of two summaries, or of titles and summaries together, for statements to be duplicates."""
+"""Minimum Dice similarity of the summaries, or of titles and summaries together, of duplicate statements."""
 
 SURE_SHARE = 0.85
 """Minimum similarity if each summary has a word that the other lacks, since these words may be decisive."""
@@ -346,7 +346,7 @@ WordProbe = tuple[tuple[str, ...], int]
 
 
 class StatementMatch(NamedTuple):
-    """A statement that contradicts the new one or nearly repeats it."""
+    """A statement that contradicts or nearly repeats a new statement."""
 
     key: str
     why: str
@@ -358,7 +358,7 @@ class StatementMatch(NamedTuple):
 
 
 def find_conflicts(new: Statement, others: Iterable[Statement], most: int = 5) -> list[StatementMatch]:
-    """Return the statements that contradict a new one, each with the two sentences."""
+    """Return up to `most` statements that contradict a new one, each with the two contradicting sentences."""
     head, body = _head_claims(new), _body_claims(new)
     probes = _claim_probes(head)
     conflicts = []
@@ -393,9 +393,10 @@ def find_conflicts_within(added: Statement, there: Statement, most: int = 5) -> 
 def _claim_pairs(
     head: list[Claim], body: list[Claim] | None, probes: list[WordProbe], other: Statement
 ) -> Iterator[tuple[Claim, Claim]]:
-    """Yield the pairs of claims to compare. Two bodies are not compared, because they depend on their context.
+    """Yield the pairs of claims to compare. Two bodies are not compared, because each depends on its context.
 
-    `body` is None if title and summary of the other statement have no word of the new one's claims.
+    `body` is None if the title and summary of the other statement share no words with the new statement's
+    claims.
     """
     if body is not None:
         for two in _head_claims(other):
@@ -502,7 +503,7 @@ def _same_project(one: Statement, other: Statement) -> bool:
 def _same_context(new: Statement, one: Claim, other: Statement, two: Claim) -> bool:
     """Return True if both claims apply to the same context.
 
-    A title can restrict its node, say, to Makefiles.
+    The title of a node can restrict its claims, say, to Makefiles.
     """
     mine, theirs = _content_stems(new.title), _content_stems(other.title)
     first, second = one.words | one.value, two.words | two.value
@@ -575,7 +576,7 @@ def _matches_probe(text: str, probes: list[WordProbe]) -> bool:
 def _candidates(
     new: Statement, head_probes: list[WordProbe], probes: list[WordProbe], others: Iterable[Statement]
 ) -> list[tuple[Statement, bool]]:
-    """Return the statements to parse, each with True if title and summary match, False if only the body does."""
+    """Return the statements to parse, with True if title and summary match, False if only the body does."""
     near, far = [], []
     for other in others:
         if _matches_probe(_lowercase(f"{other.title} {other.summary}"), probes):
@@ -619,7 +620,7 @@ def _similar_share(
 
 
 def corrects_details(old: str, new: str) -> bool:
-    """Return True if numbers, dates or negations differ: a small change of wording that changes the meaning."""
+    """Return True if two texts differ in numbers, dates or negations: a small change with another meaning."""
     return Counter(pattern("decisive").findall(old.lower())) != Counter(
         pattern("decisive").findall(new.lower())
     )
@@ -665,7 +666,7 @@ def _synonym_stems() -> frozenset[str]:
 
 @cache
 def _variable_stems() -> frozenset[str]:
-    """Return the stems for which the other text may use another word."""
+    """Return the stems of words with synonyms or alternatives, which another text may use instead."""
     return _synonym_stems().union(_alternative_stems())
 
 
@@ -676,7 +677,7 @@ def _opposites() -> dict[str, str]:
 
 @cache
 def _units() -> dict[str, tuple[str, float]]:
-    """Map a unit to its dimension and its factor."""
+    """Map each unit to its dimension and its factor to the base unit of that dimension."""
     split = {unit: value.split("*") for unit, value in pairs("units").items()}
     return {unit: (dimension, float(factor)) for unit, (dimension, factor) in split.items()}
 

@@ -213,7 +213,7 @@ def conflicting_values(world: Snapshot, all_claims: list[ResolvedFact]) -> Itera
 
 
 def _overlapping(world: Snapshot, group: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
-    """Yield, for each value, the contradiction with the first other value that overlaps in time."""
+    """Yield, for each value, the contradiction with the first value that disagrees and overlaps in time."""
     begun = [
         claim
         for claim in group
@@ -443,7 +443,12 @@ def _ended_relations(
 
 
 def _is_ended(tie: OpenRelation, departure: Departure) -> bool:
-    """Return True if the departure covers this kind of relation, and the relation began before it."""
+    """Return True if the departure covers this kind of relation and can have ended it.
+
+    A relation with a start date must have begun before the departure; if the departure gives only a month or
+    year, before its end. A departure without a date ends such a relation only if it describes a state ("no
+    longer at Hexa"), not an event ("left Hexa").
+    """
     kind = predicate_family(tie.relationship)
     if departure.scope == "post":
         if kind != "post" or post_of_predicate(tie.relationship) != departure.post:
@@ -474,7 +479,7 @@ def _is_named(words: str, names: frozenset[str], scope: str) -> bool:
 
 
 def _name_starts(tokens: list["re.Match[str]"]) -> Iterator[int]:
-    """Yield the token indexes at which a name can start: the first, after "the", and after each listed name."""
+    """Yield the token indexes where a name can start: the first, after "the", and after each listed name."""
     at = 1 if tokens and tokens[0][0].lower() == "the" else 0
     for _ in range(4):
         yield at

@@ -53,10 +53,10 @@ class Departure(NamedTuple):
     post: str
     """The post, such as ceo, if only the post ended; else ""."""
     object: str
-    """The sentence from its object on, or IMPLIED_OBJECT."""
+    """The part of the sentence that starts with the place or thing that was left, or IMPLIED_OBJECT."""
     first: str
     last: str
-    """First and last day on which it can have happened; "" if the text gives no date."""
+    """First and last day on which the relation can have ended; "" if the text gives no date."""
     is_event: bool
     line: int
     quote: str
@@ -64,7 +64,10 @@ class Departure(NamedTuple):
 
 @cache
 def departure_phrases() -> dict[str, list[tuple["re.Pattern[str]", str, bool]]]:
-    """Map a word to patterns, of which the first match counts, each with its scope and whether it is an event."""
+    """Map a word to the patterns of phrases with it, each with its scope and whether it describes an event.
+
+    The first pattern that matches counts.
+    """
     rules, phrases = english_rules(), dict[str, list[tuple[re.Pattern[str], str, bool]]]()
     for kind, is_event in (("events", True), ("states", False)):
         for word, source, scope in rules.data["departures"][kind]:
@@ -141,7 +144,7 @@ def _antecedent(head: str, reader: PageOwner) -> list[str]:
 
 
 def _leading_subjects(sentence: Sentence, reader: PageOwner) -> list[str]:
-    """Return the subject of a sentence for a later verb that has no subject."""
+    """Return the subject of a sentence for a later verb that has no subject of its own."""
     lead = _lead_name(sentence.text)
     if lead is None:
         return []
@@ -168,7 +171,7 @@ def _lead_name(text: str) -> str | None:
 
 
 def _proper_names(text: str) -> list[str]:
-    """Return the names in a text, without words that are capitalized only because they start a sentence."""
+    """Return the names in the text, without words that are capitalized only because they start a sentence."""
     found = []
     for match in pattern("name").finditer(text):
         words = [word for word in match[0].split() if word.lower() not in word_list("not_in_names")]
@@ -201,9 +204,10 @@ def _without_filler_end(text: str) -> str:
 
 
 def find_departures(text: str, reader: PageOwner, first_line: int = 1, day: str = "") -> list[Departure]:
-    """Return the departures in a text.
+    """Return the departures that a text states.
 
-    `day` is the date of the text if known, as that of a timeline entry.
+    `reader` describes the page with the text, `first_line` is the line number of the text in it, and `day` is
+    the date of the text, such as that of a timeline entry, or "".
     """
     matches = _phrase_matches(text)
     if not matches:
@@ -213,7 +217,7 @@ def find_departures(text: str, reader: PageOwner, first_line: int = 1, day: str 
     block = None
     for place, match, scope, is_event in matches:
         if text[place].isspace() and not match[0][0].isspace():
-            continue  # it is in code
+            continue  # the phrase is in code
         if block is None or not block.start <= place < block.end:
             block = block_at(text, place)
         around = sentence_at(text, place, first_line, block)

@@ -84,7 +84,7 @@ class Sentence(NamedTuple):
 
     text: str
     line: int
-    """Line number of its first character, from 1."""
+    """Line number of the first character of the sentence, from 1."""
     before: tuple[str, ...]
     """The preceding sentences of the same paragraph, at most MOST_PRECEDING."""
 
@@ -113,7 +113,7 @@ def blank_out_code(text: str) -> str:
 
 
 class TextBlock(NamedTuple):
-    """A paragraph, list item or heading. `cuts` are the sentence boundaries within it."""
+    """A paragraph, list item or heading. `cuts` are the offsets of sentence boundaries in its text."""
 
     start: int
     end: int
@@ -140,14 +140,14 @@ def _sentence_cuts(text: str) -> tuple[int, ...]:
 
 
 def split_sentences(text: str) -> list[str]:
-    """Split a text into sentences; a line end also ends a sentence."""
+    """Split text into sentences; a line end also ends a sentence."""
     return [line[start:end] for line in text.split("\n") for start, end in pairwise(_sentence_cuts(line))]
 
 
 def sentence_at(
     text: str, position: int, first_line: int = 1, block: TextBlock | None = None
 ) -> tuple[Sentence, int] | None:
-    """Return the sentence at an offset, and the offset within it; None in an open task, a table or a quotation.
+    """Return the sentence at an offset, and the offset in it; None in an open task, a table or a quotation.
 
     `block` is the block at the offset, if the caller already has it.
     """

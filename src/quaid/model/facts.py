@@ -313,7 +313,7 @@ def canonical_predicate(predicate: str) -> str:
 
 
 def single_valued_predicates(setting: str | None) -> frozenset[str]:
-    """Return the single-valued predicates: the defaults and those in the setting, except those marked `:many`.
+    """Return the single-valued predicates: defaults and those in the setting, except those marked `:many`.
 
     The setting is a list such as `favourite_colour, works_at:many`.
     """
@@ -520,7 +520,7 @@ def resolve_facts(world: Snapshot) -> list[ResolvedFact]:
 
 
 def _resolve_object(world: Snapshot, text: str) -> tuple[EntityRef, str]:
-    """Return the entity that an object denotes, and the text to display: the title if the object is a slug."""
+    """Return the entity that an object denotes, and the text to display: for a slug, the page's title."""
     name = text.rpartition("::")[2]
     page_id = world.names.page(fold_name(name))
     if page_id is None:

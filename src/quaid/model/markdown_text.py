@@ -55,7 +55,7 @@ _LONGEST_READ = 4000  # characters of a paragraph that are parsed; bounds the co
 HEAD_LENGTH = 250_000
 """Number of leading characters searched for a page's title, summary and room."""
 
-# These patterns start with \n instead of ^ and are searched in a text with a \n prepended: several times as fast.
+# These patterns start with \n instead of ^ and are searched in "\n" + text: several times as fast.
 _HEADINGS = {1: re.compile(r"\n {0,3}#[ \t]+(\S[^\n]*)"), 2: re.compile(r"\n {0,3}##[ \t]+(\S[^\n]*)")}
 _UNDERLINE = re.compile(r"\n {0,3}=+[ \t]*(?=\n|\Z)")
 _TOP_QUOTE = re.compile(r"\s*?(\n {0,3}>[^\n]*(?:\n {0,3}>[^\n]*)*+)")
@@ -156,7 +156,7 @@ def _underlined_text(text: str, end: int) -> str:
 
 
 def top_quote(text: str) -> str:
-    """Return the quotation below the first H1 or at the top of the text, as plain text, or "" if there is none.
+    """Return the quotation below the first H1 or at the top of the text, as plain text; "" if there is none.
 
     Callouts such as `> [!note]` are ignored.
     """
@@ -172,7 +172,7 @@ def top_quote(text: str) -> str:
 
 
 def _first_h1_end(text: str) -> int:
-    """Return the end offset of the first H1's line in a text that begins with a line feed, or 0 if there is no H1."""
+    """Return the end of the line of the first H1, or 0 if there is none. Text begins with a line feed."""
     heading = _HEADINGS[1].search(text)
     before = heading.start() if heading else len(text)
     for underline in _UNDERLINE.finditer(text, 0, before):
@@ -184,7 +184,8 @@ def _first_h1_end(text: str) -> int:
 def first_paragraph(text: str) -> str:
     """Return the first paragraph that contains a letter or digit, as plain text, or "" if there is none.
 
-    A paragraph that is entirely bold or code is probably a heading or a sample, so it is used only as a fallback.
+    A paragraph that is entirely bold or code is probably a heading or a sample, so it is used only as a
+    fallback.
     """
     second_best = ""
     for paragraph in _paragraphs(text):
@@ -315,7 +316,7 @@ _BACKTICKS = re.compile(r"`+|\n[ \t]*\n")
 
 
 def code_spans(text: str) -> list[tuple[int, int]]:
-    """Return the (start, end) offsets of code blocks and code spans, sorted. Brackets in code are not links."""
+    """Return the (start, end) offsets of code blocks and code spans, sorted."""
     spans = [(block.start, block.end) for block in find_fences(text)]
     open_runs: dict[int, int] = {}  # run length -> start offset, within the current paragraph
     for run in _BACKTICKS.finditer(text):

@@ -1,6 +1,7 @@
 """Pages: parts, type, title, summary, wing and room, derived index data, and changes requested by an ingest.
 
-A wing is a top-level category of pages, such as people; a room is a subcategory of a wing.
+A wing is a top-level category of pages, such as people; a room is a subcategory of a wing. An ingest is a
+request that changes several pages at once.
 """
 
 import json
@@ -64,7 +65,7 @@ _WORD_SEPARATORS = re.compile(r"[\s_-]+")
 
 
 def check_type(value: str) -> str:
-    """Return the type in its stored form ("Action Item" becomes action_item), or raise InvalidType with a hint."""
+    """Return the type in its stored form ("Action Item" becomes action_item), or raise InvalidType."""
     name = known_type(value)
     if name:
         return name
@@ -84,7 +85,7 @@ def known_type(value: Any) -> str | None:
 
 
 def type_from_folders(slug: str) -> str:
-    """Return the type implied by the outermost folder that maps to one, or "concept"."""
+    """Return the type implied by the outermost folder that maps to a type, or "concept"."""
     for folder in slug.split("/")[:-1]:
         name = _TYPE_FOLDERS.get(strip_order_number(folder).replace("-", "_"))
         if name:
@@ -124,7 +125,7 @@ _DATE_NAME = re.compile(r"[0-9]{4}-[0-9]{2}(?:-[0-9]{2})?")
 
 
 def page_title(slug: str, frontmatter: dict[str, Any], text: str, fallback: str | None) -> str:
-    """Return the title: from the front matter, else the first H1, the fallback, or the last slug segment as words."""
+    """Return the title: from the front matter, else the first H1, the fallback, or the end of the slug."""
     given = (
         markdown_text.one_line(frontmatter.get("title")) or markdown_text.first_heading(text, 1) or fallback
     )
@@ -138,7 +139,7 @@ def page_title(slug: str, frontmatter: dict[str, Any], text: str, fallback: str 
 
 
 def page_summary(frontmatter: dict[str, Any], text: str) -> str:
-    """Return the summary: as given, else the quotation below the title, the first paragraph, or the description."""
+    """Return the summary: from the front matter, else the top quotation, first paragraph or `description`."""
     given = markdown_text.one_line(frontmatter.get("summary"))
     if given and len(given) <= SUMMARY_LENGTH:
         return given
@@ -277,14 +278,14 @@ class EntryInput(NamedTuple):
 
 
 class PageChange(NamedTuple):
-    """One page of an ingest. Assertions are validated later: their subject may default to the page's title."""
+    """One page of an ingest. Assertions are validated later: the default subject is the page's title."""
 
     where: str
     slug: str
     collection: str | None
     """None: the collection that contains the page, or the one that receives new pages."""
     expected_version: int = 0
-    """The version the author had read; 0 for a new page."""
+    """The version of the page that the author of the change had read; 0 for a new page."""
     content: str | None = None
     compiled_truth: str | None = None
     timeline_append: str | None = None
@@ -302,7 +303,7 @@ class PageChange(NamedTuple):
 
 
 def parse_changes(pages: list[dict[str, Any]]) -> list[PageChange]:
-    """Parse the pages of an ingest. Raise InvalidArgument if a page occurs twice."""
+    """Parse the pages of an ingest. Raise InvalidArgument if a value is invalid or a page occurs twice."""
     if len(pages) > MOST_CHANGES:
         problem = f"holds {len(pages):,} pages and {MOST_CHANGES} are allowed; ingest it in parts"
         raise InvalidArgument(name="pages", problem=problem)
@@ -387,7 +388,7 @@ def _parse_entry(values: dict[str, Any], where: str) -> EntryInput:
 def _object_list(
     given: dict[str, Any], name: str, where: str, short: str = ""
 ) -> list[tuple[dict[str, Any], str]]:
-    """Return a list of objects, each with its path for messages. With `short`, a string means {short: string}."""
+    """Return the objects of a list, with their paths for messages. With `short`, text means {short: text}."""
     found = []
     for place, each in enumerate(_list_value(given, name, where), 1):
         here = f"{where}.{name}[{place}]"

@@ -23,11 +23,11 @@ class LinkSpan(NamedTuple):
     absorbed: tuple[int, ...] = ()
 
 
-# Truth
+# Compiled truth (the body of a page above the timeline)
 
 
 def merge_truth(kept: str, other: str, title: str) -> str:
-    """Append the blocks found only in the other truth, under a heading with the other page's title."""
+    """Append the blocks that only the compiled truth `other` has, under a heading with its page's title."""
     known = {_fold_text(block) for block in _blocks(kept)}
     new = _new_blocks(_blocks(other), known, title)
     if not new or _fold_text(other) in _fold_text(kept):
@@ -37,7 +37,7 @@ def merge_truth(kept: str, other: str, title: str) -> str:
 
 
 def _blocks(text: str) -> list[str]:
-    """Split a text at blank lines and headings. Fenced blocks are never split."""
+    """Split text at blank lines and headings. Fenced blocks are never split."""
     blocks: list[str] = []
     position = 0
     for fence in [*markdown_text.find_fences(text), markdown_text.Fence(len(text), len(text), "")]:
@@ -104,8 +104,8 @@ def _fold_text(text: str) -> str:
 def merge_timeline(kept: str, other: str, title: str) -> str:
     """Add the entries and free text of the other timeline that the first timeline does not contain.
 
-    New entries are inserted in date order if the timeline is sorted, and appended otherwise. Free text comes last,
-    under a heading.
+    New entries are inserted in date order if the timeline is sorted, and appended otherwise. Free text comes
+    last, under a heading.
     """
     merged = timeline.insert_entries(kept.rstrip("\n"), timeline.missing_entries(other, kept))
     held = set(map(_fold_text, merged.split("\n")))
@@ -192,7 +192,7 @@ def _union(ours: list[Any], theirs: list[Any]) -> list[Any]:
 
 
 def join_spans(spans: list[LinkSpan]) -> list[LinkSpan]:
-    """Merge overlapping validity intervals of one relationship between the same two pages."""
+    """Merge the links with overlapping validity; all have the same relationship and the same two pages."""
     joined: list[LinkSpan] = []
     for span in sorted(spans, key=lambda span: span.id):
         while other := next((earlier for earlier in joined if _spans_overlap(earlier, span)), None):
@@ -213,7 +213,7 @@ def _spans_overlap(one: LinkSpan, other: LinkSpan) -> bool:
 
 
 def _span_start(span: LinkSpan) -> str:
-    """Return the start of validity, or the end if the start is unknown, or 9999-12-31 without either.
+    """Return the start of validity, or the end if the start is unknown, or 9999-12-31 if both are unknown.
 
     storage.checks uses the same rule to find overlapping links.
     """

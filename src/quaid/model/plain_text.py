@@ -1,4 +1,4 @@
-"""Helpers for plain text: token estimates, counted nouns, CJK bigrams, folder lists, version numbers, rule files."""
+"""Helpers for plain text: token estimates, counted nouns, CJK bigrams, folder lists, versions, rule files."""
 
 import re
 import unicodedata
@@ -38,7 +38,7 @@ TokenMeasure = Callable[[int, int], int]
 
 
 def count_tokens(text: str) -> int:
-    """Estimate how many tokens a model makes of a text.
+    """Estimate the number of tokens into which a model splits the text.
 
     Fitted to WordPiece on technical pages and conversations: the mean ratio of the estimate to the true count
     is 1.00, and its 5th percentile is 0.91. Scripts other than Latin are counted per character.
@@ -59,7 +59,7 @@ def count_tokens(text: str) -> int:
 
 
 def token_measure(text: str, start: int, end: int) -> TokenMeasure:
-    """Return a function that estimates the tokens of parts of text[start:end], cheaper than repeated count_tokens.
+    """Return a function that estimates the tokens of parts of text[start:end], faster than count_tokens.
 
     Tends to overestimate.
     """
@@ -78,9 +78,9 @@ def token_measure(text: str, start: int, end: int) -> TokenMeasure:
     return tokens
 
 
-# Chinese, Japanese, Korean, Thai, Lao, Myanmar, Khmer and the Tai scripts. Korean has spaces, but its particles
-# attach to the word. Punctuation is excluded, so it ends a run. Not compiled here: that takes 4 ms, and most commands
-# never see these scripts; `re` caches it after first use.
+# Chinese, Japanese, Korean, Thai, Lao, Myanmar, Khmer and the Tai scripts. Korean has spaces, but its
+# particles attach to the word. Punctuation is excluded, so it ends a run. The pattern is not compiled here,
+# which takes 4 ms, because most commands never see these scripts; `re` caches it after first use.
 _SCRIPTS = (
     "[\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0edf\u1000-\u1049\u1050-\u109f\u1100-\u11ff\u1780-\u17d3"
     "\u17d7\u17dc-\u17e9\u1950-\u19df\u1a20-\u1a99\u2e80-\u2fd5\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c"
@@ -98,7 +98,7 @@ def has_cjk(text: str) -> bool:
 
 
 def split_cjk(text: str) -> list[str]:
-    """Split a text into runs of scripts without word spaces (odd indexes) and other text (even indexes)."""
+    """Split text into runs of scripts without word spaces (odd indexes) and other text (even indexes)."""
     return re.split(f"({_SCRIPTS})", _normalize_cjk(text))
 
 
@@ -115,7 +115,7 @@ def cut_cjk(text: str) -> str:
 
 
 def _spaced_bigrams(run: str) -> str:
-    """Return the bigrams of a run with spaces around them, built in chunks because a run may be as long as a book."""
+    """Return the bigrams of a run with spaces around them, built in pieces because a run may be very long."""
     if len(run) <= _PIECE_LENGTH:
         return f" {' '.join(map(add, run, run[1:]))} {run[-1]} "
     starts = range(0, len(run), _PIECE_LENGTH)
@@ -209,7 +209,7 @@ class RuleFile:
         for section in ("words", "parts"):
             for key, text in self.data.get(section, {}).items():
                 self._entries[key] = self._expand(text)
-        # Compiled at first use: compiling all patterns of a file takes 40 ms, and most texts need few of them.
+        # Compiled at first use: compiling all patterns of a file takes 40 ms, and few are usually needed.
         self.pattern = cache(lambda key: re.compile(self.expand(self.data["patterns"][key])))
 
     def _expand(self, text: str) -> str:

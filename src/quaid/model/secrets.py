@@ -1,8 +1,8 @@
 """Find secrets in text (tokens, keys, passwords, card numbers) and mask them.
 
-The rules are in secret_rules.toml. A rule has needles (fixed strings to search for), a pattern that is matched where
-a needle occurs, and a check of the match. A line that contains `allow-secret` is exempt, except when masking.
-Exceptions are not caught: a caller that guards a commit must treat an error as a refusal.
+The rules are in secret_rules.toml. A rule has needles (fixed strings to search for), a pattern that is
+matched where a needle occurs, and a check of the match. A line that contains `allow-secret` is exempt, except
+when masking. Exceptions are not caught: a caller that guards a commit must treat an error as a refusal.
 """
 
 import binascii
@@ -282,7 +282,7 @@ def _is_alone_on_line(match: Match[str]) -> bool:
 
 
 def _is_password_value(value: str, *, literal: bool) -> bool:
-    """Return True for a plausible password. `literal`: it is in quotes or alone on its line."""
+    """Return True for a plausible password. `literal` is True if it is in quotes or alone on its line."""
     if len(value) < 4:
         return False
     if any(
@@ -300,7 +300,7 @@ def _is_password_value(value: str, *, literal: bool) -> bool:
 
 
 def _is_token_value(value: str, name: str) -> bool:
-    """Return True if the value looks generated. Short values need less randomness if the name is unambiguous."""
+    """Return True if the value looks generated. Less randomness is enough if the name is unambiguous."""
     if is_machine_made(value):
         return True
     if len(value) < 10 or not value.isalnum() or name.lower().startswith(("token", "secret", "credential")):
@@ -309,7 +309,7 @@ def _is_token_value(value: str, name: str) -> bool:
 
 
 def is_told_password(match: Match[str]) -> bool:
-    """Accept a password in a sentence if it contains a digit or sign and is not a known term or a filename."""
+    """Accept a password in a sentence if it contains a digit or sign and is no known term or filename."""
     return _is_password_word(match["secret"])
 
 
@@ -379,7 +379,7 @@ def is_url_password_with_slash(match: Match[str]) -> bool:
 
 
 def is_encoded_login(match: Match[str]) -> bool:
-    """Return True if the base64 value decodes to name:password, as in Docker's config and Basic authorization."""
+    """Return True if the base64 value decodes to name:password, as in Docker's config and Basic auth."""
     value = match["secret"]
     try:
         name, _, password = binascii.a2b_base64(value + "=" * (-len(value) % 4)).decode().partition(":")
@@ -452,8 +452,8 @@ def passes_luhn(digits: str) -> bool:
 def card_group_count(text: str, groups: Sequence[Match[str]]) -> int:
     """Return how many of the leading digit groups form a card number, or 0 if they do not.
 
-    Brand prefix, length and Luhn digit must match, and the number must not be labelled as an order, an id or the
-    like.
+    Brand prefix, length and Luhn digit must match, and the number must not be labelled as an order, an id or
+    the like.
     """
     lengths = tuple(len(group[0]) for group in groups)
     count = next((len(shape) for shape in _CARD_SHAPES if lengths[: len(shape)] == shape), 0)
@@ -473,7 +473,11 @@ def card_group_count(text: str, groups: Sequence[Match[str]]) -> int:
 
 
 def find_secrets(text: str, *, marks: bool = True, places: int = MOST_PLACES) -> list[Secret]:
-    """Return the secrets in a text, in order and without overlaps. `marks`: exempt lines with allow-secret."""
+    """Return the secrets in the text, in order and without overlaps.
+
+    With `marks`, secrets on lines with allow-secret are left out. If the text has more than `places` needle
+    positions, an UNSEARCHED finding is added where the search stopped.
+    """
     budget = _Budget(places)
     spans = _without_overlaps(_candidates(text, budget))
     if marks and spans and ALLOW_MARK in text:
@@ -591,7 +595,7 @@ def _needle_places(needle: str, text: str, within: str, budget: _Budget) -> list
 
 
 def _rule_matches(rule: SecretRule, text: str, places: Iterable[int]) -> Iterator[SecretSpan]:
-    """Yield the secrets a rule finds at these offsets."""
+    """Yield the secrets that a rule finds at these offsets."""
     match = _compile(rule.pattern).match
     past = refused = until = 0
     for at in places:
@@ -717,9 +721,10 @@ def _has_allow_mark(text: str, start: int, end: int) -> bool:
 
 
 def mask(text: str) -> tuple[str, int]:
-    """Replace each secret with a note such as [masked: github token]; return the text and the number of notes.
+    """Replace each secret with a note such as [masked: github token]. Return the text and the number of notes.
 
-    If the text has too many positions to search, drop everything from there on, because it may contain secrets.
+    If the text has too many positions to search, the part not searched is dropped, because it may contain
+    secrets.
     """
     pieces: list[str] = []
     at = count = 0

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 LEAST_LINE_SHARE = 0.85
-"""Minimum ratio of the shorter line's word count to the longer one's."""
+"""Minimum ratio of the word count of the shorter line to that of the longer line."""
 
 SMALL_WORDS = frozenset(
     """a an the and of to in on at for is are was were be been am my our your his her their its that this it
@@ -41,8 +41,8 @@ def same_line(one: str, other: str) -> bool:
 def _line_words(text: str) -> list[str]:
     """Split a line into words, keeping signs and capitals that carry meaning.
 
-    Only punctuation around words is removed: `milk.` becomes `milk`, but `-18`, `C++`, `3,500` and `Secret1` are
-    kept.
+    Only punctuation around words is removed: `milk.` becomes `milk`, but `-18`, `C++`, `3,500` and `Secret1`
+    are kept.
     """
     pieces = text.replace("’", "'").split()
     words = [_fold_case(_strip_signs(piece)) for piece in pieces if piece.strip(LINE_PUNCTUATION)]
@@ -67,7 +67,7 @@ def _fold_case(word: str) -> str:
 
 
 LONGEST_GAP_CONTEXT = 500
-"""Maximum length of the context stored with a knowledge gap, in characters."""
+"""Maximum characters of the context stored with a gap (a question that the memory could not answer)."""
 
 LONGEST_QUESTION_WORD = 64
 """Maximum letters of an ASCII word. Not applied to other scripts, where a sentence may have no spaces."""
@@ -85,7 +85,7 @@ def fold_question(question: str) -> str:
 
 
 def is_question(text: str) -> bool:
-    """Return True if a text contains a plausible word, not only signs, numbers or one repeated letter."""
+    """Return True if the text contains a plausible word, not only signs, numbers or one repeated letter."""
     return any(
         not word.isascii() or (len(word) <= LONGEST_QUESTION_WORD and len(set(word)) > 1)
         for word in _QUESTION_WORD.findall(fold_question(text))
@@ -98,7 +98,7 @@ def question_hash(question: str) -> str:
 
 
 def reveals_question(text: str, question: str) -> bool:
-    """Return True if a text contains the question."""
+    """Return True if the text contains the question, ignoring case, spacing and surrounding punctuation."""
     return fold_question(question) in fold_question(text)
 
 
@@ -112,7 +112,7 @@ LEAST_SHINGLES = 12
 """Minimum number of distinct shingles; shorter texts are too small to compare."""
 
 LSH_BANDS, LSH_ROWS = 16, 4
-"""Probability that two texts are compared: 64 % if they share 50 % of their shingles, 99 % at 70, 99.98 % at 80."""
+"""Two texts are compared with a probability of 64 % if they share 50 % of their shingles, 99 % if 70 %."""
 
 LEAST_THRESHOLD = 0.5
 
@@ -128,7 +128,7 @@ _WORD = rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+"  # takes 6 ms to compile, so it is 
 
 
 class SimilarPair(NamedTuple):
-    """Two texts by key, the smaller key first, and their weighted Jaccard similarity."""
+    """The keys of two texts, the smaller key first, and the weighted Jaccard similarity of the texts."""
 
     first: int
     second: int
@@ -143,7 +143,7 @@ class TextSimilarity:
         self._runs: dict[int, Array] = {}
 
     def add(self, key: int, text: str) -> None:
-        """Add a text. Texts with too few shingles are ignored."""
+        """Add a text. Texts with too few shingles (sequences of SHINGLE_WORDS words) are ignored."""
         import numpy as np
 
         words = re.findall(_WORD, text.lower())
@@ -158,7 +158,7 @@ class TextSimilarity:
             self._runs[key] = runs
 
     def weigh(self) -> None:
-        """Weight each shingle by the number of texts that contain it. Call once after all texts were added."""
+        """Weight each shingle by the number of texts with it. Call once after all texts were added."""
         import numpy as np
 
         if not self._runs:

@@ -48,17 +48,17 @@ def from_path(path: str) -> str:
 
 
 def segment(name: str) -> str:
-    """Convert a folder or page name to a slug segment: accents dropped, other scripts spelled as code points."""
+    """Convert a folder or page name to a slug segment, without accents and with other scripts as code points."""
     if not name.isascii():
         name = _spell_out(name)
     return _GAP.sub("-", name.lower()).strip("-") or "x"
 
 
 def _spell_out(name: str) -> str:
-    """Convert a name in any script to ASCII. NFC first, so that both encodings of an accent give the same result.
+    """Convert a name in any script to ASCII. Both encodings of an accent give the same result.
 
-    Characters with a Latin base lose their accents. Others keep their marks, which form a different letter there (й
-    is not и, が is not か).
+    Characters with a Latin base lose their accents. Others keep their marks, which form a different letter
+    there (й is not и, が is not か).
     """
     spelled: list[str] = []
     latin = True
@@ -96,7 +96,7 @@ def split_address(address: str) -> tuple[str | None, str]:
 
 
 def address(collection: str, slug: str) -> str:
-    """Return the unambiguous address of a page: its slug, prefixed with the collection unless that is the default."""
+    """Return the address of a page: its slug, prefixed with the collection unless that is the default."""
     return slug if collection == "default" else f"{collection}::{slug}"
 
 

@@ -1,4 +1,4 @@
-"""Decide what a sync must do, from the files in a folder, the index, and what was last seen.
+"""Decide what a sync must do, from the files in a folder and the files as the index last saw them.
 
 `classify_files` decides from stat results which files to read; `plan_sync` decides what to do with each file.
 """
@@ -72,7 +72,7 @@ class ReadFile(NamedTuple):
     old: LastSeenFile | None
     content_hash: str
     page_uuid: str | None
-    """The page id in its front matter, if any."""
+    """The page id in the front matter of the file, if any."""
 
 
 FilesToRead = list[tuple[ScannedFile, LastSeenFile | None]]
@@ -97,9 +97,9 @@ def classify_files(
 ) -> tuple[int, FilesToRead, list[LastSeenFile]]:
     """Return the number of unchanged files, the files to read, and the missing ones.
 
-    Files are matched by path. A file whose path differs from a known one only in case or Unicode normalization is
-    matched with it, unless a file with exactly the known path exists. With `retry`, unchanged files that could not
-    be indexed, which have no content hash, are read again.
+    Files are matched by path. A file whose path differs from a known one only in case or Unicode
+    normalization is matched with it, unless a file with exactly the known path exists. With `retry`,
+    unchanged files that could not be indexed, which have no content hash, are read again.
     """
     paths = {file.path for file in files}
     missing = {old.path: old for old in known}
@@ -158,7 +158,7 @@ def plan_sync(
 def _file_key(known: LastSeenFile) -> _FileKey:
     """Return path and page id.
 
-    The path alone is ambiguous, because a quarantined page may have had it before.
+    The path alone is ambiguous, because the file of a quarantined page may have had the same path.
     """
     return known.path, known.page_id
 
@@ -166,7 +166,7 @@ def _file_key(known: LastSeenFile) -> _FileKey:
 def _follow_ids(
     reads: list[ReadFile], known: Iterable[LastSeenFile], lost: Mapping[_FileKey, LastSeenFile]
 ) -> MovedFiles:
-    """Return files with the id of a page whose own file is missing or now contains another id."""
+    """Return files with the id of a page whose old file is missing or has another id, with that old file."""
     named = Counter(read.page_uuid for read in reads if read.page_uuid)
     names_now = {_file_key(read.old): read.page_uuid for read in reads if read.old}
     by_uuid = {each.page_uuid: each for each in known if each.page_uuid}

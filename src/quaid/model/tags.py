@@ -46,7 +46,7 @@ def of_frontmatter(front: dict[str, Any]) -> tuple[str, ...]:
 
 
 def parse(value: Any) -> tuple[str, ...]:
-    """Return the tags in a front-matter value: a list, or text separated by commas or, without commas, by whitespace.
+    """Return the tags in a front-matter value: a list, or text separated by commas or else by whitespace.
 
     Invalid tags are skipped; they remain in the front matter.
     """
@@ -96,7 +96,7 @@ def _is_tag(spelled: str) -> bool:
 
 
 class _Line:
-    """The line that contains a "#". Tested in text order, so that each line is scanned only once."""
+    """The line that contains a "#". The signs are tested in text order, so that each line is scanned once."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -104,7 +104,7 @@ class _Line:
         self.ink = -1  # offset of the first non-blank character of the line
 
     def says_something_else(self, start: int) -> bool:
-        """Return True if the "#" is in a heading, starts a line of indented code, or is the target of a link."""
+        """Return True if the "#" is in a heading, starts a line of indented code, or is in a link target."""
         text = self.text
         end_before = text.rfind("\n", self.passed, start)
         if end_before >= 0:

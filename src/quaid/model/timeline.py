@@ -42,7 +42,7 @@ class TimelineEntry(NamedTuple):
     detail: str
     line: int
     text: str = ""
-    """Its original lines, if it comes from split_entries."""
+    """The original lines of the entry; "" unless it comes from split_entries."""
 
 
 def parse(text: str, most: int = MOST_ENTRIES) -> tuple[TimelineEntry, ...]:
@@ -216,7 +216,7 @@ def entry_keys(text: str) -> set[EntryKey]:
 def append_text(text: str, more: str) -> str:
     """Append text to a timeline that does not contain it yet.
 
-    If both share entries, only missing ones are added.
+    If the two have entries in common, only the missing entries are added.
     """
     if not more.strip() or more.strip() in text:
         return text
@@ -226,7 +226,7 @@ def append_text(text: str, more: str) -> str:
 
 
 def merge_timelines(old: str, new: str) -> str:
-    """Replace a timeline, keeping every entry of the old one that the new one lacks."""
+    """Return the new timeline with every entry added that only the old timeline has."""
     if not new.strip():
         return old
     return insert_entries(new, missing_entries(old, new), old)
@@ -266,7 +266,7 @@ def insert_entries(text: str, more: list[TimelineEntry], like: str = "") -> str:
     """Insert entries by date.
 
     If the text has too few entries to determine their order, the order of `like` is used, else newest first.
-    If the entries are in no order, the new ones are added after the last entry.
+    If the entries are in no order, the new entries are added after the last one.
     """
     if not more:
         return text
@@ -349,7 +349,7 @@ def _date_order(days: list[str]) -> bool | None:
 
 
 def _insert_position(days: list[str], day: str, newest_first: bool) -> int:
-    """Return the number of dates that precede this one."""
+    """Return the index at which a day is inserted into sorted dates."""
     return len(days) - bisect_left(days[::-1], day) if newest_first else bisect_right(days, day)
 
 

@@ -17,7 +17,12 @@ from quaid.storage.collections import Collection
 def update_file_text(
     old: str | None, content: str, section: str | None, replace: bool, expected: int | None
 ) -> SectionEdit:
-    """Return the file's new text and the line where the content starts."""
+    """Return the file's new text and the line where the content starts.
+
+    The content replaces the section, or the file if `section` is None, with `replace`, and is appended
+    otherwise. Raise InvalidArgument if existing text would be replaced and `expected`, the version read
+    before, is None.
+    """
     if section is not None and not sections.heading_title(section):
         raise InvalidArgument(name="section", problem="is empty; name a heading, as in To Do")
     content = content.replace("\r\n", "\n")
@@ -73,7 +78,7 @@ def add_log_entry(old: str | None, local: str, text: str) -> SectionEdit:
 
 
 def parse_daily_file(text: str) -> tuple[DailyEntry, ...]:
-    """Return the entries of a day's file in order. Text before the first heading becomes an entry without a time."""
+    """Return the entries of a day's file in order. Text before the first heading is an entry without a time."""
     places = sections.find_sections(text)
     entries = []
     before = text[: places[0].start] if places else text

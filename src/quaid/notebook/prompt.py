@@ -1,4 +1,4 @@
-"""Assemble the session-start prompt: reference files, then the logs of today and yesterday, within size limits.
+"""Assemble the session-start prompt: reference files, then the most recent daily logs, within size limits.
 
 Reads the files directly and needs no database. The output is deterministic to the byte, because prompt caches
 depend on it.
@@ -75,9 +75,10 @@ def assemble_prompt(
     project: str = "",
     characters: int | None = None,
 ) -> SessionPrompt:
-    """Assemble the prompt of a notebook for a local time, within a budget, with the text `project` last.
+    """Assemble the prompt of a notebook for the time `local`, with the text `project` last.
 
-    If not everything fits, the space is shared: small files are included whole, large ones are truncated.
+    `budget` is the maximum size in tokens, `characters` in characters; None means no limit. If not everything
+    fits, the space is shared: small files are included whole, large files are truncated.
     """
     reference = _reference_files(root, limits.reference_dir)
     sizes = [min(len(file.text), limits.file) for file in reference]
@@ -168,10 +169,10 @@ def _fit_blocks(
 
 
 def _fitting(wants: list[int], usable: int, least: int, last: int) -> list[int]:
-    """Return the sizes to include, 0 for omitted files. Included files get at least `least`, or their full size.
+    """Return the sizes to include, 0 for omitted files. Others get at least `least`, or their full size.
 
-    With equal shares for very many files, each would have space for little more than its name. Small files take
-    precedence over large ones.
+    With equal shares for very many files, each would have space for little more than its name. Small files
+    take precedence over large ones.
     """
     fitting = [0] * len(wants)
     first = range(len(wants) - last)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # not imported at run time, because it loads numpy
 
 MAX_RESULTS, MIN_SCORE = 15, 0.25
 CANDIDATES_PER_RESULT = 4
-"""Candidates scored from full-text and from vector search, for each result requested."""
+"""Number of chunks best in words, and of chunks best in meaning, that are scored per requested result."""
 
 
 def search_notebook(
@@ -78,7 +78,7 @@ _ChunkScore = tuple[float, Literal["words", "meaning", "both"]]
 
 
 def _score_chunks(db: Database, ranked: RankedQuestion, judged: int) -> dict[int, _ChunkScore]:
-    """Return the scores of the candidate chunks."""
+    """Return the scores of the best `judged` chunks by words and the best `judged` chunks by meaning."""
     candidates, meaning = ranked.candidates, ranked.meaning
     evidence = candidates.evidence
     ways = (evidence.words, evidence.cosines)
@@ -154,7 +154,7 @@ def _build_hits(
 
 
 class _LineFinder:
-    """Finds the line of a chunk in its file, because line numbers in the index do not include the front matter."""
+    """Finds the line of a chunk in its file, because line numbers in the index exclude the front matter."""
 
     def __init__(self, notebook: Collection) -> None:
         self._root = notebook.root or ""
@@ -194,7 +194,10 @@ GENERIC_FOLDER_NAMES = frozenset(
 
 
 def project_name(folder: str, home: str) -> str:
-    """Return the project name of a folder as words, or "" if there is no meaningful one."""
+    """Return the name of the Git repository that contains a folder, else of the folder, as words.
+
+    Return "" for the home folder and for GENERIC_FOLDER_NAMES outside of a repository.
+    """
     folder, home = os.path.realpath(folder), os.path.realpath(home)
     above = folder
     while above != os.path.dirname(above) and above != home:
@@ -207,7 +210,10 @@ def project_name(folder: str, home: str) -> str:
 
 
 def project_summary(db: Database, name: str, notebook: Collection | None) -> str:
-    """Return a Markdown list of the pages that contain all words of the name, best first, with snippets."""
+    """Return a Markdown list of pages that contain all words of the name, best first, with excerpts.
+
+    Reference files and daily logs of the notebook are left out.
+    """
     hits = [hit for hit in text_search.search_pages(db, name, limit=4 * MAX_PROJECT_PAGES) if hit.all_words]
     paths = collections.paths_of_pages(db, {hit.id for hit in hits})
     lines = []

@@ -1,7 +1,7 @@
 """Choose the kind, file and section for a note, and add the lines that the file does not contain yet.
 
-The rules are in routing_rules.toml: each has a kind, points and a pattern. The kind with the most points wins; the
-default is a fact. `python -m bench notebook` measures them on labelled sentences.
+The rules are in routing_rules.toml: each has a kind, points and a pattern. The kind with the most points
+wins; the default is a fact. `python -m bench notebook` measures them on labelled sentences.
 """
 
 import os
@@ -136,7 +136,7 @@ NOTE_KINDS = {
 
 
 class _RoutingRules:
-    """The patterns and rules of routing_rules.toml. Compiling them takes 60 ms, so it is done at first use."""
+    """The patterns and rules of routing_rules.toml, compiled at first use, because that takes 60 ms."""
 
     def __init__(self) -> None:
         with open(os.path.join(os.path.dirname(__file__), "routing_rules.toml"), "rb") as file:
@@ -329,7 +329,7 @@ class NoteTarget(NamedTuple):
     lines: list[str]
     box: bool
     within: bool
-    """Look for duplicates only in this section, because the same line under another heading means something else."""
+    """Look for duplicates only in this section: under another heading, the same line has another meaning."""
     person: bool = False
     """True if the section title is a person's name."""
 
@@ -337,7 +337,7 @@ class NoteTarget(NamedTuple):
 def choose_target(
     content: str, category: str | None, file: str | None, section: str | None, there: tuple[str, ...] = ()
 ) -> NoteTarget:
-    """Return the destination of a note. `there` are the notebook's files, searched for a bare name or a list."""
+    """Return the destination of a note. `there` are the notebook's files, searched for a name or a list."""
     if not content.strip():
         raise InvalidArgument(name="content", problem="is empty; write what to remember")
     on = find_named_list(strip_lead_in(content))
@@ -402,7 +402,7 @@ def add_lines(text: str | None, goal: NoteTarget) -> UpdatedNote:
 
 
 def _find_existing_line(text: str, goal: NoteTarget, line: str) -> sections.ListItem | None:
-    """Return the list item that already contains this line. Ticked items are ignored: they may be wanted again."""
+    """Return the list item that equals this line, or None. Ticked items do not count: they may recur."""
     place = sections.find_section(text, goal.section) if goal.within else None
     if goal.within and place is None:
         return None
@@ -419,7 +419,7 @@ def _find_existing_line(text: str, goal: NoteTarget, line: str) -> sections.List
 
 
 def _person_section(text: str, name: str) -> str:
-    """Return the title of a person's section: this name, or the only existing title that has it as a word."""
+    """Return the title of a person's section: the name, or the only existing title with the name as a word."""
     if sections.find_section(text, name):
         return name
     wanted = name.casefold()

@@ -339,7 +339,7 @@ class _AnswerBuilder:
         return "weak" if judged == "strong" and outside else judged
 
     def _is_of_time(self, shown: _ShownPage) -> bool:
-        """Return True if a result is dated within a period of the question, or contains the period's words."""
+        """Return True if a result is dated within a period of the question, or contains the period's text."""
         if shown.chunk is None:
             return False
         text = f"{shown.head.title}\n{shown.chunk.heading_path}\n{shown.chunk.text}".casefold()

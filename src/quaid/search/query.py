@@ -44,7 +44,7 @@ _YEAR = r"(?P<year>(?:19|20)[0-9]{2})\b"
 _DAY = r"(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?\b"
 _COUNT = rf"(?P<count>[0-9]{{1,3}}|{'|'.join(_SMALL_NUMBERS)}|few|couple of)"
 _UNIT = r"(?P<unit>day|week|fortnight|month|year)s?\b"
-# A month or year alone counts only after these words: "may" and "march" are verbs too, and 2024 is a number.
+# A month or year alone counts only after these words: "may" is also a verb, and 2024 may be any number.
 _LEADING_WORDS = (
     r"\b(?:in|since|during|before|after|until|till|by|from|between|of|last|this|and|to|year)\W+"
     r"(?:(?:early|late|mid|the)\W+)?"
@@ -241,7 +241,7 @@ _PERIOD_READERS = {
 
 
 def _join_periods(text: str, spans: list[_DatedSpan]) -> tuple[Period, ...]:
-    """Extend periods after words such as "since" or "before", and join those of "between … and …" into one."""
+    """Extend periods after words such as "since" and "before", and join those of "between … and …"."""
     periods: list[Period] = []
     place = 0
     while place < len(spans):

@@ -384,7 +384,7 @@ class _TextSearch:
 
 
 def terms_worth_ranking(counts: dict[str, int], total: int, budget: int) -> list[str]:
-    """Return the rarest terms that fit into the budget. `counts` maps each term to its number of documents."""
+    """Return the rarest terms that fit into the budget. `counts` has the number of documents of each term."""
     if total > FEW_PAGES:
         # FTS5 gives almost no weight to a term in more than half of the documents, and such a term takes the
         # longest to rank.
