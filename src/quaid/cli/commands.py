@@ -261,7 +261,10 @@ def _tools_json(*_: Any) -> int:
 
 
 def _completion(line: CommandLine, arguments: dict[str, Any]) -> int:
-    """Print a completion script, or the names that a script asks for. Errors while completing names print nothing."""
+    """Print a completion script, or the names that a script asks for.
+
+    If completing names fails, print nothing.
+    """
     from quaid.operations.search import COMPLETION_KINDS, complete_names
 
     kind = arguments["shell"]

@@ -146,7 +146,7 @@ HANDLERS: dict[str, Callable[[HookEvent, Settings, str | None], Iterator[dict[st
 
 
 def _notebook_context(event: HookEvent, settings: Settings, room: int) -> str:
-    """Return the text of `quaid prompt`, limited to `room` characters; empty without a memory or a notebook."""
+    """Return the text of `quaid prompt`, at most `room` characters, or "" without a memory or a notebook."""
     from quaid.app import Brain
     from quaid.errors import QuaidError
     from quaid.operations import dispatch

@@ -216,7 +216,7 @@ def _parse_json(param: Param, word: str) -> Any:
 
 
 def _repair_unicode(word: str) -> str:
-    """Replace surrogates, with which Python represents invalid bytes from the shell and which cannot be stored."""
+    """Replace surrogates, which cannot be stored. Python represents invalid bytes from the shell by them."""
     try:
         word.encode()
     except UnicodeEncodeError:

@@ -1,1 +1,1 @@
-"""Operations: one typed function per thing Quaid can do, called by the command line, MCP and the dashboard."""
+"""Operations: one typed function for each command or tool, called by the command line, MCP and dashboard."""

@@ -25,8 +25,8 @@ BACKGROUND_SETTING, BACKGROUND_VARIABLE = "background_embedding", "QUAID_BACKGRO
 RETRY_SECONDS = 600
 CONVERSATIONS_SETTING = "embed_conversations"
 RECENT_DAYS = 90
-"""With embed_conversations set to "recent", turns older than this many days are not embedded. `quaid embed
---all` embeds them too.
+"""With embed_conversations set to "recent", conversations that ended longer ago than this many days are not
+embedded. `quaid embed --all` embeds them too.
 """
 
 REST_SECONDS = 60
@@ -42,8 +42,9 @@ def is_embedding_on(brain: Brain) -> bool:
 
 
 def turns_since(brain: Brain) -> str | None:
-    """Return the time since which conversation turns (messages) are embedded: "" for all turns, None for
-    none.
+    """Return a time: only conversations that ended since then are embedded.
+
+    "" means all conversations, None means none.
     """
     which = brain.option(CONVERSATIONS_SETTING)
     if which == "off":
@@ -81,9 +82,9 @@ def use_chosen_model(brain: Brain, embedder: "Embedder") -> None:
 def embed_few(brain: Brain, embedder: "Embedder", turns: str | None = None) -> str:
     """Create missing vectors if only a few are missing and the model has not failed recently.
 
-    `turns` is the time since which conversation turns are embedded; with None, page chunks are embedded.
-    Nothing is done if the memory is read-only or background embedding is off. Return the problem if the model
-    hangs, else "".
+    With a time as `turns`, turns (messages) of conversations that ended since then are embedded; with None,
+    page chunks are. Nothing is done if the memory is read-only or background embedding is off. Return the
+    problem if the model hangs, else "".
     """
     if not brain.db.writable or not is_embedding_on(brain) or failed_recently(brain, embedder.name):
         return ""
@@ -160,8 +161,8 @@ def failed_recently(brain: Brain, model: str | None = None) -> bool:
 def question_embedder(brain: Brain, turns: str | None = None) -> "tuple[Embedder | None, str]":
     """Return the embedder for a query and "", or None and the reason why there is none.
 
-    If only a few vectors are missing, they are created first: those of conversation turns since the time
-    `turns`, or those of page chunks if `turns` is None.
+    If only a few vectors are missing, they are created first: those of conversations that ended since the
+    time `turns`, or those of page chunks if `turns` is None.
     """
     try:
         embedder = brain.embedder

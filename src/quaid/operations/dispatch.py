@@ -36,7 +36,7 @@ COMMAND_SYNONYMS = {
     "ask": "query",
     "mv": "rename",
 }
-"""Names that other programs use for our commands. Suggestions by spelling alone would be misleading for these."""
+"""Names that other programs use for commands of Quaid. Suggestions by spelling alone would be misleading."""
 
 
 def find_command(name: str) -> Operation:

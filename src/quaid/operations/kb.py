@@ -128,7 +128,7 @@ class KbRememberRecord(NamedTuple):
     created: bool
     """False if text was added to an existing node."""
     contradicts: tuple[Any, ...]
-    """Nodes that the new node contradicts. They and the new node are contested until the user decides."""
+    """Nodes that the new text contradicts. They and the written node are contested until the user decides."""
     offline: str
     """Why the remote could not be reached."""
 

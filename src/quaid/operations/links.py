@@ -238,8 +238,8 @@ class GraphEdge(NamedTuple):
     valid_from: str | None
     valid_until: str | None
     begins: str | None
-    """Start date: valid_from, else the date of the timeline entry or page that contains the link. None if the
-    link ended before that date.
+    """Start date: valid_from, else a date derived from the timeline entry or the pages of the link (see
+    link_beginnings). None if the link ended by that date.
     """
 
 

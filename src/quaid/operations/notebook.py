@@ -49,7 +49,10 @@ def sync_folder(brain: Brain, notebook: Collection, only: list[str] | None = Non
 
 
 def session_limit(client: str | None, environ: Mapping[str, str]) -> int:
-    """Return the context limit of a client's sessions in characters. If `client` is None, it is detected."""
+    """Return the context limit of a client's sessions in characters.
+
+    If `client` is None, the running client is detected.
+    """
     return context_limit(client, environ)
 
 

@@ -88,7 +88,10 @@ async def call_operation(request: Request, command: str, /, **arguments: Any) ->
 
 
 async def try_operation(request: Request, command: str, /, **arguments: Any) -> Any:
-    """Run an operation for one part of a page. Return an OperationFailure if it fails, so that the rest is shown."""
+    """Run an operation for one part of a page.
+
+    Return an OperationFailure if the operation fails, so that the rest of the page is shown.
+    """
     try:
         return await call_operation(request, command, **arguments)
     except QuaidError as error:

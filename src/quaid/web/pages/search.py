@@ -256,7 +256,10 @@ class _ResultFormatter:
         )
 
     def _fit(self, title: str) -> int:
-        """Return how well a node's title matches. Full questions and stop words only count if they match exactly."""
+        """Return how well a node's title matches the question.
+
+        A full question, or one of stop words only, counts only if it matches exactly.
+        """
         typed = names.fold_name(self._question)
         words = typed.split()
         is_name = len(words) <= MAX_NAME_WORDS and not STOP_WORDS.issuperset(words)
