@@ -317,7 +317,7 @@ class _TranscriptReader:
             self._tally.counts["other"] += 1
 
     def _known(self, file: BinaryIO, facts: os.stat_result) -> TranscriptState | None:
-        """Return the stored state of this file, found by its path or, if it was renamed, by inode; or None."""
+        """Return the stored state of this file, found by path or, if it was renamed, by inode; or None."""
         known = next(iter(conversations.list_transcripts(self._db, path=self._path)), None)
         if known is None:
             for other in conversations.list_transcripts(self._db, inode=facts.st_ino):

@@ -1,7 +1,7 @@
 """The catalog of a knowledge base: all its files and nodes, with lookup of nodes by name and search by words.
 
-The catalog is cached in .git/ai-kb, and the cache can be deleted at any time. A normal load trusts files whose stat
-is unchanged; a load with certain=True reads the files and compares their digests.
+The catalog is cached in .git/ai-kb, and the cache can be deleted at any time. A normal load trusts files
+whose stat is unchanged; a load with certain=True reads the files and compares their digests.
 """
 
 import json
@@ -29,13 +29,13 @@ MAX_RAW_BYTES = 64 * 1024 * 1024
 """Limits in bytes. Larger files are neither parsed nor committed, and lint reports them."""
 
 MAX_REREAD_RAW_BYTES = 1024 * 1024
-"""Size in bytes up to which certain=True rereads raw files; larger ones are reread only when their stat changes."""
+"""Size in bytes up to which certain=True rereads raw files whose stat is unchanged."""
 
 RACY_NS = 2_000_000_000
 """Nanoseconds. A file modified this recently may change again without a visible change of its timestamps."""
 
 OWN_FIELDS = frozenset({"ID", "PROJECTS", "STATUS", "SUMMARY"})
-"""Properties that a query does not search as generic properties, since it searches them as separate fields."""
+"""Properties that a query searches as separate fields, and therefore not as generic properties."""
 
 LINKS_FIELD = Node._fields.index("links") - 1
 
@@ -54,7 +54,7 @@ class CatalogFile(NamedTuple):
     start: int
     middle: int
     end: int
-    """Offsets in Catalog.texts: the searchable head is start to middle, the body middle to end, both lowercase."""
+    """Offsets in Catalog.texts of the searchable head (start to middle) and the body (middle to end)."""
     rules: str
     """Identifier of the rules that produced the findings; empty if the file must be checked again."""
     findings: CachedFindings
@@ -66,7 +66,7 @@ class FileChecker(NamedTuple):
     rules: str
     """Identifier of the rules. Findings cached under another identifier are computed again."""
     passing: frozenset[str]
-    """Codes of findings that can disappear without a change of the file, which is therefore checked again."""
+    """Codes of findings that can disappear without a change of the file. Such a file is checked again."""
     judge: Callable[[str, bytes | None, ParsedNode | None], CachedFindings]
     """Takes the path, the bytes (None if unreadable) and the parsed node (None if the file is not a node)."""
 
@@ -81,7 +81,7 @@ class Catalog:
         self.index: dict[str, str] | None = None
         """The generated index files; None until they are generated."""
         self.index_problem: str | None = None
-        """What is wrong with the index files on disk; empty if they are up to date, None if not checked yet."""
+        """The problem of the index files on disk; empty if there is none, None if not checked yet."""
         self._nodes: dict[str, Node] = {}
 
     @property
@@ -112,18 +112,21 @@ class Catalog:
         return self.texts[file.middle : file.end]
 
     def properties(self, file: CatalogFile) -> str:
-        """Return the node's properties that have no separate search field, lowercase: `name value name value`."""
+        """Return the properties without a separate search field, in lowercase: `name value name value`."""
         return self.texts[file.start : file.middle - 2].rpartition("\n")[2]
 
     def text(self, path: str) -> str:
-        """Read a file from disk."""
+        """Return the text of a file, read from disk."""
         return layout.read_file(self.root, path).decode("utf-8", "replace")
 
 
 def load_catalog(
     root: str, folder: str, *, certain: bool = False, judge: FileChecker | None = None
 ) -> Catalog:
-    """Return the catalog of the current files, using and updating the cache in `folder`."""
+    """Return the catalog of the current files, checked by `judge`.
+
+    The cache in `folder` is used and updated.
+    """
     known, found = _load_cache(root, folder), layout.walk_store(root)
     if not certain and _is_unchanged(known, found, judge):
         return known
@@ -214,7 +217,7 @@ def _read_catalog_file(
 
 
 def _searchable_head(read: ParsedNode) -> str:
-    """Return the searchable fields other than the body, one per line; the last line has the remaining properties."""
+    """Return the searchable fields except the body, one per line, with the remaining properties last."""
     node = read.node
     others = [f"{name} {value}" for name, value in read.parsed.properties.items() if name not in OWN_FIELDS]
     fields = (
@@ -321,7 +324,10 @@ def find_node(catalog: Catalog, name: str) -> Node:
 
 
 def find_node_to_read(catalog: Catalog, name: str) -> tuple[Node, str]:
-    """Return the node with this name, and a note if a pointer's ID is unknown and its title was used."""
+    """Return the node with this name. A pointer with an unknown ID is resolved by its title.
+
+    Also return a note that the title was used, else "".
+    """
     return _find_node(catalog, name, by_title=True)
 
 
@@ -340,7 +346,7 @@ def _find_node(catalog: Catalog, name: str, *, by_title: bool) -> tuple[Node, st
 
 
 def _split_name(name: str) -> tuple[str, str]:
-    """Return the ID, path or title to look up, and the title beside it if the name is a pointer or a link."""
+    """Return the ID, path or title to look up, and the title in a name that is a pointer or a link."""
     wanted = name.strip()
     pointer = _POINTER.match(wanted)
     if pointer:
@@ -379,7 +385,7 @@ def _suggestion(nodes: list[Node], wanted: str) -> str:
 
 
 def nodes_linking_to(catalog: Catalog, node: Node) -> list[Node]:
-    """Return the nodes that link to this one. Raw files and index files are not included."""
+    """Return the nodes that link to this node. Raw files and index files are not included."""
     ids = {node.id, *node.merged, *node.inner}
     return [
         each
@@ -392,7 +398,7 @@ ID_WEIGHT, TITLE_WEIGHT, TAG_WEIGHT, SUMMARY_WEIGHT, BODY_WEIGHT, PROPERTY_WEIGH
 MAX_MATCHES = 10
 
 MAX_WHOLE_WORD_LENGTH = 2
-"""Query words of up to this many letters match whole words only; longer ones match prefixes of words."""
+"""Query words of up to this many letters match whole words only; longer words match prefixes of words."""
 
 MIN_QUERY_ID_PREFIX = 6
 """Minimum number of leading characters of an ID that match a node, as in `ai-kb show`."""
@@ -435,7 +441,7 @@ def _singular(word: str) -> str:
 def query_nodes(
     catalog: Catalog, context: str, *, most: int = MAX_MATCHES, filters: NodeFilters | None = None
 ) -> list[NodeMatch]:
-    """Return the best matches, best first."""
+    """Return up to `most` nodes that pass the filters and match words of the query, best first."""
     wanted = query_words(context)
     if not wanted:
         return []
@@ -452,7 +458,7 @@ def query_nodes(
 
 
 def _rank(match: NodeMatch) -> tuple[bool, int, int, str]:
-    """Return the sort key of a match, highest first. A superseded node comes last unless its ID was asked for."""
+    """Return the sort key of a match, highest for the best. Superseded nodes not found by ID come last."""
     is_valid = match.node.status != "superseded" or "id" in match.reasons
     return is_valid, match.score, match.words, match.node.updated
 

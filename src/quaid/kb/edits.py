@@ -1,7 +1,7 @@
 """Plan changes to nodes: create, extend, merge, delete, supersede or contest a node, or capture a source.
 
-Each function returns a StoreChange for a transaction to apply. If a new node contradicts an existing one, both are
-marked as contested, and a person decides between them.
+Each function returns a StoreChange for a transaction to apply. If a new node contradicts an existing one,
+both are marked as contested, and a person decides between them.
 """
 
 import itertools
@@ -44,7 +44,7 @@ MAX_ID_ATTEMPTS = 100
 _ID_LINK = re.compile(r"(?:[A-Za-z_]+:? )?[0-9a-fA-F]{6}[0-9a-fA-F-]*\Z")
 
 DEFAULT_RELATION = nodes.RELATIONS[2]
-"""Relation of a link that is given without one."""
+"""Relation of a link that is given without a relation."""
 
 
 class ContradictedNode(NamedTuple):
@@ -80,7 +80,7 @@ def check_draft(draft: NodeDraft) -> NodeDraft:
 
 
 def _split_values(values: Sequence[str]) -> tuple[str, ...]:
-    """Split slugs or tags, which can be given separately, separated by commas, or in org syntax (`:a: :b:`)."""
+    """Split slugs or tags, which may be single, separated by commas, or in org syntax (`:a: :b:`)."""
     parts = (
         part for value in values for part in value.replace("," if ":" not in value else ":", "\n").split("\n")
     )
@@ -94,7 +94,7 @@ def check_summary(summary: str) -> None:
 
 
 def sanitize_body(body: str) -> str:
-    """Return the body without NUL bytes, with its first line escaped if org would parse it as a property drawer."""
+    """Return the body without NUL bytes, and with a first line that cannot be part of a property drawer."""
     lines = body.replace("\r\n", "\n").replace("\0", "").strip("\n").split("\n")
     if lines and lines[0].strip().upper() in (":PROPERTIES:", ":END:"):
         lines[0] = f"\u200b{lines[0].lstrip()}"
@@ -132,7 +132,9 @@ def plan_addition(
 ) -> StoreChange:
     """Plan adding text to a node, and mark other nodes that the text contradicts as contested.
 
-    If the text contradicts the node itself, raise OppositeAdded, or with force=True mark the node as contested."""
+    If the text contradicts the node itself, raise OppositeAdded, or with force=True mark the node as
+    contested.
+    """
     draft = NodeDraft(
         node.title, summary or text[:MAX_COMPARED_BODY], text, node.type, projects=node.projects
     )
@@ -185,7 +187,7 @@ def _contested_files(
 
 
 def find_contradictions(catalog: Catalog, draft: NodeDraft, but: str = "") -> tuple[ContradictedNode, ...]:
-    """Return the nodes that contradict the draft, except superseded ones and the one with the ID `but`."""
+    """Return the nodes that contradict the draft, except superseded nodes and the node with the ID `but`."""
     current = {node.id: node for node in catalog.nodes if node.status != "superseded" and node.id != but}
     statements = [
         _node_statement(node)._replace(body=catalog.body(node.path)[:MAX_COMPARED_BODY])
@@ -200,7 +202,10 @@ def _contradicted(node: Node, conflict: claims.StatementMatch) -> ContradictedNo
 
 
 def _refuse_duplicates(catalog: Catalog, draft: NodeDraft, opposites: set[str]) -> None:
-    """Raise NearDuplicate if a node says the same as the draft. Nodes that contradict the draft are not compared."""
+    """Raise NearDuplicate if a node says the same as the draft.
+
+    Nodes that contradict the draft are not compared.
+    """
     current = {
         node.id: node for node in catalog.nodes if node.status != "superseded" and node.id not in opposites
     }
@@ -221,7 +226,10 @@ def _node_statement(node: Node) -> claims.Statement:
 
 
 def _split_links(links: Sequence[str]) -> list[str]:
-    """Split links at commas if all parts are IDs. A title may contain commas, so other links are kept whole."""
+    """Split links at commas if all parts are IDs.
+
+    A title may contain commas, so other links are kept whole.
+    """
     found = []
     for link in links:
         parts = [part.strip() for part in link.split(",") if part.strip()]
@@ -297,9 +305,11 @@ def plan_capture(
     title: str = "",
     whole: tuple[str, bytes] | None = None,
 ) -> StoreChange:
-    """Plan the stub of a captured source (an org file with an excerpt), and the complete file in `whole`.
+    """Plan the stub of a captured source (an org file with an excerpt), and the complete file.
 
-    The details of the change are both paths (the second is empty without a file) and whether the excerpt was cut."""
+    `whole` is the name and content of the complete file, if it is to be kept. The details of the change are
+    both paths (the second is empty without a complete file) and whether the excerpt was cut.
+    """
     if not source.strip() or "\n" in source:
         raise InvalidArgument(name="source", problem="is an address or a file, on one line")
     text, cut = limit_excerpt(excerpt)
@@ -373,7 +383,7 @@ def download_source(address: str) -> tuple[str, bytes]:
 
 
 def _downloaded_name(host: str, path: str, kind: str) -> str:
-    """Return a file name from the URL's last path segment or its host, with an extension for the content type."""
+    """Return a file name: the URL's last path segment or its host, with an extension by content type."""
     from mimetypes import guess_extension
 
     name = path.rstrip("/").rpartition("/")[2] or host
@@ -421,7 +431,7 @@ def _file_slug(name: str) -> str:
 
 
 def plan_merge(catalog: Catalog, kept: Node, gone: Node, today: str) -> StoreChange:
-    """Plan merging `gone` into `kept`: append its text, redirect links to it, and delete its file."""
+    """Plan merging `gone` into `kept`: append the text of `gone`, redirect links to `kept`, delete `gone`."""
     _refuse_same_node(kept, gone)
     body = nodes.parse_node(gone.path, catalog.text(gone.path)).body.strip("\n")
     lines = [f"* {gone.title}", gone.summary, *(["", _demote_headings(body)] if body else [])]
@@ -465,7 +475,10 @@ def _drop_self_relations(text: str, id: str) -> str:
 
 
 def plan_raw_deletion(catalog: Catalog, path: str, *, force: bool) -> StoreChange:
-    """Plan deleting a capture and its complete file. Refuse while a node names it as its source, unless forced."""
+    """Plan deleting a capture and its complete file.
+
+    Refuse while a node names the capture as its source, unless forced.
+    """
     if path not in catalog.files or path == RAW_README:
         hint = " `ai-kb curate --dry-run` lists captures that no node names."
         raise NotFound(what="capture", name=path, hint=hint)
@@ -486,7 +499,10 @@ def plan_raw_deletion(catalog: Catalog, path: str, *, force: bool) -> StoreChang
 
 
 def plan_deletion(catalog: Catalog, node: Node, *, force: bool) -> StoreChange:
-    """Plan deleting a node. Refuse while others link to it; if forced, replace these links by their text."""
+    """Plan deleting a node.
+
+    Refuse while other nodes link to it; if forced, replace the links by their text.
+    """
     linking = catalogs.nodes_linking_to(catalog, node)
     if linking and not force:
         names = ", ".join(other.pointer for other in linking[:5])
@@ -501,7 +517,7 @@ def plan_deletion(catalog: Catalog, node: Node, *, force: bool) -> StoreChange:
 
 
 def plan_supersession(catalog: Catalog, old: Node, new: Node, today: str) -> StoreChange:
-    """Plan marking the old node as superseded and linking to it from the new one."""
+    """Plan marking the old node as superseded and linking to it from the new node."""
     _refuse_same_node(old, new)
     text = catalog.text(new.path)
     if not any(link.id == old.id and link.relation == "SUPERSEDES" for link in new.links):
@@ -543,7 +559,7 @@ def _refuse_same_node(one: Node, other: Node) -> None:
 
 
 def _demote_headings(body: str) -> str:
-    """Demote all headings by one level, so that they remain below the heading added above them."""
+    """Demote all headings by one level, so that they are below the heading that the caller adds above."""
     return "\n".join(
         f"*{line}" if line.startswith("*") and line.lstrip("*")[:1] == " " else line
         for line in body.split("\n")

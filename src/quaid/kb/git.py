@@ -1,8 +1,8 @@
 """Run git safely in a store (a knowledge base): read its tree and history, fetch, commit, push.
 
-Repository settings that could start a program are overridden in the environment. Commits are built with plumbing
-commands, so that no hook runs and no other staged file is included. Methods that change the tree expect the
-caller to hold the store's lock.
+Repository settings that could start a program are overridden in the environment. Commits are built with
+plumbing commands, so that no hook runs and no other staged file is included. Methods that change the tree
+expect the caller to hold the store's lock.
 """
 
 import os
@@ -101,8 +101,10 @@ class CommandResult(NamedTuple):
 
 
 def find_program(name: str, environ: Mapping[str, str]) -> str:
-    """Return the path of a program, or an empty string. The working folder may contain a program of that name, so
-    relative PATH entries are skipped."""
+    """Return the path of a program, or an empty string.
+
+    Relative PATH entries are skipped, because the working folder may contain a program of that name.
+    """
     paths = (os.path.join(folder, name) for folder in _program_folders(environ))
     return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), "")
 
@@ -156,9 +158,10 @@ def run_command(
     seconds: float = LOCAL_TIMEOUT,
     keep: Sequence[int] = (),
 ) -> CommandResult:
-    """Run a command; on timeout, kill its process group. The command inherits the file descriptors in `keep`.
+    """Run a command; on timeout, kill its process group.
 
-    It runs in a new session, so that it has no terminal to prompt on.
+    The command inherits the file descriptors in `keep`. It runs in a new session, so that it has no terminal
+    for prompts.
     """
     import subprocess  # takes 5 ms, and most commands do not run git
 
@@ -230,14 +233,20 @@ EMPTY_TREES = (
     "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
 )
-"""IDs of the empty tree in SHA-1 and SHA-256 repositories. Git knows it even if it is not stored."""
+"""IDs of the empty tree in SHA-1 and SHA-256 repositories.
+
+Git knows the empty tree even if it is not stored.
+"""
 
 MIN_FREE_BYTES = 64 * 1024
 """Bytes. If less is free, a failed git command is reported as a full disk."""
 
 
 class Git:
-    """A git repository that holds a store. Git processes that write inherit the lock's file descriptor in `keep`."""
+    """A git repository that holds a store.
+
+    Git processes that write inherit the lock's file descriptor in `keep`.
+    """
 
     def __init__(self, root: str, environ: Mapping[str, str]) -> None:
         self.root = os.path.abspath(root)
@@ -271,12 +280,12 @@ class Git:
         return repo_policy.read_head(self.folder)[0]
 
     def head(self) -> str | None:
-        """Return the newest commit of the branch, or None if it has no commit."""
+        """Return the newest commit of the branch, or None if the branch has no commit."""
         repo_policy.check_git_folder(self.root)
         return repo_policy.read_head(self.folder)[1]
 
     def state(self) -> TreeState:
-        """Return uncommitted changes, and how far the branch is ahead of and behind the last fetched remote."""
+        """Return uncommitted changes, and how far the branch is ahead of and behind the fetched remote."""
         seen = self._seen(self.branch())  # read first, so that stands_as() notices a change made meanwhile
         options = ("--porcelain=v2", "--branch", "-z", "--no-renames", "--ignore-submodules=all")
         out = self.call("status", *options, "--untracked-files=all", "--ignored=traditional", reads=True)
@@ -302,7 +311,7 @@ class Git:
         return int(self.call("rev-list", "--count", f"--max-count={most}", "HEAD", "--", reads=True))
 
     def content(self, path: str, commit: str = "HEAD") -> bytes | None:
-        """Return a file's content in a commit, or None if it is not in the commit."""
+        """Return a file's content in a commit, or None if the file is not in the commit."""
         if commit != "HEAD":
             repo_policy.check_commit_id(commit)
         done = self._run("cat-file", "blob", f"{commit}:{repo_policy.check_store_path(path)}", reads=True)
@@ -331,7 +340,10 @@ class Git:
     # Running git
 
     def config(self) -> repo_policy.GitConfig:
-        """Return the settings, checked again when .git/config has changed. Raise an error if the store is unsafe."""
+        """Return the settings, checked again when .git/config has changed.
+
+        Raise an error if the store is unsafe.
+        """
         status = repo_policy.check_git_folder(self.root)
         mark = status and (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
         if mark != self._judged:
@@ -473,8 +485,9 @@ class Git:
     def look_into(self, url: str, seconds: float = CLONE_TIMEOUT) -> bool:
         """Fetch the latest commits of a remote into this temporary repository. Return False if it is unreachable.
 
-        Only the default branch is fetched if it exists, else up to 20 branches, with depth 1: the remote may turn out
-        to be a large repository used for something else."""
+        Only the default branch is fetched if it exists, else up to 20 branches, with depth 1, because
+        the remote may be a large repository that is used for something else.
+        """
         self.init()
         self.set_remote(url)
         serving = self._serving(url, "upload-pack")
@@ -493,7 +506,7 @@ class Git:
         return True
 
     def set_remote(self, url: str) -> None:
-        """Set the URL of the remote, replacing the current one."""
+        """Set the URL of the remote, replacing the current URL."""
         repo_policy.check_url(url, self.root)
         branch = self.branch() or DEFAULT_BRANCH
         for key, value in (
@@ -507,7 +520,7 @@ class Git:
     # The remote
 
     def fetch(self, seconds: float = FETCH_TIMEOUT) -> RemoteEvent:
-        """Fetch from the remote without changing the working tree. Failing to reach it is not an error."""
+        """Fetch from the remote without changing the working tree. Not reaching the remote is no error."""
         url = self.remote()
         if url is None:
             return RemoteEvent("unreachable", "there is no remote")
@@ -518,7 +531,10 @@ class Git:
         return RemoteEvent("unreachable", self._problem(done)) if done.status else RemoteEvent("reached")
 
     def fast_forward(self) -> bool:
-        """Fast-forward to the last fetched commit if no local change is lost. Return True if the branch moved."""
+        """Fast-forward to the last fetched commit if no local change is lost.
+
+        Return True if the branch moved.
+        """
         branch, head = self.branch(), self.head()
         if branch is None:
             raise InvalidArgument(name="branch", problem="none is checked out; `git switch main` does")
@@ -562,8 +578,8 @@ class Git:
     ) -> str:
         """Commit exactly these files as they are on disk (missing ones as deleted) and return the commit ID.
 
-        `expected` holds the content that was checked (None: no file). Raise FileChanged if a file has other content
-        by now. If nothing differs, return the ID of the last commit.
+        `expected` holds the content that was checked (None: no file). Raise FileChanged if a file has other
+        content by now. If nothing differs, return the ID of the last commit.
         """
         branch, parent = self.branch(), self.head()
         begun = os.stat(self.folder).st_mtime_ns
@@ -601,7 +617,10 @@ class Git:
             raise GitFailed(verb="diff-tree", path=self.root, problem=problem)
 
     def restore(self, paths: Sequence[str]) -> None:
-        """Reset these files to the last commit, on disk and in the index. Delete files that are not in it."""
+        """Reset these files to the last commit, on disk and in the index.
+
+        Delete files that are not in that commit.
+        """
         wanted = [repo_policy.check_tracked_path(path) for path in paths]
         if not wanted:
             return
@@ -622,9 +641,9 @@ class Git:
     ) -> Iterator[None]:
         """Change these files atomically: restore them on an error or, after a crash, when next locked.
 
-        `writes` gives the new content of some of the files (None: deleted). If one of these has other content
-        when it would be restored, another program has changed it, and it is kept. All other files are
-        restored.
+        `writes` gives the new content of some of the files (None: deleted). If such a file has other content
+        when it would be restored, another program has changed the file, and the file is kept. All other files
+        are restored.
         """
         wanted = [repo_policy.check_tracked_path(path) for path in paths]
         repo_policy.check_git_folder(self.root)
@@ -639,10 +658,11 @@ class Git:
         state.end_journal(self.ours, around)
 
     def _still_ours(self, note: JournalEntries) -> list[str]:
-        """Return the files that may be restored: their content is what the journal recorded, or it recorded none.
+        """Return the files that may be restored: the journal recorded their present content or no content.
 
-        Missing files that are not in the last commit are included: a restore may have been interrupted after deleting
-        them, before it removed them from the index."""
+        Missing files that are not in the last commit are included: a restore may have been interrupted after
+        deleting these files, before it removed them from the index.
+        """
         unchanged, missing = [], []
         for path, written in note.items():
             try:
@@ -665,7 +685,10 @@ class Git:
         return set(os.fsdecode(out).split("\0"))
 
     def recover(self) -> tuple[str, ...]:
-        """Restore the files that a killed process was changing and return them. Called when the lock is taken."""
+        """Restore the files that a killed process was changing; return their paths.
+
+        Called with the lock held.
+        """
         note = state.read_journal(self.ours)
         paths = self._still_ours(note)
         if paths:
@@ -681,7 +704,9 @@ class Git:
     def _serving(self, url: str, verb: str) -> tuple[str, ...]:
         """Return the option that sets the command that git runs as the server side of a local remote.
 
-        Git would run it with the settings and hooks of that repository, so these are overridden."""
+        Git would run that command with the settings and hooks of the remote repository, so these are
+        overridden.
+        """
         if repo_policy.url_to_path(url, self.root) is None:
             return ()
         keys = ("core.hooksPath", "core.fsmonitor", "core.alternateRefsCommand")
@@ -704,7 +729,10 @@ class Git:
 
     @property
     def knows_the_person(self) -> bool:
-        """True if a name and an address for commits are configured. Without them, plain git refuses to commit."""
+        """True if a name and an address for commits are configured.
+
+        Without them, plain git refuses to commit.
+        """
         names = (self._environ.get("GIT_COMMITTER_NAME"), self._environ.get("GIT_COMMITTER_EMAIL"))
         configured = (self._config.name, self._config.email)
         return all(one or other for one, other in zip(names, configured, strict=True))

@@ -25,7 +25,7 @@ from quaid.model.plain_text import count_noun
 from quaid.storage import files as durable_files
 
 FIRST_CURATION, CURATION_INTERVAL = 150, 50
-"""Curation is first due at FIRST_CURATION nodes, then after every CURATION_INTERVAL new ones."""
+"""Curation is first due at FIRST_CURATION nodes, then after every CURATION_INTERVAL new nodes."""
 
 CURATION_BATCH = 25
 """Number of nodes reviewed in one pass, starting with those reviewed least recently."""
@@ -34,7 +34,7 @@ UNTOUCHED_DAYS = 365
 BROAD_CHARACTERS, BROAD_HEADINGS = 6_000, 6
 LARGE_RAW_FILE = 256 * 1024
 MAX_NODES_PER_WORD, MIN_SHARED_WORDS = 40, 2
-"""Duplicates must share MIN_SHARED_WORDS words; words found in more than MAX_NODES_PER_WORD nodes are not counted."""
+"""Duplicates share MIN_SHARED_WORDS words that are each in at most MAX_NODES_PER_WORD nodes."""
 
 
 class DuplicatePair(NamedTuple):
@@ -46,9 +46,9 @@ class DuplicatePair(NamedTuple):
 class SupersededNode(NamedTuple):
     node: Node
     by: tuple[Node, ...]
-    """Nodes that supersede it."""
+    """Nodes that supersede this node."""
     linked_from: tuple[Node, ...]
-    """Current nodes that link to it with a relation other than SUPERSEDES or CONTRADICTS."""
+    """Current nodes that link to this node other than with SUPERSEDES or CONTRADICTS."""
 
 
 class CurationReport(NamedTuple):
@@ -69,7 +69,9 @@ class CurationReport(NamedTuple):
 
 
 def check_curation(nodes: Sequence[Node]) -> tuple[bool, int, str]:
-    """Return whether curation is due, the number of nodes added since the last pass, and the date of that pass."""
+    """Return whether curation is due, the number of nodes added since the last curation, and the date
+    of the last curation.
+    """
     last = max((node.last_curated for node in nodes), default="")
     if not last:
         return len(nodes) >= FIRST_CURATION, len(nodes), ""
@@ -106,7 +108,10 @@ def curation_report(catalog: Catalog, today: str, days: int = UNTOUCHED_DAYS) ->
 
 
 def _unused_captures(catalog: Catalog, raw: Sequence[str], sources: set[str]) -> tuple[str, ...]:
-    """Return captures that no node names as its source. Complete files are left out if a stub refers to them."""
+    """Return captures that no node names as its source.
+
+    Complete files are left out if a stub refers to them.
+    """
     unnamed = [path for path in raw if not any(path in source for source in sources)]
     if any(path.startswith(f"{layout.RAW_FILES_FOLDER}/") for path in unnamed):
         stubs = (path for path in raw if path.endswith(layout.NODE_ENDING) and path.count("/") == 1)
@@ -116,7 +121,7 @@ def _unused_captures(catalog: Catalog, raw: Sequence[str], sources: set[str]) ->
 
 
 def _superseded_node(old: Node, linking: Sequence[Node]) -> SupersededNode:
-    """Return a superseded node with the nodes that supersede it and the current nodes that still link to it."""
+    """Return a superseded node with the nodes that supersede it and current nodes that still link to it."""
     ids = {old.id, *old.inner}
     by, relying = [], []
     for node in dict.fromkeys(linking):
@@ -361,7 +366,7 @@ def _check_timer(git: Git, status: KbStatus, environ: Mapping[str, str], home: s
 
 
 def _check_org_roam(git: Git, environ: Mapping[str, str]) -> KbCheck:
-    """Check whether org-roam can index the nodes, with a temporary database unless an up-to-date one exists."""
+    """Check whether the org-roam database is up to date, or else whether a temporary one can be built."""
     import tempfile
 
     kept = os.path.join(git.ours, setup.ORG_ROAM_DATABASE)
@@ -438,7 +443,10 @@ def _check_remote(
 
 
 def _check_push(status: KbStatus, noted: StoreState, is_known: bool) -> KbCheck:
-    """Check whether all commits are pushed. `is_known`: git has a name and an address for commits."""
+    """Check whether all commits are pushed.
+
+    `is_known` is True if git has a name and an address for commits.
+    """
     if status.remote and not status.branch:
         return KbCheck("push", True, "cannot be known while no branch is checked out", missing=True)
     if status.diverged:

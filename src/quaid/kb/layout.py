@@ -1,7 +1,7 @@
-"""File layout of a knowledge base (called a store here), reading its files, and the records its commands return.
+"""File layout of a knowledge base (called a store here), access to its files, and results of commands.
 
-Nodes are .org files outside raw/ and hidden folders. index*.org files are generated, and AGENT_CONTRACT.org holds the
-rules for agents. Files are opened relative to a folder descriptor, and symlinks are not followed.
+Nodes are .org files outside raw/ and hidden folders. index*.org files are generated, and AGENT_CONTRACT.org
+holds the rules for agents. Files are opened relative to a folder descriptor, and symlinks are not followed.
 """
 
 import errno
@@ -19,7 +19,7 @@ INDEX_PREFIX = "index"
 NODE_ENDING = ".org"
 
 OWN_FOLDER = "ai-kb"
-"""Folder inside .git for the lock, the state and the journal. Git never commits or pushes it."""
+"""Folder inside .git for the lock, the state and the journal. Git never commits or pushes this folder."""
 
 NO_FOLLOW_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -85,7 +85,7 @@ def is_skipped_file(path: str) -> bool:
 
 
 def is_store_file(path: str) -> bool:
-    """Return True if the file is part of the knowledge base: an .org file or anything in raw/, unless skipped."""
+    """Return True if the file is part of the store: an .org file or any file in raw/, unless skipped."""
     return not is_skipped_file(path) and (path.endswith(NODE_ENDING) or is_raw_file(path))
 
 
@@ -136,7 +136,7 @@ def _walk_folder(above: int, name: str, below: str, found: list[StoreFile]) -> N
 
 
 def stat_file(root: str, path: str) -> FileStat | None:
-    """Return the stat fields of a file, or None if it is missing, not a regular file or not part of the store."""
+    """Return the stat fields of a file, or None if it is missing, not regular or not part of the store."""
     try:
         with OpenStore(root) as store:
             status = store.stat(path)
@@ -178,7 +178,7 @@ class OpenStore:
         )
         try:
             size = os.fstat(handle).st_size
-            # Request only as much as the file holds: allocating a buffer of limit bytes costs more than the read.
+            # Request only as much as the file holds: allocating a buffer of limit bytes would be slow.
             left = size + 1 if limit is None else min(size + 1, limit)
             data = os.read(handle, left)
             if len(data) == size:  # one byte more was requested, so this is the end of the file
@@ -207,7 +207,10 @@ class OpenStore:
 
 
 def _open_root(root: str) -> int:
-    """Return an open descriptor of the store's folder. The root itself may be a symlink, since the user chose it."""
+    """Return an open descriptor of the store's folder.
+
+    The root itself may be a symlink, since the user chose it.
+    """
     return os.open(root, FOLDER_FLAGS & ~getattr(os, "O_NOFOLLOW", 0))
 
 
@@ -245,7 +248,7 @@ class KbCheck(NamedTuple):
     told: str
     remedy: str = ""
     missing: bool = False
-    """An optional part is absent or cannot be checked: neither a pass nor a failure."""
+    """True if an optional part is absent or cannot be checked, which is neither a pass nor a failure."""
 
     @property
     def exit_status(self) -> int:

@@ -1,7 +1,7 @@
 """Lint a knowledge base. Fatal findings stop a commit, style findings do not.
 
-Findings in one file are cached with its digest; findings across files (IDs, links, the index) are computed each time.
-If the secret scan fails, that is a fatal finding.
+Findings in one file are cached with its digest; findings across files (IDs, links, the index) are computed
+each time. If the secret scan fails, that is a fatal finding.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from quaid.kb.node import FileFinding, Node
 from quaid.model import dates, secrets
 
 RULES_VERSION = "4"
-"""Increase it with every change of a rule, so that files are checked again."""
+"""Version of the rules. Increase it with every change of a rule, so that files are checked again."""
 
 # Codes that do not stop a commit.
 STYLE_CODES = frozenset(
@@ -50,7 +50,7 @@ class LintFinding(NamedTuple):
     message: str
     remedy: str
     fatal: bool
-    """True if it prevents a commit; otherwise it is a style finding."""
+    """True if the finding prevents a commit; False for a style finding."""
 
 
 def finding(path: str, line: int, code: str, message: str, remedy: str) -> LintFinding:
@@ -127,7 +127,10 @@ def find_secrets(data: bytes) -> Iterator[FileFinding]:
 
 
 def lint_node(path: str, data: bytes, read: nodes.ParsedNode | None = None) -> Iterator[FileFinding]:
-    """Check one node: encoding, org syntax, properties, title. `read` is the parsed `data`, if already available."""
+    """Check one node: encoding, org syntax, properties, title.
+
+    `read` is the parsed `data`, if already available.
+    """
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,7 +1,7 @@
-"""Nodes as text: parse them from org, write new ones, list them in index.org, and draw them as a graph.
+"""Nodes as text: parse nodes from org, render new nodes, list nodes in index files, and draw them as a graph.
 
-The index contains no links, only titles and IDs as plain text, because links would count as backlinks. Its output is
-deterministic.
+The index contains no links, only titles and IDs as plain text, because links would count as backlinks. The
+same nodes always give the same index.
 """
 
 import re
@@ -80,7 +80,7 @@ ALLOWED_VALUES: dict[str, tuple[str, ...]] = {
 }
 CURATED_PROPERTY = "LAST_CURATED"
 MERGED_PROPERTY = "MERGED_IDS"
-"""Property with the IDs of nodes merged into this one. Pointers with these IDs resolve to this node."""
+"""Property with the IDs of nodes merged into this node. Pointers with these IDs resolve to this node."""
 
 MAX_SUMMARY_LENGTH = 300
 
@@ -296,7 +296,7 @@ INDEX_NAMES = frozenset(
 
 
 def build_index(nodes: Iterable[Node]) -> dict[str, str]:
-    """Return the content of each index file: index.org, plus one file per type if it would be too large."""
+    """Return the content of each index file: index.org, and files per type if one file would be too large."""
     every = sorted(nodes, key=lambda node: (node.title.casefold(), node.id))
     groups: dict[str, list[Node]] = {name: [] for name in (*NODE_TYPES, OTHER_TYPE)}
     for node in every:
@@ -315,7 +315,10 @@ def build_index(nodes: Iterable[Node]) -> dict[str, str]:
 
 
 def is_generated_index(text: str) -> bool:
-    """Return True if the file was generated. Other files are never deleted, even if they are named like an index."""
+    """Return True if the file was generated.
+
+    Other files are never deleted, even if they are named like an index.
+    """
     return INDEX_MARKER in text.split("\n", 3)[:3]
 
 
@@ -328,7 +331,7 @@ def _index_text(title: str, sections: Sequence[str]) -> str:
 
 
 def _table(heading: str, columns: str, rows: Iterable[Sequence[str]]) -> str:
-    """Return a section with a table; empty if it has no rows."""
+    """Return a section with a table; empty if the table has no rows."""
     lines = [f"| {' | '.join(map(_table_cell, cells))} |" for cells in rows]
     return "\n".join([f"* {heading}", "", columns, "|---", *lines, ""]) if lines else ""
 
@@ -399,7 +402,7 @@ STATUS_STYLES = {
 
 
 def draw_graph(nodes: Iterable[Node]) -> tuple[str, int, int]:
-    """Return a graph of the nodes and the links between them in the DOT language, and the two counts."""
+    """Return a graph of the nodes and the links between them in the DOT language, and the numbers of both."""
     drawn = list(nodes)
     owner = {id: node.id for node in drawn for id in (node.id, *node.merged, *node.inner) if id}
     lines = [

@@ -1,6 +1,7 @@
-"""Exchange with the remote of a store: fetch, push, check whether it holds a knowledge base and who can read it.
+"""Exchange with the remote of a store: fetch, push, and check its contents and its privacy.
 
-Pushes are never forced. A failure to reach the remote is recorded and does not raise an error. No lock is needed.
+Pushes are never forced. A failure to reach the remote is recorded and does not raise an error. No lock is
+needed.
 """
 
 import os
@@ -30,11 +31,14 @@ MAX_HEAD_BYTES = 64 * 1024
 """Maximum number of bytes read from each file."""
 
 Listing = tuple[Iterable[str], Callable[[str], bytes | None]]
-"""The top-level names of a folder or of a commit, folders with a trailing slash, and a function that reads a file."""
+"""The top-level names in a folder or commit (folders end with a slash), and a function that reads a file."""
 
 
 def _foreign_files(listings: Iterable[Listing]) -> str:
-    """Return the first names in these listings as text; empty if there are none or if one marks a knowledge base."""
+    """Return the first file names in these listings as text; empty if there are no files.
+
+    The text is also empty if a file shows that a listing is that of a knowledge base.
+    """
     found: set[str] = set()
     for entries, read in listings:
         names = sorted(name for name in entries if name not in IGNORABLE_NAMES and ".quaid-" not in name)
@@ -83,7 +87,7 @@ def _list_commits(git: Git, commits: Iterable[str]) -> Iterator[Listing]:
 
 
 def foreign_store(git: Git) -> str:
-    """Return text that names files of a folder and its repository; "" if it is empty or a knowledge base."""
+    """Return the names of files in a folder and its repository; "" if both are empty or a knowledge base."""
 
     def listings() -> Iterator[Listing]:
         yield _list_folder(git.root)
@@ -106,9 +110,10 @@ def require_own_store(git: Git) -> Git:
 
 
 def foreign_remote(git: Git) -> str:
-    """Return text that names files of the remote as last fetched; "" if it is empty or a knowledge base.
+    """Return the names of files on the remote, as last fetched; "" if it is empty or a knowledge base.
 
-    Only the current branch counts if the remote has it, else all of its branches."""
+    Only the current branch is inspected if the remote has that branch, else up to MAX_BRANCHES branches.
+    """
     branches = git.branches(f"refs/remotes/{REMOTE_NAME}")
     current = branches.get(f"refs/remotes/{REMOTE_NAME}/{git.branch() or DEFAULT_BRANCH}")
     return _foreign_files(_list_commits(git, [current] if current else branches.values()))
@@ -192,8 +197,9 @@ def fetch_store(
 ) -> tuple[RemoteEvent, TreeState]:
     """Fetch, record the outcome and any divergence, and return both the outcome and the state of the tree.
 
-    `before` is a recent tree state, which is reused unless a branch has moved since.
-    `sparing`: skip the fetch if the remote timed out a few minutes ago."""
+    `before` is a recent tree state, which is reused unless a branch has moved since. With `sparing`, the
+    fetch is skipped if the remote timed out a few minutes ago.
+    """
     until = _silent_until(state.read_state(git.root).fetch, now) if sparing else ""
     began = time.monotonic()
     if until:
@@ -210,7 +216,7 @@ def fetch_store(
 
 
 def _silent_until(fetch: RemoteEvent, now: str) -> str:
-    """Return the time until which writers skip a remote that timed out, or an empty string if it can be contacted."""
+    """Return the time until which writers skip a remote that timed out, or "" if it can be contacted."""
     if fetch.outcome != "silent":
         return ""
     try:
@@ -236,7 +242,7 @@ REFUSAL_MESSAGES = (
 
 
 def check_privacy(url: str, root: str, environ: Mapping[str, str], seconds: float) -> KbCheck:
-    """Check whether the remote is private. The caller has just reached it."""
+    """Check whether the remote is private. The caller has just reached the remote."""
     folder = repo_policy.url_to_path(url, root)
     if folder is not None:
         return _check_folder(folder, environ)

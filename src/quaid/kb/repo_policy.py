@@ -1,4 +1,4 @@
-"""Security checks for repositories, and parsers for git's files and output. Starts no process.
+"""Security checks for repositories, and parsers for git's files and output. No process is started here.
 
 .git/config may contain only settings from an allowlist, none of which can start a program. A clone may
 contain .gitattributes files, which are overridden at the end of .git/info/attributes.
@@ -61,7 +61,10 @@ class GitConfig(NamedTuple):
 
 
 def check_git_folder(root: str) -> os.stat_result | None:
-    """Raise an error if .git is unsafe or missing. Return the stat of .git/config, or None if it does not exist."""
+    """Raise an error if .git is unsafe or missing.
+
+    Return the stat of .git/config, or None if it does not exist.
+    """
     folder = os.path.join(root, ".git")
     try:
         status = os.lstat(folder)
@@ -106,7 +109,10 @@ def neutralize_attributes(root: str) -> None:
 
 
 def check_config(listing: bytes, root: str) -> GitConfig:
-    """Parse `git config --list -z --show-scope`. Raise UnsafeStore for a setting that is not on the allowlist."""
+    """Parse `git config --list -z --show-scope`.
+
+    Raise UnsafeStore for a setting that is not on the allowlist.
+    """
     parts = listing.decode(errors="surrogateescape").split("\0")
     settings: dict[str, str] = {}
     remotes: list[str] = []
@@ -165,7 +171,7 @@ def url_problem(url: str, root: str) -> str | None:
 
 
 def url_to_path(url: str, root: str) -> str | None:
-    """Return the local path of a URL, or None if it is not local."""
+    """Return the local path of a URL, or None if the URL is not local."""
     scheme, separator, rest = url.partition("://")
     if separator:
         return os.path.join("/", rest.partition("/")[2]) if scheme.lower() == "file" else None
@@ -208,7 +214,10 @@ def check_branch(name: str) -> str:
 
 
 def check_store_path(path: str) -> str:
-    """Return the path. Raise InvalidArgument unless it is a relative path inside the store, separated by '/'."""
+    """Return the path.
+
+    Raise InvalidArgument unless it is a relative path inside the store, separated by '/'.
+    """
     parts = path.split("/")
     if not path or path.startswith("-") or "\0" in path or os.path.isabs(path) or "\\" in path:
         problem = f"{path!r} is not a path inside the store"
@@ -311,7 +320,7 @@ def unfinished_act(folder: str) -> str | None:
 
 
 def read_head(folder: str) -> tuple[str | None, str | None]:
-    """Return the checked-out branch, None if HEAD is detached, and its newest commit, None if there is none."""
+    """Return the branch, or None if HEAD is detached, and the commit of HEAD, or None if there is none."""
     try:
         with open(os.path.join(folder, "HEAD"), encoding="utf-8", errors="surrogateescape") as file:
             text = file.read().strip()
@@ -386,9 +395,9 @@ def shorten_paths(paths: Sequence[str]) -> str:
 
 
 def sync_objects(folder: str, begun: int) -> None:
-    """Sync the folders of new objects to disk, because git syncs files but not folders.
+    """Sync the folders of objects changed since `begun` to disk, because git syncs files but not folders.
 
-    Folders may disappear meanwhile, if another git process packs their objects.
+    Folders that disappear meanwhile, because another git process packs their objects, are skipped.
     """
     objects = os.path.join(folder, "objects")
     with os.scandir(objects) as entries:
@@ -408,6 +417,6 @@ def _is_newer(entry: "os.DirEntry[str]", begun: int) -> bool:
 
 
 def sync_branch(folder: str, branch: str) -> None:
-    """Sync the folders of the branch and of the index to disk. The objects they refer to must be synced first."""
+    """Sync the folders of the branch and of the index to disk. The objects must be synced first."""
     durable_files.sync_folder(os.path.dirname(os.path.join(folder, "refs", "heads", *branch.split("/"))))
     durable_files.sync_folder(folder)

@@ -1,6 +1,6 @@
 """Set up a store and this machine: init, clone, the push timer, and org-roam's database for Emacs.
 
-All of it is idempotent: running it again only restores missing parts.
+All except a clone can be repeated: a further run only restores missing or outdated parts.
 """
 
 import hashlib
@@ -170,7 +170,7 @@ WantedBy=timers.target
 
 
 def service_unit(command: Sequence[str]) -> str:
-    """Return the service unit that pushes once. It runs env, since systemd restricts the program's path."""
+    """Return the service unit that pushes once. The unit runs env, since systemd restricts program paths."""
     return SERVICE_TEMPLATE.format(command=" ".join(map(config_text.systemd_quote, command)))
 
 
@@ -249,7 +249,7 @@ def _systemd_folder(environ: Mapping[str, str], home: str) -> str:
 
 
 def check_timer(root: str, environ: Mapping[str, str], home: str, platform: str) -> KbCheck | None:
-    """Check the timer that pushes a store on this machine. Return None if there is none."""
+    """Check the timer that pushes a store on this machine. Return None if there is no timer."""
     if platform == "darwin":
         path = os.path.join(home, "Library", "LaunchAgents", f"{LAUNCHD_LABEL}.plist")
         service = f"gui/{os.getuid() if hasattr(os, 'getuid') else 0}/{LAUNCHD_LABEL}"
@@ -356,7 +356,7 @@ def is_org_roam_fresh(root: str, database: str) -> bool:
 def sync_org_roam(
     root: str, ours: str, environ: Mapping[str, str], *, database: str = "", force: bool = False
 ) -> KbSyncRecord:
-    """Update the org-roam database by running Emacs in batch mode."""
+    """Update the org-roam database with Emacs in batch mode, if it is not up to date or with `force`."""
     import shutil
 
     database = database or os.path.join(ours, ORG_ROAM_DATABASE)
@@ -382,13 +382,16 @@ def sync_org_roam(
 
 
 def _emacs_error(lines: list[str]) -> str:
-    """Return the error message from Emacs' output. Newer versions print a backtrace after it."""
+    """Return the error message from Emacs' output. Newer versions print a backtrace after the message."""
     marked = [line.partition("Lisp error: ")[2] for line in lines if "Lisp error: " in line]
     plain = [line for line in lines if not line[0].isspace()]
     return (marked or plain[-1:] or lines[-1:] or [""])[0].strip()
 
 
 def _nodes_digest(root: str) -> str:
-    """Return a digest of the paths and stats of all nodes. It changes when a node is added, removed or modified."""
+    """Return a digest of the paths and stats of all nodes.
+
+    It changes when a node is added, removed or modified.
+    """
     looks = [(path, *looks) for path, looks in layout.walk_store(root) if layout.is_node_file(path)]
     return hashlib.blake2b(repr(looks).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()

@@ -1,6 +1,7 @@
 """Small files in .git/ai-kb: the state of fetches and pushes, the journal of a change, and lock files.
 
-They are never committed, and contain neither node text nor passwords. A file that cannot be parsed counts as empty.
+These files are never committed, and contain neither node text nor passwords. A file that cannot be parsed
+counts as empty.
 """
 
 import json
@@ -28,10 +29,11 @@ STATE_LOCK_TIMEOUT = 5.0
 
 
 class RemoteEvent(NamedTuple):
-    """The outcome of a fetch or of a push, the reason for a failure, and when it was recorded.
+    """The outcome of a fetch or of a push, the reason for a failure, and when the outcome was recorded.
 
-    A fetch is "reached", "unreachable", or "silent" after a long wait; a push is "pushed", "nothing", "rejected" or
-    "unreachable"."""
+    A fetch is "reached", "unreachable", or "silent" after a long wait; a push is "pushed", "nothing",
+    "rejected" or "unreachable".
+    """
 
     outcome: str = ""
     problem: str = ""
@@ -100,12 +102,12 @@ def read_state(root: str) -> StoreState:
 
 
 def note_state(root: str, tree: TreeState | None = None, now: str = "", **values: Any) -> None:
-    """Set some fields of the recorded state, under a file lock; with `tree`, also whether it has diverged."""
+    """Set some fields of the recorded state, under a file lock; with `tree`, also `diverged_at`."""
     check_git_folder(root)
     folder = _own_folder(root)
     with translate_os_errors(folder):
         durable_files.make_folders(folder)
-        # The lock is held only briefly. After the timeout, risk losing an update rather than fail the operation.
+        # The lock is held only briefly. After the timeout, an update may be lost, but the operation goes on.
         handle, _ = lock_file(os.path.join(folder, f"{STATE_FILE}-lock"), STATE_LOCK_TIMEOUT)
     try:
         before = read_state(root)
@@ -125,14 +127,17 @@ def _masked(event: RemoteEvent) -> RemoteEvent:
 
 
 JournalEntries = dict[str, str]
-"""Paths, and the hash of the content that the change writes there; ANY_CONTENT if it is not known in advance."""
+"""For each path, the hash of the content that the change writes; ANY_CONTENT if that is not known."""
 
 ANY_CONTENT, NO_FILE = "", "-"
 """Journal entries without a hash: any content is accepted, or the change deletes the file."""
 
 
 def begin_journal(folder: str, paths: Iterable[str], writes: Mapping[str, bytes | None]) -> JournalEntries:
-    """Durably add these paths to the journal. Return the previous entries, which belong to an enclosing change."""
+    """Durably add these paths to the journal.
+
+    Return the previous entries, which belong to an enclosing change.
+    """
     around = read_journal(folder)
     entries = {path: journal_hash(writes[path]) if path in writes else ANY_CONTENT for path in paths}
     _write_json(folder, JOURNAL_FILE, around | entries)
@@ -156,7 +161,10 @@ def end_journal(folder: str, around: JournalEntries | None = None) -> None:
 
 
 def read_journal(folder: str) -> JournalEntries:
-    """Return the entries of an unfinished change. The journal is written atomically, so an invalid one is ignored."""
+    """Return the entries of an unfinished change.
+
+    An invalid journal is ignored, since journals are written atomically.
+    """
     entries = read_json(folder, JOURNAL_FILE)
     if not isinstance(entries, dict):
         return {}

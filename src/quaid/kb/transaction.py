@@ -1,9 +1,9 @@
 """Transactions, the only way to write a store: lock, fetch, change, rebuild the index, lint, commit.
 
 A failure restores the tree. The operating system releases the store's lock when its holder dies; git
-processes started by the holder inherit it. A lock file of git itself is removed only if no git process runs
-in the store and the file was left by a writer of ours or is a minute old. Where processes cannot be listed, a
-file left by a writer of ours must be a minute old, and any other file an hour.
+processes started by the holder inherit the lock. A lock file of git itself is removed only if no git process
+runs in the store and the file was left by a writer of ours or is a minute old. Where processes cannot be
+listed, a file left by a writer of ours must be a minute old, and any other file an hour.
 """
 
 import os
@@ -105,7 +105,7 @@ def store_lock(git: Git, what: str = "ai-kb", patience: float = LOCK_TIMEOUT) ->
 
 
 def _lock_holder(handle: int) -> tuple[str, float]:
-    """Return the process named in the lock file, as in "query (process 4711)", and when its name was written.
+    """Return the process named in the lock file, as in "query (process 4711)", and the time of writing.
 
     The name is empty if the process ended normally."""
     try:
@@ -123,7 +123,7 @@ def _write_holder(handle: int, text: bytes) -> None:
 
 
 def _clear_git_locks(git: Git, left: tuple[str, float]) -> None:
-    """Remove stale lock files of git. Raise StoreLocked if one may still be in use."""
+    """Remove stale lock files of git. Raise StoreLocked if a lock file may still be in use."""
     deadline = time.monotonic() + GIT_LOCK_TIMEOUT
     for path in _list_git_locks(git.folder):
         while not _remove_stale_lock(path, git.root, left):
@@ -135,7 +135,7 @@ def _clear_git_locks(git: Git, left: tuple[str, float]) -> None:
 
 
 def _remove_new_locks(git: Git, before: list[str]) -> None:
-    """Remove lock files left by failed or killed git processes of ours: new ones that no process has open."""
+    """Remove lock files left by our own git processes: files not in `before` that no process has open."""
     for path in {*_list_git_locks(git.folder)} - {*before}:
         if _is_unopened(path):
             _remove_stale_lock(path, git.root, ("it", 0.0))
@@ -187,7 +187,7 @@ def _remove_stale_lock(path: str, root: str, left: tuple[str, float]) -> bool:
 
 
 def is_git_running(root: str, platform: str = sys.platform) -> bool | None:
-    """Return whether a git process that could hold a lock runs in the store; None if processes cannot be listed."""
+    """Return whether a git process that could hold a lock runs in the store; None if that is unknown."""
     if platform == "linux":
         return _is_git_running_by_proc(os.path.realpath(root))
     if platform == "win32":
@@ -224,7 +224,7 @@ def _is_git_running_by_proc(root: str) -> bool:
 
 class StoreChange(NamedTuple):
     files: Mapping[str, bytes | None]
-    """The new content of each file; None to delete it."""
+    """The new content of each file; None to delete the file."""
     message: str
     details: tuple[Any, ...] = ()
     """What the caller reports about the change."""
@@ -235,7 +235,7 @@ class ChangeResult(NamedTuple):
     """ID of the commit; empty if nothing changed."""
     paths: tuple[str, ...]
     offline: str
-    """Why the remote was not reached; empty if it was, or if there is none."""
+    """Why the remote was not reached; empty if it was reached or if there is no remote."""
     adopted: tuple[str, ...] = ()
     """Files edited by the user that are part of the commit."""
     nodes: int = 0
@@ -250,13 +250,14 @@ ChangePlan = Callable[[Catalog], StoreChange]
 def apply_change(git: Git, now: str, what: str, plan: ChangePlan, *, foreign: bool = False) -> ChangeResult:
     """Apply the change that `plan` returns for the current catalog as one commit, or restore everything.
 
-    `foreign`: allow a store without commits to take over a remote that is not a knowledge base."""
+    With `foreign`, a store without commits may take over a remote that is not a knowledge base.
+    """
     with store_lock(git, what):
         tree = _settled_tree(git)
         _refuse_dirty(git, tree)
         offline = _fetch_and_forward(git, now, tree, foreign=foreign)
-        # The committed bytes are written and compared here. The other files may be trusted by their stat: git uses it
-        # too, and has just reported that they match the last commit.
+        # The committed bytes are written and compared here. The other files may be trusted by their
+        # stat: git uses the stat too, and has just reported that they match the last commit.
         catalog = catalogs.load_catalog(git.root, git.ours, judge=lint.file_checker())
         change = plan(catalog)
         change = change._replace(files=_changed_files(catalog, change.files))
@@ -274,7 +275,9 @@ def apply_change(git: Git, now: str, what: str, plan: ChangePlan, *, foreign: bo
 def commit_edits(git: Git, now: str, message: str = "", what: str = "commit", *, today: str) -> ChangeResult:
     """Commit files that the user has edited, with the same checks as apply_change().
 
-    The files are not modified, except that :UPDATED: is set in edited nodes. A failure reverts that."""
+    The files are not modified, except that :UPDATED: is set in edited nodes; if the commit fails, these nodes
+    are changed back.
+    """
     with store_lock(git, what):
         tree = _settled_tree(git)
         _refuse_unfinished(git, tree)
@@ -295,7 +298,10 @@ def commit_edits(git: Git, now: str, message: str = "", what: str = "commit", *,
 
 @contextmanager
 def _stamp_edited(git: Git, catalog: Catalog, theirs: set[str], today: str) -> Iterator[Catalog]:
-    """Set :UPDATED: of edited nodes to today and yield the new catalog. On an error, write their old content back."""
+    """Set :UPDATED: of edited nodes to today and yield the new catalog.
+
+    On an error, write the old content back.
+    """
     _refuse_fatal(lint.lint_files(catalog))  # before modifying any file of the user
     before = {
         path: layout.read_file(catalog.root, path) for path in _edited_nodes(git, catalog, theirs, today)
@@ -331,9 +337,11 @@ def _findings_outside_store(expected: Mapping[str, bytes | None]) -> Iterator[Li
 
 
 def _edited_nodes(git: Git, catalog: Catalog, theirs: set[str], today: str) -> list[str]:
-    """Return the nodes whose text differs from the last commit but whose :UPDATED: does not.
+    """Return the paths of nodes whose text differs from the last commit but whose :UPDATED: does not.
 
-    A node in a renamed file is recognized by its ID, so that only renaming it does not count as an edit."""
+    Nodes updated today are left out. A node in a renamed file is recognized by its ID, so that a mere
+    renaming does not count as an edit.
+    """
     gone = [path for path in theirs - catalog.files.keys() if layout.is_node_file(path)]
     moved: dict[str, str] | None = None
     found = []
@@ -401,7 +409,7 @@ def _refuse_fatal(findings: Iterable[LintFinding]) -> None:
 
 
 def _linted_bytes(catalog: Catalog, changed: set[str]) -> dict[str, bytes | None]:
-    """Return the content that was linted, for git to compare with what it commits; None for missing files."""
+    """Return the linted content of each changed file, to be compared with the commit; None if missing."""
     contents: dict[str, bytes | None] = dict.fromkeys(changed)
     for path in changed & catalog.files.keys():
         data = layout.read_file(catalog.root, path)
@@ -438,7 +446,8 @@ def _refuse_unfinished(git: Git, tree: TreeState) -> None:
 def _refuse_dirty(git: Git, tree: TreeState) -> None:
     """Raise StoreDirty if the user has uncommitted changes.
 
-    Index files are ignored, and untracked files that are not part of the knowledge base."""
+    Index files, and untracked files that are not part of the knowledge base, are ignored.
+    """
     _refuse_unfinished(git, tree)
     others = [
         path
@@ -451,7 +460,7 @@ def _refuse_dirty(git: Git, tree: TreeState) -> None:
 
 
 def _fetch_and_forward(git: Git, now: str, tree: TreeState, *, foreign: bool = False) -> str:
-    """Fetch, and fast-forward if the remote is ahead. Return why it was not reached, or an empty string."""
+    """Fetch, and fast-forward if the remote is ahead. Return why the remote was not reached, or ""."""
     if git.remote() is None:
         return ""
     fetched, tree = store_remote.fetch_store(git, now, before=tree, sparing=True)
@@ -468,7 +477,7 @@ def _fetch_and_forward(git: Git, now: str, tree: TreeState, *, foreign: bool = F
 
 
 def write_store_file(catalog: Catalog, path: str, data: bytes | None) -> None:
-    """Write or delete a file durably. Raise FileChanged if it does not match the catalog."""
+    """Write or delete a file durably. Raise FileChanged if the file on disk does not match the catalog."""
     repo_policy.check_store_path(path)
     token = _new_token()
     with Folder(catalog.root) as folder:
