@@ -75,7 +75,7 @@ class _YamlWriter:
             self.sequence(value, indent + "  ")
 
     def inline(self, value: Any) -> str | None:
-        """Return the YAML of a value that fits on its key's line: a scalar or short list of scalars; else None."""
+        """Return the YAML of a scalar, empty mapping or short list for its key's line; None for others."""
         if isinstance(value, dict):
             return None if value else "{}"
         if not isinstance(value, (list, tuple)):

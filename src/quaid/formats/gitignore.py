@@ -37,7 +37,7 @@ def compile_patterns(lines: Iterable[str]) -> GitIgnoreSpec:
 
 
 def bound_backtracking(regex: str) -> str:
-    """Rewrite an expression with atomic groups, so that it matches the same paths without repeated backtracking."""
+    """Rewrite an expression with atomic groups, to match the same paths without repeated backtracking."""
     *first, last = [_bound_names(part) for part in regex.split(DEEP)]
     if not first:
         return last

@@ -253,7 +253,7 @@ VERBATIM_BLOCKS = ("src", "example", "comment", "export")
 
 BOM = "\ufeff"
 
-# Starts with \n instead of ^ and is searched in a text with a \n prepended: several times as fast.
+# Starts with \n instead of ^ and is searched in "\n" + text: several times as fast.
 _MARK = re.compile(r"\n(?:(\*+)|[ \t]*([#:]))")
 _BLOCK = re.compile(r"#\+(begin|end)(?:_(\S+)|:)", re.IGNORECASE)
 _KEYWORD = re.compile(r"#\+(\S+):[ \t]*([^\n]*)")

@@ -189,7 +189,7 @@ def _parse_iso_time(value: str) -> str:
 
 
 def iter_json_list(chunks: Iterable[str]) -> Iterator[Any]:
-    """Yield the items of a JSON list without loading all of it, or raise BrokenTranscript if it is no list."""
+    """Yield the items of a JSON list without loading all of it. Raise BrokenTranscript for other values."""
     decoder = JSONDecoder()
     source = iter(chunks)
     text = next(source, "").lstrip("\ufeff \t\r\n")

@@ -116,7 +116,7 @@ With title and headings, a chunk then rarely exceeds 512 tokens, the input limit
 """
 
 FALLBACK_LENGTH = 1_500
-"""Characters per chunk when a text is split by length only."""
+"""Characters per chunk when text is split by length only."""
 
 ACROSS_HEADINGS = " across headings"
 
@@ -156,7 +156,7 @@ class MarkdownHeading(NamedTuple):
 
 
 class _Segment(NamedTuple):
-    """A range of a text that is split separately. Only timeline entries have a date."""
+    """A range of text that is split separately. Only timeline entries have a date."""
 
     start: int
     end: int
@@ -242,7 +242,7 @@ def embedding_text(title: str, heading_path: str, text: str) -> str:
     return "\n".join([part for part in (title, above, text) if part])
 
 
-# Splitters, which divide a text into segments
+# Splitters, which divide text into segments
 
 
 def _split_sections(text: str, headings: list[MarkdownHeading], *, bare: bool = False) -> Iterator[_Segment]:

@@ -342,7 +342,7 @@ class Statement(NamedTuple):
 
 
 WordProbe = tuple[tuple[str, ...], int]
-"""Words to search for in a text, and how many of them may be missing."""
+"""Words to search for in other text, and how many of them may be missing."""
 
 
 class StatementMatch(NamedTuple):
@@ -395,8 +395,7 @@ def _claim_pairs(
 ) -> Iterator[tuple[Claim, Claim]]:
     """Yield the pairs of claims to compare. Two bodies are not compared, because each depends on its context.
 
-    `body` is None if the title and summary of the other statement share no words with the new statement's
-    claims.
+    `body` is None if the title and summary of the other statement match no claim of the new statement.
     """
     if body is not None:
         for two in _head_claims(other):
@@ -542,7 +541,7 @@ def _body_claims(statement: Statement, probes: list[WordProbe] | None = None) ->
 
 
 def _claim_probes(told: list[Claim]) -> list[WordProbe]:
-    """Return the words that a text must contain to be worth parsing, for each claim.
+    """Return, for each claim, the words that other text must contain to be worth parsing.
 
     Words that have synonyms or alternatives are left out, since the other text may use another form. Long
     words, which are rare, come first, so that most texts fail at the first test.

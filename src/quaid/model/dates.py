@@ -86,7 +86,7 @@ _DATE = re.compile(
 
 
 class DatePhrase(NamedTuple):
-    """A date found in a text: its first and last day, and the character offsets of the phrase."""
+    """A date found in text: its first and last day, and the character offsets of the phrase."""
 
     first: str
     last: str
@@ -99,7 +99,7 @@ class DatePhrase(NamedTuple):
 
 
 def find_dates(text: str) -> list[DatePhrase]:
-    """Return all dates in a text, in text order."""
+    """Return all dates in the text with a year from 1900 to 2099, in order."""
     if not any(mark in text for mark in ("19", "20")):
         return []
     found = []

@@ -204,7 +204,7 @@ def _without_filler_end(text: str) -> str:
 
 
 def find_departures(text: str, reader: PageOwner, first_line: int = 1, day: str = "") -> list[Departure]:
-    """Return the departures that a text states.
+    """Return the departures in the text.
 
     `reader` describes the page with the text, `first_line` is the line number of the text in it, and `day` is
     the date of the text, such as that of a timeline entry, or "".

@@ -339,7 +339,7 @@ def check_predicate_setting(key: str, value: str) -> None:
 
 @lru_cache(maxsize=4096)
 def predicate_family(predicate: str) -> str:
-    """Return the family of a predicate: work, post, board, home, …; "" if no departure can end the relation.
+    """Return the family of a predicate: work, post, board, home and so on; "" if no departure can end it.
 
     A departure is a statement that someone left a job, school or home. Leaving a company ends every post
     there, but leaving a post does not end the employment.

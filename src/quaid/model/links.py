@@ -36,7 +36,7 @@ MOST_LINKS = 10_000
 """Maximum distinct targets in one text. Far more than any page written by hand has."""
 
 MOST_PLACES = 100_000
-"""Maximum links of one syntax in a text, including repeated targets."""
+"""Maximum links of one syntax in one text, including repeated targets."""
 
 MOST_CONTEXTS = 1_000
 """Maximum lines of one text that are stored as link context. A page with more is a list, or hostile input."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-# Starts with \n instead of ^ and is searched in a text with a \n prepended: several times as fast.
+# Starts with \n instead of ^ and is searched in "\n" + text: several times as fast.
 _FENCE_LINE = re.compile(r"\n {0,3}(`{3,}(?=[^`\n]*(?:\n|\Z))|~{3,})([^\n]*)")
 
 

@@ -28,7 +28,7 @@ def fold_name(text: str) -> str:
 def names_of(
     title: str, slug: str, frontmatter: dict[str, Any], former: list[str] | None = None
 ) -> list[tuple[str, str]]:
-    """Return the folded names of a page with their kinds, most reliable first. Former slugs count as aliases."""
+    """Return the folded names of a page with their kinds. Former slugs and ids count as aliases."""
     found = [(title, "title"), (slug, "slug")]
     earlier = [name for each in former or () for name in (each, each.rpartition("/")[2])]
     found += [(alias, "alias") for alias in [*aliases(frontmatter), *earlier, *frontmatter_ids(frontmatter)]]

@@ -568,7 +568,7 @@ def _candidates(text: str, budget: _Budget) -> Iterator[SecretSpan]:
 
 
 def _lowercase(text: str) -> str:
-    """Lowercase a text without changing its length: the Turkish capital İ would become two characters."""
+    """Lowercase text without changing its length: the Turkish capital İ would become two characters."""
     folded = text.lower()
     return folded if len(folded) == len(text) else text.replace("İ", "i").lower()
 
@@ -721,7 +721,7 @@ def _has_allow_mark(text: str, start: int, end: int) -> bool:
 
 
 def mask(text: str) -> tuple[str, int]:
-    """Replace each secret with a note such as [masked: github token]. Return the text and the number of notes.
+    """Replace each secret with a note such as [masked: github token]; return the text and the note count.
 
     If the text has too many positions to search, the part not searched is dropped, because it may contain
     secrets.

@@ -48,7 +48,7 @@ def from_path(path: str) -> str:
 
 
 def segment(name: str) -> str:
-    """Convert a folder or page name to a slug segment, without accents and with other scripts as code points."""
+    """Convert a folder or page name to a slug segment: no accents, and other scripts as code points."""
     if not name.isascii():
         name = _spell_out(name)
     return _GAP.sub("-", name.lower()).strip("-") or "x"

@@ -78,7 +78,7 @@ def add_log_entry(old: str | None, local: str, text: str) -> SectionEdit:
 
 
 def parse_daily_file(text: str) -> tuple[DailyEntry, ...]:
-    """Return the entries of a day's file in order. Text before the first heading is an entry without a time."""
+    """Return the entries of a day's file in order. Text before the first heading is an entry with no time."""
     places = sections.find_sections(text)
     entries = []
     before = text[: places[0].start] if places else text

@@ -16,7 +16,7 @@ LISTS, REFERENCE, KNOWLEDGE, DAILY = NOTEBOOK_FOLDERS = ("lists", "reference", "
 
 
 def find_notebook(db: "Database") -> Collection | None:
-    """Return the active notebook: the collection named "notebook", else the first one of that kind, else None."""
+    """Return the active notebook: the one named "notebook", else the first notebook, else None."""
     named = collections.find(db, NOTEBOOK_NAME)
     if named is not None and named.kind == NOTEBOOK_KIND and named.state == "active":
         return named

@@ -57,7 +57,7 @@ class _PromptBudget(NamedTuple):
         return NOTE_TOKENS if self.tokens else NOTE_TOKENS * 4
 
     def size(self, text: str) -> int:
-        """Return the size of a text in units of `amount`. If both limits are set, the tighter one counts."""
+        """Return the size of the text in units of `amount`. If both limits are set, the tighter limit counts."""
         if self.tokens is None:
             return len(text)
         used = count_tokens(text)

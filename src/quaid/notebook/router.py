@@ -402,7 +402,7 @@ def add_lines(text: str | None, goal: NoteTarget) -> UpdatedNote:
 
 
 def _find_existing_line(text: str, goal: NoteTarget, line: str) -> sections.ListItem | None:
-    """Return the list item that equals this line, or None. Ticked items do not count: they may recur."""
+    """Return the list item that says the same as this line, or None. Ticked items do not count."""
     place = sections.find_section(text, goal.section) if goal.within else None
     if goal.within and place is None:
         return None
@@ -419,7 +419,7 @@ def _find_existing_line(text: str, goal: NoteTarget, line: str) -> sections.List
 
 
 def _person_section(text: str, name: str) -> str:
-    """Return the title of a person's section: the name, or the only existing title with the name as a word."""
+    """Return the title of a person's section: the name, or the only existing title with it as a word."""
     if sections.find_section(text, name):
         return name
     wanted = name.casefold()

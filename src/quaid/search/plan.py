@@ -116,7 +116,7 @@ def _pieces(text: str) -> list[tuple[str, bool]]:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words of a text, without punctuation."""
+    """Return the words of the text, without punctuation."""
     words: list[str] = []
     for piece in text.split():
         words += [piece] if piece.isalnum() else _WORD.findall(piece)

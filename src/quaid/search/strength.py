@@ -93,6 +93,6 @@ def word_weights(counts: Mapping[str, int], total: int) -> dict[str, float]:
 
 
 def word_share(held: Iterable[str], weight: Mapping[str, float]) -> float:
-    """Return the share of a question's words that are in `held`, the words of a text, by their weights."""
+    """Return the share of a question's words that are in `held`, with each word counted by its weight."""
     every = sum(weight.values())
     return sum(weight[word] for word in set(held) if word in weight) / every if every else 0.0

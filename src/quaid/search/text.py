@@ -32,7 +32,7 @@ LINE_MARKS = "#>-*+ \t\n"
 
 
 class WordSpan(NamedTuple):
-    """Position of a matched word in a text."""
+    """Position of a matched word, as character offsets."""
 
     start: int
     end: int
@@ -176,7 +176,7 @@ def _join_adjacent(text: str, spans: list[WordSpan]) -> Iterator[WordSpan]:
 
 
 class TextStems(NamedTuple):
-    """The stems of the words of a text."""
+    """The stems of the words of some text."""
 
     every: frozenset[str]
     telling: frozenset[str]
