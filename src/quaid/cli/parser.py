@@ -53,8 +53,8 @@ def load_settings(line: CommandLine) -> config.Settings:
 
 
 COMMON_OPTIONS = {"--db": "a memory", "--config": "a config file", "--json": "", "--help": ""}
-"""Options allowed anywhere on the command line, with what their path must lead to, or "" if they have no
-value.
+"""Options allowed anywhere on the command line, each with what its value must be the path of, or "" if it
+takes no value.
 """
 
 
@@ -227,7 +227,7 @@ def _repair_unicode(word: str) -> str:
 def _missing_file_argument(arguments: dict[str, Any], params: Sequence[Param]) -> str:
     """Return the name of an omitted file argument that is read from standard input, or "".
 
-    It is not read if it is optional and other parts of the content were given.
+    An optional file argument is not read if other parts of the content were given.
     """
     file = next((param for param in params if param.arg.file and param.arg.positional), None)
     if file is None or file.name in arguments:

@@ -1,6 +1,7 @@
 """Format the record of an operation as text for people.
 
-Most records have a function here that yields their lines; a record without one prints its fields.
+Most records have a function here that yields their lines; for a record without such a function, its fields
+are printed.
 """
 
 import json
@@ -160,7 +161,10 @@ def _count(number: int, noun: str, plural: str = "") -> str:
 
 
 def _first(items: Sequence[Any], line: Callable[[Any], str], more: str, most: int = MOST_LINES) -> Lines:
-    """Yield a line for each of the first items, and `more` with the number of the others in place of `{}`."""
+    """Yield a line for each of the first `most` items.
+
+    If there are others, add `more` with their number for `{}`.
+    """
     yield from map(line, items[:most])
     if len(items) > most:
         yield more.format(f"{len(items) - most:,}")
@@ -789,7 +793,10 @@ def _graph(record: Any) -> Lines:
 
 
 def _graph_tree(record: Any) -> Lines:
-    """Yield a graph as a tree. Each page is below the one it was reached from, with the links between the two."""
+    """Yield a graph as a tree.
+
+    Each page is below the page from which it was reached, with the links between them.
+    """
     links: dict[frozenset[str], list[Any]] = {}
     for link in record.links:
         links.setdefault(frozenset((link.from_slug, link.to_slug)), []).append(link)

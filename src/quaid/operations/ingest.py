@@ -256,7 +256,7 @@ class Ingestion:
         return made, PageOutcome(change.address, 0, "unchanged", outcome, len(fresh), tags_added, 0, 0, *lost)
 
     def _refuse_foreign(self, old: PageRow, change: PageChange) -> None:
-        """Refuse to let a file replace a page that it did not create or that was edited since."""
+        """Refuse to replace a page that was not created from this file or that was edited since then."""
         if (history.newest_source(self.brain.db, old.id) or ())[:2] != (self.source.ref, old.version):
             raise AlreadyExists(
                 path=change.address,

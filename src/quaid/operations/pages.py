@@ -154,7 +154,7 @@ def rebuild_page(
 def build_checked_page(
     address: str, front: dict[str, Any], truth: str, lines: str, old: PageRow | None, title: str | None = None
 ) -> Page:
-    """Build a page. A new type must be a known type, and new dates must be valid."""
+    """Build a page. Raise an error if its type or a date is invalid, unless the old page has that value."""
     named = front.get("type")
     if named is not None and (old is None or old.frontmatter.get("type") != named):
         if not isinstance(named, str):
@@ -271,9 +271,9 @@ class PutRecord(NamedTuple):
     timeline_removed: tuple[str, ...] = ()
     """Timeline entries removed by `replace_timeline`. The previous version has them."""
     keys_removed: tuple[str, ...] = ()
-    """Front matter keys that the text drops."""
+    """Front matter keys that the new text omits."""
     tags_removed: tuple[str, ...] = ()
-    """Tags that the text drops."""
+    """Tags that the new text omits."""
 
 
 class ListRecord(NamedTuple):

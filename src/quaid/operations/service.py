@@ -53,7 +53,7 @@ class DaemonRecord(NamedTuple):
     path: str
     """The unit file or property list."""
     changed: bool
-    """True if that file was written or removed."""
+    """True if the unit file or property list was written or removed."""
     to_run: tuple[str, ...]
     """Commands to run manually if the service manager could not be used."""
     problem: str
