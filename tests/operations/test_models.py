@@ -139,7 +139,7 @@ def test_wrong_calls_are_answered_with_what_is_wrong(brain: Brain, address: str)
         call(brain, "model_add", place=address)
     with pytest.raises(InvalidArgument, match="model: is needed"):
         call(brain, "model_add", place=address, kind="ollama")
-    with pytest.raises(InvalidArgument, match="is no name"):
+    with pytest.raises(InvalidArgument, match="is not allowed"):
         call(brain, "model_add", place=address, kind="ollama", model="m", name="two words")
     with pytest.raises(InvalidArgument, match="is taken"):
         call(brain, "model_add", place=address, kind="ollama", model="m", name=embedders.DEFAULT_MODEL)

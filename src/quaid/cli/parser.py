@@ -158,8 +158,9 @@ def parse_arguments(words: Sequence[str], params: Sequence[Param]) -> dict[str, 
     for param in params:
         if param.name in values:
             arguments[param.name] = _convert(param, values[param.name])
-        elif param.arg.positional and param.required and not param.arg.file:
-            raise InvalidArgument(name=param.name.upper(), problem="is missing")
+        elif param.required and not param.arg.file:
+            name = param.name.upper() if param.arg.positional else param.flag
+            raise InvalidArgument(name=name, problem="is missing")
     missing = _missing_file_argument(arguments, params)
     if missing:
         if sys.stdin.isatty():

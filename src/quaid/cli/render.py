@@ -529,7 +529,7 @@ def _lane_table(lanes: Any) -> list[str]:
 
 @_renders("GlanceRecord")
 def _glance(record: Any) -> Lines:
-    if record.recalled:
+    if record.recalled and (record.recalled.notebook or record.recalled.daily):
         yield render(record.recalled)
         yield ""
     yield render(record.answer)
@@ -1982,7 +1982,7 @@ def _doctor(record: Any) -> Lines:
 def _upgrade(record: Any) -> Lines:
     if not record.newest:
         yield f"This is quaid {record.current}. To upgrade: {record.how}."
-        yield "`quaid upgrade --check --from PLACE` compares versions; no place is asked by itself."
+        yield "`quaid upgrade --check --from PLACE` compares versions. Quaid never looks for updates by itself."
     elif record.is_newer:
         yield f"quaid {record.newest} is at {record.place}; this is {record.current}. To upgrade: {record.how}."
     else:

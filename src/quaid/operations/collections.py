@@ -302,7 +302,7 @@ def _check_new_collection(brain: Brain, name: str, root: str) -> None:
     if not COLLECTION_NAME.fullmatch(name):
         raise InvalidArgument(
             name="name",
-            problem=f"{name!r} is no name: lower-case a-z, 0-9, '-' and '_' are, up to 63 of them",
+            problem=f"{name!r} is not allowed: use up to 63 of a-z, 0-9, '-' and '_'",
         )
     for collection in collections.list_all(brain.db):
         if collection.name == name and (collection.state != "detached" or collection.root is None):

@@ -195,7 +195,7 @@ def _save_models(brain: Brain, added: dict[str, ModelDescription]) -> None:
 def _check_new_name(brain: Brain, name: str) -> str:
     if not MODEL_NAME.fullmatch(name):
         raise InvalidArgument(
-            name="name", problem=f"{name!r} is no name: letters, digits and . _ : / - are, up to 80 of them"
+            name="name", problem=f"{name!r} is not allowed: use up to 80 letters, digits and . _ : / -"
         )
     if name in embedders.BUILT_IN_FACTORIES or name in embedders.available_models({}):
         raise InvalidArgument(name="name", problem=f"{name} is taken; choose another with --name")

@@ -18,7 +18,7 @@ MOST_NAMED = 6
 MOST_WORDS = 5
 NAMES_COMPARED = 60
 """Maximum number of pages whose names are compared."""
-REASONS = {EXACT_MATCH: "it is called so", PREFIX_MATCH: "its name begins so"}
+REASONS = {EXACT_MATCH: "its name is the query", PREFIX_MATCH: "its name begins with the query"}
 
 
 def put_named_first(db: Database, answer: Answer, typed: str, filters: SearchFilters, limit: int) -> Answer:

@@ -93,7 +93,7 @@ def require(db: "Database", name: str) -> Collection:
     collection = find(db, name)
     if collection is None:
         names = ", ".join(row.name for row in list_all(db))
-        raise NotFound(what="collection", name=name, hint=f" There is: {names}.")
+        raise NotFound(what="collection", name=name, hint=f" Collections: {names}.")
     return collection
 
 

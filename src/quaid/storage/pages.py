@@ -158,7 +158,7 @@ def require_collection_id(tx: "Transaction", name: str) -> int:
     for (found,) in tx.execute("SELECT id FROM collections WHERE name = ?", (name,)):
         return int(found)
     known = ", ".join(row for (row,) in tx.execute("SELECT name FROM collections ORDER BY name"))
-    raise NotFound(what="collection", name=name, hint=f" There is: {known}.")
+    raise NotFound(what="collection", name=name, hint=f" Collections: {known}.")
 
 
 def _page_filters(
