@@ -50,7 +50,7 @@ def _entered(folder: Folder, path: str, *, make: bool = False) -> Iterator[tuple
 
 
 def create_file(folder: Folder, path: str, data: bytes, token: str) -> None:
-    """Create a file and its missing parent folders, atomically. Raise FileChanged if the file exists."""
+    """Create a file atomically, after its missing parent folders. Raise FileChanged if the file exists."""
     with _entered(folder, path, make=True) as (place, name):
         unfinished = _write_unfinished(place, data, token)
         try:
@@ -233,7 +233,7 @@ def _holds_read_lease(handle: int) -> bool:
 def _write_unfinished(place: int, data: bytes, token: str, mode: int | None = None) -> str:
     """Write the data to a new temporary file, sync it to disk and return its name.
 
-    The file gets the permissions `mode`, or the default permissions of the umask.
+    The file gets the permissions `mode` or, without `mode`, the default permissions under the umask.
     """
     name = UNFINISHED_NAME.format(token=token)
     handle = os.open(name, NEW_FILE_FLAGS, 0o666 if mode is None else 0o600, dir_fd=place)

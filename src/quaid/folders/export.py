@@ -391,9 +391,9 @@ def restore_links_and_facts(
 ) -> tuple[int, int, tuple[str, ...]]:
     """Restore links and facts of a collection's pages from the links-and-facts file of an export.
 
-    The file is expected in the collection's folder or, because an export of several collections has a folder
-    for each collection and one file beside these folders, in the parent folder. Return the number of restored
-    links, the number of restored facts, and the problems.
+    The file is in the collection's folder. If that folder contains no `.quaid` folder, the file in the parent
+    folder is used, because an export of several collections has one file beside their folders. Return the
+    number of restored links, the number of restored facts, and the problems.
     """
     root, prefix = collection.root or "", ""
     above, folder_name = os.path.split(root)
@@ -472,7 +472,7 @@ class ExportReport(NamedTuple):
     unread: tuple[str, ...] = ()  # pages that could not be read because the database is damaged
     collections: tuple[ExportedCollection, ...] = ()
     quarantined: int = 0
-    """Number of pages in quarantine (pages whose file is gone), which are not exported."""
+    """Number of pages in quarantine (pages whose file is gone or ignored), which are not exported."""
     links: int = 0
     """Number of exported links that are not in any page's text."""
     facts: int = 0
@@ -765,7 +765,7 @@ def compare_folders(original: str, exported: str, progress: Progress) -> list[tu
 
 
 def _missing_links_and_facts(original: str, exported: str) -> list[tuple[str, str]]:
-    """Report how many links and facts of the original folder's links-and-facts file the export lacks."""
+    """Return differences that state how many links and facts of the original the export lacks."""
     path = LINKS_AND_FACTS_PATH
     try:
         before, after = _read_links_and_facts(original), _read_links_and_facts(exported)
@@ -809,7 +809,7 @@ def _match_by_id(before: dict[str, ComparedPage], after: dict[str, ComparedPage]
 
 
 def _match_by_content(before: FolderContents, after: dict[str, ComparedPage]) -> None:
-    """Match pages whose slug several files requested by content, whatever slug they have in the export."""
+    """Match by content the pages whose slug several files requested; their slugs in the export may differ."""
     here = {address: before.pages[address] for address in before.contested}
     differing = {
         address

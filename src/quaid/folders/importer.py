@@ -144,7 +144,7 @@ class ImportRun(FolderRun):
             tuple[str, str]
         ] = []  # path and requested slug of each page file in the spool, sorted by path
         self.fresh: set[str] = set()  # page files that no import has seen, by path without extension
-        self.different: set[str] = set()  # other page files to import, by path without extension
+        self.different: set[str] = set()  # page files to import again, by path without extension
         self.links_file: tuple[bytes, str] | None = None  # bytes and hash of the links-and-facts file
         self.is_links_file_known = False  # True if imported before: only records of new pages are restored
         self.assigned: dict[str, str] = {}  # slugs, by path, of page files that are new in this folder
@@ -186,8 +186,7 @@ class ImportRun(FolderRun):
     def read_folder(self) -> None:
         """Read each file once, and add new and changed files to the spool, the buffer of files to be written.
 
-        Page files are parsed first. Files with the content of the last import are skipped unless it is
-        forced.
+        A file with the content of its last import is skipped, unless the import is forced.
         """
         files: list[ScannedFile] = []
         for entry in self.folder.walk():

@@ -89,7 +89,7 @@ def parse_file(path: str, data: bytes) -> ParsedPage:
 
 
 def requested_identity(path: str, data: bytes) -> tuple[str, str | None]:
-    """Return the slug and the id, or None, that a markdown file requests.
+    """Return the slug that a markdown file requests, and the id in its front matter or None.
 
     The result is the same as with `parse_file`, at a tenth of the cost.
     """
@@ -385,7 +385,7 @@ class ParserProcess:
             raise self._ended() from None
 
     def parsed(self) -> Iterator[ParsedFile | None]:
-        """Yield the files that were left to the helper, parsed, in spool order.
+        """Yield the parsed pages of the files that were left to the helper, in spool order.
 
         Yield None for a file that the helper could not parse, and for all remaining files after a timeout.
         """
@@ -621,7 +621,7 @@ def run_parser(spool: int, found: int) -> None:
 
 
 def _parse_record(record: bytes) -> bytes | None:
-    """Parse the file of a spool record and return the serialized result, or None if it was spooled parsed."""
+    """Return the serialized result of parsing a spool record, or None if the record holds parsed pages."""
     path, _, data, known = marshal.loads(record)  # noqa: S302 (our own file)
     if known is not None:
         return None

@@ -473,7 +473,7 @@ def write_ids(
     progress: Progress,
     dry_run: bool = False,
 ) -> IdsReport:
-    """Write the id of each page to its markdown file, unless `dry_run`. Skipped files are reported."""
+    """Write the id of each page to its markdown file; with `dry_run`, only count and check the files."""
     todo = [file for file in collections.page_files(db, collection.id) if file.path is not None]
     written = had = 0
     left: list[FileNote] = []

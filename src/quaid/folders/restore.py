@@ -1,6 +1,7 @@
 """Write stored files back to folders, and compare a folder with the index and the stored bytes.
 
-Either all files of a collection are written back, or those of quarantined pages (pages whose file is gone).
+Either all files of a collection are written back, or those of quarantined pages (pages whose file is
+gone or ignored).
 """
 
 import hashlib

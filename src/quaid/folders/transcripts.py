@@ -79,7 +79,7 @@ def _read_archive(file: BinaryIO) -> Iterator[Any]:
 
 
 def _zip_directory_size(file: BinaryIO) -> int:
-    """Return the size of a zip archive's central directory, as stated at its end. Nothing else is parsed."""
+    """Return the size of a zip archive's central directory, as stated in the end record of the archive."""
     file.seek(0, 2)
     file.seek(max(0, file.tell() - 65_557))
     tail = file.read()

@@ -483,10 +483,11 @@ class Git:
         raise StoreOccupied(path=folder, detail=repo_policy.shorten_paths(names), remedy=remedy)
 
     def look_into(self, url: str, seconds: float = CLONE_TIMEOUT) -> bool:
-        """Fetch the latest commits of a remote into this temporary repository. Return False if it is unreachable.
+        """Fetch the latest commits of a remote into this temporary repository.
 
-        Only the default branch is fetched if it exists, else up to 20 branches, with depth 1, because
-        the remote may be a large repository that is used for something else.
+        Return False if the remote is unreachable. Only the default branch is fetched if it exists, else up to
+        20 branches, with depth 1, because the remote may be a large repository that is used for something
+        else.
         """
         self.init()
         self.set_remote(url)
