@@ -22,7 +22,7 @@ WALL_SECONDS = 2.0
 MAX_EVENT_BYTES = 4 * 1024 * 1024
 TRANSCRIPT_TAIL_BYTES = 512 * 1024
 MAX_SCAN_BYTES = 32 * 1024 * 1024
-NUDGE_ROOM = 500  # characters reserved for the reminder of the knowledge base
+NUDGE_ROOM = 500  # characters reserved for the reminder from the knowledge base
 SHORT_SESSION = 50_000  # bytes; a shorter transcript gets no reminder
 SESSIONS_KEPT = 200
 

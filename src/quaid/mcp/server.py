@@ -299,7 +299,7 @@ class CancellableBrain(Brain):
         )
         self.call: PendingCall | None = None
         self.should_stop: Callable[[], bool] | None = (
-            None  # set during background work: True if it should stop
+            None  # set during background work: returns True if that work should stop
         )
 
     def is_unwanted(self) -> bool:

@@ -254,7 +254,7 @@ def check_rows(brain: Brain) -> Iterator[DoctorFinding]:
     lines = [
         line for violation in violations if _is_damage(violation) for line in violation.problem.splitlines()
     ]
-    damage = tuple(line for line in lines if not line.startswith("***"))  # headings in SQLite's report
+    damage = tuple(line for line in lines if not line.startswith("***"))  # without headings of the report
     if damage:
         yield DoctorFinding(DAMAGE, "wrong", "rows", details=damage)
         return

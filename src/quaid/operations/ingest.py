@@ -86,7 +86,7 @@ class Ingestion:
         self.import_id = brain.new_uuid()
         self.now = brain.now()
         self.uuids = [brain.new_uuid() for _ in range(len(changes) + 1)]
-        self.own: PageChange | None = None  # the change that writes the page of the source; None for a file
+        self.own: PageChange | None = None  # writes the page of the source; None for a file or if up to date
         self.changed: list[str] = []  # pages that were changed
 
     def run(self, tx: Transaction) -> "IngestRecord | EarlierIngest":

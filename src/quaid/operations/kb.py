@@ -619,7 +619,7 @@ def kb_push(brain: Brain) -> KbPushRecord:
         with transaction.store_lock(git, "push", patience=1):
             git.tidy()  # under the lock: it removes folders that another git may be writing to
     except StoreLocked:
-        pass  # the next push does it
+        pass  # the next push tidies up
     return KbPushRecord(pushed.outcome, pushed.problem, health.store_status(git).ahead)
 
 

@@ -100,7 +100,7 @@ class StatusRecord(NamedTuple):
     conversations: ConversationCoverage
     files_not_taken_in: int  # files in attached folders that could not be indexed; see `quaid doctor`
     folders_halted: tuple[str, ...]  # collections whose sync failed or needs confirmation
-    resident: bool  # True if a server for this memory is running here, to which commands are forwarded
+    resident: bool  # True if commands are forwarded to a running server for this memory
 
 
 @op("read", examples=("quaid status", "quaid status --json"))

@@ -70,7 +70,7 @@ def query(
     answer = _answer(
         brain, question, filters, model, limit=limit, depth=depth, budget=budget, explain=explain
     )
-    if filters == SearchFilters():  # with a filter, the answer may exist outside of it
+    if filters == SearchFilters():  # with a filter, the answer may be on an excluded page
         search.record_gap(brain, question, answer)
     return answer
 

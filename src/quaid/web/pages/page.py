@@ -282,7 +282,7 @@ async def edit_page(request: Request) -> Response:
     try:
         record = await call_operation(request, "get", slug=slug)
     except PageNotFound:
-        return await view_page(request, f"{slug}/edit")  # a page whose slug ends in /edit
+        return await view_page(request, f"{slug}/edit")  # the slug of a page may end in /edit
     address = slugs.address(record.collection, record.slug)
     return await _edit_form(request, address, _page_text(record), record)
 
