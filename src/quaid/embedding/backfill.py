@@ -39,7 +39,7 @@ MAX_EXTRA_FAILURES = 3 * BATCH_SIZE
 """How many more texts may fail than succeed before the model is considered unusable."""
 
 MAX_NAMED_FAILURES = 3
-"""Maximum number of pages named in a failure message."""
+"""Maximum number of pages and conversations named in a failure message."""
 
 POLL_SECONDS = 0.2
 """Seconds between checks while another process is embedding."""
@@ -98,9 +98,10 @@ class Backfill:
     ) -> BackfillReport | None:
         """Embed pages, then turns, while holding the embedding lease, and record failures.
 
-        The lease lets only one process embed at a time. If another process holds it, wait, or return None if
-        not `patient`. Only turns of conversations that ended since `turns_since` are embedded: all with "",
-        none with None.
+        The lease lets only one process embed at a time. If another process holds the lease, wait, or return
+        None if not `patient`. Only turns (messages) of conversations that ended since `turns_since` are
+        embedded: all turns with "", none with None. If `slugs` is given, only these pages are embedded, and
+        no turns.
         """
         name = self._embedder.name
         lease = Lease(self._db.path, embedding_queue.LEASE)
@@ -136,7 +137,8 @@ class Backfill:
     def embed_few(self, turns_since: str | None = None) -> int:
         """Embed chunks without a vector, or turns if `turns_since` is given, unless there are too many.
 
-        Called before a query, so that it finds recent changes. Return the number embedded.
+        Called before a query, so that the query finds recent changes. Return the number of chunks or turns
+        embedded.
         """
         db, name = self._db, self._embedder.name
         active = vectors.active_model(db)
@@ -292,7 +294,7 @@ def failure_reason(failure: QuaidError) -> str:
 
 
 def cut_pages(db: "Database", progress: Callable[[int, int, str], None]) -> int:
-    """Split the pages that an import has not split into chunks yet. Return their number."""
+    """Split the pages that were saved without chunks into chunks. Return the number of pages."""
     page_ids = chunks.uncut_pages(db)
     for start in range(0, len(page_ids), PAGES_PER_CUT):
         progress(start, len(page_ids), "Cutting into chunks")

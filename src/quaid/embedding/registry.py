@@ -28,7 +28,7 @@ class Embedder(Protocol):
     passage_prefix: str
 
     def ready(self) -> str | None:
-        """Return None if the model is expected to work, else the reason.
+        """Return None if the model is expected to work, else the reason why it is not.
 
         Must not load the model or use the network.
         """

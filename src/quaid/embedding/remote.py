@@ -223,7 +223,10 @@ def parse_address(place: str) -> EndpointAddress:
 def describe_server(
     description: ModelDescription, allow_remote: bool, environ: Mapping[str, str]
 ) -> ModelDescription:
-    """Validate the description of a server, send one request, and return it with the number of dimensions."""
+    """Validate the description of a model on a server, and test the model with one request.
+
+    Return the description with the number of dimensions.
+    """
     address = parse_address(description.place)
     if not address.is_local and not allow_remote:
         raise InvalidModel(
@@ -245,8 +248,7 @@ def describe_server(
 def _post(
     address: EndpointAddress, path: str, body: bytes, headers: dict[str, str], time_out: float
 ) -> tuple[int, bytes]:
-    """Send a POST request.
-
+    """Send a POST request. Return the status and the body of the response.
     The timeout applies to the whole request, even if the server keeps sending single bytes.
     """
     import http.client

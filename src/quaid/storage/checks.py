@@ -40,8 +40,8 @@ def rebuild_derived_rows(
     empty_text_indexes(tx)
     tx.execute("DELETE FROM tags")
     tx.execute("DELETE FROM timeline_entries")
-    # Chunks whose content is unchanged keep their ids: searches break ties by id and estimate the number of chunks
-    # from it.
+    # Chunks with unchanged content keep their ids: searches break ties by id, and estimate the number of
+    # chunks from the highest id.
     tx.execute("DELETE FROM chunks WHERE page_id IN (SELECT id FROM pages WHERE quarantined_at IS NOT NULL)")
     for done, (page_id, page, quarantined) in enumerate(parsed_pages(tx)):
         if done % PAGES_PER_PROGRESS == 0:
@@ -164,7 +164,7 @@ Findings = Iterator[tuple[str, str]]
 
 
 def run_checks(db: "Database", names: tuple[str, ...]) -> list[Violation]:
-    """Run these checks on one snapshot of the database."""
+    """Run these checks on one snapshot of the database and return the problems found."""
     found: list[Violation] = []
 
     def look(connection: Transaction) -> None:
@@ -297,7 +297,7 @@ def _check_vector_sizes(connection: Transaction, model: str, dimensions: int, ta
 
 
 def _check_turn_vectors(connection: Transaction) -> Findings:
-    """Check the vectors and one-bit codes of conversations, and that turn parts match their turns."""
+    """Check the vectors and one-bit codes of conversation turns, and that parts of turns match the turns."""
     rows: list[Row] = connection.execute(
         "SELECT m.name, m.dimensions, e.mean FROM turn_encodings e JOIN embedding_models m ON m.name = e.model"
     ).fetchall()
@@ -486,7 +486,7 @@ T = TypeVar("T")
 
 
 def readable_addresses(db: "Database") -> tuple[list[tuple[str, str, str]], list[int]]:
-    """Return collection, type and slug of the visible pages that can be read, and the unreadable ids.
+    """Return collection, type and slug of the visible pages that can be read, and the page ids that cannot.
 
     Some of the unreadable ids may belong to deleted pages.
     """

@@ -1,7 +1,8 @@
 """The queue of chunks and turn parts without a vector, and the state of the process that embeds them.
 
-Row ids only increase and no row loses its vector, so after a write only new rows and rows without a vector
-have to be checked. `since` is a timestamp: conversations that ended before it are skipped.
+A turn part is a piece of a conversation turn (message). Row ids only increase and no row loses its vector, so
+after a write only new rows and rows without a vector have to be checked. A parameter `since` is a timestamp:
+conversations that ended before it are skipped.
 """
 
 import json
@@ -71,7 +72,7 @@ def failure_state(model: str, problem: str, now: str, *, down: bool = False) -> 
 
 
 def record_state(database_path: str, state: dict[str, Any]) -> None:
-    """Record a failure, or clear it with {}. Do nothing if another process embeds: it records its state."""
+    """Record a failure, or clear it with {}. Do nothing while another process embeds."""
     lease = leases.Lease(database_path, LEASE)
     if lease.try_take():
         try:
@@ -122,6 +123,7 @@ class ChunkQueue:
         """Return the ids of chunks without a vector, those of the most recently changed pages first.
 
         Pages changed at the same time, as in an import, are ordered by their number of incoming links.
+        `slugs` limits the result to these pages.
         """
         among = "" if slugs is None else " AND p.slug IN (SELECT value FROM json_each(?))"
         table = require_model(self._db, self._model).vec_table
@@ -203,11 +205,11 @@ If a sampled chunk lacks a vector, all chunks are counted.
 """
 
 MOST_UPDATES = 64
-"""Number of incremental updates before all chunks are counted again, which takes 11 ms for a million."""
+"""Number of incremental updates before all chunks are counted again, which takes 11 ms per million."""
 
 
 class VectorCoverage(NamedTuple):
-    """Number of chunks with and without vectors, cached with the state it was computed from."""
+    """The numbers of all chunks and of chunks without a vector, with the state they were computed from."""
 
     total: int
     """Number of chunks; in a large memory it may include recently deleted ones."""
@@ -377,7 +379,7 @@ def highest_part_id(db: "Database") -> int:
 
 
 def has_missing_parts(db: "Database", model: str, since: str, after: int) -> bool:
-    """Return True if a part with an id above `after` lacks a vector."""
+    """Return True if a turn part with an id above `after` lacks a vector. An empty `since` means any time."""
     in_time = (
         " AND EXISTS (SELECT 1 FROM conversation_turns AS t JOIN conversations AS c ON c.id = t.conversation_id"
         " WHERE t.id = p.turn_id AND coalesce(c.ended_at, c.added_at) >= ?)"

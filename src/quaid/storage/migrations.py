@@ -134,8 +134,8 @@ SELECT id, page_id, source, fetched_at, data FROM v5_raw_data;
 INSERT INTO contradictions (id, page_id, other_page_id, type, description, detected_at, resolved_at)
 SELECT id, page_id, other_page_id, type, description, detected_at, resolved_at FROM v5_contradictions;
 
--- Schema 5 accepted an exported question without the name of whoever approved it; such a question is internal
--- again. It added a row each time the same question failed; now one open row counts the repetitions.
+-- Schema 5 accepted an exported question without the name of an approver; such a question becomes internal
+-- again. Schema 5 added a row each time a question found no answer; now one open row counts the repetitions.
 INSERT INTO knowledge_gaps (id, query_hash, query_text, context, confidence_score, sensitivity, approved_by,
     approved_at, redacted_query, resolved_at, resolved_by_slug, detected_at, times_seen, last_seen_at)
 SELECT id, query_hash, query_text, context, confidence_score,
@@ -165,8 +165,8 @@ SELECT import_id, source_dir, page_count, created_at FROM v5_import_manifest;
 INSERT OR IGNORE INTO import_manifest (import_id, source_dir, page_count, created_at)
 SELECT import_id, '', count(*), min(created_at) FROM v5_raw_imports GROUP BY import_id;
 
--- A page that nobody changed since its file was read still has the version that the file gave it. Of several
--- rows that call themselves active, the newest is.
+-- A page that has not changed since its file was read still has the version that it got from the file. Of
+-- several rows marked as active, only the newest stays active.
 INSERT INTO raw_imports (id, page_id, page_version, import_id, is_active, content_hash, file_path, created_at,
     raw_bytes)
 SELECT r.id, r.page_id, iif(p.updated_at <= r.created_at, p.version, NULL), r.import_id,

@@ -330,7 +330,7 @@ def _update(tx: Transaction, present: _ExistingPage, page: "Page", frontmatter: 
 
 
 def free_slug(tx: Transaction, collection_id: int, slug: str) -> None:
-    """Remove redirects from a slug that a page is about to use, and the names that they gave to other pages."""
+    """Remove redirects from a slug that a page will use, and the slug from the names of their targets."""
     rows: list[tuple[Any, ...]] = tx.execute(
         "DELETE FROM redirects WHERE collection_id = ? AND slug = ? RETURNING page_id", (collection_id, slug)
     ).fetchall()

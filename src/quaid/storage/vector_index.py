@@ -2,8 +2,8 @@
 
 An index belongs to one process. The first query reads all one-bit codes, and only the vectors on the
 shortlist: the candidates with the nearest codes. From the second query on, vectors are cached in memory if
-they fit. Rows written since are read before the next query; deleted rows are dropped when the matches are
-looked up, in the same snapshot.
+they fit. Rows written since the last query are read before the next query; deleted rows are dropped when the
+matches are looked up, in the same snapshot.
 """
 
 import re
@@ -59,19 +59,20 @@ class GrowingArray:
 
 
 SHORTLIST, SHORTLIST_AT = 2_048, 50_000
-"""Number of candidates compared exactly in an index of SHORTLIST_AT vectors. Scales with the cube root."""
+"""Candidates compared exactly among SHORTLIST_AT vectors; grows with the cube root of the number of vectors."""
 
 LEAST_SHORTLIST, SHORTLIST_PER_RESULT = 1_024, 16
 """Minimum number of candidates, in total and per requested result.
 
-Recall is 0.988 of the 100 nearest among 50,000 vectors, and 0.997 among 12,000.
+The recall of the 100 nearest vectors is 0.988 among 50,000 vectors, and 0.997 among 12,000.
 """
 
 REFINED_PER_RESULT = 8
 """Vectors read per requested result when vectors are not in memory.
 
-They are chosen from the shortlist by the unquantized query instead of its bits. Recall is 0.9995 of the 10 nearest
-among 200,000 when reading 1,024 of 8,192.
+They are chosen from the shortlist by comparing their codes with the query itself instead of its code. The
+recall of the 10 nearest among 200,000 vectors is 0.9995 when 1,024 of the 8,192 vectors on the shortlist are
+read.
 """
 
 CODES_PER_STRIDE = 32_768
@@ -101,7 +102,7 @@ def shortlist_size(count: int, wanted: int) -> int:
 
 
 def nearest_codes(codes: "Array", code: "Array", size: int, allowed: "Array | None") -> "Array":
-    """Return the positions of the `size` nearest codes, or more in case of ties; only those in `allowed`."""
+    """Return the positions of the `size` nearest codes, or more if tied; `allowed` limits the positions."""
     if allowed is not None:
         if len(allowed) <= size:
             return allowed
@@ -129,7 +130,7 @@ def refine_codes(codes: "Array", places: "Array", query: "Array", size: int) -> 
 
 
 def highest_scores(scores: "Array", count: int) -> "Array":
-    """Return the positions of the highest scores, best first; ties in order of position."""
+    """Return the positions of the `count` highest scores, best first; ties in order of position."""
     if count >= len(scores):
         return np.argsort(-scores, kind="stable")
     top = np.sort(np.argpartition(-scores, count - 1)[:count])
@@ -144,7 +145,7 @@ SPARE_RESULTS = 32
 
 
 class VectorView:
-    """In-memory view of a model's vectors: ascending ids, one-bit codes and, after the first query, vectors."""
+    """In-memory view of a model's vectors: ascending ids, one-bit codes and, if they fit, the vectors."""
 
     def __init__(self, db: "Database", tables: VectorTables, resident_bytes: int, questions: int) -> None:
         self.tables = tables
@@ -208,7 +209,7 @@ class VectorView:
         return last
 
     def warm_up(self) -> None:
-        """Count a query and, from the second one on, cache the vectors if they fit."""
+        """Count a query and, from the second query on, cache the vectors if they fit into memory."""
         self.questions += 1
         if self.questions == 1:
             return
@@ -220,7 +221,7 @@ class VectorView:
         raise NotImplementedError
 
     def best(self, query: "Array", count: int, slots: "Array | None") -> list[tuple[int, float]]:
-        """Return ids and cosines of the nearest vectors, best first."""
+        """Return ids and cosines of the `count` nearest vectors, best first; `slots` limits the positions."""
         if not count:
             return []
         if self._codes is None:
@@ -299,7 +300,7 @@ class ChunkDays:
         self._first: Array | None = None
 
     def within(self, db: "Database", rows: "Array", since: str | None, until: str | None) -> "Array | None":
-        """Return a mask of the chunks within the days, or None if `since` or `until` is not a full date.
+        """Return a mask of the chunks dated from `since` to `until`; None if either is not a full date.
 
         `rows` has chunk ids in its first row and page ids in its second.
         """
@@ -347,7 +348,7 @@ CHUNK_RESIDENT_BYTES = 256 * 1024 * 1024
 """Maximum size of a model's vectors in memory; beyond it the shortlist is read from the database."""
 
 MOST_DELETED = 1_000
-"""Deleted chunks tolerated in memory, in addition to a quarter of all."""
+"""Number of deleted chunks tolerated in memory, in addition to a quarter of the number of all chunks."""
 
 
 MOST_PAGE_VECTORS = 1_500
@@ -384,7 +385,7 @@ class VectorIndex:
                 wanted *= 4
 
     def baseline(self, model: str, query: np.ndarray[Any, Any]) -> float:
-        """Return the cosine expected for unrelated content: the mean of the cosines of all vectors."""
+        """Return the cosine expected for unrelated content: the mean cosine of the query and all vectors."""
         with self._db.reading():
             mean = self._view(model).mean()
         return float(mean @ np.asarray(query, np.float32))
@@ -439,7 +440,7 @@ class ChunkIndex(VectorIndex):
             return view.of_chunks(chunk_ids)
 
     def page_cosines(self, model: str, query: np.ndarray[Any, Any], page_ids: list[int]) -> dict[int, float]:
-        """Return the cosine of the summed chunk vectors of each page that has any."""
+        """Return the cosine of the summed chunk vectors of each page that has vectors, by page id."""
         with self._db.reading():
             page_of = chunks_of_pages(self._db, page_ids, MOST_PAGE_VECTORS)
             ids, vectors = self.vectors_of(model, list(page_of))
@@ -501,7 +502,7 @@ class _ChunkView(VectorView):
         return last
 
     def warm_up(self) -> None:
-        """Count a query and, from the second one on, cache the vectors and the mapping of chunks to them."""
+        """Count a query and, from the second query on, cache the vectors and which chunks have them."""
         super().warm_up()
         if self.questions > 1 and self._chunks is None:
             self._chunks = _ChunkTable()
@@ -605,7 +606,7 @@ class _ChunkTable:
         return np.array(new, np.int64).reshape(-1, 3).T.copy()
 
     def with_vectors(self, chunk_ids: "Array") -> "tuple[Array, Array]":
-        """Return the ids of those chunks that have a vector, and its position (the last, if several)."""
+        """Return the ids of those chunks that have a vector, and the position of the last vector of each."""
         at = np.searchsorted(self._rows[0], chunk_ids, side="right") - 1
         known = at >= 0
         known[known] = self._rows[0][at[known]] == chunk_ids[known]
@@ -659,14 +660,14 @@ def _read_ids(db: "Database", sql: str, values: tuple[str, ...] = ()) -> "Array"
 
 
 TURN_RESIDENT_BYTES = 64 * 1024 * 1024
-"""Maximum size of turn vectors in memory, enough for 42,000 parts; beyond it only codes are cached.
+"""Maximum size of turn vectors in memory, enough for 42,000 parts of turns; beyond it only codes are cached.
 
-It is lower than for chunks, because conversations are searched less often than pages.
+The limit is lower than for chunks, because conversations are searched less often than pages.
 """
 
 
 class TurnIndex(VectorIndex):
-    """Nearest-neighbour search over the vectors of turns, with the score of the best part of each."""
+    """Nearest-neighbour search over the vectors of turns. The score of a turn is that of its best part."""
 
     TABLES = vectors.TURN_TABLES
 

@@ -296,7 +296,7 @@ def vector_table(dimensions: int) -> str:
 
 
 def add_vector_table(tx: "apsw.Connection", dimensions: int) -> None:
-    """Create the table for vectors of this size like the one for 384, and add it to the view page_embeddings."""
+    """Create the table for vectors of this size, as for size 384, and add it to the view page_embeddings."""
     table, pattern = vector_table(dimensions), vector_table(384)
     if tx.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?", (table,)).fetchone():
         return

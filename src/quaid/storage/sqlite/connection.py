@@ -66,7 +66,7 @@ WAL_HEADER_BYTES, WAL_FRAME_BYTES = 32, 24
 """Size of the WAL header, and of the header of each frame, in bytes."""
 
 WAL_FRAMES_CHECKED = 256
-"""Number of frames checked behind the end of the WAL, enough for two commits except in the largest imports."""
+"""Frames checked behind the end of the WAL. This is enough for two commits, except in the largest imports."""
 
 
 CAN_READ_WAL_END = hasattr(apsw, "SQLITE_CHECKPOINT_NOOP") and hasattr(os, "pread")
@@ -605,7 +605,7 @@ class Database:
             return result
 
     def _look_again(self) -> None:
-        """Reopen a database that is open for reading only if its file has changed, as it may have no locks."""
+        """Reopen a read-only database if its file has changed, because it may be open without locks."""
         if self.writable or self._in_transaction():
             return
         now = file_stamp(self.path)
