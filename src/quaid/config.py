@@ -78,7 +78,7 @@ class Settings(NamedTuple):
 
     @property
     def skill_folders(self) -> tuple[str, ...]:
-        """Folders whose skills override the built-in ones; later folders take precedence."""
+        """Folders whose skills override the built-in skills; later folders take precedence."""
         return (os.path.join(self.home, "skills"), os.path.join(self.cwd, "skills"))
 
 
@@ -121,7 +121,7 @@ def read_settings(
 
 
 def _without_database_option(settings: Settings) -> Settings:
-    """Drop memory.database from a file that was found beside the database, because it cannot apply there."""
+    """Drop memory.database, with a warning, if a config file beside the database names another database."""
     named = str(settings.options.get("memory.database", settings.db_path))
     if os.path.realpath(settings.beside_config(named)) == os.path.realpath(settings.db_path):
         return settings

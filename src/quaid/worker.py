@@ -130,7 +130,7 @@ class WorkerProcess:
         return False
 
     def release(self) -> None:
-        """Close the worker's standard input, which tells it to exit."""
+        """Close the standard input of the worker, which makes the worker exit."""
         if self._process is not None and self._process.stdin:
             self._process.stdin.close()
 

@@ -77,7 +77,7 @@ def has_json(text: str, path: tuple[str | int, ...]) -> bool:
 
 
 def remove_json(text: str, path: tuple[str | int, ...], keep: JsonPaths = ()) -> str:
-    """Remove the member at a path, and parents left empty, except the root and those in `keep`."""
+    """Remove the member at a path, and parents left empty, except the root and the paths in `keep`."""
     parent = _find_node(text, path[:-1])
     if parent is None or not isinstance(parent.value, dict) or path[-1] not in parent.value:
         return text
@@ -120,7 +120,7 @@ def _find_node(text: str, path: tuple[str | int, ...]) -> JsonNode | None:
 
 
 def _insert_member(text: str, node: JsonNode, key: str | None, value: Any) -> str:
-    """Insert a member or item after the last one of an object or list."""
+    """Insert a member at the end of an object, or an item at the end of a list."""
     close = node.end - 1
     lines = "\n" in text[node.start : node.end] or not node.items
     outer = _indent_at(text, node.start)

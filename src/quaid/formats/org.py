@@ -181,7 +181,7 @@ class _SpanCover:
 
 
 class OrgProblem(NamedTuple):
-    """Something that Emacs or org-roam rejects, or parses differently than it looks."""
+    """Text that Emacs or org-roam rejects, or parses in another way than a reader would expect."""
 
     line: int
     code: str
@@ -243,7 +243,7 @@ class OrgDocument(NamedTuple):
     body_start: int
     """Offset of the text after the drawer, the keywords at the top and the blank lines below them."""
     drawer: tuple[int, int] | None
-    """Start of the drawer at the top of the file, and of the line after it."""
+    """Offsets of the start of the drawer at the top of the file and of the line after the drawer."""
     comments: tuple[tuple[int, int], ...]
     """Spans of comment lines, without the line end."""
 
@@ -823,7 +823,7 @@ def _property_front_matter(properties: dict[str, str]) -> dict[str, Any]:
 
 
 def _heading_date(title: str) -> str:
-    """Return the date of a heading that starts with one or contains a timestamp, else an empty string."""
+    """Return the date at the start of a heading or in a timestamp in it, else an empty string."""
     for found in _DATED.finditer(title):
         date = found[1] or found[2]
         if is_date(date) and (found.start() == 0 or found[1]):

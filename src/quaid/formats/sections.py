@@ -44,7 +44,7 @@ def find_sections(text: str) -> list[Section]:
 
 
 def find_opening_list(text: str) -> Section | None:
-    """Return the first part with a list among those before the first `##` heading, or None.
+    """Return the first part with a list among the parts before the first `##` heading, or None.
 
     These parts are the text before any heading, and the sections of `#` headings.
     """

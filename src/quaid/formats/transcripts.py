@@ -300,7 +300,7 @@ def _chatgpt_conversation(value: dict[str, Any]) -> ExportedConversation | None:
 
 
 def _chatgpt_branch(value: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the nodes from the first message to the current one."""
+    """Return the nodes from the first message to the current message."""
     nodes: dict[str, Any] = value["mapping"]
     at = value.get("current_node")
     if not isinstance(at, str) or at not in nodes:  # fall back to the most recent node

@@ -321,7 +321,7 @@ SURE_SHARE = 0.85
 """Minimum similarity if each summary has a word that the other lacks, since these words may be decisive."""
 
 LEAST_SHARED = SIMILAR_SHARE / (2 - SIMILAR_SHARE)
-"""Minimum share of the words of one text that the other must contain for the two to reach SIMILAR_SHARE."""
+"""Minimum share of the words of a text that another text must contain for both to reach SIMILAR_SHARE."""
 
 GENERAL_PROJECT = "general"
 """The project whose statements apply to all projects."""
@@ -470,7 +470,7 @@ def _number_conflict(one: Claim, first: ClaimNumber, other: Claim, second: Claim
 
 
 def _numbers_exclude(one: ClaimNumber, other: ClaimNumber) -> bool:
-    """Return True if no number satisfies both, or if they are different bounds of the same kind."""
+    """Return True if no number satisfies both, or if both are bounds of the same kind with other values."""
     if one.bound == other.bound:
         return one.value != other.value
     if {one.bound, other.bound} == {"most", "least"}:
@@ -560,7 +560,7 @@ def _lowercase(text: str) -> str:
 
 
 def _matches_probe(text: str, probes: list[WordProbe]) -> bool:
-    """Return True if a lower-case text contains the words of at least one probe."""
+    """Return True if lower-case text contains the words of at least one probe."""
     for words, spare in probes:
         for word in words:
             if word not in text:

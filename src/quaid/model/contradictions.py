@@ -58,7 +58,7 @@ class Citation(NamedTuple):
     page_id: int
     quote: str
     part: str
-    """truth, timeline or frontmatter; links for a link that is not in the page; "" if not known yet."""
+    """truth, timeline, frontmatter, or links for a link that is not in the page; "" if not known yet."""
     line: int | None
     source: str
     """The origin of the statement: `fact 12, meeting/7`, `link 3`, `changed on 2026-04-25`; "" for text."""
@@ -87,7 +87,7 @@ class ContradictionFinding(NamedTuple):
     description: str
     cites: tuple[Citation, ...]
     day: str | None = None
-    """The day on which the relation ended, if one side gives it."""
+    """The day on which the relation ended, if one of the sides says so."""
 
 
 def find_contradictions(world: Snapshot, type: str | None = None) -> list[ContradictionFinding]:
@@ -283,7 +283,7 @@ def _agree(one: ResolvedFact, other: ResolvedFact) -> bool:
 
 
 def _is_date_within(one: str, other: str) -> bool:
-    """Return True if both are dates and one contains the other: 1980 and 1980-07-04."""
+    """Return True if both texts are dates and one includes the other, as 1980 includes 1980-07-04."""
     spans = [find_dates(text) for text in (one, other)]
     if any(
         len(told) != 1 or told[0].start or told[0].end < len(text)
@@ -614,7 +614,7 @@ def resolution_changes(world: Snapshot, finding: ContradictionFinding, kept: int
 
 
 def remaining_text_links(world: Snapshot, finding: ContradictionFinding, kept: int) -> list[Citation]:
-    """Return links in page text that still state the rejected side; only editing the page changes them."""
+    """Return the links in page text that still state the rejected side and need an edit of the page."""
     loser = finding.cites[1 - kept]
     tie = next((each for each in world.links if each.id == loser.link), None)
     if tie is not None:

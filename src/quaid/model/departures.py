@@ -29,7 +29,7 @@ IMPLIED_OBJECT = "@"
 """As an object: the page itself, or the only place that the subject can have left."""
 
 LONGEST_LAST_NAME = 300
-"""Characters before "who" that are searched for the name that it refers to."""
+"""Number of characters before "who" in which the name that "who" refers to is searched."""
 
 MOST_MATCHES = 500
 """Maximum matches that are examined in one text."""
@@ -64,9 +64,9 @@ class Departure(NamedTuple):
 
 @cache
 def departure_phrases() -> dict[str, list[tuple["re.Pattern[str]", str, bool]]]:
-    """Map a word to the patterns of phrases with it, each with its scope and whether it describes an event.
+    """Map a word to patterns of phrases that start with it, each with a scope and True for an event.
 
-    The first pattern that matches counts.
+    For a state, such as "no longer at", the last value is False. The first pattern that matches counts.
     """
     rules, phrases = english_rules(), dict[str, list[tuple[re.Pattern[str], str, bool]]]()
     for kind, is_event in (("events", True), ("states", False)):

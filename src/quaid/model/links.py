@@ -288,7 +288,7 @@ def _date_or_none(value: Any) -> str | None:
 
 
 class LinkCandidate(NamedTuple):
-    """A page to which a link may lead, because one of its names equals the name in the link."""
+    """A page to which a link may lead, because a name of the page equals the name in the link."""
 
     page_id: int
     collection: str

@@ -41,7 +41,7 @@ def names_of(
 
 
 EXACT_MATCH, WORD_MATCH, PREFIX_MATCH = 3, 2, 1
-"""Match strengths: equal, contains all typed words, or contains words starting with the typed ones."""
+"""Match strengths: the name equals the input, has all its words, or has words that start with its words."""
 
 
 def match_strength(name: str, typed: str) -> int:

@@ -283,7 +283,7 @@ class PageChange(NamedTuple):
     where: str
     slug: str
     collection: str | None
-    """None: the collection that contains the page, or the one that receives new pages."""
+    """None means the collection that contains the page or, for a new page, that receives new pages."""
     expected_version: int = 0
     """The version of the page that the author of the change had read; 0 for a new page."""
     content: str | None = None
@@ -295,7 +295,7 @@ class PageChange(NamedTuple):
     entries: tuple[EntryInput, ...] = ()
     tags: tuple[str, ...] = ()
     title: str | None = None
-    """The title to use if the page does not set one."""
+    """The title to use if the page itself has no title."""
 
     @property
     def address(self) -> str:

@@ -15,7 +15,7 @@ _IDENTITY_KEYS = ("title", "slug", "type", "wing", "room")
 
 
 class LinkSpan(NamedTuple):
-    """The id of a link and its validity interval, and the ids of the links that were joined to it."""
+    """The id and validity interval of a link, and the ids of other links that were merged into this link."""
 
     id: int
     valid_from: str | None
@@ -48,7 +48,7 @@ def _blocks(text: str) -> list[str]:
 
 
 def _headings_apart(block: str) -> list[str]:
-    """Split a block so that each heading is a separate block, even without a blank line after it."""
+    """Split a block so that each heading is a separate block, even if no blank line follows the heading."""
     if markdown_text.find_fences(block) or not any(map(_HEADING.match, block.split("\n"))):
         return [block]
     parts: list[list[str]] = [[]]
@@ -61,7 +61,7 @@ def _headings_apart(block: str) -> list[str]:
 
 
 def _new_blocks(blocks: list[str], known: set[str], title: str) -> list[str]:
-    """Return the blocks that are not in `known`, with the headings above them, and no other headings."""
+    """Return the blocks that are not in `known` and the headings above them, without other headings."""
     new: list[str] = []
     above: list[tuple[int, str]] = []
     for block in blocks:
@@ -78,7 +78,7 @@ def _new_blocks(blocks: list[str], known: set[str], title: str) -> list[str]:
 
 
 def _lower_headings(blocks: list[str]) -> list[str]:
-    """Demote headings so that the highest of them is below the section's heading."""
+    """Add `#` to all headings so that none is above level 3, below the heading of the section."""
     levels = [level for level in map(_heading_level, blocks) if level]
     down = max(0, 3 - min(levels)) if levels else 0
     return [

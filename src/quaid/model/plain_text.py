@@ -181,7 +181,7 @@ def version_in_filename(package: str, name: str) -> str | None:
 
 
 def newest_version(versions: list[str], current: str) -> str | None:
-    """Return the newest version, or None. Prereleases count only if the current version is one."""
+    """Return the newest version, or None. Prereleases count only if the current version is a prerelease."""
     able = [
         version
         for version in versions

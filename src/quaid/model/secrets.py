@@ -28,7 +28,7 @@ ALLOW_MARK = "allow-secret"
 UNSEARCHED = "too many places to search"
 
 MOST_PLACES = 50_000
-"""Maximum number of needle positions examined in one text. Beyond it, an UNSEARCHED finding is reported."""
+"""Maximum number of needle positions examined in one text; if there are more, UNSEARCHED is reported."""
 
 MASK_PLACES, CHARACTERS_PER_PLACE = 1_000, 20
 """Number of needle positions examined for masking: a base, plus one per CHARACTERS_PER_PLACE characters.
@@ -42,11 +42,11 @@ _SHORTEST = 20
 _SHORT_NEEDLES = ("-----BEGIN ", "Private-Lines: ", "://")
 """Needles of secrets that may be shorter than `_SHORTEST` or contain a space."""
 _GATE_STEMS = ("secret", "auth", "sess", "cred", "login", "mot", " -", "--")
-"""Substrings shared by several needles: if one is absent, its needles are not searched for."""
+"""Substrings shared by several needles: if a text lacks the substring, it is not searched for the needles."""
 _MOST_ROWS = 100
 """Maximum number of table rows examined."""
 _MOST_RETRIES = 8
-"""Retries inside one rejected match before skipping to its end; bounds the cost of token=token=token=…"""
+"""Retries inside one rejected match before skipping to the end of it; limits the cost of token=token=…"""
 
 _MARK = re.compile(r"(?<![\w-])allow-secret(?![\w-])")
 _PARTS = re.compile(r"[-_./:+=\s]+")
@@ -109,7 +109,7 @@ class Secret(NamedTuple):
 SecretSpan = tuple[int, int, SecretRule]
 
 PASSWORD_RULE = SecretRule("password")
-"""Rule for a password before the word "password", or below it in the column of a table."""
+"""Rule for a password before the word "password", or in a table column with that heading."""
 CARD_RULE = SecretRule("card number", issuer="the bank")
 
 
@@ -524,7 +524,7 @@ def decode_data(data: bytes) -> str:
 
 
 class _Budget:
-    """Remaining number of positions to examine, and the offset where it ran out."""
+    """How many positions may still be examined, and the offset at which the search stopped, if it did."""
 
     def __init__(self, places: int) -> None:
         self.left = places
@@ -700,7 +700,7 @@ def _card_numbers(text: str) -> Iterator[SecretSpan]:
 
 
 def _without_overlaps(candidates: Iterable[SecretSpan]) -> list[SecretSpan]:
-    """Sort the candidates by position and drop those that overlap one found by a more reliable rule."""
+    """Sort the candidates by position; drop candidates that overlap an earlier, more reliable candidate."""
     starts: list[int] = []
     kept: list[SecretSpan] = []
     for span in candidates:
@@ -713,7 +713,7 @@ def _without_overlaps(candidates: Iterable[SecretSpan]) -> list[SecretSpan]:
 
 
 def _has_allow_mark(text: str, start: int, end: int) -> bool:
-    """Return True if allow-secret is on a line of the secret, or on the line above a multi-line one."""
+    """Return True if allow-secret is on a line of the secret, or on the line above a multi-line secret."""
     begins = text.rfind("\n", 0, start) + 1
     if "\n" in text[start:end].strip() and begins:
         begins = text.rfind("\n", 0, begins - 1) + 1

@@ -16,7 +16,7 @@ Timestamps are coarse, so such a file may have changed again without a new mtime
 
 FEW_REMOVALS = 10
 SHARE_OF_REMOVALS = 0.1
-"""More removals in one sync than the larger of FEW_REMOVALS and this share of the files need confirmation."""
+"""Removals need confirmation if they exceed both FEW_REMOVALS and this share of the files."""
 
 FileKind = Literal["page", "special", "sidecar"]
 
@@ -27,7 +27,7 @@ def path_key(path: str) -> str:
 
 
 class FileSignature(NamedTuple):
-    """Stat fields that identify an unchanged file without reading it."""
+    """Stat fields by which an unchanged file is recognized without reading it."""
 
     size: int
     mtime_ns: int
@@ -95,7 +95,7 @@ class SyncPlan(NamedTuple):
 def classify_files(
     files: list[ScannedFile], known: Iterable[LastSeenFile], *, retry: bool = False
 ) -> tuple[int, FilesToRead, list[LastSeenFile]]:
-    """Return the number of unchanged files, the files to read, and the missing ones.
+    """Return the number of unchanged files, the files to read, and the missing files.
 
     Files are matched by path. A file whose path differs from a known one only in case or Unicode
     normalization is matched with it, unless a file with exactly the known path exists. With `retry`,

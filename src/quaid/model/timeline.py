@@ -209,7 +209,7 @@ _BLANKS = re.compile(r"[ \t]+")
 
 
 def entry_keys(text: str) -> set[EntryKey]:
-    """Return date and summary hash of each entry, which identify it."""
+    """Return date and summary hash of each entry; the two identify an entry."""
     return {(entry.date, summary_hash(entry.summary)) for entry in parse(text)}
 
 
@@ -249,7 +249,7 @@ def missing_entries(old: str, new: str) -> list[TimelineEntry]:
 
 
 def describe_entries(lost: Iterable[TimelineEntry]) -> tuple[str, ...]:
-    """Return one line for each entry; if there are too many, the first ones and the number of the others."""
+    """Return one line for each entry; if there are too many, the first lines and the number of the rest."""
     lines = [_truncate(f"{each.date} {each.summary}".strip(), _LONGEST_LISTED) for each in lost]
     more = len(lines) - MOST_LISTED_ENTRIES
     return tuple(lines) if more <= 1 else (*lines[:MOST_LISTED_ENTRIES], f"and {more:,} more")

@@ -98,7 +98,7 @@ class RecallHit(NamedTuple):
     score: float
     """From 0 to 1, comparable across queries."""
     lane: Literal["words", "meaning", "both"] = "words"
-    """Which kind of search found it."""
+    """The kind of search that found the lines."""
 
 
 class RecallResult(NamedTuple):

@@ -57,7 +57,7 @@ class _PromptBudget(NamedTuple):
         return NOTE_TOKENS if self.tokens else NOTE_TOKENS * 4
 
     def size(self, text: str) -> int:
-        """Return the size of the text in units of `amount`. If both limits are set, the tighter limit counts."""
+        """Return the size of text in units of `amount`. If both limits are set, the tighter limit counts."""
         if self.tokens is None:
             return len(text)
         used = count_tokens(text)
@@ -206,7 +206,7 @@ def _cut_at_line(text: str, limit: int) -> str:
 
 
 def _reference_files(root: str, folder: str) -> list[_PromptFile]:
-    """Return the reference files, and the files of the legacy folder whose names are not among them."""
+    """Return the reference files, and the files of the legacy folder that have other names."""
     files = _read_files(root, _page_paths(root, folder))
     names = {file.path.rpartition("/")[2] for file in files}
     above = os.path.dirname(os.path.abspath(root))

@@ -74,7 +74,7 @@ def search_notebook(
 
 
 _ChunkScore = tuple[float, Literal["words", "meaning", "both"]]
-"""Score of a chunk, and which kind of search found it."""
+"""The score of a chunk, and the kind of search that found the chunk."""
 
 
 def _score_chunks(db: Database, ranked: RankedQuestion, judged: int) -> dict[int, _ChunkScore]:

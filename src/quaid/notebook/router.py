@@ -81,7 +81,7 @@ def find_named_list(text: str) -> tuple[str, str] | None:
 
 
 def list_path(name: str, there: tuple[str, ...]) -> str:
-    """Return the file of a list: an existing one with a matching name, else a new path."""
+    """Return the path of a list's file: an existing file with a matching name, else a new path."""
     wanted = _list_key(name)
     for path in there:
         if path.startswith(f"{LISTS}/") and _list_key(path[len(LISTS) + 1 :].removesuffix(".md")) == wanted:
@@ -204,11 +204,11 @@ MAX_SHOPPING_LENGTH = 2_000
 """Maximum length of a sentence that is split into shopping items, in characters."""
 
 MAX_ROUTED_LENGTH = 400
-"""Leading characters of a note by which it is classified; the limit bounds the cost."""
+"""Number of leading characters of a note that are used to classify it; limits the cost."""
 
 
 def route_kind(content: str, among: tuple[str, ...] = ()) -> NoteKind:
-    """Return the best matching kind, of all kinds or of those in `among`."""
+    """Return the kind that matches best, of all kinds or only of the kinds in `among`."""
     text = _normalize_sentence(
         strip_lead_in(content[: 2 * MAX_ROUTED_LENGTH]).split("\n", 1)[0][:MAX_ROUTED_LENGTH]
     )

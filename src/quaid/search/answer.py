@@ -31,7 +31,7 @@ FULL_PLACES = 3
 """With `auto`, the first FULL_PLACES results have the whole page if more than FULL_ABOVE tokens are left."""
 
 CHARACTERS_PER_TOKEN = 16
-"""Upper bound of the characters per token, to limit how much text is counted; only whitespace exceeds it."""
+"""Assumed maximum of characters per token, to limit how much text is counted; only whitespace has more."""
 
 CUT_MARK = "…"
 
@@ -56,7 +56,7 @@ class Serving(NamedTuple):
     content: str
     tokens: int
     is_cut: bool
-    """True if a part was truncated and ends with CUT_MARK, or was left out because it did not fit."""
+    """True if summary or content was truncated and ends with CUT_MARK, or was left out for lack of space."""
 
 
 def spend_budget(results: Sequence[ServableTexts], budget: int, depth: str = "auto") -> list[Serving]:

@@ -15,7 +15,7 @@ MEANING_SHARE = 0.55
 """Weight of meaning in a score; words have the rest."""
 
 NEIGHBOUR_SHARES = (0.3, 0.15)
-"""Weights of the chunks directly before and after a chunk, and of those two away."""
+"""Weight of each chunk directly before or after a chunk, and of each chunk at a distance of two."""
 
 PAGE_SHARE = 1.0
 """Weight of the page's score in the score of a chunk."""

@@ -37,7 +37,7 @@ class Term(NamedTuple):
     text: str
     """One word or a phrase, as tokens of the index separated by spaces."""
     unspaced: bool = False
-    """True if only page_fts_unspaced, the index of scripts written without spaces, can contain it."""
+    """True if only page_fts_unspaced, the index of scripts written without spaces, can contain the term."""
     prefix: bool = False
     """True if the last word is a prefix."""
     literal: str = ""

@@ -24,7 +24,7 @@ EXCERPT_LEAD = 50
 
 BLOCK_CHARACTERS = 16_000
 MOST_BLOCKS = 16
-"""Long text is searched in blocks until one contains a word. Text beyond the last block is ignored."""
+"""Long text is searched in blocks until a block contains a word. Text beyond the last block is ignored."""
 
 SENTENCE_ENDS = ("\n", ". ", "! ", "? ", "。")
 LINE_MARKS = "#>-*+ \t\n"
@@ -204,7 +204,7 @@ def stem_text(stemmer: Stemmer, text: str) -> TextStems:
 
 
 def is_mistakable(stemmer: Stemmer, part: str) -> bool:
-    """Return True if a word is not a stop word but has the same stem as one."""
+    """Return True if a word is not a stop word but has the same stem as a stop word."""
     wanted = stem_text(stemmer, part)
     return wanted.every == wanted.telling and not wanted.every.isdisjoint(
         stem_text(stemmer, " ".join(STOP_WORDS)).every
