@@ -1,4 +1,4 @@
-"""Embed the chunks and conversation turns that have no vector yet, in batches.
+"""Embed the chunks and conversation turns (messages) that have no vector yet, in batches.
 
 No transaction is open while a model works, and each batch is stored before the next one is embedded, so
 interrupted work continues where it stopped.

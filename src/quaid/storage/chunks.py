@@ -383,8 +383,8 @@ def highest_id(db: "Database") -> int:
 def chunks_in_period(db: "Database", start: str, end: str, filters: "SearchFilters", limit: int) -> list[int]:
     """Return the ids of up to `limit` timeline chunks dated between two days, newest first.
 
-    The first chunks of up to `limit` pages follow that are dated to a day in the period, or to a month that
-    overlaps it.
+    They are followed by the first chunks of up to `limit` pages that are dated to a day in the period, or to
+    a month that overlaps it.
     """
     allowed, values = chunk_filter(filters, "dated.id")
     entries = db.rows(

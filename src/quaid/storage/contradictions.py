@@ -170,7 +170,7 @@ def _snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> S
     roots = sorted(set(page_ids))
     texts = list(_select_texts(db, sorted(_related_pages(db, roots))))
     keys = {key for (key,) in db.rows(_SUBJECTS, (str(roots),))}
-    for text in texts:  # if a text may say that someone left a job, school or home, include its names
+    for text in texts:  # if the text may say that someone left a job, school or home, include its names
         for half in (text.truth, text.timeline):
             if may_mention_departure(half):
                 keys |= candidate_names(half)

@@ -318,7 +318,7 @@ def remove(tx: "Transaction", conversation: int, now: str) -> None:
 
 
 def neighbours(db: "Database", turn_ids: list[int], reach: int) -> dict[int, tuple[int, int]]:
-    """Return conversation and position, by turn id, of these turns and the turns up to `reach` away."""
+    """Return conversation and position, by turn id, of these turns and turns up to `reach` positions away."""
     rows = db.rows(
         "SELECT near.id, near.conversation_id, near.turn FROM json_each(?) AS wanted"
         " CROSS JOIN conversation_turns AS t ON t.id = wanted.value"
@@ -407,7 +407,7 @@ _TRANSCRIPT_COLUMNS = (
 def list_transcripts(
     db: "Database", *, path: str | None = None, inode: int | None = None
 ) -> list[TranscriptState]:
-    """Return the state of read files: at a path, with an inode, or of all recognised transcripts."""
+    """Return the state of the file at a path, of files with an inode, or of all recognised transcripts."""
     condition, values = ("client <> ''", ()) if path is None else ("path = ?", (path,))  # type: str, tuple[object, ...]
     if inode is not None:
         condition, values = "inode = ?", (inode,)

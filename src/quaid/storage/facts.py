@@ -205,7 +205,7 @@ def _matching_fact(there: list[FactRow], given: FactInput, today: str) -> FactRo
     """Return the existing row for the same fact, or None.
 
     Input with an end date but no start date matches a row with the same end date, else a row without an end
-    date, else the only row for this object if that began before the end date.
+    date, else the only row for this object, if that row began on or before the end date.
     """
     same = [row for row in there if object_key(row.object) == object_key(given.object)]
     began = [row for row in same if row.valid_from == given.valid_from]
@@ -301,10 +301,10 @@ def _refuse_cycle(tx: "Transaction", known: FactRow, named: FactRow) -> None:
 
 
 def _neighbours_in_time(others: list[FactRow], day: str) -> tuple[list[FactRow], FactRow | None]:
-    """Return the facts that a fact from `day` on supersedes, latest last, and the fact that supersedes it.
+    """Return the earlier facts that a fact beginning on `day` supersedes, and the later fact superseding it.
 
-    Facts with an explicit end date keep it and are ignored. A fact without a start date counts from the day it was
-    recorded.
+    The earlier facts are ordered by start date. Facts with an explicit end date keep it and are ignored. A
+    fact without a start date counts from the day it was recorded.
     """
     beginnings = {(row.supersedes_id, row.valid_from) for row in others}
     standing = [row for row in others if row.valid_until is None or (row.id, row.valid_until) in beginnings]

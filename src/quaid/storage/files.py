@@ -104,7 +104,7 @@ def rename_durably(finished: str, path: str) -> None:
 
 
 def remove_with_sidecars(path: str) -> None:
-    """Remove a database file with its journal, WAL and shared-memory files, as far as they exist."""
+    """Remove a database file with its journal, WAL and shared-memory files, if they exist."""
     for ending in ("", "-journal", "-wal", "-shm"):
         try:
             os.unlink(path + ending)

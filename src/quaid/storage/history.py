@@ -208,7 +208,7 @@ def newest_source(db: "Database", page_id: int) -> tuple[str, int | None, bytes]
 
 
 def sources_without_page(db: "Database") -> list[IngestSource]:
-    """Return the sources without a page, ingested by older releases, which did not create a page for each."""
+    """Return the ingested sources without a page; older releases did not create a page for each source."""
     rows = db.rows(
         "SELECT substr(m.source_dir, 1, length(m.source_dir) - length(l.source_ref) - 2), l.source_ref,"
         " r.file_path, r.raw_bytes, r.content_hash FROM ingest_log AS l JOIN import_manifest AS m USING (import_id)"

@@ -108,7 +108,7 @@ def listing(
     limit: int = 50,
     offset: int = 0,
 ) -> list[PageListItem]:
-    """Return up to `limit` visible pages that match these filters, in order, without their content."""
+    """Return up to `limit` visible pages that match these filters, sorted by `sort`, without content."""
     where, params = _page_filters(type, tag, wing, collection)
     sql = (
         "SELECT id, slug, (SELECT name FROM collections WHERE id = collection_id), type, title, summary,"

@@ -1,9 +1,9 @@
 """The full-text indexes of pages, and queries that also work with the indexes of chunks and turns.
 
-page_fts contains all pages and is maintained by triggers. page_fts_unspaced contains the pages with scripts
-written without spaces between words. Runs of such characters are stored as overlapping bigrams followed by
-the last character alone, so that a query finds a word of two characters as one token, a longer word as a
-phrase and a single character as a prefix.
+A turn is a message of a conversation. page_fts contains all pages and is maintained by triggers.
+page_fts_unspaced contains the pages with scripts written without spaces between words. Runs of such
+characters are stored as overlapping bigrams followed by the last character alone, so that a query finds a
+word of two characters as one token, a longer word as a phrase and a single character as a prefix.
 """
 
 from typing import TYPE_CHECKING, NamedTuple

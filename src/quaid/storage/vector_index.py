@@ -1,9 +1,9 @@
 """In-memory search for the chunks, pages and turns nearest to a vector.
 
-An index belongs to one process. The first query reads all one-bit codes, and only the vectors on the
-shortlist: the candidates with the nearest codes. From the second query on, vectors are cached in memory if
-they fit. Rows written since the last query are read before the next query; deleted rows are dropped when the
-matches are looked up, in the same snapshot.
+A turn is a message of a conversation. An index belongs to one process. The first query reads all one-bit
+codes, and only the vectors on the shortlist: the candidates with the nearest codes. From the second query on,
+vectors are cached in memory if they fit. Rows written since the last query are read before the next query;
+deleted rows are dropped when the matches are looked up, in the same snapshot.
 """
 
 import re
@@ -59,7 +59,7 @@ class GrowingArray:
 
 
 SHORTLIST, SHORTLIST_AT = 2_048, 50_000
-"""Candidates compared exactly among SHORTLIST_AT vectors; grows with the cube root of the number of vectors."""
+"""Candidates compared exactly among SHORTLIST_AT vectors; scales with the cube root of the vector count."""
 
 LEAST_SHORTLIST, SHORTLIST_PER_RESULT = 1_024, 16
 """Minimum number of candidates, in total and per requested result.

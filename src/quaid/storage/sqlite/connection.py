@@ -624,7 +624,10 @@ class Database:
         self.connection.pragma("cache_size", -kib)
 
     def close(self) -> None:
-        """Close the connection. The last one checkpoints the WAL, unless another process is writing."""
+        """Close the connection.
+
+        The last connection to close checkpoints the WAL, unless another process is writing.
+        """
         with self.lock.turn:
             if not self._open:
                 return
