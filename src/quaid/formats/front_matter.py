@@ -32,7 +32,7 @@ _GUARDED_ESCAPES = {**_ESCAPES, **{ord(mark): f"\\u{ord(mark):04x}" for mark in 
 def write_yaml(values: Mapping[str, Any], *, guarded: bool = False) -> str:
     """Return the YAML of a mapping.
 
-    `guarded` escapes brackets, & and * in text, which _refusal() would misread.
+    `guarded` escapes brackets, & and * in text, which _refusal() would mistake for YAML syntax.
     """
     lines: list[str] = []
     _YamlWriter(lines, guarded).mapping(values, "")

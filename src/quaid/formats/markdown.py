@@ -219,8 +219,8 @@ class _PageLines(NamedTuple):
 def patch(text: str, frontmatter: Mapping[str, Any], truth: str, timeline: str) -> str:
     """Return the text with these parts replaced, in place if possible, else rendered anew.
 
-    Raise InvalidFrontMatter if `parse` would return other parts in both cases, or if the front matter changes
-    and the old one is TOML or invalid.
+    Raise InvalidFrontMatter if `parse` would return other parts from both results, or if the front matter
+    changes and the old one is TOML or invalid.
     """
     old = parse(text)
     lines: list[str] = _LINE.findall(text)

@@ -47,8 +47,8 @@ class Claim(NamedTuple):
     words: frozenset[str]
     """Stems of the topic.
 
-    For a setting, they are its name; for a comparison, both sides and the comparative; for a choice, the
-    rejected side.
+    The topic of a setting is its name, that of a comparison both sides and the comparative, and that of a
+    choice the rejected side.
     """
     person: str = ""
     """The person whose preference the clause states; "" if the sentence names nobody."""

@@ -144,7 +144,8 @@ def cite_link(world: Snapshot, tie: SnapshotLink) -> Citation:
 def ended_links(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
     """Yield a contradiction for each current fact whose corresponding link has ended.
 
-    There is no contradiction if a later link continues the relation, or if the fact began after the end.
+    There is no contradiction if a later link continues the relation, or if the fact began when the link had
+    ended.
     """
     between: dict[tuple[int, int], list[SnapshotLink]] = {}
     for tie in world.links:
@@ -591,7 +592,7 @@ class ResolutionChange(NamedTuple):
 def resolution_changes(world: Snapshot, finding: ContradictionFinding, kept: int) -> list[ResolutionChange]:
     """Return the changes to make if the side with index `kept`, 0 or 1, is right.
 
-    Text is never changed: if the losing side is text, or a link in text, its page has to be edited.
+    Text is never changed: if the rejected side is text, or a link in text, the user has to edit the page.
     """
     winner, loser = finding.cites[kept], finding.cites[1 - kept]
     known = resolve_facts(world)

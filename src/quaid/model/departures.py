@@ -156,7 +156,7 @@ def _leading_subjects(sentence: Sentence, reader: PageOwner) -> list[str]:
 def _lead_name(text: str) -> str | None:
     """Return the name or pronoun at the start of a sentence.
 
-    Return "" if the subject is omitted, None if it is something else.
+    Return "" if the subject is omitted, and None if the sentence starts with anything else.
     """
     text = _without_times(text.strip())
     first = text.split(" ", 1)[0].strip(",")
@@ -369,7 +369,7 @@ def _until_departures(
 ) -> Iterator[Departure]:
     """Yield departures from end dates, as in "was at Tarn until March 2025" or "Tarn (2019–2025)".
 
-    The object usually precedes the date.
+    The place that was left usually precedes the date.
     """
     told = find_dates(tail[:40])
     if not told or (

@@ -249,7 +249,7 @@ SINGLE_VALUED = frozenset(
 )
 """Predicates with one value at a time.
 
-Age is not one of them, because it changes without a new fact; born_on is used instead. All single-valued
+Age is not included, because it changes without a new fact; born_on is used instead. All single-valued
 fields of the page types are included; lists (roles, affiliations, funding, parties, stakeholders) are not.
 """
 
@@ -377,7 +377,7 @@ class PageInfo(NamedTuple):
 class StoredFact(NamedTuple):
     """A row of the assertions table, and whether a later fact supersedes it.
 
-    The fields have the same order as the columns of the query that reads them.
+    The fields have the same order as the columns of the query that reads the rows.
     """
 
     id: int

@@ -38,8 +38,8 @@ class FileSignature(NamedTuple):
 class ScannedFile(NamedTuple):
     """A file in a folder. The path is relative to the root, spelled as on disk.
 
-    It is a page, a special file (such as README.md at the root) or a sidecar (a JSON file with raw data of a
-    page).
+    The file is a page, a special file (such as README.md at the root) or a sidecar (a JSON file with raw data
+    beside a page file).
     """
 
     path: str

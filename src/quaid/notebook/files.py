@@ -19,8 +19,8 @@ def update_file_text(
 ) -> SectionEdit:
     """Return the file's new text and the line where the content starts.
 
-    The content replaces the section, or the file if `section` is None, with `replace`, and is appended
-    otherwise. Raise InvalidArgument if existing text would be replaced and `expected`, the version read
+    The content is appended to the section, or to the file if `section` is None; with `replace`, it replaces
+    the old text. Raise InvalidArgument if existing text would be replaced and `expected`, the version read
     before, is None.
     """
     if section is not None and not sections.heading_title(section):

@@ -148,7 +148,7 @@ def _fit_blocks(
 ) -> tuple[list[_PromptBlock], list[str]]:
     """Truncate the blocks to fit.
 
-    Return them and the omitted files. The final `last` files take precedence.
+    Return the blocks and the paths of omitted files. The last files, `last` in number, take precedence.
     """
     usable = room.amount - min(room.reserve * 2, room.amount // 4)  # keeps space for the note
     wants = _fitting([room.size(block.text) + 1 for block in blocks], usable, 2 * room.reserve, last)

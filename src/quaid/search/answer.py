@@ -62,7 +62,7 @@ class Serving(NamedTuple):
 def spend_budget(results: Sequence[ServableTexts], budget: int, depth: str = "auto") -> list[Serving]:
     """Return, in order, the parts of each result that fit into the budget of tokens.
 
-    Results are omitted from the first one on of which neither title nor summary fits.
+    The first result without space for its title and summary is omitted, and all results after it.
     """
     served: list[Serving] = []
     left = budget
@@ -177,7 +177,7 @@ class LaneTrace(NamedTuple):
     words: float
     """BM25 of the chunk.
 
-    `words_place` is its rank in full-text search, 0 if it was not among the candidates.
+    `words_place` is the rank of the chunk in full-text search, or 0 if that did not find it.
     """
     words_place: int
     page_words: float

@@ -24,8 +24,8 @@ REASONS = {EXACT_MATCH: "its name is the query", PREFIX_MATCH: "its name begins 
 def put_named_first(db: Database, answer: Answer, typed: str, filters: SearchFilters, limit: int) -> Answer:
     """Return the answer with pages whose name matches the typed text at the front, at most `limit` results.
 
-    Such pages are added if the answer does not contain them. Only exact matches of the answer stay before
-    them.
+    Such pages are added if the answer does not contain them. The answer's exact matches
+    stay first.
     """
     matches = _find_named(db, fold_name(typed), filters) if len(typed) <= LONGEST_NAME else []
     if not matches:

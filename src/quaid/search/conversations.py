@@ -31,8 +31,8 @@ REACH = 2
 STANDING_OUT = 0.25
 """Minimum result of `standing_out` for a turn to be returned if it contains no word of the question.
 
-Of the first ten turns for a question of the LoCoMo benchmark, 1.2 exceed it on average, but only 0.5 if the
-question is about another person.
+Of the first ten turns for a question of the LoCoMo benchmark, 1.2 exceed this value on average, but only 0.5
+if the question is about another person.
 """
 
 WORDS, MEANING = "words", "meaning"

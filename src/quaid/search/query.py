@@ -2,7 +2,7 @@
 
 Filters are applied within each search, so that narrow filters still leave enough candidates. If the model is
 not available, vector search is left out. Names and times in a question raise the scores of pages but never
-exclude any.
+exclude a page.
 """
 
 import re
