@@ -194,7 +194,7 @@ class Backfill:
         return BackfillReport(embedded, cached + more, total, len(refused), queue.owners(refused))
 
     def embed_turns(self, since: str = "", report: BackfillReport = NOTHING_EMBEDDED) -> BackfillReport:
-        """Embed turns of conversations that ended since a timestamp, latest first, and add the result to `report`."""
+        """Embed turns of conversations that ended since `since`, latest first; add the result to `report`."""
         queue = TurnQueue(self._db, self._embedder.name, since)
         pending = queue.missing()
         if not pending:

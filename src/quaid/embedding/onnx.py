@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def find_package(package: str, *inside: str) -> str | None:
-    """Return the path of an installed package, or of a file in it, without importing it; None if it is missing."""
+    """Return the path of an installed package, or of a file in it, or None. The package is not imported."""
     for entry in sys.path:
         place = os.path.join(entry or ".", package, *inside)
         if os.path.exists(place):

@@ -361,7 +361,7 @@ def _check_chunk_words(connection: Transaction) -> Findings:
 def _word_counts(
     connection: Transaction, table: str, sql: str, add: Callable[[Transaction, Any], object]
 ) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """Return the expected word counts by row id, from a new in-memory index, and those in the full-text table."""
+    """Return word counts by row id: those of a new in-memory index, and those of the full-text table."""
     aside = Transaction(":memory:")
     for (made_by,) in connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)):
         aside.execute(str(made_by))

@@ -60,7 +60,7 @@ FIRST_STATED_DAY = "nullif(min({}), '~')".format(
         for each in (_whole_day(OWN_DAY), _whole_day(_frontmatter_day("created")), _FIRST_ENTRY)
     )
 )
-"""SQL expression: the earliest of the day page p is about, its `created` and its first timeline entry, or NULL."""
+"""SQL expression: the earliest of OWN_DAY, `created` and the first timeline entry of page p, or NULL."""
 
 HASH_BYTES = 16
 
@@ -248,7 +248,7 @@ def _cut_words(text: str) -> str:
 
 
 def strategy(tx: "Transaction", page_id: int) -> str:
-    """Return the chunking strategy of a page: as configured; in notebooks, by window unless configured otherwise."""
+    """Return the configured chunking strategy of a page; in notebooks, the default is "window"."""
     found = tx.execute(
         "SELECT coalesce((SELECT coalesce((SELECT value FROM config WHERE key = ?2), 'window')"
         " FROM pages p JOIN collections c ON c.id = p.collection_id WHERE p.id = ?1 AND c.kind = 'notebook'),"

@@ -201,7 +201,7 @@ def _snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> S
 
 
 def _related_pages(db: "Database", roots: list[int]) -> set[int]:
-    """Return these pages and those that link to them, contain their titles, or are cited in their contradictions."""
+    """Return these pages and the pages that link to them, contain their titles or contradict them."""
     related = set(roots) | {row for (row,) in db.rows(_READERS, (str(roots),))}
     for (title,) in db.rows(
         "SELECT p.title FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value", (str(roots),)
@@ -452,7 +452,7 @@ def _select_texts(db: "Database", page_ids: list[int] | None) -> "Iterator[Snaps
 
 
 def _select_ages(db: "Database", page_ids: list[int] | None) -> list[PageAge]:
-    """Return pages whose timeline is newer than their truth, and when a stale finding on each was last resolved."""
+    """Return pages with a timeline newer than the truth, with the last time a stale finding was resolved."""
     rows = db.rows(
         "SELECT p.id, p.truth_updated_at, p.timeline_updated_at, (SELECT max(x.resolved_at) FROM contradictions AS x"
         " WHERE x.page_id = p.id AND x.type = 'stale') FROM pages AS p WHERE p.quarantined_at IS NULL"

@@ -363,7 +363,7 @@ def read_facts(
 
 
 def facts_in_range(db: "Database", first: int, last: int) -> list[tuple[str, str, FactRow]]:
-    """Return the facts of visible pages with ids from `first` to `last`, each with its page's collection and slug."""
+    """Return facts with ids from `first` to `last` on visible pages, each with its collection and slug."""
     rows = db.rows(
         f"SELECT c.name, p.slug, {_FACT_COLUMNS} FROM assertions AS a CROSS JOIN pages AS p ON p.id = a.page_id"  # noqa: S608
         " JOIN collections AS c ON c.id = p.collection_id"

@@ -543,7 +543,11 @@ def _merge_fact(tx: Transaction, first: int, other: int) -> None:
 
 
 def _move_raw_data(tx: Transaction, kept: int, gone: "PageRow") -> tuple[int, tuple[str, ...]]:
-    """Move raw data to the kept page. Data that differs from the kept page's is stored under a new source name."""
+    """Move raw data to the kept page.
+
+    If the kept page has other data under the same source name, the moved data gets a new source name. Return
+    the number of rows moved and the new names.
+    """
     ours = dict(tx.execute("SELECT source, data FROM raw_data WHERE page_id = ?", (kept,)))
     theirs = tx.execute(
         "SELECT id, source, data FROM raw_data WHERE page_id = ? ORDER BY id", (gone.id,)

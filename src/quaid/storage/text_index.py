@@ -216,9 +216,9 @@ class TextIndex:
         return counts
 
     def pages_named(self, phrase: str, names: list[str], slug: str, filters: SearchFilters) -> list[int]:
-        """Return the pages whose title equals one of the names, ignoring ASCII case, then those with the slug.
+        """Return the ids of pages with one of the names as title, then of pages with the slug.
 
-        `phrase` is an FTS5 phrase of the words of the names.
+        ASCII case is ignored in titles. `phrase` is an FTS5 phrase of the words of the names.
         """
         index = self._index
         allowed, values = _filter_sql(index, filters)

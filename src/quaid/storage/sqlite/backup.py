@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database
 
 READERS_WAIT_MS = 100
-"""Milliseconds compact() waits for readers of an older snapshot before it leaves the rest of the WAL for later."""
+"""Milliseconds that compact() waits for readers of an older snapshot before it keeps the rest of the WAL."""
 
 
 FRAME_HEADER = 24
