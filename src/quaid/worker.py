@@ -19,16 +19,17 @@ from typing import TYPE_CHECKING, Any
 from quaid import config
 from quaid.app import Brain
 from quaid.errors import QuaidError
-from quaid.folders import watcher
-from quaid.folders.watcher import DEFAULT_PACE, WatchPace
-from quaid.operations import background, collections
 from quaid.storage import collections as stored_collections, embedding_queue, leases
 from quaid.storage.embedding_queue import EmbeddedRange
 
 if TYPE_CHECKING:
     from subprocess import Popen
 
+    from quaid.folders.watcher import WatchPace
+
     EventListener = Callable[[dict[str, Any]], None]
+
+# The operations are imported where they are used: they take 100 ms, which would delay the first answer of a server.
 
 # Durations in seconds
 START_DELAY = 3.0
@@ -57,6 +58,8 @@ class EmbeddingMonitor:
 
     def wants(self, brain: Brain) -> bool:
         """Return True if an embedding process should be started now."""
+        from quaid.operations import background
+
         if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
             return False
         stamp = brain.db.change_stamp()
@@ -151,6 +154,8 @@ class WorkerProcess:
 
 def _record_failure(brain: Brain, job: str, how: str) -> None:
     """Record that a worker died; for embedding, only if the worker did not just record a failure itself."""
+    from quaid.operations import background, collections
+
     if job == "watch":
         collections.record_watch_failure(brain, f"the process that watches folders {how}")
     elif not background.failed_recently(brain):
@@ -202,6 +207,8 @@ class Supervisor:
 
     def _wants_watcher(self, brain: Brain) -> bool:
         """Return True if a folder has no watcher, and no other process is likely to watch it soon."""
+        from quaid.operations import collections
+
         if not os.path.exists(brain.settings.db_path) or not brain.db.writable:
             return False
         watched = [
@@ -224,11 +231,14 @@ class Supervisor:
 # In the worker process
 
 
-def main(job: str, path: str, *flags: str, pace: WatchPace = DEFAULT_PACE) -> int:
+def main(job: str, path: str, *flags: str, pace: "WatchPace | None" = None) -> int:
     """Embed the text without vectors in the memory at this path, or watch its folders.
 
     With --tell, print one line of JSON per event, with counts and collection names but no page text.
     """
+    from quaid.folders import watcher
+    from quaid.operations import background, collections
+
     if hasattr(os, "nice"):
         os.nice(NICENESS[job])
     stop = Event()
@@ -241,7 +251,7 @@ def main(job: str, path: str, *flags: str, pace: WatchPace = DEFAULT_PACE) -> in
                 background.embed_missing(brain)
             else:
                 tell = _print_event if "--tell" in flags else _ignore_event
-                collections.watch_folders(brain, tell, stop, patient=False, pace=pace)
+                collections.watch_folders(brain, tell, stop, patient=False, pace=pace or watcher.DEFAULT_PACE)
     except Exception as error:
         if job == "watch":  # record it for `quaid doctor`, since standard error is discarded
             with suppress(QuaidError), _open_memory(path) as brain:
