@@ -7,6 +7,7 @@ deleted.
 """
 
 import os
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
@@ -37,7 +38,7 @@ QUARANTINE_NOTE = (
 )
 
 
-class FolderRun:
+class FolderRun(ABC):
     """Base class of syncs and imports: one pass over a folder that parses files and writes pages.
 
     Subclasses decide what is known about a file, which page it belongs to, and where its bytes are stored.
@@ -95,11 +96,11 @@ class FolderRun:
 
     # Reading
 
-    def unreadable(self, path: str, error: OSError) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def unreadable(self, path: str, error: OSError) -> None: ...
 
-    def too_large(self, path: str, problem: str) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def too_large(self, path: str, problem: str) -> None: ...
 
     def read(self, file: ScannedFile) -> bytes | None:
         """Return the bytes of a file, or None if it cannot be used."""
@@ -183,9 +184,9 @@ class FolderRun:
                 self.fail(item.path, indexer.failure_note(failure))
         self._add_pages(tx, together)
 
+    @abstractmethod
     def is_new(self, item: SpooledFile) -> bool:
         """Return True if the file gets a new page, provided that its slug is free."""
-        raise NotImplementedError
 
     def find_slugs_in_use(self, tx: Transaction, items: list[SpooledFile]) -> set[str]:
         """Return those of the slugs requested by these files that cannot be given to a new page."""
@@ -193,13 +194,13 @@ class FolderRun:
             tx, self.collection_id, {item.path: _page_of(item).slug for item in items}
         )
 
+    @abstractmethod
     def write_page(self, tx: Transaction, item: SpooledFile) -> None:
         """Create or update the page of one file."""
-        raise NotImplementedError
 
+    @abstractmethod
     def keep_new(self, tx: Transaction, items: list[tuple[int, SpooledFile]]) -> None:
         """Store the bytes of new files. Each item is the id of the new page and its file."""
-        raise NotImplementedError
 
     def _add_pages(self, tx: Transaction, items: list[SpooledFile]) -> None:
         """Insert pages together; if that fails, one by one, so that an error affects only its file."""
