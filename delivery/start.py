@@ -5,7 +5,7 @@ import sys
 called, *sys.argv = sys.argv[1:]  # with -I, the folder of this script is not on the path
 
 if called.startswith("ai-kb"):
-    from quaid.cli.main import ai_kb_main as main
+    from quaid.__main__ import ai_kb_main as main
 else:
     from quaid.__main__ import main
 

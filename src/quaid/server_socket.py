@@ -34,10 +34,6 @@ IGNORED_VARIABLES = ("QUAID_DB", "QUAID_CONFIG", "QUAID_HANDOVER", "QUAID_TRACE"
 """QUAID_ variables that may differ: the database and settings that they lead to are compared instead."""
 
 
-is_refused = False
-"""True once this process has tried a server and has to run its command locally; it then tries no server."""
-
-
 def is_handover_off(environ: "Mapping[str, str]") -> bool:
     return environ.get("QUAID_HANDOVER", "").lower() in ("off", "0", "no", "false")
 
@@ -116,7 +112,7 @@ def shared_environment(environ: "Mapping[str, str]") -> dict[str, str]:
     }
 
 
-def request_of(words: list[str]) -> dict[str, Any]:
+def request_of(words: list[str], program: str) -> dict[str, Any]:
     """Return the request that describes a command of this process."""
     return {
         "version": quaid.__version__,
@@ -124,17 +120,18 @@ def request_of(words: list[str]) -> dict[str, Any]:
         "cwd": os.getcwd(),
         "terminals": [stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)],
         "words": words,
+        "program": program,
         "environ": dict(os.environ),
     }
 
 
-def delegate(words: list[str]) -> int | None:
-    """Run a command on a running server, print its output and return its status.
+def delegate(words: list[str], program: str = "quaid") -> int | None:
+    """Run a command on a running server, print its output and return its status. `program` is its name as typed.
 
     Return None if the command has to run locally: no server answers, or it has other settings or refuses the
     command.
     """
-    if not words or is_refused or is_handover_off(os.environ):
+    if not words or is_handover_off(os.environ):
         return None
     home = os.path.join(os.environ.get("HOME") or os.path.expanduser("~"), ".quaid")
     db_path = _probable_db_path(words, home)
@@ -145,7 +142,7 @@ def delegate(words: list[str]) -> int | None:
 
     try:
         connection.settimeout(ACCEPT_TIMEOUT)
-        connection.sendall(json.dumps(request_of(words)).encode() + b"\n")
+        connection.sendall(json.dumps(request_of(words, program)).encode() + b"\n")
         reply = connection.recv(1)
         connection.settimeout(READ_TIMEOUT)
         while len(reply) <= MAX_MESSAGE_BYTES and (more := connection.recv(1024 * 1024)):

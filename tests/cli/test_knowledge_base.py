@@ -1,16 +1,19 @@
 """`ai-kb` is `quaid kb`, and calls itself by the name under which it was called."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from quaid.cli import parser
+from quaid.cli import output, parser
 from quaid.cli.main import main
+from quaid.operations.kb import KbPushRecord, KbShowRecord, NodeRecord
 
 
 def ai_kb(*words: str) -> "subprocess.CompletedProcess[str]":
-    script = "import sys; from quaid.cli.main import ai_kb_main; sys.exit(ai_kb_main())"
+    script = "import sys; from quaid.__main__ import ai_kb_main; sys.exit(ai_kb_main())"
     return subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True)
 
 
@@ -61,3 +64,33 @@ def test_a_command_group_alone_lists_its_commands(
 def test_a_misspelled_command_is_reported_without_the_prefix_kb() -> None:
     told = "ai-kb: Unknown command: 'rember'. Did you mean 'remember'? `ai-kb --help` lists all commands.\n"
     assert ai_kb("rember", "x").stderr == told
+
+
+def test_messages_name_the_program_as_typed(tmp_path: Path) -> None:
+    environ = {**os.environ, "HOME": str(tmp_path), "QUAID_HANDOVER": "off"}
+    for variable in ("AI_KB_DIR", "XDG_DATA_HOME"):
+        environ.pop(variable, None)
+    expected = {
+        "quaid": "`quaid kb init` creates one; `quaid kb clone URL`",
+        "ai-kb": "`ai-kb init` creates one;",
+    }
+    for function, program, words in (
+        ("main", "quaid", ["kb", "status"]),
+        ("ai_kb_main", "ai-kb", ["status"]),
+    ):
+        script = f"import sys; from quaid.__main__ import {function} as run; sys.exit(run())"
+        done = subprocess.run(
+            [sys.executable, "-c", script, *words], capture_output=True, text=True, env=environ, cwd=tmp_path
+        )
+        assert done.stderr.startswith(f"{program}: There is no knowledge base at ")
+        assert expected[program] in done.stderr
+
+
+def test_text_of_a_node_is_not_reworded() -> None:
+    node = NodeRecord("Title", "1", "", "", (), "", "", "title.org")
+    shown = KbShowRecord(node, "Run `ai-kb index` and `quaid kb push`.", (), ())
+    for program in ("quaid", "ai-kb"):
+        assert "Run `ai-kb index` and `quaid kb push`." in output.format_record(shown, False, False, program)
+    pushed = KbPushRecord("rejected", "it moved on", 0)
+    assert "`quaid kb doctor` says" in output.format_record(pushed, False, False, "quaid")
+    assert "`ai-kb doctor` says" in output.format_record(pushed, False, False, "ai-kb")

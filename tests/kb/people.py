@@ -55,7 +55,7 @@ class Person:
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
         """The same as a process of its own."""
-        code = "import sys; from quaid.cli.main import ai_kb_main; sys.exit(ai_kb_main())"
+        code = "import sys; from quaid.__main__ import ai_kb_main; sys.exit(ai_kb_main())"
         return subprocess.Popen(
             [sys.executable, "-c", code, *words],
             env={**self.environ, "PYTHONPATH": str(ROOT / "src")},

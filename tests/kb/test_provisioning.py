@@ -274,7 +274,7 @@ def test_an_interrupted_init_can_be_repeated(
     code = f"""
 import os, signal, sys
 from quaid.kb import {module}
-from quaid.cli.main import ai_kb_main
+from quaid.__main__ import ai_kb_main
 owner = {module}.Git if {name!r}.startswith("Git.") else {module}
 name, calls = {name!r}.removeprefix("Git."), []
 whole = getattr(owner, name)

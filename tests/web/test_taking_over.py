@@ -306,6 +306,25 @@ def test_answer_is_printed(unserved: Settings, capsys: Capture, monkeypatch: pyt
     assert capsys.readouterr() == ("the output\n", "a note\n")
 
 
+@pytest.mark.parametrize(
+    ("entry", "words"), [("main", ["tags", "people/alice"]), ("ai_kb_main", ["query", "formatter"])]
+)
+def test_delegated_command_does_not_load_the_command_line(
+    entry: str, words: list[str], unserved: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_environment(unserved, monkeypatch)
+    script = (
+        f"import os, sys; from quaid.__main__ import {entry} as run\n"
+        "def leave(status): print([name for name in sys.modules if name.startswith('quaid.')]); sys.exit(status)\n"
+        "os._exit = leave\nrun()"
+    )
+    with ending(unserved, sends(b'\n[0, "", "", ""]')):
+        done = subprocess.run(
+            [sys.executable, "-c", script, *words], capture_output=True, text=True, timeout=60
+        )
+    assert done.stdout == "['quaid.server_socket', 'quaid.__main__']\n"
+
+
 def test_suspended_server_does_not_block_a_command(
     unserved: Settings, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

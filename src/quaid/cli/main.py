@@ -1,4 +1,4 @@
-"""Entry points of `quaid` and `ai-kb`: run one command line, report errors, return the exit status.
+"""Run one command line of `quaid` or `ai-kb`, report errors, return the exit status.
 
 Modules are imported only when a command needs them: a command that a running server executes
 (docs/decisions/018) costs little more than the start of Python.
@@ -22,8 +22,6 @@ GC_THRESHOLD = 50_000
 COMMANDS_WITHOUT_OUTPUT = ("serve", "web", "watch", "hook")
 """Commands that keep running if standard output is closed, because their output is incidental."""
 
-_program = "quaid"  # or "ai-kb", as typed; used in help pages
-
 
 def main(argv: list[str] | None = None) -> int:
     """Run a command line and return its exit status.
@@ -31,30 +29,18 @@ def main(argv: list[str] | None = None) -> int:
     Without `argv`, run the command line of this process and exit.
     """
     if argv is None:
-        return _run_process(sys.argv[1:])
-    status = _run_guarded(argv)
-    return 0 if argv[:1] == ["hook"] else status  # clients stop their session on a non-zero status
+        return run_process(sys.argv[1:], asks_server=True)
+    return _run_guarded(argv, "quaid", asks_server=True)
 
 
-def ai_kb_main() -> int:
-    """Run `ai-kb`, which is the same as `quaid kb`."""
-    global _program
-    _program = "ai-kb"
-    words = sys.argv[1:]
-    if words in (["help", "--man"], ["--help", "--man"]):
-        return _run_process(["help", "--man"])
-    if words[:1] in (["--version"], ["--help"], ["-h"], ["help"], []):
-        return _run_process(["--version"] if words[:1] == ["--version"] else ["help", "kb", *words[1:]])
-    return _run_process(["kb", *words])
-
-
-def _run_process(words: list[str]) -> int:
+def run_process(words: list[str], program: str = "quaid", *, asks_server: bool = False) -> int:
     """Run a command and exit without the interpreter's cleanup, to save time.
 
-    If threads or exit callbacks are pending, return the status instead.
+    If threads or exit callbacks are pending, return the status instead. `program` is the name as typed, quaid or
+    ai-kb. `asks_server` is False if a running server was already asked to run the command.
     """
     gc.set_threshold(GC_THRESHOLD)
-    status = main(words)
+    status = _run_guarded(words, program, asks_server)
     if words[:1] != ["hook"] and _has_pending_work():
         return status
     for stream in (sys.stdout, sys.stderr):
@@ -71,28 +57,33 @@ def _has_pending_work() -> bool:
     return atexit._ncallbacks() > 0 or (threading is not None and threading.active_count() > 1)
 
 
-def _run_guarded(words: list[str]) -> int:
+def _run_guarded(words: list[str], program: str, asks_server: bool) -> int:
+    status = _run_reporting(words, program, asks_server)
+    return 0 if words[:1] == ["hook"] else status  # clients stop their session on a non-zero status
+
+
+def _run_reporting(words: list[str], program: str, asks_server: bool) -> int:
     as_json = "--json" in words
     _replace_closed_streams(words)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # avoids encoding errors on consoles with a legacy code page
             stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")
     try:
-        status = _dispatch(words)
+        status = _dispatch(words, program, asks_server)
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:
-        print("\nquaid: stopped; nothing half-done is left behind", file=sys.stderr)
+        print(f"\n{program}: stopped; nothing half-done is left behind", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader closed the pipe (`quaid list | head`). Redirect stdout so that the flush at exit does not fail.
         _discard_output()
         return 0
     except Exception as error:
-        return _report_error(error, as_json)
+        return _report_error(error, as_json, program)
 
 
-def _report_error(error: Exception, as_json: bool) -> int:
+def _report_error(error: Exception, as_json: bool, program: str) -> int:
     """Print an error with its remedy on one line, and return the exit status."""
     if isinstance(error, OSError):
         _discard_output()
@@ -101,17 +92,9 @@ def _report_error(error: Exception, as_json: bool) -> int:
         if "QUAID_TRACE" in os.environ:
             raise error
         error = Defect(problem=f"{type(error).__name__}: {error}")
-    message = format_error(error, as_json, sys.stderr.isatty())
-    sys.stderr.write(_reword_for_ai_kb(message) if _program == "ai-kb" else message)
+    sys.stderr.write(format_error(error, as_json, sys.stderr.isatty(), program))
     sys.stderr.flush()
     return error.exit_status
-
-
-def _reword_for_ai_kb(message: str) -> str:
-    """Rewrite a message for users of `ai-kb`."""
-    for ours, theirs in (("`quaid kb ", "`ai-kb "), ("`quaid --help`", "`ai-kb --help`"), ("'kb ", "'")):
-        message = message.replace(ours, theirs)
-    return f"ai-kb: {message.removeprefix('quaid: ')}" if message.startswith("quaid: ") else message
 
 
 def _replace_closed_streams(words: list[str]) -> None:
@@ -131,32 +114,32 @@ def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _dispatch(words: list[str]) -> int:
+def _dispatch(words: list[str], program: str, asks_server: bool) -> int:
     if words in ([], ["--help"], ["-h"], ["help"]):
         sys.stdout.write(parser.generated_file("overview.txt"))
         return 0
-    status = server_socket.delegate(words)
+    status = server_socket.delegate(words, program) if asks_server else None
     if status is not None:
         return status
     line = parser.split_command_line(words)
     is_group_alone = line.command not in index.COMMANDS and not line.rest and parser.is_group(line.command)
     if line.command in ("", "help") or line.wants_help or is_group_alone:
-        print(parser.help_page(line.topic, _program) if line.topic else parser.help_overview(), end="")
+        print(parser.help_page(line.topic, program) if line.topic else parser.help_overview(), end="")
         return 0
     if line.command in index.NO_OPERATIONS:
         from quaid.cli.commands import COMMANDS
 
         command = COMMANDS[line.command]
         return command.run(line, parser.line_arguments(line, command.params))
-    return _run_operation(line)
+    return _run_operation(line, program)
 
 
-def _run_operation(line: parser.CommandLine) -> int:
+def _run_operation(line: parser.CommandLine, program: str) -> int:
     operation = dispatch.find_command(line.command)
     arguments = parser.operation_arguments(line, operation)
 
     def show(record: object, as_json: bool) -> None:
-        sys.stdout.write(output.format_record(record, as_json, sys.stdout.isatty()))
+        sys.stdout.write(output.format_record(record, as_json, sys.stdout.isatty(), program))
         sys.stdout.flush()
 
     reporter = output.progress_reporter(line.as_json)
@@ -166,6 +149,6 @@ def _run_operation(line: parser.CommandLine) -> int:
             output.confirm(record.act, lambda: show(record, False), line.as_json)
             record = dispatch.call(brain, operation, {**arguments, **record.if_agreed}, "owner")
     show(record, line.as_json)
-    notes = output.format_side_notes(arguments.get("slug"), record, line.as_json, sys.stderr.isatty())
-    sys.stderr.write(_reword_for_ai_kb(notes) if _program == "ai-kb" else notes)
+    asked = arguments.get("slug")
+    sys.stderr.write(output.format_side_notes(asked, record, line.as_json, sys.stderr.isatty(), program))
     return int(getattr(record, "exit_status", 0))

@@ -10,20 +10,35 @@ from quaid.app import Progress, no_progress
 from quaid.errors import Cancelled, NeedsYes, QuaidError
 from quaid.operations.dispatch import json_value
 
+PROGRAM_WORDS = {
+    "quaid": (("`ai-kb ", "`quaid kb "),),
+    "ai-kb": (("`quaid kb ", "`ai-kb "), ("`quaid --help`", "`ai-kb --help`"), ("'kb ", "'")),
+}
+"""For each program, words of messages to replace so that the commands named in them use the program as typed."""
 
-def format_record(record: Any, as_json: bool, terminal: bool) -> str:
+
+def name_program(message: str, program: str) -> str:
+    """Return a message with the commands of the knowledge base written for `program`, quaid or ai-kb."""
+    for other, ours in PROGRAM_WORDS[program]:
+        message = message.replace(other, ours)
+    return message
+
+
+def format_record(record: Any, as_json: bool, terminal: bool, program: str = "quaid") -> str:
     """Return a record as text or JSON, for standard output."""
     if as_json:
         return json.dumps(json_value(record), ensure_ascii=False, indent=2) + "\n"
-    from quaid.cli.render import render
+    from quaid.cli.render import names_kb_commands, render
 
     text = render(record)
+    if names_kb_commands(record):
+        text = name_program(text, program)
     if terminal:
         text = strip_control_characters(text)
     return text if text.endswith("\n") or not text else text + "\n"
 
 
-def format_side_notes(asked: Any, record: Any, as_json: bool, terminal: bool) -> str:
+def format_side_notes(asked: Any, record: Any, as_json: bool, terminal: bool, program: str = "quaid") -> str:
     """Return lines for standard error: a record's warning, or else the new address and version of a page.
 
     The version is only shown at a terminal; programs read it with --json. Standard output contains only the
@@ -31,7 +46,7 @@ def format_side_notes(asked: Any, record: Any, as_json: bool, terminal: bool) ->
     """
     warning = getattr(record, "warning", "")
     if warning and not as_json:
-        return f"quaid: {strip_control_characters(warning)}\n"
+        return name_program(f"{program}: {strip_control_characters(warning)}\n", program)
     slug = getattr(record, "slug", None)
     if as_json or not isinstance(slug, str):
         return ""
@@ -50,13 +65,14 @@ def print_notice(text: str) -> None:
     sys.stderr.flush()
 
 
-def format_error(error: QuaidError, as_json: bool, terminal: bool) -> str:
+def format_error(error: QuaidError, as_json: bool, terminal: bool, program: str = "quaid") -> str:
     """Return an error as text or JSON, for standard error."""
     if as_json:
-        body = {"code": error.code, "message": str(error), **error.facts}
+        body = {"code": error.code, "message": name_program(str(error), program), **error.facts}
         return json.dumps({"error": body}, ensure_ascii=False, default=str) + "\n"
     over_the_bar = "\r\033[K" if terminal else ""
-    return f"{over_the_bar}quaid: {strip_control_characters(' '.join(str(error).splitlines()))}\n"
+    message = name_program(" ".join(str(error).splitlines()), program)
+    return f"{over_the_bar}{program}: {strip_control_characters(message)}\n"
 
 
 def strip_control_characters(text: str) -> str:

@@ -975,6 +975,31 @@ def _contradictions(record: Any) -> Lines:
 
 # Knowledge base
 
+NAMES_KB_COMMANDS = (
+    *(
+        "KbRememberRecord",
+        "KbStatus",
+        "KbInitReport",
+        "KbLintRecord",
+        "KbPushRecord",
+        "KbSyncRecord",
+        "KbCheck",
+    ),
+    "DoctorRecord",
+)
+"""Records whose text names commands of the knowledge base. Records that show the text of a node are left out,
+because that text is printed unchanged.
+"""
+
+
+def names_kb_commands(record: Any) -> bool:
+    """Return True if the text of a record names commands of the knowledge base."""
+    name = type(record).__name__
+    if name == "Named":
+        items = record.value if isinstance(record.value, tuple) else ()
+        name = type(items[0]).__name__ if items else ""
+    return name in NAMES_KB_COMMANDS
+
 
 def _node(node: Any) -> str:
     return f"{node.title} ({node.id})"

@@ -548,12 +548,12 @@ def _clients(brain: Brain) -> Iterator[DoctorFinding]:
 
 def _knowledge_base(brain: Brain) -> Iterator[DoctorFinding]:
     if not os.path.isdir(os.path.join(kb.kb_root(brain), ".git")):
-        yield DoctorFinding("knowledge base", "advice", "there is none yet", "ai-kb init")
+        yield DoctorFinding("knowledge base", "advice", "there is none yet", "quaid kb init")
         return
     store = kb.kb_status(brain)
     nodes = f"{count_noun(store.nodes, 'node')} in {store.root}"
     if store.nudge:
-        yield DoctorFinding("knowledge base", "wrong", f"{nodes}: {store.nudge}", "ai-kb doctor")
+        yield DoctorFinding("knowledge base", "wrong", f"{nodes}: {store.nudge}", "quaid kb doctor")
     else:
         yield DoctorFinding("knowledge base", "fine", nodes)
 

@@ -177,6 +177,7 @@ def _command_work(
     ):
         raise ValueError("the command has to run in its own process")
     _, out_is_terminal, err_is_terminal = request["terminals"]
+    program = request["program"]
     operation = dispatch.find_command(line.command)
     queue = queue_name(operation)
     takes_file = any(param.arg.file for param in operation.params)  # only the other process can read the file
@@ -195,11 +196,13 @@ def _command_work(
         except Cancelled:
             raise
         except QuaidError as error:
-            return error.exit_status, before, "", output.format_error(error, line.as_json, err_is_terminal)
+            message = output.format_error(error, line.as_json, err_is_terminal, program)
+            return error.exit_status, before, "", message
         finally:
             brain.settings, brain.notice = usual, None
-        text = output.format_record(record, line.as_json, out_is_terminal)
-        notes = output.format_side_notes(arguments.get("slug"), record, line.as_json, err_is_terminal)
+        text = output.format_record(record, line.as_json, out_is_terminal, program)
+        asked = arguments.get("slug")
+        notes = output.format_side_notes(asked, record, line.as_json, err_is_terminal, program)
         told = "".join(f"quaid: {output.strip_control_characters(notice)}.\n" for notice in notices)
         return int(getattr(record, "exit_status", 0)), before + told, text, notes
 
