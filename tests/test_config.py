@@ -81,11 +81,11 @@ def test_the_environment_goes_before_the_file_and_the_file_before_the_memory(
     brain.settings = brain.settings._replace(environ={"QUAID_DEFAULT_TOKEN_BUDGET": "333"})
     assert brain.option("default_token_budget") == 333
     listed = dispatch.call(brain, dispatch.find_command("config list"), {}, "owner").value
-    found = {each.key: (each.value, each.source) for each in listed}
-    assert found["default_token_budget"] == ("333", "QUAID_DEFAULT_TOKEN_BUDGET")
-    assert found["search_merge_strategy"] == ("sum", "memory")
-    assert found["search.min_score"] == ("0.25", "default")
-    assert set(config.OPTIONS) <= set(found)
+    results = {item.key: (item.value, item.source) for item in listed}
+    assert results["default_token_budget"] == ("333", "QUAID_DEFAULT_TOKEN_BUDGET")
+    assert results["search_merge_strategy"] == ("sum", "memory")
+    assert results["search.min_score"] == ("0.25", "default")
+    assert set(config.OPTIONS) <= set(results)
     one = dispatch.call(
         brain, dispatch.find_command("config get"), {"key": "memory.search.maxResults"}, "owner"
     )
@@ -111,9 +111,9 @@ def test_the_file_beside_a_memory_cannot_say_where_the_memory_is(tmp_path: Path)
 @pytest.mark.parametrize("name", ["--config", "beside"])
 def test_a_pipe_in_the_place_of_a_config_file_is_not_waited_for(tmp_path: Path, name: str) -> None:
     os.mkfifo(tmp_path / "config.yaml")
-    given = str(tmp_path / "config.yaml") if name == "--config" else None
+    message = str(tmp_path / "config.yaml") if name == "--config" else None
     with pytest.raises(FileTrouble, match="named pipe"):
-        config.read_settings("memory.db", {}, str(tmp_path), given)
+        config.read_settings("memory.db", {}, str(tmp_path), message)
 
 
 def test_a_name_is_only_suggested_where_one_is_near() -> None:
@@ -209,7 +209,7 @@ def test_options_that_go_before_a_setting_agree_with_it() -> None:
         if option.choices and name in SETTINGS:
             assert option.choices == SETTINGS[name]
     assert [
-        config.canonical_name(each) for each in ("memory.notebookDir", "notebookDir", "memory.search.fusionK")
+        config.canonical_name(name) for name in ("memory.notebookDir", "notebookDir", "memory.search.fusionK")
     ] == [
         "memory.notebook_dir",
         "memory.notebook_dir",

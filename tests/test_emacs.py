@@ -42,13 +42,13 @@ def _lacking() -> str:
     """What of Emacs is missing here, in words."""
     if shutil.which("emacs") is None:
         return "Emacs is not installed"
-    found = subprocess.run(
+    completed = subprocess.run(
         ["emacs", "--batch", "--no-site-file", *PACKAGES, "--eval", "(require 'org-roam)"],
         capture_output=True,
         timeout=300,
         stdin=subprocess.DEVNULL,
     )
-    return "" if found.returncode == 0 else "org-roam is not installed for Emacs"
+    return "" if completed.returncode == 0 else "org-roam is not installed for Emacs"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -224,10 +224,10 @@ def test_a_sync_evaluates_nothing_and_fetches_nothing(
     (tmp_path / "setup.org").write_text("#+filetags: :fromsetup:\n")
     (tmp_path / "home/.emacs.d").mkdir()
     (tmp_path / "home/.emacs.d/init.el").write_text(evil)
-    told = json.loads(kb(environ, store, "sync", "--json"))
-    assert told["state"] == "synced"
+    payload = json.loads(kb(environ, store, "sync", "--json"))
+    assert payload["state"] == "synced"
     assert not mark.exists()
-    with sqlite3.connect(told["database"]) as database:
+    with sqlite3.connect(payload["database"]) as database:
         titles = database.execute("SELECT title FROM nodes").fetchall()
         tags = database.execute("SELECT tag FROM tags").fetchall()
     database.close()

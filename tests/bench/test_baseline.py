@@ -47,8 +47,8 @@ def test_a_figure_that_was_not_measured_is_told(kept: str, capsys: pytest.Captur
 
 def test_writing_keeps_what_was_not_measured(kept: str) -> None:
     assert not baseline.compare({"a": 0.7, "c": 1.0}, quick=False, write=True, path=kept)
-    found = json.loads(Path(kept).read_text(encoding="utf-8"))
-    assert found == {"full": {"a": 0.7, "b": 0.5, "c": 1.0}, "quick": {"a": 0.1}}
+    payload = json.loads(Path(kept).read_text(encoding="utf-8"))
+    assert payload == {"full": {"a": 0.7, "b": 0.5, "c": 1.0}, "quick": {"a": 0.1}}
 
 
 def test_the_whole_run_fails_where_a_figure_dropped(
@@ -71,8 +71,8 @@ def test_the_whole_run_fails_where_a_figure_dropped(
 
 def test_every_way_of_merging_is_kept() -> None:
     judged = [Judged(Ask("q", {"a": 1.0}), {way: judge(["b", "a"], {"a": 1.0}) for way in WAYS})]
-    found = asking.figures("some", judged, "ndcg10")
-    assert found.keys() == {
+    result = asking.figures("some", judged, "ndcg10")
+    assert result.keys() == {
         "some ndcg@10",
         *(f"some ndcg@10, {way}" for way in ("words", "meaning", "set-union", "rrf")),
     }

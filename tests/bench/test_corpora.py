@@ -42,12 +42,12 @@ def beir(tmp_path: Path) -> str:
     (folder / "qrels").mkdir(parents=True)
     texts = {"d1": "Herons fish in shallow water.", "d2": "Zinc grows dendrites.", "d3": "Rain fell all day."}
     lines = [
-        {"_id": each, "title": "T" if each == "d1" else "", "text": text} for each, text in texts.items()
+        {"_id": item, "title": "T" if item == "d1" else "", "text": text} for item, text in texts.items()
     ]
     (folder / "corpus.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n\n", encoding="utf-8")
     asked = {"q1": "where do herons fish?", "q2": "zinc dendrites", "q3": "nobody judged this"}
     (folder / "queries.jsonl").write_text(
-        "\n".join(json.dumps({"_id": each, "text": text}) for each, text in asked.items()), encoding="utf-8"
+        "\n".join(json.dumps({"_id": item, "text": text}) for item, text in asked.items()), encoding="utf-8"
     )
     (folder / "qrels" / "test.tsv").write_text(
         "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td3\t0\nq2\td2\t1\nq2\tgone\t1\nq3\td1\t0\n",
@@ -106,13 +106,13 @@ def test_given_data_is_asked_by_every_way(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(Kept, "open", lambda: Kept(Letters(), str(tmp_path / "kept.db")))
-    found = retrieval.given(beir, quick=False) | retrieval.given(long_mem_eval, quick=True)
-    assert found["tiny ndcg@10"] == found["longmemeval_s.json ndcg@10"] == 1.0
-    assert len(found) == 2 * len(WAYS)
-    told = capsys.readouterr().out
+    result = retrieval.given(beir, quick=False) | retrieval.given(long_mem_eval, quick=True)
+    assert result["tiny ndcg@10"] == result["longmemeval_s.json ndcg@10"] == 1.0
+    assert len(result) == 2 * len(WAYS)
+    output = capsys.readouterr().out
     for way in WAYS:
-        assert f"| {way}" in told
-    assert "default above the better of words and meaning" in told
+        assert f"| {way}" in output
+    assert "default above the better of words and meaning" in output
 
 
 def test_dated_facts_and_locomo_are_read_as_pages(tmp_path: Path) -> None:

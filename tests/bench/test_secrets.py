@@ -13,7 +13,7 @@ def sets() -> dict[str, Judged]:
 @pytest.mark.parametrize("name", ["seen", "held out"])
 def test_secrets_are_found_and_clean_documents_pass(sets: dict[str, Judged], name: str) -> None:
     missed = {kind: (sets[name].found[kind], there) for kind, there in sets[name].there.items()}
-    assert sets[name].recall >= RECALL, {kind: each for kind, each in missed.items() if each[0] < each[1]}
+    assert sets[name].recall >= RECALL, {kind: item for kind, item in missed.items() if item[0] < item[1]}
     assert sets[name].accused / sets[name].documents <= FALSE_ALARMS
 
 

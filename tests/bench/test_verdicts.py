@@ -16,8 +16,8 @@ def _round(alone_wall: float, both_wall: float) -> Round:
 
 
 def test_cutting_is_told_apart_and_has_a_verdict_of_its_own() -> None:
-    found = rows([_round(2.0, 1.0)])
-    speeds = {name: (figure, said) for name, figure, said in found if name.startswith("files per")}
+    result = rows([_round(2.0, 1.0)])
+    speeds = {name: (figure, output) for name, figure, output in result if name.startswith("files per")}
     (without, cut) = speeds.values()
     assert without == ("632", "reached (>= 600)")  # 1,200 / 1.9
     assert cut == ("353", "MISSED (>= 600)")  # 1,200 / (1.9 + 1.5)
@@ -26,9 +26,11 @@ def test_cutting_is_told_apart_and_has_a_verdict_of_its_own() -> None:
 
 def test_the_gain_is_that_of_pairs_not_of_the_best_of_each() -> None:
     # The quickest alone and the quickest pair of processes lie in different rounds: 2.0 / 2.0 would be 1.0.
-    found = {name: (figure, said) for name, figure, said in rows([_round(4, 2), _round(2, 4), _round(6, 4)])}
-    assert found["two processes gain, by wall clock, median of 3 pairs"] == ("1.50 x", "MISSED (>= 1.6)")
-    assert found["two processes gain, by CPU, median of 3 pairs"] == ("1.80 x", "reached (>= 1.6)")
+    results = {
+        name: (figure, output) for name, figure, output in rows([_round(4, 2), _round(2, 4), _round(6, 4)])
+    }
+    assert results["two processes gain, by wall clock, median of 3 pairs"] == ("1.50 x", "MISSED (>= 1.6)")
+    assert results["two processes gain, by CPU, median of 3 pairs"] == ("1.80 x", "reached (>= 1.6)")
 
 
 def _measured(size: int, cost: float, built: dict[str, float]) -> Measured:
@@ -37,15 +39,15 @@ def _measured(size: int, cost: float, built: dict[str, float]) -> Measured:
 
 
 def test_what_grows_faster_than_it_may_is_missed() -> None:
-    found = {
+    results = {
         name: (grown, target)
         for name, _, _, grown, target in rows_of(
             [_measured(10, 1.0, {"cpu_seconds": 3.0}), _measured(1_000, 20.0, {})]
         )
     }
-    assert found["get, resident"][0] == "20.0 x: MISSED (<= 3)"
-    assert found["get, cold"][0] == "20.0 x: MISSED (<= 3)"
-    assert found["query, resident"] == ("20.0 x: reached (<= 100)", "reached (<= 150)")
+    assert results["get, resident"][0] == "20.0 x: MISSED (<= 3)"
+    assert results["get, cold"][0] == "20.0 x: MISSED (<= 3)"
+    assert results["query, resident"] == ("20.0 x: reached (<= 100)", "reached (<= 150)")
 
 
 def test_what_making_a_memory_cost_is_told_as_it_was_then() -> None:

@@ -53,7 +53,7 @@ def texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
         if id(node) in skipped:
             continue
         if isinstance(node, ast.JoinedStr):
-            parts = [str(each.value) if isinstance(each, ast.Constant) else "{}" for each in node.values]
+            parts = [str(value.value) if isinstance(value, ast.Constant) else "{}" for value in node.values]
             text = "".join(parts)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             text = node.value

@@ -132,8 +132,8 @@ def test_the_flush_is_asked_for_once_when_the_context_is_three_quarters_full(cli
     client.transcript.write_bytes(answer_of(140_000))
     assert client.run("user-prompt").answer == {}
     client.transcript.write_bytes(answer_of(151_000))
-    said = client.run("user-prompt").answer["hookSpecificOutput"]
-    assert said == {"hookEventName": "UserPromptSubmit", "additionalContext": hook.FLUSH_PROMPT}
+    output = client.run("user-prompt").answer["hookSpecificOutput"]
+    assert output == {"hookEventName": "UserPromptSubmit", "additionalContext": hook.FLUSH_PROMPT}
     assert client.run("user-prompt").answer == {}
     assert client.run("user-prompt", session_id="another").answer != {}
     client.transcript.write_bytes(answer_of(30_000))  # it was compacted
@@ -150,8 +150,8 @@ def test_the_context_window_is_a_setting(client: Client) -> None:
 
 def test_a_session_that_was_compacted_is_asked_to_write_from_its_summary(client: Client) -> None:
     client.run("pre-compact")
-    said = client.run("session-start", source="compact").answer["hookSpecificOutput"]
-    assert said["additionalContext"].startswith(hook.COMPACTED_PROMPT)
+    output = client.run("session-start", source="compact").answer["hookSpecificOutput"]
+    assert output["additionalContext"].startswith(hook.COMPACTED_PROMPT)
     assert client.run("session-start", source="compact").answer == {}  # once for each compaction
     client.run("pre-compact")
     assert client.run("session-start", source="compact").answer != {}
@@ -164,9 +164,9 @@ def test_a_session_begins_with_what_the_notebook_says(client: Client) -> None:
     (client.folder / "notebook" / "reference" / "contacts.md").write_text(
         "# Contacts\n\n## Sarah Chen\n- Phone: 555-1234\n", encoding="utf-8"
     )
-    said = client.run("session-start").answer["hookSpecificOutput"]
-    assert said["hookEventName"] == "SessionStart"
-    assert "555-1234" in said["additionalContext"]
+    output = client.run("session-start").answer["hookSpecificOutput"]
+    assert output["hookEventName"] == "SessionStart"
+    assert "555-1234" in output["additionalContext"]
 
 
 def test_a_session_begins_with_as_much_as_the_client_takes(client: Client) -> None:
@@ -196,8 +196,8 @@ def test_a_session_begins_with_the_line_of_the_knowledge_base(client: Client) ->
     client.quaid("kb", "init")
     assert client.run("session-start").answer == {}
     (client.folder / ".local/share/ai-kb/loose.org").write_text("Not committed.\n")
-    said = client.run("session-start").answer["hookSpecificOutput"]["additionalContext"]
-    assert said == "ai-kb: 1 file not committed: `ai-kb commit`"
+    context = client.run("session-start").answer["hookSpecificOutput"]["additionalContext"]
+    assert context == "ai-kb: 1 file not committed: `ai-kb commit`"
 
 
 def test_a_late_knowledge_base_does_not_hold_back_the_rest(client: Client) -> None:
@@ -260,7 +260,7 @@ def test_old_sessions_are_forgotten(tmp_path: Path) -> None:
         (folder / f"{number:04}.flushed").touch()
         os.utime(folder / f"{number:04}.flushed", (number, number))
     hook._prune_marks(str(folder))
-    left = sorted(each.name for each in folder.iterdir())
+    left = sorted(path.name for path in folder.iterdir())
     assert len(left) == hook.SESSIONS_KEPT // 2
     assert left[-1] == f"{hook.SESSIONS_KEPT:04}.flushed"
 

@@ -55,15 +55,17 @@ def test_a_command_group_alone_lists_its_commands(
 ) -> None:
     monkeypatch.setenv("QUAID_HANDOVER", "off")
     assert main(family.split()) == 0
-    said = capsys.readouterr()
-    assert (f"  {member} " in said.out, said.err) == (True, "")
+    captured = capsys.readouterr()
+    assert (f"  {member} " in captured.out, captured.err) == (True, "")
     assert main([*family.split(), "nonsense"]) == 2
     assert "Unknown command" in capsys.readouterr().err
 
 
 def test_a_misspelled_command_is_reported_without_the_prefix_kb() -> None:
-    told = "ai-kb: Unknown command: 'rember'. Did you mean 'remember'? `ai-kb --help` lists all commands.\n"
-    assert ai_kb("rember", "x").stderr == told
+    message = (
+        "ai-kb: Unknown command: 'rember'. Did you mean 'remember'? `ai-kb --help` lists all commands.\n"
+    )
+    assert ai_kb("rember", "x").stderr == message
 
 
 def test_messages_name_the_program_as_typed(tmp_path: Path) -> None:

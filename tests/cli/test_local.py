@@ -50,7 +50,7 @@ def test_help_of_a_group_begins_with_its_own_command(name: str) -> None:
     for param in operation.params:
         assert (parser.placeholder if param.arg.positional else parser.option_usage)(param) in own
     listed = [command for command in index.COMMANDS if command.startswith(name + " ")]
-    assert [each for each in listed if f"  {each} " in members] == listed
+    assert [item for item in listed if f"  {item} " in members] == listed
 
 
 def test_help_of_an_unknown_command_suggests_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,7 +108,7 @@ def test_version_shows_the_schema_of_the_memory_and_changes_nothing(
     facts = json.loads(capsys.readouterr().out)
     assert (facts["schema"], facts["memory_schema"]) == (SCHEMA_VERSION, schema)
     assert path.read_bytes() == before
-    assert [each.name for each in tmp_path.iterdir()] == ["memory.db"]
+    assert [path.name for path in tmp_path.iterdir()] == ["memory.db"]
 
 
 def test_version_reports_a_file_that_is_not_a_memory(

@@ -13,5 +13,5 @@ def test_counts_have_the_right_plural() -> None:
     nouns = "pages|files|links|chunks|vectors|problems|nodes|turns|entries|gaps|tags|facts|notes"
     loose = re.compile(rf"(?<!of )\{{[^{{}}]*\}} (?:{nouns})\b")
     for path in sorted(CLI.glob("render*.py")):
-        found = loose.findall(path.read_text(encoding="utf-8"))
-        assert not found, f"{path.name}: {found}"
+        matches = loose.findall(path.read_text(encoding="utf-8"))
+        assert not matches, f"{path.name}: {matches}"

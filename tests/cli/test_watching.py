@@ -52,10 +52,10 @@ class Watching:
         self._reader.join(PATIENCE)
         assert self.process.stderr
         assert self.process.stdout
-        said = self.process.stderr.read()
+        output = self.process.stderr.read()
         self.process.stderr.close()
         self.process.stdout.close()
-        return status, said
+        return status, output
 
 
 @pytest.fixture
@@ -80,11 +80,11 @@ def start(settings: Settings) -> Iterator[Callable[..., Watching]]:
         return started[-1]
 
     yield begin
-    for each in started:
-        if each.process.poll() is None:
-            each.process.kill()
-        each.process.wait()
-        for pipe in (each.process.stdout, each.process.stderr):
+    for item in started:
+        if item.process.poll() is None:
+            item.process.kill()
+        item.process.wait()
+        for pipe in (item.process.stdout, item.process.stderr):
             if pipe and not pipe.closed:
                 pipe.close()
 
@@ -119,9 +119,9 @@ def test_a_standby_watcher_reports_it_and_takes_over(
     first = start()
     first.next()
     second = start("--json")
-    told = json.loads(second.next())
-    assert (told["event"], told["owners"][0]["collection"]) == ("standby", "notes")
-    assert told["owners"][0]["pid"] == first.process.pid
+    payload = json.loads(second.next())
+    assert (payload["event"], payload["owners"][0]["collection"]) == ("standby", "notes")
+    assert payload["owners"][0]["pid"] == first.process.pid
     third = start()
     assert third.next()[10:] == f"process {first.process.pid} watches notes; this process waits to take over"
     assert third.end(signal.SIGTERM)[0] == 0

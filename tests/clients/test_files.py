@@ -23,7 +23,7 @@ def test_a_change_leaves_the_old_text_beside_it_with_the_same_mode(tmp_path: Pat
     assert backup is not None
     assert Path(backup).read_bytes() == b"old\r\n"
     assert Path(backup).name == "settings.json.20260425T120000Z.quaid-backup"
-    assert {os.stat(each).st_mode & 0o777 for each in (path, backup)} == {0o640}
+    assert {os.stat(item).st_mode & 0o777 for item in (path, backup)} == {0o640}
     assert config_files.write_config(ConfigChange(str(path), "new\r\n", "newer"), NOW) != backup
     assert len(list(tmp_path.iterdir())) == 3
 
@@ -52,7 +52,7 @@ def test_a_file_that_changed_in_between_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ClientFile, match="just now"):
         config_files.write_config(ConfigChange(str(path), "old", "new"), NOW)
     assert path.read_text() == "theirs"
-    assert not [each for each in tmp_path.iterdir() if "quaid-backup" not in each.name and each != path]
+    assert not [item for item in tmp_path.iterdir() if "quaid-backup" not in item.name and item != path]
 
 
 def test_what_is_no_text_is_refused(tmp_path: Path) -> None:

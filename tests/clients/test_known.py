@@ -33,8 +33,8 @@ SERVERS = {
 @pytest.mark.parametrize("platform", SERVERS)
 def test_servers_stand_where_each_system_has_them(platform: str) -> None:
     where = ClientPaths("/h", "/p", platform, {})
-    found = {name: where.path(CLIENTS[name].servers) for name in SERVERS[platform]}
-    assert found == SERVERS[platform]
+    results = {name: where.path(CLIENTS[name].servers) for name in SERVERS[platform]}
+    assert results == SERVERS[platform]
 
 
 def test_variables_that_move_a_folder_are_heeded() -> None:

@@ -76,16 +76,16 @@ class Shell:
         """What bash offers at the end of a line; readline takes words apart at = and : as it does here."""
         words = re.findall(r"[=:]+|[^\s=:]+", line) + ([""] if line.endswith(" ") else [])
         quoted = " ".join(f"'{word}'" for word in words)
-        told = self.run(
+        output = self.run(
             f"source complete.bash; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _quaid {words[0]};"
             " printf '%s\\n' \"${COMPREPLY[@]}\"",
             "bash",
         )
-        return told.splitlines() if told.strip() else []
+        return output.splitlines() if output.strip() else []
 
     def fish(self, line: str) -> list[str]:
-        told = self.run(f"source complete.fish; complete -C '{line}'", "fish")
-        return [line.partition("\t")[0] for line in told.splitlines()]
+        output = self.run(f"source complete.fish; complete -C '{line}'", "fish")
+        return [line.partition("\t")[0] for line in output.splitlines()]
 
 
 class Terminal:
@@ -147,4 +147,4 @@ typeset -ga offered; zle -N played; bindkey '^T' played; tell ready
     def line_and_offers(self, line: str) -> tuple[str, list[str]]:
         self.asked.write_text(line)
         after, *offered = self.type("\x14")
-        return after, [each.replace("\\", "") for each in offered if each]
+        return after, [item.replace("\\", "") for item in offered if item]

@@ -32,7 +32,7 @@ def test_it_unpacks_once_and_for_its_owner_alone(tmp_path: Path) -> None:
     looks = (place / "bin" / "python").stat()
     assert run(tmp_path, "version").returncode == 0
     assert (place / "bin" / "python").stat() == looks
-    assert [each.name for each in (tmp_path / ".cache" / "quaid").iterdir()] == [place.name]
+    assert [path.name for path in (tmp_path / ".cache" / "quaid").iterdir()] == [place.name]
 
 
 def test_several_first_starts_at_once_end_in_one_folder(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_several_first_starts_at_once_end_in_one_folder(tmp_path: Path) -> None:
         subprocess.Popen([BINARY, "version"], env={"HOME": str(tmp_path)}, stdout=subprocess.DEVNULL)
         for _ in range(4)
     ]
-    assert [each.wait(timeout=300) for each in started] == [0] * 4
+    assert [item.wait(timeout=300) for item in started] == [0] * 4
     assert len(list((tmp_path / ".cache" / "quaid").iterdir())) == 1
 
 

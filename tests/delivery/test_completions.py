@@ -98,10 +98,10 @@ def test_a_person_at_bash_gets_a_whole_word_whatever_is_in_it(shell: Shell) -> N
     """Tab, then the line as the shell understands it: Ctrl-A goes to its beginning."""
     terminal = Terminal(shell, "bash", "--norc", "-i")
     try:
-        told = (
+        message = (
             "told() { printf '%s\\n' \"$@\" > telling; mv telling told; }; source complete.bash; told ready\n"
         )
-        assert terminal.type(told) == ["ready"]
+        assert terminal.type(message) == ["ready"]
         for typed, word in (
             ("quaid notebook read lists/m", "lists/my calls.md"),
             ("quaid notebook read lists/my\\ c", "lists/my calls.md"),
@@ -122,8 +122,8 @@ def test_a_person_at_bash_gets_a_whole_word_whatever_is_in_it(shell: Shell) -> N
 @pytest.mark.parametrize(("line", "offered"), CASES, ids=IDS)
 def test_fish_offers_what_fits(shell: Shell, line: str, offered: list[str]) -> None:
     before = line.rpartition(" ")[2].partition("=")[0] + "=" if "=" in line else ""
-    found = [each.removeprefix(before).rstrip("/") for each in shell.fish(line)]
-    assert sorted(found) == offered
+    results = [item.removeprefix(before).rstrip("/") for item in shell.fish(line)]
+    assert sorted(results) == offered
 
 
 @needs("fish")
@@ -136,8 +136,8 @@ def test_fish_offers_a_whole_name_whatever_is_in_it(shell: Shell) -> None:
 @needs("zsh")
 @pytest.mark.parametrize(("line", "offered"), CASES, ids=IDS)
 def test_zsh_offers_what_fits(zsh: Zsh, line: str, offered: list[str]) -> None:
-    _, found = zsh.line_and_offers(line)
-    assert sorted(found) == [each.removeprefix("other/") for each in offered]
+    _, result = zsh.line_and_offers(line)
+    assert sorted(result) == [item.removeprefix("other/") for item in offered]
 
 
 @needs("zsh")
@@ -155,11 +155,11 @@ def test_zsh_puts_in_a_whole_word_whatever_is_in_it(zsh: Zsh) -> None:
 
 @needs("zsh")
 def test_zsh_knows_the_script_when_it_is_only_read(shell: Shell) -> None:
-    told = shell.run(
+    output = shell.run(
         "autoload -U compinit; compinit -u -D; source complete.zsh; print $_comps[quaid] $_comps[ai-kb]",
         "zsh",
     )
-    assert told == "_quaid _quaid\n"
+    assert output == "_quaid _quaid\n"
 
 
 MEMORIES = ["other/in", "other/my memory.db", "other/work.db"]
@@ -174,13 +174,13 @@ def test_bash_offers_memories_and_no_lock_or_log_of_them(shell: Shell) -> None:
 
 @needs("fish")
 def test_fish_offers_memories_and_no_lock_or_log_of_them(shell: Shell) -> None:
-    assert sorted(each.rstrip("/") for each in shell.fish("quaid --db other/")) == MEMORIES
+    assert sorted(item.rstrip("/") for item in shell.fish("quaid --db other/")) == MEMORIES
 
 
 @needs("zsh")
 def test_zsh_offers_memories_and_no_lock_or_log_of_them(zsh: Zsh) -> None:
-    _, found = zsh.line_and_offers("quaid --db other/")
-    assert sorted(found) == [memory.removeprefix("other/") for memory in MEMORIES]
+    _, result = zsh.line_and_offers("quaid --db other/")
+    assert sorted(result) == [memory.removeprefix("other/") for memory in MEMORIES]
 
 
 def test_every_command_is_in_the_table() -> None:
@@ -189,14 +189,14 @@ def test_every_command_is_in_the_table() -> None:
         above, _, word = name.rpartition(" ")
         assert word in [entry.word for entry in table[above]], name
     assert not any(
-        "\t" in part or "\n" in part for each in table.values() for entry in each for part in entry
+        "\t" in part or "\n" in part for item in table.values() for entry in item for part in entry
     )
 
 
 def test_every_kind_is_one_that_the_scripts_know() -> None:
     known = {"@any", "@command", "@files", "@files:db", "@files:yaml,yml", "@folders"}
     known |= {f"@{kind}" for kind in COMPLETION_KINDS}
-    kinds = {entry.kind for each in shell_completion.completion_table().values() for entry in each}
+    kinds = {entry.kind for item in shell_completion.completion_table().values() for entry in item}
     assert {kind for kind in kinds if kind.startswith("@")} == known
 
 
@@ -232,10 +232,10 @@ def test_a_tab_in_a_broken_memory_finds_nothing_and_complains_of_nothing(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("AI_KB_DIR", raising=False)
     capsys.readouterr()
-    before = {each.name: each.read_bytes() for each in tmp_path.iterdir() if each.is_file()}
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
     assert main(["completion", kind, "--db", str(broken), "--", "zz"]) == 0
     assert capsys.readouterr() == ("", "")
-    assert {each.name: each.read_bytes() for each in tmp_path.iterdir() if each.is_file()} == before
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
 
 
 def test_a_tab_without_a_memory_finds_nothing_and_complains_of_nothing(

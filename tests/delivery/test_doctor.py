@@ -150,10 +150,10 @@ def test_a_folder_that_is_gone_is_told(home: Brain, tmp_path: Path) -> None:
     folder.rename(tmp_path / "elsewhere")
     gone = found(doctor(home, quick=True), "folder notes")
     assert (gone.state, gone.remedy) == ("wrong", "quaid collection info notes")
-    told = output.format_record(call(home, "collection info", name="notes"), False, False)
-    assert "The folder does not exist. Restore it" in told
-    assert "quaid collection remove notes" in told
-    assert "quaid collection restore notes FOLDER" in told
+    message = output.format_record(call(home, "collection info", name="notes"), False, False)
+    assert "The folder does not exist. Restore it" in message
+    assert "quaid collection remove notes" in message
+    assert "quaid collection restore notes FOLDER" in message
 
 
 def test_a_backup_counts_until_it_is_old(home: Brain) -> None:
@@ -185,9 +185,9 @@ def test_a_client_is_told_until_it_is_connected(home: Brain) -> None:
     after = next(check for check in doctor(home, quick=True).checks if "Claude Code" in check.detail)
     assert after.state == "fine"
     hooks = Path(home.settings.user_home) / ".claude" / "settings.json"
-    told = json.loads(hooks.read_text())
-    told["hooks"].popitem()
-    hooks.write_text(json.dumps(told))
+    payload = json.loads(hooks.read_text())
+    payload["hooks"].popitem()
+    hooks.write_text(json.dumps(payload))
     broken = next(check for check in doctor(home, quick=True).checks if "Claude Code" in check.detail)
     assert (broken.state, broken.remedy) == ("wrong", "quaid connect claude-code")
     hooks.write_text("{ this is no JSON")
@@ -429,20 +429,20 @@ def test_a_broken_config_file_is_a_finding_and_the_round_goes_on(
     file.write_text("search:\n  max_results: 5\n bad: [\n")
     capsys.readouterr()
     assert main(["doctor", "--quick", "--json"]) == 1
-    said = capsys.readouterr()
-    record = json.loads(said.out)
-    config = next(each for each in record["checks"] if each["name"] == "config")
+    captured = capsys.readouterr()
+    record = json.loads(captured.out)
+    config = next(check for check in record["checks"] if check["name"] == "config")
     assert (config["state"], "line 3" in config["detail"]) == ("wrong", True)
     assert record["next_steps"][0] == f"edit line 3 of {file}"
-    assert "pages" in {each["name"] for each in record["checks"]}
-    assert said.err == ""
+    assert "pages" in {check["name"] for check in record["checks"]}
+    assert captured.err == ""
     assert main(["list"]) == 2
     capsys.readouterr()
     file.write_text("search:\n  max_resluts: 5\n")
     assert main(["doctor", "--quick"]) == 0
-    said = capsys.readouterr()
-    assert "did you mean search.max_results?" in said.out
-    assert said.err == ""
+    captured = capsys.readouterr()
+    assert "did you mean search.max_results?" in captured.out
+    assert captured.err == ""
     assert main(["--config", "nowhere.yaml", "doctor", "--quick"]) == 1
     assert "name another file with --config" in capsys.readouterr().out
 
@@ -467,7 +467,7 @@ def test_the_exit_status_and_the_text_say_the_same(
     assert main(["init"]) == 0
     capsys.readouterr()
     assert main(["doctor", "--quick", "--json"]) == 0
-    assert {each["state"] for each in json.loads(capsys.readouterr().out)["checks"]} == {
+    assert {check["state"] for check in json.loads(capsys.readouterr().out)["checks"]} == {
         "fine",
         "missing",
         "advice",
@@ -487,7 +487,7 @@ def fill(brain: Brain) -> None:
 def hurt(brain: Brain, pages: int) -> None:
     """Overwrite leaves of the index of words, which hold no page of the memory."""
     connection = brain.db.connection
-    found = [
+    numbers = [
         number
         for (number,) in connection.execute(
             "SELECT pageno FROM dbstat WHERE name = 'chunk_fts_data' AND pagetype = 'leaf' ORDER BY pageno DESC"
@@ -496,7 +496,7 @@ def hurt(brain: Brain, pages: int) -> None:
     size = connection.pragma("page_size")
     brain.close()
     with open(brain.settings.db_path, "r+b") as file:
-        for number in found[:pages]:
+        for number in numbers[:pages]:
             file.seek((number - 1) * size)
             file.write(b"\xff" * size)
 

@@ -32,7 +32,7 @@ def test_a_strange_mask_of_the_caller_does_not_matter_and_is_kept(program: Path,
 def test_whatever_is_taken_away_comes_back(program: Path, tmp_path: Path) -> None:
     works(program, tmp_path)
     box, whole = box_of(tmp_path), content(program.parent / "box")
-    for name in [each for each in sorted(whole) if not re.search(r"weight-\d\d", each)]:
+    for name in [item for item in sorted(whole) if not re.search(r"weight-\d\d", item)]:
         lost = box / name
         shutil.rmtree(lost) if lost.is_dir() else lost.unlink()
         assert re.search(r": \S+ in it is missing .*unpacking again", works(program, tmp_path))
@@ -109,8 +109,8 @@ def test_a_cache_that_others_can_write_to_is_passed_over_with_the_reason(
     cache = tmp_path / "chosen" / "quaid"
     cache.mkdir(parents=True)
     cache.chmod(mode)
-    told = works(program, tmp_path, XDG_CACHE_HOME=str(cache.parent))
-    assert f"  {cache}: {why}\n" in told
+    output = works(program, tmp_path, XDG_CACHE_HOME=str(cache.parent))
+    assert f"  {cache}: {why}\n" in output
     assert list(cache.iterdir()) == []
     assert box_of(tmp_path).is_dir()
     assert works(program, tmp_path, XDG_CACHE_HOME=str(cache.parent)) == ""  # said once
@@ -122,8 +122,8 @@ def test_a_folder_above_in_which_others_could_swap_the_cache_is_passed_over(
     above = tmp_path / "chosen"
     above.mkdir()
     above.chmod(0o777)
-    told = works(program, tmp_path, XDG_CACHE_HOME=str(above))
-    assert f"  {above}: everybody can write to it; chmod go-w helps\n" in told
+    output = works(program, tmp_path, XDG_CACHE_HOME=str(above))
+    assert f"  {above}: everybody can write to it; chmod go-w helps\n" in output
     assert list(above.iterdir()) == []
     above.chmod(0o1777)  # as /tmp is: nobody can rename what others made
     assert works(program, tmp_path, XDG_CACHE_HOME=str(above)) == ""
@@ -145,12 +145,12 @@ def test_what_belongs_to_somebody_else_is_passed_over(program: Path, tmp_path: P
     cache = tmp_path / "chosen" / "quaid"
     cache.mkdir(parents=True)
     os.chown(cache, NOBODY, NOBODY)
-    told = works(program, tmp_path, XDG_CACHE_HOME=str(cache.parent))
-    assert f"  {cache}: belongs to user {NOBODY}\n" in told
+    output = works(program, tmp_path, XDG_CACHE_HOME=str(cache.parent))
+    assert f"  {cache}: belongs to user {NOBODY}\n" in output
     os.chown(cache.parent, NOBODY, NOBODY)
     shutil.rmtree(tmp_path / ".cache")
-    told = works(program, tmp_path, XDG_CACHE_HOME=str(cache.parent))
-    assert f"  {cache.parent}: belongs to user {NOBODY}\n" in told
+    output = works(program, tmp_path, XDG_CACHE_HOME=str(cache.parent))
+    assert f"  {cache.parent}: belongs to user {NOBODY}\n" in output
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")

@@ -111,9 +111,9 @@ def test_a_disk_that_cannot_exchange_or_lock_is_good_enough(
         if "ptrace" in done.stderr:
             pytest.skip(done.stderr)
         assert done.stdout == SAID, done.stderr
-        left = sorted(each.name for each in cache.iterdir() if each.name.startswith(".new-"))
+        left = sorted(path.name for path in cache.iterdir() if path.name.startswith(".new-"))
         assert left == ([".new-1-young"] if fault.startswith("flock") else [])
-        [box] = (each for each in cache.iterdir() if each.name not in left)
+        [box] = (path for path in cache.iterdir() if path.name not in left)
         assert content(box) == content(program.parent / "box")
         (box / "lib" / "deep" / "er" / "word").unlink()
     assert "INJECTED" in (tmp_path / "trace").read_text()
@@ -135,9 +135,9 @@ def test_many_first_starts_at_once_all_work(program: Path, tmp_path: Path, broke
         )
         for _ in range(8)
     ]
-    ends = [each.communicate(timeout=120) for each in started]
+    ends = [item.communicate(timeout=120) for item in started]
     assert [out for out, _ in ends] == [SAID] * 8, ends
-    assert sum("unpacking again" in told for _, told in ends) == broken
+    assert sum("unpacking again" in output for _, output in ends) == broken
     assert content(box_of(tmp_path)) == content(program.parent / "box")
 
 
@@ -174,7 +174,7 @@ def test_a_kill_at_any_moment_does_not_keep_the_next_start_from_working(
             victim.wait(timeout=chance.uniform(0, usual))
         victim.send_signal(signal.SIGKILL)
         killed += victim.wait() == -signal.SIGKILL
-        halfway += any(each.name.startswith(".new-") for each in box.parent.iterdir())
+        halfway += any(path.name.startswith(".new-") for path in box.parent.iterdir())
         works(program, home)
         assert content(box_of(home)) == whole  # and nothing beside it
     assert killed >= halfway > 0  # else these kills came too early or too late to mean anything

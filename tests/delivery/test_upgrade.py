@@ -60,9 +60,9 @@ def simple(*names: str, yanked: str = "") -> bytes:
 
 
 def test_without_a_place_nobody_is_asked(brain: Brain) -> None:
-    told = upgrade(brain)
-    assert (told.newest, told.exit_status) == (None, 0)
-    assert "pip install --upgrade quaid-VERSION.whl" in told.how
+    report = upgrade(brain)
+    assert (report.newest, report.exit_status) == (None, 0)
+    assert "pip install --upgrade quaid-VERSION.whl" in report.how
     with pytest.raises(InvalidArgument, match="is required"):
         upgrade(brain, check=True)
 
@@ -71,8 +71,8 @@ def test_an_index_tells_the_newest_version(brain: Brain, index: tuple[str, type[
     address, server = index
     files = simple(f"quaid-{NEWER}-py3-none-any.whl", "quaid-0.0.9.tar.gz", "quaid-extra-100.0.tar.gz")
     server.answers["/simple/quaid/"] = (200, {}, files)
-    told = upgrade(brain, check=True, from_=f"{address}/simple/")
-    assert (told.current, told.newest, told.exit_status) == (quaid.__version__, NEWER, 1)
+    report = upgrade(brain, check=True, from_=f"{address}/simple/")
+    assert (report.current, report.newest, report.exit_status) == (quaid.__version__, NEWER, 1)
     [(path, headers)] = server.asked
     assert path == "/simple/quaid/"
     assert headers["User-Agent"] == "quaid"  # not who, not which version, not which machine
@@ -84,8 +84,8 @@ def test_a_withdrawn_or_early_version_is_none(brain: Brain, index: tuple[str, ty
     gone, early = f"quaid-{NEWER}-py3-none-any.whl", "quaid-98.0rc1-py3-none-any.whl"
     here = f"quaid-{quaid.__version__}-py3-none-any.whl"
     server.answers["/list"] = (200, {}, simple(gone, early, here, yanked=gone))
-    told = upgrade(brain, check=True, from_=f"{address}/list")
-    assert (told.newest, told.exit_status) == (quaid.__version__, 0)
+    report = upgrade(brain, check=True, from_=f"{address}/list")
+    assert (report.newest, report.exit_status) == (quaid.__version__, 0)
 
 
 def test_a_withdrawn_version_of_a_page_is_none(brain: Brain, index: tuple[str, type[Index]]) -> None:
@@ -95,8 +95,8 @@ def test_a_withdrawn_version_of_a_page_is_none(brain: Brain, index: tuple[str, t
     for mark in ("data-yanked", 'data-yanked="broken > 3"'):
         gone = f'<a data-requires-python="&gt;=3.11" {mark} href="/f/{file}#sha256=0">{file}</a>'
         server.answers["/page"] = (200, {}, f"<html><body>{here}<br/>\n{gone}</body></html>".encode())
-        told = upgrade(brain, check=True, from_=f"{address}/page")
-        assert (told.newest, told.exit_status) == (quaid.__version__, 0)
+        report = upgrade(brain, check=True, from_=f"{address}/page")
+        assert (report.newest, report.exit_status) == (quaid.__version__, 0)
 
 
 @pytest.mark.parametrize(

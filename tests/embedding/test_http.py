@@ -23,8 +23,8 @@ def embedder(server: Any, kind: str = "ollama", time_out: float = 60.0, **more: 
 
 @pytest.mark.parametrize(("kind", "path"), [("ollama", "/api/embed"), ("openai", "/v1/embeddings")])
 def test_both_kinds_of_servers_give_vectors_of_length_one_in_order(server: Any, kind: str, path: str) -> None:
-    found = embedder(server, kind, dimensions=3).embed_passages(["a", "four"])
-    vectors = [array.array("f", each) for each in found]
+    result = embedder(server, kind, dimensions=3).embed_passages(["a", "four"])
+    vectors = [array.array("f", item) for item in result]
     assert [round(vector[0] / vector[1]) for vector in vectors] == [1, 4]
     assert all(math.isclose(math.hypot(*vector), 1, rel_tol=1e-6) for vector in vectors)
     assert server.asked[0][0] == path
@@ -32,8 +32,8 @@ def test_both_kinds_of_servers_give_vectors_of_length_one_in_order(server: Any, 
 
 
 def test_many_texts_go_in_several_requests(server: Any) -> None:
-    found = embedder(server).embed_passages([str(number) for number in range(70)])
-    assert len(found) == 70
+    vectors = embedder(server).embed_passages([str(number) for number in range(70)])
+    assert len(vectors) == 70
     assert [len(body["input"]) for _, body, _ in server.asked] == [32, 32, 6]
 
 
@@ -167,6 +167,6 @@ def test_a_key_never_travels_unprotected() -> None:
 
 
 def test_describing_a_server_finds_its_width(server: Any) -> None:
-    found = remote_models.describe_server(ModelDescription("m", "ollama", server.place, "x"), False, {})
-    assert found.dimensions == 3
-    assert not found.remote
+    description = remote_models.describe_server(ModelDescription("m", "ollama", server.place, "x"), False, {})
+    assert description.dimensions == 3
+    assert not description.remote

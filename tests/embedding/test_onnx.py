@@ -27,30 +27,30 @@ def test_a_folder_says_what_it_is(make_folder: Make) -> None:
             "config_sentence_transformers": {"prompts": {"query": "q: ", "document": "d: "}},
         }
     )
-    found = onnx_models.describe_folder(str(folder), "tiny", {})
-    assert (found.dimensions, found.max_tokens, found.pooling) == (8, 128, "cls")
-    assert (found.query_prefix, found.passage_prefix) == ("q: ", "d: ")
+    description = onnx_models.describe_folder(str(folder), "tiny", {})
+    assert (description.dimensions, description.max_tokens, description.pooling) == (8, 128, "cls")
+    assert (description.query_prefix, description.passage_prefix) == ("q: ", "d: ")
 
 
 def test_what_a_person_says_stands_above_it(make_folder: Make) -> None:
     folder = make_folder(config_sentence_transformers={"prompts": {"query": "q: "}})
-    found = onnx_models.describe_folder(str(folder), "tiny", {"query_prefix": ""}, "max")
-    assert (found.query_prefix, found.pooling) == ("", "max")
+    description = onnx_models.describe_folder(str(folder), "tiny", {"query_prefix": ""}, "max")
+    assert (description.query_prefix, description.pooling) == ("", "max")
 
 
 def test_without_a_word_it_is_the_mean_and_512_tokens(make_folder: Make) -> None:
-    found = onnx_models.describe_folder(
+    description = onnx_models.describe_folder(
         str(make_folder(tokenizer_config={"model_max_length": 10**30})), "tiny", {}
     )
-    assert (found.pooling, found.max_tokens) == ("mean", 512)
+    assert (description.pooling, description.max_tokens) == ("mean", 512)
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "max", "last"])
 def test_tokens_become_one_vector_of_length_one(
     make_folder: Make, surroundings: EmbedderEnvironment, pooling: str
 ) -> None:
-    found = onnx_models.describe_folder(str(make_folder()), "tiny", {}, pooling)
-    model = embedders.open_embedder(found, surroundings)
+    description = onnx_models.describe_folder(str(make_folder()), "tiny", {}, pooling)
+    model = embedders.open_embedder(description, surroundings)
     together, red, apple = model.embed_passages(["red apple", "red", "apple"])
     assert math.isclose(math.hypot(*numbers(together)), 1, rel_tol=1e-5)
     alone = {"cls": red, "last": apple}.get(pooling)
@@ -60,10 +60,10 @@ def test_tokens_become_one_vector_of_length_one(
 def test_a_folder_in_order_is_healthy_and_one_that_gives_the_same_for_all_is_not(
     make_folder: Make, surroundings: EmbedderEnvironment
 ) -> None:
-    found = onnx_models.describe_folder(str(make_folder()), "tiny", {})
-    assert embedders.open_embedder(found, surroundings).health() is None
+    description = onnx_models.describe_folder(str(make_folder()), "tiny", {})
+    assert embedders.open_embedder(description, surroundings).health() is None
     # Both texts of the trial begin with a word that the tiny tokenizer does not know.
-    dull = embedders.open_embedder(found._replace(pooling="cls"), surroundings)
+    dull = embedders.open_embedder(description._replace(pooling="cls"), surroundings)
     assert dull.health() == "it gives one vector for all texts"
 
 
@@ -119,11 +119,11 @@ def test_a_folder_that_is_gone_or_changed_is_noticed(
     make_folder: Make, surroundings: EmbedderEnvironment
 ) -> None:
     folder = make_folder()
-    found = onnx_models.describe_folder(str(folder), "tiny", {})
-    other = embedders.open_embedder(found._replace(dimensions=16), surroundings)
+    description = onnx_models.describe_folder(str(folder), "tiny", {})
+    other = embedders.open_embedder(description._replace(dimensions=16), surroundings)
     assert "8 numbers, not 16" in str(other.health())
     os.remove(folder / "tokenizer.json")
-    gone = embedders.open_embedder(found, surroundings)
+    gone = embedders.open_embedder(description, surroundings)
     assert "tokenizer.json" in str(gone.ready())
     with pytest.raises(EmbedderUnavailable, match=r"no tokenizer\.json.*words alone"):
         gone.embed_query("red")

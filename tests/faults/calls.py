@@ -86,9 +86,9 @@ def count(nursery: Nursery, home: Path, name: str, log: Path) -> list[Point]:
     for line in log.read_text().splitlines():
         if started := re.match(r'(\d+)\s+execve\("[^"]*/git", \["[^"]*", "([a-z-]+)"', line):
             programs[started[1]] = started[2]
-        elif found := re.match(r"(\d+)\s+(\w+)\(", line):
-            assert found[2] != "execve", f"this program is not known here: {line}"
-            counted[found[1], found[2]] += 1
+        elif match := re.match(r"(\d+)\s+(\w+)\(", line):
+            assert match[2] != "execve", f"this program is not known here: {line}"
+            counted[match[1], match[2]] += 1
     ours = {process for process, _ in counted} - {*programs}
     assert len(ours) == 1, "a thread that writes has a counter of its own"
     assert len({*programs.values()}) == len(programs), "two gits that are asked the same"
@@ -111,10 +111,10 @@ def hit(nursery: Nursery, home: Path, name: str, fault: str, point: Point, log: 
         ended = nursery.end()
     else:
         ended = run(nursery, home, ONCE, "-b", "execve", *options, seed=name)
-    told = log.read_text() if log.exists() else ""
+    content = log.read_text() if log.exists() else ""
     if fault != "KILL":
-        return ended if told.count("(INJECTED)") == 1 else None
-    killed = "+++ killed by SIGKILL +++" in told if point.program else ended.status == signal.SIGKILL
+        return ended if content.count("(INJECTED)") == 1 else None
+    killed = "+++ killed by SIGKILL +++" in content if point.program else ended.status == signal.SIGKILL
     return ended if killed else None
 
 

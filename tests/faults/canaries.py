@@ -61,19 +61,19 @@ def _is_own(path: Path) -> bool:
 
 def leaks(home: Path, *words: str) -> list[tuple[Path, str]]:
     """Which files hold one of these words."""
-    found = []
+    results = []
     for path in kept_by_us(home):
         try:
             data = path.read_bytes()
         except FileNotFoundError:  # it was there for a moment, beside a server at work
             continue
-        found += [(path, word) for word in words if word.encode() in data]
-    return found
+        results += [(path, word) for word in words if word.encode() in data]
+    return results
 
 
 def open_to_others(home: Path) -> list[str]:
     """What somebody else of this machine could read: of the memory, what lies beside it, and what we keep."""
-    found = []
+    results = []
     ours = home / ".quaid"
     for path in [*home.glob("memory.db*"), *(home / COPIES).iterdir(), ours, *ours.rglob("*")]:
         try:
@@ -81,12 +81,12 @@ def open_to_others(home: Path) -> list[str]:
         except FileNotFoundError:
             continue
         if not path.is_symlink() and mode & 0o077:
-            found.append(f"{path} {mode:o}")
-    return found
+            results.append(f"{path} {mode:o}")
+    return results
 
 
 def seen(home: Path, token: str) -> list[str]:
     """What there is to see for others. Asked while somebody has the memory open: it is then that there is most."""
     missing = WHILE_OPEN - {path.name for path in home.glob("memory.db*")}
-    found = [f"{path} holds {word}" for path, word in leaks(home, PAGE, ASKED, PASSWORD, token)]
-    return [*(f"{name} is not there" for name in sorted(missing)), *open_to_others(home), *found]
+    messages = [f"{path} holds {word}" for path, word in leaks(home, PAGE, ASKED, PASSWORD, token)]
+    return [*(f"{name} is not there" for name in sorted(missing)), *open_to_others(home), *messages]

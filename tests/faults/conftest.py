@@ -62,15 +62,15 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 def outcomes(stats: dict[str, list[Any]]) -> list[Tried]:
     """What became of each test that has a promise. One that went wrong is a failure, at whatever stage."""
-    found: dict[str, Tried] = {}
+    results: dict[str, Tried] = {}
     fallen: set[str] = set()
     for report in (report for reports in stats.values() for report in reports):
         properties = dict(getattr(report, "user_properties", ()))
         if "promise" not in properties:
             continue
-        before = found.get(report.nodeid, Tried(properties["promise"]))
+        before = results.get(report.nodeid, Tried(properties["promise"]))
         tried, failed, seconds, notes = properties.get("tried", (0, 0, 0.0, ()))
-        found[report.nodeid] = Tried(
+        results[report.nodeid] = Tried(
             before.promise,
             before.tried + tried,
             before.failures + failed + (report.failed and report.nodeid not in fallen),
@@ -79,10 +79,10 @@ def outcomes(stats: dict[str, list[Any]]) -> list[Tried]:
             reason(report) if report.skipped else before.skipped,
         )
         fallen |= {report.nodeid} if report.failed else set()
-    return list(found.values())
+    return list(results.values())
 
 
 def reason(report: pytest.TestReport) -> str:
     """Why a test was skipped."""
-    told = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-    return told.removeprefix("Skipped: ")
+    output = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return output.removeprefix("Skipped: ")

@@ -208,8 +208,8 @@ FIRST = (
 
 def pages() -> list[Hostile]:
     """Every text, the nastiest first."""
-    every = {each.name: each for each in (*shapes(), *floods())}
-    return [*(every[name] for name in FIRST), *(each for name, each in every.items() if name not in FIRST)]
+    every = {shape.name: shape for shape in (*shapes(), *floods())}
+    return [*(every[name] for name in FIRST), *(item for name, item in every.items() if name not in FIRST)]
 
 
 def short_pages() -> list[Hostile]:

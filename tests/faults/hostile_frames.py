@@ -105,7 +105,7 @@ def owed(data: bytes, *, batches: bool) -> list[Debt]:
         return [*_owed(value)]
     if not batches or not value:
         return [Owed("null", INVALID_REQUEST)]
-    together = tuple(sorted(each for one in value for each in _owed(one)))
+    together = tuple(sorted(item for one in value for item in _owed(one)))
     return [together] if together else []
 
 
@@ -127,7 +127,7 @@ def _owed(value: Any) -> list[Owed]:
 def paid(answer: Any) -> Debt:
     """What an answer pays."""
     if isinstance(answer, list):
-        return tuple(sorted(_paid(each) for each in answer))
+        return tuple(sorted(_paid(item) for item in answer))
     return _paid(answer)
 
 

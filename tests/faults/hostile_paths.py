@@ -146,12 +146,12 @@ def _bent(made: str, chance: random.Random) -> str:
 
 def state(place: Path) -> dict[str, tuple[int, int, bytes]]:
     """Everything outside, so that any change of it shows."""
-    found = {}
+    results = {}
     for folder, _, names in os.walk(place):
         for name in names:
             whole = os.path.join(folder, name)
             facts = os.lstat(whole)
             data = Path(whole).read_bytes() if os.path.isfile(whole) else b""
-            found[os.path.relpath(whole, place)] = (facts.st_mtime_ns, facts.st_mode, data)
-        found[os.path.relpath(folder, place) + "/"] = (0, os.lstat(folder).st_mode, b"")
-    return found
+            results[os.path.relpath(whole, place)] = (facts.st_mtime_ns, facts.st_mode, data)
+        results[os.path.relpath(folder, place) + "/"] = (0, os.lstat(folder).st_mode, b"")
+    return results

@@ -111,7 +111,7 @@ def _said(brain: Brain, word: str) -> Sequence[object]:
 
 
 def _known(brain: Brain, word: str) -> Sequence[object]:
-    return [each for each in run(brain, "kb query", context=word)["matches"] if word in each["title"]]
+    return [match for match in run(brain, "kb query", context=word)["matches"] if word in match["title"]]
 
 
 PAGES = hostile_files.pages
@@ -151,10 +151,10 @@ def measured(work: Callable[[], object], *, may_refuse: bool = False) -> Cost:
             os._exit(1)
         os._exit(0)
     os.close(mouth)
-    said = os.read(ear, 4_096).decode("utf-8", "replace")
+    output = os.read(ear, 4_096).decode("utf-8", "replace")
     os.close(ear)
     _, status, used = os.wait4(child, 0)
-    return Cost(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, status, said)
+    return Cost(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, status, output)
 
 
 def main(place: str, name: str) -> None:
@@ -172,8 +172,8 @@ def main(place: str, name: str) -> None:
 
     def ask(word: str = "", count: int = 0) -> None:
         with living_in(home) as brain:
-            found = run(brain, "search", query="gooseberry")["hits"]
-            assert len(found) >= GOOD, found
+            hits = run(brain, "search", query="gooseberry")["hits"]
+            assert len(hits) >= GOOD, hits
             assert run(brain, "query", question="gooseberry")["results"]
             beside = room.found(brain, word) if count else []
             assert len(beside) == count, f"{count} good files are there, and found are {beside}"
@@ -182,7 +182,7 @@ def main(place: str, name: str) -> None:
         with living_in(home) as brain:
             run(brain, "collection sync")
 
-    made = {each.name: each for each in room.made()}
+    made = {item.name: item for item in room.made()}
     victim.write_bytes(b"{}\n")
     base = max(measured(read, may_refuse=True).megabytes, measured(ask).megabytes)
     for number, line in enumerate(sys.stdin):

@@ -45,11 +45,11 @@ class Nursery:
     def line(self) -> str:
         """What is said next."""
         assert self.process.stdout
-        said = self.process.stdout.readline()
-        if not said:
+        output = self.process.stdout.readline()
+        if not output:
             assert self.process.stderr
             raise AssertionError(self.process.stderr.read())
-        return said.rstrip("\n")
+        return output.rstrip("\n")
 
     def end(self, told: list[str] | None = None) -> End:
         """What the worker says until it is gone."""
@@ -57,26 +57,26 @@ class Nursery:
         while not (line := self.line()).startswith("gone "):
             told.append(line)
         self.worker = 0
-        broken = [json.loads(each.removeprefix("broken ")) for each in told if each.startswith("broken ")]
+        broken = [json.loads(line.removeprefix("broken ")) for line in told if line.startswith("broken ")]
         assert not broken, broken[0]
-        refused = [each for each in told if each.startswith("refused ")]
-        acknowledged = [each.split() for each in told if not each.startswith("refused ")]
+        refused = [line for line in told if line.startswith("refused ")]
+        acknowledged = [line.split() for line in told if not line.startswith("refused ")]
         return End(acknowledged, "".join(refused), int(line.removeprefix("gone ")))
 
     def kill(self, home: Path, kind: str, seed: int, *, family: bool = False) -> End:
         """Let a worker do a few things and kill it; with all that it has started, if asked."""
         chance = random.Random(f"{kind} {seed}")
         writer = self.bear(home, kind, seed)
-        told = []
+        messages = []
         for _ in range(chance.randrange(MOST_WRITES.get(kind, 6))):
-            told.append(self.line())
-            if told[-1].startswith(("broken", "refused", "gone")):
+            messages.append(self.line())
+            if messages[-1].startswith(("broken", "refused", "gone")):
                 break
         else:
             time.sleep(chance.random() * LONGEST_PAUSE.get(kind, 0.3))
             slay(writer, family)
-        assert not told or not told[-1].startswith("gone"), "it was to work until it is killed"
-        ended = self.end(told)
+        assert not messages or not messages[-1].startswith("gone"), "it was to work until it is killed"
+        ended = self.end(messages)
         assert not ended.refused, ended.refused
         assert ended.status == signal.SIGKILL
         return ended
@@ -124,8 +124,8 @@ def descendants(parent: int) -> list[int]:
         except (FileNotFoundError, ProcessLookupError):
             continue
         children.setdefault(int(fields[1]), []).append(int(number))
-    found, at = [parent], 0
-    while at < len(found):
-        found += children.get(found[at], [])
+    result, at = [parent], 0
+    while at < len(result):
+        result += children.get(result[at], [])
         at += 1
-    return found[:0:-1]
+    return result[:0:-1]

@@ -160,7 +160,7 @@ def table(tests: Iterable[Tried]) -> list[str]:
     by_promise: dict[str, list[Tried]] = {promise: [] for promise in PROMISES}
     for test in tests:
         by_promise.setdefault(test.promise, []).append(test)
-    return [*HEAD, *(_row(promise, found) for promise, found in by_promise.items())]
+    return [*HEAD, *(_row(promise, result) for promise, result in by_promise.items())]
 
 
 def _row(promise: str, tests: list[Tried]) -> str:

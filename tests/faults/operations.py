@@ -70,8 +70,8 @@ def _edit_folder(brain: Brain, home: Path) -> None:
 
 
 def _remember_node(brain: Brain) -> object:
-    said = {"text": "All of it. " * 40, "title": "Thing", "summary": "What the thing is"}
-    return run(brain, "kb remember", **said, force=True)
+    fields = {"text": "All of it. " * 40, "title": "Thing", "summary": "What the thing is"}
+    return run(brain, "kb remember", **fields, force=True)
 
 
 OPERATIONS = (
@@ -132,8 +132,8 @@ def put_back(home: Path, template: Path) -> None:
     """A memory as it was, in the same folders: a collection whose folder is another one is not synced."""
     for there in home.iterdir():
         if there.name in (FOLDER, NOTEBOOK):
-            for each in there.iterdir():
-                _remove(each)
+            for path in there.iterdir():
+                _remove(path)
         else:
             _remove(there)
     shutil.copytree(template, home, dirs_exist_ok=True)
@@ -158,7 +158,7 @@ def do(home: Path, name: str) -> None:
 def look(home: Path) -> State:
     """How a memory stands, as it lies: nothing is brought in step."""
     with open_brain(home) as brain:
-        found = brain.db.rows(
+        rows = brain.db.rows(
             "SELECT c.name || '::' || p.slug, p.version, p.compiled_truth, p.timeline, p.frontmatter,"
             " (SELECT group_concat(tag) FROM tags t WHERE t.page_id = p.id),"
             " (SELECT count(*) FROM timeline_entries t WHERE t.page_id = p.id),"
@@ -166,7 +166,7 @@ def look(home: Path) -> State:
             " FROM pages p JOIN collections c ON c.id = p.collection_id ORDER BY 1"
         )
     return State(
-        {row[0]: row[1:] for row in found},
+        {row[0]: row[1:] for row in rows},
         {
             f"{name}/{path}": data
             for name in (FOLDER, NOTEBOOK)
@@ -182,8 +182,8 @@ def nodes(home: Path) -> frozenset[str]:
     if not (home / STORE).is_dir():
         return frozenset()
     words = ("grep", "-h", "-i", "^#+title:", "HEAD", "--", "*.org", ":!raw", ":!index*", ":!AGENT*")
-    found = by_git(home, *words, status=None)
-    return frozenset(line.partition(":")[2].strip() for line in found.splitlines())
+    git = by_git(home, *words, status=None)
+    return frozenset(line.partition(":")[2].strip() for line in git.splitlines())
 
 
 def by_git(home: Path, *words: str, status: int | None = 0) -> str:

@@ -88,7 +88,7 @@ class Found(NamedTuple):
 
 def patterns() -> list[Found]:
     """All patterns of the package, each once, by name."""
-    found: dict[tuple[str, int, bool], Found] = {}
+    results: dict[tuple[str, int, bool], Found] = {}
     texts = {path: path.read_text(encoding="utf-8") for path in sorted(SOURCE.rglob("*.py"))}
     everywhere = _uses("\n".join(texts.values()))
     for module in pkgutil.walk_packages([str(SOURCE)], "quaid."):
@@ -98,20 +98,20 @@ def patterns() -> list[Found]:
         values = vars(loaded)
         here = _uses(texts[Path(str(loaded.__file__))])
         for name, value in list(values.items()):
-            for place, each in _within(value, 0):
-                source, flags = _read(each)
+            for place, item in _within(value, 0):
+                source, flags = _read(item)
                 uses = (here if name.startswith("_") else everywhere).get(name, {""})
                 anchored = uses <= {"match", "fullmatch"} and not place
                 known = Found(f"{module.name}.{name}{place}", source, flags, anchored)
-                found.setdefault((source, flags, anchored), known)
+                results.setdefault((source, flags, anchored), known)
     for name, source, anchored in (*_secret_patterns(), *_english_patterns()):
-        found.setdefault((source, 0, anchored), Found(f"quaid.model.{name}", source, 0, anchored))
+        results.setdefault((source, 0, anchored), Found(f"quaid.model.{name}", source, 0, anchored))
     for path, text in texts.items():
         for line, call, source in _literal_calls(text):
             name = f"{path.relative_to(SOURCE)}:{line}"
             anchored = call in ("match", "fullmatch")
-            found.setdefault((source, 0, anchored), Found(name, source, 0, anchored))
-    return sorted(found.values())
+            results.setdefault((source, 0, anchored), Found(name, source, 0, anchored))
+    return sorted(results.values())
 
 
 def _secret_patterns() -> Iterator[tuple[str, str, bool]]:
@@ -145,12 +145,12 @@ def _within(value: Any, depth: int) -> Iterator[tuple[str, Any]]:
         if isinstance(_read(value)[0], str):
             yield "", value
     elif isinstance(value, dict) and depth < 3:
-        for key, each in value.items():
-            for place, one in _within(each, depth + 1):
+        for key, item in value.items():
+            for place, one in _within(item, depth + 1):
                 yield f"[{key!r}]{place}", one
     elif isinstance(value, (list, tuple, frozenset, set)) and depth < 3:
-        for at, each in enumerate(value):
-            for place, one in _within(each, depth + 1):
+        for at, item in enumerate(value):
+            for place, one in _within(item, depth + 1):
                 yield f"[{at}]{place}", one
 
 
@@ -249,7 +249,7 @@ def _sample(operation: Any, value: Any) -> str:
         return "\n" if value is code.AT_BEGINNING else ""
     if operation in (code.ASSERT, code.ASSERT_NOT, code.GROUPREF):
         return ""
-    return "".join(_joined(each) for each in _inside(operation, value))
+    return "".join(_joined(item) for item in _inside(operation, value))
 
 
 def _joined(tree: Any) -> str:
@@ -273,5 +273,5 @@ def _holds(operation: Any, value: Any, one: str) -> bool:
     if operation is code.RANGE:
         return bool(value[0] <= ord(one) <= value[1])
     kind = _CLASSES[value]
-    told = {"0": one.isdigit(), "a": one.isalnum(), " ": one.isspace(), "-": not one.isalnum()}
-    return told[kind]
+    fields = {"0": one.isdigit(), "a": one.isalnum(), " ": one.isspace(), "-": not one.isalnum()}
+    return fields[kind]

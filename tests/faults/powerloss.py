@@ -89,7 +89,7 @@ def steps(log: Path, base: str) -> Iterator[Step]:
             known.folders[process] = _plain(here[0][1])
         if result < 0:
             continue
-        texts = [_bytes(each) for each in _TEXT.findall(arguments)]
+        texts = [_bytes(match) for match in _TEXT.findall(arguments)]
         if call == "writev" and here[0][0] == "1" and not _below(base, here[0]):
             yield Step("said", b"".join(texts).decode().rstrip("\n"))
         elif call == "openat":
@@ -108,8 +108,8 @@ def steps(log: Path, base: str) -> Iterator[Step]:
             named = [
                 os.path.join(known.folders.get(process, "/"), text.decode(errors="replace")) for text in texts
             ]
-            assert not any(each.startswith(base) for each in named), f"{call} is not known here"
-            assert not any(_below(base, each) for each in here), f"{call} is not known here"
+            assert not any(item.startswith(base) for item in named), f"{call} is not known here"
+            assert not any(_below(base, item) for item in here), f"{call} is not known here"
         elif call in ("write", "writev", "pwrite64", "ftruncate", "fsync", "fdatasync"):
             if not _below(base, here[0]):
                 continue
@@ -126,7 +126,7 @@ def steps(log: Path, base: str) -> Iterator[Step]:
         else:
             named = [text.decode() for text in texts]
             above = [_plain(path) for _, path, _ in here] or [known.folders.get(process, "/")] * len(named)
-            paths = [os.path.normpath(os.path.join(*each)) for each in zip(above, named, strict=False)]
+            paths = [os.path.normpath(os.path.join(*item)) for item in zip(above, named, strict=False)]
             if any(path.startswith(base) for path in paths):
                 kind = (
                     "exchange"
@@ -146,8 +146,8 @@ def _calls(log: Path) -> Iterator[tuple[str, str, str, int, str]]:
                 continue
             if resumed := _RESUMED.match(whole):
                 whole = f"{resumed[1]} {begun.pop(resumed[1], '')}{resumed[2]}"
-            if found := _LINE.match(whole):
-                yield found[1], found[2], found[3], int(found[4], 0), found[5] or ""
+            if match := _LINE.match(whole):
+                yield match[1], match[2], match[3], int(match[4], 0), match[5] or ""
 
 
 def _below(base: str, handle: tuple[str, str, str]) -> bool:
@@ -209,8 +209,8 @@ class Disk:
             return Node(path.read_bytes())
         folder = Node(folder=True)
         assert folder.names is not None
-        for each in path.iterdir():
-            folder.names[each.name] = self._taken_over(each)
+        for item in path.iterdir():
+            folder.names[item.name] = self._taken_over(item)
         folder.kept_names = dict(folder.names)
         return folder
 
@@ -287,9 +287,9 @@ class Disk:
 
     def left(self, model: Model) -> dict[str, bytes | None]:
         """What is there after the current went off: the bytes of each file by its path; None: a folder."""
-        found: dict[str, bytes | None] = {}
-        self._gather(self.root, "", model, found)
-        return found
+        results: dict[str, bytes | None] = {}
+        self._gather(self.root, "", model, results)
+        return results
 
     def _gather(self, folder: Node, above: str, model: Model, found: dict[str, bytes | None]) -> None:
         names = folder.kept_names if model == "lazy" else folder.names

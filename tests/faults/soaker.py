@@ -110,8 +110,8 @@ class Soaker:
         for number in self.rounds(1.0):
             with living_in(self.home) as brain:
                 title = f"Thing {self.name} {time.time_ns()}"
-                said: dict[str, Any] = {"title": title, "text": f"All of {title}. ", "force": True}
-                run(brain, "kb remember", **said, summary=f"What number {number} is")
+                fields: dict[str, Any] = {"title": title, "text": f"All of {title}. ", "force": True}
+                run(brain, "kb remember", **fields, summary=f"What number {number} is")
                 self.say("kb", title.replace(" ", "_"), number)
 
     # Those who do not

@@ -63,17 +63,17 @@ class Stage(NamedTuple):
     def _check_at_once(self, ended: End) -> None:
         """Nothing is in between, even before anybody has tidied up; what was acknowledged is there."""
         now = operations.look(self.home)
-        told = (self.name, ended)
+        output = (self.name, ended)
         if ended.acknowledged:
-            assert now == self.new, told
+            assert now == self.new, output
         if self.name == "collection sync":  # takes each kind of change in by itself
             for slug, page in now.pages.items():
-                assert page in (self.old.pages.get(slug), self.new.pages.get(slug)), (slug, told)
+                assert page in (self.old.pages.get(slug), self.new.pages.get(slug)), (slug, output)
         else:
-            assert now.pages in (self.old.pages, self.new.pages), told
-        assert now.nodes in (self.old.nodes, self.new.nodes), told
+            assert now.pages in (self.old.pages, self.new.pages), output
+        assert now.nodes in (self.old.nodes, self.new.nodes), output
         for path, data in now.files.items():
-            assert data in (self.old.files.get(path), self.new.files.get(path)), (path, told)
+            assert data in (self.old.files.get(path), self.new.files.get(path)), (path, output)
         copy = self.home / "copy.db"
         if ended.acknowledged and self.name == "backup":
             assert copy.exists()

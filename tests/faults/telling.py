@@ -56,8 +56,8 @@ def by_file(path: str, data: bytes) -> Told:
     text, tags = data.decode(), frozenset[str]()
     if text.startswith("---\n"):
         front, _, text = text.removeprefix("---\n").partition("\n---\n")
-        found = _TAGS.search(front)
-        tags = frozenset(found[1].split(", ")) if found else tags
+        match = _TAGS.search(front)
+        tags = frozenset(match[1].split(", ")) if match else tags
     truth, _, timeline = f"\n{text}".partition("\n---\n")
     truth, timeline = truth.strip(), timeline.strip()
     headings = [line.removeprefix("# ") for line in truth.splitlines() if line.startswith("# ")]
@@ -101,13 +101,13 @@ def _links(brain: Brain) -> defaultdict[int, set[str]]:
 
 def check_texts(brain: Brain, root: Path) -> None:
     """The index tells of every file what the file tells, and of no other."""
-    there, told = files(root), by_index(brain)
+    there, index = files(root), by_index(brain)
     without = brain.db.rows(_WITHOUT_A_FILE, (FOLDER,))
     assert not without, f"pages without a file: {without}"
-    assert told.keys() == there.keys(), f"in one alone: {sorted(told.keys() ^ there.keys())}"
+    assert index.keys() == there.keys(), f"in one alone: {sorted(index.keys() ^ there.keys())}"
     for path, data in there.items():
         by_hand = by_file(path, data)
-        assert told[path] == by_hand, f"{path}: the index says {told[path]}, the file {by_hand}"
+        assert index[path] == by_hand, f"{path}: the index says {index[path]}, the file {by_hand}"
 
 
 def check_words(brain: Brain, root: Path, words: Iterable[str]) -> None:
@@ -116,15 +116,15 @@ def check_words(brain: Brain, root: Path, words: Iterable[str]) -> None:
     there = {path: _words(path, data) for path, data in files(root).items()}
     for word in words:
         hits = run(brain, "search", query=word, limit=100)["hits"]
-        found = {hit["slug"] for hit in hits if hit["collection"] == FOLDER}
+        results = {hit["slug"] for hit in hits if hit["collection"] == FOLDER}
         held_by = {slugs[path] for path, held in there.items() if word in held}
-        assert found == held_by, f"{word} is in {sorted(held_by)}, and found in {sorted(found)}"
+        assert results == held_by, f"{word} is in {sorted(held_by)}, and found in {sorted(results)}"
 
 
 def _words(path: str, data: bytes) -> set[str]:
     """What a search finds a file by: its text and its name, but not what stands in its front matter."""
-    told = by_file(path, data)
-    return set(re.findall(r"\w+", f"{path} {told.title} {told.truth} {told.timeline}".lower()))
+    file = by_file(path, data)
+    return set(re.findall(r"\w+", f"{path} {file.title} {file.truth} {file.timeline}".lower()))
 
 
 def some_word(root: Path, chance: random.Random) -> str:
@@ -143,7 +143,7 @@ def check_like_new(brain: Brain, root: Path, home: Path) -> None:
     with open_brain(home) as other:
         other.create(other.settings.db_path)
         run(other, "collection add", name=FOLDER, path=str(root))
-        new, old = (set(each.db.rows(_LED, (FOLDER,))) for each in (other, brain))
+        new, old = (set(item.db.rows(_LED, (FOLDER,))) for item in (other, brain))
     shutil.rmtree(home)
     slugs = [slug for (slug,) in brain.db.rows("SELECT slug FROM redirects")]
     former = {*slugs, *(slug.rpartition("/")[2] for slug in slugs)}

@@ -101,12 +101,12 @@ def settled(server: Pipes, id: str) -> Counter[Debt]:
     waiting = set(good)
     while waiting:
         answer = server.next()
-        for each in answer if isinstance(answer, list) else [answer]:
-            assert each["jsonrpc"] == "2.0"
-            assert len({"result", "error"} & set(each)) == 1, each
-            assert each.get("error", {}).get("code") != -32603, each
-            if each.get("result", {}).get("isError"):
-                assert failure_of(each)["code"] != "defect", each
+        for item in answer if isinstance(answer, list) else [answer]:
+            assert item["jsonrpc"] == "2.0"
+            assert len({"result", "error"} & set(item)) == 1, item
+            assert item.get("error", {}).get("code") != -32603, item
+            if item.get("result", {}).get("isError"):
+                assert failure_of(item)["code"] != "defect", item
         if isinstance(answer, dict) and answer["id"] in good:
             waiting.remove(answer["id"])
             assert "isError" not in answer["result"] or answer["result"]["isError"] is False, answer
@@ -170,10 +170,10 @@ def test_dropped_connections_leave_nothing_behind(server: Process, cases: Cases)
         assert nobody.get("/api/memory/stats").status_code == 401
     status, _ = server.stop()
     assert server.process.stderr
-    said = server.process.stderr.read()
+    output = server.process.stderr.read()
     assert status == 0
-    assert "Traceback" not in said
-    assert "internal error" not in said
+    assert "Traceback" not in output
+    assert "internal error" not in output
     cases.note(f"dropped {grown:+.0f} MB after the first {WARM}, {left - handles:+} open handles")
 
 
@@ -184,6 +184,6 @@ def open_handles(pid: int) -> int:
 def wait_for_handles(pid: int, most: int) -> int:
     """How many are open when those of dropped connections have been closed, or some seconds have passed."""
     until = time.monotonic() + 60
-    while (found := open_handles(pid)) > most and time.monotonic() < until:
+    while (handles := open_handles(pid)) > most and time.monotonic() < until:
         time.sleep(0.05)
-    return found
+    return handles

@@ -28,7 +28,7 @@ REFUSALS = {"invalid_argument", "too_large"}
 
 def test_every_text_can_be_searched_for_everywhere(tmp_path: Path, cases: Cases) -> None:
     home = tmp_path / "home"
-    told: Counter[str] = Counter()
+    counter: Counter[str] = Counter()
     with settle(home) as brain:
         for number in range(40):
             text = f"# Page {number}\n\nTea and kettle {number} in Oslo, 東京 and 知识. [[p{number - 1}]]\n"
@@ -38,11 +38,11 @@ def test_every_text_can_be_searched_for_everywhere(tmp_path: Path, cases: Cases)
         run(brain, "kb remember", title="Kettles", text="They boil water.", summary="About kettles")
         for seed in cases.walk(40, 100_000 // len(WAYS)):
             for command, name in WAYS.items():
-                told[ask(brain, command, {name: query(seed)})] += 1
+                counter[ask(brain, command, {name: query(seed)})] += 1
             cases.count(len(WAYS) - 1)
-    assert set(told) <= {"answered", *REFUSALS}, told
-    assert cases.alone or told["answered"] > 10 * sum(told[refusal] for refusal in REFUSALS)
-    cases.note(f"{told['answered']:,} answered, {sum(told[refusal] for refusal in REFUSALS):,} refused")
+    assert set(counter) <= {"answered", *REFUSALS}, counter
+    assert cases.alone or counter["answered"] > 10 * sum(counter[refusal] for refusal in REFUSALS)
+    cases.note(f"{counter['answered']:,} answered, {sum(counter[refusal] for refusal in REFUSALS):,} refused")
 
 
 def ask(brain: Any, command: str, given: dict[str, str]) -> str:

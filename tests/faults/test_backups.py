@@ -78,8 +78,8 @@ def test_each_backup_is_an_acknowledged_prefix_of_what_was_written(tmp_path: Pat
 def check(copy: Path, before: int) -> int:
     """The copy opens, is whole, and holds all writes up to one of them and nothing of the later ones: up to which?"""
     connection = apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READONLY)
-    found = connection.execute("SELECT slug, version, compiled_truth FROM pages").fetchall()
-    rows = [(str(slug), version, str(truth)) for slug, version, truth in found]
+    result = connection.execute("SELECT slug, version, compiled_truth FROM pages").fetchall()
+    rows = [(str(slug), version, str(truth)) for slug, version, truth in result]
     assert connection.pragma("integrity_check") == "ok"
     connection.close()
     numbers = {slug: int(truth.split()[2]) for slug, _, truth in rows}

@@ -67,9 +67,9 @@ def synced(
         if waiting and done == total:
             waiting.pop()()
 
-    found = collections.require(brain.db, FOLDER)
+    collection = collections.require(brain.db, FOLDER)
     return sync_collection(
-        brain.db, found, now=brain.now(), new_uuid=brain.new_uuid, progress=progress, only=only
+        brain.db, collection, now=brain.now(), new_uuid=brain.new_uuid, progress=progress, only=only
     )
 
 
@@ -257,10 +257,10 @@ def test_what_a_killed_process_left_goes_unless_nobody_has_read_it(
     with open_brain(tmp_path, later=7200) as later:
         notes = synced(later).notes
         synced(later)
-    found = [name for name in os.listdir(root) if ".conflict-" in name]
-    assert len(found) == len(notes) == copies
-    assert [(root / name).read_bytes() for name in found] == [text] * copies
-    assert sorted(os.listdir(root)) == sorted([".quaid-mine.tmp", "a.md", "b.md", "c.md", *found])
+    names = [name for name in os.listdir(root) if ".conflict-" in name]
+    assert len(names) == len(notes) == copies
+    assert [(root / name).read_bytes() for name in names] == [text] * copies
+    assert sorted(os.listdir(root)) == sorted([".quaid-mine.tmp", "a.md", "b.md", "c.md", *names])
 
 
 def test_a_folder_that_is_read_only_is_not_tidied(tmp_path: Path, root: Path) -> None:

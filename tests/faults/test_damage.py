@@ -62,7 +62,7 @@ def make(home: Path) -> None:
 
 def asked(home: Path) -> dict[str, Any]:
     """What a memory answers to a fixed list of questions: a record, or the words of a refusal."""
-    told: dict[str, Any] = {}
+    messages: dict[str, Any] = {}
     pages = [slug for number in range(PAGES) for slug in (f"{FOLDER}::p{number}", f"d{number}")]
     calls: list[tuple[str, dict[str, Any]]] = [("list", {"limit": 100})]
     calls += [("search", {"query": question, "limit": 60}) for question in QUESTIONS]
@@ -70,17 +70,17 @@ def asked(home: Path) -> dict[str, Any]:
     calls += [("get", {"slug": slug}) for slug in pages]
     calls += [("backlinks", {"slug": f"{FOLDER}::p3"}), ("collection sync", {}), ("validate", {})]
     with living_in(home) as brain:
-        for command, given in calls:
+        for command, inputs in calls:
             try:
-                answer = served(command, run(brain, command, **given))
+                answer = served(command, run(brain, command, **inputs))
             except (DamagedDatabase, NotADatabase, FileTrouble) as refusal:
                 answer = str(refusal)
             except QuaidError as error:  # that a page is not there is an answer, and must be right
                 answer = {"error": str(error)}
             except Exception as mistake:  # a mistake of ours: none may come of it
                 answer = {"broken": repr(mistake)}
-            told[" ".join([command, *map(str, list(given.values())[:1])])] = answer
-    return told
+            messages[" ".join([command, *map(str, list(inputs.values())[:1])])] = answer
+    return messages
 
 
 def served(command: str, record: Any) -> Any:
@@ -109,27 +109,27 @@ def test_a_damaged_memory_answers_rightly_or_refuses_and_touches_no_file(cases: 
         home = quick / "hurt"
         shutil.copytree(quick / "good", home)
         right = asked(home)
-        assert not [each for each in right.values() if isinstance(each, str)]
+        assert not [item for item in right.values() if isinstance(item, str)]
         assert right["validate"]["violations"] == []
         for seed in cases.walk(8, 1_000):
             shutil.rmtree(home)
             shutil.copytree(quick / "good", home)
             before = files(home / FOLDER)
             what = damage(home / "memory.db", seed)
-            told = asked(home)
-            refusals = [each for each in told.values() if isinstance(each, str)]
+            output = asked(home)
+            refusals = [line for line in output.values() if isinstance(line, str)]
             assert [refusal for refusal in refusals if not says_what_to_do(refusal)] == [], what
-            wrong = [key for key, answer in told.items() if is_wrong(key, answer, right[key])]
+            wrong = [key for key, answer in output.items() if is_wrong(key, answer, right[key])]
             broken += [
-                f"{seed} {what}: {key} {each}" for key, each in told.items() if "broken" in (each or ())
+                f"{seed} {what}: {key} {item}" for key, item in output.items() if "broken" in (item or ())
             ]
-            noticed = bool(refusals) or told["validate"] != right["validate"]
+            noticed = bool(refusals) or output["validate"] != right["validate"]
             seen["wrong" if wrong else "refused" if refusals else "noticed" if noticed else "right"] += 1
             if wrong:
                 cases.wrong()
                 kinds["in the log" if what.endswith("-wal") else "in the file"] += 1
                 told_wrong.append(f"@{seed} {', '.join(wrong) if cases.alone else what}")
-                unseen += told_wrong[-1:] if told["validate"] == right["validate"] else []
+                unseen += told_wrong[-1:] if output["validate"] == right["validate"] else []
             assert files(home / FOLDER) == before, what
     assert broken == []
     cases.note(", ".join(f"{count} {name}" for name, count in sorted(seen.items())))

@@ -32,11 +32,11 @@ SHOWN = {
 
 def text(number: int) -> str:
     chance = random.Random(number)
-    said = ". ".join(" ".join(chance.choices(WORDS, k=9)).capitalize() for _ in range(12))
+    body = ". ".join(" ".join(chance.choices(WORDS, k=9)).capitalize() for _ in range(12))
     day = f"2026-04-{number % 28 + 1:02}"
     return (
-        f"---\ntitle: Thing {number}\ntags: [{chance.choice(WORDS)}, {chance.choice(WORDS)}]\n---\n> {said[:60]}\n\n"
-        f"# Part\n\n{said}. [[f{chance.randrange(FILES)}]]\n\n---\n\n- **{day}** | call — {said[:40]}.\n"
+        f"---\ntitle: Thing {number}\ntags: [{chance.choice(WORDS)}, {chance.choice(WORDS)}]\n---\n> {body[:60]}\n\n"
+        f"# Part\n\n{body}. [[f{chance.randrange(FILES)}]]\n\n---\n\n- **{day}** | call — {body[:40]}.\n"
     )
 
 
@@ -46,14 +46,14 @@ def state(brain: Brain) -> dict[str, list[Any]]:
 
 
 def answers(brain: Brain, seeds: list[int]) -> list[Any]:
-    found = []
+    results = []
     for seed in seeds:
         words = " ".join(random.Random(seed).sample(WORDS, 3))
         hits = run(brain, "search", query=words, limit=10)["hits"]
-        found.append((words, [hit["slug"] for hit in hits]))
+        results.append((words, [hit["slug"] for hit in hits]))
         answer = run(brain, "query", question=words, limit=5)
-        found.append((words, [each["slug"] for each in answer["results"]]))
-    return found
+        results.append((words, [result["slug"] for result in answer["results"]]))
+    return results
 
 
 def test_a_burned_and_a_new_index_are_what_the_old_one_was(tmp_path: Path, cases: Cases) -> None:

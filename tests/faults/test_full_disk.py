@@ -53,9 +53,9 @@ def test_a_resident_client_reads_on_a_full_disk_and_writes_when_there_is_room(
             for seed in cases.walk(3, 60):
                 chance = random.Random(f"resident {seed}")
                 leave_room(disk, chance.randrange(40) * PAGE)
-                kept, told = until_it_is_full(brain, seed)
-                refused += bool(told)
-                assert not told or says_what_to_do(told), told
+                kept, output = until_it_is_full(brain, seed)
+                refused += bool(output)
+                assert not output or says_what_to_do(output), output
                 assert run(brain, "search", query="first")["hits"]
                 assert "first ends." in run(brain, "get", slug="d1")["compiled_truth"]
                 make_room(disk)

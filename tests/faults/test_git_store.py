@@ -43,8 +43,8 @@ def make(home: Path, **more: Any) -> Path:
 
 def remember(home: Path, title: str) -> Any:
     with open_brain(home) as brain:
-        said = {"text": f"All of {title}. " * 40, "title": title, "summary": f"What {title} is"}
-        return run(brain, "kb remember", **said, force=True)
+        fields = {"text": f"All of {title}. " * 40, "title": title, "summary": f"What {title} is"}
+        return run(brain, "kb remember", **fields, force=True)
 
 
 def check(home: Path, seed: int, titles: set[str]) -> float:

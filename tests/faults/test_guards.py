@@ -52,7 +52,11 @@ class House:
             capture_output=True,
             text=True,
             timeout=600,
-            env={**environ, "PYTHONPATH": f"{self.home / 'src'}{os.pathsep}{self.home}"},
+            env={
+                **environ,
+                "PYTHONPATH": f"{self.home / 'src'}{os.pathsep}{self.home}",
+                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # loading them costs more than most of the tests
+            },
             check=False,
         )
 

@@ -20,7 +20,7 @@ SHORT = {"markdown": 4, "org": 3, "ignore": 2, "export": 2, "dashboard": 2}
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_hostile_file_costs_little_and_the_rest_is_found(tmp_path: Path, cases: Cases, room: str) -> None:
-    names = [each.name for each in ROOMS[room].made()]
+    names = [item.name for item in ROOMS[room].made()]
     reader = start("hostile_reader.py", tmp_path / "home", room)
     assert reader.stdin is not None
     assert reader.stdout is not None
@@ -33,16 +33,18 @@ def test_a_hostile_file_costs_little_and_the_rest_is_found(tmp_path: Path, cases
             reader.stdin.flush()
             line = reader.stdout.readline()
             assert line, f"{room}, {name}: {reader.stderr.read()}"
-            told = json.loads(line)
-            cost = f"{room}, {name}: {told['seconds']:.2f} s, {told['megabytes']:.0f} MB {told['said']}"
+            payload = json.loads(line)
+            cost = (
+                f"{room}, {name}: {payload['seconds']:.2f} s, {payload['megabytes']:.0f} MB {payload['said']}"
+            )
             if os.environ.get("QUAID_TABLE"):
                 with Path(os.environ["QUAID_TABLE"]).open("a") as table:
                     table.write(f"{cost}\n")
-            assert told["status"] == 0, cost
-            assert told["seconds"] <= MOST_SECONDS, cost
-            assert told["megabytes"] <= MOST_MEGABYTES, cost
-            worst = max(worst, (name, told["seconds"]), key=lambda each: each[1])
-            largest = max(largest, (name, told["megabytes"]), key=lambda each: each[1])
+            assert payload["status"] == 0, cost
+            assert payload["seconds"] <= MOST_SECONDS, cost
+            assert payload["megabytes"] <= MOST_MEGABYTES, cost
+            worst = max(worst, (name, payload["seconds"]), key=lambda each: each[1])
+            largest = max(largest, (name, payload["megabytes"]), key=lambda each: each[1])
     finally:
         reader.communicate(timeout=600)
     cases.note(f"{room} at most {worst[1]:.1f} s ({worst[0]}), {largest[1]:.0f} MB ({largest[0]})")
@@ -54,12 +56,12 @@ LIMIT = 0.4 if LONG else 0.1
 
 
 def test_no_pattern_can_be_trapped(cases: Cases) -> None:
-    found = pattern_traps.patterns()
-    for seed in cases.each(range(0, len(found), 1 if LONG else 60)):
-        each = found[seed]
-        traps = pattern_traps.traps(each)
-        sprung = _sprung(each, traps if LONG else traps[::8])
-        assert sprung is None, f"{each.name}: {each.source[:200]!r} on {sprung}"
+    result = pattern_traps.patterns()
+    for seed in cases.each(range(0, len(result), 1 if LONG else 60)):
+        item = result[seed]
+        traps = pattern_traps.traps(item)
+        sprung = _sprung(item, traps if LONG else traps[::8])
+        assert sprung is None, f"{item.name}: {item.source[:200]!r} on {sprung}"
 
 
 def _sprung(found: Found, traps: list[Trap]) -> Trap | None:

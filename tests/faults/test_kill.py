@@ -102,8 +102,8 @@ def check_memory(home: Path, acknowledged: list[list[str]], recent: set[str], *,
 
 def check_words(brain: Brain, acknowledged: list[list[str]], recent: set[str]) -> None:
     by_page: dict[str, list[list[str]]] = {}
-    for each in acknowledged:
-        by_page.setdefault(each[0], []).append(each)
+    for item in acknowledged:
+        by_page.setdefault(item[0], []).append(item)
     by_page.pop("kb", None)
     for slug, writes in by_page.items():
         now = run(brain, "get", slug=slug)

@@ -86,19 +86,19 @@ def test_nothing_outside_is_read_or_written_while_folders_become_links(
     swapped = [f"{FOLDER}/sub", "notebook/lists", "notebook/daily"] if what == "folders" else [f"{KB}/sub"]
     before = hostile_paths.state(outside)
     codes: Counter[str] = Counter()
-    swapper = start("swapper.py", outside, 7, *[home / each for each in swapped])
+    swapper = start("swapper.py", outside, 7, *[home / item for item in swapped])
     tried = 0
     try:
         with brain:
             for seed in cases.walk(6, 1_250):
-                for command, given in deeds(brain, seed) if what == "folders" else kb_deeds(seed):
+                for command, inputs in deeds(brain, seed) if what == "folders" else kb_deeds(seed):
                     try:
-                        told = json.dumps(run(brain, command, **given))
+                        output = json.dumps(run(brain, command, **inputs))
                         codes["done"] += 1
                     except QuaidError as error:
-                        told, codes[error.code] = str(error), codes[error.code] + 1
+                        output, codes[error.code] = str(error), codes[error.code] + 1
                     tried += 1
-                    assert CANARY not in told.replace(f"{CANARY} secret", ""), command
+                    assert CANARY not in output.replace(f"{CANARY} secret", ""), command
                 assert hostile_paths.state(outside) == before
             swaps = finish(swapper)
             run(brain, "collection sync")
@@ -132,7 +132,7 @@ def test_a_look_into_a_knowledge_base_never_goes_through_a_link(tmp_path: Path, 
         for _ in cases.walk(2_000, 100_000):
             looks = [layout.stat_file(str(root), path) for path in paths]
             looks += [stat for _, stat in layout.walk_store(str(root))]
-            assert not foreign & {each.inode for each in looks if each}
+            assert not foreign & {look.inode for look in looks if look}
             for path in paths:
                 try:
                     read[layout.read_file(str(root), path).decode()] += 1

@@ -67,7 +67,7 @@ def test_every_versioned_update_is_there_and_none_was_refused_as_locked(tmp_path
         assert codes[TOO_LATE] >= sure, "more than one wrote over the same version"
         assert codes[TOO_LATE] > sure or not LONG, "they met nowhere but at the start"
         by_command = seconds.pop("cli")
-        resident = [each for some in seconds.values() for each in some]
+        resident = [item for some in seconds.values() for item in some]
         slowest, slowest_command = percentile(resident, 0.99), percentile(by_command, 0.99)
         if LONG:
             assert slowest <= SLOWEST or len(resident) < ENOUGH, f"p99 is {slowest:.2f} s"
@@ -102,8 +102,8 @@ def started(home: Path, seed: int, address: str, token: str) -> list[Updater]:
     for number in range(PROCESSES):
         name, way = f"u{number}", WAYS[number % len(WAYS)]
         rounds = rounds_of(way)
-        given = (home, seed, name, rounds, ROUNDS // rounds, way, address, token)
-        updaters.append(Updater(name, way, start("updater.py", *given)))
+        inputs = (home, seed, name, rounds, ROUNDS // rounds, way, address, token)
+        updaters.append(Updater(name, way, start("updater.py", *inputs)))
     return updaters
 
 
@@ -118,12 +118,12 @@ def finished(updaters: list[Updater]) -> tuple[Counter[str], dict[str, list[floa
         updater.process.stdin.flush()
     codes: Counter[str] = Counter()
     seconds: dict[str, list[float]] = defaultdict(list)
-    said = [(updater.way, *updater.process.communicate(timeout=7_200)) for updater in updaters]
-    for way, out, errors in said:
+    pairs = [(updater.way, *updater.process.communicate(timeout=7_200)) for updater in updaters]
+    for way, out, errors in pairs:
         assert errors == "", errors
-        told = json.loads(out)
-        codes.update(told["codes"])
-        seconds[way] += told["seconds"]
+        payload = json.loads(out)
+        codes.update(payload["codes"])
+        seconds[way] += payload["seconds"]
     return codes, seconds
 
 

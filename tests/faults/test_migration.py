@@ -41,15 +41,15 @@ def check(home: Path, before: list[tuple[str, str]], ended: End) -> None:
     """Old or new, and whatever bears a backup's name is whole."""
     path = home / "memory.db"
     connection = apsw.Connection(str(path))
-    found = connection.pragma("user_version")
+    result = connection.pragma("user_version")
     assert connection.pragma("integrity_check") == "ok"
     connection.close()
-    assert found in (IMPORTED_VERSION, SCHEMA_VERSION)
+    assert result in (IMPORTED_VERSION, SCHEMA_VERSION)
     assert older.texts(path) == before
     if ended.acknowledged:
-        assert found == SCHEMA_VERSION
+        assert result == SCHEMA_VERSION
     backups = [path for path in home.glob("memory.db.backup-v*") if "-unfinished" not in path.name]
-    assert backups or found == IMPORTED_VERSION, "nothing is brought forward without a backup"
+    assert backups or result == IMPORTED_VERSION, "nothing is brought forward without a backup"
     for backup in backups:
         check_backup(backup, before)
 
@@ -84,8 +84,8 @@ def test_a_disk_without_room_for_a_migration_leaves_the_memory_as_it_was(
                 make_room(disk)
             check(home, before, ended)
             operations.goes_on(home)
-            for each in home.iterdir():
-                each.unlink()
+            for path in home.iterdir():
+                path.unlink()
     assert refused or cases.alone
     cases.note(f"{refused} refused for want of room")
 

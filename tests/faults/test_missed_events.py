@@ -31,18 +31,18 @@ class HardOfHearing(SystemHints):
     def wait(self, seconds: float) -> set[tuple[int, str]]:
         heard = sorted(super().wait(seconds))
         self.chance.shuffle(heard)
-        told = {each for each in heard if self.chance.random() < 0.5}
-        told, self.late = told | self.late, {each for each in heard if self.chance.random() < 0.2}
+        messages = {item for item in heard if self.chance.random() < 0.5}
+        messages, self.late = messages | self.late, {item for item in heard if self.chance.random() < 0.2}
         if heard and self.chance.random() < 0.3:
-            told.add(
+            messages.add(
                 (self.chance.randrange(1, 4), os.path.join(self.roots[0], f"never{self.chance.random()}.md"))
             )
-        return told
+        return messages
 
 
 def watch(home: Path, stop: threading.Event) -> None:
     with open_brain(home) as brain:
-        ids = frozenset(each.id for each in collections.list_all(brain.db) if each.root)
+        ids = frozenset(item.id for item in collections.list_all(brain.db) if item.root)
         Watcher(
             *(brain.db,),
             now=brain.now,

@@ -69,7 +69,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
     before = hostile_paths.state(beyond)
     yield place
     assert hostile_paths.state(beyond) == before
-    assert {each.name for each in tmp_path.iterdir()} == {"home", "outside"}
+    assert {path.name for path in tmp_path.iterdir()} == {"home", "outside"}
     with living_in(place) as brain:
         run(brain, "collection sync")
         assert run(brain, "search", query=CANARY)["hits"] == []
@@ -103,16 +103,16 @@ def arguments(operation: Operation, param: Param, hostile: str) -> dict[str, Any
         "pattern": "*.tmp",
         "key": "chunk_strategy",
     }
-    given: dict[str, Any] = {}
-    for each in operation.params:
-        if each.required and not each.arg.path:
+    items: dict[str, Any] = {}
+    for item in operation.params:
+        if item.required and not item.arg.path:
             kinds: dict[str, Any] = {"integer": 1, "array": [], "object": {}, "number": 1.0, "boolean": False}
-            given[each.name] = harmless.get(each.name, kinds.get(each.kind, "something"))
+            items[item.name] = harmless.get(item.name, kinds.get(item.kind, "something"))
     for version in ("expected_version", "page_version", "other_version"):
         if any(param.name == version for param in operation.params):
-            given[version] = 1
-    given[param.name] = [hostile] if param.kind == "array" else hostile
-    return given
+            items[version] = 1
+    items[param.name] = [hostile] if param.kind == "array" else hostile
+    return items
 
 
 def test_no_argument_of_any_operation_leads_outside(home: Path, cases: Cases) -> None:
@@ -125,11 +125,11 @@ def test_no_argument_of_any_operation_leads_outside(home: Path, cases: Cases) ->
                 try:
                     record = dispatch.call(brain, operation, arguments(operation, param, hostile), "owner")
                 except QuaidError as error:
-                    told, refused = str(error), refused + 1
+                    output, refused = str(error), refused + 1
                 else:
-                    told, answered = json.dumps(json_value(record)), answered + 1
-                assert CANARY not in told, (operation.tool, param.name, hostile)
-                assert "root:x:" not in told, (operation.tool, param.name, hostile)
+                    output, answered = json.dumps(json_value(record)), answered + 1
+                assert CANARY not in output, (operation.tool, param.name, hostile)
+                assert "root:x:" not in output, (operation.tool, param.name, hostile)
             check_address(brain, hostile)
             cases.count(len(pairs))
     assert refused > answered or cases.alone
@@ -141,20 +141,20 @@ def check_address(brain: Brain, hostile: str) -> None:
     """The same as a resource, plain and encoded."""
     for spelled in (hostile, quote(hostile.encode("utf-8", "replace"), safe="")):
         try:
-            told = str(resources.read_resource(brain, f"memory://pages/{spelled}"))
+            message = str(resources.read_resource(brain, f"memory://pages/{spelled}"))
         except QuaidError as error:
-            told = str(error)
-        assert CANARY not in told
+            message = str(error)
+        assert CANARY not in message
 
 
 def addresses(app: Starlette) -> list[tuple[str, str]]:
     """Methods and addresses with a name in them."""
-    found = []
+    results = []
     for route in app.routes:
         assert isinstance(route, Route)
         if "{" in route.path:
-            found += [(method, route.path) for method in sorted((route.methods or set()) - {"HEAD"})]
-    return found
+            results += [(method, route.path) for method in sorted((route.methods or set()) - {"HEAD"})]
+    return results
 
 
 QUERIES = ("/api/memory/get?slug=", "/api/notebook/read?path=", "/graph?slug=", "/notebook?path=")

@@ -83,9 +83,9 @@ def test_what_was_acknowledged_is_on_the_disk_when_the_current_goes_off(
     if chosen[-1] >= len(steps):
         cases.refuse(f"the run had {len(steps)} steps")
     disks = moments(Disk(home), steps, model, chosen)
-    for number, (_, (said, left)) in enumerate(zip(cases.each(chosen), disks, strict=True)):
+    for number, (_, (output, left)) in enumerate(zip(cases.each(chosen), disks, strict=True)):
         lay_out(home, left)
-        check(home, [line.split() for line in said], thorough=cases.alone or number % THOROUGH == 0)
+        check(home, [line.split() for line in output], thorough=cases.alone or number % THOROUGH == 0)
     cases.note(
         f"{recorded.kind} {model}: {recorded.rounds} operations, {recorded.acknowledged} acknowledgements,"
         f" {len(chosen)} of {len(times)} disks started from"
@@ -111,14 +111,14 @@ def different(disk: Disk, steps: list[Step], model: Model) -> list[int]:
 
 def within_runs(steps: list[Step]) -> set[int]:
     """Of writes to one file with nothing between them the one in the middle, and the last."""
-    found: set[int] = set()
+    result: set[int] = set()
     for (call, _), together in itertools.groupby(
         range(len(steps)), lambda number: (steps[number].call, steps[number].path)
     ):
         if call == "write":
             numbers = list(together)
-            found |= {numbers[len(numbers) // 2], numbers[-1]}
-    return found
+            result |= {numbers[len(numbers) // 2], numbers[-1]}
+    return result
 
 
 def users_first(times: list[int], steps: list[Step]) -> list[int]:
@@ -136,22 +136,22 @@ def moments(
     disk: Disk, steps: list[Step], model: Model, times: list[int]
 ) -> Iterator[tuple[tuple[str, ...], dict[str, bytes | None]]]:
     """The disks after these steps, each with what had been acknowledged by then."""
-    said: list[str] = []
+    outputs: list[str] = []
     wanted = set(times)
     for number, step in enumerate(steps):
         if step.call == "said":
-            said.append(step.path)
+            outputs.append(step.path)
         else:
             disk.take(step)
         if number in wanted:
-            yield tuple(said), disk.left(model)
+            yield tuple(outputs), disk.left(model)
 
 
 def lay_out(home: Path, left: dict[str, bytes | None]) -> None:
     """A disk as it was left, some minutes ago. The folders that collections are known by stay the same."""
     for there in home.iterdir():
-        for each in there.iterdir() if there.name in (FOLDER, operations.NOTEBOOK) else [there]:
-            shutil.rmtree(each) if each.is_dir() else each.unlink()
+        for item in there.iterdir() if there.name in (FOLDER, operations.NOTEBOOK) else [there]:
+            shutil.rmtree(item) if item.is_dir() else item.unlink()
     for path, data in left.items():
         if data is None:
             (home / path).mkdir(exist_ok=True)
@@ -165,7 +165,7 @@ def check(home: Path, acknowledged: list[list[str]], *, thorough: bool) -> None:
         with open_brain(home / folder / "deep") as brain:
             assert word in run(brain, "get", slug="d0")["compiled_truth"]
             assert run(brain, "validate")["violations"] == []
-    acknowledged = [each for each in acknowledged if each[1] != "begun"]
+    acknowledged = [item for item in acknowledged if item[1] != "begun"]
     for path, data in files(home / FOLDER).items():
         assert is_whole(data.decode()), path
     for path, data in files(home / operations.NOTEBOOK).items():
@@ -175,7 +175,7 @@ def check(home: Path, acknowledged: list[list[str]], *, thorough: bool) -> None:
             assert run(brain, "validate")["violations"] == []
         for report in run(brain, "collection sync")["syncs"]:
             assert not report["halted"], report
-        for slug in {each[0] for each in acknowledged} - {"kb"}:
+        for slug in {item[0] for item in acknowledged} - {"kb"}:
             page = run(brain, "get", slug=slug)
             now = page["compiled_truth"] + page["timeline"]
             added = [word for where, how, word in acknowledged if where == slug and how == "timeline"]

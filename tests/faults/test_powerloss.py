@@ -141,9 +141,9 @@ def test_one_file_is_on_the_disk_before_another_that_was_written_first(tmp_path:
     ],
 )
 def test_a_file_that_was_synced_is_as_the_program_left_it(tmp_path: Path, program: str) -> None:
-    found = left(tmp_path, f"h = opened(); {program}; synced(h)")
-    assert found == {FILE: (tmp_path / "after" / FILE).read_bytes()}
-    assert found != {FILE: b"old"}
+    result = left(tmp_path, f"h = opened(); {program}; synced(h)")
+    assert result == {FILE: (tmp_path / "after" / FILE).read_bytes()}
+    assert result != {FILE: b"old"}
 
 
 @pytest.mark.parametrize(

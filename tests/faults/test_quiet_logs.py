@@ -89,33 +89,33 @@ def test_nothing_that_is_private_reaches_a_log_or_standard_error(
         (home / name).mkdir()
     subprocess.run(["git", "-C", str(home / "kb"), "remote", "add", "origin", REMOTE], check=True, timeout=60)
     token = service.owner_token(settings_of(home))
-    said = [done(home, "model", "add", model.place, "--kind", "ollama", "--model", "m")]
+    output = [done(home, "model", "add", model.place, "--kind", "ollama", "--model", "m")]
     for seed in cases.walk(1, 20):
-        before = len(said)
+        before = len(output)
         model.answer = well
-        said += [done(home, "embed", "--model", "m")]  # so that little is missing: a question makes no more
+        output += [done(home, "embed", "--model", "m")]  # so that little is missing: a question makes no more
         model.answer = repeats
-        said += over_stdio(home, token, model, seed)
-        said += over_http(home, token, seed)
+        output += over_stdio(home, token, model, seed)
+        output += over_http(home, token, seed)
         for verb in ("push", "status", "doctor", "sync"):
             kb = called(home, "kb", verb)
-            said += [kb.stdout, kb.stderr]
-        said += [command(home, "get", f"no/{ASKED}"), command(home, "search", "--limit", "0", f"{ASKED}")]
+            output += [kb.stdout, kb.stderr]
+        output += [command(home, "get", f"no/{ASKED}"), command(home, "search", "--limit", "0", f"{ASKED}")]
         for program in (QUAID, ("-c", WRECKED)):
-            said += [hooked(home, name, program) for name in HANDLERS]
-        said += crashed(home, token)
-        said += taken_in(home, seed)
-        said += watched(home, token, seed)
-        said += copied(home, seed)
-        cases.count(len(said) - before - 1)
+            output += [hooked(home, name, program) for name in HANDLERS]
+        output += crashed(home, token)
+        output += taken_in(home, seed)
+        output += watched(home, token, seed)
+        output += copied(home, seed)
+        cases.count(len(output) - before - 1)
     canaries = (PAGE, PASSWORD, token)
-    assert [(word, text) for text in said for word in canaries if word in text] == []
+    assert [(word, text) for text in output for word in canaries if word in text] == []
     assert leaks(home, *canaries, ASKED) == []
     assert open_to_others(home) == []
     looked = kept_by_us(home)
     assert {"memory.db-lock", "memory.db-embed-lock", "HEAD"} <= {path.name for path in looked}
     cases.count(len(looked))
-    cases.note(f"{len(said)} outputs, {len(looked)} files")
+    cases.note(f"{len(output)} outputs, {len(looked)} files")
 
 
 def command(home: Path, *words: str, program: tuple[str, ...] = QUAID, said: str = "") -> str:
@@ -197,8 +197,8 @@ def crashed(home: Path, token: str) -> list[str]:
 
 def over_stdio(home: Path, token: str, model: Server, seed: int) -> list[str]:
     """A server with its two helpers: one that makes vectors, with a model that fails, and one that watches."""
-    found = os.pathsep.join((around(home)["PYTHONPATH"], str(PROJECT)))  # the one that watches is a test's
-    environ = {**around(home), "QUAID_BACKGROUND_EMBEDDING": "on", "PYTHONPATH": found}
+    output = os.pathsep.join((around(home)["PYTHONPATH"], str(PROJECT)))  # the one that watches is a test's
+    environ = {**around(home), "QUAID_BACKGROUND_EMBEDDING": "on", "PYTHONPATH": output}
     server = Pipes(str(home / "memory.db"), environ=environ, hasty=True)
     try:
         server.greet()
@@ -219,8 +219,8 @@ def over_stdio(home: Path, token: str, model: Server, seed: int) -> list[str]:
             model.asked.clear()
             server.call("memory_query", question=question)
             asked = [str(body["input"]) for _, body, _ in model.asked]
-            assert any(question in each for each in asked)
-            assert any(PAGE in each for each in asked)
+            assert any(question in item for item in asked)
+            assert any(PAGE in item for item in asked)
             assert embedding_queue.last_failure(str(home / "memory.db"))
         assert seen(home, token) == []
         _, _, errors = server.end()
@@ -265,21 +265,21 @@ def taken_in(home: Path, seed: int) -> list[str]:
     chat = home / "chats" / f"{seed}.jsonl"
     turn = {"role": "user", "content": f"{PAGE} {ASKED}", "timestamp": 1_777_000_000, "session": f"s{seed}"}
     chat.write_text(json.dumps(turn) + f'\n{{"role": "user", "content": "{PAGE}\n{PAGE}\n')
-    said = [command(home, "import", str(folder)), command(home, "conversations", "add", str(chat))]
+    output = [command(home, "import", str(folder)), command(home, "conversations", "add", str(chat))]
     assert called(home, "get", f"in/{seed}").returncode == 0
     assert PAGE in called(home, "conversations", "search", PAGE).stdout
-    said += [done(home, "ingest", str(folder / "good.md"), "--slug", f"sources/{seed}", "--force")]
+    output += [done(home, "ingest", str(folder / "good.md"), "--slug", f"sources/{seed}", "--force")]
     (folder / "nul.md").write_bytes(f"# {PAGE} {seed} \0\n".encode())
-    said += [
+    output += [
         command(home, "ingest", str(folder / name), "--force") for name in ("latin.md", "yaml.md", "nul.md")
     ]
-    said += [
+    output += [
         refused(
             *(home, "ingest-source", str(folder / "good.md"), "--source-type", "doc"),
             *("--source-ref", f"doc/{seed}", "--pages", json.dumps([{"slug": "a/page", "part": PAGE}])),
         )
     ]
-    return said
+    return output
 
 
 def watched(home: Path, token: str, seed: int) -> list[str]:
@@ -312,9 +312,9 @@ def copied(home: Path, seed: int) -> list[str]:
     copy, old = home / COPIES / f"{seed}.db", home / COPIES / f"old{seed}.db"
     older.make(old, pages=2)
     old.chmod(0o600)
-    said = [done(home, "backup", str(copy))]
+    output = [done(home, "backup", str(copy))]
     ended = called(home, "validate", db=f"{COPIES}/{old.name}")
     assert ended.returncode == 0, ended.stderr
     assert copy.exists()
     assert list(old.parent.glob(f"{old.name}.backup-*"))
-    return [*said, ended.stderr]
+    return [*output, ended.stderr]

@@ -139,8 +139,8 @@ class House:
         self.killed += 1
 
     def complaints(self) -> dict[str, str]:
-        found = {path.name: path.read_text() for path in (self.home / "said").glob("*.errors")}
-        return {name: said[-2000:] for name, said in found.items() if said}
+        results = {path.name: path.read_text() for path in (self.home / "said").glob("*.errors")}
+        return {name: output[-2000:] for name, output in results.items() if output}
 
     def rest(self, remote: Path, environ: dict[str, str]) -> None:
         """Nobody writes any more; the server and the timer bring everything in and out, without being asked."""
@@ -174,11 +174,11 @@ class House:
 def undone(home: Path, remote: Path, environ: dict[str, str]) -> str:
     """What of the work in the background is not done: files to take in, commits to push, chunks without a vector."""
     with living_in(home) as brain:
-        told, there = telling.by_index(brain), files(home / FOLDER)
+        index, there = telling.by_index(brain), files(home / FOLDER)
         differing = [
             path
-            for path in {*told, *there}
-            if path not in there or told.get(path) != telling.by_file(path, there[path])
+            for path in {*index, *there}
+            if path not in there or index.get(path) != telling.by_file(path, there[path])
         ]
         models = brain.db.rows("SELECT name FROM embedding_models WHERE active = 1")
         covered, total = (
@@ -255,14 +255,14 @@ def test_a_long_time_of_daily_use_with_kills_leaves_everything_in_order(tmp_path
 def check(home: Path, remote: Path, environ: dict[str, str]) -> int:
     """Everything that was acknowledged is there, in order and pushed; how much was it?"""
     writes = 0
-    said: dict[str, list[str]] = defaultdict(list)
+    output: dict[str, list[str]] = defaultdict(list)
     for path in (home / "said").glob("*[0-9]"):
         for line in path.read_text().splitlines():
             slug, word, _ = line.split()
-            said[slug].append(word)
+            output[slug].append(word)
             writes += 1
-    titles = {word.replace("_", " ") for word in said.pop("kb", [])}
-    newest = {slug: max(words, key=number_of) for slug, words in said.items()}
+    titles = {word.replace("_", " ") for word in output.pop("kb", [])}
+    newest = {slug: max(words, key=number_of) for slug, words in output.items()}
     with living_in(home) as brain:
         for report in run(brain, "collection sync")["syncs"]:
             assert not report["halted"], report
@@ -302,7 +302,7 @@ def number_of(word: str) -> int:
 def wait_until_gone(home: Path) -> list[str]:
     """Processes that still name the memory, after some seconds in which they may end by themselves."""
     for _ in range(100):
-        found = []
+        results = []
         for number in filter(str.isdigit, os.listdir("/proc")):
             try:
                 words = (
@@ -311,8 +311,8 @@ def wait_until_gone(home: Path) -> list[str]:
             except OSError:
                 continue
             if str(home) in words:
-                found.append(words)
-        if not found:
+                results.append(words)
+        if not results:
             return []
         time.sleep(0.2)
-    return found
+    return results

@@ -65,8 +65,8 @@ def arguments(operation: Operation, number: int, word: str, home: Path) -> dict[
         "names": [f"poison/p{number}"],
         **dict.fromkeys(("query", "question", "text", "context"), f"{word} says"),
     }
-    given = {param.name: names[param.name] for param in operation.params if param.required}
-    return given | ({"slug": f"{FOLDER}::f{number}"} if number % 3 == 1 and "slug" in given else {})
+    items = {param.name: names[param.name] for param in operation.params if param.required}
+    return items | ({"slug": f"{FOLDER}::f{number}"} if number % 3 == 1 and "slug" in items else {})
 
 
 def test_every_answer_of_every_read_tool_is_labelled_by_its_place_and_quoted(
@@ -74,7 +74,7 @@ def test_every_answer_of_every_read_tool_is_labelled_by_its_place_and_quoted(
 ) -> None:
     pages = [poison.page(seed) for seed in range(200)]
     seeds = cases.seeds(8, 200)
-    told: dict[str, int] = {}
+    messages: dict[str, int] = {}
     with poisoned(tmp_path / "home", [pages[seed] for seed in seeds]) as server:
         before = json.dumps(server.ask("tools/list")["result"], sort_keys=True)
         for number, seed in enumerate(cases.each(seeds)):
@@ -87,7 +87,7 @@ def test_every_answer_of_every_read_tool_is_labelled_by_its_place_and_quoted(
                     assert failure_of(answer)["code"] != "defect", (operation.tool, answer)
                     continue
                 check(operation.tool, answer["result"])
-                told[operation.tool] = told.get(operation.tool, 0) + (pages[seed].word in str(answer))
+                messages[operation.tool] = messages.get(operation.tool, 0) + (pages[seed].word in str(answer))
         after = json.dumps(server.ask("tools/list")["result"], sort_keys=True)
         assert before == after
         assert "venom" not in after
@@ -95,11 +95,11 @@ def test_every_answer_of_every_read_tool_is_labelled_by_its_place_and_quoted(
     assert (status, left) == (0, [])
     assert "venom" not in errors
     cases.count(len(seeds) * (len(READS) - 1))
-    assert {read.tool for read in READS} == set(told), "a tool that never answered was never tried"
-    served = {name for name, times in told.items() if times}
+    assert {read.tool for read in READS} == set(messages), "a tool that never answered was never tried"
+    served = {name for name, times in messages.items() if times}
     asked_for = {"memory_get", "memory_search", "memory_query", "recall", "conversation_search", "kb_show"}
     assert asked_for <= served
-    cases.note(f"{len(READS)} tools, {sum(told.values()):,} answers with poison, all labelled")
+    cases.note(f"{len(READS)} tools, {sum(messages.values()):,} answers with poison, all labelled")
 
 
 def check(tool: str, result: dict[str, Any]) -> None:
@@ -114,8 +114,8 @@ def check(tool: str, result: dict[str, Any]) -> None:
 
 
 def test_nothing_that_a_record_says_takes_the_place_of_its_label() -> None:
-    told = tools.with_provenance("memory_get", {"title": "T", "trust": "own", "origin": "notebook"})
-    assert list(told.items()) == [("origin", "memory"), ("trust", "data"), ("title", "T")]
+    provenance = tools.with_provenance("memory_get", {"title": "T", "trust": "own", "origin": "notebook"})
+    assert list(provenance.items()) == [("origin", "memory"), ("trust", "data"), ("title", "T")]
 
 
 def test_resources_and_prompts_keep_a_text_within_its_marks(tmp_path: Path, cases: Cases) -> None:
@@ -135,7 +135,7 @@ def test_resources_and_prompts_keep_a_text_within_its_marks(tmp_path: Path, case
         text = briefing["content"]["text"].lower()
         assert [text.count(mark) for mark in ("<memory>", "</memory>", "< / memory>")] == [1, 1, 0]
         transcript = {"transcript": "\n".join(pages[seed].text for seed in seeds)}
-        given = {"name": "memory_ingest_meeting", "arguments": transcript}
-        meeting = server.ask("prompts/get", given)["result"]["messages"][0]["content"]["text"].lower()
+        fields = {"name": "memory_ingest_meeting", "arguments": transcript}
+        meeting = server.ask("prompts/get", fields)["result"]["messages"][0]["content"]["text"].lower()
         assert [meeting.count(mark) for mark in ("<transcript>", "</transcript>")] == [1, 1]
         assert meeting.rstrip().endswith("</transcript>")

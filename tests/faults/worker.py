@@ -149,8 +149,8 @@ class Worker:
         """Nodes of a knowledge base, each a commit."""
         for _ in self.rounds:
             word = next(self.words)
-            said = {"text": f"{word} begins. " * 40, "title": f"Thing {word}", "summary": f"What {word} is"}
-            run(self.brain, "kb remember", **said, force=True)
+            fields = {"text": f"{word} begins. " * 40, "title": f"Thing {word}", "summary": f"What {word} is"}
+            run(self.brain, "kb remember", **fields, force=True)
             self.acknowledge("kb", "node", word)
 
     def embed(self) -> None:

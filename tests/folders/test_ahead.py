@@ -78,7 +78,7 @@ def helpers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[indexer.ParserProc
     monkeypatch.setattr(indexer, "MIN_FILES_FOR_HELPER", 20)
     monkeypatch.setattr(indexer, "cpu_count", lambda: 2)
     yield came
-    assert all(each._process.returncode is not None for each in came), "a helper was left behind"
+    assert all(item._process.returncode is not None for item in came), "a helper was left behind"
 
 
 @pytest.fixture
@@ -111,44 +111,44 @@ def rows(db: Database) -> dict[str, list[Any]]:
     """Every row of every table but those of which an index is made inside: the words of that are asked for."""
     tables = [name for (name,) in db.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")]
     kept = [name for name in tables if "fts" not in name]
-    found = {name: sorted(db.rows(f'SELECT * FROM "{name}"'), key=repr) for name in kept}
+    results = {name: sorted(db.rows(f'SELECT * FROM "{name}"'), key=repr) for name in kept}
     for word in ("page", "wrote", "alias", "text"):
         sql = "SELECT rowid, bm25(page_fts) FROM page_fts WHERE page_fts MATCH ? ORDER BY rowid"
-        found[f"'{word}'"] = db.rows(sql, (word,))
+        results[f"'{word}'"] = db.rows(sql, (word,))
     sql = "SELECT rowid FROM page_fts_unspaced WHERE page_fts_unspaced MATCH '\"東京\"'"
-    found["unspaced"] = db.rows(sql)
+    results["unspaced"] = db.rows(sql)
     db.write(lambda tx: tx.execute("INSERT INTO page_fts (page_fts, rank) VALUES ('integrity-check', 1)"))
-    return found
+    return results
 
 
 def test_an_import_with_help_writes_the_same_rows(
     tmp_path: Path, folder: Path, helpers: list[indexer.ParserProcess], alone: Callable[[], None]
 ) -> None:
     with memory(tmp_path / "a.db") as helped:
-        said = bring(helped, folder)
+        output = bring(helped, folder)
         assert len(helpers) == 1
         alone()
         with memory(tmp_path / "b.db") as by_itself:
-            assert bring(by_itself, folder) == said
+            assert bring(by_itself, folder) == output
             assert len(helpers) == 1
             assert rows(helped) == rows(by_itself)
-    assert said.outcomes["new"] == FILES + len(TRICKY)
-    assert [note.path for note in said.notes if "slug" in note.note] == ["twice.md"]
+    assert output.outcomes["new"] == FILES + len(TRICKY)
+    assert [note.path for note in output.notes if "slug" in note.note] == ["twice.md"]
 
 
 def test_a_sync_with_help_writes_the_same_rows(
     tmp_path: Path, folder: Path, helpers: list[indexer.ParserProcess], alone: Callable[[], None]
 ) -> None:
     with memory(tmp_path / "a.db") as helped:
-        said = follow(helped, folder)
+        output = follow(helped, folder)
         assert len(helpers) == 1
         alone()
         with memory(tmp_path / "b.db") as by_itself:
             again = follow(by_itself, folder)
-            assert sorted(again.notes) == sorted(said.notes)
-            assert again._replace(notes=()) == said._replace(notes=())
+            assert sorted(again.notes) == sorted(output.notes)
+            assert again._replace(notes=()) == output._replace(notes=())
             assert rows(helped) == rows(by_itself)
-    assert said.new == FILES + len(TRICKY)
+    assert output.new == FILES + len(TRICKY)
 
 
 @pytest.mark.parametrize("path", TRICKY)
@@ -178,7 +178,7 @@ def test_a_helper_that_dies_is_told_with_a_remedy(
         with pytest.raises(FileTrouble, match=r"\(signal 9\); nothing of this folder was taken in\. Free"):
             bring(db, folder, kill)
         assert rows(db) == before
-        assert sorted(each.name for each in tmp_path.iterdir() if "db" not in each.name) == ["vault"]
+        assert sorted(path.name for path in tmp_path.iterdir() if "db" not in path.name) == ["vault"]
 
 
 def test_when_a_helper_stands_still_the_rest_is_parsed_here(
@@ -236,12 +236,12 @@ def test_a_helper_ends_with_whoever_started_it(tmp_path: Path) -> None:
 def is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-        said = subprocess.run(
+        completed = subprocess.run(
             ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False
         )
     except ProcessLookupError:
         return False
-    return bool(said.stdout.strip()) and not said.stdout.startswith("Z")
+    return bool(completed.stdout.strip()) and not completed.stdout.startswith("Z")
 
 
 def test_without_a_second_process_the_first_does_it_all(
@@ -261,6 +261,6 @@ def test_more_than_a_pipe_holds_waits_in_the_file(
         assert spool.may_leave(5, 20)
         for number in range(8):
             spool.leave(f"p{number}.md", "hash", text)
-        found = [(each.path, each.page.truth if each.page else "") for each in spool.each()]
-        assert found == [(f"p{number}.md", text.decode()) for number in range(8)]
-        assert [each.path for each in spool.each()] == [path for path, _ in found]
+        pairs = [(item.path, item.page.truth if item.page else "") for item in spool.each()]
+        assert pairs == [(f"p{number}.md", text.decode()) for number in range(8)]
+        assert [item.path for item in spool.each()] == [path for path, _ in pairs]

@@ -50,9 +50,9 @@ def memory(brain: Brain) -> dict[str, Any]:
         "answers": [
             sorted(
                 (result["slug"], result["content"])
-                for result in run(brain, "query", question=each)["results"]
+                for result in run(brain, "query", question=question)["results"]
             )
-            for each in QUESTIONS
+            for question in QUESTIONS
         ],
     }
 
@@ -110,7 +110,7 @@ def test_edits_and_history_of_edits_end_in_the_same_memory(settings: Settings, f
 def test_with_ids_in_its_files_even_the_ids_are_the_same(settings: Settings, folder: Path) -> None:
     attached(settings, folder)
     with Brain(settings) as brain:
-        left = {each["path"] for each in run(brain, "collection migrate-ids", name="notes")["left"]}
+        left = {item["path"] for item in run(brain, "collection migrate-ids", name="notes")["left"]}
         before: dict[str, str] = dict(brain.db.rows("SELECT slug, uuid FROM pages"))
         paths: dict[str, str] = dict(
             brain.db.rows("SELECT relative_path, p.slug FROM file_state JOIN pages p ON p.id = page_id")

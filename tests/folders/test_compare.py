@@ -138,7 +138,7 @@ def test_org_is_compared_with_the_markdown_that_was_made_of_it(tmp_path: Path) -
         export(brain, dir="out", collection="notes")
     assert exporter.compare_folders(original, str(tmp_path / "out"), no_progress) == []
     (tmp_path / "out" / "readme.markdown").write_text("# Other\n")
-    two = next(each for each in (tmp_path / "out" / "things").iterdir() if "Two." in each.read_text())
+    two = next(path for path in (tmp_path / "out" / "things").iterdir() if "Two." in path.read_text())
     two.write_text(two.read_text().replace("Two.", "Three."))
     assert exporter.compare_folders(original, str(tmp_path / "out"), no_progress) == [
         ("README.md", "front matter: title differs"),

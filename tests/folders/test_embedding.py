@@ -157,9 +157,9 @@ def test_killed_backfill_loses_at_most_one_batch(db: Database) -> None:
         assert process.stdout
         heard = next(int(line) for line in process.stdout if int(line) >= 2 * BATCH_SIZE)
         process.kill()
-        told = [heard, *(int(line) for line in process.stdout)]
+        output = [heard, *(int(line) for line in process.stdout)]
     kept = embedding_queue.ChunkQueue(db, "hashes").coverage()[0]
-    assert told[-1] <= kept < 6 * BATCH_SIZE
+    assert output[-1] <= kept < 6 * BATCH_SIZE
     model = Hashes()
     assert Backfill(db, model, now, quiet).embed_chunks().embedded == len(model.seen) == 6 * BATCH_SIZE - kept
 
@@ -253,8 +253,8 @@ def test_several_rejected_texts_are_named_and_skipped(db: Database) -> None:
         assert (filled.failed, filled.failures) == (2, ("p0", "p1"))
         assert embedding_queue.ChunkQueue(db, "hashes").coverage() == (3 * BATCH_SIZE - 2, 3 * BATCH_SIZE)
     Backfill(db, Touchy(), now, quiet).run()
-    told = embedding_queue.last_failure(db.path)
-    assert told == EmbeddingFailure("hashes", "it gives nothing usable for 2 chunks (p0, p1)", NOW)
+    failure = embedding_queue.last_failure(db.path)
+    assert failure == EmbeddingFailure("hashes", "it gives nothing usable for 2 chunks (p0, p1)", NOW)
 
 
 def test_single_rejected_text_does_not_mean_that_the_model_is_down(db: Database) -> None:
@@ -313,8 +313,8 @@ def test_run_records_and_clears_failures(db: Database) -> None:
     Backfill(db, Picky(), now, quiet).run()
     write(db, 1, "bad")
     Backfill(db, Picky(), now, quiet).run()
-    told = embedding_queue.last_failure(db.path)
-    assert told == EmbeddingFailure("hashes", "it gives nothing usable for 1 chunk (p0)", NOW)
+    failure = embedding_queue.last_failure(db.path)
+    assert failure == EmbeddingFailure("hashes", "it gives nothing usable for 1 chunk (p0)", NOW)
 
 
 def test_run_waits_for_the_lease_only_if_patient(db: Database) -> None:
@@ -322,14 +322,14 @@ def test_run_waits_for_the_lease_only_if_patient(db: Database) -> None:
     other = Lease(db.path, embedding_queue.LEASE)
     assert other.try_take()
     assert Backfill(db, Hashes(), now, quiet).run(patient=False) is None
-    told = []
+    messages = []
 
     def report(done: int, total: int, what: str) -> None:
-        told.append(what)
+        messages.append(what)
         other.release()
 
     assert Backfill(db, Hashes(), now, report).run() == BackfillReport(2, 0, 2, 0)
-    assert told[0] == "Another process makes vectors"
+    assert messages[0] == "Another process makes vectors"
 
 
 def test_cancelled_run_releases_the_lease_and_records_no_failure(db: Database) -> None:

@@ -107,11 +107,13 @@ def test_every_slug_comes_back_as_itself(brain: Brain, tmp_path: Path) -> None:
     put(brain, "one", {"slug": "two"}, "# One")
     export(brain, tmp_path / "out")
     with scanner.Folder(str(tmp_path / "out")) as folder:
-        found = [each.path for each in folder.walk() if isinstance(each, ScannedFile) and each.kind == "page"]
-        made = [indexer.parse_file(path, folder.read(path)).page for path in found]
+        paths = [
+            entry.path for entry in folder.walk() if isinstance(entry, ScannedFile) and entry.kind == "page"
+        ]
+        made = [indexer.parse_file(path, folder.read(path)).page for path in paths]
     expected = {address: f"Text of {address}." for address in ODD_SLUGS} | {"one": "# One"}
-    assert {each.slug: each.truth for each in made} == expected
-    assert all(each.title == f"Title of {each.slug[:20]}" for each in made if each.slug != "one")
+    assert {item.slug: item.truth for item in made} == expected
+    assert all(item.title == f"Title of {item.slug[:20]}" for item in made if item.slug != "one")
 
 
 def test_force_replaces_and_removes_nothing(brain: Brain, tmp_path: Path) -> None:
@@ -236,14 +238,14 @@ def test_a_raw_export_is_the_folder_as_it_was(
     vault: Fill, bring: Bring, brain: Brain, tmp_path: Path
 ) -> None:
     root = vault({"a.md": b"\xef\xbb\xbf# A\r\n\0\xff", "README.md": "x", ".raw/a.json": "{broken"})
-    before = {each: (root / each).read_bytes() for each in ("a.md", "README.md", ".raw/a.json")}
+    before = {path: (root / path).read_bytes() for path in ("a.md", "README.md", ".raw/a.json")}
     first = bring(root)
     vault({"a.md": "# Changed\n"})
     bring(root)
     report = exporter.export_raw(
         brain.db, first.import_id, str(tmp_path / "out"), force=False, progress=brain.progress
     )
-    assert {each: (tmp_path / "out" / each).read_bytes() for each in before} == before
+    assert {item: (tmp_path / "out" / item).read_bytes() for item in before} == before
     assert (report.import_id, report.pages, report.sidecars, report.files) == (first.import_id, 1, 1, 3)
 
 

@@ -69,8 +69,8 @@ def test_an_edit_is_on_the_disk_and_in_the_memory_when_it_returns(
     changed = edit(brain, notes, "a/b.md", lambda old: f"{old}More.\n")
     assert (changed.created, changed.version) == (False, 2)
     assert (tmp_path / "notes/a/b.md").read_text() == "# None\nMore.\n"
-    found = pages.require(brain.db, "a/b", "notes")
-    assert "More." in found.truth
+    page = pages.require(brain.db, "a/b", "notes")
+    assert "More." in page.truth
     assert not edit(brain, notes, "a/b.md", lambda old: old or "").changed
     assert os.listdir(tmp_path / "notes/a") == ["b.md"]
 
@@ -176,9 +176,9 @@ def test_an_edit_against_a_version_is_made_only_if_it_is_still_that(
     with pytest.raises(NoSuchVersion):
         edit(brain, notes, "b.md", lambda _: "two\n", 3)
     (tmp_path / "notes/a.md").write_text("by hand\n")
-    with pytest.raises(VersionConflict) as told:
+    with pytest.raises(VersionConflict) as error:
         edit(brain, notes, "a.md", lambda _: "two\n", first.version)
-    assert told.value.facts["current_version"] == 2
+    assert error.value.facts["current_version"] == 2
     assert (tmp_path / "notes/a.md").read_text() == "by hand\n"
     assert edit(brain, notes, "a.md", lambda _: "two\n", 2).version == 3
 

@@ -145,10 +145,10 @@ def test_status_and_doctor_name_the_files(brain: Brain, folder: Path, step_fails
     status = run(brain, "status")
     assert status.files_not_taken_in == 2
     assert any("`quaid doctor` lists 2 files" in step for step in status.next_steps)
-    found = [check for check in run(brain, "doctor").checks if check.name == "folder notes"]
-    assert found[0].state == "wrong"
-    assert "2 files not indexed, first b.md" in found[0].detail
-    assert len(found[0].details) == 2
+    checks = [check for check in run(brain, "doctor").checks if check.name == "folder notes"]
+    assert checks[0].state == "wrong"
+    assert "2 files not indexed, first b.md" in checks[0].detail
+    assert len(checks[0].details) == 2
 
 
 def test_many_files_are_parsed_beside_us_and_one_fails(
@@ -185,8 +185,8 @@ def test_a_page_that_cannot_be_cut_by_its_structure_is_found_all_the_same(
         chunker._SPLITTERS, "section", failing(chunker._SPLITTERS["section"], lambda text, _: text)
     )
     run(brain, "import", folder=str(vault({"a.md": GOOD, "b.md": "# Zebra\n\n" + "Stripes. " * 500 + BAD})))
-    found = run(brain, "query", question="zebra stripes").results
-    assert [each.slug for each in found][:1] == ["b"]
+    results = run(brain, "query", question="zebra stripes").results
+    assert [item.slug for item in results][:1] == ["b"]
     pieces = brain.db.rows("SELECT chunk_text, start_line, end_line FROM chunks ORDER BY chunk_index")
     assert len(pieces) > 3
     assert run(brain, "status").pages_uncut == 0
@@ -216,7 +216,7 @@ def test_a_watcher_names_a_file_that_fails_and_goes_on(
         watched.wait(lambda: any(sync.failed for sync in watched.syncs(whole=False)))
         (watched.root / "b.md").write_text("# Mended\n")
         watched.wait(lambda: "b" in watched.pages())
-    lines = [render(each) for each in watched.told]
+    lines = [render(event) for event in watched.told]
     assert any("b.md: not taken in: Quaid fails on it" in line for line in lines)
     assert any("1 failed" in line and "f.md: not taken in" in line for line in lines)
 
@@ -236,11 +236,11 @@ def test_a_watcher_outlives_a_sync_that_fails_and_says_so(
         with watched.running(until=lambda: len(watched.troubles()) > 1):
             pass
         assert "Quaid itself failed (KeyError: 'something unforeseen')" in watched.troubles()[0]
-        found = [
+        checks = [
             check for check in run(watched.brain, "doctor").checks if check.name.startswith("folder notes")
         ]
-        assert found[0].state == "wrong"
-        assert "the last sync failed: Quaid itself failed (KeyError" in found[0].detail
+        assert checks[0].state == "wrong"
+        assert "the last sync failed: Quaid itself failed (KeyError" in checks[0].detail
         assert run(watched.brain, "status").folders_halted == ("notes",)
     with watched.running():
         pass

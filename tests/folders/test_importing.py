@@ -54,18 +54,18 @@ def test_every_file_of_a_messy_folder_has_one_outcome(messy: Path, bring: Bring)
 
 
 def test_mended_and_broken_files_are_listed(messy: Path, bring: Bring) -> None:
-    found = notes(bring(messy))
-    assert found["nul.md"] == "1 NUL character replaced"
-    assert found["latin.md"] == "not UTF-8: read as Windows-1252"
+    note_list = notes(bring(messy))
+    assert note_list["nul.md"] == "1 NUL character replaced"
+    assert note_list["latin.md"] == "not UTF-8: read as Windows-1252"
     for name in ("broken.md", "list.md", "aliases.md", "bad-toml.md"):
-        assert found[name].startswith("front matter kept as it is: ")
-    assert found["odd type.md"] == "type 'spaceship' is not known; taken for a concept"
-    assert found["people/.raw/nobody.json"] == "there is no page people/nobody for it; kept as it is"
-    assert found["people/.raw/broken.json"].startswith("not JSON, kept as it is: ")
-    assert found["claims/two.md"] == "another file has the slug shared; this one is claims/two"
-    assert found["claims/four.md"] == "another file has the slug people/bob; this one is claims/four"
-    assert "another file has the slug 1-projects/my-name" in found["1. Projects/my-name.md"]
-    assert set(found) == {
+        assert note_list[name].startswith("front matter kept as it is: ")
+    assert note_list["odd type.md"] == "type 'spaceship' is not known; taken for a concept"
+    assert note_list["people/.raw/nobody.json"] == "there is no page people/nobody for it; kept as it is"
+    assert note_list["people/.raw/broken.json"].startswith("not JSON, kept as it is: ")
+    assert note_list["claims/two.md"] == "another file has the slug shared; this one is claims/two"
+    assert note_list["claims/four.md"] == "another file has the slug people/bob; this one is claims/four"
+    assert "another file has the slug 1-projects/my-name" in note_list["1. Projects/my-name.md"]
+    assert set(note_list) == {
         *("nul.md", "latin.md", "broken.md", "list.md", "aliases.md", "bad-toml.md", "odd type.md"),
         "unclosed.md",
         *("people/.raw/nobody.json", "people/.raw/broken.json"),
@@ -103,7 +103,7 @@ def test_sidecars_become_raw_data(messy: Path, bring: Bring, brain: Brain) -> No
 
     def data(slug: str) -> dict[str, Any]:
         return {
-            each.source: each.data for each in pages.read_raw_data(brain.db, pages.require(brain.db, slug).id)
+            item.source: item.data for item in pages.read_raw_data(brain.db, pages.require(brain.db, slug).id)
         }
 
     assert data("people/alice") == {"crm": {"id": 7}, "web": ["a", "ü"]}

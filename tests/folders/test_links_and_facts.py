@@ -107,10 +107,10 @@ def rows(brain: Brain) -> list[Any]:
 
 def told_facts(brain: Brain, subject: str) -> list[Any]:
     """The answer of `facts --history`, without the ids that each memory gives for itself."""
-    found = facts(brain, subject, history=True).facts
+    result = facts(brain, subject, history=True).facts
     return [
-        {name: value for name, value in each._asdict().items() if not name.endswith(("id", "by"))}
-        for each in found
+        {name: value for name, value in item._asdict().items() if not name.endswith(("id", "by"))}
+        for item in result
     ]
 
 
@@ -201,7 +201,7 @@ def test_links_of_a_page_that_comes_later_are_added_then(filled: Brain, other: B
     (tmp_path / "out" / "people/bob.md").unlink()
     first = into(other, tmp_path / "out").report
     assert first.links == 2
-    assert [each.note for each in first.notes if each.path == LINKS_AND_FACTS_PATH] == [
+    assert [note.note for note in first.notes if note.path == LINKS_AND_FACTS_PATH] == [
         "there is no page people/bob; 1 link or fact names it"
     ]
     (tmp_path / "out" / "people/bob.md").write_text(bob)
@@ -402,7 +402,7 @@ def test_a_wrong_file_costs_only_itself(
     good = {"people/carol.md": "# Carol\n"}
     report = bring(vault({**PAGES, **good, LINKS_AND_FACTS_PATH: content}))
     assert report.outcomes["new"] == 5
-    assert any(said in each.note for each in report.notes if each.path == LINKS_AND_FACTS_PATH), report.notes
+    assert any(said in note.note for note in report.notes if note.path == LINKS_AND_FACTS_PATH), report.notes
     assert len(report.notes) <= 21
     assert checks.validate(brain.db) == []
     assert bring(vault({})).import_id is None  # nothing to be done a second time
@@ -438,7 +438,7 @@ def test_a_file_that_is_too_large_is_named(
     monkeypatch.setattr(exporter, "MAX_LINKS_AND_FACTS_BYTES", 100)
     report = bring(vault({**PAGES, LINKS_AND_FACTS_PATH: told(links=[tie(context="x" * 100)])}))
     assert (report.outcomes["too_large"], report.outcomes["new"], report.links) == (1, 4, 0)
-    assert any("100 bytes are allowed" in each.note for each in report.notes)
+    assert any("100 bytes are allowed" in note.note for note in report.notes)
 
 
 def test_a_failing_export_of_them_does_not_stop_the_pages(filled: Brain, tmp_path: Path) -> None:

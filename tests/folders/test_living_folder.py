@@ -107,7 +107,7 @@ class LivingFolder(RuleBasedStateMachine):
 
     @rule(client=CLIENT, place=st.integers(0, 6))
     def edit_here(self, client: int, place: int) -> None:
-        shown = [each for each in self.run(client, "list")["pages"] if each["collection"] == "notes"]
+        shown = [page for page in self.run(client, "list")["pages"] if page["collection"] == "notes"]
         if not shown:
             return
         page = shown[place % len(shown)]

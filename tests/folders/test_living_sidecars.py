@@ -20,7 +20,7 @@ def run(brain: Brain, command: str, **arguments: Any) -> Any:
 
 
 def sources(brain: Brain, slug: str) -> dict[str, Any]:
-    return {each.source: each.data for each in run(brain, "raw", slug=slug).data}
+    return {item.source: item.data for item in run(brain, "raw", slug=slug).data}
 
 
 FILES: dict[str, str | bytes] = {
@@ -66,7 +66,7 @@ def test_what_changes_in_a_sidecar_changes_and_what_was_changed_here_stays(
     side.write_text('{"sources": {"crm": {"id": 10}, "new": 1}}')
     report = run(brain, "collection sync").value[0]
     assert sources(brain, "notes::people/alice") == {"crm": {"id": 9}, "new": 1}
-    assert any("what crm says was changed here" in each.note for each in report.notes)
+    assert any("what crm says was changed here" in note.note for note in report.notes)
     assert run(brain, "collection sync").value[0].raw_data == 0
 
 

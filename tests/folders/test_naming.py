@@ -16,11 +16,11 @@ def test_without_a_quarrel_everybody_gets_what_they_ask_for() -> None:
 
 
 def test_whoever_stands_at_the_path_of_the_slug_keeps_it() -> None:
-    given = assign_slugs([("My Name.md", "my-name"), ("my-name.md", "my-name")])
-    assert given["my-name.md"] == "my-name"
-    assert given["My Name.md"].startswith("my-name-")
-    given = assign_slugs([("a.md", "people/bob"), ("people/bob.md", "people/bob")])
-    assert given == {"a.md": "a", "people/bob.md": "people/bob"}
+    slugs = assign_slugs([("My Name.md", "my-name"), ("my-name.md", "my-name")])
+    assert slugs["my-name.md"] == "my-name"
+    assert slugs["My Name.md"].startswith("my-name-")
+    slugs = assign_slugs([("a.md", "people/bob"), ("people/bob.md", "people/bob")])
+    assert slugs == {"a.md": "a", "people/bob.md": "people/bob"}
 
 
 def test_otherwise_the_first_path_keeps_it() -> None:
@@ -32,8 +32,8 @@ def test_otherwise_the_first_path_keeps_it() -> None:
 
 
 def test_a_taken_slug_is_nobodys() -> None:
-    given = assign_slugs([("a.md", "a")], taken=["a"])
-    assert given["a.md"] == indexer.suffixed_slug("a", "a.md", {"a"})
+    slugs = assign_slugs([("a.md", "a")], taken=["a"])
+    assert slugs["a.md"] == indexer.suffixed_slug("a", "a.md", {"a"})
 
 
 def test_the_suffix_grows_until_it_is_free_and_the_slug_stays_within_its_length() -> None:

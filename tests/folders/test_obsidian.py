@@ -48,8 +48,8 @@ def vault(brain: Brain, tmp_path: Path) -> Path:
 
 
 def targets(brain: Brain, slug: str) -> set[str]:
-    found = run(brain, "links", slug=slug)["links"]
-    return {each["to_slug"] for each in found if each["resolved"] and each["from_slug"] == slug}
+    links = run(brain, "links", slug=slug)["links"]
+    return {item["to_slug"] for item in links if item["resolved"] and item["from_slug"] == slug}
 
 
 def test_settings_trash_and_templates_are_no_pages(brain: Brain, vault: Path) -> None:
@@ -76,13 +76,13 @@ def test_links_lead_by_path_then_by_name_then_by_alias(brain: Brain, vault: Path
         "notes/index",
     }
     plan = run(brain, "links", slug="notes/plan")["links"]
-    assert [each["to_slug"] for each in plan if not each["resolved"]] == ["Nobody yet"]
+    assert [item["to_slug"] for item in plan if not item["resolved"]] == ["Nobody yet"]
 
 
 def test_tags_in_running_text_are_tags(brain: Brain, vault: Path) -> None:
     assert run(brain, "tags", slug="notes/plan")["tags"] == ["project/alpha", "ünicode", "aside"]
     assert run(brain, "tags", slug="people/mira-dahlquist")["tags"] == ["person", "founder"]
-    assert [each["slug"] for each in run(brain, "list", tag="todo")["pages"]] == ["daily/2026-04-25"]
+    assert [page["slug"] for page in run(brain, "list", tag="todo")["pages"]] == ["daily/2026-04-25"]
     assert run(brain, "validate")["violations"] == []
 
 
@@ -101,8 +101,8 @@ def test_a_tag_of_the_text_can_only_be_taken_out_there(brain: Brain, vault: Path
 
 
 def test_a_daily_note_is_found_by_its_day(brain: Brain, vault: Path) -> None:
-    found = run(brain, "query", question="what was on 2026-04-25?")["results"]
-    assert found[0]["slug"] == "daily/2026-04-25"
+    results = run(brain, "query", question="what was on 2026-04-25?")["results"]
+    assert results[0]["slug"] == "daily/2026-04-25"
 
 
 def test_a_name_that_is_given_twice_leads_nowhere_until_one_goes(brain: Brain, vault: Path) -> None:
@@ -115,5 +115,5 @@ def test_a_name_that_is_given_twice_leads_nowhere_until_one_goes(brain: Brain, v
 
 
 def test_the_folder_is_as_it_was(brain: Brain, vault: Path) -> None:
-    found = {str(path.relative_to(vault)): path.read_text() for path in vault.rglob("*") if path.is_file()}
-    assert found == VAULT
+    results = {str(path.relative_to(vault)): path.read_text() for path in vault.rglob("*") if path.is_file()}
+    assert results == VAULT

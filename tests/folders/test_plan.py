@@ -87,9 +87,9 @@ def test_a_sidecar_that_both_folders_have_serves_both_pages(
     (other / "b.md").write_text("# Another B\n")
     report = bring(other)
     assert outcomes(report) == {"new": 2, "sidecar": 1}
-    headers = [each for each in pages.listing(brain.db) if each.title == "Another A"]
-    found = pages.require(brain.db, headers[0].slug)
-    assert [each.data for each in pages.read_raw_data(brain.db, found.id)] == [1]
+    headers = [item for item in pages.listing(brain.db) if item.title == "Another A"]
+    page = pages.require(brain.db, headers[0].slug)
+    assert [item.data for item in pages.read_raw_data(brain.db, page.id)] == [1]
 
 
 def test_each_import_stands_for_its_whole_folder(vault: Fill, bring: Bring, brain: Brain) -> None:

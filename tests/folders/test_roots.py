@@ -157,32 +157,32 @@ def a_link_to_itself(stage: Stage) -> Mend:
 
 
 def a_path_that_is_too_long(stage: Stage) -> Mend:
-    found = collections.require(stage.brain.db, "notes")
+    collection = collections.require(stage.brain.db, "notes")
 
     def put(root: str) -> None:
-        stage.brain.db.write(lambda tx: collections.update(tx, found.id, root_path=root))
+        stage.brain.db.write(lambda tx: collections.update(tx, collection.id, root_path=root))
 
     put("/" + "x" * 300)
     return lambda: put(str(stage.root))
 
 
 def no_path_at_all(stage: Stage) -> Mend:
-    found = collections.require(stage.brain.db, "notes")
+    collection = collections.require(stage.brain.db, "notes")
 
     def put(root: str) -> None:
-        stage.brain.db.write(lambda tx: collections.update(tx, found.id, root_path=root))
+        stage.brain.db.write(lambda tx: collections.update(tx, collection.id, root_path=root))
 
     put("")
     return lambda: put(str(stage.root))
 
 
 def emptied(stage: Stage) -> Mend:
-    for each in list(stage.root.iterdir()):
-        each.rename(stage.aside / each.name)
+    for path in list(stage.root.iterdir()):
+        path.rename(stage.aside / path.name)
 
     def mend() -> None:
-        for each in list(stage.aside.iterdir()):
-            each.rename(stage.root / each.name)
+        for path in list(stage.aside.iterdir()):
+            path.rename(stage.root / path.name)
 
     return mend
 
@@ -385,8 +385,8 @@ def test_a_folder_that_cannot_be_trusted_loses_no_page(stage: Stage, broken: Cal
         assert BROKEN[broken] in report.halted
         assert (report.removed, report.hidden, report.exit_status) == (0, 0, 1)
         assert [row for row in stage.pages() if row in before] == before
-    told = collections.require(stage.brain.db, "notes")
-    assert BROKEN[broken] in str(told.halt_reason)
+    collection = collections.require(stage.brain.db, "notes")
+    assert BROKEN[broken] in str(collection.halt_reason)
     mend()
     if broken is a_folder_of_somebody_else:  # their pages came in; they go as any other
         assert stage.sync().removed == 5

@@ -20,12 +20,12 @@ def walk(root: Path) -> tuple[dict[str, str], dict[str, str]]:
     """What was found, by kind, and what was left out, by reason."""
     with Folder(str(root)) as folder:
         entries = list(folder.walk())
-    found: dict[str, str] = {entry.path: entry.kind for entry in entries if isinstance(entry, ScannedFile)}
-    return found, {entry.path: entry.reason for entry in entries if isinstance(entry, SkippedEntry)}
+    results: dict[str, str] = {entry.path: entry.kind for entry in entries if isinstance(entry, ScannedFile)}
+    return results, {entry.path: entry.reason for entry in entries if isinstance(entry, SkippedEntry)}
 
 
 def test_files_come_sorted_and_by_kind(vault: Fill) -> None:
-    found, left_out = walk(
+    result, left_out = walk(
         vault(
             {
                 "b.md": "",
@@ -39,7 +39,7 @@ def test_files_come_sorted_and_by_kind(vault: Fill) -> None:
             }
         )
     )
-    assert list(found.items()) == [
+    assert list(result.items()) == [
         ("INDEX.md", "special"),
         ("a/.raw/z.json", "sidecar"),
         ("a/index.md", "page"),
@@ -67,8 +67,8 @@ def test_everything_else_is_left_out_for_a_reason(vault: Fill) -> None:
     )
     os.mkfifo(root / "pipe.md")
     (root / "link.md").symlink_to("photo.jpg")
-    found, left_out = walk(root)
-    assert found == {}
+    result, left_out = walk(root)
+    assert result == {}
     assert left_out == {
         ".git/": scanner.HIDDEN_FOLDER,
         ".obsidian/": scanner.HIDDEN_FOLDER,
@@ -92,8 +92,8 @@ def test_links_are_never_followed(vault: Fill, tmp_path: Path) -> None:
     (root / "out").symlink_to(tmp_path / "outside")
     (root / "secret.md").symlink_to(tmp_path / "outside" / "secret.md")
     (root / "nowhere.md").symlink_to("missing")
-    found, left_out = walk(root)
-    assert found == {"a/page.md": "page"}
+    result, left_out = walk(root)
+    assert result == {"a/page.md": "page"}
     assert left_out == dict.fromkeys(["a/up", "loop", "nowhere.md", "out", "secret.md"], scanner.SYMLINK)
 
 
@@ -135,11 +135,11 @@ def open_below(root: Path) -> list[str] | None:
     """What of a folder this process has open, whatever else it has; None where the system does not tell."""
     if not os.path.isdir("/proc/self/fd"):
         return None
-    found = []
+    results = []
     for handle in os.listdir("/proc/self/fd"):
         with suppress(FileNotFoundError):
-            found.append(os.readlink(f"/proc/self/fd/{handle}"))
-    return [path for path in found if path.startswith(str(root))]
+            results.append(os.readlink(f"/proc/self/fd/{handle}"))
+    return [path for path in results if path.startswith(str(root))]
 
 
 def test_a_file_is_read_up_to_one_byte_more_than_allowed(vault: Fill) -> None:
@@ -152,8 +152,8 @@ def test_a_name_that_is_not_utf_8_is_reported(vault: Fill) -> None:
     root = vault({"a.md": ""})
     with open(os.fsencode(root) + b"/caf\xe9.md", "w"):
         pass
-    found, left_out = walk(root)
-    assert list(found) == ["a.md"]
+    result, left_out = walk(root)
+    assert list(result) == ["a.md"]
     assert left_out == {"caf\\xe9.md": scanner.BAD_NAME}
 
 
@@ -168,8 +168,8 @@ def test_folders_without_end_are_left_out(tmp_path: Path) -> None:
     for _ in range(scanner.MAX_DEPTH + 3):
         place = place / "d"
     place.mkdir(parents=True)
-    found, left_out = walk(root)
-    assert found == {}
+    result, left_out = walk(root)
+    assert result == {}
     assert list(left_out.values()) == [scanner.TOO_DEEP]
 
 

@@ -32,7 +32,7 @@ def put(brain: Brain, slug: str, text: str) -> SaveResult:
 
 def raw(brain: Brain, slug: str) -> dict[str, Any]:
     return {
-        each.source: each.data for each in pages.read_raw_data(brain.db, pages.require(brain.db, slug).id)
+        item.source: item.data for item in pages.read_raw_data(brain.db, pages.require(brain.db, slug).id)
     }
 
 

@@ -38,10 +38,10 @@ def plain(text: str) -> str:
 
 
 def read(brain: Brain, *paths: Path, again: bool = False) -> TranscriptReport:
-    found = [transcript for path in paths for transcript in transcripts.find_transcripts(str(path))]
+    results = [transcript for path in paths for transcript in transcripts.find_transcripts(str(path))]
     named = {os.path.realpath(path) for path in paths if not path.is_dir()}
     return transcripts.read_transcripts(
-        brain.db, found, named=named, now=brain.now(), progress=brain.progress, again=again
+        brain.db, results, named=named, now=brain.now(), progress=brain.progress, again=again
     )
 
 
@@ -172,12 +172,14 @@ def test_a_fork_of_codex_is_a_conversation_of_its_own(brain: Brain, tmp_path: Pa
         return json.dumps({"type": "session_meta", "payload": {"id": name, "cwd": "/p"}}) + "\n"
 
     item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}
-    said = json.dumps({"type": "response_item", "timestamp": "2026-04-25T12:00:00Z", "payload": item}) + "\n"
+    output = (
+        json.dumps({"type": "response_item", "timestamp": "2026-04-25T12:00:00Z", "payload": item}) + "\n"
+    )
     file = tmp_path / "rollout-1.jsonl"
-    file.write_text(meta("fork") + meta("parent") + said)
+    file.write_text(meta("fork") + meta("parent") + output)
     read(brain, file)
     with file.open("a") as more:
-        more.write(said.replace("hello", "again"))
+        more.write(output.replace("hello", "again"))
     read(brain, file)
     (held,), *_ = conversations.list_all(brain.db, 10, client="codex")
     assert (held.session, held.project, held.turns, held.title) == ("fork", "/p", 2, "hello")
@@ -296,7 +298,7 @@ def test_a_named_file_that_is_no_transcript_is_told(brain: Brain, tmp_path: Path
     (tmp_path / "data.jsonl").write_text('{"question": "a"}\n')
     for _ in range(2):
         report = read(brain, tmp_path / "data.jsonl")
-        assert [each.problem for each in report.problems] == [transcripts.NOT_A_TRANSCRIPT]
+        assert [problem.problem for problem in report.problems] == [transcripts.NOT_A_TRANSCRIPT]
         assert report.exit_status == 1
 
 

@@ -148,9 +148,9 @@ def test_a_folder_that_vanishes_is_told_of_and_nothing_goes(watched: Watched, tm
         os.rename(watched.root, tmp_path / "elsewhere")
         watched.wait(lambda: watched.syncs()[-1].halted)
         assert "There is no folder" in watched.syncs()[-1].halted
-        told = len(watched.told)
+        count = len(watched.told)
         time.sleep(5 * PACE.look)
-        assert (watched.pages(), len(watched.told)) == (before, told)  # told once
+        assert (watched.pages(), len(watched.told)) == (before, count)  # told once
         os.rename(tmp_path / "elsewhere", watched.root)
         watched.wait(lambda: not watched.syncs()[-1].halted)
         (watched.root / "a.md").write_text("# a\n\nBack again.\n")

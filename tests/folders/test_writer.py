@@ -23,7 +23,7 @@ def test_files_and_folders_are_for_their_owner_only(tmp_path: Path) -> None:
     assert writer.written == ["x/y/z.md", "x/y/w.md", "x/v.md"]
     assert (target / "x/y/z.md").read_bytes() == b"1"
     assert {mode(path) for path in target.rglob("*.md")} == {0o600}
-    assert {mode(each) for each in (tmp_path / "a", target, target / "x", target / "x/y")} == {0o700}
+    assert {mode(item) for item in (tmp_path / "a", target, target / "x", target / "x/y")} == {0o700}
     assert sorted(path.name for path in target.rglob("*")) == ["v.md", "w.md", "x", "y", "z.md"]
 
 

@@ -57,7 +57,7 @@ class Watched:
     ) -> Iterator[None]:
         """Watch with a connection of its own, as a process would. Begins after the first sync, or `until`."""
         self.stop.clear()
-        self.chosen = frozenset(each.id for each in collections.list_all(self.brain.db) if each.root)
+        self.chosen = frozenset(item.id for item in collections.list_all(self.brain.db) if item.root)
 
         def work() -> None:
             with Brain(self.brain.settings) as brain:
@@ -83,11 +83,11 @@ class Watched:
 
     def syncs(self, whole: bool | None = None) -> list[syncing.SyncReport]:
         """The syncs that were told of."""
-        told = [each for each in self.told if isinstance(each, WatchSynced)]
-        return [each.sync for each in told if whole is None or each.whole == whole]
+        events = [event for event in self.told if isinstance(event, WatchSynced)]
+        return [line.sync for line in events if whole is None or line.whole == whole]
 
     def troubles(self) -> list[str]:
-        return [each.problem for each in self.told if isinstance(each, watcher.WatchTrouble)]
+        return [event.problem for event in self.told if isinstance(event, watcher.WatchTrouble)]
 
     def wait(self, true: Callable[[], object]) -> None:
         deadline = time.monotonic() + PATIENCE

@@ -44,8 +44,8 @@ def test_a_title_is_looked_for_in_whole_lines() -> None:
 
 
 def test_a_text_with_too_many_likely_places_is_no_clean_text() -> None:
-    found = secrets.find_secrets("pw: x\n" * (secrets.MOST_PLACES + 10))
-    assert [each.kind for each in found] == [secrets.UNSEARCHED]
+    result = secrets.find_secrets("pw: x\n" * (secrets.MOST_PLACES + 10))
+    assert [item.kind for item in result] == [secrets.UNSEARCHED]
     assert secrets.find_secrets("pw: x\n" * 100) == []
 
 

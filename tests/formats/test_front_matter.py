@@ -86,9 +86,9 @@ def test_an_empty_block_is_an_empty_mapping(text: str) -> None:
     ],
 )
 def test_a_bad_block_is_refused_in_a_few_words_with_its_line(text: str, problem: str) -> None:
-    found = complaint(text)
-    assert problem in found
-    assert len(found) < 150
+    complaint_text = complaint(text)
+    assert problem in complaint_text
+    assert len(complaint_text) < 150
 
 
 def test_the_line_is_counted_in_the_file_when_its_start_is_given() -> None:

@@ -29,8 +29,8 @@ def test_an_event_is_read_and_odd_fields_are_nothing() -> None:
 
 def test_the_last_answer_tells_how_full_the_context_is() -> None:
     data = assistant(1_000) + assistant(150_000) + assistant(20_000, isSidechain=True)
-    found = hook_events.tokens_in_use(data, len(data))
-    assert 150_000 <= found < 150_100
+    tokens = hook_events.tokens_in_use(data, len(data))
+    assert 150_000 <= tokens < 150_100
     data += line(type="user", message={"role": "user", "content": "x" * 5_000})
     assert 151_000 <= hook_events.tokens_in_use(data, len(data)) < 151_200
 

@@ -212,4 +212,4 @@ def test_any_remarks_are_lived_with(drawn: tuple[str, list[str]]) -> None:
             gone = config_text.remove_json(text, (key,))
         except config_text.NotJson:
             continue  # refused, and nothing was changed
-        assert config_text.parse_json(gone) == {name: each for name, each in value.items() if name != key}
+        assert config_text.parse_json(gone) == {name: item for name, item in value.items() if name != key}

@@ -67,10 +67,10 @@ def test_a_heading_inside_a_block_ends_the_block_and_that_is_told() -> None:
 
 
 def test_links_count_where_emacs_counts_them() -> None:
-    found = [
+    rows = [
         (link.kind, link.target, link.place, link.description, link.line) for link in org.parse(NODE).links
     ]
-    assert found == [
+    assert rows == [
         ("id", "0190f1b2-7c1e-7a3b-9d3e-0123456789ac", "", "another node", 8),
         ("file", "notes.org", "*Races", "races", 17),
     ]

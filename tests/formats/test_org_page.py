@@ -33,7 +33,7 @@ def test_dated_headings_leave_the_truth_for_the_timeline() -> None:
         "** TODO Visit <2026-07-01 Wed>\n** 2026-13-45 no date\n* 2026-05-26\nDry.\n"
     )
     made = org.read_pages(text).page
-    entries = [each[:4] for each in timeline.parse(made.timeline)]
+    entries = [item[:4] for item in timeline.parse(made.timeline)]
     assert entries == [
         ("2026-05-24", "", "Rain.", ""),
         ("2026-05-25", "", "Sun", "*** Detail\nwarm"),

@@ -21,11 +21,11 @@ def test_a_unit_runs_the_words_as_they_are() -> None:
 
 
 def test_a_property_list_runs_the_words_as_they_are() -> None:
-    told = plistlib.loads(config_text.launchd_plist(COMMAND, "quaid.daemon", {"A": "b"}, "/log").encode())
-    assert told["ProgramArguments"] == list(COMMAND)
-    assert told["KeepAlive"] == {"SuccessfulExit": False}
-    assert told["EnvironmentVariables"] == {"A": "b"}
-    assert told["StandardErrorPath"] == "/log"
+    plist = plistlib.loads(config_text.launchd_plist(COMMAND, "quaid.daemon", {"A": "b"}, "/log").encode())
+    assert plist["ProgramArguments"] == list(COMMAND)
+    assert plist["KeepAlive"] == {"SuccessfulExit": False}
+    assert plist["EnvironmentVariables"] == {"A": "b"}
+    assert plist["StandardErrorPath"] == "/log"
 
 
 def test_a_word_with_a_line_end_stays_one_line() -> None:

@@ -62,8 +62,8 @@ class Stage:
 
     def __init__(self, folder: Path) -> None:
         self.home, self.cwd, programs = folder / "home", folder / "work", folder / "bin"
-        for each in (self.home, self.cwd, programs):
-            each.mkdir()
+        for item in (self.home, self.cwd, programs):
+            item.mkdir()
         entry = "import sys\nfrom quaid.cli.main import main\nsys.exit(main())\n"
         _program(programs / "quaid", f"#!{sys.executable}\n{entry}")
         _program(programs / "python", f'#!/bin/sh\nexec {sys.executable} "$@"\n')
@@ -167,7 +167,7 @@ def updated(step: Step, actual: list[str]) -> list[str]:
         return step.expected
     old = [line for line in step.expected if line != "…"]
     return [
-        next((each for each in old if line_matches(each, line)), CHANGING.sub("…", line)) for line in actual
+        next((item for item in old if line_matches(item, line)), CHANGING.sub("…", line)) for line in actual
     ]
 
 
@@ -205,8 +205,8 @@ def perform(stage: Stage, text: str) -> Played:
         # A refused edit takes in the file that somebody changed outside: that is the one thing it may do.
         if outcome.status >= 2 and TAKEN_IN not in outcome.err and stage.rows() != before:
             played.wrong.append(f"$ {step.command}\nfailed, and changed the memory")
-        if outcome.status >= 2 and (found := stage.violations()):
-            played.wrong.append(f"$ {step.command}\nleft the memory unsound: {found}")
+        if outcome.status >= 2 and (result := stage.violations()):
+            played.wrong.append(f"$ {step.command}\nleft the memory unsound: {result}")
         written += [f"$ {step.command}", *updated(step, actual), *step.tail]
     return played._replace(text="\n".join(written) + "\n")
 

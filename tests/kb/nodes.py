@@ -45,8 +45,8 @@ class Folder:
         place.write_bytes(what if isinstance(what, bytes) else what.encode())
 
     def index(self) -> None:
-        for path, told in nodes.build_index(self.look().nodes).items():
-            self.put(path, told)
+        for path, output in nodes.build_index(self.look().nodes).items():
+            self.put(path, output)
 
     def look(self, **how: Any) -> Catalog:
         return catalogs.load_catalog(str(self.root), self.ours, **how)

@@ -46,12 +46,12 @@ class Person:
             next(_moments)
 
     def remember(self, title: str, text: str = "", **arguments: Any) -> Any:
-        said = {
+        fields = {
             "text": text or f"About {title}.",
             "summary": f"What is known of {title.lower()}",
             **arguments,
         }
-        return self("remember", title=title, **said)
+        return self("remember", title=title, **fields)
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
         """The same as a process of its own."""
@@ -82,10 +82,10 @@ class Person:
     @property
     def titles(self) -> set[str]:
         """Titles of the nodes that the last commit holds."""
-        found = self.by_git(
+        git = self.by_git(
             "grep", "-h", "-i", "^#+title:", "HEAD", "--", "*.org", ":!raw", ":!index*", ":!AGENT*"
         )
-        return {line.partition(":")[2].strip() for line in found.splitlines()}
+        return {line.partition(":")[2].strip() for line in git.splitlines()}
 
     def everything(self) -> dict[str, bytes]:
         """Every file of the tree, and what git would commit next."""

@@ -40,13 +40,13 @@ def wait_for_orphans(folder: Path) -> None:
 
 
 def _at_work(folder: str) -> list[str]:
-    found = []
+    results = []
     for number in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError):  # gone by now, or of somebody else
             place = os.readlink(f"/proc/{number}/cwd")
             if place.startswith(folder + os.sep) and int(number) != os.getpid():
-                found.append(number)
-    return found
+                results.append(number)
+    return results
 
 
 def bare(tmp_path: Path, environ: dict[str, str]) -> str:

@@ -293,18 +293,18 @@ def indexed(folder: Folder, tmp_path_factory: pytest.TempPathFactory) -> dict[st
         tagged = database.execute("SELECT node_id, tag FROM tags").fetchall()
         linked = database.execute("SELECT source, dest FROM links WHERE type = '\"id\"'").fetchall()
     database.close()
-    found: dict[str, Indexed] = {}
+    results: dict[str, Indexed] = {}
     for id, file, level, title in rows:
         if level == 0:
             ids = {row[0] for row in rows if row[1] == file}
-            found[Path(_lisp(file)).name] = Indexed(
+            results[Path(_lisp(file)).name] = Indexed(
                 _lisp(id),
                 _lisp(title),
                 frozenset(_lisp(tag) for owner, tag in tagged if owner == id),
                 frozenset(_lisp(dest).partition("::")[0] for source, dest in linked if source in ids),
                 frozenset(map(_lisp, ids - {id})),
             )
-    return found
+    return results
 
 
 def _lisp(printed: str) -> str:
@@ -316,9 +316,9 @@ def _lisp(printed: str) -> str:
 @pytest.fixture(scope="module")
 def refused(folder: Folder) -> set[str]:
     catalog = folder.look(certain=True)
-    found = [each for each in lint.lint_store(catalog, folder.ours) if each.fatal]
-    twins = {"twin-one.org"} if any(each.path == "twin-two.org" for each in found) else set()
-    return {each.path for each in found} | twins
+    results = [item for item in lint.lint_store(catalog, folder.ours) if item.fatal]
+    twins = {"twin-one.org"} if any(item.path == "twin-two.org" for item in results) else set()
+    return {item.path for item in results} | twins
 
 
 def test_there_are_enough_nodes_of_both_kinds(folder: Folder, refused: set[str]) -> None:
@@ -380,6 +380,6 @@ def test_what_org_lint_says_of_drawers_and_blocks_lint_refuses(
         stdin=subprocess.DEVNULL,
     )
     assert done.returncode == 0, done.stderr
-    found = {line.rpartition(":")[0] for line in done.stdout.splitlines()}
-    assert len(found) >= 8, done.stdout
-    assert found - refused == set()
+    results = {line.rpartition(":")[0] for line in done.stdout.splitlines()}
+    assert len(results) >= 8, done.stdout
+    assert results - refused == set()

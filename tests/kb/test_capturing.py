@@ -100,10 +100,10 @@ def test_a_character_of_several_code_points_is_not_cut() -> None:
 def test_a_binary_is_refused_without_full(ann: Person, data: bytes) -> None:
     (ann.home / "picture.png").write_bytes(data)
     before = ann.everything()
-    with pytest.raises(FileTrouble) as told:
+    with pytest.raises(FileTrouble) as error:
         ann("capture", source="picture.png")
-    assert "--full" in str(told.value)
-    assert "--excerpt" in str(told.value)
+    assert "--full" in str(error.value)
+    assert "--excerpt" in str(error.value)
     assert ann.everything() == before
 
 
@@ -151,10 +151,10 @@ def test_a_whole_address_is_fetched(ann: Person, server: str) -> None:
 def test_an_address_that_does_not_answer_changes_nothing(ann: Person, server: str) -> None:
     before = ann.everything()
     for source in (f"{server}/nothing", "http://127.0.0.1:1/x", "http://ann:hunter2@127.0.0.1:1/x"):
-        with pytest.raises(FileTrouble) as told:
+        with pytest.raises(FileTrouble) as error:
             ann("capture", source=source, full=True)
-        assert "--file" in str(told.value)
-        assert "hunter2" not in str(told.value)
+        assert "--file" in str(error.value)
+        assert "hunter2" not in str(error.value)
     for source in ("file:///etc/passwd", "ftp://example.org/x"):
         with pytest.raises(InvalidArgument, match="--file"):
             ann("capture", source=source, full=True)

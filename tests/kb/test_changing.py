@@ -58,28 +58,28 @@ def test_a_node_is_written_indexed_and_committed_alone(ann: Person) -> None:
 def failing(ann: Person, act: Callable[[], object], kind: type[QuaidError]) -> str:
     """What a failure says that changes nothing: no byte of the tree, of git's index, no commit."""
     before = ann.everything()
-    with pytest.raises(kind) as told:
+    with pytest.raises(kind) as error:
         act()
     assert ann.everything() == before
     assert ann.git.state().is_clean
-    return str(told.value)
+    return str(error.value)
 
 
 def test_a_secret_is_not_committed(ann: Person) -> None:
-    told = failing(ann, lambda: ann.remember("Token", f"The token is {TOKEN}"), LintFailed)
-    assert "secret" in told
-    assert TOKEN not in told
+    message = failing(ann, lambda: ann.remember("Token", f"The token is {TOKEN}"), LintFailed)
+    assert "secret" in message
+    assert TOKEN not in message
     assert TOKEN not in ann.by_git("log", "--all", "-p")
 
 
 def test_org_that_cannot_be_read_is_not_committed(ann: Person) -> None:
-    told = failing(ann, lambda: ann.remember("Torn", "#+begin_src sh\nls\n"), LintFailed)
-    assert "block" in told
+    message = failing(ann, lambda: ann.remember("Torn", "#+begin_src sh\nls\n"), LintFailed)
+    assert "block" in message
 
 
 def test_a_link_to_nothing_is_not_committed(ann: Person) -> None:
-    told = failing(ann, lambda: ann.remember("Link", f"See [[id:{IDS[700]}][it]]."), LintFailed)
-    assert IDS[700] in told
+    message = failing(ann, lambda: ann.remember("Link", f"See [[id:{IDS[700]}][it]]."), LintFailed)
+    assert IDS[700] in message
 
 
 def test_what_is_there_already_is_told_before_anything_is_written(ann: Person) -> None:
@@ -96,8 +96,8 @@ def test_a_scanner_that_fails_means_no_commit(ann: Person, monkeypatch: pytest.M
 
     with monkeypatch.context() as patch:
         patch.setattr(secrets, "find_secrets", broken)
-        told = failing(ann, lambda: ann.remember("Clean", "Nothing secret."), LintFailed)
-    assert "nothing is committed unseen" in told
+        message = failing(ann, lambda: ann.remember("Clean", "Nothing secret."), LintFailed)
+    assert "nothing is committed unseen" in message
     ann.remember("Clean", "Nothing secret.")  # and the failure is not remembered of the bytes
     assert ann.is_sound()
 
@@ -176,9 +176,11 @@ def test_findings_are_never_those_of_other_bytes(ann: Person) -> None:
     ann.put("a.org", text(3, "Clean.\n"))
     from quaid.kb import lint
 
-    assert "unsettled" in [each.code for each in lint.lint_store(seen, ours)]
+    assert "unsettled" in [item.code for item in lint.lint_store(seen, ours)]
     ann.put("a.org", dirty)
-    assert [each["code"] for each in ann("lint")["findings"] if each["path"] == "a.org"] == ["secret"]
+    assert [finding["code"] for finding in ann("lint")["findings"] if finding["path"] == "a.org"] == [
+        "secret"
+    ]
 
 
 OPENED: list[str] = []
@@ -308,10 +310,10 @@ def test_changes_of_others_are_told_and_nothing_is_written(ann: Person, staged: 
     if staged:
         ann.by_git("add", "--all")
     before = ann.everything()
-    with pytest.raises(StoreDirty) as told:
+    with pytest.raises(StoreDirty) as error:
         ann.remember("Other", "thing")
-    assert path in str(told.value)
-    assert "ai-kb commit" in str(told.value)
+    assert path in str(error.value)
+    assert "ai-kb commit" in str(error.value)
     assert ann.everything() == before
 
 
@@ -342,11 +344,11 @@ def test_a_file_that_was_staged_by_hand_is_committed_by_commit(ann: Person, what
     elif then == "deleted":
         (ann.root / path).unlink()
     assert path in ann("status")["uncommitted"]
-    assert not {each["name"]: each for each in ann("doctor")["checks"]}["tree"]["well"]
+    assert not {check["name"]: check for check in ann("doctor")["checks"]}["tree"]["well"]
     before = ann.everything()
-    with pytest.raises(StoreDirty) as told:
+    with pytest.raises(StoreDirty) as error:
         ann.remember("Other", "thing")
-    assert path in str(told.value)
+    assert path in str(error.value)
     assert ann.everything() == before
     done = ann("commit")  # as the message says
     assert (path in done["paths"]) is (then != "deleted")
@@ -358,9 +360,9 @@ def test_a_file_that_was_staged_by_hand_is_committed_by_commit(ann: Person, what
 def test_a_staged_file_that_nobody_may_commit_is_told_with_the_way_out(ann: Person) -> None:
     ann.put("notes.txt", f"The token is {TOKEN}\n")
     ann.by_git("add", "notes.txt")
-    with pytest.raises(LintFailed) as told:
+    with pytest.raises(LintFailed) as error:
         ann("commit")
-    assert "notes.txt:1" in str(told.value)
+    assert "notes.txt:1" in str(error.value)
     ann.by_git("rm", "-q", "--cached", "notes.txt")
     ann.remember("Other", "thing")
     (ann.root / "inner").mkdir()
@@ -404,7 +406,7 @@ def test_an_unfinished_merge_is_told_and_left(ann: Person) -> None:
     with pytest.raises(StoreUnfinished):
         ann("commit")
     assert ann.everything() == before
-    assert [each["code"] for each in ann("lint")["findings"]] == ["conflict", "conflict"]
+    assert [finding["code"] for finding in ann("lint")["findings"]] == ["conflict", "conflict"]
     ann.put(path, whole.replace("8080", "9090"))
     ann.by_git("add", path)
     ann.by_git("commit", "-qm", "merged")
@@ -433,8 +435,8 @@ def test_a_good_edit_is_committed_with_its_index(ann: Person) -> None:
 
 
 def updated(ann: Person, path: str) -> str:
-    found = [line for line in (ann.root / path).read_text().split("\n") if line.startswith(":UPDATED:")]
-    return found[0].split()[1]
+    lines = [line for line in (ann.root / path).read_text().split("\n") if line.startswith(":UPDATED:")]
+    return lines[0].split()[1]
 
 
 def test_an_edit_moves_the_day_of_the_edited_nodes(ann: Person) -> None:
@@ -513,10 +515,10 @@ def test_a_bad_edit_is_told_and_stays_as_the_person_left_it(
     ann.put("good.org", text(7))
     ann.put(name, what)
     before = ann.everything()
-    with pytest.raises(LintFailed) as told:
+    with pytest.raises(LintFailed) as error:
         ann("commit")
-    assert code in str(told.value)
-    assert name in str(told.value)
+    assert code in str(error.value)
+    assert name in str(error.value)
     assert ann.everything() == before
 
 
@@ -537,9 +539,9 @@ def test_a_node_that_others_link_to_cannot_be_deleted_by_hand(ann: Person) -> No
     two = ann.remember("Firewall", "Opens the port.", links=[one["id"]])["node"]
     (ann.root / one["path"]).unlink()
     before = ann.everything()
-    with pytest.raises(LintFailed) as told:
+    with pytest.raises(LintFailed) as error:
         ann("commit")
-    assert two["path"] in str(told.value)
+    assert two["path"] in str(error.value)
     assert ann.everything() == before
     (ann.root / two["path"]).unlink()
     assert set(ann("commit")["paths"]) == {one["path"], two["path"], "index.org"}

@@ -29,7 +29,7 @@ def ann(tmp_path: Path) -> Person:
 
 
 def checks(person: Person) -> dict[str, dict[str, Any]]:
-    return {each["name"]: each for each in person("doctor")["checks"]}
+    return {check["name"]: check for check in person("doctor")["checks"]}
 
 
 def with_remote(person: Person, tmp_path: Path) -> str:
@@ -88,10 +88,10 @@ def diverged(ann: Person, tmp_path: Path) -> Person:
 
 def test_the_way_out_of_a_divergence_is_one_that_git_takes(ann: Person, tmp_path: Path) -> None:
     bob = diverged(ann, tmp_path)
-    found = checks(bob)["push"]
-    assert found["told"] == "diverged: 1 commit only here, 1 only there"
-    assert found["remedy"].startswith("Git does not know you yet: `git config --global user.name NAME`")
-    assert f"`git -C {bob.root} pull --rebase`" in found["remedy"]
+    check = checks(bob)["push"]
+    assert check["told"] == "diverged: 1 commit only here, 1 only there"
+    assert check["remedy"].startswith("Git does not know you yet: `git config --global user.name NAME`")
+    assert f"`git -C {bob.root} pull --rebase`" in check["remedy"]
     (bob.home / ".gitconfig").write_text("[user]\nname = Bob\nemail = bob@example.org\n")
     assert checks(bob)["push"]["remedy"].startswith(f"`git -C {bob.root} pull --rebase`")
 
@@ -117,8 +117,8 @@ def test_without_a_remote_nothing_is_said_of_its_privacy(ann: Person) -> None:
 
 def test_a_folder_that_others_can_read_is_not_private(ann: Person, tmp_path: Path) -> None:
     remote = with_remote(ann, tmp_path)
-    found = checks(ann)["private"]
-    assert found["well"]  # below a folder that is closed to others
+    check = checks(ann)["private"]
+    assert check["well"]  # below a folder that is closed to others
     place = tmp_path
     closed = []
     while not place.stat().st_mode & 0o001 or place == tmp_path:
@@ -127,15 +127,15 @@ def test_a_folder_that_others_can_read_is_not_private(ann: Person, tmp_path: Pat
         place = place.parent
     try:
         os.chmod(remote, 0o755)
-        found = checks(ann)["private"]
-        assert not found["well"]
-        assert "every user of this machine" in found["told"]
-        assert found["remedy"] == f"`chmod -R o-rwx {remote}`"
+        check = checks(ann)["private"]
+        assert not check["well"]
+        assert "every user of this machine" in check["told"]
+        assert check["remedy"] == f"`chmod -R o-rwx {remote}`"
         subprocess.run(["chmod", "-R", "o-rwx", remote], check=True)
         assert checks(ann)["private"]["well"]
     finally:
-        for each, mode in closed:
-            each.chmod(mode)
+        for item, mode in closed:
+            item.chmod(mode)
 
 
 def test_a_repository_that_is_served_or_mirrored_is_told(ann: Person, tmp_path: Path) -> None:
@@ -146,10 +146,10 @@ def test_a_repository_that_is_served_or_mirrored_is_told(ann: Person, tmp_path: 
     Path(remote, "git-daemon-export-ok").unlink()
     url = "https://ann:secret@example.org/mirror.git"
     subprocess.run(["git", "-C", remote, "remote", "add", "mirror", url], check=True)
-    told = checks(ann)["private"]["told"]
-    assert "example.org/mirror.git" in told
-    assert "secret" not in told
-    assert "cannot be known" in told
+    output = checks(ann)["private"]["told"]
+    assert "example.org/mirror.git" in output
+    assert "secret" not in output
+    assert "cannot be known" in output
 
 
 @pytest.fixture
@@ -189,15 +189,15 @@ def test_a_server_is_asked_as_a_stranger_would(
     ann.by_git("remote", "set-url", "origin", f"http://ann:secret@{host}/remote.git")
     locked[0] = True
     (ann.home / ".netrc").write_text(f"machine {host.partition(':')[0]} login ann password secret\n")
-    found = checks(ann)
-    assert found["remote"]["well"], found["remote"]["told"]
-    assert (found["private"]["well"], found["private"]["told"]) == (
+    result = checks(ann)
+    assert result["remote"]["well"], result["remote"]["told"]
+    assert (result["private"]["well"], result["private"]["told"]) == (
         True,
         "it shows nothing without a password",
     )
     locked[0] = False
-    found = checks(ann)
-    assert (found["private"]["well"], found["private"]["told"]) == (False, "it answers without a password")
+    result = checks(ann)
+    assert (result["private"]["well"], result["private"]["told"]) == (False, "it answers without a password")
 
 
 @pytest.mark.parametrize(
@@ -250,10 +250,10 @@ def test_the_timer_is_asked_whether_it_runs(
     systemctl(ann, tmp_path, answer, status)
     assert "install-timer" in checks(ann)["timer"]["told"]
     ann("install-timer")
-    found = checks(ann)["timer"]
-    assert (found["well"], told in found["told"]) == (well, True), found
+    check = checks(ann)["timer"]
+    assert (check["well"], told in check["told"]) == (well, True), check
     if not well:
-        assert found["remedy"] == "`systemctl --user enable --now ai-kb-push.timer`"
+        assert check["remedy"] == "`systemctl --user enable --now ai-kb-push.timer`"
 
 
 def test_a_timer_of_another_store_is_told(ann: Person, tmp_path: Path) -> None:
@@ -264,9 +264,9 @@ def test_a_timer_of_another_store_is_told(ann: Person, tmp_path: Path) -> None:
     bob("init", remote=bare(bob.home, bob.environ))
     bob.environ |= {"HOME": str(ann.home), "PATH": ann.environ["PATH"]}
     bob.home = ann.home
-    found = checks(bob)["timer"]
-    assert not found["well"]
-    assert f"does not push {bob.root}" in found["told"]
+    check = checks(bob)["timer"]
+    assert not check["well"]
+    assert f"does not push {bob.root}" in check["told"]
 
 
 def test_a_line_of_cron_counts(ann: Person, tmp_path: Path) -> None:
@@ -301,9 +301,9 @@ def test_the_index_of_org_roam_can_be_built_and_nothing_is_left_behind(ann: Pers
     assert ann("sync")["state"] == "synced"
     assert "that of the nodes" in checks(ann)["org-roam"]["told"]
     ann.put("twin.org", text(1).replace(text(1).split(":ID: ")[1][:36], _first_id(ann)))
-    found = checks(ann)["org-roam"]
-    assert not found["well"]
-    assert "cannot be built" in found["told"]
+    check = checks(ann)["org-roam"]
+    assert not check["well"]
+    assert "cannot be built" in check["told"]
 
 
 def _first_id(ann: Person) -> str:
@@ -318,9 +318,9 @@ def test_an_emacs_without_org_roam_is_no_trouble(ann: Person, tmp_path: Path) ->
     (tools / "emacs").write_text(f'#!/bin/sh\nexec {shutil.which("emacs")} -Q "$@"\n')
     (tools / "emacs").chmod(0o755)
     ann.environ["PATH"] = f"{tools}:{os.environ['PATH']}"
-    found = checks(ann)["org-roam"]
-    assert found["well"], found
-    assert "only browsing" in found["told"]
+    check = checks(ann)["org-roam"]
+    assert check["well"], check
+    assert "only browsing" in check["told"]
 
 
 def test_an_emacs_that_fails_is_told(ann: Person, tmp_path: Path) -> None:
@@ -329,9 +329,9 @@ def test_an_emacs_that_fails_is_told(ann: Person, tmp_path: Path) -> None:
     (tools / "emacs").write_text("#!/bin/sh\necho 'Symbol’s value as variable is void: x' >&2\nexit 255\n")
     (tools / "emacs").chmod(0o755)
     ann.environ["PATH"] = f"{tools}:{os.environ['PATH']}"
-    found = checks(ann)["org-roam"]
-    assert not found["well"]
-    assert "is void: x" in found["told"]
+    check = checks(ann)["org-roam"]
+    assert not check["well"]
+    assert "is void: x" in check["told"]
     assert ann("sync")["state"] == "failed"
 
 

@@ -29,8 +29,8 @@ def test_sections_by_type_and_the_contested_apart(store: Folder) -> None:
         "e.org", text(5, f"SUPERSEDES [[id:{IDS[3]}][D old]]\n", title="E new", PROJECTS=":emacs: :general:")
     )
     store.put("f.org", text(6, title="F", filetags=":untyped:"))
-    (told,) = built(store).values()
-    assert told.split("\n* ")[1:] == [
+    (output,) = built(store).values()
+    assert output.split("\n* ")[1:] == [
         "Principles\n\n| Title | ID | Summary | Projects | Status | Updated |\n|---\n"
         f"| E new | {IDS[4]} | What node 5 is about. | emacs general | current | 2026-05-24 |\n",
         "Procedures\n\n| Title | ID | Summary | Projects | Status | Updated |\n|---\n"
@@ -44,7 +44,7 @@ def test_sections_by_type_and_the_contested_apart(store: Folder) -> None:
         f"| D old | {IDS[3]} | E new ({IDS[4]}) | 2026-05-24 |\n",
         "Projects\n\n- emacs (1)\n- general (6)\n",
     ]
-    assert told.startswith("#+title: Index\n# Generated")
+    assert output.startswith("#+title: Index\n# Generated")
 
 
 def test_the_same_nodes_give_the_same_bytes(store: Folder) -> None:
@@ -76,9 +76,9 @@ def test_past_its_budget_it_is_split_by_type(store: Folder) -> None:
 
 def test_no_text_becomes_a_link_or_ends_a_cell(store: Folder) -> None:
     store.put("a.org", text(1, title=f"A | b [[id:{IDS[1]}][x]]", SUMMARY="[[id:x]] | y"))
-    (told,) = built(store).values()
-    assert "[[" not in told
-    rows = [line for line in told.split("\n") if IDS[0] in line]
+    (output,) = built(store).values()
+    assert "[[" not in output
+    rows = [line for line in output.split("\n") if IDS[0] in line]
     assert len(rows) == 1
     assert rows[0].count("|") == 7
 
@@ -91,8 +91,8 @@ def test_another_form_of_the_index_is_another_version_of_the_catalog(store: Fold
     """That the index is right is remembered there: a new form would not be written where nothing else changes."""
     for number, status in enumerate(("current", "contested", "superseded"), 1):
         store.put(f"{number}.org", text(number, title=f"Node | [[{number}]]", STATUS=status))
-    told = "".join(f"{path}\n{each}" for path, each in sorted(built(store).items()))
-    assert (catalogs.CATALOG_VERSION, catalogs.content_digest(told.encode())) == (
+    output = "".join(f"{path}\n{item}" for path, item in sorted(built(store).items()))
+    assert (catalogs.CATALOG_VERSION, catalogs.content_digest(output.encode())) == (
         6,
         "5daa3e2b99c138ea654402025f049603",
     )

@@ -22,7 +22,7 @@ def lint(store: Folder, *, index: bool = True) -> list[LintFinding]:
 
 
 def codes(store: Folder, **how: bool) -> list[tuple[str, int, str]]:
-    return [(each.path, each.line, each.code) for each in lint(store, **how)]
+    return [(item.path, item.line, item.code) for item in lint(store, **how)]
 
 
 def test_a_good_store_has_no_findings(store: Folder) -> None:
@@ -69,12 +69,12 @@ def test_what_stops_a_commit_has_file_line_and_remedy(store: Folder, name: str) 
     bad, line, code = BAD[name]
     store.put("bad.org", bad)
     store.put("good.org", text(7))
-    found = lint(store)
-    assert ("bad.org", line, code) in [(each.path, each.line, each.code) for each in found]
-    finding = next(each for each in found if each.code == code)
+    problems = lint(store)
+    assert ("bad.org", line, code) in [(item.path, item.line, item.code) for item in problems]
+    finding = next(item for item in problems if item.code == code)
     assert finding.fatal
     assert finding.remedy
-    assert {each.path for each in found} == {"bad.org"}
+    assert {item.path for item in problems} == {"bad.org"}
 
 
 def test_bytes_that_are_no_text_stop_a_commit(store: Folder) -> None:
@@ -94,9 +94,9 @@ STYLE = {
 def test_style_does_not_stop_a_commit(store: Folder, name: str) -> None:
     written, code = STYLE[name]
     store.put("a.org", written)
-    found = lint(store)
-    assert [each.code for each in found] == [code]
-    assert not found[0].fatal
+    problems = lint(store)
+    assert [item.code for item in problems] == [code]
+    assert not problems[0].fatal
 
 
 def test_an_id_belongs_to_one_node(store: Folder) -> None:
@@ -125,8 +125,8 @@ def test_a_link_in_raw_or_in_code_is_none(store: Folder) -> None:
 def test_a_merged_id_still_leads_somewhere(store: Folder) -> None:
     store.put("a.org", text(1, MERGED_IDS=IDS[60]))
     store.put("b.org", text(2, f"[[id:{IDS[60]}][old]]\n"))
-    found = lint(store)
-    assert [(each.code, each.fatal) for each in found] == [("merged-link", False)]
+    problems = lint(store)
+    assert [(item.code, item.fatal) for item in problems] == [("merged-link", False)]
 
 
 def test_the_index_must_be_that_of_the_nodes(store: Folder) -> None:
@@ -170,8 +170,8 @@ def test_a_scanner_that_fails_stops_the_commit(store: Folder, monkeypatch: pytes
 
     monkeypatch.setattr(secrets, "find_secrets", broken)
     store.put("a.org", text(1))
-    found = lint(store)
-    assert [(each.path, each.code, each.fatal) for each in found] == [("a.org", "scan-failed", True)]
+    problems = lint(store)
+    assert [(item.path, item.code, item.fatal) for item in problems] == [("a.org", "scan-failed", True)]
 
 
 def test_what_was_judged_is_remembered_by_its_bytes_and_rules(

@@ -264,13 +264,13 @@ def test_killed_at_any_moment_nothing_is_lost_stuck_or_half_done(tmp_path: Path)
     acknowledged: list[str] = []
     for _ in range(int(os.environ.get("QUAID_KILLS", "12"))):
         worker = start("remember", git)
-        told = first_line(worker)
+        line = first_line(worker)
         time.sleep(dice.random() * 0.2)
-        acknowledged += [told, *killed(worker).split("\n")]
+        acknowledged += [line, *killed(worker).split("\n")]
         with transaction.store_lock(git):
             assert git.state().is_clean
     known = set(log(git))
-    whole = [each for each in acknowledged if len(each) == 40]
+    whole = [item for item in acknowledged if len(item) == 40]
     assert len(whole) > 10
     assert set(whole) <= known
     assert has_all_objects(git)
@@ -279,10 +279,10 @@ def test_killed_at_any_moment_nothing_is_lost_stuck_or_half_done(tmp_path: Path)
 def test_eight_at_once_take_turns(tmp_path: Path) -> None:
     git = store(tmp_path)
     workers = [start("remember_twice", git) for _ in range(8)]
-    told = [word for worker in workers for word in worker.communicate()[0].split()]
+    words = [word for worker in workers for word in worker.communicate()[0].split()]
     assert [worker.returncode for worker in workers] == [0] * 8
     commits = log(git)
-    assert len(set(told)) == 16
-    assert set(commits) == {*told, commits[-1]}
+    assert len(set(words)) == 16
+    assert set(commits) == {*words, commits[-1]}
     assert git.state().is_clean
     assert has_all_objects(git)

@@ -59,10 +59,10 @@ def bytes_below(folder: Path) -> dict[str, bytes | None]:
 def refused(act: Callable[[], object], kind: type[QuaidError], *folders: Path) -> str:
     """The message of a refusal that leaves every byte below these folders as it was."""
     before = [bytes_below(folder) for folder in folders]
-    with pytest.raises(kind) as told:
+    with pytest.raises(kind) as error:
         act()
     assert [bytes_below(folder) for folder in folders] == before
-    return str(told.value)
+    return str(error.value)
 
 
 def test_init_refuses_a_code_repository(ann: Person, environ: dict[str, str]) -> None:

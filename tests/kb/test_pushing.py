@@ -171,7 +171,7 @@ def test_a_silent_remote_costs_one_wait_and_not_one_for_each_write(
     assert "no answer within 0.5 s" in ann("status")["remote_problem"]
     assert ann("push")["outcome"] == "unreachable"  # a push asks all the same
     assert len(waits) == 2
-    remote = {each["name"]: each for each in ann("doctor")["checks"]}["remote"]
+    remote = {check["name"]: check for check in ann("doctor")["checks"]}["remote"]
     assert "10 minutes" in remote["remedy"]
     assert len(waits) == 3
     ann.later(minutes=11)

@@ -38,7 +38,7 @@ def nudge(person: Person) -> str:
 
 
 def well(person: Person) -> dict[str, bool]:
-    return {each["name"]: each["well"] for each in person("doctor")["checks"]}
+    return {check["name"]: check["well"] for check in person("doctor")["checks"]}
 
 
 def test_a_write_begins_with_what_the_others_have_written(ann: Person, bob: Person) -> None:
@@ -67,14 +67,14 @@ def test_two_who_write_the_same_diverge_and_nothing_is_lost(ann: Person, bob: Pe
     stood = bob("status")
     assert (stood["diverged"], stood["ahead"], stood["behind"]) == (True, 1, 1)
     assert "diverged" in stood["nudge"]
-    checks = {each["name"]: each for each in bob("doctor")["checks"]}
+    checks = {check["name"]: check for check in bob("doctor")["checks"]}
     assert not checks["push"]["well"]
     assert "pull --rebase" in checks["push"]["remedy"]
     before = bob.everything()
     with pytest.raises(StoreDiverged):
         bob.remember("Switches", "Are loud.")
     assert bob.everything() == before
-    assert "Cables" in {each["title"] for each in bob("query", context="cables")["matches"]}
+    assert "Cables" in {match["title"] for match in bob("query", context="cables")["matches"]}
     # The way out that doctor names: both wrote into the index, which is no conflict, and is made anew.
     bob.by_git("pull", "-q", "--rebase")
     bob("index")

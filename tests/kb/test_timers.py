@@ -49,19 +49,19 @@ def test_without_systemd_the_line_for_cron_is_told_and_nothing_written(tmp_path:
     (line,) = done.to_run
     assert line.startswith("*/15 * * * * '/opt/my tools/ai-kb' push --store ")
     shell = line.removeprefix("*/15 * * * * ").removesuffix(" >/dev/null 2>&1").replace(r"\%", "%")
-    said = subprocess.run(
+    output = subprocess.run(
         ["sh", "-c", f"printf '%s\\n' {shell}"], capture_output=True, text=True, check=True
     ).stdout
-    assert tuple(said.splitlines()) == COMMAND
+    assert tuple(output.splitlines()) == COMMAND
 
 
 def test_the_agent_of_launchd_is_written_and_its_commands_told(tmp_path: Path) -> None:
     done = setup.install_timer(COMMAND, {}, str(tmp_path), "darwin")
     (path,) = done.written
     assert path.startswith(str(tmp_path / "Library" / "LaunchAgents"))
-    told = plistlib.loads(Path(path).read_bytes())
-    assert told["ProgramArguments"] == list(COMMAND)
-    assert told["StartInterval"] == 900
+    plist = plistlib.loads(Path(path).read_bytes())
+    assert plist["ProgramArguments"] == list(COMMAND)
+    assert plist["StartInterval"] == 900
     assert path in done.to_run[-1]
     assert setup.install_timer(COMMAND, {}, str(tmp_path), "darwin").written == ()
 
@@ -83,5 +83,5 @@ def test_systemd_understands_the_units(tmp_path: Path) -> None:
         text=True,
     )
     assert "ai-kb-push" not in done.stderr, done.stderr
-    said = subprocess.run(["systemd-analyze", "calendar", "*:0/15"], capture_output=True, text=True)
-    assert said.returncode == 0
+    completed = subprocess.run(["systemd-analyze", "calendar", "*:0/15"], capture_output=True, text=True)
+    assert completed.returncode == 0

@@ -70,8 +70,8 @@ def push(git: Git) -> None:
 
 
 WORK: dict[str, Callable[[Git], None]] = {
-    each.__name__: each
-    for each in (hold, die_with_index_lock, die_changing, wait_for_git, remember, remember_twice, push)
+    item.__name__: item
+    for item in (hold, die_with_index_lock, die_changing, wait_for_git, remember, remember_twice, push)
 }
 
 if __name__ == "__main__":

@@ -52,8 +52,8 @@ def start() -> Iterator[Callable[..., Pipes]]:
         return started[-1]
 
     yield begin
-    for each in started:
-        each.kill()
+    for item in started:
+        item.kill()
 
 
 def fill(brain: Brain) -> None:

@@ -119,8 +119,8 @@ def test_progress_rises_over_several_rounds_at_a_calm_pace() -> None:
     for _round in range(2):
         for done in range(1001):
             report(done, 1000, "Counting")
-    assert all(each["method"] == "notifications/progress" for each in sent)
-    values = [each["params"]["progress"] for each in sent]
+    assert all(item["method"] == "notifications/progress" for item in sent)
+    values = [item["params"]["progress"] for item in sent]
     assert values == sorted(set(values))
     assert values[-1] == 2000
     assert 1000 in values

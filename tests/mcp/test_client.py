@@ -94,8 +94,8 @@ def test_every_core_tool_can_be_listed_and_called(db: str, mode: str) -> None:
             expected_version=put["version"],
         )
         assert added["added"] is True
-        found = await record(client, "memory_search", query="boat")
-        assert [each["slug"] for each in found["hits"]] == ["people/alice"]
+        result = await record(client, "memory_search", query="boat")
+        assert [hit["slug"] for hit in result["hits"]] == ["people/alice"]
         answer = await record(client, "memory_query", question="who bought a boat?")
         assert answer["results"][0]["slug"] == "people/alice"
         assert (await record(client, "memory_stats"))["pages"] == 2
@@ -111,8 +111,8 @@ async def use_the_notebook(client: Client) -> None:
     kept = await record(client, "remember", content="Sarah prefers email to phone")
     assert kept["path"].startswith("reference/")
     await record(client, "daily_log", entry="Shipped it")
-    found = await record(client, "recall", query="how to reach Sarah, email or phone")
-    assert found["notebook"]
+    result = await record(client, "recall", query="how to reach Sarah, email or phone")
+    assert result["notebook"]
     read = await record(client, "notebook_read", path=kept["path"])
     more = {"path": kept["path"], "content": "- By mail.\n", "expected_version": read["version"]}
     assert (await record(client, "notebook_write", **more))["changed"]
@@ -133,7 +133,7 @@ async def link_and_ingest(client: Client, version: int) -> None:
     )
     assert taken["written"] is True
     facts = await record(client, "memory_facts", subject="people/alice")
-    assert {"lives_in", "founded"} <= {each["predicate"] for each in facts["facts"]}
+    assert {"lives_in", "founded"} <= {fact["predicate"] for fact in facts["facts"]}
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -158,15 +158,15 @@ def test_errors_carry_their_code_and_facts(db: str, mode: str) -> None:
 def test_resources_and_their_templates(db: str, mode: str) -> None:
     async def read(client: Client) -> None:
         listed = (await client.list_resources()).resources
-        assert [each.uri for each in listed] == [
+        assert [item.uri for item in listed] == [
             "memory://index",
             "memory://pages/companies/river",
             "memory://pages/people/alice",
         ]
         (template,) = (await client.list_resource_templates()).resource_templates
         assert template.uri_template == "memory://pages/{slug}"
-        for each in listed:
-            (content,) = (await client.read_resource(each.uri)).contents
+        for element in listed:
+            (content,) = (await client.read_resource(element.uri)).contents
             assert content.mime_type == "text/markdown"
             assert "river" in content.text.lower()  # type: ignore[union-attr]
         with pytest.raises(MCPError) as missing:
@@ -183,16 +183,16 @@ def test_an_agent_keeps_a_notebook(db: str, mode: str) -> None:
         dispatch.call(brain, dispatch.find_command("notebook init"), {}, "owner")
 
     async def work(client: Client) -> None:
-        told = await record(client, "remember", content="Sarah Chen's phone number is 555-1234")
-        assert told["path"] == "reference/contacts.md"
+        result = await record(client, "remember", content="Sarah Chen's phone number is 555-1234")
+        assert result["path"] == "reference/contacts.md"
         bought = await record(client, "remember", content="buy milk and eggs")
-        assert [each["text"] for each in bought["lines"]] == ["Milk", "Eggs"]
+        assert [line["text"] for line in bought["lines"]] == ["Milk", "Eggs"]
         again = await record(client, "remember", content="Buy eggs")
         assert again["lines"][0]["written"] is False
         logged = await record(client, "daily_log", entry="Called Sarah Chen about the timeline")
-        found = await record(client, "recall", query="Sarah Chen", min_score=0.1)
-        assert [each["path"] for each in found["notebook"]] == ["reference/contacts.md"]
-        assert [each["path"] for each in found["daily"]] == [logged["path"]]
+        results = await record(client, "recall", query="Sarah Chen", min_score=0.1)
+        assert [item["path"] for item in results["notebook"]] == ["reference/contacts.md"]
+        assert [item["path"] for item in results["daily"]] == [logged["path"]]
         file = await record(client, "notebook_read", path="lists/shopping.md")
         change = {
             "path": "lists/shopping.md",
@@ -218,7 +218,7 @@ def test_an_agent_keeps_a_notebook(db: str, mode: str) -> None:
 def test_prompts(db: str, mode: str) -> None:
     async def prompt(client: Client) -> None:
         listed = (await client.list_prompts()).prompts
-        assert [each.name for each in listed] == ["memory_briefing", "memory_ingest_meeting"]
+        assert [item.name for item in listed] == ["memory_briefing", "memory_ingest_meeting"]
         (briefing,) = (await client.get_prompt("memory_briefing")).messages
         assert "people/alice" in briefing.content.text  # type: ignore[union-attr]
         arguments = {"transcript": "Alice: hello", "date": "2026-04-25"}
@@ -265,7 +265,7 @@ def test_log_messages_reach_a_client_that_asked_for_them(db: str) -> None:
         await client.send_ping()
 
     visit(db, "legacy", listen, logging_callback=hear)
-    assert [each.data["method"] for each in heard] == ["tools/call"]
+    assert [item.data["method"] for item in heard] == ["tools/call"]
 
 
 def test_progress_reaches_a_client_that_asked_for_it(db: str) -> None:

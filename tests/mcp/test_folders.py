@@ -23,10 +23,10 @@ ENVIRON = {"PYTHONPATH": f"{SOURCE}:{ROOT}"}
 
 def wait_until(true: Callable[[], Any]) -> Any:
     deadline = time.monotonic() + PATIENCE
-    while not (found := true()):
+    while not (result := true()):
         assert time.monotonic() < deadline
         time.sleep(0.03)
-    return found
+    return result
 
 
 @pytest.fixture
@@ -62,15 +62,15 @@ def is_running(process: int) -> bool:
 
 def children(process: int) -> list[int]:
     """The processes that one has started, from any of its threads."""
-    found: list[int] = []
+    results: list[int] = []
     for thread in os.listdir(f"/proc/{process}/task"):
         path = f"/proc/{process}/task/{thread}/children"
         with (
             suppress(FileNotFoundError, ProcessLookupError),
             open(path) as file,
         ):  # a thread may end meanwhile
-            found += [int(word) for word in file.read().split()]
-    return found
+            results += [int(word) for word in file.read().split()]
+    return results
 
 
 def finds(server: Pipes, words: str) -> bool:

@@ -36,10 +36,10 @@ def test_invalid_json_is_a_parse_error(line: bytes) -> None:
     ],
 )
 def test_a_malformed_message_is_an_invalid_request_with_its_id_if_it_has_one(value: Any, id: Any) -> None:
-    found, frame = jsonrpc.parse_message(value)
+    result, frame = jsonrpc.parse_message(value)
     assert isinstance(frame, RpcError)
     assert frame.code == INVALID_REQUEST
-    assert found == id
+    assert result == id
 
 
 def test_a_message_without_an_id_is_a_notification() -> None:

@@ -170,8 +170,8 @@ def test_a_cancelled_call_is_an_error_of_the_protocol(connection: Connection, br
 
 
 def test_the_server_names_the_error_that_a_conflict_gives(connection: Connection, brain: Brain) -> None:
-    told = result(connection, brain, "initialize", protocolVersion="2025-11-25", capabilities={})
-    assert "on version_conflict read again" in told["instructions"]
+    response = result(connection, brain, "initialize", protocolVersion="2025-11-25", capabilities={})
+    assert "on version_conflict read again" in response["instructions"]
 
 
 def test_tools_without_a_memory_name_the_remedy(connection: Connection, settings: Settings) -> None:
@@ -205,10 +205,10 @@ def test_internal_error_hides_its_text(
 
 def test_stateless_request_needs_no_handshake(brain: Brain) -> None:
     connection = Connection("core")
-    found = result(connection, brain, "server/discover", _meta=ENVELOPE)
-    assert found["supportedVersions"] == ["2026-07-28"]
-    assert found["resultType"] == "complete"
-    assert found["cacheScope"] == "private"
+    response = result(connection, brain, "server/discover", _meta=ENVELOPE)
+    assert response["supportedVersions"] == ["2026-07-28"]
+    assert response["resultType"] == "complete"
+    assert response["cacheScope"] == "private"
     called = result(
         connection, brain, "tools/call", name="memory_get", arguments={"slug": "people/alice"}, _meta=ENVELOPE
     )

@@ -109,15 +109,15 @@ def is_whole(settings: Settings) -> bool:
 
 def filler(settings: Settings) -> int:
     """The process that fills, once there is one."""
-    found: list[int] = []
+    results: list[int] = []
 
     def look() -> bool:
         if who := embedding_queue.current_run(settings.db_path):
-            found.append(who.process)
-        return bool(found)
+            results.append(who.process)
+        return bool(results)
 
     wait_until(look)
-    return found[0]
+    return results[0]
 
 
 def is_running(process: int) -> bool:
@@ -173,17 +173,17 @@ def test_failing_model_is_reported_not_retried_and_resumed_later(
     tries = len(model.asked)
     time.sleep(1.2)  # two looks, and as many pauses
     assert len(model.asked) == tries
-    told = server.call("memory_status")["result"]["structuredContent"]
-    assert "answers with status 500" in told["trouble"]["problem"]
-    assert (told["model"]["missing"], told["filling"]) == (1, None)
-    found = server.call("memory_query", question="tide")["result"]["structuredContent"]
-    assert found["results"][0]["slug"] == "concepts/tide"
-    assert found["notes"][0].startswith("by words only: the model m failed at")
+    content = server.call("memory_status")["result"]["structuredContent"]
+    assert "answers with status 500" in content["trouble"]["problem"]
+    assert (content["model"]["missing"], content["filling"]) == (1, None)
+    result = server.call("memory_query", question="tide")["result"]["structuredContent"]
+    assert result["results"][0]["slug"] == "concepts/tide"
+    assert result["notes"][0].startswith("by words only: the model m failed at")
     model.mood = "well"
     assert server.record("memory_put", slug="concepts/ebb", content="# Ebb\n\nIt goes as often.")
     wait_until(lambda: is_whole(settings))
-    told = server.call("memory_status")["result"]["structuredContent"]
-    assert (told["trouble"], told["model"]["missing"], told["next_steps"]) == (None, 0, [])
+    content = server.call("memory_status")["result"]["structuredContent"]
+    assert (content["trouble"], content["model"]["missing"], content["next_steps"]) == (None, 0, [])
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="asks the system about processes")

@@ -36,9 +36,9 @@ def test_agent_ingests_a_source_once(start: Start, db: str, settings: Settings) 
     assert "companies/river is at version 1, not 9" in stale["message"]
     assert server.fail("memory_get", slug="people/bo")["code"] == "page_not_found"  # nothing was written
     both = server.fail("memory_ingest", **SOURCE, pages=[{**BO, "expected_version": 4}, river(9)])
-    assert [each["current_version"] for each in both["conflicts"]] == [0, 1]
+    assert [conflict["current_version"] for conflict in both["conflicts"]] == [0, 1]
     done = server.call("memory_ingest", **SOURCE, pages=[BO, river(1)])["result"]["structuredContent"]
-    assert [each["outcome"] for each in done["pages"]] == ["created", "updated"]
+    assert [page["outcome"] for page in done["pages"]] == ["created", "updated"]
     again = server.call("memory_ingest", **SOURCE, pages=[BO, river(2)])["result"]["structuredContent"]
     assert (again["written"], again["known_pages"]) == (False, ["people/bo", "companies/river"])
     assert server.end()[0] == 0

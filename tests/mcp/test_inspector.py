@@ -43,17 +43,17 @@ def inspect(db: str, home: Path, *words: str, status: int = 0) -> Any:
 
 def test_inspector_accepts_the_core_tools(db: str, tmp_path: Path) -> None:
     listed = inspect(db, tmp_path, "tools/list", "--strict")["tools"]
-    assert [each["name"] for each in listed] == [
+    assert [item["name"] for item in listed] == [
         name for name in index.TOOLS if dispatch.find_tool(name).core
     ]
 
 
 def test_it_calls_a_tool(db: str, tmp_path: Path) -> None:
-    found = inspect(
+    result = inspect(
         db, tmp_path, "tools/call", "--tool-name", "memory_get", "--tool-arg", "slug=people/alice"
     )
-    assert found["structuredContent"]["title"] == "Alice Berg"
-    assert json.loads(found["content"][0]["text"]) == found["structuredContent"]
+    assert result["structuredContent"]["title"] == "Alice Berg"
+    assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
 
 
 def test_inspector_shows_our_error_message(db: str, tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_inspector_shows_our_error_message(db: str, tmp_path: Path) -> None:
 
 def test_it_lists_and_reads_resources(db: str, tmp_path: Path) -> None:
     listed = inspect(db, tmp_path, "resources/list")["resources"]
-    assert {"memory://index", "memory://pages/people/alice"} <= {each["uri"] for each in listed}
+    assert {"memory://index", "memory://pages/people/alice"} <= {item["uri"] for item in listed}
     (template,) = inspect(db, tmp_path, "resources/templates/list")["resourceTemplates"]
     assert template["uriTemplate"] == "memory://pages/{slug}"
     (page,) = inspect(db, tmp_path, "resources/read", "--uri", "memory://pages/people/alice")["contents"]
@@ -72,6 +72,6 @@ def test_it_lists_and_reads_resources(db: str, tmp_path: Path) -> None:
 
 def test_it_lists_and_gets_prompts(db: str, tmp_path: Path) -> None:
     listed = inspect(db, tmp_path, "prompts/list")["prompts"]
-    assert [each["name"] for each in listed] == ["memory_briefing", "memory_ingest_meeting"]
+    assert [item["name"] for item in listed] == ["memory_briefing", "memory_ingest_meeting"]
     words = ["prompts/get", "--prompt-name", "memory_ingest_meeting", "--prompt-args", "date=2026-04-25"]
     assert "2026-04-25" in inspect(db, tmp_path, *words)["messages"][0]["content"]["text"]

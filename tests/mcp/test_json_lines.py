@@ -19,10 +19,10 @@ MESSAGES = st.dictionaries(st.sampled_from(["id", "method", "params", "x"]), VAL
 
 
 def seen(data: bytes, size: int) -> OversizedLine:
-    found = OversizedLine(("id", "method"))
+    line = OversizedLine(("id", "method"))
     for start in range(0, len(data), size):
-        found.feed(data[start : start + size])
-    return found
+        line.feed(data[start : start + size])
+    return line
 
 
 def scalars(message: dict[str, Any]) -> dict[str, Any]:
@@ -36,28 +36,28 @@ def scalars(message: dict[str, Any]) -> dict[str, Any]:
 @given(MESSAGES, st.integers(1, 9), st.booleans())
 def test_id_is_found_anywhere_in_a_line(message: dict[str, Any], size: int, spaces: bool) -> None:
     data = json.dumps(message, indent=1 if spaces else None, ensure_ascii=spaces).encode()
-    found = seen(data, size)
-    assert (found.messages, found.is_list) == ([scalars(message)], False)
+    keys = seen(data, size)
+    assert (keys.messages, keys.is_list) == ([scalars(message)], False)
 
 
 @given(st.lists(MESSAGES, max_size=4), st.integers(1, 9))
 def test_ids_in_a_list_are_found(messages: list[dict[str, Any]], size: int) -> None:
-    found = seen(json.dumps(messages).encode(), size)
-    assert (found.messages, found.is_list) == ([scalars(message) for message in messages], True)
+    keys = seen(json.dumps(messages).encode(), size)
+    assert (keys.messages, keys.is_list) == ([scalars(message) for message in messages], True)
 
 
 @given(st.binary(max_size=60) | st.text('{}[]",:\\aid10 ', max_size=60).map(str.encode), st.integers(1, 9))
 def test_result_does_not_depend_on_chunk_boundaries(data: bytes, size: int) -> None:
-    found, at_once = seen(data, size), seen(data, len(data) or 1)
-    assert (found.messages, found.is_list) == (at_once.messages, at_once.is_list)
-    assert all(set(message) <= {"id", "method"} for message in found.messages)
-    assert not any(isinstance(value, dict | list) for message in found.messages for value in message.values())
+    keys, at_once = seen(data, size), seen(data, len(data) or 1)
+    assert (keys.messages, keys.is_list) == (at_once.messages, at_once.is_list)
+    assert all(set(message) <= {"id", "method"} for message in keys.messages)
+    assert not any(isinstance(value, dict | list) for message in keys.messages for value in message.values())
 
 
 @pytest.mark.parametrize("text", ["plain", 'naïve — жук 𝄞 \x00\n\t"\\/', "\\u0041", "\ud800", "漢字" * 9])
 def test_decoded_size_ignores_escapes(text: str) -> None:
     short = len(json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass"))
-    for escaped in (json.dumps(text), "".join(['"', *(f"\\u{ord(each):04X}" for each in "abc"), '"'])):
+    for escaped in (json.dumps(text), "".join(['"', *(f"\\u{ord(item):04X}" for item in "abc"), '"'])):
         assert decoded_size(escaped.encode()) <= short
     assert decoded_size(json.dumps("жук𝄞a").encode()) == len('"жук𝄞a"'.encode()) - 6
     text = "жук𝄞a" * 100_000
@@ -78,7 +78,7 @@ def test_memory_for_an_endless_line_is_bounded(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(jsonrpc, "MAX_RAW_LINE_BYTES", 1000)
     monkeypatch.setattr(jsonrpc, "MAX_LINE_BYTES", 100)
     line = b'{"params": {"id": 3, "text": "' + b'x\\"' * 100_000 + b'"}, "id": "seven", "method": "ping"}\n'
-    found, after = read_lines(io.BytesIO(line + b"{}\n"), "id", "method")
-    assert isinstance(found, OversizedLine)
-    assert found.messages == [{"id": "seven", "method": "ping"}]
+    result, after = read_lines(io.BytesIO(line + b"{}\n"), "id", "method")
+    assert isinstance(result, OversizedLine)
+    assert result.messages == [{"id": "seven", "method": "ping"}]
     assert after == b"{}\n"

@@ -47,17 +47,17 @@ def test_agent_works_with_the_knowledge_base(ann: Person) -> None:
             client, "kb_remember", text="Run black before ruff.", created_by="claude-code", **order
         )
         assert made["created"]
-        found = await record(client, "kb_query", context="which formatter first")
-        assert [each["id"] for each in found["matches"]] == [made["node"]["id"]]
+        result = await record(client, "kb_query", context="which formatter first")
+        assert [match["id"] for match in result["matches"]] == [made["node"]["id"]]
         shown = await record(client, "kb_show", node=made["node"]["id"])
         assert ":CREATED_BY: claude-code" in shown["text"]
 
-        told = await failure(client, "kb_remember", text="Run black before ruff.", **order)
-        assert "already" in told
+        error = await failure(client, "kb_remember", text="Run black before ruff.", **order)
+        assert "already" in error
         token = {"title": "Login", "summary": "How to get in", "text": "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"}
-        told = await failure(client, "kb_remember", **token)
-        assert "secret" in told
-        assert "a1B2c3D4e5" not in told
+        error = await failure(client, "kb_remember", **token)
+        assert "secret" in error
+        assert "a1B2c3D4e5" not in error
 
         path = made["node"]["path"]
         ann.put(path, (ann.root / path).read_text() + "\nA person's line.\n")
@@ -66,10 +66,10 @@ def test_agent_works_with_the_knowledge_base(ann: Person) -> None:
         ann("commit")
 
         against = await record(client, "kb_remember", text="Never run black before ruff.", **other)
-        assert [each["id"] for each in against["contradicts"]] == [made["node"]["id"]]
+        assert [node["id"] for node in against["contradicts"]] == [made["node"]["id"]]
         assert (await record(client, "kb_status"))["contested"] == 2
         linked = await record(client, "kb_backlinks", node=made["node"]["id"])
-        assert [each["id"] for each in linked["backlinks"]] == [against["node"]["id"]]
+        assert [backlink["id"] for backlink in linked["backlinks"]] == [against["node"]["id"]]
         names = {tool.name for tool in (await client.list_tools()).tools if tool.name.startswith("kb_")}
         assert names == {"kb_query", "kb_show", "kb_remember", "kb_backlinks", "kb_status"}
         for only_people in ("kb_delete", "kb_merge", "kb_supersede", "kb_contest", "kb_push"):

@@ -51,10 +51,10 @@ def test_every_listed_page_can_be_read(brain: Brain, tmp_path: Path) -> None:
         (tmp_path / name / "people").mkdir(parents=True)
         (tmp_path / name / "people" / "alice.md").write_text(f"# Alice of {name}\n")
         (tmp_path / name / "Ünï cödé 100%.md").write_text(f"# Letters of {name}\n")
-        given = {"name": name, "path": str(tmp_path / name)}
-        dispatch.call(brain, dispatch.find_command("collection add"), given, "owner")
+        fields = {"name": name, "path": str(tmp_path / name)}
+        dispatch.call(brain, dispatch.find_command("collection add"), fields, "owner")
     listed = resources.list_resources(brain, None)["resources"]
-    titles = {each["uri"]: each["title"] for each in listed if each["title"] != "Index"}
+    titles = {item["uri"]: item["title"] for item in listed if item["title"] != "Index"}
     assert len(titles) == 6
     for uri, title in titles.items():
         assert title in text(brain, uri)
@@ -126,14 +126,14 @@ def test_the_list_starts_with_the_index_and_describes_each_page(brain: Brain) ->
 def test_list_pages_are_complete_while_pages_are_added(brain: Brain) -> None:
     add_pages(brain, 150)
     portion = resources.list_resources(brain, None)
-    seen = [each["uri"] for each in portion["resources"]]
+    seen = [resource["uri"] for resource in portion["resources"]]
     assert len(seen) == 101
     dispatch.call(
         brain, dispatch.find_tool("memory_put"), {"slug": "concepts/late", "content": "# Late"}, "write"
     )
     while "nextCursor" in portion:
         portion = resources.list_resources(brain, portion["nextCursor"])
-        seen += [each["uri"] for each in portion["resources"]]
+        seen += [resource["uri"] for resource in portion["resources"]]
     assert {f"memory://pages/concepts/c{number:04}" for number in range(150)} <= set(seen)
     assert seen.count("memory://index") == 1
 

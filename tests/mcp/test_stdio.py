@@ -40,7 +40,7 @@ def test_requests_before_the_end_of_input_are_answered(start: Start, db: str) ->
     )
     status, left, _ = server.end()
     assert status == 0
-    assert [each["id"] for each in left] == list(range(51))
+    assert [item["id"] for item in left] == list(range(51))
     assert not any(
         name.startswith("memory.db-") for name in os.listdir(os.path.dirname(db)) if "lock" not in name
     )
@@ -205,7 +205,7 @@ def test_batches_in_old_revisions(start: Start, db: str) -> None:
     if isinstance(ping, list):  # the worker may be slower than the reader
         batch, ping = ping, batch
     assert ping["id"] == "ping"
-    outcomes = {each["id"]: each.get("error", {}).get("code") for each in batch}
+    outcomes = {item["id"]: item.get("error", {}).get("code") for item in batch}
     assert outcomes == {1: None, 2: None, None: -32600, "3": -32601}
     assert server.end()[1] == []
 

@@ -60,20 +60,20 @@ def test_next_session_knows_what_was_remembered(agent: Path) -> None:
 
 
 def test_recall_comes_first_and_conversations_are_searched_apart(agent: Path) -> None:
-    said = agent / "talk.jsonl"
-    said.write_text(
+    output = agent / "talk.jsonl"
+    output.write_text(
         '{"role": "user", "content": "The plumber is called Ivo", "timestamp": "2026-02-01T10:00:00Z"}\n'
         "this line is broken\n"
         '{"role": "assistant", "content": "Noted.", "timestamp": "2026-02-01T10:00:05Z"}\n'
     )
     settings = config.Settings(db_path=str(agent / "memory.db"), home=str(agent), cwd=str(agent))
     with Brain(settings) as brain:
-        dispatch.call(brain, dispatch.find_command("conversations add"), {"paths": [str(said)]}, "owner")
+        dispatch.call(brain, dispatch.find_command("conversations add"), {"paths": [str(output)]}, "owner")
 
     async def story(client: Client) -> None:
         await record(client, "remember", content="Sarah prefers email to phone")
-        found = await record(client, "recall", query="how does Sarah want to be reached, email or phone?")
-        assert [hit["path"].partition("/")[0] for hit in found["notebook"]] == ["reference"]
+        result = await record(client, "recall", query="how does Sarah want to be reached, email or phone?")
+        assert [hit["path"].partition("/")[0] for hit in result["notebook"]] == ["reference"]
         assert (await record(client, "recall", query="plumber Ivo"))["notebook"] == []
         heard = await record(client, "conversation_search", query="plumber")
         assert [(hit["role"], hit["turn"], hit["date"][:10]) for hit in heard["hits"]] == [
@@ -93,9 +93,9 @@ def test_line_edited_by_the_user_is_kept(agent: Path) -> None:
         place.write_text(edited)
         await record(client, "remember", content="The cellar code is 1234")
         assert place.read_text() == edited + "- The cellar code is 1234\n"
-        found = await record(client, "recall", query="garage code")
-        assert "9999" in found["notebook"][0]["snippet"]
-        assert "4471" not in str(found)
+        result = await record(client, "recall", query="garage code")
+        assert "9999" in result["notebook"][0]["snippet"]
+        assert "4471" not in str(result)
 
     tell(agent, story)
 
@@ -106,8 +106,8 @@ def test_a_file_is_restructured_with_the_version_that_was_read(agent: Path) -> N
         read = await record(client, "notebook_read", path="lists/reading.md")
         await record(client, "notebook_write", path="lists/reading.md", content="- Emma\n", section="Later")
         late = {"path": "lists/reading.md", "content": "- all read\n", "section": "Now", "replace": True}
-        told = await failure(client, "notebook_write", **late, expected_version=read["version"])
-        assert "version" in told
+        error = await failure(client, "notebook_write", **late, expected_version=read["version"])
+        assert "version" in error
         now = await record(client, "notebook_read", path="lists/reading.md")
         await record(client, "notebook_write", **late, expected_version=now["version"])
         assert (agent / "notebook/lists/reading.md").read_text() == (
@@ -132,7 +132,7 @@ def test_file_tools_stay_within_the_notebook(agent: Path, path: str) -> None:
 
     tell(agent, story)
     assert (agent / "outside/x.md").read_text() == "secret"
-    assert sorted(each.name for each in agent.iterdir() if each.suffix in (".md", ".txt")) == []
+    assert sorted(path.name for path in agent.iterdir() if path.suffix in (".md", ".txt")) == []
 
 
 def test_without_semantic_search_the_first_line_says_so(agent: Path) -> None:
@@ -142,11 +142,11 @@ def test_without_semantic_search_the_first_line_says_so(agent: Path) -> None:
 
     async def story(client: Client) -> None:
         await record(client, "remember", content="The garage code is 4471")
-        found = await client.call_tool("recall", {"query": "garage code"})
-        told = str(getattr(found.content[0], "text", ""))
-        assert found.structured_content is not None
-        assert found.structured_content["semantic"] is False
-        assert "off" in found.structured_content["note"]
-        assert "4471" in told
+        tool = await client.call_tool("recall", {"query": "garage code"})
+        message = str(getattr(tool.content[0], "text", ""))
+        assert tool.structured_content is not None
+        assert tool.structured_content["semantic"] is False
+        assert "off" in tool.structured_content["note"]
+        assert "4471" in message
 
     tell(agent, story)

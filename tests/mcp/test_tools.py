@@ -16,7 +16,7 @@ def test_the_default_list_stays_under_12_kb() -> None:
 
 def test_lean_list_has_five_tools_and_hides_none() -> None:
     lean = list_tools("lean")
-    assert {each["name"] for each in lean} == tools.LEAN_TOOLS
+    assert {item["name"] for item in lean} == tools.LEAN_TOOLS
     assert len(json.dumps(lean, ensure_ascii=False).encode()) < 5_000
     assert tools.selected_tools("lean") is None
 

@@ -64,7 +64,7 @@ def test_truth_is_cut_at_its_first_two_levels_of_headings() -> None:
 
 def test_a_heading_with_nothing_below_it_goes_with_the_next_one() -> None:
     assert cut(PAGE, "")[2].text.startswith("## Empty\n\n## Work\n- one")
-    assert [each.text for each in cut("## Alone\n", "")] == ["## Alone"]
+    assert [item.text for item in cut("## Alone\n", "")] == ["## Alone"]
 
 
 def test_headings_in_code_are_code() -> None:
@@ -118,14 +118,14 @@ def test_a_piece_of_a_long_section_knows_its_lesser_heading() -> None:
 
 def test_a_window_never_crosses_a_heading_of_the_first_two_levels() -> None:
     text = "\n".join(f"## Part {number}\n\n" + "some words. " * 300 for number in range(5))
-    for each in cut(text, "", "window"):
-        assert each.text.count("## Part") <= 1
-        assert each.tokens <= 400
+    for item in cut(text, "", "window"):
+        assert item.text.count("## Part") <= 1
+        assert item.tokens <= 400
 
 
 def test_paragraphs_items_and_turns_are_chunks_of_their_own() -> None:
     text = "# A\n\nOne\nparagraph.\n\n- first\n- second\n  more\n\nAda: Hello.\nBob: Good day.\n"
-    assert [each.text for each in cut(text, "", "paragraph")] == [
+    assert [item.text for item in cut(text, "", "paragraph")] == [
         "# A\n\nOne\nparagraph.",
         "- first",
         "- second\n  more",
@@ -135,7 +135,7 @@ def test_paragraphs_items_and_turns_are_chunks_of_their_own() -> None:
 
 
 def test_a_page_may_be_one_chunk() -> None:
-    assert [each.text for each in cut(PAGE, TIMELINE, "page")] == [PAGE.strip(), TIMELINE.strip()]
+    assert [item.text for item in cut(PAGE, TIMELINE, "page")] == [PAGE.strip(), TIMELINE.strip()]
 
 
 def test_an_empty_page_has_no_chunks() -> None:
@@ -226,7 +226,7 @@ def test_ten_kilobytes_are_cut_in_a_moment() -> None:
 
 def test_entries_of_a_log_that_are_headings_alone_are_chunks_of_their_own() -> None:
     log = "# 2026-11-16\n\n## 03:20 — Saw a giraffe\n\n## 03:24 — Lunch\nWith Ada.\n\n## 03:27 — Booked the ferry\n"
-    made = [(each.heading_path, each.start_line, each.end_line) for each in cut(log, "", "window")]
+    made = [(item.heading_path, item.start_line, item.end_line) for item in cut(log, "", "window")]
     assert made == [
         ("# 2026-11-16 > ## 03:20 — Saw a giraffe", 1, 3),
         ("# 2026-11-16 > ## 03:24 — Lunch", 5, 6),

@@ -129,7 +129,7 @@ ENTRIES = st.lists(
 def test_joining_is_a_union_whatever_is_joined(
     one: list[tuple[str, str]], other: list[tuple[str, str]]
 ) -> None:
-    old, new = ("\n".join(f"- **{day}** — {summary}" for day, summary in each) for each in (one, other))
+    old, new = ("\n".join(f"- **{day}** — {summary}" for day, summary in item) for item in (one, other))
     wanted = timeline.entry_keys(old) | timeline.entry_keys(new)
     assert timeline.entry_keys(timeline.merge_timelines(old, new)) == wanted
     assert timeline.entry_keys(timeline.append_text(old, new)) == wanted

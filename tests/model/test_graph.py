@@ -30,7 +30,7 @@ def around(start: int, pairs: list[tuple[int, int]], **limits: int) -> links.Gra
 
 def test_the_nearest_come_first_with_the_way_to_them() -> None:
     walk = around(1, [(1, 2), (3, 2), (3, 4), (9, 8)], depth=2, most_nodes=9, most_edges=9)
-    assert {node: each.distance for node, each in walk.reached.items()} == {1: 0, 2: 1, 3: 2}
+    assert {node: item.distance for node, item in walk.reached.items()} == {1: 0, 2: 1, 3: 2}
     assert [step.node for step in links.path_to(walk, 3)] == [2, 3]
     assert walk.complete
     assert [edge.id for edge in walk.edges] == [0, 1]
@@ -55,11 +55,11 @@ def test_depth_nought_is_the_page_alone() -> None:
 
 
 def way(pairs: list[tuple[int, int]], start: int, end: int) -> list[int] | None:
-    found = links.shortest_path(start, end, touching(pairs), longest=20, most_nodes=1000, most_edges=1000)
-    if found is None:
+    path = links.shortest_path(start, end, touching(pairs), longest=20, most_nodes=1000, most_edges=1000)
+    if path is None:
         return None
     at, nodes = start, [start]
-    for edge in found.edges:
+    for edge in path.edges:
         assert at in (edge.from_id, edge.to_id)
         at = edge.to_id if at == edge.from_id else edge.from_id
         nodes.append(at)
@@ -75,8 +75,8 @@ def test_the_shortest_way_is_found_in_either_direction_of_the_links() -> None:
 
 def test_a_search_that_is_given_up_says_so() -> None:
     star = [(1, node) for node in range(2, 100)] + [(200, 201), (99, 300), (300, 200)]
-    found = links.shortest_path(1, 201, touching(star), longest=9, most_nodes=20, most_edges=1000)
-    assert found == links.GraphPath((), complete=False)
+    path = links.shortest_path(1, 201, touching(star), longest=9, most_nodes=20, most_edges=1000)
+    assert path == links.GraphPath((), complete=False)
 
 
 @given(
@@ -88,9 +88,9 @@ def test_a_way_is_as_long_as_the_walk_says(pairs: list[tuple[int, int]], start: 
     if start == end:
         return
     walk = around(start, pairs, depth=12, most_nodes=100, most_edges=1000)
-    found = way(pairs, start, end)
+    result = way(pairs, start, end)
     if end in walk.reached:
-        assert found is not None
-        assert len(found) - 1 == walk.reached[end].distance
+        assert result is not None
+        assert len(result) - 1 == walk.reached[end].distance
     else:
-        assert found is None
+        assert result is None

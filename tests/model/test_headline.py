@@ -51,5 +51,5 @@ def test_a_long_summary_ends_with_a_word_and_an_ellipsis() -> None:
 
 
 def test_a_given_summary_is_not_cut_within_markup() -> None:
-    given = "word " * 55 + "[a link whose text is too long](https://example.com/" + "x" * 100 + ")"
-    assert page_model.page_summary({"summary": given}, "") == "word " * 55 + "a link whose text is…"
+    message = "word " * 55 + "[a link whose text is too long](https://example.com/" + "x" * 100 + ")"
+    assert page_model.page_summary({"summary": message}, "") == "word " * 55 + "a link whose text is…"

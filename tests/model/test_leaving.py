@@ -23,8 +23,8 @@ NORA = PageOwner(frozenset({"nora vale", "nora", "vale", "people nora vale"}), i
     ],
 )
 def test_a_departure_has_a_subject_a_kind_and_a_day(text: str, subject: str, scope: str, first: str) -> None:
-    (found,) = find_departures(text, NORA)
-    assert (found.subject, found.scope, found.first) == (subject, scope, first)
+    (result,) = find_departures(text, NORA)
+    assert (result.subject, result.scope, result.first) == (subject, scope, first)
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def test_what_was_not_so_is_no_departure(text: str) -> None:
 
 
 def test_the_line_is_that_of_the_sentence() -> None:
-    (found,) = find_departures("# Nora\n\nBakes bread.\n\n- Sails\n- Left Hexa in 2025", NORA)
-    assert (found.line, found.quote) == (6, "Left Hexa in 2025")
+    (result,) = find_departures("# Nora\n\nBakes bread.\n\n- Sails\n- Left Hexa in 2025", NORA)
+    assert (result.line, result.quote) == (6, "Left Hexa in 2025")
 
 
 def test_an_entry_lends_its_day() -> None:
-    (found,) = find_departures("Left Hexa", NORA, 7, "2025-03-01")
-    assert (found.first, found.last, found.line) == ("2025-03-01", "2025-03-01", 7)
+    (result,) = find_departures("Left Hexa", NORA, 7, "2025-03-01")
+    assert (result.first, result.last, result.line) == ("2025-03-01", "2025-03-01", 7)
 
 
 def test_a_long_hostile_text_costs_little() -> None:
@@ -75,8 +75,8 @@ def test_a_long_hostile_text_costs_little() -> None:
     ],
 )
 def test_a_date_is_read_as_people_write_it(text: str, first: str, last: str) -> None:
-    (told,) = find_dates(text)
-    assert (told.first, told.last) == (first, last)
+    (output,) = find_dates(text)
+    assert (output.first, output.last) == (first, last)
 
 
 @pytest.mark.parametrize("text", ["2025-13-01", "2025%", "12025", "1,2025 boats", "room 2025a"])

@@ -25,9 +25,9 @@ def some_text(seed: int, length: int = 200) -> str:
 
 def test_the_same_words_in_another_spelling_are_the_same_text() -> None:
     text = some_text(1)
-    found = texts_of({1: text, 2: text.upper().replace(" ", ",\n"), 3: some_text(2)})
-    assert found.likeness(1, 2) == 1.0
-    assert found.likeness(1, 3) == 0.0
+    pages = texts_of({1: text, 2: text.upper().replace(" ", ",\n"), 3: some_text(2)})
+    assert pages.likeness(1, 2) == 1.0
+    assert pages.likeness(1, 3) == 0.0
     assert pairs({1: text, 2: text.upper(), 3: some_text(2)}) == [(1, 2)]
 
 
@@ -58,18 +58,18 @@ def test_a_form_that_many_texts_share_does_not_make_them_alike() -> None:
 
 def test_a_crowd_of_equal_texts_is_found_without_comparing_every_pair() -> None:
     many = dict.fromkeys(range(300), some_text(1))
-    found = pairs(many)
-    assert {each for pair in found for each in pair} == set(range(300))
-    assert len(found) < 600
+    result = pairs(many)
+    assert {item for pair in result for item in pair} == set(range(300))
+    assert len(result) < 600
 
 
 def test_pairs_above_the_threshold_are_found_among_thousands() -> None:
-    given = {number: some_text(number, 60) for number in range(2_000)}
+    items = {number: some_text(number, 60) for number in range(2_000)}
     wanted = []
     for number in range(100):
-        words = given[number].split()
+        words = items[number].split()
         words[30] = "changed"
-        given[10_000 + number] = " ".join(words)
+        items[10_000 + number] = " ".join(words)
         wanted.append((number, 10_000 + number))
-    found = pairs(given)
-    assert set(found) == set(wanted)
+    result = pairs(items)
+    assert set(result) == set(wanted)

@@ -75,19 +75,19 @@ def test_a_backtick_that_is_never_closed_hides_nothing() -> None:
 
 
 def test_the_same_target_twice_is_one_link_at_its_first_place() -> None:
-    found = find_references(
+    references = find_references(
         build_page("a", {}, "x\n\n- [ ] Ask [[bob]] first.\n\n[[Bob]]", "- **2024-01-01** | x — [[bob]]")
     )
-    assert [(each.target, each.line, each.part, each.context) for each in found] == [
+    assert [(item.target, item.line, item.part, item.context) for item in references] == [
         ("bob", 3, "truth", "Ask bob first.")
     ]
 
 
 def test_a_link_in_the_timeline_knows_its_line_there() -> None:
-    found = find_references(
+    references = find_references(
         build_page("a", {}, "x", "- **2024-01-01** | x — y\n- **2024-01-02** | x — [[bob]]")
     )
-    assert [(each.part, each.line) for each in found] == [("timeline", 2)]
+    assert [(item.part, item.line) for item in references] == [("timeline", 2)]
 
 
 def test_the_same_slug_of_two_collections_is_two_links() -> None:
@@ -105,8 +105,8 @@ def test_front_matter_lists_links_with_relationship_and_time() -> None:
         {"target": "[[people/bob|B]]", "type": "knows", "valid_until": "2025"},
         "people/carol.md",
     ]
-    found = find_references(build_page("a", {"links": links}, "", ""))
-    assert [each[:2] + each[2:4] + each[6:] for each in found] == [
+    references = find_references(build_page("a", {"links": links}, "", ""))
+    assert [item[:2] + item[2:4] + item[6:] for item in references] == [
         ("companies/acme", "companies acme", "works_at", "As CTO", "2024-01-15", None),
         ("people/bob", "people bob", "knows", "", None, "2025-01-01"),
         ("people/carol", "people carol", "related", "", None, None),
@@ -200,8 +200,8 @@ def test_a_link_by_id_leads_to_the_one_page_that_has_it() -> None:
 def test_the_words_around_a_link_keep_their_marks_and_numbers() -> None:
     """Only a bullet at the beginning is taken off, not a star or a number further on."""
     text = "**As of 2026-04-14:** builds [[a/b]] since 2024. He knows.\n\n- [ ] Ask [[c/d]]\n"
-    found = {
+    results = {
         reference.target: reference.context for reference in find_references(build_page("x", {}, text, ""))
     }
-    assert found["a/b"] == "As of 2026-04-14: builds a/b since 2024. He knows."
-    assert found["c/d"] == "Ask c/d"
+    assert results["a/b"] == "As of 2026-04-14: builds a/b since 2024. He knows."
+    assert results["c/d"] == "Ask c/d"

@@ -32,13 +32,13 @@ TIMELINES = st.lists(st.one_of(LIST_ENTRY, HEADING_ENTRY, FREE), max_size=6).map
 
 
 def said(text: str) -> set[tuple[str, str, str, str]]:
-    return {(each.date, each.source, each.summary, each.detail) for each in timeline.parse(text)}
+    return {(item.date, item.source, item.summary, item.detail) for item in timeline.parse(text)}
 
 
 def covered(entry: tuple[str, str, str, str], by: set[tuple[str, str, str, str]]) -> bool:
     date, source, summary, detail = entry
     return any(
-        (date, summary) == (each[0], each[2]) and source in ("", each[1]) and detail in each[3] for each in by
+        (date, summary) == (item[0], item[2]) and source in ("", item[1]) and detail in item[3] for item in by
     )
 
 
@@ -146,13 +146,13 @@ def test_the_same_title_is_no_alias() -> None:
 
 
 def test_times_that_overlap_become_one_and_others_stay() -> None:
-    given = [
+    inputs = [
         LinkSpan(1, "2020-01-01", "2021-01-01"),
         LinkSpan(2, "2020-06-01", "2022-01-01"),
         LinkSpan(3, "2022-01-01", None),
         LinkSpan(4, None, "2019-01-01"),
     ]
-    assert page_merge.join_spans(given) == [
+    assert page_merge.join_spans(inputs) == [
         LinkSpan(1, "2020-01-01", "2022-01-01", (2,)),
         LinkSpan(3, "2022-01-01", None),
         LinkSpan(4, None, "2019-01-01"),
@@ -170,12 +170,12 @@ SPANS = st.lists(
 @given(SPANS)
 def test_no_link_is_lost_and_none_overlaps(times: list[tuple[str | None, str | None]]) -> None:
     joined = page_merge.join_spans([LinkSpan(number, *span) for number, span in enumerate(times)])
-    ids = [number for each in joined for number in (each.id, *each.absorbed)]
+    ids = [number for item in joined for number in (item.id, *item.absorbed)]
     assert sorted(ids) == list(range(len(times)))
     for at, one in enumerate(joined):
         for other in joined[at + 1 :]:
-            first = [each.valid_from or each.valid_until or "9999-12-31" for each in (one, other)]
-            last = [each.valid_until or "~" for each in (one, other)]
+            first = [item.valid_from or item.valid_until or "9999-12-31" for item in (one, other)]
+            last = [item.valid_until or "~" for item in (one, other)]
             assert not (first[0] < last[1] and first[1] < last[0])
 
 

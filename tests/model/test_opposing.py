@@ -15,9 +15,9 @@ def node(summary: str, title: str = "A rule", key: str = "old", **more: object) 
 
 
 def clashes(one: str, other: str) -> bool:
-    found = find_conflicts(node(one, key="new"), [node(other)])
-    assert bool(found) is bool(find_conflicts(node(other, key="new"), [node(one)]))
-    return bool(found)
+    conflicts = find_conflicts(node(one, key="new"), [node(other)])
+    assert bool(conflicts) is bool(find_conflicts(node(other, key="new"), [node(one)]))
+    return bool(conflicts)
 
 
 def test_there_are_enough_pairs_and_more_that_only_look_opposed() -> None:
@@ -47,15 +47,15 @@ def test_among_nodes_of_different_pairs_alarms_are_rare() -> None:
 
 def test_a_finding_names_both_sentences_and_why() -> None:
     old = node("Reviews are short. Never force-push to main.", body="More of it.")
-    (found,) = find_conflicts(
+    (result,) = find_conflicts(
         node("Always force-push to main. It saves time.", key="new"), [node("Be brief."), old]
     )
-    assert (found.key, found.one, found.other) == (
+    assert (result.key, result.one, result.other) == (
         "old",
         "Always force-push to main.",
         "Never force-push to main.",
     )
-    assert found.why == "one is for it, the other against: force-push main"
+    assert result.why == "one is for it, the other against: force-push main"
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_a_finding_names_both_sentences_and_why() -> None:
     ],
 )
 def test_the_reason_quotes_what_differs(one: str, other: str, why: str) -> None:
-    (found,) = find_conflicts(node(one, key="new"), [node(other)])
-    assert found.why.replace(".", "").startswith(why.replace(".", ""))
+    (result,) = find_conflicts(node(one, key="new"), [node(other)])
+    assert result.why.replace(".", "").startswith(why.replace(".", ""))
 
 
 @pytest.mark.parametrize(
@@ -104,13 +104,13 @@ def test_what_cannot_both_hold_is_one(one: str, other: str) -> None:
 
 def test_projects_without_a_common_one_do_not_oppose_each_other() -> None:
     one, other = node("Always squash commits.", key="new"), node("Never squash commits.")
-    for mine, theirs, found in (
+    for mine, theirs, result in (
         (("a",), ("b",), False),
         (("a", "b"), ("b",), True),
         (("general",), ("b",), True),
         ((), ("b",), True),
     ):
-        assert bool(find_conflicts(one._replace(projects=mine), [other._replace(projects=theirs)])) is found
+        assert bool(find_conflicts(one._replace(projects=mine), [other._replace(projects=theirs)])) is result
 
 
 def test_steps_of_a_procedure_are_no_rules_unless_they_say_so() -> None:
@@ -132,21 +132,21 @@ def test_no_more_are_told_than_asked_for_and_the_right_one_is_found_among_many()
     many = [node("Never squash commits.", key=str(number)) for number in range(20)]
     assert len(find_conflicts(node("Always squash commits.", key="new"), many, most=3)) == 3
     others = [*made_up(2_000), node("Never use tabs.", title="Tabs", key="it")]
-    assert [found.key for found in find_conflicts(node("Use tabs.", title="Tabs", key="new"), others)] == [
-        "it"
-    ]
+    assert [
+        conflict.key for conflict in find_conflicts(node("Use tabs.", title="Tabs", key="new"), others)
+    ] == ["it"]
 
 
 def test_the_same_title_is_the_first_of_those_alike() -> None:
     new = node("New Python projects are set up with uv.", title="Use uv for Python projects", key="new")
     same_title = node("It is fast.", title="The use of UV: Python projects", key="title")
     same_words = node("New Python projects are set up with uv, always.", title="Setting up", key="words")
-    found = find_similar(new, [node("Be brief."), same_words, same_title])
-    assert found[0] in (
+    similar = find_similar(new, [node("Be brief."), same_words, same_title])
+    assert similar[0] in (
         StatementMatch("title", "the same title", share=1.0),
         StatementMatch("words", "the summaries say the same", share=1.0),
     )
-    assert {each.key for each in found} == {"title", "words"}
+    assert {item.key for item in similar} == {"title", "words"}
     assert len(find_similar(new, [same_words, same_title], most=1)) == 1
 
 
@@ -160,8 +160,8 @@ def test_the_same_title_is_the_first_of_those_alike() -> None:
 )
 def test_titles_are_the_same_but_for_articles_and_order(one: str, other: str, is_same: bool) -> None:
     new = node("Roast the garlic first.", title=one, key="new")
-    found = find_similar(new, [node("Chains want paraffin.", title=other, key="old")])
-    assert [each.why for each in found] == (["the same title"] if is_same else [])
+    similar = find_similar(new, [node("Chains want paraffin.", title=other, key="old")])
+    assert [item.why for item in similar] == (["the same title"] if is_same else [])
 
 
 @pytest.mark.parametrize(

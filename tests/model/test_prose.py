@@ -119,14 +119,14 @@ MARKUP = st.text(alphabet="#>-*_=|`~[](){}<!%&; \n\tab1\\", max_size=200)
 
 @given(MARKUP)
 def test_no_markup_makes_the_reading_fail(text: str) -> None:
-    for said in (
+    for item in (
         markdown_text.first_heading(text, 1),
         markdown_text.first_heading(text, 2),
         markdown_text.top_quote(text),
         markdown_text.first_paragraph(markdown_text.visible_text(text)),
     ):
-        assert "\n" not in said
-        assert len(markdown_text.shorten(said, 50)) <= 50
+        assert "\n" not in item
+        assert len(markdown_text.shorten(item, 50)) <= 50
 
 
 @pytest.mark.parametrize(

@@ -69,9 +69,9 @@ def test_the_page_on_secrets_names_every_kind() -> None:
 
 def test_findings_do_not_overlap_and_come_in_order() -> None:
     text = f"api_key = {TOKEN}\nhttps://bob:{PASSWORD}@x.example/?token={TOKEN}\nBearer {TOKEN}\n"
-    found = find_secrets(text)
-    assert len(found) == 4
-    assert all(before.end <= after.start for before, after in pairwise(found))
+    secrets = find_secrets(text)
+    assert len(secrets) == 4
+    assert all(before.end <= after.start for before, after in pairwise(secrets))
 
 
 @pytest.mark.parametrize(
@@ -144,8 +144,8 @@ def test_a_placeholder_is_no_secret(line: str) -> None:
 )
 def test_a_password_is_known_by_the_words_around_it(text: str) -> None:
     text = text.format(PASSWORD)
-    (found,) = find_secrets(text)
-    assert text[found.start : found.end].rstrip(".") == PASSWORD
+    (result,) = find_secrets(text)
+    assert text[result.start : result.end].rstrip(".") == PASSWORD
 
 
 def test_a_key_without_a_shape_needs_a_name_and_entropy() -> None:
@@ -189,8 +189,8 @@ _PIECES = (
 @given(st.lists(st.sampled_from([*_PIECES.split(" "), " ", "İ", "密码", "hunter2!", "aB3" * 9]), max_size=60))
 def test_any_pieces_of_near_misses_can_be_scanned(pieces: list[str]) -> None:
     text = "".join(pieces)
-    found = find_secrets(text)
-    assert all(before.end <= after.start for before, after in pairwise(found))
+    secrets = find_secrets(text)
+    assert all(before.end <= after.start for before, after in pairwise(secrets))
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,8 @@ def test_a_change_of_case_only_is_read_and_is_not_missing() -> None:
 
 
 def test_two_files_whose_names_differ_only_in_case_are_two() -> None:
-    found = classify_files([file("Note"), file("note")], [known("note")])
-    assert found == (1, [(file("Note"), None)], [])
+    plan = classify_files([file("Note"), file("note")], [known("note")])
+    assert plan == (1, [(file("Note"), None)], [])
 
 
 def test_same_bytes_are_only_touched_and_others_changed() -> None:

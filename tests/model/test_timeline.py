@@ -202,8 +202,8 @@ def test_newest_first_stays_newest_first_whatever_the_order_of_adding(dates: lis
     text = "- 2030-01-01 — z\n- 2020-01-01 — a"
     for date in dates:
         text = timeline.add_entry(text, date, "x")
-    found = [entry.date for entry in timeline.parse(text)]
-    assert found == sorted(found, reverse=True)
+    results = [entry.date for entry in timeline.parse(text)]
+    assert results == sorted(results, reverse=True)
 
 
 @pytest.mark.parametrize(

@@ -20,15 +20,15 @@ def test_an_ordinary_turn_is_one_part(text: str) -> None:
 
 def test_a_long_turn_is_cut_into_parts_that_a_model_can_read() -> None:
     text = "\n\n".join(f"Paragraph {number} says that the boat is late again." for number in range(120))
-    found = split_turn(text)
-    assert 1 < len(found) < MOST_TURN_PARTS
-    assert (found[0][0], found[-1][1]) == (0, len(text))
-    assert all(count_tokens(text[start:end]) <= TURN_PART_TOKENS for start, end in found)
-    assert all(before[1] >= after[0] - 2 for before, after in itertools.pairwise(found))
+    turn = split_turn(text)
+    assert 1 < len(turn) < MOST_TURN_PARTS
+    assert (turn[0][0], turn[-1][1]) == (0, len(text))
+    assert all(count_tokens(text[start:end]) <= TURN_PART_TOKENS for start, end in turn)
+    assert all(before[1] >= after[0] - 2 for before, after in itertools.pairwise(turn))
 
 
 @pytest.mark.parametrize("line", ["a line of some log\n", "x", "図", "0123456789" * 10 + " "])
 def test_of_an_endless_turn_only_the_beginning_has_parts(line: str) -> None:
-    found = split_turn(line * 400_000)
-    assert 0 < len(found) <= MOST_TURN_PARTS
-    assert found[-1][1] <= 4 * TURN_PART_TOKENS * (MOST_TURN_PARTS + 1)
+    turn = split_turn(line * 400_000)
+    assert 0 < len(turn) <= MOST_TURN_PARTS
+    assert turn[-1][1] <= 4 * TURN_PART_TOKENS * (MOST_TURN_PARTS + 1)

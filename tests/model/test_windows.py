@@ -38,11 +38,11 @@ def test_a_window_of_one_long_line_ends_with_a_sentence() -> None:
 @given(PIECES, st.sampled_from([(450, 60), (400, 80), (100, 20)]))
 def test_windows_cover_everything_and_keep_their_limits(pieces: list[str], sizes: tuple[int, int]) -> None:
     text, (limit, overlap) = "".join(pieces), sizes
-    found = list(split_windows(text, 0, len(text), limit, overlap))
-    assert all(window.tokens <= limit for window in found)
-    assert all(window.start <= window.fresh <= window.end for window in found)
-    for before, after in itertools.pairwise(found):
+    windows = list(split_windows(text, 0, len(text), limit, overlap))
+    assert all(window.tokens <= limit for window in windows)
+    assert all(window.start <= window.fresh <= window.end for window in windows)
+    for before, after in itertools.pairwise(windows):
         assert before.fresh < after.fresh
         assert not text[before.end : after.fresh].strip()
         assert count_tokens(text[after.start : after.fresh]) <= overlap + 1
-    assert not text[found[-1].end :].strip()
+    assert not text[windows[-1].end :].strip()

@@ -92,11 +92,11 @@ def test_known_lists_keep_their_place() -> None:
 
 
 def test_the_category_and_the_file_overrule_the_list_that_is_named() -> None:
-    said = "Add Dune to my reading list"
-    assert choose_target(said, "knowledge", None, None).path.startswith("knowledge/")
-    assert choose_target(said, "todos", None, None).path == "lists/todos.md"
-    assert choose_target(said, None, "books", None).lines == [said]
-    assert choose_target(said, None, "reading", None, ("lists/reading.md",)).lines == ["Dune"]
+    message = "Add Dune to my reading list"
+    assert choose_target(message, "knowledge", None, None).path.startswith("knowledge/")
+    assert choose_target(message, "todos", None, None).path == "lists/todos.md"
+    assert choose_target(message, None, "books", None).lines == [message]
+    assert choose_target(message, None, "reading", None, ("lists/reading.md",)).lines == ["Dune"]
 
 
 @pytest.mark.parametrize(

@@ -98,9 +98,9 @@ def test_reference_has_a_limit_in_all(root: Path) -> None:
     for number in range(6):
         (root / f"reference/f{number}.md").write_text("line\n" * 1_600)
     made = prompt.assemble_prompt(str(root), NOW)
-    told = [part for part in made.parts if part.path.startswith("reference/")]
-    assert sum(each.characters for each in told) <= 32_000
-    assert told[-1].left_out
+    parts = [part for part in made.parts if part.path.startswith("reference/")]
+    assert sum(line.characters for line in parts) <= 32_000
+    assert parts[-1].left_out
     assert "daily/2026-04-25.md" in made.text
 
 
@@ -140,7 +140,7 @@ def test_where_not_all_fits_every_file_gets_its_share(root: Path) -> None:
         assert "Tea" in made.text
         assert "# 2026-04-25" in made.text
         left_out = ("more characters of reference/contacts.md", "no room for reference/contacts.md")
-        assert any(each in made.text for each in left_out)
+        assert any(item in made.text for item in left_out)
         assert made.tokens <= budget
         assert made.tokens > budget * 0.6
 
@@ -159,9 +159,9 @@ def test_the_limit_of_reference_is_shared_out_too(root: Path) -> None:
     (root / "reference/standing-orders.md").write_text("Never ping.\n")
     made = prompt.assemble_prompt(str(root), NOW)
     assert "Never ping." in made.text
-    told = [part.characters for part in made.parts if part.path.startswith("reference/f")]
-    assert min(told) > 5_000
-    assert sum(told) <= 32_000
+    messages = [part.characters for part in made.parts if part.path.startswith("reference/f")]
+    assert min(messages) > 5_000
+    assert sum(messages) <= 32_000
 
 
 def test_what_is_no_text_is_left_out(root: Path) -> None:

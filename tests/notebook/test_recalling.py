@@ -47,9 +47,9 @@ def test_a_question_of_words_that_are_everywhere_gets_the_least_score(notes: Bra
     for name in ("a", "b", "c", "d"):
         run(notes, "notebook write", path=f"lists/{name}.md", content=f"The {name}nimal is on the ark.\n")
     for question in ("the", "The", "is on the", "what is it about"):
-        found = run(notes, "recall", query=question, min_score=0.0).notebook
-        assert found, question
-        assert max(hit.score for hit in found) <= MIN_SCORE
+        notebook = run(notes, "recall", query=question, min_score=0.0).notebook
+        assert notebook, question
+        assert max(hit.score for hit in notebook) <= MIN_SCORE
     best, *_ = run(notes, "recall", query="the bnimal").notebook
     assert (best.path, best.score) == ("lists/b.md", 1.0)
 
@@ -67,10 +67,10 @@ def test_no_line_is_listed_twice(notes: Brain) -> None:
     lines = [f"Line {number} tells of the harbour and of the boats in it.\n" for number in range(1, 200)]
     run(notes, "notebook write", path="knowledge/long.md", content="".join(lines))
     run(notes, "notebook write", path="knowledge/short.md", content="The harbour has no quagga.\n")
-    found = run(notes, "recall", query="harbour", max_results=50)
-    assert overlapping(found.notebook) == []
-    assert len([hit for hit in found.notebook if hit.path == "knowledge/long.md"]) >= 3
-    assert any(hit.path == "knowledge/short.md" for hit in found.notebook)
+    result = run(notes, "recall", query="harbour", max_results=50)
+    assert overlapping(result.notebook) == []
+    assert len([hit for hit in result.notebook if hit.path == "knowledge/long.md"]) >= 3
+    assert any(hit.path == "knowledge/short.md" for hit in result.notebook)
 
 
 def test_of_two_windows_on_the_same_lines_the_better_one_is_kept(notes: Brain) -> None:
@@ -98,6 +98,6 @@ def test_a_little_word_with_the_stem_of_a_name_is_no_finding(notes: Brain) -> No
         content="## Called Nkechi\n\nIt begins in January.\n",
     )
     run(notes, "notebook write", path="reference/people.md", content="## Calls\n\n- Ines writes letters\n")
-    found = run(notes, "recall", query="ines")
-    assert [each.path for each in (*found.notebook, *found.daily)] == ["reference/people.md"]
-    assert found.notebook[0].lane == "words"
+    result = run(notes, "recall", query="ines")
+    assert [item.path for item in (*result.notebook, *result.daily)] == ["reference/people.md"]
+    assert result.notebook[0].lane == "words"

@@ -181,9 +181,9 @@ def test_nothing_that_moves_a_cursor_is_written() -> None:
     ],
 )
 def test_a_comma_alone_makes_no_shopping(content: str, kind: str, lines: list[str] | None) -> None:
-    found = router.route_kind(content)
-    assert found.name == kind
-    assert router.lines_to_write(content, found) == (lines or [content])
+    result = router.route_kind(content)
+    assert result.name == kind
+    assert router.lines_to_write(content, result) == (lines or [content])
 
 
 @pytest.mark.parametrize(

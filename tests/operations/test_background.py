@@ -117,9 +117,9 @@ def test_failed_model_is_retried_after_a_write_or_ten_minutes(brain: Brain, cloc
 def test_exit_of_a_worker_does_not_replace_its_recorded_failure(brain: Brain) -> None:
     background.record_failure(brain, "m", "the reason")
     worker._record_failure(brain, "embed", "ended with status 1")
-    told = embedding_queue.last_failure(brain.db.path)
-    assert told
-    assert told.problem == "the reason"
+    failure = embedding_queue.last_failure(brain.db.path)
+    assert failure
+    assert failure.problem == "the reason"
 
 
 @pytest.mark.parametrize(
@@ -149,9 +149,9 @@ def test_the_environment_comes_before_the_setting(
 def test_unknown_model_is_recorded_as_failure(brain: Brain) -> None:
     brain.db.write(lambda tx: tx.execute("INSERT INTO config VALUES ('embedding_model', 'gone')"))
     background.embed_missing(brain)
-    told = embedding_queue.last_failure(brain.db.path)
-    assert told
-    assert told.problem.startswith("There is no model 'gone'")
+    failure = embedding_queue.last_failure(brain.db.path)
+    assert failure
+    assert failure.problem.startswith("There is no model 'gone'")
 
 
 # Questions
@@ -196,12 +196,12 @@ def test_model_that_hangs_while_embedding_is_not_asked_the_question(
 ) -> None:
     put(brain)
     monkeypatch.setattr(background, "SLOW_SECONDS", 0.0)
-    said = "The model bge-small-en-v1.5 is not available: it hangs. Wait"
-    assert background.embed_few(brain, Down()) == said  # type: ignore[arg-type]
+    message = "The model bge-small-en-v1.5 is not available: it hangs. Wait"
+    assert background.embed_few(brain, Down()) == message  # type: ignore[arg-type]
     assert background.embed_few(brain, Down()) == ""  # type: ignore[arg-type]
-    told = embedding_queue.last_failure(brain.db.path)
-    assert told
-    assert (told.problem, told.down) == ("it hangs", True)
+    failure = embedding_queue.last_failure(brain.db.path)
+    assert failure
+    assert (failure.problem, failure.down) == ("it hangs", True)
 
 
 def test_model_that_refuses_a_page_at_once_still_answers(brain: Brain) -> None:

@@ -237,12 +237,12 @@ def test_open_contradictions_are_those_of_now_with_their_numbers_and_without_set
             arguments = {"slug": "people/alice", "predicate": predicate, "object": value}
             dispatch.call(brain, dispatch.find_command("assert"), arguments, "owner")
     assert [item.id for item in brief(brain).contradictions.items] == [None, None]  # nobody has checked yet
-    found = dispatch.call(brain, dispatch.find_command("check"), {}, "owner").contradictions
-    assert {item.id for item in brief(brain).contradictions.items} == {each.id for each in found}
-    dispatch.call(brain, dispatch.find_command("check"), {"resolve": found[0].id}, "owner")
+    contradictions = dispatch.call(brain, dispatch.find_command("check"), {}, "owner").contradictions
+    assert {item.id for item in brief(brain).contradictions.items} == {item.id for item in contradictions}
+    dispatch.call(brain, dispatch.find_command("check"), {"resolve": contradictions[0].id}, "owner")
     (item,) = brief(brain).contradictions.items
     assert (item.slug, item.day, item.state, item.id) == (
-        *("people/alice", "2026-04-25", "cross_page", found[1].id),
+        *("people/alice", "2026-04-25", "cross_page", contradictions[1].id),
     )
 
 
@@ -261,9 +261,9 @@ def test_a_stale_page_that_was_settled_is_not_told(brain: Brain, clock: Clock) -
     clock.at += 40 * DAY
     entry = {"slug": "people/old", "date": "2026-04-25", "summary": "Moved"}
     dispatch.call(brain, dispatch.find_command("timeline-add"), entry, "owner")
-    (found,) = dispatch.call(brain, dispatch.find_command("check"), {}, "owner").contradictions
+    (result,) = dispatch.call(brain, dispatch.find_command("check"), {}, "owner").contradictions
     assert brief(brain).stale.total == 1
-    dispatch.call(brain, dispatch.find_command("check"), {"resolve": found.id}, "owner")
+    dispatch.call(brain, dispatch.find_command("check"), {"resolve": result.id}, "owner")
     assert brief(brain).stale.total == 0
 
 

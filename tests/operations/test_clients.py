@@ -52,7 +52,7 @@ def test_every_client_is_connected_once_and_taken_out_whole(
     second = call(there, "connect", client=name)
     assert {file.outcome for file in second.files} == {"as it should be"}
     assert everything(home) == written
-    states = {each.client: each.state for each in call(there, "connect").clients}
+    states = {client.client: client.state for client in call(there, "connect").clients}
     assert states.pop(name) == "connected"
     assert set(states.values()) <= {"not installed", "not connected"}
     call(there, "disconnect", client=name)
@@ -89,13 +89,13 @@ def test_one_broken_file_keeps_all_from_being_written(there: Brain, home: Path) 
     with pytest.raises(ClientFile, match="line 1"):
         call(there, "connect", client="claude-code")
     assert everything(home) == before
-    states = {each.client: each for each in call(there, "connect").clients}
+    states = {client.client: client for client in call(there, "connect").clients}
     assert states["claude-code"].state == "unreadable"
 
 
 def test_a_project_has_its_own_files(there: Brain, home: Path) -> None:
     call(there, "connect", client="claude-code", project=True, instructions=True)
-    assert sorted(str(Path(each).relative_to(home / "work")) for each in everything(home)) == [
+    assert sorted(str(Path(item).relative_to(home / "work")) for item in everything(home)) == [
         ".claude/settings.local.json",
         ".mcp.json",
         "CLAUDE.md",
@@ -122,7 +122,7 @@ def test_instructions_go_into_the_clients_file_on_request(there: Brain, home: Pa
 def test_another_memory_is_told_and_replaced(there: Brain, home: Path) -> None:
     call(there, "connect", client="cursor", force=True)
     there.settings = there.settings._replace(db_path=str(home / "other.db"))
-    state = next(each for each in call(there, "connect").clients if each.client == "cursor")
+    state = next(client for client in call(there, "connect").clients if client.client == "cursor")
     assert (state.state, state.detail) == ("another memory", str(home / ".quaid" / "memory.db"))
     call(there, "connect", client="cursor")
     entry = json.loads((home / ".cursor" / "mcp.json").read_text())["mcpServers"]["quaid"]

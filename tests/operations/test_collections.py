@@ -76,7 +76,7 @@ def attached(brain: Brain, notes: Path) -> Brain:
 
 
 def slugs(brain: Brain) -> list[str]:
-    return sorted(each["slug"] for each in run(brain, "list")["pages"])
+    return sorted(page["slug"] for page in run(brain, "list")["pages"])
 
 
 def test_attaching_indexes_and_changes_no_byte(brain: Brain, notes: Path) -> None:
@@ -85,7 +85,7 @@ def test_attaching_indexes_and_changes_no_byte(brain: Brain, notes: Path) -> Non
     assert (added["sync"]["new"], added["collection"]["pages"]) == (3, 3)
     assert slugs(brain) == ["people/alice", "people/bob", "readme"]
     assert tree(notes) == before
-    assert [each["slug"] for each in run(brain, "search", query="oslo")["hits"]] == ["people/bob"]
+    assert [hit["slug"] for hit in run(brain, "search", query="oslo")["hits"]] == ["people/bob"]
     assert run(brain, "links", slug="people/alice")["links"][0]["to_slug"] == "people/bob"
 
 
@@ -154,7 +154,7 @@ def test_a_page_that_was_gone_comes_back_as_the_same(attached: Brain, notes: Pat
     run(attached, "collection sync", name="notes")
     after = run(attached, "get", slug="elsewhere/bobby")
     assert after["uuid"] == before["uuid"]
-    relationships = {each["relationship"] for each in run(attached, "links", slug="elsewhere/bobby")["links"]}
+    relationships = {link["relationship"] for link in run(attached, "links", slug="elsewhere/bobby")["links"]}
     assert "married_to" in relationships
 
 
@@ -234,9 +234,9 @@ def test_a_read_only_collection_is_never_written(brain: Brain, notes: Path) -> N
         ("tag", {"tag": "x"}),
         ("timeline-add", {"date": "2024-01-01", "summary": "x"}),
     )
-    for command, given in edits:
+    for command, inputs in edits:
         with pytest.raises(CollectionReadOnly):
-            run(brain, command, slug="people/bob", **given)
+            run(brain, command, slug="people/bob", **inputs)
     assert tree(notes) == before
     assert run(brain, "get", slug="people/bob")["version"] == 1
 
@@ -253,7 +253,7 @@ def test_removing_a_collection_leaves_the_folder_and_what_is_only_here(attached:
     assert (gone["removed"], gone["kept"]) == (1, 2)  # both ends of the link
     assert (tree(notes), slugs(attached)) == (before, [])
     run(attached, "collection add", name="notes", path=str(notes))
-    relationships = {each["relationship"] for each in run(attached, "links", slug="people/bob")["links"]}
+    relationships = {link["relationship"] for link in run(attached, "links", slug="people/bob")["links"]}
     assert (len(slugs(attached)), relationships) == (3, {"knows"})
 
 
@@ -315,7 +315,7 @@ def test_a_file_that_cannot_be_a_page_is_listed_and_stops_nothing(brain: Brain, 
     assert added["collection"]["pages"] == 4
     problems = run(brain, "collection info", name="notes")["problems"]
     assert [problem["path"] for problem in problems] == ["huge.md", "odd.md"]
-    assert any(each["path"] == "odd.md" for each in added["sync"]["notes"])
+    assert any(note["path"] == "odd.md" for note in added["sync"]["notes"])
 
 
 def test_a_bad_ignore_file_leaves_the_last_good_one_in_force(attached: Brain, notes: Path) -> None:
@@ -341,7 +341,7 @@ def test_an_agent_edits_a_file_backed_page_by_version(attached: Brain, notes: Pa
 
 
 def pages_of(brain: Brain) -> dict[str, str]:
-    return {each["slug"]: each["title"] for each in run(brain, "list", collection="notes")["pages"]}
+    return {page["slug"]: page["title"] for page in run(brain, "list", collection="notes")["pages"]}
 
 
 @pytest.mark.parametrize("with_ids", [True, False])

@@ -88,7 +88,7 @@ def test_a_search_is_a_tool_for_readers(talks: Brain) -> None:
 
 def test_the_turns_around_one_are_shown(talks: Brain) -> None:
     def turns(**arguments: Any) -> list[int]:
-        return [each.turn for each in call(talks, "show", session="abc", **arguments).turns]
+        return [turn.turn for turn in call(talks, "show", session="abc", **arguments).turns]
 
     assert turns() == list(range(1, 21))
     assert turns(around=15, limit=5) == [13, 14, 15, 16, 17]
@@ -125,9 +125,13 @@ def test_removing_is_asked_about_and_stays_done(talks: Brain) -> None:
 
 @pytest.mark.parametrize("command", ["add", "sync", "remove"])
 def test_an_agent_neither_reads_files_nor_removes(talks: Brain, command: str) -> None:
-    given: dict[str, dict[str, Any]] = {"add": {"paths": ["chats"]}, "sync": {}, "remove": {"session": "abc"}}
+    fields: dict[str, dict[str, Any]] = {
+        "add": {"paths": ["chats"]},
+        "sync": {},
+        "remove": {"session": "abc"},
+    }
     with pytest.raises(NotAllowed):
-        call(talks, command, "write", **given[command])
+        call(talks, command, "write", **fields[command])
 
 
 # By meaning
@@ -237,16 +241,16 @@ def test_a_removed_conversation_leaves_no_byte_and_no_vector(meant: Brain, tmp_p
     rows = db.rows("SELECT content_hash, vector FROM turn_vectors")
     vectors: dict[bytes, bytes] = dict(rows)
     shared = [row for (row,) in db.rows("SELECT content_hash FROM turn_parts WHERE turn_id > 3")]
-    assert sum(each in shared for each in hashes) == 1
+    assert sum(item in shared for item in hashes) == 1
     assert call(meant, "search", query="what is the ship called?").hits[0].session == "a"
     record = call(meant, "remove", session="a", yes=True)
     assert (record.done, record.problem) == (True, "")
     held = b"".join(path.read_bytes() for path in tmp_path.glob("memory.db*"))
     for word in (CANARY, "Kohlrabi", CANARY.lower(), "kohlrabi", "zanzibar"):
         assert word.encode() not in held
-    for each in hashes:
-        assert (each in held) == (each in shared)
-        assert (vectors[each] in held) == (each in shared)
+    for element in hashes:
+        assert (element in held) == (element in shared)
+        assert (vectors[element] in held) == (element in shared)
     assert db.rows("SELECT count(*) FROM turn_parts WHERE turn_id <= 3") == [(0,)]
     assert all(hit.session == "b" for hit in call(meant, "search", query="what is the ship called?").hits)
     assert dispatch.call(meant, dispatch.find_command("validate"), {}, "owner").violations == ()

@@ -103,9 +103,9 @@ def test_a_property_list_can_be_read(on: Keeper) -> None:
     with on("darwin") as brain:
         made = call(brain, "daemon install")
         with open(made.path, "rb") as file:
-            told = plistlib.load(file)
-        assert told["Label"] == "quaid.daemon"
-        assert told["ProgramArguments"][-4:] == ["serve", "--http", "--port", "4321"]
+            plist = plistlib.load(file)
+        assert plist["Label"] == "quaid.daemon"
+        assert plist["ProgramArguments"][-4:] == ["serve", "--http", "--port", "4321"]
 
 
 def test_logs(on: Keeper, tmp_path: Path) -> None:
@@ -143,13 +143,13 @@ def test_where_the_system_cannot_be_asked_the_commands_are_told(on: Keeper, tmp_
         assert gone.done  # the file is gone, and with it the service at the next login
         assert not os.path.exists(made.path)
         assert not enabled.is_symlink()
-        told = render(gone)
+        output = render(gone)
     assert gone.to_run == ("systemctl --user stop quaid.service", "systemctl --user daemon-reload")
-    assert told.startswith(
+    assert output.startswith(
         "The service is removed, but the service manager was not reached (Failed to connect"
     )
-    assert "If it is still running" in told
-    assert "disable" not in told
+    assert "If it is still running" in output
+    assert "disable" not in output
 
 
 def test_other_systems_are_told_what_to_do(on: Keeper) -> None:

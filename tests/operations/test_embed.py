@@ -60,8 +60,8 @@ def test_embedding_fills_every_chunk_once(imported: Brain) -> None:
 def test_validate_counts_chunks_without_a_vector_and_finds_nothing_wrong(imported: Brain) -> None:
     def checked(**which: bool) -> tuple[int | None, int | None, int, str]:
         record = run(imported, "validate", **which)
-        told = render(record).partition("\n")[2]
-        return record.chunks_without_vector, record.pages_not_cut, record.exit_status, told
+        output = render(record).partition("\n")[2]
+        return record.chunks_without_vector, record.pages_not_cut, record.exit_status, output
 
     not_cut = "Without vectors: 2 pages not split into chunks; `quaid embed` makes them"
     assert checked(embeddings=True) == (0, 2, 0, not_cut)

@@ -144,9 +144,9 @@ def test_that_it_is_off_is_said_once(two_models: Brain) -> None:
     call(two_models, "conversations add", paths=[path])
     call(two_models, "embeddings use", name="one")
     call(two_models, "embeddings off")
-    said = "By words only. Semantic search is off. `quaid embeddings use one` turns it on."
+    message = "By words only. Semantic search is off. `quaid embeddings use one` turns it on."
     for command in ("recall", "conversations search"):
-        assert render(call(two_models, command, query="boat")).partition("\n")[0] == said
+        assert render(call(two_models, command, query="boat")).partition("\n")[0] == message
     two_models.db.write(lambda tx: collections.set_setting(tx, "embed_conversations", "off"))
     other = render(call(two_models, "conversations search", query="boat")).partition("\n")[0]
     assert other == "By words only: embed_conversations is off."
@@ -200,5 +200,5 @@ def test_a_config_file_decides_and_says_so(two_models: Brain) -> None:
 def test_the_models_are_listed_with_the_chosen_one(two_models: Brain) -> None:
     call(two_models, "embeddings use", name="two")
     listed = call(two_models, "embeddings list").value
-    assert {each.name for each in listed if each.active} == {"two"}
+    assert {item.name for item in listed if item.active} == {"two"}
     assert os.path.exists(two_models.db.path)

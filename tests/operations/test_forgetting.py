@@ -137,7 +137,7 @@ def _side_rows(tx: Any) -> None:
     hashes = [row for (row,) in tx.execute("SELECT DISTINCT content_hash FROM chunks ORDER BY 1")]
     made = np.random.default_rng(1).normal(size=(len(hashes), 384)).astype("<f4")
     vectors.keep_chunk_vectors(
-        tx, "small", [(each, vector.tobytes()) for each, vector in zip(hashes, made, strict=True)], now
+        tx, "small", [(item, vector.tobytes()) for item, vector in zip(hashes, made, strict=True)], now
     )
 
 
@@ -168,7 +168,7 @@ def test_nothing_of_a_forgotten_page_is_left_in_any_layer_nor_in_the_bytes(known
     done = run(known, "forget", slug="people/bob", yes=True)
     assert (done.done, done.clean, done.exit_status, done.problem) == (True, True, 0, "")
     assert all(layer.after == 0 for layer in done.layers)
-    assert all(each.found == () for each in done.proof)
+    assert all(item.found == () for item in done.proof)
     assert [(mention.text, mention.said_by) for mention in done.mentions] == [
         ("people/bob", ("companies/river",))
     ]
@@ -202,7 +202,7 @@ def test_a_word_of_another_page_is_no_remnant(brain: Brain, slug: str, text: str
     put(brain, slug, text)
     put(brain, "other", other)
     record = run(brain, "forget", slug=slug, yes=True)
-    assert [(each.where, each.found) for each in record.proof if each.found] == []
+    assert [(item.where, item.found) for item in record.proof if item.found] == []
     assert record.clean
     assert "other" in [page.slug for page in run(brain, "list").pages]
 
@@ -235,7 +235,7 @@ def test_remnants_are_found_although_another_page_has_the_same_words(
     record = run(brain, "forget", slug="kwyjibo", yes=True)
     assert not record.clean
     assert record.exit_status == 1
-    assert [each.found for each in record.proof if each.found]
+    assert [item.found for item in record.proof if item.found]
 
 
 def test_vectors_of_text_that_another_page_has_too_stay(known: Brain) -> None:
@@ -330,11 +330,11 @@ def test_backups_are_shown_and_deleted_on_request(known: Brain, tmp_path: Path) 
     shutil.copy(tmp_path / "copy.db", tmp_path / "memory.db.backup-v6")
     (tmp_path / "memory.db.backup-v5").write_bytes(b"no memory")
     shown = run(known, "forget", slug="people/bob", dry_run=True)
-    told = {
+    messages = {
         os.path.basename(backup.path): (backup.made_by, backup.holds_it, backup.deleted)
         for backup in shown.backups
     }
-    assert told == {"copy.db": ("backup", True, False), "memory.db.backup-v6": ("migration", True, False)}
+    assert messages == {"copy.db": ("backup", True, False), "memory.db.backup-v6": ("migration", True, False)}
     done = run(known, "forget", slug="people/bob", yes=True, backups=True)
     deleted = {os.path.basename(backup.path): backup.deleted for backup in done.backups}
     assert deleted == {"copy.db": True, "memory.db.backup-v6": True}

@@ -45,9 +45,9 @@ def test_a_weak_answer_leaves_a_gap_without_words(boats: Brain) -> None:
 
 
 def test_a_gap_keeps_the_score_of_the_best_result(boats: Brain) -> None:
-    found = call(boats, "query", question="Who paints the harbour crane?")
+    results = call(boats, "query", question="Who paints the harbour crane?")
     (gap,) = call(boats, "gaps").gaps
-    assert gap.confidence_score == max(result.score for result in found.results) < 0.5
+    assert gap.confidence_score == max(result.score for result in results.results) < 0.5
 
 
 def test_the_same_question_counts_up_whatever_its_spelling(boats: Brain) -> None:
@@ -174,11 +174,11 @@ def test_a_page_that_answers_an_approved_gap_resolves_it(boats: Brain) -> None:
 
 def test_an_approval_needs_the_question_itself(boats: Brain) -> None:
     gap = call(boats, "gap", query_text=QUESTION).gap
-    given = {"gap_id": gap.id, "sensitivity": "external", "approver": "Mira"}
+    fields = {"gap_id": gap.id, "sensitivity": "external", "approver": "Mira"}
     with pytest.raises(WrongQuestion) as caught:
-        call(boats, "gap_approve", query_text="Who maintains the crane?", **given)
+        call(boats, "gap_approve", query_text="Who maintains the crane?", **fields)
     assert "harbour" not in str(caught.value)
-    done = call(boats, "gap_approve", query_text="who maintains the harbour crane", **given)
+    done = call(boats, "gap_approve", query_text="who maintains the harbour crane", **fields)
     assert (done.gap.query_text, done.gap.approved_by) == ("who maintains the harbour crane", "Mira")
     assert done.gap.approved_at is not None
 
@@ -198,9 +198,9 @@ def test_an_approval_needs_the_question_itself(boats: Brain) -> None:
 )
 def test_a_wrong_approval_changes_nothing(boats: Brain, arguments: dict[str, Any], message: str) -> None:
     gap = call(boats, "gap", query_text=QUESTION).gap
-    given = {"gap_id": gap.id, "query_text": QUESTION, "approver": "Mira", **arguments}
+    fields = {"gap_id": gap.id, "query_text": QUESTION, "approver": "Mira", **arguments}
     with pytest.raises(InvalidArgument, match=message):
-        call(boats, "gap_approve", **given)
+        call(boats, "gap_approve", **fields)
     assert call(boats, "gaps").gaps[0] == gap
 
 

@@ -60,8 +60,8 @@ def test_every_synonym_names_a_command() -> None:
 
 
 def test_right_types_pass_as_they_are() -> None:
-    given = {"text": "a", "count": 9, "share": 1, "sure": True, "names": ["x"], "facts": {"a": [1, None]}}
-    assert check(**given) == {**given, "share": 1.0, "things": None, "page_version": None}
+    fields = {"text": "a", "count": 9, "share": 1, "sure": True, "names": ["x"], "facts": {"a": [1, None]}}
+    assert check(**fields) == {**fields, "share": 1.0, "things": None, "page_version": None}
 
 
 def test_a_list_of_objects_passes_as_it_is() -> None:
@@ -165,9 +165,9 @@ def test_former_names_of_arguments_are_accepted_and_not_listed(tool: str, former
 
 
 def test_an_argument_that_has_a_former_name_of_its_own_keeps_it() -> None:
-    given = {"slug": "a", "date": "2026-01-01", "summary": "x", "source": "call"}
+    fields = {"slug": "a", "date": "2026-01-01", "summary": "x", "source": "call"}
     assert (
-        dispatch.check_arguments(dispatch.find_tool("memory_timeline_add"), given, "owner")["source"]
+        dispatch.check_arguments(dispatch.find_tool("memory_timeline_add"), fields, "owner")["source"]
         == "call"
     )
 

@@ -37,8 +37,8 @@ def alice(brain: Brain, tmp_path: Path) -> Path:
 
 
 def listed(brain: Brain, slug: str) -> list[tuple[int, str, bool]]:
-    found = run(brain, "history", slug=slug)["versions"]
-    return [(each["version"], each["by"], each["is_present"]) for each in found]
+    versions = run(brain, "history", slug=slug)["versions"]
+    return [(item["version"], item["by"], item["is_present"]) for item in versions]
 
 
 def test_versions_of_a_file_are_those_that_were_read_and_those_that_were_written(
@@ -52,8 +52,8 @@ def test_versions_of_a_file_are_those_that_were_read_and_those_that_were_written
 
 def test_a_file_gets_its_very_bytes_back_as_a_new_version(brain: Brain, alice: Path) -> None:
     run(brain, "put", slug="alice", content="All new.")
-    told = run(brain, "revert", slug="alice", to=1)
-    assert (told["version"], told["changed"], told["path"]) == (3, True, "alice.md")
+    result = run(brain, "revert", slug="alice", to=1)
+    assert (result["version"], result["changed"], result["path"]) == (3, True, "alice.md")
     assert alice.read_bytes() == FIRST
     assert run(brain, "get", slug="alice")["compiled_truth"] == "Lives in Oslo."
     synced = run(brain, "collection sync")["syncs"][0]
@@ -199,6 +199,6 @@ def test_a_version_that_only_facts_made_is_no_second_row(brain: Brain, tmp_path:
     assert listed(brain, "alice") == [(2, "import", True)]
     run(brain, "put", slug="alice", compiled_truth="Lives in Bergen.")
     run(brain, "assert", slug="alice", predicate="likes", object="Salt")
-    found = listed(brain, "alice")
-    assert found == [(4, "edit", True), (2, "import", False)]
+    entries = listed(brain, "alice")
+    assert entries == [(4, "edit", True), (2, "import", False)]
     assert "+Lives in Bergen." in run(brain, "diff", slug="alice")["diff"]

@@ -33,15 +33,15 @@ def shown(brain: Brain) -> list[str]:
 
 def test_an_ignored_folder_is_hidden_and_comes_back_as_the_same_pages(brain: Brain, notes: Path) -> None:
     before = brain.db.rows("SELECT id, uuid, slug FROM pages ORDER BY id")
-    told = run(brain, "collection ignore add", name="notes", pattern="drafts/")
-    assert told["hidden"] == ["drafts/deep/three.md", "drafts/one.md", "drafts/two.md"]
-    assert (told["shown"], told["sync"]["halted"], told["sync"]["hidden"]) == ([], "", 3)
+    result = run(brain, "collection ignore add", name="notes", pattern="drafts/")
+    assert result["hidden"] == ["drafts/deep/three.md", "drafts/one.md", "drafts/two.md"]
+    assert (result["shown"], result["sync"]["halted"], result["sync"]["hidden"]) == ([], "", 3)
     assert shown(brain) == ["a", "x-tmp"]
     assert (notes / "drafts" / "one.md").exists()
     assert (notes / ".quaidignore").read_text() == "drafts/\n"
     assert len(run(brain, "collection quarantine list")["pages"]) == 3
-    told = run(brain, "collection ignore remove", name="notes", pattern="drafts/")
-    assert told["shown"] == ["drafts/deep/three.md", "drafts/one.md", "drafts/two.md"]
+    result = run(brain, "collection ignore remove", name="notes", pattern="drafts/")
+    assert result["shown"] == ["drafts/deep/three.md", "drafts/one.md", "drafts/two.md"]
     assert (
         brain.db.rows("SELECT id, uuid, slug FROM pages WHERE quarantined_at IS NULL ORDER BY id") == before
     )
@@ -49,8 +49,8 @@ def test_an_ignored_folder_is_hidden_and_comes_back_as_the_same_pages(brain: Bra
 
 
 def test_what_is_said_here_is_no_slip_however_many_it_hides(brain: Brain, notes: Path) -> None:
-    told = run(brain, "collection ignore add", name="notes", pattern="*")
-    assert (len(told["hidden"]), told["sync"]["halted"], shown(brain)) == (5, "", [])
+    result = run(brain, "collection ignore add", name="notes", pattern="*")
+    assert (len(result["hidden"]), result["sync"]["halted"], shown(brain)) == (5, "", [])
 
 
 def test_the_rest_of_the_file_stays_as_it_is(brain: Brain, notes: Path) -> None:
@@ -68,8 +68,8 @@ def test_the_rest_of_the_file_stays_as_it_is(brain: Brain, notes: Path) -> None:
 def test_the_same_pattern_again_changes_nothing(brain: Brain, notes: Path) -> None:
     run(brain, "collection ignore add", name="notes", pattern="drafts/")
     before = (notes / ".quaidignore").stat()
-    told = run(brain, "collection ignore add", name="notes", pattern="drafts/")
-    assert (told["changed"], told["sync"]) == (False, None)
+    result = run(brain, "collection ignore add", name="notes", pattern="drafts/")
+    assert (result["changed"], result["sync"]) == (False, None)
     assert (notes / ".quaidignore").stat() == before
 
 
@@ -115,12 +115,12 @@ def test_a_file_in_an_ignored_folder_cannot_be_let_in_alone(brain: Brain, notes:
     from quaid.storage import collections
 
     (notes / ".quaidignore").write_text("drafts/\n!drafts/one.md\n")
-    found = collections.require(brain.db, "notes")
+    collection = collections.require(brain.db, "notes")
 
     def again(only: list[str] | None) -> None:
         sync_collection(
             brain.db,
-            found,
+            collection,
             now=brain.now(),
             new_uuid=brain.new_uuid,
             progress=brain.progress,

@@ -137,7 +137,7 @@ def test_one_raw_import_is_active_for_each_ingested_page(brain: Brain, tmp_path:
     ingest_file(brain, tmp_path / "a" / "notes.md", slug="sources/a")
     assert active(brain, "sources/a") == [b"# Notes of a\n\nMore."]
     assert active(brain, "sources/b") == [b"# Notes of b"]
-    assert [each.version for each in call(brain, "history", slug="sources/a").versions] == [2, 1]
+    assert [version.version for version in call(brain, "history", slug="sources/a").versions] == [2, 1]
 
 
 def test_another_source_with_the_same_words_is_another_source(alice: Brain) -> None:
@@ -169,8 +169,8 @@ def test_a_conflict_names_every_page_and_writes_nothing(alice: Brain) -> None:
             BO,
             {"slug": "people/cy", "content": "# Cy", "expected_version": 2},
         )
-    told = [(each["slug"], each["current_version"]) for each in caught.value.facts["conflicts"]]
-    assert told == [("people/alice", 1), ("people/bo", 1), ("people/cy", 0)]
+    pairs = [(conflict["slug"], conflict["current_version"]) for conflict in caught.value.facts["conflicts"]]
+    assert pairs == [("people/alice", 1), ("people/bo", 1), ("people/cy", 0)]
     assert "people/alice is at version 1" in str(caught.value)
     assert rows(alice) == before
 
@@ -482,7 +482,7 @@ def test_an_approved_gap_that_is_answered_is_closed(alice: Brain) -> None:
 def test_the_source_is_listed_and_given_back_byte_for_byte(alice: Brain, tmp_path: Path) -> None:
     done = ingest(alice, BO, content="Übung\r\nmacht\n", ref="https://example.org/a b")
     listed = dispatch.call(alice, dispatch.find_command("imports"), {}, "owner").value
-    assert [(each.import_id, each.source_dir, each.page_count) for each in listed] == [
+    assert [(item.import_id, item.source_dir, item.page_count) for item in listed] == [
         (done.import_id, "meeting: https://example.org/a b", 2)
     ]
     target = tmp_path / "raw"

@@ -68,12 +68,12 @@ def together(processes: "list[subprocess.Popen[str]]") -> list[str]:
         assert process.stdin
         process.stdin.write("\n")
         process.stdin.flush()
-    said = []
+    outputs = []
     for process in processes:
         out, errors = process.communicate(timeout=60)
         assert errors == ""
-        said.append(out.split()[0] if out else "")
-    return sorted(said)
+        outputs.append(out.split()[0] if out else "")
+    return sorted(outputs)
 
 
 def source(

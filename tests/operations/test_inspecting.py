@@ -19,17 +19,17 @@ def burn(tx: Any) -> None:
 
 
 def test_a_rebuild_makes_everything_again_and_tells_how_far_it_is(brain: Brain) -> None:
-    told: list[tuple[int, int, str]] = []
+    messages: list[tuple[int, int, str]] = []
     for number in range(60):
         text = f"# Page {number}\n\nAbout vanadium, #metal.\n\n---\n\n- **2026-01-01** — Begun.\n"
         call(brain, "put", slug=f"notes/page-{number}", content=text)
     call(brain, "embeddings off")
     before = call(brain, "search", query="vanadium", limit=100)
     brain.db.write(burn)
-    brain.progress = lambda done, total, what: told.append((done, total, what))
+    brain.progress = lambda done, total, what: messages.append((done, total, what))
     done = call(brain, "rebuild")
     assert (done.pages, done.vectors, done.problem, done.exit_status) == (60, 0, "", 0)
-    assert told[:3] == [(each, 60, "Indexing pages anew") for each in (0, 50, 60)]
+    assert messages[:3] == [(value, 60, "Indexing pages anew") for value in (0, 50, 60)]
     assert call(brain, "search", query="vanadium", limit=100) == before
     assert call(brain, "tags", slug="notes/page-3").tags == ("metal",)
     assert render(done) == "Rebuilt the index of 60 pages."

@@ -48,10 +48,10 @@ def brain(tmp_path: Path) -> Iterator[Brain]:
 @pytest.fixture
 def call(brain: Brain) -> Call:
     def run(command: str, **arguments: Any) -> dict[str, Any]:
-        told: dict[str, Any] = json_value(
+        result: dict[str, Any] = json_value(
             dispatch.call(brain, dispatch.find_command(f"kb {command}"), arguments, "owner")
         )
-        return told
+        return result
 
     return run
 
@@ -123,7 +123,7 @@ def test_without_a_store_the_remedy_is_named(call: Call) -> None:
 
 
 def test_a_node_is_written_whole_and_found(call: Call, kb: Path) -> None:
-    told = remember(
+    result = remember(
         call,
         "Mirror a repository",
         "How to mirror a repository to a second host.",
@@ -137,7 +137,7 @@ def test_a_node_is_written_whole_and_found(call: Call, kb: Path) -> None:
         created_by="claude-code",
         links=["IMPLEMENTS How this knowledge base is used"],
     )
-    node = told["node"]
+    node = result["node"]
     assert (node["path"], node["type"], node["projects"]) == (
         "20260425140000-mirror-a-repository.org",
         "procedure",
@@ -165,12 +165,12 @@ def test_a_node_is_written_whole_and_found(call: Call, kb: Path) -> None:
         "\n"
         f"IMPLEMENTS [[id:{first}][How this knowledge base is used]]\n"
     )
-    assert told["commit"] == head(kb)
-    found = call("query", context="mirrors")["matches"]
-    assert [(each["id"], each["match"], each["score"]) for each in found] == [
+    assert result["commit"] == head(kb)
+    matches = call("query", context="mirrors")["matches"]
+    assert [(item["id"], item["match"], item["score"]) for item in matches] == [
         (node["id"], ["title", "summary"], 120)
     ]
-    assert [each["id"] for each in call("backlinks", node=first)["backlinks"]] == [node["id"]]
+    assert [backlink["id"] for backlink in call("backlinks", node=first)["backlinks"]] == [node["id"]]
     assert call("show", node=f"ai-kb: Mirror a repository ({node['id']})")["text"] == written
     assert call("lint")["findings"] == []
 
@@ -192,9 +192,9 @@ def test_a_wrong_node_says_what_is_wrong_and_writes_nothing(
     call: Call, kb: Path, wrong: dict[str, Any], told: str
 ) -> None:
     before, was = files(kb), head(kb)
-    with pytest.raises((InvalidArgument, NotFound)) as said:
+    with pytest.raises((InvalidArgument, NotFound)) as error:
         remember(call, **{"title": "T", "summary": "S", **wrong})
-    assert told in str(said.value)
+    assert told in str(error.value)
     assert (files(kb), head(kb)) == (before, was)
 
 
@@ -214,11 +214,11 @@ def test_a_wrong_node_says_what_is_wrong_and_writes_nothing(
 def test_any_body_gives_a_good_node_or_nothing(call: Call, kb: Path, body: str) -> None:
     before, was = files(kb), head(kb)
     try:
-        told = remember(call, "Some title", "Some summary.", body)
+        result = remember(call, "Some title", "Some summary.", body)
     except LintFailed:
         assert (files(kb), head(kb)) == (before, was)
     else:
-        shown = call("show", node=told["node"]["id"])
+        shown = call("show", node=result["node"]["id"])
         assert (shown["node"]["title"], shown["node"]["summary"]) == ("Some title", "Some summary.")
     assert call("lint")["findings"] == []
 
@@ -255,9 +255,9 @@ def test_links_by_id_are_given_with_commas_and_titles_may_hold_them(call: Call, 
     one = remember(call, "Ports, and doors", "Which ports are open.")["node"]
     two = remember(call, "Keys", "Where the keys are.")["node"]
     made = remember(call, "House", "All of it.", links=[f"IMPLEMENTS {one['id']},{two['id']}"])["node"]
-    assert [each["id"] for each in call("show", node=made["id"])["links"]] == [one["id"], two["id"]]
+    assert [link["id"] for link in call("show", node=made["id"])["links"]] == [one["id"], two["id"]]
     made = remember(call, "Garden", "What grows.", links=["ports, and doors"])["node"]
-    assert [each["id"] for each in call("show", node=made["id"])["links"]] == [one["id"]]
+    assert [link["id"] for link in call("show", node=made["id"])["links"]] == [one["id"]]
 
 
 def test_a_wrong_project_in_a_list_is_named(call: Call, kb: Path) -> None:
@@ -287,8 +287,8 @@ def test_an_id_does_not_begin_like_another_one(call: Call, kb: Path) -> None:
 
 
 def test_something_can_be_added_to_a_node(call: Call, kb: Path) -> None:
-    told = remember(call, "Sign commits", "Every commit is signed.")
-    place = kb / told["node"]["path"]
+    result = remember(call, "Sign commits", "Every commit is signed.")
+    place = kb / result["node"]["path"]
     before = place.read_text()
     again = call("remember", text="Tags too.", add_to="sign commits", summary="Commits and tags are signed.")
     assert not again["created"]
@@ -303,7 +303,7 @@ def test_something_can_be_added_to_a_node(call: Call, kb: Path) -> None:
 def test_a_contradiction_is_marked_on_both_sides_and_left_to_a_person(call: Call, kb: Path) -> None:
     old = remember(call, "Indentation", "Always indent with tabs.", type="preference")["node"]
     new = remember(call, "Indent style", "Never indent with tabs.", type="preference")
-    assert [each["id"] for each in new["contradicts"]] == [old["id"]]
+    assert [node["id"] for node in new["contradicts"]] == [old["id"]]
     assert new["contradicts"][0]["other"] == "Always indent with tabs."
     for node in (old["id"], new["node"]["id"]):
         assert call("show", node=node)["node"]["status"] == "contested"
@@ -325,9 +325,9 @@ def test_human_operations_ask_and_change_nothing_before(call: Call, kb: Path) ->
         ("supersede", {"node": one, "by": two}),
         ("contest", {"node": one, "against": two}),
     ):
-        told = call(command, **arguments)
-        assert not told["done"]
-        assert told["files"]
+        result = call(command, **arguments)
+        assert not result["done"]
+        assert result["files"]
     assert (files(kb), head(kb)) == (before, was)
     for command in ("merge", "delete", "supersede", "contest"):
         assert not dispatch.find_command(f"kb {command}").is_tool
@@ -368,7 +368,7 @@ def test_a_merge_keeps_projects_tags_and_sources_and_no_link_to_itself(call: Cal
         source=source,
         type="preference",
     )
-    assert [each["id"] for each in two["contradicts"]] == [one["id"]]
+    assert [node["id"] for node in two["contradicts"]] == [one["id"]]
     call("merge", node=one["id"], other=two["node"]["id"], yes=True)
     shown = call("show", node=two["node"]["id"])
     assert shown["node"]["id"] == one["id"]
@@ -429,7 +429,7 @@ def test_what_is_so_already_is_told_and_not_done_again(call: Call, kb: Path) -> 
 def test_a_link_that_names_a_contradiction_makes_both_contested(call: Call, kb: Path) -> None:
     one = remember(call, "One", "The first thing.")["node"]
     made = remember(call, "Two", "Another matter.", links=[f"CONTRADICTS {one['id']}"])
-    assert [each["id"] for each in made["contradicts"]] == [one["id"]]
+    assert [node["id"] for node in made["contradicts"]] == [one["id"]]
     text = call("show", node=made["node"]["id"])["text"]
     assert text.count("CONTRADICTS") == 1
     for node in (one["id"], made["node"]["id"]):
@@ -467,8 +467,8 @@ def test_what_a_person_edits_goes_through_the_same_gate(call: Call, kb: Path) ->
     )
     with pytest.raises(StoreDirty, match="ai-kb commit"):
         remember(call, "Two", "Something quite different.")
-    told = call("commit")
-    assert told["paths"] == sorted([one["path"], "index.org"])
+    result = call("commit")
+    assert result["paths"] == sorted([one["path"], "index.org"])
     assert "very first" in (kb / "index.org").read_text()
     unchanged = call("commit")
     assert (unchanged["commit"], unchanged["paths"], unchanged["offline"]) == ("", [], "")
@@ -486,14 +486,14 @@ def test_what_a_person_edits_goes_through_the_same_gate(call: Call, kb: Path) ->
 
 
 def test_captures_have_limits_and_are_named_by_nodes(call: Call, kb: Path) -> None:
-    told = call("capture", source="https://example.org/a", excerpt="word " * 3_000, title="On locks")
-    assert told["path"] == "raw/20260425140000-on-locks.org"
-    assert told["cut"]
-    written = (kb / told["path"]).read_text()
+    result = call("capture", source="https://example.org/a", excerpt="word " * 3_000, title="On locks")
+    assert result["path"] == "raw/20260425140000-on-locks.org"
+    assert result["cut"]
+    written = (kb / result["path"]).read_text()
     assert written.count("word") == 2_000
     assert "#+source: https://example.org/a\n#+retrieved: 2026-04-25\n" in written
-    assert call("curate", dry_run=True)["report"]["raw_unused"] == [told["path"]]
-    remember(call, "Locks", "What was read of locks.", source=told["path"])
+    assert call("curate", dry_run=True)["report"]["raw_unused"] == [result["path"]]
+    remember(call, "Locks", "What was read of locks.", source=result["path"])
     assert call("curate", dry_run=True)["report"]["raw_unused"] == []
     with pytest.raises(InvalidArgument, match="nothing is fetched"):
         call("capture", source="https://example.org/b")
@@ -505,17 +505,17 @@ def test_captures_have_limits_and_are_named_by_nodes(call: Call, kb: Path) -> No
 def test_a_whole_file_is_captured_as_it_is(call: Call, kb: Path, tmp_path: Path) -> None:
     data = bytes(range(256)) * 20
     (tmp_path / "Man ual.PDF").write_bytes(data)
-    told = call("capture", source="Man ual.PDF", full=True)
-    assert told["path"] == "raw/20260425140000-man-ual-pdf.org"
-    assert told["file"] == "raw/files/20260425140000-man-ual.pdf"
-    assert (kb / told["file"]).read_bytes() == data
+    result = call("capture", source="Man ual.PDF", full=True)
+    assert result["path"] == "raw/20260425140000-man-ual-pdf.org"
+    assert result["file"] == "raw/files/20260425140000-man-ual.pdf"
+    assert (kb / result["file"]).read_bytes() == data
 
 
 def test_an_excerpt_cannot_break_out_of_its_quote(call: Call, kb: Path) -> None:
-    told = call(
+    result = call(
         "capture", source="https://example.org/x", excerpt="a\n#+end_quote\n* Heading\n:PROPERTIES:\n"
     )
-    written = (kb / told["path"]).read_text()
+    written = (kb / result["path"]).read_text()
     assert written.count("\n#+end_quote") == 1
     assert "\n* Heading" not in written
 
@@ -525,14 +525,14 @@ def test_the_report_of_curation(call: Call, kb: Path) -> None:
     remember(call, "Another", "Somewhere else it goes on.", f"[[id:{linked['id']}][l]]")
     alone = remember(call, "Alone", "Nobody links here.")["node"]
     report = call("curate", dry_run=True)["report"]
-    assert alone["id"] in [each["id"] for each in report["orphans"]]
-    assert linked["id"] not in [each["id"] for each in report["orphans"]]
+    assert alone["id"] in [orphan["id"] for orphan in report["orphans"]]
+    assert linked["id"] not in [orphan["id"] for orphan in report["orphans"]]
     remember(call, "Broad", "Much of everything.", "\n".join(f"* Part {n}\nText." for n in range(8)))
-    assert [each["title"] for each in call("curate", dry_run=True)["report"]["broad"]] == ["Broad"]
+    assert [item["title"] for item in call("curate", dry_run=True)["report"]["broad"]] == ["Broad"]
     done = call("curate", yes=True)
     assert done["stamped"] == 5
     assert all(
-        each["last_curated"] == "2026-04-25" for each in call("curate", dry_run=True)["report"]["batch"]
+        item["last_curated"] == "2026-04-25" for item in call("curate", dry_run=True)["report"]["batch"]
     )
     assert call("lint")["findings"] == []
 
@@ -544,15 +544,15 @@ def test_curation_lists_all_superseded_nodes_and_who_still_links_to_them(call: C
     call("supersede", node=old["id"], by=new["id"], yes=True)
     call("supersede", node=other["id"], by=new["id"], yes=True)
     user = remember(call, "Release notes", "Built the old way.", links=[f"IMPLEMENTS {old['id']}"])["node"]
-    found = {each["node"]["id"]: each for each in call("curate", dry_run=True)["report"]["superseded"]}
-    assert set(found) == {old["id"], other["id"]}
-    assert [each["id"] for each in found[old["id"]]["by"]] == [new["id"]]
-    assert [each["id"] for each in found[old["id"]]["linked_from"]] == [user["id"]]
-    assert found[other["id"]]["linked_from"] == []
+    results = {item["node"]["id"]: item for item in call("curate", dry_run=True)["report"]["superseded"]}
+    assert set(results) == {old["id"], other["id"]}
+    assert [item["id"] for item in results[old["id"]]["by"]] == [new["id"]]
+    assert [item["id"] for item in results[old["id"]]["linked_from"]] == [user["id"]]
+    assert results[other["id"]]["linked_from"] == []
 
 
 def test_a_pointer_whose_id_is_gone_leads_on_by_its_title(call: Call, kb: Path) -> None:
-    told = remember(call, "Formatter (black) order", "black first, then ruff")["node"]
+    node = remember(call, "Formatter (black) order", "black first, then ruff")["node"]
     gone = "00000000-0000-4000-8000-000000000000"
     for pointer in (
         f"ai-kb: Formatter (black) order ({gone})",
@@ -561,14 +561,14 @@ def test_a_pointer_whose_id_is_gone_leads_on_by_its_title(call: Call, kb: Path) 
     ):
         for command in ("show", "backlinks"):
             shown = call(command, node=pointer)
-            assert shown["node"]["id"] == told["id"]
+            assert shown["node"]["id"] == node["id"]
             assert gone in shown["note"]
-    assert call("show", node=f"ai-kb: Renamed since ({told['id']})")["node"]["id"] == told["id"]
-    assert call("show", node=f"[[id:{told['id']}][x]]")["note"] == ""
+    assert call("show", node=f"ai-kb: Renamed since ({node['id']})")["node"]["id"] == node["id"]
+    assert call("show", node=f"[[id:{node['id']}][x]]")["note"] == ""
     with pytest.raises(NotFound):
         call("show", node=f"ai-kb: No such title ({gone})")
     before = files(kb)
-    for command, more in (("delete", {"yes": True}), ("supersede", {"by": told["id"], "yes": True})):
+    for command, more in (("delete", {"yes": True}), ("supersede", {"by": node["id"], "yes": True})):
         with pytest.raises(NotFound):  # whatever changes a node must name it exactly
             call(command, node=f"ai-kb: Formatter (black) order ({gone})", **more)
     assert files(kb) == before
@@ -578,10 +578,10 @@ def test_a_node_added_by_hand_is_in_the_index_after_index(call: Call, kb: Path) 
     (kb / "hand.org").write_text(text(1, title="By hand"))
     assert "By hand" not in (kb / "index.org").read_text()
     assert call("lint", index=True)["findings"][0]["code"] == "index-stale"
-    told = call("index")
-    assert (told["taken_up"], told["files"], told["nodes"]) == (["hand.org"], ["index.org"], 2)
+    result = call("index")
+    assert (result["taken_up"], result["files"], result["nodes"]) == (["hand.org"], ["index.org"], 2)
     assert "| By hand |" in (kb / "index.org").read_text()
-    assert told["commit"] == head(kb)
+    assert result["commit"] == head(kb)
     assert call("status")["uncommitted"] == []
     again = call("index")
     assert (again["taken_up"], again["files"], again["commit"]) == ([], [], "")
@@ -614,13 +614,13 @@ def test_curation_is_due_at_150_nodes_and_every_50_more(
 
 
 def test_meaning_is_looked_for_on_request(call: Call, brain: Brain, kb: Path) -> None:
-    told = remember(call, "Keeping secrets", "Credentials live in the password manager.")["node"]
+    node = remember(call, "Keeping secrets", "Credentials live in the password manager.")["node"]
     words = call("query", context="where do passwords go", semantic=True)
     assert words["note"].startswith("By words only")
     brain.create(brain.settings.db_path)
-    found = call("query", context="where do login keys go", semantic=True)
-    assert found["matches"][0]["id"] == told["id"]
-    assert found["matches"][0]["match"] == ["meaning"]
+    result = call("query", context="where do login keys go", semantic=True)
+    assert result["matches"][0]["id"] == node["id"]
+    assert result["matches"][0]["match"] == ["meaning"]
 
 
 def test_what_is_far_in_meaning_is_no_match(call: Call, brain: Brain, kb: Path) -> None:
@@ -628,7 +628,7 @@ def test_what_is_far_in_meaning_is_no_match(call: Call, brain: Brain, kb: Path) 
     remember(call, "Garden", "Water the roses in the morning.")
     brain.create(brain.settings.db_path)
     near = call("query", context="safe place for access tokens and logins", semantic=True)["matches"]
-    assert [each["title"] for each in near] == ["Keeping secrets"]
+    assert [item["title"] for item in near] == ["Keeping secrets"]
     assert call("query", context="orbits of distant planets", semantic=True)["matches"] == []
 
 
@@ -636,21 +636,21 @@ def test_scores_of_words_and_of_meaning_are_told_apart(call: Call, brain: Brain,
     remember(call, "Keeping secrets", "Credentials live in the password manager.")
     remember(call, "Garden", "Water the roses in the morning.", "Keep the login sheet of the garden club.")
     context = "where do login keys go"
-    by_words = {each["title"]: each["score"] for each in call("query", context=context)["matches"]}
+    by_words = {match["title"]: match["score"] for match in call("query", context=context)["matches"]}
     brain.create(brain.settings.db_path)
-    found = call("query", context=context, semantic=True)["matches"]
-    assert {each["title"]: each["score"] for each in found if each["score"]} == by_words == {"Garden": 5}
-    assert "Keeping secrets" in [each["title"] for each in found if "meaning" in each["match"]]
-    assert all(each["relevance"] is None or 0 <= each["relevance"] <= 1 for each in found)
-    assert found[0]["relevance"] is not None
+    matches = call("query", context=context, semantic=True)["matches"]
+    assert {item["title"]: item["score"] for item in matches if item["score"]} == by_words == {"Garden": 5}
+    assert "Keeping secrets" in [item["title"] for item in matches if "meaning" in item["match"]]
+    assert all(item["relevance"] is None or 0 <= item["relevance"] <= 1 for item in matches)
+    assert matches[0]["relevance"] is not None
     assert call("query", context=context)["matches"][0]["relevance"] is None
 
 
 def test_what_is_added_to_a_node_can_contradict_another_one(call: Call, kb: Path) -> None:
     old = remember(call, "Squashing", "Always squash commits before merging.", type="principle")["node"]
     notes = remember(call, "Git notes", "Assorted habits with git.")["node"]
-    told = call("remember", text="Never squash commits before merging.", add_to=notes["id"])
-    assert [each["id"] for each in told["contradicts"]] == [old["id"]]
+    result = call("remember", text="Never squash commits before merging.", add_to=notes["id"])
+    assert [node["id"] for node in result["contradicts"]] == [old["id"]]
     for node in (old["id"], notes["id"]):
         assert call("show", node=node)["node"]["status"] == "contested"
     assert call("lint")["findings"] == []
@@ -660,8 +660,8 @@ def test_what_stands_in_a_body_is_contradicted_too(call: Call, kb: Path) -> None
     old = remember(
         call, "Go style", "How Go code is written here.", "Always use tabs for indentation in Go code."
     )["node"]
-    told = remember(call, "Indent Go code", "Never use tabs for indentation in Go code.")
-    assert [each["id"] for each in told["contradicts"]] == [old["id"]]
+    result = remember(call, "Indent Go code", "Never use tabs for indentation in Go code.")
+    assert [node["id"] for node in result["contradicts"]] == [old["id"]]
 
 
 @pytest.mark.parametrize(
@@ -687,13 +687,13 @@ def test_an_addition_does_not_contradict_its_own_node_silently(
 ) -> None:
     node = remember(call, "Go style", summary, body or "As it says.")["node"]
     before = files(kb)
-    with pytest.raises(OppositeAdded) as told:
+    with pytest.raises(OppositeAdded) as error:
         call("remember", text=added, add_to=node["id"])
     for part in (*sentences, node["id"], "without --add-to", "--force"):
-        assert part in str(told.value)
+        assert part in str(error.value)
     assert files(kb) == before
     forced = call("remember", text=added, add_to=node["id"], force=True)
-    assert [each["id"] for each in forced["contradicts"]] == [node["id"]]
+    assert [node["id"] for node in forced["contradicts"]] == [node["id"]]
     assert call("show", node=node["id"])["node"]["status"] == "contested"
     assert call("lint")["findings"] == []
 
@@ -723,7 +723,7 @@ def test_an_addition_takes_links_and_refuses_what_belongs_to_a_new_node(call: Ca
     one = remember(call, "One", "The first thing.")["node"]
     two = remember(call, "Two", "Another matter.")["node"]
     call("remember", text="More.", add_to=two["id"], links=[f"IMPLEMENTS {one['id']}"])
-    assert [each["id"] for each in call("show", node=two["id"])["links"]] == [one["id"]]
+    assert [link["id"] for link in call("show", node=two["id"])["links"]] == [one["id"]]
     for name, value in (("title", "New"), ("tags", ["a"]), ("projects", ["emacs"]), ("source", "chat")):
         with pytest.raises(InvalidArgument, match=name):
             call("remember", text="More.", add_to=two["id"], **{name: value})
@@ -732,7 +732,7 @@ def test_an_addition_takes_links_and_refuses_what_belongs_to_a_new_node(call: Ca
 
 
 def test_an_agent_does_not_sign_as_a_person(call: Call, brain: Brain, kb: Path) -> None:
-    for agent, asked, told in (
+    for agent, asked, output in (
         ("claude-code", None, "claude-code"),
         ("claude-code", "human", "claude-code"),
         ("some-editor", None, "agent"),
@@ -744,14 +744,14 @@ def test_an_agent_does_not_sign_as_a_person(call: Call, brain: Brain, kb: Path) 
         node = remember(call, f"By {agent} {asked}", f"Written as {agent} {asked}.", force=True, **more)[
             "node"
         ]
-        assert f":CREATED_BY: {told}\n" in call("show", node=node["id"])["text"]
+        assert f":CREATED_BY: {output}\n" in call("show", node=node["id"])["text"]
 
 
 def test_a_store_that_cannot_be_written_is_told_by_the_doctor(call: Call, kb: Path) -> None:
     def tree() -> dict[str, Any]:
-        checks = {each["name"]: each for each in call("doctor")["checks"]}
-        found: dict[str, Any] = checks["tree"]
-        return found
+        checks = {check["name"]: check for check in call("doctor")["checks"]}
+        result: dict[str, Any] = checks["tree"]
+        return result
 
     assert tree()["well"]
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(kb)}
@@ -790,7 +790,7 @@ def test_a_dry_run_of_what_only_people_do_asks_nothing(call: Call, brain: Brain,
 
 def test_the_password_of_an_address_is_in_no_name(call: Call, kb: Path) -> None:
     source = "https://user:pw123secret@example.org/a?token=abcdef"
-    with pytest.raises(LintFailed) as said:
+    with pytest.raises(LintFailed) as error:
         call("capture", source=source, excerpt="Words.")
-    assert "pw123secret" not in str(said.value)
-    assert "abcdef" not in str(said.value)
+    assert "pw123secret" not in str(error.value)
+    assert "abcdef" not in str(error.value)

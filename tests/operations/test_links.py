@@ -43,13 +43,13 @@ def town(brain: Brain) -> Brain:
 
 
 def link(town: Brain, **other: Any) -> dict[str, Any]:
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "from": "people/bob",
         "to": "companies/acme",
         "relationship": "works at",
         **other,
     }
-    return call(town, "link", **given)
+    return call(town, "link", **fields)
 
 
 def test_a_link_is_made_closed_and_removed_with_the_version_rising(town: Brain) -> None:
@@ -81,16 +81,16 @@ def test_a_link_is_made_closed_and_removed_with_the_version_rising(town: Brain) 
 
 
 def test_an_agent_must_name_the_version_that_it_read(town: Brain) -> None:
-    given: dict[str, Any] = {"from": "people/bob", "to": "people/carol"}
+    fields: dict[str, Any] = {"from": "people/bob", "to": "people/carol"}
     with pytest.raises(InvalidArgument, match="expected_version: is required"):
-        call(town, "link", "write", **given)
+        call(town, "link", "write", **fields)
     with pytest.raises(VersionConflict, match="at version 1, not 7"):
-        call(town, "link", "write", **given, expected_version=7)
-    assert call(town, "link", "write", **given, expected_version=1)["version"] == 2
+        call(town, "link", "write", **fields, expected_version=7)
+    assert call(town, "link", "write", **fields, expected_version=1)["version"] == 2
     with pytest.raises(VersionConflict):
         call(town, "link_close", "write", link_id=2, valid_until="2026-01-01", expected_version=1)
     with pytest.raises(VersionConflict):
-        call(town, "unlink", "write", **given, expected_version=1)
+        call(town, "unlink", "write", **fields, expected_version=1)
 
 
 @pytest.mark.parametrize(
@@ -132,20 +132,20 @@ def test_links_of_a_text_are_changed_in_the_text(town: Brain) -> None:
 def test_unlink_says_which_links_of_the_text_stay(town: Brain) -> None:
     call(town, "link", **ends("people/alice", "people/bob", relationship="knows"))
     removed = call(town, "unlink", **ends("people/alice", "people/bob"))
-    assert [each["relationship"] for each in removed["removed"]] == ["knows"]
-    assert [each["relationship"] for each in removed["from_text"]] == ["mentions"]
+    assert [item["relationship"] for item in removed["removed"]] == ["knows"]
+    assert [item["relationship"] for item in removed["from_text"]] == ["mentions"]
 
 
 def test_a_graph_holds_pages_links_and_ways(town: Brain) -> None:
     link(town, valid_from="2024-01-15")
-    found = call(town, "graph", slug="people/alice")
-    assert [(node["slug"], node["distance"], node["path"]) for node in found["nodes"]] == [
+    result = call(town, "graph", slug="people/alice")
+    assert [(node["slug"], node["distance"], node["path"]) for node in result["nodes"]] == [
         ("people/alice", 0, ["people/alice"]),
         ("people/bob", 1, ["people/alice", "people/bob"]),
         ("companies/acme", 2, ["people/alice", "people/bob", "companies/acme"]),
     ]
-    assert [each["relationship"] for each in found["links"]] == ["mentions", "works_at"]
-    assert found["complete"] is True
+    assert [link["relationship"] for link in result["links"]] == ["mentions", "works_at"]
+    assert result["complete"] is True
     before = call(town, "graph", slug="people/alice", as_of="2024-01-14")
     assert [node["slug"] for node in before["nodes"]] == ["people/alice", "people/bob"]
     small = call(town, "graph", slug="people/alice", limit=2)
@@ -154,8 +154,8 @@ def test_a_graph_holds_pages_links_and_ways(town: Brain) -> None:
 
 def test_a_path_is_found_and_its_absence_told(town: Brain) -> None:
     link(town)
-    found = call(town, "path", **ends("people/alice", "companies/acme"))
-    assert found["pages"] == ["people/alice", "people/bob", "companies/acme"]
+    result = call(town, "path", **ends("people/alice", "companies/acme"))
+    assert result["pages"] == ["people/alice", "people/bob", "companies/acme"]
     lost = call(town, "path", **ends("people/alice", "people/carol"))
     assert (lost["found"], lost["steps"], lost["complete"]) == (False, [], True)
     here = call(town, "path", **ends("people/alice", "people/alice"))
@@ -176,11 +176,11 @@ def test_a_path_is_looked_up_from_the_page_and_then_from_the_root(brain: Brain) 
         ("people/a", "# A\n\n[C](companies/c.md) and [T](teams/t.md) and [later](deals/d.md)"),
     ):
         call(brain, "put", slug=slug, content=text)
-    found = {each["to_slug"]: each["resolved"] for each in call(brain, "links", slug="people/a")["links"]}
-    assert found == {"companies/c": True, "people/teams/t": True, "people/deals/d": False}
+    results = {link["to_slug"]: link["resolved"] for link in call(brain, "links", slug="people/a")["links"]}
+    assert results == {"companies/c": True, "people/teams/t": True, "people/deals/d": False}
     call(brain, "put", slug="deals/d", content="# D")
-    found = {each["to_slug"]: each["resolved"] for each in call(brain, "links", slug="people/a")["links"]}
-    assert found == {"companies/c": True, "people/teams/t": True, "deals/d": True}
+    results = {link["to_slug"]: link["resolved"] for link in call(brain, "links", slug="people/a")["links"]}
+    assert results == {"companies/c": True, "people/teams/t": True, "deals/d": True}
     assert dispatch.call(brain, dispatch.find_command("validate"), {"links": True}, "owner").violations == ()
 
 
@@ -196,9 +196,9 @@ def test_a_page_that_a_text_names_in_several_ways_is_shown_as_one_link(town: Bra
     assert len(rows) > 1  # each remembers what the text says
     assert call(town, "stats")["links"] == before + 1
     out = call(town, "links", slug="people/dora")
-    assert [(each["id"], each["to_slug"]) for each in out["links"]] == [(rows[0][0], "companies/acme")]
+    assert [(link["id"], link["to_slug"]) for link in out["links"]] == [(rows[0][0], "companies/acme")]
     back = call(town, "backlinks", slug="companies/acme")
-    assert ([each["from_slug"] for each in back["links"]], back["total"]) == (["people/dora"], 1)
+    assert ([link["from_slug"] for link in back["links"]], back["total"]) == (["people/dora"], 1)
     arrows = call(town, "graph", slug="people/dora")["links"]
     assert [(arrow["from_slug"], arrow["relationship"], arrow["to_slug"]) for arrow in arrows] == [
         ("people/dora", "mentions", "companies/acme")

@@ -201,7 +201,7 @@ def test_what_a_source_said_about_both_is_kept_twice(pair: Brain) -> None:
     run(pair, "raw", slug="people/bob", source="mail", data={})
     moved = merge(pair).moved
     assert (moved.raw_data, moved.raw_data_renamed) == (2, ("crm (people/bob)",))
-    kept = {each.source: each.data for each in run(pair, "raw", slug="people/robert").data}
+    kept = {item.source: item.data for item in run(pair, "raw", slug="people/robert").data}
     assert kept == {"crm": {"id": 1}, "crm (people/bob)": {"id": 2}, "web": {"same": True}, "mail": {}}
 
 
@@ -297,7 +297,7 @@ ENTRIES = st.lists(
 
 
 def _timeline(entries: list[tuple[str, str, str]]) -> str:
-    return "\n".join(f"- **{day}** — {said}{more}" for day, said, more in entries)
+    return "\n".join(f"- **{day}** — {output}{more}" for day, output, more in entries)
 
 
 @given(ENTRIES, ENTRIES)
@@ -311,9 +311,9 @@ def test_a_merge_keeps_every_timeline_entry(ours: list[Any], theirs: list[Any]) 
             for slug, entries in (("people/robert", ours), ("people/bob", theirs)):
                 run(brain, "put", slug=slug, content=f"# {slug}\n\n---\n\n{_timeline(entries)}\n")
             wanted = {
-                (each.date, timeline.summary_hash(each.summary))
+                (item.date, timeline.summary_hash(item.summary))
                 for slug in ("people/robert", "people/bob")
-                for each in timeline.parse(run(brain, "get", slug=slug).timeline)
+                for item in timeline.parse(run(brain, "get", slug=slug).timeline)
             }
             merge(brain)
             rows = brain.db.rows("SELECT date, summary_hash FROM timeline_entries")
@@ -480,14 +480,14 @@ def alike(brain: Brain) -> Brain:
 
 
 def test_dupes_are_listed_with_a_reason_and_the_command_that_merges_them(alike: Brain) -> None:
-    found = run(alike, "dupes")
-    assert [(pair.slug, pair.other, pair.why) for pair in found.pairs] == [
+    result = run(alike, "dupes")
+    assert [(pair.slug, pair.other, pair.why) for pair in result.pairs] == [
         ("concepts/harbour", "notes/piers", ("text",)),
         ("people/robert", "people/bob", ("name 'bob dahl'",)),
     ]
-    assert (found.total, found.pages) == (2, 6)
-    assert found.pairs[0].likeness >= 0.8
-    assert found.pairs[0].command == "quaid merge concepts/harbour notes/piers --into concepts/harbour"
+    assert (result.total, result.pages) == (2, 6)
+    assert result.pairs[0].likeness >= 0.8
+    assert result.pairs[0].command == "quaid merge concepts/harbour notes/piers --into concepts/harbour"
     assert run(alike, "dupes", limit=1).total == 2
 
 

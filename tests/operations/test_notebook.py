@@ -52,16 +52,20 @@ def test_without_a_notebook_the_remedy_is_named(brain: Brain) -> None:
 
 
 def test_what_is_remembered_is_in_its_file_and_found_at_once(brain: Brain, notebook: Path) -> None:
-    told = call(brain, "remember", content="Sarah Chen's phone number is 555-1234")
-    assert (told["path"], told["section"], told["version"]) == ("reference/contacts.md", "Sarah Chen", 1)
+    result = call(brain, "remember", content="Sarah Chen's phone number is 555-1234")
+    assert (result["path"], result["section"], result["version"]) == (
+        "reference/contacts.md",
+        "Sarah Chen",
+        1,
+    )
     assert (notebook / "reference/contacts.md").read_text() == (
         "## Sarah Chen\n- Sarah Chen's phone number is 555-1234\n"
     )
-    found = call(brain, "recall", query="sarah phone")
-    assert [(hit["path"], hit["start_line"], hit["end_line"]) for hit in found["notebook"]] == [
+    results = call(brain, "recall", query="sarah phone")
+    assert [(hit["path"], hit["start_line"], hit["end_line"]) for hit in results["notebook"]] == [
         ("reference/contacts.md", 1, 2)
     ]
-    assert found["daily"] == []
+    assert results["daily"] == []
 
 
 def test_the_same_again_changes_nothing_and_says_where_it_is(brain: Brain, notebook: Path) -> None:
@@ -92,14 +96,14 @@ def test_findings_are_grouped_and_their_lines_are_those_of_the_file(brain: Brain
         "---\ntitle: Garden\na: 1\n---\n\n# Garden\n\n## Roses\n- water the roses\n\n## Apples\n- prune in March\n"
     )
     call(brain, "daily_log", entry="Planted roses\nTwo of them.")
-    found = call(brain, "recall", query="roses", min_score=0)
-    hit = found["notebook"][0]
+    result = call(brain, "recall", query="roses", min_score=0)
+    hit = result["notebook"][0]
     lines = (notebook / hit["path"]).read_text().split("\n")
     assert lines[hit["start_line"] - 1 : hit["end_line"]] == ["# Garden", "", "## Roses", "- water the roses"]
-    assert found["daily"][0]["heading"] == "## 12:00 — Planted roses"
-    assert found["daily"][0]["score"] == hit["score"]
-    assert found["semantic"] is False
-    assert found["note"]
+    assert result["daily"][0]["heading"] == "## 12:00 — Planted roses"
+    assert result["daily"][0]["score"] == hit["score"]
+    assert result["semantic"] is False
+    assert result["note"]
 
 
 def test_scores_are_comparable_and_the_least_one_holds(brain: Brain, notebook: Path) -> None:
@@ -148,8 +152,8 @@ def test_a_notebook_is_cut_by_window_whatever_the_setting_says(brain: Brain, not
     rows = brain.db.rows("SELECT id FROM chunks")
     cut = chunks.load(brain.db, [row[0] for row in rows])
     assert len(cut) > 3
-    assert all(each.tokens <= 400 for each in cut)
-    assert not any("## One" in each.text and "## Two" in each.text for each in cut)
+    assert all(item.tokens <= 400 for item in cut)
+    assert not any("## One" in item.text and "## Two" in item.text for item in cut)
     assert dispatch.call(brain, dispatch.find_command("validate"), {}, "owner").exit_status == 0
 
 

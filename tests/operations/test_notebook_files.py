@@ -43,8 +43,8 @@ def test_a_notebook_is_laid_out_once_and_what_is_there_stays(brain: Brain, tmp_p
     again = run(brain, "notebook init", path="mine")
     assert (again["created"], again["folders"]) == (False, [])
     assert (root / "reference/contacts.md").read_text() == "## Ann\n- 555\n"
-    found = collections.require(brain.db, "notebook")
-    assert (found.kind, found.root, found.writable) == ("notebook", str(root), True)
+    collection = collections.require(brain.db, "notebook")
+    assert (collection.kind, collection.root, collection.writable) == ("notebook", str(root), True)
 
 
 def test_a_second_notebook_and_a_file_in_the_way_are_refused(brain: Brain, tmp_path: Path) -> None:
@@ -84,15 +84,15 @@ def test_a_notebook_that_was_moved_away_is_missed_in_the_same_words_everywhere(
     (notebook / "lists/a.md").write_text("- a\n")
     run(brain, "notebook list")
     notebook.rename(notebook.parent / "elsewhere")
-    with pytest.raises(NotebookGone) as said:
+    with pytest.raises(NotebookGone) as error:
         run(brain, command, **arguments)
-    assert str(said.value) == (
+    assert str(error.value) == (
         f"The notebook's folder {notebook} is missing. Restore it; or detach it with"
         " `quaid collection remove notebook` and create another with `quaid notebook init`."
     )
     assert not notebook.exists()
     (notebook.parent / "elsewhere").rename(notebook)
-    assert [each["path"] for each in run(brain, "notebook list")["files"]] == ["lists/a.md"]
+    assert [file["path"] for file in run(brain, "notebook list")["files"]] == ["lists/a.md"]
 
 
 def test_of_a_notebook_that_was_moved_away_recall_tells_what_is_in_the_index(
@@ -135,14 +135,14 @@ def test_a_file_is_read_in_part_with_its_version(brain: Brain, notebook: Path) -
     assert run(brain, "notebook read", path="lists/a.md")["version"] == 2
     with pytest.raises(NotFound, match="notebook list"):
         run(brain, "notebook read", path="lists/b.md")
-    assert [each["path"] for each in run(brain, "notebook list")["files"]] == ["lists/a.md"]
+    assert [file["path"] for file in run(brain, "notebook list")["files"]] == ["lists/a.md"]
 
 
 def test_text_is_added_to_a_file_or_a_section(brain: Brain, notebook: Path) -> None:
     run(brain, "notebook write", path="lists/a.md", content="# Books\n")
     run(brain, "notebook write", path="lists/a.md", content="- Dune", section="## Later")
-    told = run(brain, "notebook write", path="lists/a.md", content="- Emma\n", section="later")
-    assert (told["line"], told["version"], told["created"]) == (5, 3, False)
+    result = run(brain, "notebook write", path="lists/a.md", content="- Emma\n", section="later")
+    assert (result["line"], result["version"], result["created"]) == (5, 3, False)
     assert (notebook / "lists/a.md").read_text() == "# Books\n\n## Later\n- Dune\n- Emma\n"
 
 
@@ -162,7 +162,7 @@ def test_who_replaces_must_have_read(brain: Brain, notebook: Path) -> None:
             expected_version=1,
         )
     version = run(brain, "notebook read", path="lists/a.md")["version"]
-    told = run(
+    result = run(
         brain,
         "notebook write",
         path="lists/a.md",
@@ -178,10 +178,10 @@ def test_who_replaces_must_have_read(brain: Brain, notebook: Path) -> None:
         path="lists/a.md",
         content="all\n",
         replace=True,
-        expected_version=told["version"],
+        expected_version=result["version"],
     )
     assert (notebook / "lists/a.md").read_text() == "all\n"
-    assert whole["version"] == told["version"] + 1
+    assert whole["version"] == result["version"] + 1
 
 
 @pytest.mark.parametrize(
@@ -229,9 +229,9 @@ def test_an_older_layout_comes_over_and_nothing_is_overwritten(
         ("brain/memory/core/identity.md", "", "stays"),
         ("brain/memory/core/contacts.md", "reference/contacts.md", "differs"),
     ]
-    told = render(planned)
-    assert "identity.md" in told
-    assert "a symbolic link" in told
+    output = render(planned)
+    assert "identity.md" in output
+    assert "a symbolic link" in output
     assert not (notebook / "reference/standing-orders.md").exists()
     done = dispatch.call(brain, dispatch.find_command("notebook migrate"), {"path": str(agent)}, "owner")
     assert done.exit_status == 1
@@ -239,7 +239,7 @@ def test_an_older_layout_comes_over_and_nothing_is_overwritten(
     assert (notebook / "reference/contacts.md").read_text() == "## Bob\n"
     assert not (notebook / "reference/identity.md").exists()
     again = run(brain, "notebook migrate", path=str(agent))
-    assert [each["outcome"] for each in again["moves"]] == ["link", "same", "same", "stays", "differs"]
+    assert [move["outcome"] for move in again["moves"]] == ["link", "same", "same", "stays", "differs"]
 
 
 def test_a_folder_that_is_none_of_an_agent_says_so(brain: Brain, notebook: Path, tmp_path: Path) -> None:

@@ -27,11 +27,11 @@ def configured(tmp_path: Path) -> Configured:
     def opened(text: str) -> Brain:
         (folder / "config.yaml").write_text(text)
         path = str(folder / "memory.db")
-        found = config.read_settings(
+        settings = config.read_settings(
             path, {"HOME": str(tmp_path), "QUAID_BACKGROUND_EMBEDDING": "off"}, str(folder)
         )
-        assert found.warnings == ()
-        brain = Brain(found, clock=lambda: 1_777_118_400.0, offset=lambda _: 0)
+        assert settings.warnings == ()
+        brain = Brain(settings, clock=lambda: 1_777_118_400.0, offset=lambda _: 0)
         if not Path(path).exists():
             brain.create(path)
         dispatch.call(brain, dispatch.find_command("notebook init"), {}, "owner")
@@ -169,8 +169,8 @@ def test_the_prompt_follows_the_file(configured: Configured, tmp_path: Path) -> 
             (notebook / f"core/{name}.md").write_text("0123456789\n" * 5)
         for day in ("24", "25"):
             (notebook / f"daily/2026-04-{day}.md").write_text(f"day {day}\n")
-        told = call(brain, "memory_context")
-    assert [(part["path"], part["characters"]) for part in told["parts"]] == [
+        result = call(brain, "memory_context")
+    assert [(part["path"], part["characters"]) for part in result["parts"]] == [
         ("core/a.md", 20),
         ("core/b.md", 20),
         ("daily/2026-04-25.md", 7),
@@ -178,9 +178,9 @@ def test_the_prompt_follows_the_file(configured: Configured, tmp_path: Path) -> 
 
 
 def test_the_prompt_does_not_look_outside_of_the_notebook(configured: Configured) -> None:
-    with configured("prompt: {referenceDir: ../secrets}\n") as brain, pytest.raises(InvalidConfig) as said:
+    with configured("prompt: {referenceDir: ../secrets}\n") as brain, pytest.raises(InvalidConfig) as error:
         call(brain, "memory_context")
-    assert "within the notebook" in str(said.value)
+    assert "within the notebook" in str(error.value)
 
 
 def test_the_project_of_a_folder_is_told_on_request(configured: Configured, tmp_path: Path) -> None:
@@ -198,11 +198,11 @@ def test_the_project_of_a_folder_is_told_on_request(configured: Configured, tmp_
         call(brain, "remember", content="I prefer Blue Harbour tea")  # in reference: told anyway
         brain.settings = brain.settings._replace(cwd=str(inside))
         plain_prompt = call(brain, "memory_context")
-        told = call(brain, "memory_context", project=True)
+        result = call(brain, "memory_context", project=True)
         assert "projects/bh" not in plain_prompt["text"]
-        assert "[[projects/bh]] Blue Harbour: " in told["text"]
-        assert "projects/other" not in told["text"]
-        assert "notebook::" not in told["text"]
-        assert told == call(brain, "memory_context", project=True)
+        assert "[[projects/bh]] Blue Harbour: " in result["text"]
+        assert "projects/other" not in result["text"]
+        assert "notebook::" not in result["text"]
+        assert result == call(brain, "memory_context", project=True)
         brain.settings = brain.settings._replace(cwd=str(tmp_path))  # the home: no project
         assert call(brain, "memory_context", project=True) == plain_prompt

@@ -85,12 +85,12 @@ def roam(brain: Brain, tmp_path: Path) -> Path:
 
 
 def slugs(brain: Brain) -> list[str]:
-    return sorted(each["slug"] for each in run(brain, "list")["pages"])
+    return sorted(page["slug"] for page in run(brain, "list")["pages"])
 
 
 def led(brain: Brain, command: str, slug: str) -> set[tuple[str, str, str]]:
-    found = run(brain, command, slug=slug)["links"]
-    return {(each["from_slug"], each["relationship"], each["to_slug"]) for each in found}
+    links = run(brain, command, slug=slug)["links"]
+    return {(item["from_slug"], item["relationship"], item["to_slug"]) for item in links}
 
 
 def test_a_file_and_a_heading_with_an_id_are_pages(brain: Brain, roam: Path) -> None:
@@ -125,7 +125,7 @@ def test_links_by_id_and_file_lead_across_org_and_markdown(brain: Brain, roam: P
     }
     assert ("watcher/leases", "mentions", "river") in led(brain, "links", "watcher/leases")
     near = run(brain, "graph", slug="notes", depth=2)
-    assert {each["slug"] for each in near["nodes"]} >= {"notes", "people/alice", "watcher/leases", "river"}
+    assert {node["slug"] for node in near["nodes"]} >= {"notes", "people/alice", "watcher/leases", "river"}
 
 
 def test_names_of_org_roam_and_the_words_of_headings_are_found(brain: Brain, roam: Path) -> None:
@@ -152,7 +152,8 @@ def test_things_to_do_are_open_threads(brain: Brain, roam: Path) -> None:
 
 def test_what_emacs_would_not_read_is_told(brain: Brain, roam: Path) -> None:
     problems = {
-        each["path"]: each["problem"] for each in run(brain, "collection info", name="roam")["problems"]
+        problem["path"]: problem["problem"]
+        for problem in run(brain, "collection info", name="roam")["problems"]
     }
     assert list(problems) == ["broken.org"]
     assert problems["broken.org"].startswith("line 3:")
@@ -316,12 +317,12 @@ def test_headings_of_one_name_and_files_of_that_name_all_have_a_page(brain: Brai
     write(roam, "z.org", node.format("one") + node.format("two"))
     write(roam, "z/same.org", "#+title: A file\n")
     run(brain, "collection sync", name="roam")
-    found = [slug for slug in slugs(brain) if slug.startswith("z/")]
-    assert len(found) == 3
+    results = [slug for slug in slugs(brain) if slug.startswith("z/")]
+    assert len(results) == 3
     run(brain, "collection sync", name="roam")
     write(roam, "z.org", node.format("one") + node.format("two") + "more\n")
     run(brain, "collection sync", name="roam")
-    assert [slug for slug in slugs(brain) if slug.startswith("z/")] == found
+    assert [slug for slug in slugs(brain) if slug.startswith("z/")] == results
 
 
 def test_a_page_that_is_not_there_is_not_made_of_a_markdown_file_by_its_heading(

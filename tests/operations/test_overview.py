@@ -10,8 +10,8 @@ from quaid.operations import dispatch
 
 
 def call(brain: Brain, command: str, /, **arguments: Any) -> Any:
-    given = {key.rstrip("_"): value for key, value in arguments.items()}
-    return dispatch.call(brain, dispatch.find_command(command), given, "owner")
+    items = {key.rstrip("_"): value for key, value in arguments.items()}
+    return dispatch.call(brain, dispatch.find_command(command), items, "owner")
 
 
 @pytest.fixture
@@ -36,8 +36,8 @@ def memory(brain: Brain) -> Brain:
 
 
 def test_everything_dated_comes_newest_day_first(memory: Brain) -> None:
-    found = call(memory, "days").dated
-    assert [(each.day, each.kind, each.state, each.slug) for each in found] == [
+    dated = call(memory, "days").dated
+    assert [(item.day, item.kind, item.state, item.slug) for item in dated] == [
         ("2026-06-15", "due", "open", "commitments/report"),
         ("2026-04-22", "fact", "begun", "people/ada"),
         ("2026-04-21", "page", "", "journal/2026-04-21"),
@@ -46,13 +46,13 @@ def test_everything_dated_comes_newest_day_first(memory: Brain) -> None:
         ("2025-01-02", "entry", "", "people/ada"),
         ("2024-01-15", "link", "begun", "people/ada"),
     ]
-    entry = next(each for each in found if each.kind == "entry")
+    entry = next(item for item in dated if item.kind == "entry")
     assert (entry.text, entry.source, entry.line) == ("Said yes to the pier.", "call", 3)
 
 
 def test_days_are_narrowed_by_time_kind_type_wing_collection_and_text(memory: Brain) -> None:
     def days(**chosen: Any) -> list[str]:
-        return [each.day for each in call(memory, "days", **chosen).dated]
+        return [item.day for item in call(memory, "days", **chosen).dated]
 
     assert days(since="2026-04-20", until="2026-04-21") == ["2026-04-21", "2026-04-20"]
     assert days(kind="link") == ["2026-03-01", "2024-01-15"]
@@ -76,27 +76,27 @@ def test_pages_of_days_follow_each_other_without_a_gap(memory: Brain) -> None:
 
 def test_what_is_in_quarantine_or_gone_is_of_no_day(memory: Brain) -> None:
     call(memory, "forget", slug="journal/2026-04-21", yes=True)
-    assert [each.kind for each in call(memory, "days").dated].count("page") == 0
+    assert [item.kind for item in call(memory, "days").dated].count("page") == 0
 
 
 def test_wings_types_and_collections_are_counted(memory: Brain) -> None:
-    found = call(memory, "wings")
-    assert {wing.name: wing.pages for wing in found.wings} == {
+    result = call(memory, "wings")
+    assert {wing.name: wing.pages for wing in result.wings} == {
         "people": 1,
         "companies": 1,
         "journal": 1,
         "commitments": 1,
     }
-    assert {type_.name: type_.pages for type_ in found.types}["person"] == 1
-    assert found.collections == ("default",)
+    assert {type_.name: type_.pages for type_ in result.types}["person"] == 1
+    assert result.collections == ("default",)
 
 
 def test_a_wing_shows_its_pages_and_the_links_between_them(memory: Brain) -> None:
     call(memory, "put", slug="people/bo", content="# Bo\n\nKnows [[people/ada]] and [[companies/river]].\n")
-    found = call(memory, "wing", wing="people")
-    assert {node.slug for node in found.nodes} == {"people/ada", "people/bo"}
-    assert [(link.from_slug, link.to_slug) for link in found.links] == [("people/bo", "people/ada")]
-    assert found.pages == 2
+    result = call(memory, "wing", wing="people")
+    assert {node.slug for node in result.nodes} == {"people/ada", "people/bo"}
+    assert [(link.from_slug, link.to_slug) for link in result.links] == [("people/bo", "people/ada")]
+    assert result.pages == 2
     assert len(call(memory, "wing", wing="people", limit=1).nodes) == 1
     with pytest.raises(NotFound):
         call(memory, "wing", wing="nowhere")
@@ -117,9 +117,9 @@ def test_contradictions_are_listed_as_the_last_check_left_them(memory: Brain) ->
 def test_a_glance_finds_pages_and_notes_and_leaves_no_gap(memory: Brain) -> None:
     call(memory, "notebook init")
     call(memory, "remember", content="Ada prefers email to phone")
-    found = call(memory, "glance", text="ada email")
-    assert "people/ada" in [result.slug for result in found.answer.results]
-    assert [each.path for each in found.recalled.notebook] == ["reference/preferences.md"]
+    results = call(memory, "glance", text="ada email")
+    assert "people/ada" in [result.slug for result in results.answer.results]
+    assert [item.path for item in results.recalled.notebook] == ["reference/preferences.md"]
     call(memory, "glance", text="zeppelin timetabl")
     assert call(memory, "gaps").total == 0
     call(memory, "query", question="zeppelin timetables")
@@ -142,22 +142,22 @@ def test_the_daily_log_is_among_the_days_entry_by_entry(memory: Brain) -> None:
         "```\n## 10:00 no entry\n```\n\n## 18:40 — Walk\n"
     )
     call(memory, "notebook write", path="daily/2026-04-23.md", content=text, replace=True, expected_version=0)
-    found = call(memory, "days", since="2026-04-23", until="2026-04-23").dated
-    assert [(each.kind, each.source, each.text.partition("\n")[0], each.line) for each in found] == [
+    dated = call(memory, "days", since="2026-04-23", until="2026-04-23").dated
+    assert [(item.kind, item.source, item.text.partition("\n")[0], item.line) for item in dated] == [
         ("log", "18:40", "Walk", 13),
         ("log", "09:10", "Called [[people/ada]]", 5),
         ("log", "", "Slept badly.", 3),
     ]
-    assert {each.slug for each in found} == {"notebook::daily/2026-04-23"}
+    assert {item.slug for item in dated} == {"notebook::daily/2026-04-23"}
 
     def logged(**chosen: Any) -> list[str]:
-        return [each.source for each in call(memory, "days", kind="log", **chosen).dated]
+        return [item.source for item in call(memory, "days", kind="log", **chosen).dated]
 
     assert logged(text="the REPORT") == ["09:10"]
     assert logged(collection="notebook", wing="daily") == ["18:40", "09:10", ""]
     assert logged(collection="default") == logged(until="2026-04-22") == logged(type="person") == []
     assert logged(limit=2, offset=1) == ["09:10", ""]
-    assert "2026-04-23" not in [each.day for each in call(memory, "days", kind="page").dated]
+    assert "2026-04-23" not in [item.day for item in call(memory, "days", kind="page").dated]
 
 
 def test_a_link_without_a_time_begins_with_the_pages_at_its_ends(brain: Brain) -> None:
@@ -172,12 +172,12 @@ def test_a_link_without_a_time_begins_with_the_pages_at_its_ends(brain: Brain) -
         call(brain, "put", slug=slug, content=content)
     call(brain, "link", from_="people/cy", to="places/pier", relationship="owns", valid_until="2020-01-01")
     call(brain, "link", from_="people/cy", to="people/dee", relationship="knew", valid_from="2019-01-01")
-    found = {
+    results = {
         (link.from_slug, link.to_slug, link.relationship): link.begins
         for link in call(brain, "graph", slug="people/cy", temporal="all").links
     }
     today = brain.now()[:10]
-    assert found == {
+    assert results == {
         ("people/cy", "people/dee", "mentions"): "2022-07-01",  # she was not there before
         ("people/cy", "notes/plain", "mentions"): "2021-05-01",  # when that was imported says nothing
         ("people/cy", "places/pier", "mentions"): "2023-02-03",  # the day of the entry
@@ -192,8 +192,8 @@ def test_a_link_without_a_time_begins_with_the_pages_at_its_ends(brain: Brain) -
 
 
 def test_titles_are_found_as_a_link_would_find_them(memory: Brain) -> None:
-    found = call(memory, "titles", names=["people/ada", "River", "nobody/here", "people/ada"]).value
-    assert [(each.name, each.slug, each.title, each.type) for each in found] == [
+    error = call(memory, "titles", names=["people/ada", "River", "nobody/here", "people/ada"]).value
+    assert [(item.name, item.slug, item.title, item.type) for item in error] == [
         ("people/ada", "people/ada", "Ada", "person"),
         ("River", "companies/river", "River", "company"),
     ]
@@ -209,9 +209,9 @@ def test_each_result_says_how_strong_it_is_by_itself(memory: Brain) -> None:
         content="# Tar\n\nThe zeppelin timetable hangs in the harbour office.\n",
     )
     call(memory, "put", slug="notes/oil", content="# Oil\n\nThe harbour is full of it.\n")
-    found = {
+    results = {
         result.slug: result.strength
         for result in call(memory, "query", question="zeppelin timetable in the harbour").results
     }
-    assert found["notes/tar"] == "strong"
-    assert found["notes/oil"] != "strong"
+    assert results["notes/tar"] == "strong"
+    assert results["notes/oil"] != "strong"

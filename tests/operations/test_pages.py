@@ -308,11 +308,11 @@ def test_a_page_of_a_folder_keeps_entries_in_its_file_and_an_edit_of_the_file_wi
     (tmp_path / "notes").mkdir()
     file = tmp_path / "notes" / "bo.md"
     file.write_text("# Bo\n\n---\n\n- **2026-01-02** — Came.\n- **2026-02-03** — Left.\n")
-    for command, given in (
+    for command, inputs in (
         ("collection add", {"name": "notes", "path": str(file.parent), "writable": True}),
         ("put", {"slug": "notes::bo", "content": "# Bo\n\nA guest.\n", "expected_version": 1}),
     ):
-        dispatch.call(brain, dispatch.find_command(command), given, "owner")
+        dispatch.call(brain, dispatch.find_command(command), inputs, "owner")
     assert file.read_text() == (
         "# Bo\n\nA guest.\n\n---\n\n- **2026-01-02** — Came.\n- **2026-02-03** — Left.\n"
     )
@@ -327,7 +327,7 @@ def test_a_page_of_a_folder_keeps_entries_in_its_file_and_an_edit_of_the_file_wi
 
 def test_a_date_of_a_page_must_be_one(brain: Brain, tmp_path: Path) -> None:
     wrong = "---\ntype: journal\ndate: last Tuesday\n---\n# Rain\n"
-    for tool, given in (
+    for tool, inputs in (
         ("put", {"slug": "journal/rain", "content": wrong}),
         (
             "put",
@@ -344,7 +344,7 @@ def test_a_date_of_a_page_must_be_one(brain: Brain, tmp_path: Path) -> None:
         ),
     ):
         with pytest.raises(InvalidDate, match=r"^journal/rain: date: 'last Tuesday' is not a date"):
-            call(brain, tool, **given)
+            call(brain, tool, **inputs)
     with pytest.raises(InvalidDate, match=r"^journal/rain: a journal page needs a date"):
         call(brain, "put", slug="journal/rain", content="---\ntype: journal\n---\n# Rain\n")
     with pytest.raises(PageNotFound):
@@ -354,18 +354,18 @@ def test_a_date_of_a_page_must_be_one(brain: Brain, tmp_path: Path) -> None:
 def test_a_wrong_date_of_a_file_is_told_and_does_not_lock_its_page(brain: Brain, tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "rain.md").write_text("---\ntype: journal\ndate: last Tuesday\n---\n# Rain\n")
-    told = "date: 'last Tuesday' is not a date; write YYYY-MM-DD, as in 2026-04-25"
+    message = "date: 'last Tuesday' is not a date; write YYYY-MM-DD, as in 2026-04-25"
     added = dispatch.call(
         brain,
         dispatch.find_command("collection add"),
         {"name": "notes", "path": str(tmp_path / "notes")},
         "owner",
     )
-    assert told in repr(added)
+    assert message in repr(added)
     imported = dispatch.call(
         brain, dispatch.find_command("import"), {"folder": str(tmp_path / "notes")}, "owner"
     )
-    assert told in repr(imported)
+    assert message in repr(imported)
     call(brain, "put", slug="notes::rain", frontmatter={"mood": "wet"}, expected_version=1)
     with pytest.raises(InvalidDate):
         call(brain, "put", slug="notes::rain", frontmatter={"date": "never"}, expected_version=2)

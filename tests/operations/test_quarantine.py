@@ -52,7 +52,7 @@ def notes(brain: Brain, tmp_path: Path) -> Path:
 
 
 def slugs(brain: Brain) -> list[str]:
-    return [each["slug"] for each in run(brain, "collection quarantine list")["pages"]]
+    return [page["slug"] for page in run(brain, "collection quarantine list")["pages"]]
 
 
 def test_the_list_says_since_when_until_when_and_what_is_only_here(brain: Brain, notes: Path) -> None:
@@ -71,10 +71,10 @@ def test_a_restored_page_is_the_same_page_with_all_that_hung_on_it(brain: Brain,
     assert back["path"] == "people/alice.md"
     assert (notes / "people" / "alice.md").read_bytes() == b"# Alice\r\n\r\nKnows [[bob]].\r\n"
     assert brain.db.one("SELECT uuid FROM pages WHERE slug = 'people/alice'") == uuid
-    found = {each["relationship"] for each in run(brain, "links", slug="people/alice")["links"]}
-    assert found == {"married_to", "mentions"}
+    results = {link["relationship"] for link in run(brain, "links", slug="people/alice")["links"]}
+    assert results == {"married_to", "mentions"}
     assert run(brain, "raw", slug="people/alice")["data"][0]["data"] == {"id": 7}
-    assert [each["to_slug"] for each in run(brain, "links", slug="about")["links"]] == ["people/alice"]
+    assert [link["to_slug"] for link in run(brain, "links", slug="about")["links"]] == ["people/alice"]
     assert run(brain, "links", slug="about")["links"][0]["resolved"]
     assert "people/alice" in {hit["slug"] for hit in run(brain, "search", query="alice")["hits"]}
     synced = run(brain, "collection sync")["syncs"][0]
@@ -111,15 +111,15 @@ def test_a_read_only_folder_gets_nothing_back_but_the_page_can_be_written_out(
 
 def test_an_export_holds_the_bytes_and_what_is_only_here(brain: Brain, notes: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    told = run(brain, "collection quarantine export", path=str(out))
-    assert (told["pages"], told["files"]) == (["people/alice", "plain"], 5)
+    result = run(brain, "collection quarantine export", path=str(out))
+    assert (result["pages"], result["files"]) == (["people/alice", "plain"], 5)
     assert (out / "notes" / "people" / "alice.md").read_bytes() == b"# Alice\r\n\r\nKnows [[bob]].\r\n"
     beside = json.loads((out / "notes" / "people" / ".raw" / "alice.json").read_text())
     assert beside["sources"] == {"crm": {"id": 7}}
-    assert [(each["relationship"], each["to_page"]) for each in beside["links"]] == [
+    assert [(link["relationship"], link["to_page"]) for link in beside["links"]] == [
         ("married_to", "notes::people/bob")
     ]
-    assert [(each["predicate"], each["object"]) for each in beside["assertions"]] == [
+    assert [(assertion["predicate"], assertion["object"]) for assertion in beside["assertions"]] == [
         ("works_at", "River AI")
     ]
     alice = run(brain, "collection quarantine list")["pages"][0]
@@ -136,7 +136,7 @@ def test_an_import_of_an_export_brings_links_and_facts_back(
     report = run(brain, "import", folder=str(tmp_path / "out"))["report"]
     assert (report["links"], report["facts"]) == (1, 1)
     (link,) = [
-        each for each in run(brain, "links", slug="notes/people/alice")["links"] if each["context"] == ""
+        link for link in run(brain, "links", slug="notes/people/alice")["links"] if link["context"] == ""
     ]
     assert (link["relationship"], link["to_slug"]) == ("married_to", "people/bob")
 
@@ -164,8 +164,8 @@ def test_force_lets_it_go(brain: Brain, notes: Path) -> None:
 def test_expired_pages_are_discarded_on_request_but_not_what_is_only_here(brain: Brain, notes: Path) -> None:
     assert run(brain, "collection quarantine discard", expired=True)["pages"] == []
     later(brain, 31)
-    told = run(brain, "collection quarantine discard", expired=True, yes=True)
-    assert ([each["slug"] for each in told["pages"]], told["kept"]) == (["plain"], ["people/alice"])
+    result = run(brain, "collection quarantine discard", expired=True, yes=True)
+    assert ([page["slug"] for page in result["pages"]], result["kept"]) == (["plain"], ["people/alice"])
 
 
 def test_a_sync_discards_after_thirty_days_and_says_what_it_keeps(
@@ -176,7 +176,7 @@ def test_a_sync_discards_after_thirty_days_and_says_what_it_keeps(
     later(brain, 31)
     synced = run(brain, "collection sync")["syncs"][0]
     assert synced["discarded"] == 1
-    assert [(each["path"], "holds what no file has" in each["note"]) for each in synced["notes"]] == [
+    assert [(note["path"], "holds what no file has" in note["note"]) for note in synced["notes"]] == [
         ("people/alice", True)
     ]
     assert slugs(brain) == ["people/alice"]

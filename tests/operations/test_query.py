@@ -27,9 +27,9 @@ def ask(brain: Brain, question: str, **arguments: Any) -> Any:
 
 
 def test_whoever_may_read_may_ask(brain: Brain) -> None:
-    found = ask(brain, "which metal grows dendrites?")
-    assert found.results[0].slug == "concepts/zinc"
-    assert found.strength == "strong"
+    answer = ask(brain, "which metal grows dendrites?")
+    assert answer.results[0].slug == "concepts/zinc"
+    assert answer.strength == "strong"
 
 
 def test_before_anything_is_embedded_the_answer_comes_by_words_and_says_so(brain: Brain) -> None:
@@ -41,17 +41,17 @@ def test_a_model_that_is_gone_does_not_keep_the_answer_back(brain: Brain) -> Non
     brain.db.write(
         lambda tx: tx.execute("INSERT OR REPLACE INTO config (key, value) VALUES ('embedding_model', 'gone')")
     )
-    found = ask(brain, "dendrites")
-    assert found.results[0].slug == "concepts/zinc"
-    assert found.notes[0].startswith("by words only: There is no model 'gone'")
+    answer = ask(brain, "dendrites")
+    assert answer.results[0].slug == "concepts/zinc"
+    assert answer.notes[0].startswith("by words only: There is no model 'gone'")
 
 
 def test_the_budget_comes_from_the_settings(brain: Brain) -> None:
     dispatch.call(
         brain, dispatch.find_command("config set"), {"key": "default_token_budget", "value": "30"}, "owner"
     )
-    found = ask(brain, "vanadium dendrites")
-    assert found.total_tokens + found.budget_remaining == 30
+    answer = ask(brain, "vanadium dendrites")
+    assert answer.total_tokens + answer.budget_remaining == 30
     assert ask(brain, "vanadium", token_budget=50).budget_remaining <= 50
 
 
@@ -123,6 +123,6 @@ def test_results_name_wing_and_room(brain: Brain, tool: str, arguments: dict[str
     dispatch.call(
         brain, dispatch.find_tool("memory_put"), {"slug": "concepts/beacon", "content": text}, "write"
     )
-    found = json_value(dispatch.call(brain, dispatch.find_tool(tool), arguments, "read"))[kind]
-    (result,) = found["results"] if kind == "answer" else found
+    results = json_value(dispatch.call(brain, dispatch.find_tool(tool), arguments, "read"))[kind]
+    (result,) = results["results"] if kind == "answer" else results
     assert (result["wing"], result["room"]) == ("concepts", "harbours")

@@ -57,8 +57,8 @@ def delete(brain: Brain) -> None:
 
 def attached(brain: Brain) -> list[tuple[Any, ...]]:
     return [
-        (each.name, each.kind, each.root, each.writable, each.is_write_target)
-        for each in collections.list_all(brain.db)
+        (item.name, item.kind, item.root, item.writable, item.is_write_target)
+        for item in collections.list_all(brain.db)
     ]
 
 
@@ -66,8 +66,8 @@ def attached(brain: Brain) -> list[tuple[Any, ...]]:
 def test_the_next_question_rebuilds_a_deleted_memory(lived_in: Brain, question: str) -> None:
     before, id_ = attached(lived_in), collections.read_memory_id(lived_in.db)
     files = [address for address in pages.page_addresses(lived_in.db) if address[0] != "default"]
-    told: list[str] = []
-    lived_in.notice = told.append
+    messages: list[str] = []
+    lived_in.notice = messages.append
     delete(lived_in)
     if question == "recall":
         assert "email" in str(call(lived_in, "recall", query="sarah"))
@@ -79,21 +79,21 @@ def test_the_next_question_rebuilds_a_deleted_memory(lived_in: Brain, question: 
     assert collections.read_memory_id(lived_in.db) == id_
     assert pages.page_addresses(lived_in.db) == files
     assert checks.validate(lived_in.db) == []
-    assert len(told) == 1
-    assert "1 page of notebook, 1 page of notes, 1 page of wiki" in told[0]
-    assert "that no file holds are not in it" in told[0]
+    assert len(messages) == 1
+    assert "1 page of notebook, 1 page of notes, 1 page of wiki" in messages[0]
+    assert "that no file holds are not in it" in messages[0]
     left = {name for name in os.listdir(os.path.dirname(lived_in.db.path)) if name.startswith("memory.db")}
     assert left <= {"memory.db", "memory.db-wal", "memory.db-shm", "memory.db-lock"}
 
 
 def test_a_folder_that_is_not_there_stays_attached_and_is_named(lived_in: Brain, tmp_path: Path) -> None:
-    told: list[str] = []
-    lived_in.notice = told.append
+    messages: list[str] = []
+    lived_in.notice = messages.append
     before = attached(lived_in)
     delete(lived_in)
     (tmp_path / "wiki").rename(tmp_path / "elsewhere")
     call(lived_in, "query", question="pod")
-    assert f"Not rebuilt: wiki ({tmp_path}/wiki is not there)." in told[0]
+    assert f"Not rebuilt: wiki ({tmp_path}/wiki is not there)." in messages[0]
     assert attached(lived_in) == before
     (tmp_path / "elsewhere").rename(tmp_path / "wiki")
     call(lived_in, "collection sync", name="wiki")
@@ -104,11 +104,11 @@ def test_the_backup_of_the_deleted_memory_is_named(lived_in: Brain, tmp_path: Pa
     call(lived_in, "backup", file="copy.db")
     with Brain(lived_in.settings._replace(db_path=str(tmp_path / "work.db"))) as other:
         other.create(other.settings.db_path)  # younger, and another memory
-    told: list[str] = []
-    lived_in.notice = told.append
+    messages: list[str] = []
+    lived_in.notice = messages.append
     delete(lived_in)
     call(lived_in, "query", question="pod")
-    assert f"the backup {tmp_path}/copy.db has those of its day" in told[0]
+    assert f"the backup {tmp_path}/copy.db has those of its day" in messages[0]
 
 
 def test_a_log_that_was_left_behind_is_kept_and_not_played_in(lived_in: Brain) -> None:
@@ -116,10 +116,10 @@ def test_a_log_that_was_left_behind_is_kept_and_not_played_in(lived_in: Brain) -
     lived_in.close()
     path.unlink()
     Path(f"{path}-wal").write_bytes(b"what is left of it")
-    told: list[str] = []
-    lived_in.notice = told.append
+    messages: list[str] = []
+    lived_in.notice = messages.append
     call(lived_in, "query", question="pod")
-    assert told[0].endswith(f"the log that it left is {path}-wal-of-deleted")
+    assert messages[0].endswith(f"the log that it left is {path}-wal-of-deleted")
     assert Path(f"{path}-wal-of-deleted").read_bytes() == b"what is left of it"
     assert checks.validate(lived_in.db) == []
 
@@ -161,10 +161,14 @@ def test_a_list_that_cannot_be_read_rebuilds_nothing(lived_in: Brain, text: str)
 def test_the_list_follows_the_collections(lived_in: Brain, tmp_path: Path) -> None:
     path = Path(collections.folder_list_path(lived_in.settings.db_path))
     assert path.stat().st_mode & 0o077 == 0
-    assert [each["name"] for each in json.loads(path.read_text())["folders"]] == ["notebook", "notes", "wiki"]
+    assert [folder["name"] for folder in json.loads(path.read_text())["folders"]] == [
+        "notebook",
+        "notes",
+        "wiki",
+    ]
     call(lived_in, "collection remove", name="wiki", yes=True)
     call(lived_in, "collection restore", name="notes", target="moved")
-    roots = [each["root"] for each in json.loads(path.read_text())["folders"]]
+    roots = [folder["root"] for folder in json.loads(path.read_text())["folders"]]
     assert roots == [str(tmp_path / "notebook"), str(tmp_path / "moved")]
     for name in ("notes", "notebook"):
         call(lived_in, "collection remove", name=name, yes=True)
@@ -175,7 +179,11 @@ def test_a_memory_from_before_there_were_lists_gets_one_with_its_next_question(l
     path = Path(collections.folder_list_path(lived_in.settings.db_path))
     path.unlink()
     call(lived_in, "recall", query="sarah")
-    assert [each["name"] for each in json.loads(path.read_text())["folders"]] == ["notebook", "notes", "wiki"]
+    assert [folder["name"] for folder in json.loads(path.read_text())["folders"]] == [
+        "notebook",
+        "notes",
+        "wiki",
+    ]
 
 
 def test_a_deleted_memory_of_this_folder_is_not_taken_for_the_one_at_home(tmp_path: Path) -> None:
@@ -219,10 +227,10 @@ def test_two_questions_at_once_rebuild_it_once(lived_in: Brain, tmp_path: Path) 
         subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    said = [each.communicate(timeout=120) for each in both]
-    assert [each.returncode for each in both] == [0, 0], said
-    assert sum("was deleted and is rebuilt" in err for _, err in said) == 1
-    assert all(len(json.loads(out)["results"]) == 2 for out, _ in said)
+    outputs = [item.communicate(timeout=120) for item in both]
+    assert [item.returncode for item in both] == [0, 0], outputs
+    assert sum("was deleted and is rebuilt" in err for _, err in outputs) == 1
+    assert all(len(json.loads(out)["results"]) == 2 for out, _ in outputs)
 
 
 def test_a_rebuild_that_is_killed_leaves_no_half_memory(

@@ -70,9 +70,9 @@ def test_schemas_are_closed_and_typed() -> None:
         schema: dict[str, Any] = registry.schema(operation)
         assert schema["additionalProperties"] is False
         assert all(
-            each["type"] in ("string", "integer", "number", "boolean", "array", "object")
-            and each["description"]
-            for each in schema["properties"].values()
+            item["type"] in ("string", "integer", "number", "boolean", "array", "object")
+            and item["description"]
+            for item in schema["properties"].values()
         )
 
 

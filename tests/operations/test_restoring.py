@@ -65,11 +65,11 @@ def test_a_lost_folder_is_written_back_byte_for_byte(brain: Brain, notes: Path, 
     before = ids(brain)
     shutil.rmtree(notes)
     target = tmp_path / "again"
-    told = run(brain, "collection restore", name="notes", target=str(target))
-    assert (told["files"], told["without_bytes"]) == (len(FILES), [])
+    result = run(brain, "collection restore", name="notes", target=str(target))
+    assert (result["files"], result["without_bytes"]) == (len(FILES), [])
     assert tree(target) == FILES
-    found = collections.require(brain.db, "notes")
-    assert (found.root, found.state, found.halted_at) == (str(target), "active", None)
+    collection = collections.require(brain.db, "notes")
+    assert (collection.root, collection.state, collection.halted_at) == (str(target), "active", None)
     synced = run(brain, "collection sync")["syncs"][0]
     assert (synced["halted"], synced["new"], synced["changed"], synced["removed"]) == ("", 0, 0, 0)
     assert ids(brain) == before
@@ -77,8 +77,8 @@ def test_a_lost_folder_is_written_back_byte_for_byte(brain: Brain, notes: Path, 
 
 
 def test_an_emptied_folder_is_filled_again(brain: Brain, notes: Path) -> None:
-    for each in notes.iterdir():
-        shutil.rmtree(each) if each.is_dir() else each.unlink()
+    for path in notes.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
     run(brain, "collection restore", name="notes", target=str(notes))
     assert tree(notes) == FILES
 
@@ -94,9 +94,9 @@ def test_a_detached_collection_comes_back(brain: Brain, notes: Path, tmp_path: P
 def test_what_was_edited_here_is_restored_as_it_is_now(brain: Brain, notes: Path, tmp_path: Path) -> None:
     run(brain, "put", slug="people/alice", compiled_truth="Knows nobody.")
     now = (notes / "people" / "alice.md").read_bytes()
-    told = run(brain, "collection restore", name="notes", target=str(tmp_path / "again"))
+    result = run(brain, "collection restore", name="notes", target=str(tmp_path / "again"))
     assert (tmp_path / "again" / "people" / "alice.md").read_bytes() == now
-    assert told["left"] == str(notes)
+    assert result["left"] == str(notes)
     assert tree(notes).keys() == FILES.keys()
 
 
@@ -109,8 +109,8 @@ def test_a_place_that_is_taken_is_refused(brain: Brain, notes: Path, tmp_path: P
     run(brain, "collection add", name="other", path=str(tmp_path / "other"))
     with pytest.raises((AlreadyExists, FileTrouble)):
         run(brain, "collection restore", name="notes", target=str(tmp_path / where))
-    found = collections.require(brain.db, "notes")
-    assert (found.root, found.state) == (str(notes), "active")
+    collection = collections.require(brain.db, "notes")
+    assert (collection.root, collection.state) == (str(notes), "active")
     assert tree(notes) == FILES
 
 
@@ -122,8 +122,8 @@ def test_a_restore_that_fails_leaves_everything_as_it_was(brain: Brain, notes: P
     brain.progress = stop
     with pytest.raises(Exception, match="Stopped on request"):
         run(brain, "collection restore", name="notes", target=str(tmp_path / "again"))
-    found = collections.require(brain.db, "notes")
-    assert (found.root, found.state) == (str(notes), "active")
+    collection = collections.require(brain.db, "notes")
+    assert (collection.root, collection.state) == (str(notes), "active")
     assert not (tmp_path / "again").exists()
     assert not [name for name in os.listdir(tmp_path) if "quaid-" in name]
 
@@ -142,8 +142,8 @@ def test_a_restore_that_was_killed_at_its_last_step_is_taken_up(
     brain: Brain, notes: Path, tmp_path: Path
 ) -> None:
     target = fill(tmp_path / "again")
-    found = collections.require(brain.db, "notes")
-    brain.db.write(lambda tx: collections.update(tx, found.id, state="restoring"))
+    collection = collections.require(brain.db, "notes")
+    brain.db.write(lambda tx: collections.update(tx, collection.id, state="restoring"))
     run(brain, "collection restore", name="notes", target=str(target))
     assert collections.require(brain.db, "notes")[3:5] == (str(target), "active")
 
@@ -171,7 +171,8 @@ def test_the_ignore_rules_are_restored_with_the_folder(brain: Brain, notes: Path
 
 def kinds(brain: Brain) -> dict[str, str]:
     return {
-        each["where"]: each["kind"] for each in run(brain, "collection audit", name="notes")["differences"]
+        difference["where"]: difference["kind"]
+        for difference in run(brain, "collection audit", name="notes")["differences"]
     }
 
 
@@ -194,9 +195,9 @@ def test_an_audit_tells_all_that_differs(brain: Brain, notes: Path) -> None:
         lambda tx: tx.execute("UPDATE raw_imports SET raw_bytes = x'00' WHERE file_path = 'bom.md'")
     )
     brain.db.write(lambda tx: tx.execute("DELETE FROM raw_imports WHERE file_path = 'cr.md'"))
-    told = run(brain, "collection audit", name="notes")["differences"]
-    found = {(each["where"], each["kind"]) for each in told}
-    assert found == {
+    differences = run(brain, "collection audit", name="notes")["differences"]
+    pairs = {(line["where"], line["kind"]) for line in differences}
+    assert pairs == {
         ("new.md", "no page"),
         ("copy.md", "no page"),
         ("latin.md", "no file"),
@@ -231,11 +232,11 @@ def test_ids_are_added_and_nothing_else_changes(brain: Brain, notes: Path) -> No
     known = {slug: uuid for slug, uuid, _ in ids(brain)}
     rehearsed = run(brain, "collection migrate-ids", name="notes", dry_run=True)
     assert tree(notes) == FILES
-    told = run(brain, "collection migrate-ids", name="notes")
-    left = {each["path"] for each in told["left"]}
+    result = run(brain, "collection migrate-ids", name="notes")
+    left = {item["path"] for item in result["left"]}
     assert {"latin.md", "hugo.md", "broken.md", "bom.md"} >= left >= {"latin.md", "hugo.md", "broken.md"}
-    assert (told["written"], told["left"]) == (rehearsed["written"], rehearsed["left"])
-    assert told["written"] == len(FILES) - len(left)
+    assert (result["written"], result["left"]) == (rehearsed["written"], rehearsed["left"])
+    assert result["written"] == len(FILES) - len(left)
     for path, data in tree(notes).items():
         if path in left:
             assert data == FILES[path]
@@ -244,7 +245,7 @@ def test_ids_are_added_and_nothing_else_changes(brain: Brain, notes: Path) -> No
         assert uuid in _inserted(FILES[path], data).decode()
     assert {slug: uuid for slug, uuid, _ in ids(brain)} == known
     again = run(brain, "collection migrate-ids", name="notes")
-    assert (again["written"], again["had"]) == (0, told["written"])
+    assert (again["written"], again["had"]) == (0, result["written"])
     assert kinds(brain) == {}
     synced = run(brain, "collection sync")["syncs"][0]
     assert (synced["changed"], synced["new"], synced["moved"]) == (0, 0, 0)
@@ -265,8 +266,8 @@ def test_a_page_with_an_id_is_known_wherever_its_file_goes_and_whatever_it_says(
 def test_a_file_that_names_another_id_is_left_alone(brain: Brain, notes: Path) -> None:
     text = "---\nquaid_id: mine\n---\n# Own\n"
     (notes / "own.md").write_text(text)
-    told = run(brain, "collection migrate-ids", name="notes")
-    assert {"path": "own.md", "note": "names another id: mine"} in told["left"]
+    result = run(brain, "collection migrate-ids", name="notes")
+    assert {"path": "own.md", "note": "names another id: mine"} in result["left"]
     assert (notes / "own.md").read_text() == text
 
 
@@ -299,8 +300,8 @@ def test_killed_at_any_moment_no_file_and_no_page_is_lost(brain: Brain, tmp_path
         process.send_signal(signal.SIGKILL)
         process.wait()
         for name, text in texts.items():
-            found = (root / name).read_text()
-            assert found == text or (found.startswith("---\nquaid_id: ") and found.endswith(text))
+            content = (root / name).read_text()
+            assert content == text or (content.startswith("---\nquaid_id: ") and content.endswith(text))
     run(brain, "collection migrate-ids", name="many")
     assert all((root / name).read_text().startswith("---\nquaid_id: ") for name in texts)
     assert ids(brain) == before

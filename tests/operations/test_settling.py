@@ -29,13 +29,13 @@ def lives(brain: Brain, slug: str, city: str, **more: Any) -> Any:
 
 
 def only(brain: Brain) -> Any:
-    (found,) = call(brain, "check").contradictions
-    return found
+    (result,) = call(brain, "check").contradictions
+    return result
 
 
 def held(brain: Brain, **more: Any) -> list[tuple[str, str | None, str | None]]:
-    found = call(brain, "facts", subject=NORA, **more).facts
-    return [(each.object, each.since, each.until) for each in found if each.kind == "fact"]
+    facts = call(brain, "facts", subject=NORA, **more).facts
+    return [(item.object, item.since, item.until) for item in facts if item.kind == "fact"]
 
 
 def keep(brain: Brain, side: str, **more: Any) -> Any:
@@ -57,7 +57,7 @@ def test_the_earlier_one_ends_when_the_later_one_is_kept(nora: Brain) -> None:
     assert held(nora) == [("Bergen", "2025-06-01", None)]
     assert held(nora, as_of="2024-06-01") == [("Oslo", "2024-01-01", "2025-06-01")]
     history = call(nora, "facts", subject=NORA, history=True).facts
-    assert [each.superseded_by for each in history if each.object == "Oslo"] == [2]
+    assert [item.superseded_by for item in history if item.object == "Oslo"] == [2]
     assert call(nora, "get", slug=NORA).version == before + 1
 
 
@@ -79,7 +79,7 @@ def test_both_can_be_true(nora: Brain) -> None:
 def test_whoever_else_says_what_was_not_kept_gives_way_too(nora: Brain) -> None:
     two_homes(nora)
     lives(nora, "meetings/later", "Bergen", valid_from="2025-07-01")
-    assert {each.slug for each in keep(nora, "left").changed} == {"meetings/kickoff", "meetings/later"}
+    assert {item.slug for item in keep(nora, "left").changed} == {"meetings/kickoff", "meetings/later"}
     assert held(nora) == [("Oslo", "2024-01-01", None)]
 
 
@@ -145,7 +145,7 @@ def test_a_text_is_right_that_it_is_over(nora: Brain) -> None:
     call(nora, "assert", slug=NORA, predicate="works_at", object=HEXA, valid_from="2021-01-01")
     over(nora)
     done = keep(nora, "left")
-    assert {(each.kind, each.until) for each in done.changed} == {
+    assert {(item.kind, item.until) for item in done.changed} == {
         ("fact", "2025-03-01"),
         ("link", "2025-03-01"),
     }
@@ -157,7 +157,7 @@ def test_a_text_is_wrong_that_it_is_over(nora: Brain) -> None:
     call(nora, "assert", slug=NORA, predicate="works_at", object=HEXA, valid_from="2021-01-01")
     over(nora)
     done = keep(nora, "right")
-    assert (done.changed, [each.slug for each in done.written]) == ((), ["meetings/farewell"])
+    assert (done.changed, [item.slug for item in done.written]) == ((), ["meetings/farewell"])
     assert held(nora)[0][2] is None
     assert call(nora, "check").total == 0
 
@@ -169,7 +169,7 @@ def test_a_link_out_of_a_text_changes_only_there(nora: Brain) -> None:
     over(nora)
     done = keep(nora, "left")
     assert done.changed == ()
-    assert [each.slug for each in done.written] == [NORA]
+    assert [item.slug for item in done.written] == [NORA]
 
 
 def ended_link(brain: Brain) -> None:

@@ -36,18 +36,18 @@ def test_it_is_a_tool_that_is_not_listed_by_default() -> None:
 
 
 def test_a_new_memory_says_how_to_begin(brain: Brain) -> None:
-    found = status(brain)
-    assert (found.pages, found.chunks, found.model.name, found.model.ready) == (0, 0, MODEL, True)
-    assert found.next_steps == ("`quaid put SLUG FILE` or `quaid import FOLDER` adds pages",)
+    report = status(brain)
+    assert (report.pages, report.chunks, report.model.name, report.model.ready) == (0, 0, MODEL, True)
+    assert report.next_steps == ("`quaid put SLUG FILE` or `quaid import FOLDER` adds pages",)
 
 
 def test_missing_vectors_are_counted(brain: Brain) -> None:
     put(brain, "a")
     assert status(brain).next_steps == ("`quaid embed` makes the missing vector",)
     put(brain, "b")
-    found = status(brain)
-    assert (found.model.vectors, found.model.missing) == (0, 2)
-    assert found.next_steps == ("`quaid embed` makes the 2 missing vectors",)
+    report = status(brain)
+    assert (report.model.vectors, report.model.missing) == (0, 2)
+    assert report.next_steps == ("`quaid embed` makes the 2 missing vectors",)
 
 
 def test_pages_that_an_import_left_whole_are_counted(brain: Brain, tmp_path: Path) -> None:
@@ -55,24 +55,24 @@ def test_pages_that_an_import_left_whole_are_counted(brain: Brain, tmp_path: Pat
     folder.mkdir()
     (folder / "a.md").write_text("# A\n\nText.\n")
     assert "quaid embed" in run(brain, "import", folder=str(folder)).next_step
-    found = status(brain)
-    assert (found.pages, found.pages_uncut, found.chunks) == (1, 1, 0)
-    assert found.next_steps == ("`quaid embed` splits 1 page into chunks and makes the vectors",)
+    report = status(brain)
+    assert (report.pages, report.pages_uncut, report.chunks) == (1, 1, 0)
+    assert report.next_steps == ("`quaid embed` splits 1 page into chunks and makes the vectors",)
     assert run(brain, "import", folder=str(folder)).next_step is None
 
 
 def test_status_shows_current_run_and_last_failure(brain: Brain) -> None:
     put(brain, "a")
     background.record_failure(brain, MODEL, "it is too warm")
-    found = status(brain)
-    assert found.trouble.problem == "it is too warm"
-    assert "last failure" in render(found)
+    report = status(brain)
+    assert report.trouble.problem == "it is too warm"
+    assert "last failure" in render(report)
     lease = Lease(brain.db.path, embedding_queue.LEASE)
     assert lease.try_take()
     lease.hold(model=MODEL, since=brain.now())
-    found = status(brain)
-    assert (found.filling.model, found.trouble) == (MODEL, None)
-    assert found.next_steps == ("nothing to do: vectors are being made",)
+    report = status(brain)
+    assert (report.filling.model, report.trouble) == (MODEL, None)
+    assert report.next_steps == ("nothing to do: vectors are being made",)
     lease.release()
 
 
@@ -88,9 +88,9 @@ def test_models_that_made_vectors_before_are_named(brain: Brain) -> None:
     (text,) = embedding_queue.pending_texts(brain.db, "first", 1)
     raw = bytes.fromhex("0000803f") * 4
     brain.db.write(lambda tx: vectors.keep_chunk_vectors(tx, "first", [(text.content_hash, raw)], "now"))
-    found = status(brain)
-    assert [(other.name, other.vectors) for other in found.others] == [("first", 1)]
-    assert (found.model.name, found.model.vectors, found.model.missing) == ("second", 0, 1)
+    report = status(brain)
+    assert [(other.name, other.vectors) for other in report.others] == [("first", 1)]
+    assert (report.model.name, report.model.vectors, report.model.missing) == ("second", 0, 1)
 
 
 @pytest.mark.parametrize("added", [None, "[", "[{}]", '[{"name": "gone", "kind": "nothing"}]'])
@@ -103,12 +103,12 @@ def test_status_works_with_any_broken_model(brain: Brain, added: str | None) -> 
             collections.set_setting(tx, "embedders", added)
 
     brain.db.write(work)
-    found = status(brain)
-    assert (found.pages, found.model.name, found.model.ready) == (1, "gone", False)
-    assert found.model.problem
-    assert "quaid model" in found.model.remedy
-    assert found.next_steps == ("until the model is available, questions are answered by words",)
-    assert found.model.problem in render(found)
+    report = status(brain)
+    assert (report.pages, report.model.name, report.model.ready) == (1, "gone", False)
+    assert report.model.problem
+    assert "quaid model" in report.model.remedy
+    assert report.next_steps == ("until the model is available, questions are answered by words",)
+    assert report.model.problem in render(report)
 
 
 def test_status_loads_no_model(brain: Brain) -> None:

@@ -22,12 +22,12 @@ def call(brain: Brain, command: str, **given: Any) -> Any:
 
 
 def everything_in(folder: str) -> bytes:
-    found = b""
+    result = b""
     for place, _, names in os.walk(folder):
         for name in names:
             with open(os.path.join(place, name), "rb") as file:
-                found += file.read()
-    return found
+                result += file.read()
+    return result
 
 
 def test_a_token_is_shown_once_and_kept_as_a_hash(brain: Brain) -> None:
@@ -61,11 +61,11 @@ def test_scopes(brain: Brain) -> None:
     owner = service.owner_token(brain.settings)
     phone = call(brain, "token create", name="phone", scope="read").token
     laptop = call(brain, "token create", name="laptop", scope="write").token
-    found = [
-        service.scope_of_token(brain.settings, owner, each)
-        for each in (owner, phone, laptop, "", "qd_x", "é\ud800")
+    tokens = [
+        service.scope_of_token(brain.settings, owner, item)
+        for item in (owner, phone, laptop, "", "qd_x", "é\ud800")
     ]
-    assert found == ["owner", "read", "write", None, None, None]
+    assert tokens == ["owner", "read", "write", None, None, None]
     call(brain, "token revoke", name="phone")
     assert service.scope_of_token(brain.settings, owner, phone) is None
     assert service.scope_of_token(brain.settings, owner, laptop) == "write"
@@ -121,7 +121,7 @@ def test_of_many_who_ask_for_one_name_one_gets_it(settings: Settings, brain: Bra
                 return ""
 
     with ThreadPoolExecutor(8) as pool:
-        made = [each for each in pool.map(attempt, range(16)) if each]
+        made = [item for item in pool.map(attempt, range(16)) if item]
     assert len(made) == 1
     assert service.scope_of_token(settings, service.owner_token(settings), made[0]) == "read"
 

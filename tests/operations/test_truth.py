@@ -82,8 +82,8 @@ def test_a_contradiction_does_not_quote_a_later_text_for_a_fact(nora: Brain) -> 
     version = call(nora, "get", slug="meetings/kickoff").version
     content = "# Kickoff\n\nNora never lived in Bergen."
     call(nora, "put", slug="meetings/kickoff", content=content, expected_version=version)
-    (found,) = call(nora, "check", type="cross_page").contradictions
-    assert [(each.part, each.quote) for each in found.quotes] == [
+    (result,) = call(nora, "check", type="cross_page").contradictions
+    assert [(quote.part, quote.quote) for quote in result.quotes] == [
         ("facts", "Nora Vale lives_in Bergen"),
         ("facts", "Nora Vale lives_in Oslo"),
     ]
@@ -99,12 +99,12 @@ def test_facts_come_from_assertions_links_and_the_timeline_together(nora: Brain)
         valid_from="2022-01-01",
     )
     link(nora, "people/nora-vale", "companies/hexa", relationship="works_at", valid_from="2021-01-01")
-    found = call(nora, "facts", subject="people/nora-vale")
-    assert [(fact.kind, fact.predicate, fact.object, fact.since) for fact in found.facts] == [
+    result = call(nora, "facts", subject="people/nora-vale")
+    assert [(fact.kind, fact.predicate, fact.object, fact.since) for fact in result.facts] == [
         ("fact", "role", "Head of Rain", "2022-01-01"),
         ("link", "works_at", "companies/hexa", "2021-01-01"),
     ]
-    assert [(entry.date, entry.source, entry.slug) for entry in found.entries] == [
+    assert [(entry.date, entry.source, entry.slug) for entry in result.entries] == [
         ("2026-01-10", "call", "people/nora-vale")
     ]
 
@@ -114,8 +114,8 @@ def test_facts_come_from_assertions_links_and_the_timeline_together(nora: Brain)
 )
 def test_every_name_of_a_page_is_the_same_subject(nora: Brain, name: str) -> None:
     call(nora, "assert", slug="meetings/kickoff", subject="N. Vale", predicate="lives_in", object="Bergen")
-    found = call(nora, "facts", subject=name)
-    assert (found.slug, [fact.object for fact in found.facts]) == ("people/nora-vale", ["Bergen"])
+    result = call(nora, "facts", subject=name)
+    assert (result.slug, [fact.object for fact in result.facts]) == ("people/nora-vale", ["Bergen"])
 
 
 def test_a_fact_says_who_said_so_and_in_which_line(nora: Brain) -> None:
@@ -168,8 +168,8 @@ def test_mentions_are_told_only_when_nothing_else_is_known(nora: Brain) -> None:
 
 def test_a_subject_without_a_page_has_facts_too(nora: Brain) -> None:
     call(nora, "assert", slug="meetings/kickoff", subject="Project Lynx", predicate="status", object="active")
-    found = call(nora, "facts", subject="project-lynx")
-    assert (found.slug, found.subject, len(found.facts)) == (None, "Project Lynx", 1)
+    result = call(nora, "facts", subject="project-lynx")
+    assert (result.slug, result.subject, len(result.facts)) == (None, "Project Lynx", 1)
 
 
 def test_an_unknown_subject_is_answered_with_names_like_it(nora: Brain) -> None:
@@ -250,18 +250,18 @@ def conflict(brain: Brain) -> Any:
         evidence_text="Nora lives in Bergen",
         source_ref="meeting/7",
     )
-    (found,) = call(brain, "check").contradictions
-    return found
+    (result,) = call(brain, "check").contradictions
+    return result
 
 
 def test_two_conflicting_sources_are_a_contradiction_with_both_quotes(nora: Brain) -> None:
-    found = conflict(nora)
-    assert (found.type, found.slug, found.other_slug) == (
+    contradiction = conflict(nora)
+    assert (contradiction.type, contradiction.slug, contradiction.other_slug) == (
         "cross_page",
         "people/nora-vale",
         "meetings/kickoff",
     )
-    first, second = found.quotes
+    first, second = contradiction.quotes
     assert (first.slug, first.part, first.line) == ("people/nora-vale", "facts", None)
     assert first.source == "fact 1"
     assert (second.slug, second.part, second.line) == ("meetings/kickoff", "truth", 3)
@@ -278,8 +278,8 @@ def test_a_fact_of_which_the_page_says_nothing_is_quoted_in_its_own_words(nora: 
             object=address,
             source_ref=f"card {address}",
         )
-    (found,) = call(nora, "check").contradictions
-    assert [(each.part, each.line, each.quote, each.source) for each in found.quotes] == [
+    (result,) = call(nora, "check").contradictions
+    assert [(quote.part, quote.line, quote.quote, quote.source) for quote in result.quotes] == [
         ("facts", None, "Nora Vale email a@x.org", "fact 1, card a@x.org"),
         ("facts", None, "Nora Vale email b@x.org", "fact 2, card b@x.org"),
     ]
@@ -289,8 +289,8 @@ def test_a_fact_is_not_quoted_from_a_line_that_says_it_is_over(nora: Brain) -> N
     call(nora, "put", slug="companies/brex", content="# Brex\n")
     call(nora, "put", slug="people/pedro", content="# Pedro\n\nPedro left Brex in 2025.\n")
     call(nora, "assert", slug="people/pedro", predicate="is_ceo_of", object="Brex", expected_version=1)
-    (found,) = call(nora, "check", slug="people/pedro").contradictions
-    assert [(each.part, each.quote) for each in found.quotes] == [
+    (result,) = call(nora, "check", slug="people/pedro").contradictions
+    assert [(quote.part, quote.quote) for quote in result.quotes] == [
         ("truth", "Pedro left Brex in 2025."),
         ("facts", "Pedro is_ceo_of Brex"),
     ]
@@ -375,15 +375,15 @@ def test_a_finding_is_kept_once_and_shows_that_something_is_open(nora: Brain) ->
 
 
 def test_a_settled_finding_stays_settled(nora: Brain) -> None:
-    found = conflict(nora)
-    settled = call(nora, "check", resolve=found.id, note="Two homes.")
+    contradiction = conflict(nora)
+    settled = call(nora, "check", resolve=contradiction.id, note="Two homes.")
     assert (settled.resolved.resolution, settled.exit_status) == ("Two homes.", 0)
     assert call(nora, "check").contradictions == ()
     assert call(nora, "check", slug="people/nora-vale").exit_status == 0
-    again = call(nora, "check", resolve=found.id)
+    again = call(nora, "check", resolve=contradiction.id)
     assert (again.resolved.resolution, again.settled_before) == ("Two homes.", settled.resolved.resolved_at)
     assert settled.settled_before is None
-    assert call(nora, "check", resolve=found.id, note="Moved.").resolved.resolution == "Moved."
+    assert call(nora, "check", resolve=contradiction.id, note="Moved.").resolved.resolution == "Moved."
     with pytest.raises(NotFound):
         call(nora, "check", resolve=99)
 
@@ -414,8 +414,8 @@ def test_a_page_alone_shows_what_the_whole_check_shows_of_it(nora: Brain, slug: 
 def test_text_and_open_link_are_quoted_with_their_lines(nora: Brain) -> None:
     made = link(nora, "people/nora-vale", "companies/hexa", relationship="works_at", valid_from="2020-01-01")
     call(nora, "put", slug="people/nora-vale", content="# Nora Vale\n\nBakes.\n\nShe left Hexa in 2025.")
-    (found,) = call(nora, "check", type="temporal").contradictions
-    text, tie = found.quotes
+    (result,) = call(nora, "check", type="temporal").contradictions
+    text, tie = result.quotes
     assert (text.part, text.line, text.quote) == ("truth", 5, "She left Hexa in 2025.")
     assert (tie.source, tie.quote) == (f"link {made.link.id}", "works_at companies/hexa since 2020-01-01")
     assert call(nora, "check", type="stale").total == 0
@@ -427,9 +427,9 @@ def test_settling_a_stale_page_lasts_until_there_is_newer_evidence(nora: Brain) 
     clock = nora._clock
     nora._clock = lambda: clock() + 40 * day
     call(nora, "timeline_add", slug="people/nora-vale", date="2026-06-01", summary="Moved house")
-    (found,) = call(nora, "check").contradictions
-    assert found.type == "stale"
-    call(nora, "check", resolve=found.id)
+    (result,) = call(nora, "check").contradictions
+    assert result.type == "stale"
+    call(nora, "check", resolve=result.id)
     assert call(nora, "check").total == 0
     nora._clock = lambda: clock() + 90 * day
     call(nora, "timeline_add", slug="people/nora-vale", date="2026-07-20", summary="Moved again")

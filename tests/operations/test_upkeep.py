@@ -61,8 +61,8 @@ def test_compact_drops_vectors_of_text_that_is_gone_and_keeps_those_of_pages_not
     def embed(tx: Any) -> None:
         vectors.register_model(tx, "m", 4, "now")
         vectors.activate_model(tx, "m")
-        found = [(text.content_hash, VECTOR) for text in embedding_queue.pending_texts(brain.db, "m", 10)]
-        vectors.keep_chunk_vectors(tx, "m", found, "now")
+        pairs = [(text.content_hash, VECTOR) for text in embedding_queue.pending_texts(brain.db, "m", 10)]
+        vectors.keep_chunk_vectors(tx, "m", pairs, "now")
 
     brain.db.write(embed)
     run(brain, "put", slug="a", content="# a\n\nOther text.")

@@ -60,7 +60,7 @@ def test_imports_are_listed_newest_first_with_what_a_raw_export_needs(brain: Bra
     (notes / "b.md").write_text("# B\n")
     second = call(brain, "import", folder="notes").report.import_id
     listed = call(brain, "imports").value
-    assert [(each.import_id, each.page_count, each.file_count) for each in listed] == [
+    assert [(item.import_id, item.page_count, item.file_count) for item in listed] == [
         (second, 2, 3),
         (first, 1, 2),
     ]

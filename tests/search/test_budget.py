@@ -21,9 +21,9 @@ def test_the_budget_is_never_exceeded_in_any_script(
     found: list[ServableTexts], budget: int, depth: str
 ) -> None:
     served = spend_budget(found, budget, depth)
-    assert sum(each.tokens for each in served) <= budget
-    for each in served:
-        assert each.tokens == sum(map(count_tokens, (each.title, each.summary, each.content)))
+    assert sum(item.tokens for item in served) <= budget
+    for element in served:
+        assert element.tokens == sum(map(count_tokens, (element.title, element.summary, element.content)))
 
 
 @given(any_text, st.integers(-3, 200))
@@ -35,13 +35,13 @@ def test_a_text_fits_or_is_cut_to_fit(text: str, tokens: int) -> None:
 
 
 def test_auto_serves_the_whole_page_to_the_first_three_only() -> None:
-    depths = [each.depth for each in spend_budget([result(str(place)) for place in range(5)], 20_000)]
+    depths = [item.depth for item in spend_budget([result(str(place)) for place in range(5)], 20_000)]
     assert depths == ["full", "full", "full", "section", "section"]
 
 
 def test_auto_serves_a_chunk_while_more_than_500_tokens_are_left() -> None:
     served = spend_budget([result(str(place), full=2_000, section=150) for place in range(6)], 1_200)
-    assert [each.depth for each in served] == [
+    assert [item.depth for item in served] == [
         "section",
         "section",
         "section",

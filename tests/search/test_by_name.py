@@ -54,10 +54,10 @@ def test_a_name_leads_before_any_text(people: Brain, typed: str, wanted: list[st
 
 
 def test_whole_words_are_strong_and_beginnings_are_not(people: Brain) -> None:
-    found = {result.slug: result for result in call(people, "glance", text="ines").answer.results}
-    assert found["people/ines-karvonen"].strength == "strong"
-    assert found["people/inessa-wolf"].strength == "weak"
-    assert found["people/ines-karvonen"].reason.startswith("its name has these words")
+    results = {result.slug: result for result in call(people, "glance", text="ines").answer.results}
+    assert results["people/ines-karvonen"].strength == "strong"
+    assert results["people/inessa-wolf"].strength == "weak"
+    assert results["people/ines-karvonen"].reason.startswith("its name has these words")
     assert call(people, "glance", text="nessi").answer.strength != "strong"
 
 
@@ -70,6 +70,6 @@ def test_filters_hold_for_names_too(people: Brain) -> None:
 def test_names_leave_room_for_what_the_texts_say(people: Brain) -> None:
     for number in range(12):
         call(people, "put", slug=f"concepts/hull-{number}", content=f"# Hull {number}\n\nWood.")
-    found = call(people, "glance", text="hull", limit=8).answer.results
-    assert len(found) == 8
-    assert sum(each.lane in ("exact", "name") for each in found) == 6
+    results = call(people, "glance", text="hull", limit=8).answer.results
+    assert len(results) == 8
+    assert sum(item.lane in ("exact", "name") for item in results) == 6

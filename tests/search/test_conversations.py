@@ -15,14 +15,14 @@ from quaid.storage.conversations import NewTurn, TurnBatch
 
 @pytest.fixture
 def talk(brain: Brain) -> Brain:
-    said = [
+    output = [
         ("user", "Which database shall we take for the archive?"),
         ("assistant", "SQLite: one file, and the archive is easy to carry."),
         ("user", "東京都の図書館はどこですか"),
         ("assistant", "Überall gibt es Bibliotheken, sagt José."),
         ("user", "The file is large."),
     ]
-    turns = [NewTurn(role, text, f"2026-04-25T12:00:0{at}Z", "") for at, (role, text) in enumerate(said)]
+    turns = [NewTurn(role, text, f"2026-04-25T12:00:0{at}Z", "") for at, (role, text) in enumerate(output)]
     batch = TurnBatch("codex", "abc", turns, "Databases", "/p")
     brain.db.write(lambda tx: conversations.add(tx, batch, brain.now(), {}, anew=True))
     return brain
@@ -136,9 +136,9 @@ def looked(
 
 
 def test_what_was_meant_is_found_without_its_words(talks: Brain) -> None:
-    found = looked(talks, "When does our ship leave?", 3)
-    assert (found.semantic, found.note) == (True, "")
-    hit = found.hits[0]
+    answer = looked(talks, "When does our ship leave?", 3)
+    assert (answer.semantic, answer.note) == (True, "")
+    hit = answer.hits[0]
     assert (hit.session, hit.turn, hit.snippet) == ("xyz", 61, "We take the ferry at nine.")
     assert (hit.lanes, hit.all_words) == (("meaning",), False)
     assert found_by_words(talks, "When does our ship leave?") == []
@@ -166,9 +166,9 @@ def test_a_turn_without_a_vector_is_found_by_its_words(talks: Brain) -> None:
     talks.db.write(
         lambda tx: conversations.add(tx, TurnBatch("plain", "late", turns), talks.now(), {}, anew=True)
     )
-    found = looked(talks, "zebra")
-    assert [(hit.session, hit.lanes) for hit in found.hits[:1]] == [("late", ("words",))]
-    assert found.note.startswith("67 of 68 texts have vectors")
+    answer = looked(talks, "zebra")
+    assert [(hit.session, hit.lanes) for hit in answer.hits[:1]] == [("late", ("words",))]
+    assert answer.note.startswith("67 of 68 texts have vectors")
 
 
 def test_of_a_long_turn_the_part_is_shown_that_was_meant(talks: Brain) -> None:
@@ -191,9 +191,9 @@ def test_of_a_long_turn_the_part_is_shown_that_was_meant(talks: Brain) -> None:
 def test_without_a_model_words_are_searched_and_it_is_said_why(talks: Brain) -> None:
     away = Places()
     away.problem = "its files are not there"
-    found = looked(talks, "the ferry", model=away)
-    assert (found.hits, found.semantic) == (tuple(search_turns_by_words(talks.db, "the ferry")), False)
-    assert found.note == "the model is not available: its files are not there"
+    answer = looked(talks, "the ferry", model=away)
+    assert (answer.hits, answer.semantic) == (tuple(search_turns_by_words(talks.db, "the ferry")), False)
+    assert answer.note == "the model is not available: its files are not there"
     none = search_turns(
         talks.db, None, "the ferry", vectors=lambda: talks.turn_vectors, no_model="semantic search is off"
     )

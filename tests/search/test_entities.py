@@ -26,8 +26,8 @@ def test_a_page_is_meant_when_it_is_the_question_or_in_brackets(
 
 @pytest.mark.parametrize("question", ["What does Mira Dahlquist think?", "Is this Mira Dahlquist's boat?"])
 def test_a_page_is_mentioned_when_its_name_is_among_the_words(db: Database, mira: int, question: str) -> None:
-    found = candidates.find_entities(db, question)
-    assert (found.exact, list(found.mentioned)) == ({}, [mira])
+    entities = candidates.find_entities(db, question)
+    assert (entities.exact, list(entities.mentioned)) == ({}, [mira])
 
 
 def test_a_wing_may_be_named(db: Database, mira: int) -> None:

@@ -26,53 +26,53 @@ def order(scores: dict[int, float]) -> list[int]:
 
 
 def test_what_both_lanes_like_comes_before_what_one_likes_more() -> None:
-    found = fuse(evidence(THREE_PAGES, words={1: 10.0, 2: 8.0}, cosines={1: 0.5, 2: 0.75, 3: 0.8}))
-    assert order(found.pages)[0] == 20
+    ranking = fuse(evidence(THREE_PAGES, words={1: 10.0, 2: 8.0}, cosines={1: 0.5, 2: 0.75, 3: 0.8}))
+    assert order(ranking.pages)[0] == 20
 
 
 def test_a_chunk_gains_from_its_neighbours() -> None:
     places = {1: (10, 0), 2: (10, 1), 3: (20, 0), 4: (20, 9)}
-    found = fuse(evidence(places, words={1: 5.0, 2: 5.0, 3: 5.0, 4: 5.0}))
-    assert found.chunks[1] > found.chunks[3]
+    ranking = fuse(evidence(places, words={1: 5.0, 2: 5.0, 3: 5.0, 4: 5.0}))
+    assert ranking.chunks[1] > ranking.chunks[3]
 
 
 def test_neighbours_of_another_page_give_nothing() -> None:
-    found = fuse(evidence({1: (10, 0), 2: (20, 1)}, words={1: 5.0, 2: 5.0}))
-    assert found.chunks[1] == found.chunks[2]
+    ranking = fuse(evidence({1: (10, 0), 2: (20, 1)}, words={1: 5.0, 2: 5.0}))
+    assert ranking.chunks[1] == ranking.chunks[2]
 
 
 def test_the_words_of_the_whole_page_count() -> None:
-    found = fuse(evidence(THREE_PAGES, words={1: 5.0, 2: 5.0}, page_words={10: 3.0, 20: 9.0}))
-    assert order(found.pages)[:2] == [20, 10]
+    ranking = fuse(evidence(THREE_PAGES, words={1: 5.0, 2: 5.0}, page_words={10: 3.0, 20: 9.0}))
+    assert order(ranking.pages)[:2] == [20, 10]
 
 
 def test_a_chunk_without_a_vector_is_judged_by_its_words_alone() -> None:
     words, page_words = {1: 9.0, 2: 10.0}, {10: 9.0, 20: 10.0}
-    found = fuse(evidence(THREE_PAGES, words, {1: 0.8, 3: 0.7}, page_words))
-    assert found.chunks[2] > found.chunks[3]
+    ranking = fuse(evidence(THREE_PAGES, words, {1: 0.8, 3: 0.7}, page_words))
+    assert ranking.chunks[2] > ranking.chunks[3]
 
 
 def test_meaning_alone_still_ranks() -> None:
-    found = fuse(evidence(THREE_PAGES, cosines={1: 0.6, 2: 0.9, 3: 0.7}))
-    assert order(found.pages) == [20, 30, 10]
+    ranking = fuse(evidence(THREE_PAGES, cosines={1: 0.6, 2: 0.9, 3: 0.7}))
+    assert order(ranking.pages) == [20, 30, 10]
 
 
 def test_a_favour_moves_a_chunk_forward() -> None:
-    found = fuse(evidence(THREE_PAGES, words={1: 5.0, 2: 4.9}, favours={2: 0.3}))
-    assert order(found.pages)[0] == 20
+    ranking = fuse(evidence(THREE_PAGES, words={1: 5.0, 2: 4.9}, favours={2: 0.3}))
+    assert order(ranking.pages)[0] == 20
 
 
 def test_each_page_is_spoken_for_by_its_best_chunk() -> None:
-    found = fuse(evidence({1: (10, 0), 2: (10, 7)}, words={1: 1.0, 2: 5.0}))
-    assert found.best == {10: 2}
+    ranking = fuse(evidence({1: (10, 0), 2: (10, 7)}, words={1: 1.0, 2: 5.0}))
+    assert ranking.best == {10: 2}
 
 
 def test_pages_are_compared_as_wholes_too() -> None:
-    found = evidence(THREE_PAGES, {1: 5.0, 2: 5.0}, {1: 0.8, 2: 0.8, 3: 0.6}, {10: 5.0, 20: 5.0})
-    ranking = add_whole_pages(found, fuse(found), {10: 0.6, 20: 0.9})
+    lanes = evidence(THREE_PAGES, {1: 5.0, 2: 5.0}, {1: 0.8, 2: 0.8, 3: 0.6}, {10: 5.0, 20: 5.0})
+    ranking = add_whole_pages(lanes, fuse(lanes), {10: 0.6, 20: 0.9})
     assert order(ranking.pages)[0] == 20
-    assert ranking.chunks == fuse(found).chunks
-    assert add_whole_pages(found, fuse(found), {}) == fuse(found)
+    assert ranking.chunks == fuse(lanes).chunks
+    assert add_whole_pages(lanes, fuse(lanes), {}) == fuse(lanes)
 
 
 def test_set_union_keeps_the_order_of_meaning_and_appends_the_words() -> None:
@@ -102,6 +102,6 @@ def test_scores_lie_between_0_and_1_and_every_page_has_a_chunk(
 ) -> None:
     places = {chunk: (chunk // 4, chunk) for chunk in range(1, 13)}
     page_words = {page: 1.0 + page for page in range(3)}
-    found = fuse(evidence(places, words, cosines, page_words), strategy)
-    assert all(0 <= score <= 1.0000001 for score in found.chunks.values())
-    assert set(found.best) >= set(found.pages)
+    ranking = fuse(evidence(places, words, cosines, page_words), strategy)
+    assert all(0 <= score <= 1.0000001 for score in ranking.chunks.values())
+    assert set(ranking.best) >= set(ranking.pages)

@@ -51,9 +51,9 @@ def embed(db: Database, model: Synonyms, limit: int = 1_000) -> None:
     db.write(lambda tx: vectors.register_model(tx, model.name, model.dimensions, NOW))
     db.write(lambda tx: vectors.activate_model(tx, model.name))
     wanted = embedding_queue.pending_texts(db, model.name, limit)
-    made = model.embed_passages([each.text for each in wanted])
-    found = [(each.content_hash, vector) for each, vector in zip(wanted, made, strict=True)]
-    db.write(lambda tx: vectors.keep_chunk_vectors(tx, model.name, found, NOW))
+    made = model.embed_passages([item.text for item in wanted])
+    pairs = [(item.content_hash, vector) for item, vector in zip(wanted, made, strict=True)]
+    db.write(lambda tx: vectors.keep_chunk_vectors(tx, model.name, pairs, NOW))
 
 
 @pytest.fixture
@@ -83,10 +83,10 @@ def test_what_is_said_in_other_words_is_found(db: Database, model: Synonyms) -> 
 
 def test_both_lanes_say_so(db: Database, model: Synonyms) -> None:
     embed(db, model)
-    found = ask(db, model, "tyres of the car", explain=True)
-    assert (found.results[0].slug, found.results[0].lane) == ("garage", "both")
-    assert found.lanes[0].meaning_place == found.lanes[0].words_place == 1
-    assert found.notes == ()
+    answer = ask(db, model, "tyres of the car", explain=True)
+    assert (answer.results[0].slug, answer.results[0].lane) == ("garage", "both")
+    assert answer.lanes[0].meaning_place == answer.lanes[0].words_place == 1
+    assert answer.notes == ()
 
 
 def test_filters_are_applied_inside_the_search_for_meaning(db: Database, model: Synonyms) -> None:
@@ -107,9 +107,9 @@ def test_every_merge_strategy_uses_meaning(db: Database, model: Synonyms, merge:
 
 
 def test_before_anything_is_embedded_words_answer(db: Database, model: Synonyms) -> None:
-    found = ask(db, model, "tyres")
-    assert slugs(found) == ["garage"]
-    assert found.notes[0].startswith("by words only: nothing is embedded yet")
+    answer = ask(db, model, "tyres")
+    assert slugs(answer) == ["garage"]
+    assert answer.notes[0].startswith("by words only: nothing is embedded yet")
 
 
 def test_a_model_that_is_not_ready_is_named_even_before_anything_is_embedded(
@@ -129,13 +129,13 @@ def test_a_model_that_is_not_ready_is_named(db: Database, model: Synonyms) -> No
 def test_a_model_that_fails_does_not_keep_the_answer_back(db: Database, model: Synonyms) -> None:
     embed(db, model)
     model.fails = True
-    found = ask(db, model, "tyres")
-    assert slugs(found) == ["garage"]
-    assert "it broke" in found.notes[0]
+    answer = ask(db, model, "tyres")
+    assert slugs(answer) == ["garage"]
+    assert "it broke" in answer.notes[0]
 
 
 def test_a_part_that_has_vectors_is_told(db: Database, model: Synonyms) -> None:
     embed(db, model, limit=2)
-    found = ask(db, model, "tyres tulips physician pans")
-    assert "2 of 4 chunks have vectors; `quaid embed` makes the others" in found.notes
-    assert set(slugs(found)) == {"garage", "clinic", "garden", "kitchen"}
+    answer = ask(db, model, "tyres tulips physician pans")
+    assert "2 of 4 chunks have vectors; `quaid embed` makes the others" in answer.notes
+    assert set(slugs(answer)) == {"garage", "clinic", "garden", "kitchen"}

@@ -73,9 +73,9 @@ def vault(put: Put) -> Put:
     ],
 )
 def test_a_page_that_is_asked_for_by_name_comes_first(db: Database, question: str) -> None:
-    found = ask(db, question)
-    assert slugs(found)[0] == "people/mira-dahlquist"
-    assert (found.results[0].lane, found.results[0].score, found.strength) == ("exact", 1.0, "strong")
+    answer = ask(db, question)
+    assert slugs(answer)[0] == "people/mira-dahlquist"
+    assert (answer.results[0].lane, answer.results[0].score, answer.strength) == ("exact", 1.0, "strong")
 
 
 @pytest.mark.usefixtures("vault")
@@ -85,10 +85,10 @@ def test_a_name_opens_its_page_at_the_beginning(db: Database) -> None:
 
 @pytest.mark.usefixtures("vault")
 def test_a_page_that_the_question_mentions_is_favoured(db: Database) -> None:
-    found = ask(db, "what does Mira Dahlquist trust?", explain=True)
-    assert slugs(found)[0] == "people/mira-dahlquist"
-    assert "the question names it (Mira Dahlquist)" in found.results[0].reason
-    assert found.lanes[0].favour > 0
+    answer = ask(db, "what does Mira Dahlquist trust?", explain=True)
+    assert slugs(answer)[0] == "people/mira-dahlquist"
+    assert "the question names it (Mira Dahlquist)" in answer.results[0].reason
+    assert answer.lanes[0].favour > 0
 
 
 @pytest.mark.usefixtures("vault")
@@ -117,8 +117,8 @@ def test_words_find_the_chunk_and_its_lines(db: Database) -> None:
 
 @pytest.mark.usefixtures("vault")
 def test_each_page_is_one_result(db: Database) -> None:
-    found = slugs(ask(db, "Mira signed sold trusts vanadium boat lease"))
-    assert len(found) == len(set(found))
+    result = slugs(ask(db, "Mira signed sold trusts vanadium boat lease"))
+    assert len(result) == len(set(result))
 
 
 @pytest.mark.usefixtures("vault")
@@ -129,9 +129,9 @@ def test_without_a_model_the_answer_says_so(db: Database) -> None:
 def test_scripts_without_spaces_are_found(db: Database, put: Put) -> None:
     put("notes/tokyo", "# 東京\n\n知识管理は大切です。", title="東京の計画")
     put("notes/kyoto", "# 京都\n\n庭園。", title="京都")
-    found = ask(db, "知识管理")
-    assert slugs(found) == ["notes/tokyo"]
-    assert "知识" in found.results[0].reason
+    answer = ask(db, "知识管理")
+    assert slugs(answer) == ["notes/tokyo"]
+    assert "知识" in answer.results[0].reason
 
 
 @pytest.mark.usefixtures("vault")
@@ -142,7 +142,7 @@ def test_every_merge_strategy_answers(db: Database, merge: str) -> None:
 
 @pytest.mark.usefixtures("vault")
 def test_scores_are_evidence_and_comparable_between_questions(db: Database) -> None:
-    good, poor = (ask(db, each) for each in ("zinc grows dendrites", "which zinc unicorn parachute won"))
+    good, poor = (ask(db, text) for text in ("zinc grows dendrites", "which zinc unicorn parachute won"))
     assert (good.strength, poor.strength) == ("strong", "none")
     assert good.results[0].score >= 0.6
     assert poor.results[0].score < 0.3 < 0.9 < poor.results[0].rank_score
@@ -163,8 +163,8 @@ def test_a_date_favours_the_entry_of_that_time(db: Database) -> None:
 
 @pytest.mark.usefixtures("vault")
 def test_a_date_alone_finds_what_is_of_that_day(db: Database) -> None:
-    found = ask(db, "on 7 March 2024", depth="section")
-    assert slugs(found)[0] == "journal/2024-03-07"
+    answer = ask(db, "on 7 March 2024", depth="section")
+    assert slugs(answer)[0] == "journal/2024-03-07"
     assert slugs(ask(db, "2024-03-05"))[0] == "people/mira-dahlquist"
 
 
@@ -174,9 +174,9 @@ def test_a_question_that_only_names_a_time_finds_what_is_of_that_time(db: Databa
     put("meetings/kickoff", "We began.", date="2024-03-05")
     for number in range(130):
         put(f"notes/{number}", f"What happened notes {number}")
-    found = ask(db, "What happened in March 2024?")
-    assert set(slugs(found)[:3]) == {"journal/2024-03-09", "journal/2024-03", "meetings/kickoff"}
-    assert found.strength == "strong"
+    answer = ask(db, "What happened in March 2024?")
+    assert set(slugs(answer)[:3]) == {"journal/2024-03-09", "journal/2024-03", "meetings/kickoff"}
+    assert answer.strength == "strong"
     assert ask(db, "What happened in May 2019?").strength != "strong"
     assert ask(db, "which notes happened in March 2024?").strength != "none"
 
@@ -211,8 +211,8 @@ def test_a_time_is_cut_out_by_its_place_not_out_of_other_words(db: Database, put
 
 @pytest.mark.usefixtures("vault")
 def test_since_and_until_filter_by_the_day_of_an_entry(db: Database) -> None:
-    found = ask(db, "Mira", filters=SearchFilters(since="2025-01-01", until="2025-12-31"), depth="section")
-    assert [(result.slug, result.start_line) for result in found.results] == [("people/mira-dahlquist", 2)]
+    answer = ask(db, "Mira", filters=SearchFilters(since="2025-01-01", until="2025-12-31"), depth="section")
+    assert [(result.slug, result.start_line) for result in answer.results] == [("people/mira-dahlquist", 2)]
 
 
 @pytest.mark.usefixtures("vault")
@@ -245,9 +245,9 @@ def test_since_and_until_go_by_the_day_that_a_page_names(
     ],
 )
 def test_filters_hold_for_every_lane(db: Database, filters: SearchFilters, expected: set[str]) -> None:
-    found = ask(db, "Mira Dahlquist vanadium zinc water", filters=filters)
-    assert set(slugs(found)) <= expected
-    assert bool(found.results) == bool(expected)
+    answer = ask(db, "Mira Dahlquist vanadium zinc water", filters=filters)
+    assert set(slugs(answer)) <= expected
+    assert bool(answer.results) == bool(expected)
 
 
 @pytest.mark.usefixtures("vault")
@@ -276,8 +276,8 @@ def test_strength_tells_what_the_memory_does_not_know(db: Database) -> None:
 
 
 def test_an_empty_memory_answers_with_nothing(db: Database) -> None:
-    found = ask(db, "anything at all?")
-    assert (found.results, found.strength, found.total_tokens) == ((), "none", 0)
+    answer = ask(db, "anything at all?")
+    assert (answer.results, answer.strength, answer.total_tokens) == ((), "none", 0)
 
 
 # Budget and bad input
@@ -293,34 +293,34 @@ def test_an_empty_memory_answers_with_nothing(db: Database) -> None:
 def test_any_text_is_answered_within_its_budget(db: Database, question: str, budget: int, depth: str) -> None:
     if not question.strip():
         return
-    found = ask(db, "vanadium Mira " + question, token_budget=budget, depth=depth)
-    texts = [text for result in found.results for text in (result.title, result.summary, result.content)]
-    assert sum(map(count_tokens, texts)) == found.total_tokens
-    assert found.total_tokens + found.budget_remaining == budget
-    assert found.budget_remaining >= 0
+    answer = ask(db, "vanadium Mira " + question, token_budget=budget, depth=depth)
+    texts = [text for result in answer.results for text in (result.title, result.summary, result.content)]
+    assert sum(map(count_tokens, texts)) == answer.total_tokens
+    assert answer.total_tokens + answer.budget_remaining == budget
+    assert answer.budget_remaining >= 0
 
 
 @pytest.mark.usefixtures("vault")
 def test_a_small_budget_says_what_it_left_out(db: Database) -> None:
-    found = ask(db, "vanadium zinc Mira signed", token_budget=12)
-    assert len(found.results) >= 1
-    assert any("did not fit into the budget" in note for note in found.notes)
+    answer = ask(db, "vanadium zinc Mira signed", token_budget=12)
+    assert len(answer.results) >= 1
+    assert any("did not fit into the budget" in note for note in answer.notes)
 
 
 @pytest.mark.usefixtures("vault")
 def test_a_question_of_a_megabyte_is_cut(db: Database) -> None:
-    found = ask(db, "vanadium " + "word " * 200_000)
-    assert slugs(found)[0] == "concepts/vanadium"
-    assert any("characters of the question were read" in note for note in found.notes)
-    assert len(found.question) == 500
-    assert any("repeated" in note for note in found.notes)
+    answer = ask(db, "vanadium " + "word " * 200_000)
+    assert slugs(answer)[0] == "concepts/vanadium"
+    assert any("characters of the question were read" in note for note in answer.notes)
+    assert len(answer.question) == 500
+    assert any("repeated" in note for note in answer.notes)
 
 
 @pytest.mark.usefixtures("vault")
 def test_a_budget_that_is_too_small_for_anything_says_that_something_was_found(db: Database) -> None:
-    found = ask(db, "lease signed", token_budget=1, filters=SearchFilters(type="person"))
-    assert found.results == ()
-    assert any("the budget is too small" in note for note in found.notes)
+    answer = ask(db, "lease signed", token_budget=1, filters=SearchFilters(type="person"))
+    assert answer.results == ()
+    assert any("the budget is too small" in note for note in answer.notes)
 
 
 @pytest.mark.parametrize(
@@ -362,7 +362,7 @@ def test_in_a_large_memory_words_that_are_everywhere_are_not_ranked(
     put("a/heron", "heron")
     assert len(ask(db, "river heron", limit=50).results) == 21
     monkeypatch.setattr(text_search, "FEW_PAGES", 10)
-    found = ask(db, "river heron", limit=50, explain=True)
-    assert slugs(found)[0] == "a/heron"
-    assert all(trace.words_place == 0 for trace in found.lanes[1:])
+    answer = ask(db, "river heron", limit=50, explain=True)
+    assert slugs(answer)[0] == "a/heron"
+    assert all(trace.words_place == 0 for trace in answer.lanes[1:])
     assert len(ask(db, "river", limit=50).results) == 20

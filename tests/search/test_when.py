@@ -62,10 +62,10 @@ def test_before_and_after_leave_out_what_they_name(question: str, start: str, en
 
 
 def test_between_two_times_is_one_period() -> None:
-    (found,) = find_periods("between 2023-01-01 and 2023-02-01", NOW)
-    assert (found.start, found.end) == ("2023-01-01", "2023-02-01")
-    (found,) = find_periods("between March and June 2023", NOW)
-    assert (found.start, found.end) == ("2023-03-01", "2023-06-30")
+    (result,) = find_periods("between 2023-01-01 and 2023-02-01", NOW)
+    assert (result.start, result.end) == ("2023-01-01", "2023-02-01")
+    (result,) = find_periods("between March and June 2023", NOW)
+    assert (result.start, result.end) == ("2023-03-01", "2023-06-30")
 
 
 @pytest.mark.parametrize(
@@ -80,11 +80,11 @@ def test_words_that_are_no_time_name_none(question: str) -> None:
 
 
 def test_a_period_holds_days_and_months() -> None:
-    (found,) = find_periods("in March 2024", NOW)
-    assert found.holds("2024-03-31")
-    assert found.holds("2024-03")
-    assert not found.holds("2024-04-01")
-    assert not found.holds("")
+    (result,) = find_periods("in March 2024", NOW)
+    assert result.holds("2024-03-31")
+    assert result.holds("2024-03")
+    assert not result.holds("2024-04-01")
+    assert not result.holds("")
 
 
 @given(st.text(alphabet="0123456789- lastmonthweekfrombetweenandMarchMay,./", max_size=60))

@@ -380,9 +380,9 @@ def test_in_a_large_memory_common_words_show_names_and_the_newest(db: Database, 
     put("a/named", "river water", title="River water")
     for number in range(40):
         put(f"b/{number}", "river water " + "filling " * number)
-    found = slugs(db, "river water", limit=2)
-    assert found[0] == "a/named"
-    assert found[1] in {f"b/{number}" for number in range(35, 40)}
+    result = slugs(db, "river water", limit=2)
+    assert result[0] == "a/named"
+    assert result[1] in {f"b/{number}" for number in range(35, 40)}
     assert all(hit.all_words for hit in search_pages(db, "river water", limit=2))
 
 

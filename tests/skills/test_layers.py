@@ -46,20 +46,20 @@ def test_a_skill_is_named_described_and_hashed(tmp_path: Path) -> None:
 def test_a_later_layer_shadows_an_earlier_one_of_the_same_name(tmp_path: Path) -> None:
     home = write(tmp_path / "home", "setup", skill("setup", "Of the home folder."))
     here = write(tmp_path / "here", "setup", skill("setup", "Of this folder."))
-    found = {each.name: each for each in skills.found([str(tmp_path / "home"), str(tmp_path / "here")])}
-    embedded = next(each for each in skills.found(()) if each.name == "setup")
-    assert found["setup"].description == "Of this folder."
-    assert found["setup"].path == str(here)
-    assert found["setup"].shadows == (str(home), embedded.path)
+    results = {item.name: item for item in skills.found([str(tmp_path / "home"), str(tmp_path / "here")])}
+    embedded = next(item for item in skills.found(()) if item.name == "setup")
+    assert results["setup"].description == "Of this folder."
+    assert results["setup"].path == str(here)
+    assert results["setup"].shadows == (str(home), embedded.path)
 
 
 def test_skills_of_different_names_stand_beside_each_other(tmp_path: Path) -> None:
     write(tmp_path, "zebra", skill("zebra"))
     write(tmp_path, "apple", skill("apple"))
-    names = [each.name for each in skills.found([str(tmp_path)])]
+    names = [item.name for item in skills.found([str(tmp_path)])]
     assert names == sorted(names)
     assert {"apple", "setup", "zebra"} <= set(names)
-    assert all(each.shadows == () for each in skills.found([str(tmp_path)]))
+    assert all(item.shadows == () for item in skills.found([str(tmp_path)]))
 
 
 def test_a_missing_folder_is_a_layer_that_is_not_present(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_file_in_place_of_the_folder_is_reported(tmp_path: Path) -> None:
 def test_a_folder_that_is_named_twice_shadows_nothing_of_itself(tmp_path: Path) -> None:
     write(tmp_path, "mine", skill("mine"))
     assert len(skills.layers([str(tmp_path), str(tmp_path / ".")])) == 2
-    mine = next(each for each in skills.found([str(tmp_path), str(tmp_path / ".")]) if each.name == "mine")
+    mine = next(item for item in skills.found([str(tmp_path), str(tmp_path / ".")]) if item.name == "mine")
     assert mine.shadows == ()
 
 
@@ -104,9 +104,9 @@ def test_other_things_in_a_layer_are_passed_over(tmp_path: Path) -> None:
 def test_a_file_that_is_no_text_costs_only_itself(tmp_path: Path, content: bytes, problem: str) -> None:
     path = write(tmp_path, "setup", content)
     write(tmp_path, "good", skill("good"))
-    found = {each.name: each for each in skills.found([str(tmp_path)])}
-    assert found["setup"].origin == "embedded", "a broken file shadows nothing"
-    assert found["good"].origin == str(tmp_path)
+    results = {item.name: item for item in skills.found([str(tmp_path)])}
+    assert results["setup"].origin == "embedded", "a broken file shadows nothing"
+    assert results["good"].origin == str(tmp_path)
     (reported,) = problems(tmp_path)
     assert reported.path == str(path)
     assert problem in reported.problem
@@ -140,10 +140,10 @@ def test_a_fault_in_the_front_matter_is_reported_and_the_skill_stays(
     tmp_path: Path, text: str, expected: list[str]
 ) -> None:
     write(tmp_path, "mine", text)
-    found = problems(tmp_path)
-    assert len(found) == len(expected)
-    assert all(start in each.problem for start, each in zip(expected, found, strict=True))
-    assert "mine" in [each.name for each in skills.found([str(tmp_path)])]
+    result = problems(tmp_path)
+    assert len(result) == len(expected)
+    assert all(start in item.problem for start, item in zip(expected, result, strict=True))
+    assert "mine" in [item.name for item in skills.found([str(tmp_path)])]
 
 
 @pytest.mark.parametrize(
@@ -167,28 +167,28 @@ def test_front_matter_is_read_in_its_usual_forms(tmp_path: Path, text: str) -> N
 def test_extraction_writes_the_embedded_bytes_for_the_owner_only(tmp_path: Path) -> None:
     target = tmp_path / "new" / "skills"
     written = skills.extract(str(target))
-    assert {each.outcome for each in written} == {"written"}
+    assert {item.outcome for item in written} == {"written"}
     for source, copy in zip(skills.found(()), written, strict=True):
         assert Path(copy.path).read_bytes() == Path(source.path).read_bytes()
         assert stat.S_IMODE(os.stat(copy.path).st_mode) == 0o600
     assert stat.S_IMODE(os.stat(tmp_path / "new").st_mode) == 0o700
-    assert [each.name for each in (target / "setup").iterdir()] == ["SKILL.md"]
+    assert [path.name for path in (target / "setup").iterdir()] == ["SKILL.md"]
 
 
 def test_a_second_extraction_changes_nothing(tmp_path: Path) -> None:
     first = skills.extract(str(tmp_path))
-    times = [os.stat(each.path).st_mtime_ns for each in first]
+    times = [os.stat(item.path).st_mtime_ns for item in first]
     again = skills.extract(str(tmp_path), force=True)
-    assert {each.outcome for each in again} == {"unchanged"}
-    assert [os.stat(each.path).st_mtime_ns for each in again] == times
+    assert {item.outcome for item in again} == {"unchanged"}
+    assert [os.stat(item.path).st_mtime_ns for item in again] == times
 
 
 def test_extraction_keeps_a_file_that_differs_unless_forced(tmp_path: Path) -> None:
     mine = write(tmp_path, "setup", skill("setup", "My own."))
-    kept = next(each for each in skills.extract(str(tmp_path)) if each.name == "setup")
+    kept = next(item for item in skills.extract(str(tmp_path)) if item.name == "setup")
     assert kept == Extracted("setup", str(mine), "kept")
     assert "My own." in mine.read_text()
-    replaced = next(each for each in skills.extract(str(tmp_path), force=True) if each.name == "setup")
+    replaced = next(item for item in skills.extract(str(tmp_path), force=True) if item.name == "setup")
     assert replaced.outcome == "replaced"
     assert "My own." not in mine.read_text()
 
@@ -197,4 +197,4 @@ def test_a_failed_extraction_leaves_no_draft(tmp_path: Path) -> None:
     (tmp_path / "setup" / "SKILL.md").mkdir(parents=True)
     with pytest.raises(IsADirectoryError):
         skills.extract(str(tmp_path), force=True)
-    assert [each.name for each in (tmp_path / "setup").iterdir()] == ["SKILL.md"]
+    assert [path.name for path in (tmp_path / "setup").iterdir()] == ["SKILL.md"]

@@ -110,17 +110,17 @@ def words_of(name: str) -> str:
 
 def test_there_are_ten_skills_without_a_fault() -> None:
     embedded = found(())
-    assert tuple(each.name for each in embedded) == SKILLS
-    for each in embedded:
-        assert 60 < len(each.description) < 400, each.name
-        assert each.description.endswith(".")
-        assert text_of(each).count("\n# ") >= 1
+    assert tuple(item.name for item in embedded) == SKILLS
+    for element in embedded:
+        assert 60 < len(element.description) < 400, element.name
+        assert element.description.endswith(".")
+        assert text_of(element).count("\n# ") >= 1
 
 
 @pytest.mark.parametrize("name", SKILLS)
 def test_a_skill_names_its_required_parts(name: str) -> None:
     text = words_of(name)
-    assert [each for each in REQUIRED[name] if " ".join(each.split()).casefold() not in text] == []
+    assert [item for item in REQUIRED[name] if " ".join(item.split()).casefold() not in text] == []
 
 
 @pytest.mark.parametrize("name", SKILLS)
@@ -234,13 +234,13 @@ def test_the_example_of_an_ingest_is_taken_as_it_is(brain: Brain) -> None:
     for number in range(3):
         mira = {"slug": "people/mira-dahlquist", "content": f"# Mira {number}\n", "expected_version": number}
         dispatch.call(brain, dispatch.find_tool("memory_put"), mira, "write")
-    given: dict[str, Any] = json.loads(block[1])
-    record = dispatch.call(brain, dispatch.find_tool("memory_ingest"), given, "write")
+    payload: dict[str, Any] = json.loads(block[1])
+    record = dispatch.call(brain, dispatch.find_tool("memory_ingest"), payload, "write")
     assert [(page.outcome, page.timeline_entries) for page in record.pages] == [
         ("created", 0),
         ("updated", 1),
     ]
-    again = dispatch.call(brain, dispatch.find_tool("memory_ingest"), given, "write")
+    again = dispatch.call(brain, dispatch.find_tool("memory_ingest"), payload, "write")
     assert not again.written
 
 

@@ -23,8 +23,8 @@ STAND_INS = {"integer": "1", "number": "1", "boolean": "true", "object": "{}"}
 def texts() -> list[str]:
     """Skills, README and the pages of docs: whatever exists."""
     patterns = ("src/quaid/skills/*/SKILL.md", "*.md", "docs/**/*.md", "examples/**/*.md")
-    found = [name for pattern in patterns for name in glob.glob(pattern, root_dir=ROOT, recursive=True)]
-    return sorted(found)
+    names = [name for pattern in patterns for name in glob.glob(pattern, root_dir=ROOT, recursive=True)]
+    return sorted(names)
 
 
 def fenced(text: str) -> Iterator[str]:
@@ -45,7 +45,7 @@ def fenced(text: str) -> Iterator[str]:
 def inline(text: str) -> Iterator[str]:
     """Commands in running text: `quaid …` between backticks, outside of fenced blocks."""
     prose = re.sub(r"^ *```.*?^ *```", "", text, flags=re.M | re.S)
-    yield from (" ".join(each.split()) for each in re.findall(r"`((?:quaid|ai-kb) [^`]+)`", prose))
+    yield from (" ".join(match.split()) for match in re.findall(r"`((?:quaid|ai-kb) [^`]+)`", prose))
 
 
 def quaid_calls(line: str) -> Iterator[list[str]]:
@@ -85,14 +85,14 @@ def check(words: list[str], *, mention: bool = False) -> None:
         parser.help_page(line.command)
         return
     if line.command in COMMANDS:
-        given = parser.parse_arguments(line.rest, COMMANDS[line.command].params)
+        arguments = parser.parse_arguments(line.rest, COMMANDS[line.command].params)
         if line.command == "call":
-            check_call(given["tool"], given.get("json") or "{}")
+            check_call(arguments["tool"], arguments.get("json") or "{}")
         return
     operation = dispatch.find_command(line.command)
     params = [without_files(param) for param in operation.params]
-    given = parser.parse_arguments(filled(line.rest, params), params)
-    dispatch.check_arguments(operation, {**given, **index.ALIASES.get(line.command, {})}, "owner")
+    arguments = parser.parse_arguments(filled(line.rest, params), params)
+    dispatch.check_arguments(operation, {**arguments, **index.ALIASES.get(line.command, {})}, "owner")
 
 
 def check_call(tool: str, body: str) -> None:
@@ -128,8 +128,8 @@ def filled(words: list[str], params: list[Param]) -> list[str]:
 def wrong_commands(text: str) -> list[str]:
     """Every command in a text that Quaid would refuse, with the reason."""
     wrong = []
-    found = [(line, False) for line in fenced(text)] + [(line, True) for line in inline(text)]
-    for line, mention in found:
+    pairs = [(line, False) for line in fenced(text)] + [(line, True) for line in inline(text)]
+    for line, mention in pairs:
         try:
             for words in quaid_calls(line):
                 check(words, mention=mention)

@@ -27,8 +27,8 @@ def page(brain: Brain) -> int:
 def add(
     brain: Brain, page: int, predicate: str, value: str, since: str | None = None, **more: Any
 ) -> FactChange:
-    given = FactInput("Alice", predicate, value, since, **more)
-    return brain.db.write(lambda tx: facts.add_fact(tx, page, given, NOW))
+    inputs = FactInput("Alice", predicate, value, since, **more)
+    return brain.db.write(lambda tx: facts.add_fact(tx, page, inputs, NOW))
 
 
 def held(brain: Brain, page: int) -> list[tuple[str, str | None, str | None, int | None]]:
@@ -263,8 +263,8 @@ def test_a_bad_fact_is_refused_by_the_name_of_its_field(
 
 
 def test_a_fact_of_the_wire_is_tidied() -> None:
-    given = check_fact(
+    fact = check_fact(
         {"predicate": "Works at", "object": "[[companies/hexa|Hexa]]", "confidence": 1}, "x", "Alice"
     )
-    assert given[:3] == ("Alice", "works_at", "companies/hexa")
+    assert fact[:3] == ("Alice", "works_at", "companies/hexa")
     assert check_fact({"predicate": "age", "object": 42}, "x", "Alice").object == "42"

@@ -29,15 +29,17 @@ TOGETHER = [
 
 def rows(db: Database) -> dict[str, Any]:
     names = [name for (name,) in db.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")]
-    found: dict[str, Any] = {name: db.rows(f'SELECT * FROM "{name}"') for name in names if "fts" not in name}
+    results: dict[str, Any] = {
+        name: db.rows(f'SELECT * FROM "{name}"') for name in names if "fts" not in name
+    }
     # It counts pages that were cut before; new ones are found by their ids.
-    found["quaid_config"] = [row for row in found["quaid_config"] if row[0] != chunks.UNCUT_COUNTER]
+    results["quaid_config"] = [row for row in results["quaid_config"] if row[0] != chunks.UNCUT_COUNTER]
     for index in ("page_fts", "page_fts_unspaced"):
-        found[index] = [
+        results[index] = [
             db.rows(f"SELECT rowid, bm25({index}) FROM {index}(?) ORDER BY rowid", (word,))
             for word in ("knows", "twin", '"東京"', "himself")
         ]
-    return found
+    return results
 
 
 def test_together_is_as_one_by_one(tmp_path: Path) -> None:
@@ -47,11 +49,11 @@ def test_together_is_as_one_by_one(tmp_path: Path) -> None:
         page_edits.save(tx, BEFORE, uuid="0190a6d0-0000-7000-8000-000000000000", now=NOW, expected_version=0)
 
     def one_by_one(tx: Any) -> None:
-        for each, uuid in zip(TOGETHER, uuids, strict=True):
-            page_edits.save(tx, each, uuid=uuid, now=NOW, expected_version=0, cut=False)
+        for element, uuid in zip(TOGETHER, uuids, strict=True):
+            page_edits.save(tx, element, uuid=uuid, now=NOW, expected_version=0, cut=False)
 
     def together(tx: Any) -> None:
-        new = [NewPage(each, uuid) for each, uuid in zip(TOGETHER, uuids, strict=True)]
+        new = [NewPage(item, uuid) for item, uuid in zip(TOGETHER, uuids, strict=True)]
         assert page_edits.add_pages(tx, new, now=NOW, collection_id=1, collection="default") == [
             2,
             3,

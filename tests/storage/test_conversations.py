@@ -46,9 +46,9 @@ def test_words_burn_and_come_back_as_they_were(db: Database) -> None:
 def test_validate_sees_wrong_words(db: Database, sql: str, problem: str) -> None:
     add(db, "engines weave", "third")
     db.write(lambda tx: tx.execute(sql))
-    (found,) = checks.validate(db, ["fts"])
-    assert found.where.startswith("turn ")
-    assert problem in found.problem
+    (result,) = checks.validate(db, ["fts"])
+    assert result.where.startswith("turn ")
+    assert problem in result.problem
 
 
 def test_the_words_of_a_removed_conversation_go(db: Database) -> None:

@@ -48,9 +48,9 @@ def damaged(tmp_path: Path) -> Path:
 
 
 def test_the_youngest_that_is_whole_is_found_and_no_other_memory(damaged: Path) -> None:
-    found = backups.newest_intact_copy(str(damaged), (str(damaged.parent),))
-    assert found is not None
-    assert (os.path.basename(found.path), found.pages, found.changed, found.is_same) == (
+    copy = backups.newest_intact_copy(str(damaged), (str(damaged.parent),))
+    assert copy is not None
+    assert (os.path.basename(copy.path), copy.pages, copy.changed, copy.is_same) == (
         "old.db",
         2,
         NOW,
@@ -67,21 +67,21 @@ def test_the_backup_of_a_migration_counts_and_an_unfinished_one_does_not(damaged
     (damaged.parent / "old.db").rename(f"{damaged}.backup-v8-unfinished")
     assert backups.newest_intact_copy(str(damaged), (str(damaged.parent),)) is None
     os.rename(f"{damaged}.backup-v8-unfinished", f"{damaged}.backup-v8")
-    found = backups.newest_intact_copy(str(damaged), (str(damaged.parent),))
-    assert found is not None
-    assert found.path == os.path.realpath(f"{damaged}.backup-v8")
+    copy = backups.newest_intact_copy(str(damaged), (str(damaged.parent),))
+    assert copy is not None
+    assert copy.path == os.path.realpath(f"{damaged}.backup-v8")
 
 
 def test_of_an_empty_file_one_may_be_a_copy_but_nobody_knows(damaged: Path) -> None:
     damaged.write_bytes(b"")
-    found = backups.newest_intact_copy(str(damaged), (str(damaged.parent),))
-    assert found is not None
-    assert (os.path.basename(found.path), found.is_same) == ("work.db", False)
+    copy = backups.newest_intact_copy(str(damaged), (str(damaged.parent),))
+    assert copy is not None
+    assert (os.path.basename(copy.path), copy.is_same) == ("work.db", False)
 
 
 def newest(path: Path) -> str | None:
-    found = backups.newest_backup(str(path), (str(path.parent),))
-    return os.path.basename(found[0]) if found else None
+    backup = backups.newest_backup(str(path), (str(path.parent),))
+    return os.path.basename(backup[0]) if backup else None
 
 
 def test_only_a_copy_of_the_same_memory_is_its_backup(tmp_path: Path) -> None:
@@ -122,6 +122,6 @@ def test_a_damaged_memory_is_compared_by_id(tmp_path: Path) -> None:
         with db.connection as tx:
             tx.execute("UPDATE pages SET uuid = 'another uuid'")
     hurt(path)
-    found = backups.newest_intact_copy(str(path), (str(tmp_path),))
-    assert found is not None
-    assert (os.path.basename(found.path), found.is_same) == ("copy.db", True)
+    copy = backups.newest_intact_copy(str(path), (str(tmp_path),))
+    assert copy is not None
+    assert (os.path.basename(copy.path), copy.is_same) == ("copy.db", True)

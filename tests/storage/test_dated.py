@@ -31,12 +31,12 @@ def test_entries_of_a_time_are_found_newest_first(db: Database) -> None:
         type="person",
     )
     put(db, "people/b", "Text.", "- **2024-04-01** | call — Three.", type="person")
-    found = chunks.chunks_in_period(db, "2024-03-01", "2024-03-31", SearchFilters(), 10)
-    assert list(chunks.chunk_dates(db, chunks.neighbours(db, found, 0)).values()) == [
+    hits = chunks.chunks_in_period(db, "2024-03-01", "2024-03-31", SearchFilters(), 10)
+    assert list(chunks.chunk_dates(db, chunks.neighbours(db, hits, 0)).values()) == [
         "2024-03-09",
         "2024-03-05",
     ]
-    assert found == sorted(found, reverse=True)
+    assert hits == sorted(hits, reverse=True)
     assert chunks.chunks_in_period(db, "2024-03-01", "2024-03-31", SearchFilters(type="concept"), 10) == []
     assert len(chunks.chunks_in_period(db, "2024-01-01", "2024-12-31", SearchFilters(), 2)) == 2
 
@@ -56,9 +56,9 @@ def test_pages_of_a_month_and_pages_that_say_their_day_are_found_too(db: Databas
 
 
 def test_the_date_of_a_page_is_in_its_front_matter_or_its_slug(db: Database) -> None:
-    given = put(db, "notes/a", date="2024-05-06T10:00:00Z")
+    inputs = put(db, "notes/a", date="2024-05-06T10:00:00Z")
     named = put(db, "meetings/2024-04-14-pier-review")
     month = put(db, "journal/2024-02")
     none = put(db, "notes/b", date=7)
-    places = {number: (page_id, 0) for number, page_id in enumerate((given, named, month, none))}
+    places = {number: (page_id, 0) for number, page_id in enumerate((inputs, named, month, none))}
     assert chunks.chunk_dates(db, places) == {0: "2024-05-06", 1: "2024-04-14", 2: "2024-02"}

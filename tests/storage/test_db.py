@@ -260,21 +260,21 @@ def test_a_reading_within_a_write_sees_what_it_did(db: Database) -> None:
 
 
 def test_what_is_known_of_a_memory_is_found_out_again_only_after_a_write(db: Database) -> None:
-    found: list[int] = []
+    results: list[int] = []
 
     def count() -> int:
-        found.append(len(db.rows("SELECT 1 FROM config")))
-        return found[-1]
+        results.append(len(db.rows("SELECT 1 FROM config")))
+        return results[-1]
 
     first = db.cached("settings", count)
     assert db.cached("settings", count) == first
-    assert len(found) == 1
+    assert len(results) == 1
     with Database.open(db.path, NOW) as other:  # somebody else's write counts as well
         put(other, "k1")
     assert db.cached("settings", count) == first + 1
     put(db, "k2")
     assert db.cached("settings", count) == first + 2
-    assert len(found) == 3
+    assert len(results) == 3
 
 
 def test_what_is_found_out_within_a_write_that_fails_is_not_kept(db: Database) -> None:

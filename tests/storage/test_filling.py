@@ -29,11 +29,11 @@ def db(tmp_path: Path) -> Database:
 
 
 def fill(db: Database, limit: int) -> None:
-    found = [
+    pairs = [
         (text.content_hash, bytes(range(1, 5)) * 384)
         for text in embedding_queue.pending_texts(db, MODEL, limit)
     ]
-    db.write(lambda tx: vectors.keep_chunk_vectors(tx, MODEL, found, NOW))
+    db.write(lambda tx: vectors.keep_chunk_vectors(tx, MODEL, pairs, NOW))
 
 
 def estimated(db: Database, model: vectors.EmbeddingModel) -> tuple[int, int]:

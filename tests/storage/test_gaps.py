@@ -74,12 +74,12 @@ def test_an_earlier_approval_stays_readable(db: Database) -> None:
 
 
 def test_only_open_gaps_with_words_are_tried(db: Database) -> None:
-    silent, told, closed = log(db, "a" * 64), log(db, "b" * 64), log(db, "c" * 64)
-    approve(db, told, "Mira")
+    silent, output, closed = log(db, "a" * 64), log(db, "b" * 64), log(db, "c" * 64)
+    approve(db, output, "Mira")
     approve(db, closed, "Mira")
     db.write(lambda tx: gaps.resolve(tx, closed.id, None, LATER))
     assert [(gap.id, gap.query_text) for gap in gaps.listing(db, 9, with_text=True)[0]] == [
-        (told.id, "What is it?")
+        (output.id, "What is it?")
     ]
     assert gaps.open_with(db, silent.query_hash) == silent.id
     assert gaps.open_with(db, closed.query_hash) is None

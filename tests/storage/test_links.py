@@ -23,8 +23,8 @@ def put(db: Database, slug: str, truth: str = "", timeline: str = "", **front: o
 
 
 def out(db: Database, slug: str) -> list[tuple[str, str, bool]]:
-    found = links.outgoing(db, pages.require(db, slug).id, "all", TODAY)
-    return [(link.to_slug, link.relationship, link.resolved) for link in found]
+    result = links.outgoing(db, pages.require(db, slug).id, "all", TODAY)
+    return [(link.to_slug, link.relationship, link.resolved) for link in result]
 
 
 def test_a_link_connects_when_its_page_appears(db: Database) -> None:

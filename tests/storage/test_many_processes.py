@@ -54,9 +54,9 @@ def test_four_processes_that_change_one_page_lose_nothing(db: Database, start: S
     for process in processes:
         _, errors = process.communicate(timeout=120)
         assert errors == ""
-    found = pages.require(db, "counter")
-    assert found.version == 201
-    lines = found.truth.split()
+    page = pages.require(db, "counter")
+    assert page.version == 201
+    lines = page.truth.split()
     assert sorted(lines) == sorted(f"{name}{number}" for name in "abcd" for number in range(50))
     for name in "abcd":
         own = [line for line in lines if line.startswith(name)]

@@ -125,8 +125,8 @@ def test_settings_of_the_user_stay(v5: str) -> None:
 
 def test_a_question_without_a_name_under_its_permission_is_internal_again(v5: str) -> None:
     with Database.open(v5, NOW) as db:
-        found = db.rows("SELECT query_hash, sensitivity FROM knowledge_gaps ORDER BY query_hash")
-        assert found == [("aa", "internal"), ("bb", "internal"), ("cc", "external")]
+        rows = db.rows("SELECT query_hash, sensitivity FROM knowledge_gaps ORDER BY query_hash")
+        assert rows == [("aa", "internal"), ("bb", "internal"), ("cc", "external")]
 
 
 def test_every_copy_of_a_memory_gets_the_same_identities(v5: str) -> None:
@@ -308,7 +308,7 @@ def test_the_mcp_server_says_so_on_standard_error_only(v5: str, tmp_path: Path) 
     ]
     done = subprocess.run(
         [sys.executable, "-m", "quaid", "--db", v5, "serve"],
-        input="".join(json.dumps(each) + "\n" for each in asked),
+        input="".join(json.dumps(item) + "\n" for item in asked),
         capture_output=True,
         text=True,
         env={**os.environ, "HOME": str(tmp_path)},

@@ -56,7 +56,7 @@ def test_a_page_is_found_by_title_slug_alias_and_last_name(db: Database) -> None
 
 def test_a_single_alias_may_be_text(db: Database) -> None:
     put(db, "people/mira", alias="The Captain")
-    assert [each.kind for each in pages.pages_called(db, ["the captain"])] == ["alias"]
+    assert [item.kind for item in pages.pages_called(db, ["the captain"])] == ["alias"]
 
 
 def test_the_most_certain_name_comes_first(db: Database) -> None:
@@ -96,5 +96,5 @@ def test_whose_a_title_or_an_alias_is_is_told_with_the_slug(db: Database) -> Non
     assert pages.namesake_hint(db, "Mira Dahlquist", "elsewhere") == ""
     assert pages.namesake_hint(db, "Nobody") == ""
     put(db, "notes/mira", "# Mira Dahlquist\n")
-    told = "The pages of that name are notes/mira (Mira Dahlquist) and people/mira (Mira Dahlquist)."
-    assert pages.namesake_hint(db, "Mira Dahlquist") == told
+    message = "The pages of that name are notes/mira (Mira Dahlquist) and people/mira (Mira Dahlquist)."
+    assert pages.namesake_hint(db, "Mira Dahlquist") == message

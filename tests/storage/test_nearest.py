@@ -26,7 +26,7 @@ def save(db: Database, number: int, *, slug: str = "", **front: object) -> int:
 def embed(db: Database) -> None:
     """Give every content some direction of its own."""
     db.write(lambda tx: vectors.register_model(tx, MODEL, DIMENSIONS, NOW))
-    found = [
+    pairs = [
         (
             text.content_hash,
             np.random.default_rng(list(text.content_hash)).normal(size=DIMENSIONS).astype("<f4"),
@@ -35,7 +35,7 @@ def embed(db: Database) -> None:
     ]
     db.write(
         lambda tx: vectors.keep_chunk_vectors(
-            tx, MODEL, [(hash_, made.tobytes()) for hash_, made in found], NOW
+            tx, MODEL, [(hash_, made.tobytes()) for hash_, made in pairs], NOW
         )
     )
 
@@ -69,7 +69,7 @@ def test_memory_and_file_say_the_same(db: Database, query: "np.ndarray") -> None
     assert resident.cosines(MODEL, query, ids) == pytest.approx(cold.cosines(MODEL, query, ids), abs=1e-6)
     assert resident.cosines(MODEL, query, [-1, 0, 10**9]) == resident.cosines(MODEL, query, []) == {}
     page_ids = [row[0] for row in db.rows("SELECT id FROM pages")]
-    of_pages = [each.page_cosines(MODEL, query, page_ids) for each in (cold, resident)]
+    of_pages = [item.page_cosines(MODEL, query, page_ids) for item in (cold, resident)]
     assert of_pages[0] == pytest.approx(of_pages[1], abs=1e-6)
     assert of_pages[0].keys() == set(page_ids[:-1])
 
@@ -83,8 +83,8 @@ def test_vectors_that_do_not_fit_into_memory_are_read_and_say_the_same(
     ids = [row[0] for row in db.rows("SELECT id FROM chunks ORDER BY id DESC")][:500]
     roomy, narrow = warm(db, query), ChunkIndex(db, resident_bytes=1_000)
     for _ in range(2):
-        found = narrow.nearest(MODEL, query, 20)
-    assert [chunk for chunk, _ in found] == [chunk for chunk, _ in roomy.nearest(MODEL, query, 20)]
+        neighbours = narrow.nearest(MODEL, query, 20)
+    assert [chunk for chunk, _ in neighbours] == [chunk for chunk, _ in roomy.nearest(MODEL, query, 20)]
     assert narrow.cosines(MODEL, query, ids) == pytest.approx(roomy.cosines(MODEL, query, ids), abs=1e-6)
     delete(db, "p1199")
     db.write(vectors.purge_vectors)
@@ -121,12 +121,12 @@ def test_a_resident_index_finds_the_same_days_as_the_file(db: Database, query: "
     resident = warm(db, query)
 
     def agree(filters: SearchFilters) -> set[int]:
-        found = [
-            {chunk for chunk, _ in each.nearest(MODEL, query, 50, filters)}
-            for each in (ChunkIndex(db), resident)
+        results = [
+            {chunk for chunk, _ in item.nearest(MODEL, query, 50, filters)}
+            for item in (ChunkIndex(db), resident)
         ]
-        assert found[0] == found[1]
-        return found[0]
+        assert results[0] == results[1]
+        return results[0]
 
     spans = [
         (None, "2023-12-31"),
@@ -174,9 +174,9 @@ def test_what_is_written_later_has_its_vector_in_a_warm_index(db: Database, quer
     new, copy = save(db, 50), save(db, 3, slug="copy")  # the copy's contents have vectors already
     embed(db)
     for page_id in (new, copy):
-        found = index.page_cosines(MODEL, query, [page_id])
-        assert found == pytest.approx(ChunkIndex(db).page_cosines(MODEL, query, [page_id]), abs=1e-6)
-        assert found
+        cosines = index.page_cosines(MODEL, query, [page_id])
+        assert cosines == pytest.approx(ChunkIndex(db).page_cosines(MODEL, query, [page_id]), abs=1e-6)
+        assert cosines
 
 
 def test_coverage_is_counted_again_after_a_write(db: Database) -> None:

@@ -17,7 +17,7 @@ def test_a_page_has_the_mean_of_its_chunks(tmp_path: Path) -> None:
         page = build_page("notes/a", {"title": "A"}, "## One\n\nText.\n\n## Two\n\nMore.", "")
         page_id = db.write(lambda tx: page_edits.save(tx, page, uuid="a", now=NOW, expected_version=None)).id
         db.write(lambda tx: vectors.register_model(tx, "small", 4, NOW))
-        made = [np.array(each, "<f4").tobytes() for each in ([1, 0, 0, 0], [0, 1, 0, 0])]
+        made = [np.array(item, "<f4").tobytes() for item in ([1, 0, 0, 0], [0, 1, 0, 0])]
         hashes = [text.content_hash for text in embedding_queue.pending_texts(db, "small", 10)]
         db.write(
             lambda tx: vectors.keep_chunk_vectors(tx, "small", list(zip(hashes, made, strict=True)), NOW)

@@ -31,11 +31,11 @@ def note(slug: str, truth: str = "text", **front: Any) -> Page:
 
 
 def matches(db: Database, words: str) -> list[str]:
-    found = db.rows(
+    rows = db.rows(
         "SELECT p.slug FROM page_fts f JOIN pages p ON p.id = f.rowid WHERE page_fts MATCH ? ORDER BY p.slug",
         (words,),
     )
-    return [slug for (slug,) in found]
+    return [slug for (slug,) in rows]
 
 
 def quarantine(db: Database, slug: str) -> None:
@@ -47,23 +47,23 @@ def quarantine(db: Database, slug: str) -> None:
 
 def test_a_saved_page_is_found_as_it_was(db: Database) -> None:
     saved = save(db, ADA)
-    found = pages.find(db, "people/ada")
-    assert found
-    assert saved == SaveResult(found.id, 1, created=True, changed=True)
-    assert found.frontmatter == ADA.frontmatter
-    assert list(found.frontmatter["x-own"]) == ["b", "a"]
+    page = pages.find(db, "people/ada")
+    assert page
+    assert saved == SaveResult(page.id, 1, created=True, changed=True)
+    assert page.frontmatter == ADA.frontmatter
+    assert list(page.frontmatter["x-own"]) == ["b", "a"]
     for name in ("slug", "type", "title", "summary", "truth", "timeline", "wing", "room", "tags"):
-        assert getattr(found, name) == getattr(ADA, name)
-    assert found.uuid == "id of people/ada"
-    assert found.collection == "default"
-    assert {found.created_at, found.updated_at, found.truth_updated_at, found.timeline_updated_at} == {T1}
+        assert getattr(page, name) == getattr(ADA, name)
+    assert page.uuid == "id of people/ada"
+    assert page.collection == "default"
+    assert {page.created_at, page.updated_at, page.truth_updated_at, page.timeline_updated_at} == {T1}
 
 
 @pytest.mark.parametrize("text", ["a\0b", "\r\nx\r", "𝄞 e\u0301", "'; DROP TABLE pages; --", "x" * 400_000])
 def test_any_text_survives(db: Database, text: str) -> None:
     save(db, build_page("a", {"title": text[:50], "k": text}, text, text))
-    found = pages.require(db, "a")
-    assert (found.truth, found.timeline, found.frontmatter["k"]) == (text, text, text)
+    page = pages.require(db, "a")
+    assert (page.truth, page.timeline, page.frontmatter["k"]) == (text, text, text)
 
 
 def test_the_same_page_again_changes_nothing(db: Database) -> None:
@@ -85,18 +85,18 @@ def test_the_same_page_again_changes_nothing(db: Database) -> None:
 def test_any_change_raises_the_version_once(db: Database, changed: Page) -> None:
     save(db, ADA)
     assert save(db, changed, T2).version == 2
-    found = pages.require(db, "people/ada")
-    assert (found.version, found.created_at, found.updated_at) == (2, T1, T2)
-    assert (found.truth_updated_at, found.timeline_updated_at) == (T1, T1)
-    assert found.uuid == "id of people/ada"
+    page = pages.require(db, "people/ada")
+    assert (page.version, page.created_at, page.updated_at) == (2, T1, T2)
+    assert (page.truth_updated_at, page.timeline_updated_at) == (T1, T1)
+    assert page.uuid == "id of people/ada"
 
 
 def test_truth_and_timeline_have_their_own_times(db: Database) -> None:
     save(db, ADA)
     save(db, ADA._replace(truth="new"), T2)
     save(db, ADA._replace(truth="new", timeline="new"), T3)
-    found = pages.require(db, "people/ada")
-    assert (found.truth_updated_at, found.timeline_updated_at, found.updated_at) == (T2, T3, T3)
+    page = pages.require(db, "people/ada")
+    assert (page.truth_updated_at, page.timeline_updated_at, page.updated_at) == (T2, T3, T3)
 
 
 def test_the_version_that_was_read_must_be_the_present_one(db: Database) -> None:
@@ -135,9 +135,9 @@ def test_collections_may_use_the_same_slug(db: Database) -> None:
     save(db, ADA)
     other = ADA._replace(truth="at work")
     db.write(lambda tx: page_edits.save(tx, other, uuid="x", now=T1, expected_version=0, collection="work"))
-    found = pages.find(db, "people/ada", "work")
-    assert found
-    assert (found.truth, found.collection) == ("at work", "work")
+    page = pages.find(db, "people/ada", "work")
+    assert page
+    assert (page.truth, page.collection) == ("at work", "work")
     assert pages.require(db, "people/ada").truth == ADA.truth
 
 
@@ -154,10 +154,10 @@ def test_tags_and_entries_follow_the_page(db: Database) -> None:
 def test_entries_come_newest_first_and_as_written_within_a_day(db: Database) -> None:
     lines = ("- **2001-01-01** — c", "- **2003-01-01** | s — a", "  more", "- **2002-01-01** — b")
     saved = save(db, build_page("a", {}, "x", "\n".join([*lines, "- **2001-01-01** — d"])))
-    found = pages.timeline_entries(db, saved.id)
-    assert [(entry.summary, entry.line) for entry in found] == [("a", 2), ("b", 4), ("c", 1), ("d", 5)]
-    assert (found[0].source, found[0].detail) == ("s", "more")
-    assert pages.timeline_entries(db, saved.id, limit=2) == found[:2]
+    entries = pages.timeline_entries(db, saved.id)
+    assert [(entry.summary, entry.line) for entry in entries] == [("a", 2), ("b", 4), ("c", 1), ("d", 5)]
+    assert (entries[0].source, entries[0].detail) == ("s", "more")
+    assert pages.timeline_entries(db, saved.id, limit=2) == entries[:2]
 
 
 def test_the_same_entry_twice_is_one_row(db: Database) -> None:

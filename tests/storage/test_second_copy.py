@@ -50,14 +50,14 @@ def test_a_text_that_has_changed_by_itself_is_not_served(
         pages.find(db, "a")
     with pytest.raises(DamagedDatabase):
         search_pages(db, "boats tea")
-    found = pages.find(db, "b")
-    assert found is not None
-    assert found.slug == "b"
+    page = pages.find(db, "b")
+    assert page is not None
+    assert page.slug == "b"
 
 
 def test_a_page_that_is_not_cut_yet_has_no_second_copy(db: Database) -> None:
     save(db, "a", cut=False)
     flip(db, "pages", "compiled_truth", "Part 7", "Paru 7")
-    found = pages.find(db, "a")
-    assert found is not None
-    assert "Paru 7" in found.truth
+    page = pages.find(db, "a")
+    assert page is not None
+    assert "Paru 7" in page.truth

@@ -106,10 +106,10 @@ def test_the_nearest_is_found_among_few_and_among_many(db: Database, count: int)
 def test_turns_are_not_among_chunks_and_their_mean_is_their_own(db: Database) -> None:
     page = build_page("p", {}, "A page about boats.", "")
     db.write(lambda tx: page_edits.save(tx, page, uuid="p", now=NOW, expected_version=None))
-    found = [
+    pairs = [
         (text.content_hash, vector(text.content_hash)) for text in embedding_queue.pending_texts(db, MODEL, 9)
     ]
-    db.write(lambda tx: vectors.keep_chunk_vectors(tx, MODEL, found, NOW))
+    db.write(lambda tx: vectors.keep_chunk_vectors(tx, MODEL, pairs, NOW))
     query = np.ones(WIDTH, np.float32)
     before = ChunkIndex(db).nearest(MODEL, query, 1_000), ChunkIndex(db).baseline(MODEL, query)
     say(db, "a", *[sentence(number) for number in range(400)])
@@ -140,8 +140,8 @@ def test_a_vector_that_comes_after_its_conversation_went_is_not_kept(db: Databas
     queue = TurnQueue(db, MODEL)
     (waiting,) = queue.texts(queue.missing())
     db.write(lambda tx: conversations.remove(tx, a, NOW))
-    found = [(waiting.content_hash, vector(waiting.content_hash))]
-    assert db.write(lambda tx: queue.store(tx, found, NOW)) == 0
+    result = [(waiting.content_hash, vector(waiting.content_hash))]
+    assert db.write(lambda tx: queue.store(tx, result, NOW)) == 0
     assert db.rows("SELECT 1 FROM turn_vectors") == []
 
 

@@ -54,15 +54,15 @@ def full(db: Database) -> Database:
 
 
 def test_figures_of_an_empty_memory_are_noughts(db: Database) -> None:
-    found = briefing.database_stats(db)
-    assert found.pages_by_type == {}
-    assert (found.pages, found.links, found.chunks, found.imports) == (0, 0, 0, 0)
-    assert (found.model, found.updated_at, found.schema_version) == (None, None, 8)
+    stats = briefing.database_stats(db)
+    assert stats.pages_by_type == {}
+    assert (stats.pages, stats.links, stats.chunks, stats.imports) == (0, 0, 0, 0)
+    assert (stats.model, stats.updated_at, stats.schema_version) == (None, None, 8)
 
 
 def test_everything_is_counted(full: Database) -> None:
-    found = briefing.database_stats(full)
-    assert found._replace(size=0, wal_size=0) == briefing.Stats(
+    stats = briefing.database_stats(full)
+    assert stats._replace(size=0, wal_size=0) == briefing.Stats(
         path=full.path,
         schema_version=8,
         pages=3,
@@ -80,8 +80,8 @@ def test_everything_is_counted(full: Database) -> None:
         wal_size=0,
         updated_at=T2,
     )
-    assert found.size == os.path.getsize(full.path)
-    assert found.wal_size == os.path.getsize(full.path + "-wal") > 0
+    assert stats.size == os.path.getsize(full.path)
+    assert stats.wal_size == os.path.getsize(full.path + "-wal") > 0
 
 
 # Backup

@@ -56,22 +56,22 @@ def use(db: Database, model: Bag, *, activate: bool = True) -> None:
 
 def embed(db: Database, model: Bag) -> int:
     waiting = embedding_queue.pending_texts(db, model.name, 10_000)
-    found = list(
+    result = list(
         zip(
-            [each.content_hash for each in waiting],
-            model.embed_passages([each.text for each in waiting]),
+            [item.content_hash for item in waiting],
+            model.embed_passages([item.text for item in waiting]),
             strict=True,
         )
     )
-    return db.write(lambda tx: vectors.keep_chunk_vectors(tx, model.name, found, NOW))
+    return db.write(lambda tx: vectors.keep_chunk_vectors(tx, model.name, result, NOW))
 
 
 def nearest(
     db: Database, index: ChunkIndex, model: Bag, text: str, k: int = 5, filters: SearchFilters | None = None
 ) -> list[str]:
-    found = index.nearest(model.name, model.embed(text), k, filters)
-    assert [score for _, score in found] == sorted([score for _, score in found], reverse=True)
-    return [row.text for row in chunks.load(db, [chunk_id for chunk_id, _ in found])]
+    neighbours = index.nearest(model.name, model.embed(text), k, filters)
+    assert [score for _, score in neighbours] == sorted([score for _, score in neighbours], reverse=True)
+    return [row.text for row in chunks.load(db, [chunk_id for chunk_id, _ in neighbours])]
 
 
 WORDS = [f"word{number}" for number in range(400)]
@@ -183,7 +183,7 @@ def test_what_changed_last_is_embedded_first(db: Database) -> None:
         write(db, slug, slug)
     db.write(lambda tx: tx.execute("UPDATE pages SET updated_at = '2027' WHERE slug = 'b'"))
     use(db, A)
-    assert [each.text for each in embedding_queue.pending_texts(db, A.name, 2)] == ["b\nb", "c\nc"]
+    assert [text.text for text in embedding_queue.pending_texts(db, A.name, 2)] == ["b\nb", "c\nc"]
 
 
 def test_a_purge_drops_only_what_no_chunk_needs(db: Database) -> None:
@@ -283,8 +283,8 @@ def test_few_and_many_vectors_give_the_exact_order(db: Database, count: int) -> 
     index = ChunkIndex(db)
     for number in range(8):  # the first question is answered from the file, the others from memory
         text = sentence(number * 37)
-        found = index.nearest(A.name, A.embed(text), 10)
-        assert {round(score, 4) for _, score in found} == exact(db, A, text, 10)
+        neighbours = index.nearest(A.name, A.embed(text), 10)
+        assert {round(score, 4) for _, score in neighbours} == exact(db, A, text, 10)
 
 
 def test_the_vectors_may_stay_in_the_file(db: Database) -> None:
@@ -313,9 +313,11 @@ def test_a_filter_is_applied_inside_the_search(db: Database, count: int, filters
     index = ChunkIndex(db)
     for number in range(3):
         text = sentence(number * 3)
-        found = index.nearest(A.name, A.embed(text), 10, filters)
-        assert {round(score, 4) for _, score in found} == exact(db, A, text, 10, allowed.__contains__)
-        assert {place[0] for place in chunks.places(db, [chunk for chunk, _ in found]).values()} <= allowed
+        neighbours = index.nearest(A.name, A.embed(text), 10, filters)
+        assert {round(score, 4) for _, score in neighbours} == exact(db, A, text, 10, allowed.__contains__)
+        assert {
+            place[0] for place in chunks.places(db, [chunk for chunk, _ in neighbours]).values()
+        } <= allowed
 
 
 def test_dates_filter_entries(db: Database) -> None:
@@ -360,9 +362,9 @@ def test_many_that_have_gone_do_not_hide_the_others(db: Database) -> None:
     index.nearest(A.name, A.embed("x"), 5)
     index.nearest(A.name, A.embed("x"), 5)
     db.write(lambda tx: tx.execute("DELETE FROM pages WHERE id > 20"))
-    for each in (index, ChunkIndex(db)):
-        assert len(each.nearest(A.name, A.embed(sentence(700)), 10)) == 10
-        assert len(each.nearest(A.name, A.embed(sentence(700)), 50)) == 20
+    for item in (index, ChunkIndex(db)):
+        assert len(item.nearest(A.name, A.embed(sentence(700)), 10)) == 10
+        assert len(item.nearest(A.name, A.embed(sentence(700)), 50)) == 20
 
 
 def test_cosines_and_the_baseline_are_those_of_the_vectors(db: Database) -> None:
@@ -448,9 +450,9 @@ def test_models_change_and_change_back_without_a_trace(db: Database) -> None:
     assert answers() == before
     db.write(lambda tx: vectors.activate_model(tx, B.name))
     with_b = answers()
-    for text, found in zip(asked, with_b, strict=True):
-        assert {round(score, 4) for _, score in found} == _scores_by(db, B, text)
-        assert {round(score, 4) for _, score in found} != _scores_by(db, A, text)
+    for text, result in zip(asked, with_b, strict=True):
+        assert {round(score, 4) for _, score in result} == _scores_by(db, B, text)
+        assert {round(score, 4) for _, score in result} != _scores_by(db, A, text)
     db.write(lambda tx: vectors.activate_model(tx, A.name))
     assert answers() == before
     assert ChunkIndex(db).nearest(A.name, A.embed(asked[0]), 5) == before[0]
@@ -484,6 +486,6 @@ def test_of_pages_that_came_together_those_that_most_links_lead_to_get_their_vec
         lambda tx: page_edits.save(tx, newest, uuid="n", now="2026-04-25T12:00:01Z", expected_version=None)
     )
 
-    order = [each.text.partition("\n")[0] for each in embedding_queue.pending_texts(db, A.name, 10)]
+    order = [text.text.partition("\n")[0] for text in embedding_queue.pending_texts(db, A.name, 10)]
 
     assert order == ["newest", "hub", "known", "second", "first"]

@@ -29,11 +29,11 @@ def embed(db: Database, model: str = "m") -> None:
         vectors.activate_model(tx, model)  # type: ignore[arg-type]
 
     db.write(work)
-    found = [
-        (each.content_hash, struct.pack("<4f", 1, 2, 3, len(each.text)))
-        for each in embedding_queue.pending_texts(db, model, 1000)
+    pairs = [
+        (text.content_hash, struct.pack("<4f", 1, 2, 3, len(text.text)))
+        for text in embedding_queue.pending_texts(db, model, 1000)
     ]
-    db.write(lambda tx: vectors.keep_chunk_vectors(tx, model, found, NOW))
+    db.write(lambda tx: vectors.keep_chunk_vectors(tx, model, pairs, NOW))
 
 
 def test_an_empty_memory_lacks_nothing(db: Database) -> None:

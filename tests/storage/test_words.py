@@ -76,9 +76,9 @@ def test_the_best_match_comes_first_and_scores_are_positive(db: Database) -> Non
     strong = put(db, "a/strong", "river river", title="River")
     for number in range(5):
         put(db, f"b/{number}", "filling")
-    found = TextIndex(db, SPACED).match('"river"', SearchFilters(), 9)
-    assert [page_id for page_id, _ in found] == [strong, weak]
-    assert found[0][1] > found[1][1] > 0
+    match = TextIndex(db, SPACED).match('"river"', SearchFilters(), 9)
+    assert [page_id for page_id, _ in match] == [strong, weak]
+    assert match[0][1] > match[1][1] > 0
     assert [
         page_id for page_id, _ in TextIndex(db, SPACED).match('"river"', SearchFilters(), 1, first=[weak])
     ] == [weak]

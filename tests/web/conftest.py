@@ -100,5 +100,5 @@ def mine(tmp_path: object) -> Settings:
 @pytest.fixture
 def visitor(mine: Settings) -> Iterator[Visitor]:
     """Somebody who looks at it through the pages."""
-    with visiting(mine) as found:
-        yield found
+    with visiting(mine) as client:
+        yield client

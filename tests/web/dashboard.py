@@ -52,8 +52,8 @@ def call(settings: Settings, command: str, /, **arguments: Any) -> Any:
 
 
 def called(brain: Brain, command: str, /, **arguments: Any) -> Any:
-    given = {key.rstrip("_"): value for key, value in arguments.items()}
-    return dispatch.call(brain, dispatch.find_command(command), given, "owner")
+    items = {key.rstrip("_"): value for key, value in arguments.items()}
+    return dispatch.call(brain, dispatch.find_command(command), items, "owner")
 
 
 def lifelike(folder: str) -> Settings:

@@ -118,7 +118,7 @@ def list_prompts(_ask: MethodCall) -> dict[str, Any]:
             {
                 "name": name,
                 "description": name,
-                "arguments": [{"name": each, "description": each, "required": True} for each in wanted],
+                "arguments": [{"name": item, "description": item, "required": True} for item in wanted],
             }
             for name, wanted in PROMPTS.items()
         ]
@@ -126,14 +126,14 @@ def list_prompts(_ask: MethodCall) -> dict[str, Any]:
 
 
 def get_prompt(ask: MethodCall) -> dict[str, Any]:
-    name, given = str(ask.params.get("name")), ask.params.get("arguments") or {}
-    if name not in PROMPTS or set(given) != set(PROMPTS[name]):
+    name, inputs = str(ask.params.get("name")), ask.params.get("arguments") or {}
+    if name not in PROMPTS or set(inputs) != set(PROMPTS[name]):
         raise InvalidArgument(name="name", problem="there is no such prompt with such arguments")
-    content: dict[str, Any] = {"type": "text", "text": " ".join([name, *map(str, given.values())])}
+    content: dict[str, Any] = {"type": "text", "text": " ".join([name, *map(str, inputs.values())])}
     if name == "test_prompt_with_image":
         content = IMAGE
-    elif "resourceUri" in given:
-        resource = {"uri": given["resourceUri"], "mimeType": "text/plain", "text": "Some words within."}
+    elif "resourceUri" in inputs:
+        resource = {"uri": inputs["resourceUri"], "mimeType": "text/plain", "text": "Some words within."}
         content = {"type": "resource", "resource": resource}
     return {"messages": [{"role": "user", "content": content}]}
 

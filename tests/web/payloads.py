@@ -77,11 +77,11 @@ def payloads() -> list[str]:
 
 
 def _made() -> Iterator[str]:
-    elements = [each.format(act=act) for act, each in product(ACTS, ELEMENTS)]
-    breaks = (each.format(element[1:]) for each, element in zip(cycle(BREAKS), elements, strict=False))
-    others = (each.format(act=act) for act, each in product(ACTS, (*ATTRIBUTES, *LINKS, *TEMPLATES)))
+    elements = [item.format(act=act) for act, item in product(ACTS, ELEMENTS)]
+    breaks = (item.format(element[1:]) for item, element in zip(cycle(BREAKS), elements, strict=False))
+    others = (item.format(act=act) for act, item in product(ACTS, (*ATTRIBUTES, *LINKS, *TEMPLATES)))
     disguised = (_disguised(element, place) for place, element in enumerate(elements))
-    rows = [list(each) for each in (elements, breaks, others, disguised)]
+    rows = [list(item) for item in (elements, breaks, others, disguised)]
     yield from chain.from_iterable(
         (row[place] for row in rows if place < len(row)) for place in range(max(map(len, rows)))
     )

@@ -49,10 +49,10 @@ class Process:
         )
         assert self.process.stderr
         self.said = self.process.stderr.readline()
-        found = re.search(r"https?://\S+:(\d+)", self.said)
-        found = found or re.search(r"for a proxy at \S+:(\d+)", self.said)
-        assert found, self.said + self.process.stderr.read()
-        self.port = int(found[1])
+        match = re.search(r"https?://\S+:(\d+)", self.said)
+        match = match or re.search(r"for a proxy at \S+:(\d+)", self.said)
+        assert match, self.said + self.process.stderr.read()
+        self.port = int(match[1])
         self.address = f"http://{at}:{self.port}"
         self._wait()
 

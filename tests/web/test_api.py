@@ -87,8 +87,8 @@ def test_the_notebook(writer: TestClient) -> None:
     kept = ok(writer.post("/api/notebook/remember", json={"content": "buy milk"}))
     assert kept["path"] == "lists/shopping.md"
     assert "Milk" in ok(writer.get("/api/notebook/read", params={"path": kept["path"]}))["text"]
-    found = ok(writer.get("/api/notebook/recall", params={"query": "Sarah phone", "min_score": "0.1"}))
-    assert found["notebook"]
+    result = ok(writer.get("/api/notebook/recall", params={"query": "Sarah phone", "min_score": "0.1"}))
+    assert result["notebook"]
     assert ok(writer.post("/api/notebook/daily_log", json={"entry": "Shipped it"}))["path"].startswith(
         "daily/"
     )

@@ -70,7 +70,7 @@ def test_foreign_host_or_origin_is_refused(path: str, owner: TestClient) -> None
 
 
 @pytest.mark.parametrize("host", OURS)
-@pytest.mark.parametrize("origin", ["", *(f"http://{each}" for each in OURS)])
+@pytest.mark.parametrize("origin", ["", *(f"http://{item}" for item in OURS)])
 def test_own_hosts_are_accepted(owner: TestClient, host: str, origin: str) -> None:
     headers = {"Host": host, **({"Origin": origin} if origin else {})}
     assert owner.get("/api/memory/stats", headers=headers).status_code == 200
@@ -162,10 +162,10 @@ def browser(app: Starlette, memory: Settings) -> TestClient:
     """A browser that followed a link."""
     import time
 
-    found = client(app)
+    result = client(app)
     code = service.login_code(memory, 4321, time.time())
-    assert found.get("/login", params={"code": code}, headers=VISIT).status_code == 200
-    return found
+    assert result.get("/login", params={"code": code}, headers=VISIT).status_code == 200
+    return result
 
 
 def csrf_of(app: Starlette, browser: TestClient) -> str:

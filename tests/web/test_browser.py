@@ -58,16 +58,16 @@ def memory(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 @pytest.fixture(scope="module")
 def address(memory: Settings) -> Iterator[str]:
-    with served(memory) as found:
-        yield found
+    with served(memory) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
     with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield found
-        found.close()
+        chromium = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
 
 
 class Visit:
@@ -78,7 +78,7 @@ class Visit:
         self.problems: list[str] = []
         page.on("pageerror", lambda error: self.problems.append(str(error)))
         page.on("console", lambda line: self.problems.append(line.text) if line.type == "error" else None)
-        page.on("request", lambda each: self._outside(each.url))
+        page.on("request", lambda request: self._outside(request.url))
 
     def _outside(self, url: str) -> None:
         if not url.startswith((self.address, "data:", "blob:")):
@@ -102,10 +102,10 @@ def opened(
 
 @pytest.fixture
 def visit(browser: "Browser", memory: Settings, address: str) -> Iterator[Visit]:
-    found = opened(browser, memory, address)
-    yield found
-    found.page.context.close()
-    assert found.problems == []
+    tab = opened(browser, memory, address)
+    yield tab
+    tab.page.context.close()
+    assert tab.problems == []
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -288,13 +288,13 @@ def test_leaving_after_a_failed_save_asks_for_confirmation(visit: Visit, memory:
 
 
 def where(page: "Page", slug: str) -> dict[str, float]:
-    found: dict[str, float] = page.evaluate(
+    result: dict[str, float] = page.evaluate(
         "slug => { const detail = { address: slug };"
         " document.querySelector('.drawing').dispatchEvent(new CustomEvent('where', { detail }));"
         " return detail.answer; }",
         slug,
     )
-    return found
+    return result
 
 
 def test_graph_is_drawn_hovered_and_recentred(visit: Visit) -> None:
@@ -337,7 +337,7 @@ def test_the_slider_shows_the_links_of_a_day(visit: Visit) -> None:
 def test_two_thousand_nodes_move_smoothly(visit: Visit) -> None:
     """The layout of 2,000 nodes and 6,000 links: a step is cheap enough for a thread, and it comes to rest."""
     page = visit.go("/graph?slug=companies/brineloop")
-    told = page.evaluate(
+    result = page.evaluate(
         """async () => {
             const { Layout } = await import('/static/layout.js');
             let seed = 7;
@@ -359,10 +359,10 @@ def test_two_thousand_nodes_move_smoothly(visit: Visit) -> None:
             return { each, steps, finite, near };
         }"""
     )
-    assert told["finite"]
-    assert told["steps"] < 2_000
-    assert told["near"] < 40, "nodes stand apart"
-    assert told["each"] < 120, f"{told['each']:.0f} ms a step"
+    assert result["finite"]
+    assert result["steps"] < 2_000
+    assert result["near"] < 40, "nodes stand apart"
+    assert result["each"] < 120, f"{result['each']:.0f} ms a step"
 
 
 def test_the_theme_follows_the_system_and_a_choice_is_kept(

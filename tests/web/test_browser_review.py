@@ -23,9 +23,9 @@ MIRA = "people/mira-dahlquist"
 @pytest.fixture(scope="module")
 def chromium() -> Iterator["Browser"]:
     with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield found
-        found.close()
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -36,21 +36,21 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 @pytest.fixture(scope="module")
 def place(mine: Settings) -> Iterator[str]:
-    with served(mine) as found:
-        yield found
+    with served(mine) as server:
+        yield server
 
 
 @pytest.fixture
 def visit(chromium: "Browser", mine: Settings, place: str) -> Iterator[Visit]:
-    found = opened(chromium, mine, place)
-    yield found
-    found.page.context.close()
-    assert found.problems == []
+    tab = opened(chromium, mine, place)
+    yield tab
+    tab.page.context.close()
+    assert tab.problems == []
 
 
 def homes(mine: Settings) -> set[str]:
-    found = call(mine, "facts", subject=MIRA).facts
-    return {each.object for each in found if each.predicate == "lives_in"}
+    facts = call(mine, "facts", subject=MIRA).facts
+    return {item.object for item in facts if item.predicate == "lives_in"}
 
 
 def two_values(visit: Visit) -> Any:
@@ -64,11 +64,11 @@ def test_one_click_resolves_a_contradiction(visit: Visit, mine: Settings) -> Non
     assert left["y"] == right["y"]
     assert left["x"] < right["x"]
     sides.nth(0).locator("button").click()
-    told = page.locator(".flash")
-    assert "lives in Malmö never held" in told.inner_text()
+    element = page.locator(".flash")
+    assert "lives in Malmö never held" in element.inner_text()
     assert homes(mine) == {"Oslo"}
     assert two_values(visit).count() == 0
-    told.locator("a").first.click()
+    element.locator("a").first.click()
     assert page.url.endswith(f"/page/{MIRA}/edit")
     page.goto(f"{visit.address}/review")
     page.click("text=Check again")
@@ -81,11 +81,11 @@ def test_gap_without_words_is_found_approved_and_closed(visit: Visit, mine: Sett
     page = visit.go("/review?tab=gaps")
     page.fill("#which", "when is the next dive")
     page.click("button:text-is('Find')")
-    found = page.locator(".gap.found")
-    assert found.locator("details").get_attribute("open") is not None
-    found.locator("input[name=approver]").fill("Mira")
-    found.locator("select[name=sensitivity]").select_option("redacted")
-    found.locator("button:has-text('Approve')").click()
+    element = page.locator(".gap.found")
+    assert element.locator("details").get_attribute("open") is not None
+    element.locator("input[name=approver]").fill("Mira")
+    element.locator("select[name=sensitivity]").select_option("redacted")
+    element.locator("button:has-text('Approve')").click()
     assert "redacted_query: is required" in page.locator(".gap.found .trouble").inner_text()
     assert page.locator(".gap.found input[name=query_text]").input_value() == "when is the next dive"
     visit.problems.clear()  # the browser notes that the form was refused
@@ -208,8 +208,8 @@ def test_editor_warns_before_sending_a_text_that_is_too_long(visit: Visit, mine:
         " text.dispatchEvent(new Event('input', {bubbles: true})); }"
     )
     page.click("button:text-is('Save')")
-    told = page.locator("[data-too-long]")
-    assert "it needs 5.1 MB, the limit is 5.0 MB" in told.inner_text()
+    element = page.locator("[data-too-long]")
+    assert "it needs 5.1 MB, the limit is 5.0 MB" in element.inner_text()
     assert page.url.endswith("/edit")
     assert len(page.input_value("#text")) == 900_007
     assert call(mine, "get", slug=MIRA).version == before

@@ -14,8 +14,8 @@ MIRA = "people/mira-dahlquist"
 
 
 def heading(text: str) -> str:
-    found = re.search(r"<h1>(.*?)</h1>", text)
-    return html.unescape(found[1]) if found else ""
+    match = re.search(r"<h1>(.*?)</h1>", text)
+    return html.unescape(match[1]) if match else ""
 
 
 def test_conflict_with_a_changed_file_shows_both_texts(visitor: Visitor, mine: Settings) -> None:
@@ -95,9 +95,9 @@ def test_preview_and_page_derive_the_same_title(visitor: Visitor, mine: Settings
     with open(os.path.join(mine.cwd, "notes", "100% weird #1?.md"), "w", encoding="utf-8") as file:
         file.write("Only a line.\n")
     call(mine, "collection sync", name="notes")
-    (found,) = [page for page in call(mine, "list", limit=100).pages if "weird" in page.slug]
-    shown = heading(visitor.get(f"/page/notes::{found.slug}").text)
-    preview = visitor.post("/ui/preview", slug=f"notes::{found.slug}", text="Only a line.\n").text
+    (result,) = [page for page in call(mine, "list", limit=100).pages if "weird" in page.slug]
+    shown = heading(visitor.get(f"/page/notes::{result.slug}").text)
+    preview = visitor.post("/ui/preview", slug=f"notes::{result.slug}", text="Only a line.\n").text
     assert heading(preview) == shown == "100% weird #1?"
 
 

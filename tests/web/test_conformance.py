@@ -71,12 +71,12 @@ def checked(server: Process, settings: Settings, folder: Path, *words: str) -> l
         timeout=300,
         env={**os.environ, "QUAID_TOKEN": service.owner_token(settings), "HOME": str(folder)},
     )
-    found = []
+    results = []
     for path in sorted(folder.glob("server-*/checks.json")):
         scenario = re.sub(r"-\d{4}-\d\d-\d\dT[\d-]+Z$", "", path.parent.name.removeprefix("server-"))
-        found += [_check(scenario, each) for each in json.loads(path.read_text())]
-    assert found, done.stdout[-2_000:] + done.stderr[-2_000:]
-    return found
+        results += [_check(scenario, check) for check in json.loads(path.read_text())]
+    assert results, done.stdout[-2_000:] + done.stderr[-2_000:]
+    return results
 
 
 def _check(scenario: str, told: dict[str, Any]) -> Check:
@@ -86,7 +86,7 @@ def _check(scenario: str, told: dict[str, Any]) -> Check:
 
 
 def failures(found: list[Check]) -> list[Check]:
-    return [each for each in found if each.status in ("FAILURE", "WARNING") and not each.untestable]
+    return [item for item in found if item.status in ("FAILURE", "WARNING") and not item.untestable]
 
 
 def applies(scenario: str) -> bool:
@@ -94,20 +94,20 @@ def applies(scenario: str) -> bool:
 
 
 def test_every_scenario_that_applies_passes(server: Process, memory: Settings, tmp_path: Path) -> None:
-    found = checked(server, memory, tmp_path, "--suite", "all")
-    seen = {each.scenario for each in found}
+    result = checked(server, memory, tmp_path, "--suite", "all")
+    seen = {item.scenario for item in result}
     assert set(NOT_OURS) | EXHIBITS <= seen, "the suite has other scenarios now; look which apply"
     wrong = [
         failure
-        for failure in failures(found)
+        for failure in failures(result)
         if applies(failure.scenario) and failure.scenario not in EXHIBITS
     ]
-    wrong = [each for each in wrong if each.id != WANTS_NO_ARGUMENT]
+    wrong = [item for item in wrong if item.id != WANTS_NO_ARGUMENT]
     assert wrong == [], "\n".join(map(str, wrong))
     for scenario in ("server-initialize", "server-session-lifecycle", "server-stateless", "tools-list"):
-        assert [each for each in found if each.scenario == scenario and each.status == "SUCCESS"]
+        assert [item for item in result if item.scenario == scenario and item.status == "SUCCESS"]
     for scenario in ("http-header-validation", "dns-rebinding-protection", "caching", "ping"):
-        assert [each for each in found if each.scenario == scenario and each.status == "SUCCESS"]
+        assert [item for item in result if item.scenario == scenario and item.status == "SUCCESS"]
 
 
 @pytest.fixture(scope="module")
@@ -122,9 +122,9 @@ def exhibition(memory: Settings) -> Iterator[Process]:
 def test_scenarios_with_fixture_tools_pass(
     exhibition: Process, memory: Settings, tmp_path: Path, revision: str
 ) -> None:
-    found = checked(exhibition, memory, tmp_path, "--suite", "all", "--spec-version", revision)
-    wrong = [failure for failure in failures(found) if applies(failure.scenario)]
+    result = checked(exhibition, memory, tmp_path, "--suite", "all", "--spec-version", revision)
+    wrong = [failure for failure in failures(result) if applies(failure.scenario)]
     assert wrong == [], "\n".join(map(str, wrong))
-    shown = {each.scenario for each in found if each.status == "SUCCESS"}
+    shown = {item.scenario for item in result if item.status == "SUCCESS"}
     assert EXHIBITS - {"json-schema-2020-12"} <= shown
     assert revision == "2025-06-18" or "json-schema-2020-12" in shown

@@ -16,11 +16,11 @@ TYPES = (*COLOURS, "other")
 
 
 def themes() -> dict[str, dict[str, str]]:
-    found = re.findall(r"--([\w-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\);", CSS)
-    assert len(found) > 20
+    matches = re.findall(r"--([\w-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\);", CSS)
+    assert len(matches) > 20
     return {
-        "light": {name: light for name, light, _ in found},
-        "dark": {name: dark for name, _, dark in found},
+        "light": {name: light for name, light, _ in matches},
+        "dark": {name: dark for name, _, dark in matches},
     }
 
 
@@ -51,8 +51,8 @@ PAIRS = [
 @pytest.mark.parametrize(("ink", "ground", "least"), PAIRS)
 def test_text_has_enough_contrast(theme: str, ink: str, ground: str, least: float) -> None:
     colours = themes()[theme]
-    found = contrast(colours[ink], colours[ground])
-    assert found >= least, f"{ink} on {ground} in {theme}: {found:.2f}"
+    ratio = contrast(colours[ink], colours[ground])
+    assert ratio >= least, f"{ink} on {ground} in {theme}: {ratio:.2f}"
 
 
 def test_contrast_formula() -> None:

@@ -25,7 +25,7 @@ def test_status_and_files(reader: TestClient) -> None:
     status = ok(reader.get("/api/debug/memory/status"))
     assert status["pages"] >= 2
     assert status["chunks"] >= 2
-    notebook = next(each for each in status["collections"] if each["kind"] == "notebook")
+    notebook = next(collection for collection in status["collections"] if collection["kind"] == "notebook")
     assert notebook["last_sync_at"]
     files = ok(reader.get("/api/debug/memory/files"))["files"]
     assert any(file["path"] == "reference/contacts.md" and len(file["hash"]) == 64 for file in files)
@@ -33,7 +33,7 @@ def test_status_and_files(reader: TestClient) -> None:
 
 def test_files_have_indexed_at(reader: TestClient, writer: TestClient, memory: Settings) -> None:
     def files() -> dict[str, dict[str, str]]:
-        return {each["path"]: each for each in ok(reader.get("/api/debug/memory/files"))["files"]}
+        return {file["path"]: file for file in ok(reader.get("/api/debug/memory/files"))["files"]}
 
     def sync() -> None:
         with Brain(memory) as brain:
@@ -62,8 +62,8 @@ def test_search_leaves_no_gap(writer: TestClient) -> None:
 
 
 def test_search_shows_scores(reader: TestClient) -> None:
-    found = ok(reader.get("/api/debug/memory/search", params={"q": "founder of River"}))
-    assert found["results"][0]["score"] > 0
+    result = ok(reader.get("/api/debug/memory/search", params={"q": "founder of River"}))
+    assert result["results"][0]["score"] > 0
     assert failed(reader.get("/api/debug/memory/search"), 400)["facts"]["name"] == "q"
 
 
@@ -72,12 +72,12 @@ def test_a_page_is_written_read_and_deleted(writer: TestClient, memory: Settings
     assert ok(writer.post(path, json={"content": "## Reading\n- Dune\n"}))["created"] is True
     assert ok(writer.get(path))["text"] == "## Reading\n- Dune\n"
     assert ok(writer.post(path, content="## Reading\n", headers={"Content-Type": "text/markdown"}))["changed"]
-    listed = [each["path"] for each in ok(writer.get("/api/debug/notebook/pages"))["files"]]
+    listed = [file["path"] for file in ok(writer.get("/api/debug/notebook/pages"))["files"]]
     assert "lists/reading.md" in listed
     assert ok(writer.delete(path)) == {"path": "lists/reading.md"}
     assert failed(writer.get(path), 404)
     assert failed(writer.delete(path), 404)
-    listed = [each["path"] for each in ok(writer.get("/api/debug/notebook/pages"))["files"]]
+    listed = [file["path"] for file in ok(writer.get("/api/debug/notebook/pages"))["files"]]
     assert "lists/reading.md" not in listed
 
 
@@ -116,10 +116,10 @@ def test_a_rebuild_makes_the_same_index_again(writer: TestClient) -> None:
 
 
 def test_simulated_compaction_returns_prompts_and_context(writer: TestClient) -> None:
-    told = ok(writer.post("/api/debug/memory/simulate-compaction"))
-    assert "remember" in told["before"]
-    assert "compacted" in told["after"]
-    assert "555-1234" in told["context"]
+    result = ok(writer.post("/api/debug/memory/simulate-compaction"))
+    assert "remember" in result["before"]
+    assert "compacted" in result["after"]
+    assert "555-1234" in result["context"]
 
 
 def test_injected_turn_is_stored_and_its_tools_are_called(writer: TestClient) -> None:
@@ -131,8 +131,8 @@ def test_injected_turn_is_stored_and_its_tools_are_called(writer: TestClient) ->
     done = ok(writer.post("/api/debug/brain/inject-turn", json=turn))
     assert done["turn"] == {"session": "test-1", "turns": 1}
     assert done["results"][0]["path"].startswith("reference/")
-    found = ok(writer.get("/api/memory/conversation_search", params={"query": "zeppelin hangar"}))
-    assert [each["session"] for each in found["hits"]] == ["test-1"]
+    result = ok(writer.get("/api/memory/conversation_search", params={"query": "zeppelin hangar"}))
+    assert [hit["session"] for hit in result["hits"]] == ["test-1"]
     for wrong in (
         {},
         {"content": "  "},

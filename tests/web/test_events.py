@@ -197,6 +197,6 @@ def test_stream_ends_when_its_token_is_revoked() -> None:
         assert b"hello" in await anext(stream)
         allowed[0] = False
         bus.tell("file", {"n": 1})
-        assert [each async for each in stream] == []
+        assert [item async for item in stream] == []
 
     asyncio.run(listen())

@@ -66,7 +66,7 @@ def test_read_token_closes_no_gap(reader: TestClient, writer: TestClient) -> Non
     noted = writer.post("/api/memory/gap", json={"query_text": question}).json()["gap"]["id"]
 
     def is_open() -> bool:
-        return noted in [each["id"] for each in writer.get("/api/memory/gaps").json()["gaps"]]
+        return noted in [gap["id"] for gap in writer.get("/api/memory/gaps").json()["gaps"]]
 
     assert over_http(reader, question).json()["strength"] == "strong"
     assert is_open()

@@ -142,8 +142,8 @@ def test_inspector_over_http(server: Process, memory: Settings, words: list[str]
         env={**os.environ, "HOME": os.path.dirname(memory.db_path)},
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    told = json.loads(done.stdout)
-    assert told.get("tools") or told["structuredContent"]["title"] == "Alice Berg"
+    payload = json.loads(done.stdout)
+    assert payload.get("tools") or payload["structuredContent"]["title"] == "Alice Berg"
 
 
 # The carrier itself
@@ -294,7 +294,7 @@ def test_session_limit_ends_the_oldest_of_the_token_with_most(
     flood = [begun(reader) for _ in range(9)]
     assert len(app.state.mcp_sessions) == 4
     assert pings(writer, mine)
-    assert [pings(reader, each) for each in flood] == [False] * 6 + [True] * 3
+    assert [pings(reader, item) for item in flood] == [False] * 6 + [True] * 3
 
 
 def test_session_limit_spares_busy_sessions(monkeypatch: pytest.MonkeyPatch) -> None:

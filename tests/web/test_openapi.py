@@ -22,9 +22,9 @@ def test_the_document_has_every_tool_with_its_scope() -> None:
     paths = api.openapi_document()["paths"]
     for operation in all_operations():
         if operation.is_tool:
-            told = paths[api.tool_path(operation.tool)]
-            assert told["post"]["x-scope"] == operation.scope
-            assert ("get" in told) == api.accepts_get(operation)
+            output = paths[api.tool_path(operation.tool)]
+            assert output["post"]["x-scope"] == operation.scope
+            assert ("get" in output) == api.accepts_get(operation)
 
 
 def test_every_address_of_the_document_is_served(reader: TestClient) -> None:

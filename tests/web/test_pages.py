@@ -23,8 +23,8 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 @pytest.fixture(scope="module")
 def reader(known: Settings) -> Iterator[Visitor]:
-    with visiting(known) as found:
-        yield found
+    with visiting(known) as client:
+        yield client
 
 
 PATHS = {
@@ -116,8 +116,8 @@ def test_search_is_grouped_and_jumps_to_the_line(reader: Visitor) -> None:
     text = reader.get("/search?q=sarah+phone").text
     assert 'href="/notebook/reference/contacts.md?at=L1#L1"' in text
     assert re.search(r'class="grade \w+">\w+</span> \d\.\d\d<', text)
-    found = reader.get("/notebook/reference/contacts.md?at=L4#L4").text
-    assert re.search(r'id="L4" class="here"', found)
+    result = reader.get("/notebook/reference/contacts.md?at=L4#L4").text
+    assert re.search(r'id="L4" class="here"', result)
 
 
 def test_the_results_alone_are_the_same_as_within_the_page(reader: Visitor) -> None:
@@ -247,22 +247,22 @@ def test_a_new_file_is_made_and_a_path_that_leads_out_is_refused(visitor: Visito
 
 
 def test_home_form_remembers_and_logs(visitor: Visitor, mine: Settings) -> None:
-    for text, where, told in (
+    for text, where, output in (
         ("Bo prefers tea to coffee", "", "Remembered."),
         ("Bo prefers tea to coffee", "", "The notebook already contains this."),
         ("Shipped it", "log", "Added to today&#39;s log."),
     ):
         assert visitor.post("/jot", text=text, where=where).headers["location"] == "/"
-        assert f'role="status">{told}</p>' in visitor.get("/").text
-        assert told not in visitor.get("/").text
+        assert f'role="status">{output}</p>' in visitor.get("/").text
+        assert output not in visitor.get("/").text
     assert "tea" in call(mine, "notebook read", path="reference/preferences.md").text
 
 
 def test_the_graph_for_scripts_has_every_link_of_any_time(reader: Visitor) -> None:
-    told = reader.get("/ui/graph?slug=people/teo-varland&depth=1").json()
-    assert told["nodes"][0][:3] == ["people/teo-varland", "Teo Varland", "person"]
+    output = reader.get("/ui/graph?slug=people/teo-varland&depth=1").json()
+    assert output["nodes"][0][:3] == ["people/teo-varland", "Teo Varland", "person"]
     spans = {
-        (told["nodes"][b][0], relation, since, until) for _, b, relation, since, until, _ in told["links"]
+        (output["nodes"][b][0], relation, since, until) for _, b, relation, since, until, _ in output["links"]
     }
     assert ("companies/fjellmyr-energilag", "worked_at", "2019-01-01", "2024-01-31") in spans
     assert reader.get("/ui/graph?wing=people").json()["centre"] == ""

@@ -118,13 +118,13 @@ def test_node_styles_are_distinct(count: int) -> None:
 
 def test_contexts_facts_and_properties_show_titles(reader: Visitor) -> None:
     page = reader.get("/page/people/teo-varland").text
-    said = words(page).replace("people/teo-varland Teo", "Teo")  # the address stands once, above the title
-    assert "people/" not in said.partition("/ people/teo-varland")[2]
-    assert "projects/" not in said
-    assert "[[" not in said
-    assert "builds the cell stacks for the Pier Nine pilot" in said
-    assert "company: Brineloop, role: head of cells" in said
-    assert "Decided 2025-11-13 by Teo Varland and Mira Dahlquist." in said
+    output = words(page).replace("people/teo-varland Teo", "Teo")  # the address stands once, above the title
+    assert "people/" not in output.partition("/ people/teo-varland")[2]
+    assert "projects/" not in output
+    assert "[[" not in output
+    assert "builds the cell stacks for the Pier Nine pilot" in output
+    assert "company: Brineloop, role: head of cells" in output
+    assert "Decided 2025-11-13 by Teo Varland and Mira Dahlquist." in output
     assert re.search(r'<dd>company: <a href="/page/companies/brineloop"', page)
 
 
@@ -137,15 +137,15 @@ def test_diff_names_line_numbers(reader: Visitor) -> None:
 def test_timeline_shows_the_daily_log_and_titles(reader: Visitor) -> None:
     page = reader.get("/timeline").text
     assert 'href="/notebook/daily/2026-05-03.md?at=L3#L3"' in page
-    said = words(page)
+    text = words(page)
     assert (
-        "3 May 2026 Sunday 07:30 Wrote to Teo Varland daily log About Pier Nine pilot and the seals." in said
+        "3 May 2026 Sunday 07:30 Wrote to Teo Varland daily log About Pier Nine pilot and the seals." in text
     )
-    assert "18:40 Walk along the harbour daily log No call yet." in said
-    assert "No call to the harbour master yet: Call the harbour master about night work." in said
-    assert "works at Brineloop" in said
+    assert "18:40 Walk along the harbour daily log No call yet." in text
+    assert "No call to the harbour master yet: Call the harbour master about night work." in text
+    assert "works at Brineloop" in text
     for raw in ("[[", "**", "works_at", "actions/call"):
-        assert raw not in said
+        assert raw not in text
     opened = reader.get("/notebook/daily/2026-05-03.md?at=L3").text
     assert re.search(r'<h2 id="L3" class="here">07:30', opened)
 
@@ -163,9 +163,9 @@ def test_timeline_shows_the_daily_log_and_titles(reader: Visitor) -> None:
     ],
 )
 def test_the_timeline_is_filtered(reader: Visitor, query: str, there: str, absent: str) -> None:
-    said = words(reader.get(f"/timeline?{query}").text)
-    assert there in said
-    assert absent not in said
+    text = words(reader.get(f"/timeline?{query}").text)
+    assert there in text
+    assert absent not in text
 
 
 def test_each_result_has_its_own_strength(reader: Visitor) -> None:
@@ -182,11 +182,11 @@ def test_each_result_has_its_own_strength(reader: Visitor) -> None:
 
 
 def test_results_show_words_and_dates(reader: Visitor) -> None:
-    said = words(reader.get("/search?q=harbour+master").text)
-    assert "No call to the harbour master yet: Call the harbour master about night work." in said
-    assert "2 May 2026, walk" in said
+    text = words(reader.get("/search?q=harbour+master").text)
+    assert "No call to the harbour master yet: Call the harbour master about night work." in text
+    assert "2 May 2026, walk" in text
     for raw in ("[[", "**", " | ", "people/", "actions/"):
-        assert raw not in said
+        assert raw not in text
 
 
 @pytest.mark.parametrize(
@@ -239,10 +239,10 @@ def test_graph_list_shows_the_links_of_its_day(reader: Visitor) -> None:
 
     now, rows, page = shown("/graph?slug=companies/brineloop")
     assert now == rows
-    told = reader.get("/ui/graph?slug=companies/brineloop&depth=2").json()
-    ended = sum(until is not None for *_, until, _ in told["links"])
-    assert now == len(told["links"]) - ended
-    assert page.count("data-type=") == len({kind for _, _, kind, _ in told["nodes"]})
+    output = reader.get("/ui/graph?slug=companies/brineloop&depth=2").json()
+    ended = sum(until is not None for *_, until, _ in output["links"])
+    assert now == len(output["links"]) - ended
+    assert page.count("data-type=") == len({kind for _, _, kind, _ in output["nodes"]})
     then, rows, page = shown("/graph?slug=companies/brineloop&on=2024-06-01")
     assert then == rows
     assert 0 < then < now / 3
@@ -254,8 +254,8 @@ def test_graph_list_shows_the_links_of_its_day(reader: Visitor) -> None:
 @pytest.mark.parametrize("path", ["/", "/search", "/timeline", "/graph?wing=people", "/notebook", "/review"])
 def test_static_urls_are_immutable(reader: Visitor, path: str) -> None:
     wanted = set(re.findall(r'"(/static/[^"]+)"', reader.get(path).text))
-    assert any("mark.svg" in each for each in wanted)
-    for each in wanted:
-        answer = reader.get(each)
-        assert answer.headers["cache-control"] == "public, max-age=31536000, immutable", each
-        assert re.search(r"\?v=[0-9a-f]{12}$", each), each
+    assert any("mark.svg" in item for item in wanted)
+    for element in wanted:
+        answer = reader.get(element)
+        assert answer.headers["cache-control"] == "public, max-age=31536000, immutable", element
+        assert re.search(r"\?v=[0-9a-f]{12}$", element), element

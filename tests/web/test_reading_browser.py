@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def count(page: "Page") -> int:
-    found = re.search(r"(\d+) links?", page.locator("[data-hint]").inner_text())
-    assert found is not None
-    return int(found[1])
+    match = re.search(r"(\d+) links?", page.locator("[data-hint]").inner_text())
+    assert match is not None
+    return int(match[1])
 
 
 def test_the_list_follows_the_slider_and_agrees_with_the_drawing(visit: Visit) -> None:  # noqa: F811
@@ -159,8 +159,8 @@ def test_quick_search_fits_a_narrow_screen(
     memory: Settings,  # noqa: F811
     address: str,  # noqa: F811
 ) -> None:
-    found = opened(browser, memory, address, NARROW)
-    page = found.go("/page/people/mira-dahlquist")
+    result = opened(browser, memory, address, NARROW)
+    page = result.go("/page/people/mira-dahlquist")
     page.locator(".quick input").press_sequentially("harbour", delay=10)
     page.wait_for_selector(".quick-list [role=option]")
     frame = page.locator(".quick-list").bounding_box()
@@ -168,13 +168,13 @@ def test_quick_search_fits_a_narrow_screen(
     assert frame["x"] >= 0
     assert frame["x"] + frame["width"] <= NARROW[0]
     assert page.evaluate("document.documentElement.scrollWidth") <= NARROW[0]
-    assert found.problems == []
+    assert result.problems == []
     page.context.close()
 
 
 def test_truth_and_timeline_are_side_by_side_on_wide_screens(visit: Visit) -> None:  # noqa: F811
     page = visit.go("/page/people/mira-dahlquist")
-    truth, line = (page.locator(each).bounding_box() for each in (".truth", ".line"))
+    truth, line = (page.locator(name).bounding_box() for name in (".truth", ".line"))
     assert truth is not None
     assert line is not None
     assert abs(truth["y"] - line["y"]) < 40

@@ -23,15 +23,15 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 @pytest.fixture(scope="module")
 def visitor(mine: Settings) -> Iterator[Visitor]:
-    with visiting(mine) as found:
-        yield found
+    with visiting(mine) as client:
+        yield client
 
 
 def links(answer: httpx.Response) -> dict[str, str]:
     """What the error offers to do, and where."""
     offered = answer.text.partition('<p class="actions">')[2].partition("</p>")[0]
-    found = re.findall(r'href="([^"]+)">(.*?)</a>', offered)
-    return {re.sub(r"<svg.*?</svg>", "", label).strip(): address for address, label in found}
+    matches = re.findall(r'href="([^"]+)">(.*?)</a>', offered)
+    return {re.sub(r"<svg.*?</svg>", "", label).strip(): address for address, label in matches}
 
 
 @pytest.mark.parametrize(

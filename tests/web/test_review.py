@@ -15,22 +15,22 @@ MIRA = "people/mira-dahlquist"
 
 def message(visitor: Visitor, path: str) -> str:
     """What the next page says that was done."""
-    found = re.search(r'<p class="flash[^"]*"[^>]*>(.*?)</p>', visitor.get(path).text, re.DOTALL)
-    return html.unescape(re.sub(r"<[^>]+>", "", found[1])) if found else ""
+    match = re.search(r'<p class="flash[^"]*"[^>]*>(.*?)</p>', visitor.get(path).text, re.DOTALL)
+    return html.unescape(re.sub(r"<[^>]+>", "", match[1])) if match else ""
 
 
 def two_values(mine: Settings) -> Any:
-    (found,) = [
+    (result,) = [
         contradiction
         for contradiction in call(mine, "contradictions").contradictions
         if contradiction.type == "cross_page"
     ]
-    return found
+    return result
 
 
 def homes(mine: Settings) -> set[str]:
-    found = call(mine, "facts", subject=MIRA).facts
-    return {each.object for each in found if each.predicate == "lives_in"}
+    facts = call(mine, "facts", subject=MIRA).facts
+    return {item.object for item in facts if item.predicate == "lives_in"}
 
 
 @pytest.mark.parametrize(
@@ -39,16 +39,16 @@ def homes(mine: Settings) -> set[str]:
 def test_a_contradiction_is_resolved_with_one_click(
     visitor: Visitor, mine: Settings, side: str, left: set[str]
 ) -> None:
-    found = two_values(mine)
-    answer = visitor.post("/review/resolve", id=found.id, keep=side, note="Asked her.")
+    conflict = two_values(mine)
+    answer = visitor.post("/review/resolve", id=conflict.id, keep=side, note="Asked her.")
     assert answer.headers["location"] == "/review"
     assert homes(mine) == left
-    told = message(visitor, "/review")
-    assert ("never held" in told) is (side != "both")
-    assert ("still says" in told) is (side != "both")
+    output = message(visitor, "/review")
+    assert ("never held" in output) is (side != "both")
+    assert ("still says" in output) is (side != "both")
     visitor.post("/review/check")
     assert [contradiction.id for contradiction in call(mine, "contradictions").contradictions].count(
-        found.id
+        conflict.id
     ) == 0
 
 
@@ -85,9 +85,9 @@ def test_a_gap_is_found_by_its_words_approved_and_closed(visitor: Visitor, mine:
         'value="None"' not in visitor.post("/review/gap", act="find", query_text="Who insures the pier?").text
     )
     assert "No open question has these words" in nothing.text
-    found = visitor.post("/review/gap", act="find", query_text="who insures the pier")
-    assert 'class="card gap found"' in found.text
-    assert 'name="query_text" value="who insures the pier" required' in found.text
+    response = visitor.post("/review/gap", act="find", query_text="who insures the pier")
+    assert 'class="card gap found"' in response.text
+    assert 'name="query_text" value="who insures the pier" required' in response.text
     approved = {"sensitivity": "external", "approver": "Mira"}
     done = visitor.post(
         "/review/gap", id=gap.id, act="approve", query_text="Who insures the pier?", **approved
@@ -191,8 +191,8 @@ def test_merge_and_restore_show_messages(visitor: Visitor, mine: Settings) -> No
     pair = {"slug": "concepts/salt-creep", "other": "concepts/salt-beard", "into": "concepts/salt-creep"}
     fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', visitor.post("/review/merge", **pair).text))
     visitor.post("/review/merge", **fields)
-    told = message(visitor, "/review?tab=duplicates")
-    assert told.startswith("Salt beard is now part of Salt creep, and its old address leads there.")
+    output = message(visitor, "/review?tab=duplicates")
+    assert output.startswith("Salt beard is now part of Salt creep, and its old address leads there.")
     visitor.post("/review/quarantine", page="notes::lost", act="restore")
     assert "“The lost note” and its file lost.md are restored." in message(visitor, "/review?tab=quarantine")
 

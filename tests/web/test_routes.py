@@ -21,13 +21,13 @@ STREAMS = ("/api/events",)  # an answer without an end; tests of their own
 
 def asked(app: Starlette) -> list[tuple[str, str, str]]:
     """Method, address and need of every route."""
-    found = []
+    results = []
     for route in app.routes:
         assert isinstance(route, Route)
         for method in sorted((route.methods or set()) - {"HEAD"}):
             address = re.sub(r"\{[^}]*\}", "x", route.path)
-            found.append((method, address, ROUTE_SCOPES[route.path][method]))
-    return found
+            results.append((method, address, ROUTE_SCOPES[route.path][method]))
+    return results
 
 
 def test_every_route_declares_its_scope(app: Starlette) -> None:

@@ -105,8 +105,8 @@ def test_search_from_a_tag_or_link_records_no_gap(owner: Visitor, known: Setting
     leading = set(re.findall(r'href="(/search\?q=[^"]+)"', page))
     assert len(leading) >= 2
     before = gaps(known)
-    for each in leading:
-        owner.get(each.replace("&amp;", "&"))
+    for item in leading:
+        owner.get(item.replace("&amp;", "&"))
     assert gaps(known) == before
 
 
@@ -140,7 +140,7 @@ def test_every_result_names_its_lane(owner: Visitor) -> None:
 def test_scores_agree_with_the_strength_beside_them(owner: Visitor) -> None:
     page = owner.get("/search?q=zinc+dendrites+at+the+harbour").text
     shown = re.findall(r'class="grade (\w+)">\w+</span> (\d\.\d\d)</span>', page)
-    by_grade = {grade: [float(score) for each, score in shown if each == grade] for grade, _ in shown}
+    by_grade = {grade: [float(score) for item, score in shown if item == grade] for grade, _ in shown}
     assert by_grade["strong"]
     assert by_grade["none"]
     assert min(by_grade["strong"]) >= 0.5 > max(by_grade["none"])

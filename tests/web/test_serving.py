@@ -62,7 +62,7 @@ def test_responses_are_not_delayed_by_nagle(server: Process) -> None:
 def test_server_listens_on_loopback_only(server: Process) -> None:
     with open("/proc/net/tcp", encoding="ascii") as file:
         ours = [line.split()[1] for line in file if line.split()[1].endswith(f":{server.port:04X}")]
-    assert {each.split(":")[0] for each in ours if ours} == {"0100007F"}
+    assert {item.split(":")[0] for item in ours if ours} == {"0100007F"}
 
 
 def test_a_head_that_is_too_large_is_refused(server: Process) -> None:
@@ -321,8 +321,8 @@ def test_server_with_tls(tmp_path: Path) -> None:
     )
     try:
         assert process.stderr
-        found = re.search(r"memory: |https://127\.0\.0\.1:(\d+)", line := process.stderr.readline())
-        assert found, line
+        match = re.search(r"memory: |https://127\.0\.0\.1:(\d+)", line := process.stderr.readline())
+        assert match, line
         port = re.search(r":(\d+)", line)
         assert port
         import ssl

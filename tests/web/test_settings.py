@@ -57,8 +57,8 @@ def test_log_is_newest_first_without_progress_events() -> None:
         (1.0, "progress", {"done": 1}),
         (2.0, "gap", {"id": 1, "open": 2}),
     ]
-    told = [text for _, text in log_lines(recent)]
-    assert told == [
+    texts = [text for _, text in log_lines(recent)]
+    assert texts == [
         "A question found no answer: 2 questions are open",
         "Pages changed: there are 1 now",
     ]

@@ -83,7 +83,7 @@ def without_times(result: Result) -> Result:
 def read_commands() -> list[list[str]]:
     """The examples of every operation that reads."""
     every = [operation for operation in registry.all_operations() if operation.scope == "read"]
-    lines = [shlex.split(example, comments=True)[1:] for each in every for example in each.examples]
+    lines = [shlex.split(example, comments=True)[1:] for item in every for example in item.examples]
     return [line for line in lines if line and not {"|", "<", ">"} & set(line)]
 
 
@@ -181,8 +181,8 @@ def test_many_commands_at_once_get_their_own_answers(served: Settings) -> None:
         subprocess.Popen([sys.executable, "-m", "quaid", *word], env=env, stdout=subprocess.PIPE, text=True)
         for word in words
     ]
-    for each, process in zip(words, running, strict=True):
-        assert each[1] in process.communicate(timeout=60)[0]
+    for item, process in zip(words, running, strict=True):
+        assert item[1] in process.communicate(timeout=60)[0]
         assert process.returncode == 0
 
 

@@ -73,13 +73,13 @@ def test_readers_run_in_parallel(memory: Settings) -> None:
 
     async def ask() -> None:
         async with working(memory) as pool:
-            found = await asyncio.gather(
+            results = await asyncio.gather(
                 *(
                     pool.run("read", lambda brain: (met.wait(), brain.db.one("SELECT 1")))
                     for _ in range(workers.READERS)
                 )
             )
-            assert [each[1] for each in found] == [(1,)] * workers.READERS
+            assert [item[1] for item in results] == [(1,)] * workers.READERS
 
     run(ask())
 
@@ -176,11 +176,11 @@ def test_read_only_pool_changes_nothing_and_shows_everything(memory: Settings) -
     async def ask() -> None:
         async with working(memory, readonly=True) as pool:
             for command in ("config list", "collection info", "connect", "embeddings list"):
-                given = {"name": "notebook"} if command == "collection info" else {}
-                await pool.call(command, given)
-            for command, given in (("put", {"slug": "people/zoe", "content": "x"}), ("compact", {})):
+                inputs = {"name": "notebook"} if command == "collection info" else {}
+                await pool.call(command, inputs)
+            for command, inputs in (("put", {"slug": "people/zoe", "content": "x"}), ("compact", {})):
                 with pytest.raises(NotAllowed):
-                    await pool.call(command, given)
+                    await pool.call(command, inputs)
 
     run(ask())
 
@@ -188,13 +188,13 @@ def test_read_only_pool_changes_nothing_and_shows_everything(memory: Settings) -
 def test_workers_share_one_model(memory: Settings) -> None:
     async def ask() -> None:
         async with working(memory) as pool:
-            found = await asyncio.gather(
+            results = await asyncio.gather(
                 *(
                     pool.run(lane, lambda brain: brain.embedder)
                     for lane in ("read", "meaning", "write", "long")
                 )
             )
-            assert len({id(each) for each in found}) == 1
+            assert len({id(item) for item in results}) == 1
 
     run(ask())
 

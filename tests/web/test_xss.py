@@ -34,18 +34,18 @@ def line(text: str) -> str:
 def poisoned(brain: Brain, number: int, given: list[str], folder: str) -> None:
     """A page, a file and a gap in which every field holds such texts."""
     first = given[0]
-    fields = {f"key {place} {line(each)[:40]}": each for place, each in enumerate(given)}
+    fields = {f"key {place} {line(item)[:40]}": item for place, item in enumerate(given)}
     front = {
         "title": line(first),
-        "tags": [line(each) for each in given],
+        "tags": [line(item) for item in given],
         "aliases": given,
         "due": "2026-06-01",
     }
     front |= {"status": line(given[1]), "owner": line(given[2]), "date": "2026-04-01", **fields}
     truth = f"# {line(first)}\n\n> {line(given[3])}\n\n" + "\n\n".join(given)
     entries = "\n".join(
-        f"- **2026-04-{place % 28 + 1:02}** | {told} — {told}\n  {told}"
-        for place, told in enumerate(map(line, given))
+        f"- **2026-04-{place % 28 + 1:02}** | {output} — {output}\n  {output}"
+        for place, output in enumerate(map(line, given))
     )
     slug = f"commitments/page-{number}"
     page = build_page(slug, front, truth, f"{entries}\n\n{given[4]}\n")
@@ -53,21 +53,21 @@ def poisoned(brain: Brain, number: int, given: list[str], folder: str) -> None:
     brain.db.write(
         lambda tx: page_edits.save(tx, page, uuid=brain.new_uuid(), now=brain.now(), expected_version=0)
     )
-    for place, each in enumerate(given):
-        called(brain, "link", from_=slug, to="people/ada", relationship=f"x{place}", context=each)
+    for place, element in enumerate(given):
+        called(brain, "link", from_=slug, to="people/ada", relationship=f"x{place}", context=element)
         called(
             *(brain, "assert"),
             slug=slug,
             predicate=f"says {place}",
-            object=line(each),
-            subject=line(each),
-            source_ref=line(each),
-            evidence_text=each,
+            object=line(element),
+            subject=line(element),
+            source_ref=line(element),
+            evidence_text=element,
             valid_from="2026-04-01",
         )
     called(brain, "gaps add", query_text=f"question {number}", context=line(given[5])[:200])
     gap = called(brain, "gaps", limit=1000).gaps
-    made = next(each for each in gap if each.approved_at is None)
+    made = next(item for item in gap if item.approved_at is None)
     called(
         *(brain, "gaps approve"),
         gap_id=made.id,
@@ -88,21 +88,21 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
         brain.create(made.db_path)
         called(brain, "put", slug="people/ada", content="# Ada\n")
         called(brain, "notebook init")
-        for number, given in batches():
-            poisoned(brain, number, given, folder)
+        for number, inputs in batches():
+            poisoned(brain, number, inputs, folder)
         called(brain, "collection sync")
-        for place, each in enumerate(EVERY[:40]):
+        for place, item in enumerate(EVERY[:40]):
             fact = {
                 "predicate": "lives_in",
                 "valid_from": "2026-04-01",
-                "evidence": each,
+                "evidence": item,
                 "source": f"s{place}",
             }
-            called(brain, "assert", slug="people/ada", object=line(each), **fact)
+            called(brain, "assert", slug="people/ada", object=line(item), **fact)
         called(brain, "check")
         # A collection's name is checked when it is made; what stands in the table is shown all the same.
-        for each in EVERY[:40]:
-            values = (each, f"/nowhere/{each}", each, brain.now())
+        for item in EVERY[:40]:
+            values = (item, f"/nowhere/{item}", item, brain.now())
             brain.db.write(
                 lambda tx, values=values: tx.execute(  # type: ignore[misc]
                     "INSERT INTO collections (name, root_path, reconcile_halt_reason, created_at, updated_at)"
@@ -115,14 +115,14 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 @pytest.fixture(scope="module")
 def visitor(settings: Settings) -> Iterator[Visitor]:
-    with visiting(settings) as found:
-        yield found
+    with visiting(settings) as client:
+        yield client
 
 
 def test_checker_detects_all_300_payloads() -> None:
     assert len(set(EVERY)) == COUNT
     seen = [
-        each for each in EVERY if active_nodes(f"<div>{each}</div>") or active_nodes(f'<a title="{each}">')
+        item for item in EVERY if active_nodes(f"<div>{item}</div>") or active_nodes(f'<a title="{item}">')
     ]
     assert len(seen) > COUNT * 0.6, "as raw HTML most of them act; the others are markdown or templates"
     assert active_nodes("<a href='java\tscript:x'>") == ["a href=java\tscript:x"]
@@ -175,8 +175,8 @@ def test_payload_in_lists_is_inert(visitor: Visitor, path: str) -> None:
 @pytest.mark.parametrize("place", range(0, COUNT, 10))
 def test_payload_in_a_url_is_inert(visitor: Visitor, place: int) -> None:
     """In a question, a filter, a slug, a file's path, a node's name, a line."""
-    for each in EVERY[place : place + 10]:
-        text = quote(each, safe="")
+    for item in EVERY[place : place + 10]:
+        text = quote(item, safe="")
         for path in (
             f"/search?q={text}&type={text}&wing={text}&collection={text}&since={text}",
             f"/ui/search?q={text}",
