@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.delivery.small_box import COMPILER, build
+from tests.delivery.stub_archive import COMPILER, build
 
 
 @pytest.fixture(scope="session")

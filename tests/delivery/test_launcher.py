@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.delivery.small_box import box_of, content, start, works
+from tests.delivery.stub_archive import box_of, content, start, works
 
 SETTLED = 2.1  # seconds; before that no seal is put
 NOBODY = 61234

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.delivery.small_box import SAID, box_of, content, start, works
+from tests.delivery.stub_archive import SAID, box_of, content, start, works
 
 
 def test_what_killed_starts_left_is_swept_and_what_is_at_work_is_not(program: Path, tmp_path: Path) -> None:

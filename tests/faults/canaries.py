@@ -10,8 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.faults.here import FOLDER, PROJECT
-from tests.faults.household import KB, environment
+from tests.faults.full_memory import KB, environment
+from tests.faults.workspace import FOLDER, PROJECT
 
 from quaid.kb import layout
 

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faults.killer import Nursery
+from tests.faults.filesystems import quick_folder
+from tests.faults.killer import ForkServer
 from tests.faults.ledger import LONG, PROMISES, Cases, Tried, table
-from tests.faults.places import quick_folder
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery() as nursery:
-        yield nursery
+def fork_server() -> Iterator[ForkServer]:
+    with ForkServer() as fork_server:
+        yield fork_server
 
 
 @pytest.fixture

@@ -98,14 +98,14 @@ GUARDS = (
         "folders/atomic_write.py",
         "_stable_hash(place, temporary) != expected",
         "False",
-        "tests/folders/test_replacing.py",
+        "tests/folders/test_atomic_replace.py",
     ),
     Guard(
         "a failed write changes the file back",
         "storage/sqlite/connection.py",
         "                while self._undo:\n                    self._undo.pop()()\n",
         "",
-        "tests/faults/test_between.py",
+        "tests/faults/test_interleaving.py",
     ),
     Guard(
         "the host check",
@@ -140,7 +140,7 @@ GUARDS = (
         "storage/sqlite/connection.py",
         "and frames > end",
         "and False",
-        "tests/storage/test_log_end.py",
+        "tests/storage/test_wal_end.py",
     ),
     Guard(
         "an upgrade is checked before it counts",
@@ -168,7 +168,7 @@ GUARDS = (
         "kb/lint.py",
         "    found = list(find_secrets(data))\n",
         "    found = []\n",
-        "tests/kb/test_linting.py",
+        "tests/kb/test_lint.py",
     ),
     Guard(
         "git runs nothing that a repository brings",
@@ -182,7 +182,7 @@ GUARDS = (
         "kb/transaction.py",
         "                _remove_new_locks(git, before)\n",
         "                pass\n",
-        "tests/kb/test_locking.py",
+        "tests/kb/test_locks.py",
     ),
     Guard(
         "what was being put back is put back whole",
@@ -203,28 +203,28 @@ GUARDS = (
         "storage/sqlite/connection.py",
         "    if not is_safe_sqlite(sqlite_version()):\n",
         "    if False:\n",
-        "tests/storage/test_opening.py",
+        "tests/storage/test_open_checks.py",
     ),
     Guard(
         "a scan that could not read something removes nothing",
         "model/sync_plan.py",
         "    if not complete:\n",
         "    if False:\n",
-        "tests/folders/test_roots.py",
+        "tests/folders/test_untrusted_roots.py",
     ),
     Guard(
         "a file that is gone is looked for again before its page goes",
         "folders/sync.py",
         '(look is None or getattr(look, "path", "") in links)',
         "True",
-        "tests/faults/test_between.py",
+        "tests/faults/test_interleaving.py",
     ),
     Guard(
         "a file that became empty leaves what it said",
         "storage/history.py",
         "MOST_VERSIONS = 10\n",
         "MOST_VERSIONS = 0\n",
-        "tests/faults/test_between.py",
+        "tests/faults/test_interleaving.py",
     ),
     Guard(
         "a backup is made before an upgrade",
@@ -238,7 +238,7 @@ GUARDS = (
         "operations/cleanup.py",
         "if stored.slug != slugs.split_address(address)[1]:",
         "if False:",
-        "tests/operations/test_merging.py",
+        "tests/operations/test_merge.py",
     ),
     Guard(
         "the token check",
@@ -323,7 +323,7 @@ GUARDS = (
         "mcp/stdio.py",
         "        send(jsonrpc.failure(None, error.code, str(error)))\n",
         "        del error\n",
-        "tests/faults/test_abuse.py",
+        "tests/faults/test_malformed_requests.py",
     ),
     Guard(
         "a lock is no link to somebody's file",
@@ -344,7 +344,7 @@ GUARDS = (
         "storage/page_edits.py",
         "        derive(tx, saved.id, page, cut=False)\n",
         "        pass\n",
-        "tests/operations/test_moving_files.py",
+        "tests/operations/test_moved_files.py",
     ),
     Guard(
         "a file that is too large is left out alone",

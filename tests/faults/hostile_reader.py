@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.faults import hostile_files
-from tests.faults.here import FOLDER, STORE, run
-from tests.faults.household import living_in, settle
+from tests.faults.full_memory import create_memory, open_memory
+from tests.faults.workspace import FOLDER, STORE, run
 from tests.kb import nodes
 
 from quaid.app import Brain
@@ -160,18 +160,18 @@ def measured(work: Callable[[], object], *, may_refuse: bool = False) -> Cost:
 def main(place: str, name: str) -> None:
     home, room = Path(place), ROOMS[name]
     victim = home / room.place
-    with settle(home, kb=name == "kb") as brain:
+    with create_memory(home, kb=name == "kb") as brain:
         victim.parent.mkdir(parents=True, exist_ok=True)
         for number in range(GOOD):
             (home / FOLDER / f"good{number}.md").write_text(f"# Good {number}\n\nA gooseberry.\n")
         run(brain, "collection sync", name=FOLDER)
 
     def read() -> None:
-        with living_in(home) as brain:
+        with open_memory(home) as brain:
             room.read(brain, victim)
 
     def ask(word: str = "", count: int = 0) -> None:
-        with living_in(home) as brain:
+        with open_memory(home) as brain:
             hits = run(brain, "search", query="gooseberry")["hits"]
             assert len(hits) >= GOOD, hits
             assert run(brain, "query", question="gooseberry")["results"]
@@ -179,7 +179,7 @@ def main(place: str, name: str) -> None:
             assert len(beside) == count, f"{count} good files are there, and found are {beside}"
 
     def tidy() -> None:
-        with living_in(home) as brain:
+        with open_memory(home) as brain:
             run(brain, "collection sync")
 
     made = {item.name: item for item in room.made()}

@@ -1,4 +1,4 @@
-"""The random killer: lets a client do a few things, kills it at any moment, and says what was acknowledged to it."""
+"""Start workers, kill them at random moments, and return what was acknowledged to them."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from tests.faults.here import start
+from tests.faults.workspace import start
 
 LONGEST_PAUSE = {"put": 0.015, "ingest": 0.03, "sync": 0.03, "remember": 0.015, "embed": 0.08, "kb": 0.4}
 """Seconds from an acknowledgement to the kill at most: about as long as two writes take."""
@@ -22,60 +22,60 @@ class End(NamedTuple):
 
     acknowledged: list[list[str]]
     refused: str
-    """What a user would have been told; nothing when all went well."""
+    """The error message, empty on success."""
     status: int
-    """As waitpid tells it; -1: its own exit code is not known."""
+    """As returned by waitpid; -1 if the exit code is unknown."""
 
 
-class Nursery:
-    """A process that brings forth workers; with it end all that are still there."""
+class ForkServer:
+    """A process that forks workers; leaving the context ends the remaining ones."""
 
     def __init__(self) -> None:
-        self.process = start("nursery.py")
+        self.process = start("fork_server.py")
         self.worker = 0
 
-    def bear(self, home: Path, kind: str, seed: object = 0, rounds: int = 0, *, traced: bool = False) -> int:
-        """A new worker, by its process id."""
+    def spawn(self, home: Path, kind: str, seed: object = 0, rounds: int = 0, *, traced: bool = False) -> int:
+        """Fork a worker and return its process id."""
         assert self.process.stdin
         self.process.stdin.write(json.dumps([str(home), kind, str(seed), rounds, traced]) + "\n")
         self.process.stdin.flush()
-        self.worker = int(self.line().removeprefix("born "))
+        self.worker = int(self.line().removeprefix("started "))
         return self.worker
 
     def line(self) -> str:
-        """What is said next."""
+        """Return the next output line."""
         assert self.process.stdout
-        output = self.process.stdout.readline()
-        if not output:
+        line = self.process.stdout.readline()
+        if not line:
             assert self.process.stderr
             raise AssertionError(self.process.stderr.read())
-        return output.rstrip("\n")
+        return line.rstrip("\n")
 
-    def end(self, told: list[str] | None = None) -> End:
-        """What the worker says until it is gone."""
-        told = told or []
-        while not (line := self.line()).startswith("gone "):
-            told.append(line)
+    def end(self, lines: list[str] | None = None) -> End:
+        """Wait for the worker to exit and return how it ended."""
+        lines = lines or []
+        while not (line := self.line()).startswith("exited "):
+            lines.append(line)
         self.worker = 0
-        broken = [json.loads(line.removeprefix("broken ")) for line in told if line.startswith("broken ")]
+        broken = [json.loads(line.removeprefix("broken ")) for line in lines if line.startswith("broken ")]
         assert not broken, broken[0]
-        refused = [line for line in told if line.startswith("refused ")]
-        acknowledged = [line.split() for line in told if not line.startswith("refused ")]
-        return End(acknowledged, "".join(refused), int(line.removeprefix("gone ")))
+        refused = [line for line in lines if line.startswith("refused ")]
+        acknowledged = [line.split() for line in lines if not line.startswith("refused ")]
+        return End(acknowledged, "".join(refused), int(line.removeprefix("exited ")))
 
     def kill(self, home: Path, kind: str, seed: int, *, family: bool = False) -> End:
-        """Let a worker do a few things and kill it; with all that it has started, if asked."""
+        """Let a worker do a few writes, then kill it; with `family`, kill its child processes too."""
         chance = random.Random(f"{kind} {seed}")
-        writer = self.bear(home, kind, seed)
+        writer = self.spawn(home, kind, seed)
         messages = []
         for _ in range(chance.randrange(MOST_WRITES.get(kind, 6))):
             messages.append(self.line())
-            if messages[-1].startswith(("broken", "refused", "gone")):
+            if messages[-1].startswith(("broken", "refused", "exited")):
                 break
         else:
             time.sleep(chance.random() * LONGEST_PAUSE.get(kind, 0.3))
-            slay(writer, family)
-        assert not messages or not messages[-1].startswith("gone"), "it was to work until it is killed"
+            kill_process(writer, family)
+        assert not messages or not messages[-1].startswith("exited"), "the worker exited before it was killed"
         ended = self.end(messages)
         assert not ended.refused, ended.refused
         assert ended.status == signal.SIGKILL
@@ -88,7 +88,7 @@ class Nursery:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.worker:
-            slay(self.worker, family=True)
+            kill_process(self.worker, family=True)
         assert self.process.stdin
         self.process.stdin.close()
         try:
@@ -100,8 +100,8 @@ class Nursery:
                 pipe.close()
 
 
-def slay(process: int, family: bool = False) -> None:
-    """Kill a process, and if asked all that came from it, without a chance to say goodbye."""
+def kill_process(process: int, family: bool = False) -> None:
+    """Send SIGKILL to a process; with `family`, to its descendants too."""
     if family:
         _send(process, signal.SIGSTOP)
     for descendant in [*(descendants(process) if family else []), process]:
@@ -116,7 +116,7 @@ def _send(process: int, number: int) -> None:
 
 
 def descendants(parent: int) -> list[int]:
-    """All processes below one, the newest first."""
+    """Return all descendants of a process, newest first."""
     children: dict[int, list[int]] = {}
     for number in filter(str.isdigit, os.listdir("/proc")):
         try:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from tests.faults import older
-from tests.faults.here import FOLDER, STORE, files, open_brain, run, saying
+from tests.faults import old_schema
 from tests.faults.worker import DAY, say
+from tests.faults.workspace import FOLDER, STORE, files, open_brain, page_text, run
 from tests.kb.stores import plain
 
 from quaid.app import Brain
@@ -48,7 +48,7 @@ class State(NamedTuple):
 
 
 def _put(slug: str, word: str, **more: Any) -> Callable[[Brain], object]:
-    return lambda brain: run(brain, "put", slug=slug, compiled_truth=saying(word), **more)
+    return lambda brain: run(brain, "put", slug=slug, compiled_truth=page_text(word), **more)
 
 
 def _ingest(brain: Brain) -> object:
@@ -56,15 +56,15 @@ def _ingest(brain: Brain) -> object:
     changes: list[dict[str, Any]] = [
         {"slug": slug, "expected_version": 1, "timeline_entries": [entry]} for slug in (f"{FOLDER}::p0", "d0")
     ]
-    changes.append({"slug": f"{FOLDER}::in/new", "content": saying("new")})
+    changes.append({"slug": f"{FOLDER}::in/new", "content": page_text("new")})
     source = {"content": "Met.", "source_type": "meeting", "source_ref": "meeting/1"}
     return run(brain, "ingest-source", **source, pages=changes)
 
 
 def _edit_folder(brain: Brain, home: Path) -> None:
     root = home / FOLDER
-    (root / "p0.md").write_text(saying("edited") + "\n")
-    (root / "added.md").write_text(saying("added") + "\n")
+    (root / "p0.md").write_text(page_text("edited") + "\n")
+    (root / "added.md").write_text(page_text("added") + "\n")
     os.rename(root / "p1.md", root / "moved.md")
     (root / "p2.md").unlink()
 
@@ -79,7 +79,7 @@ OPERATIONS = (
     Operation("put into a file", _put(f"{FOLDER}::p0", "second", expected_version=1), folders=(FOLDER,)),
     Operation(
         "put a new file",
-        lambda brain: run(brain, "put", slug=f"{FOLDER}::new/page", content=saying("made")),
+        lambda brain: run(brain, "put", slug=f"{FOLDER}::new/page", content=page_text("made")),
         folders=(FOLDER,),
     ),
     Operation(
@@ -116,15 +116,17 @@ def make(home: Path, name: str) -> None:
     root = home / FOLDER
     root.mkdir(parents=True)
     if operation.imports_v5:
-        older.make(home / "memory.db", 12)
+        old_schema.make(home / "memory.db", 12)
         return
     for number in range(3):
-        (root / f"p{number}.md").write_text(f"---\nkey: {number} # mine\n---\n{saying(f'first{number}')}\n")
+        (root / f"p{number}.md").write_text(
+            f"---\nkey: {number} # mine\n---\n{page_text(f'first{number}')}\n"
+        )
     with open_brain(home) as brain:
         brain.create(brain.settings.db_path)
         run(brain, "collection add", name=FOLDER, path=str(root))
         for slug in ("d0", "d1"):
-            run(brain, "put", slug=slug, content=saying("first"))
+            run(brain, "put", slug=slug, content=page_text("first"))
         operation.prepare(brain, home)
 
 
@@ -216,7 +218,7 @@ def goes_on(home: Path) -> None:
     with open_brain(home) as brain:
         for slug in ("after", f"{FOLDER}::after"):
             if "::" not in slug or brain.db.one("SELECT 1 FROM collections WHERE name = ?", (FOLDER,)):
-                run(brain, "put", slug=f"{slug}{uuid4().hex[:8]}", content=saying("after"))
+                run(brain, "put", slug=f"{slug}{uuid4().hex[:8]}", content=page_text("after"))
         if (home / STORE).is_dir():
             title = f"After {len(nodes(home))}"
             made = run(brain, "kb remember", text="Much.", title=title, summary="What came after", force=True)

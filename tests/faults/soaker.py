@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults import updater
-from tests.faults.here import FOLDER, run, saying
-from tests.faults.household import living_in
+from tests.faults.full_memory import open_memory
 from tests.faults.updater import Call, Refused
+from tests.faults.workspace import FOLDER, page_text, run
 
 PAGES = 40
 """Of each writer: they are written again and again, so that what grows is not the memory itself."""
@@ -89,7 +89,7 @@ class Soaker:
             slug = f"{FOLDER}::{self.name}/p{page}" if page % 2 else f"{self.name}/p{page}"
             word = f"{self.name}x{time.time_ns()}"
             try:
-                self.put(call, slug, saying(word, 5))
+                self.put(call, slug, page_text(word, 5))
             except Refused as refusal:
                 if refusal.code != "version_conflict":
                     raise
@@ -108,7 +108,7 @@ class Soaker:
 
     def kb(self) -> None:
         for number in self.rounds(1.0):
-            with living_in(self.home) as brain:
+            with open_memory(self.home) as brain:
                 title = f"Thing {self.name} {time.time_ns()}"
                 fields: dict[str, Any] = {"title": title, "text": f"All of {title}. ", "force": True}
                 run(brain, "kb remember", **fields, summary=f"What number {number} is")
@@ -119,7 +119,7 @@ class Soaker:
     def timer(self) -> None:
         """It goes on when the others have stopped: what they said last is pushed the next time."""
         for _ in self.rounds(2.0, "pushed"):
-            with living_in(self.home) as brain:
+            with open_memory(self.home) as brain:
                 run(brain, "kb push")
 
     def editor(self) -> None:
@@ -131,7 +131,7 @@ class Soaker:
             kind = self.chance.choice(["save", "save", "save", "move", "delete"])
             if kind == "save" or not path.exists():
                 unfinished = path.with_name(f".{path.name}.swp")
-                unfinished.write_text(saying(f"e{number}", 5) + "\n")
+                unfinished.write_text(page_text(f"e{number}", 5) + "\n")
                 os.replace(unfinished, path)
             elif kind == "move":
                 os.replace(path, root / f"f{self.chance.randrange(30)}.md")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import apsw
 import pytest
-from tests.faults.here import open_brain, run, saying
-from tests.faults.killer import Nursery
+from tests.faults.killer import ForkServer
 from tests.faults.ledger import Cases
+from tests.faults.workspace import open_brain, page_text, run
 
 PAGES = 40
 PER_SECOND = 100
@@ -19,14 +19,14 @@ PER_SECOND = 100
 class Writing:
     """Somebody who writes one thing after another; the last that is acknowledged is known at any time."""
 
-    def __init__(self, nursery: Nursery) -> None:
-        self.nursery = nursery
+    def __init__(self, fork_server: ForkServer) -> None:
+        self.fork_server = fork_server
         self.last = -1
         self.trouble = ""
         self.began = time.monotonic()
 
     def listen(self) -> None:
-        while not (line := self.nursery.line()).startswith("gone"):
+        while not (line := self.fork_server.line()).startswith("exited"):
             if line.startswith(("refused", "broken")):
                 self.trouble = line
             else:
@@ -39,9 +39,9 @@ class Writing:
 
 @contextmanager
 def writing(home: Path) -> Iterator[Writing]:
-    with Nursery() as nursery:
-        nursery.bear(home, "steady", PER_SECOND, PAGES)
-        works = Writing(nursery)
+    with ForkServer() as fork_server:
+        fork_server.spawn(home, "steady", PER_SECOND, PAGES)
+        works = Writing(fork_server)
         ears = threading.Thread(target=works.listen)
         ears.start()
         try:
@@ -49,7 +49,7 @@ def writing(home: Path) -> Iterator[Writing]:
         finally:
             (home / "enough").touch()
             ears.join(60)
-            nursery.worker = 0
+            fork_server.worker = 0
         assert works.trouble == ""
 
 
@@ -89,7 +89,7 @@ def check(copy: Path, before: int) -> int:
         newest = last - (last - page) % PAGES
         assert numbers[f"s{page}"] == newest
     for slug, version, truth in rows:
-        assert truth == saying(str(numbers[slug]))
+        assert truth == page_text(str(numbers[slug]))
         assert version == numbers[slug] // PAGES + 1
     restored = copy.parent / "restored"
     restored.mkdir(exist_ok=True)

@@ -5,9 +5,9 @@ import random
 from pathlib import Path
 
 import pytest
-from tests.faults import telling
-from tests.faults.here import FOLDER, open_brain, run
+from tests.faults import index_check
 from tests.faults.ledger import Cases
+from tests.faults.workspace import FOLDER, open_brain, run
 
 from quaid.app import Brain
 from quaid.errors import QuaidError
@@ -100,11 +100,13 @@ class Household:
         run(self.brain, "collection sync", name=FOLDER, confirm_deletes=True)
         again = run(self.brain, "collection sync", name=FOLDER)["syncs"][0]
         assert [again[name] for name in ("new", "changed", "moved", "removed", "waiting")] == [0] * 5, again
-        telling.check_texts(self.brain, self.root)
+        index_check.check_texts(self.brain, self.root)
         words = [f"s{self.seed}n{number}" for number in self.chance.sample(range(STEPS), 3)]
-        telling.check_words(self.brain, self.root, [*words, telling.some_word(self.root, self.chance)])
+        index_check.check_words(
+            self.brain, self.root, [*words, index_check.some_word(self.root, self.chance)]
+        )
         assert run(self.brain, "validate")["violations"] == []
-        telling.check_like_new(self.brain, self.root, self.home / f"new-{self.seed}")
+        index_check.check_like_new(self.brain, self.root, self.home / f"new-{self.seed}")
 
 
 WEIGHED = (

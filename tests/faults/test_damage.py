@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faults.flipper import damage
-from tests.faults.here import FOLDER, files, open_brain, run
-from tests.faults.household import living_in
+from tests.faults.corruption import damage
+from tests.faults.fault_target import names_a_remedy
+from tests.faults.filesystems import quick_folder
+from tests.faults.full_memory import open_memory
 from tests.faults.ledger import Cases
-from tests.faults.places import quick_folder
-from tests.faults.stage import says_what_to_do
+from tests.faults.workspace import FOLDER, files, open_brain, run
 
 from quaid.errors import DamagedDatabase, FileTrouble, NotADatabase, QuaidError
 
@@ -69,7 +69,7 @@ def asked(home: Path) -> dict[str, Any]:
     calls += [("query", {"question": question, "limit": 60}) for question in QUESTIONS]
     calls += [("get", {"slug": slug}) for slug in pages]
     calls += [("backlinks", {"slug": f"{FOLDER}::p3"}), ("collection sync", {}), ("validate", {})]
-    with living_in(home) as brain:
+    with open_memory(home) as brain:
         for command, inputs in calls:
             try:
                 answer = served(command, run(brain, command, **inputs))
@@ -118,7 +118,7 @@ def test_a_damaged_memory_answers_rightly_or_refuses_and_touches_no_file(cases: 
             what = damage(home / "memory.db", seed)
             output = asked(home)
             refusals = [line for line in output.values() if isinstance(line, str)]
-            assert [refusal for refusal in refusals if not says_what_to_do(refusal)] == [], what
+            assert [refusal for refusal in refusals if not names_a_remedy(refusal)] == [], what
             wrong = [key for key, answer in output.items() if is_wrong(key, answer, right[key])]
             broken += [
                 f"{seed} {what}: {key} {item}" for key, item in output.items() if "broken" in (item or ())

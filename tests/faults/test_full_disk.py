@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from tests.faults import operations
-from tests.faults.here import FOLDER, open_brain, run, saying
-from tests.faults.killer import Nursery
+from tests.faults.fault_target import names_a_remedy, prepare_target
+from tests.faults.filesystems import leave_room, make_room, tiny_disk
+from tests.faults.killer import ForkServer
 from tests.faults.ledger import Cases
 from tests.faults.operations import OPERATIONS
-from tests.faults.places import leave_room, make_room, tiny_disk
-from tests.faults.stage import says_what_to_do, set_stage
+from tests.faults.workspace import FOLDER, open_brain, page_text, run
 
 from quaid.app import Brain
 from quaid.errors import QuaidError
@@ -25,19 +25,19 @@ pytestmark = pytest.mark.promise("disk full, I/O error")
 
 @pytest.mark.parametrize("name", SINGLE)
 def test_an_operation_that_finds_no_room_is_refused_whole(
-    nursery: Nursery, tmp_path: Path, name: str, cases: Cases
+    fork_server: ForkServer, tmp_path: Path, name: str, cases: Cases
 ) -> None:
     refused = 0
     with tiny_disk(tmp_path / "disk", DISK) as disk:
-        stage = set_stage(nursery, name, disk, traced=False)
+        stage = prepare_target(fork_server, name, disk, traced=False)
         for seed in cases.walk(1, 40):
             operations.put_back(stage.home, stage.template)
             leave_room(disk, random.Random(f"{name} {seed}").randrange(100) * PAGE if seed else 0)
-            nursery.bear(stage.home, operations.ONCE, name)
-            ended = nursery.end()
+            fork_server.spawn(stage.home, operations.ONCE, name)
+            ended = fork_server.end()
             make_room(disk)
             assert ended.refused or ended.acknowledged
-            assert not ended.refused or says_what_to_do(ended.refused), ended.refused
+            assert not ended.refused or names_a_remedy(ended.refused), ended.refused
             refused += bool(ended.refused)
             stage.check(ended)
     assert refused or cases.alone
@@ -55,11 +55,11 @@ def test_a_resident_client_reads_on_a_full_disk_and_writes_when_there_is_room(
                 leave_room(disk, chance.randrange(40) * PAGE)
                 kept, output = until_it_is_full(brain, seed)
                 refused += bool(output)
-                assert not output or says_what_to_do(output), output
+                assert not output or names_a_remedy(output), output
                 assert run(brain, "search", query="first")["hits"]
                 assert "first ends." in run(brain, "get", slug="d1")["compiled_truth"]
                 make_room(disk)
-                run(brain, "put", slug=f"room{seed}", content=saying("room"))
+                run(brain, "put", slug=f"room{seed}", content=page_text("room"))
                 for slug, text in kept.items():
                     assert text in run(brain, "get", slug=slug)["compiled_truth"]
                 assert run(brain, "validate")["violations"] == []

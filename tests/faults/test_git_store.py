@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 from tests.faults import operations
-from tests.faults.here import open_brain, percentile, run
-from tests.faults.killer import Nursery
+from tests.faults.filesystems import leave_room, make_room, tiny_disk
+from tests.faults.killer import ForkServer
 from tests.faults.ledger import Cases
-from tests.faults.places import leave_room, make_room, tiny_disk
+from tests.faults.workspace import open_brain, percentile, run
 from tests.kb.stores import plain
 
 from quaid.errors import QuaidError
@@ -63,14 +63,14 @@ def check(home: Path, seed: int, titles: set[str]) -> float:
 
 
 def test_a_killed_writer_loses_no_commit_and_leaves_no_lock(
-    nursery: Nursery, quick: Path, cases: Cases
+    fork_server: ForkServer, quick: Path, cases: Cases
 ) -> None:
     took: list[float] = []
     home, titles, number = quick, set[str](), 0
     for seed in cases.walk(4, 800):
         if seed % ROUNDS_PER_STORE == 0 or home == quick:
             home, titles = make(quick / f"home{seed}"), set()
-        now = nursery.kill(home, "kb", seed, family=bool(seed % 2)).acknowledged
+        now = fork_server.kill(home, "kb", seed, family=bool(seed % 2)).acknowledged
         titles |= {f"Thing {word}" for *_, word in now}
         number += len(now)
         took.append(check(home, seed, titles))
@@ -102,7 +102,7 @@ def test_a_disk_without_room_refuses_a_node_and_keeps_all_others(tmp_path: Path,
 
 
 def test_a_dead_remote_keeps_nobody_from_writing_and_gets_all_when_it_is_back(
-    nursery: Nursery, quick: Path, cases: Cases
+    fork_server: ForkServer, quick: Path, cases: Cases
 ) -> None:
     remote, away = quick / "remote.git", quick / "away.git"
     environ = {"PATH": os.environ["PATH"], "HOME": str(quick)}
@@ -123,7 +123,7 @@ def test_a_dead_remote_keeps_nobody_from_writing_and_gets_all_when_it_is_back(
         made = remember(home, f"Alone {seed}")
         assert bool(made["offline"]) == (how != "locked")
         assert push(home) not in ("pushed", "nothing")
-        titles |= {f"Thing {word}" for *_, word in nursery.kill(home, "kb", seed).acknowledged}
+        titles |= {f"Thing {word}" for *_, word in fork_server.kill(home, "kb", seed).acknowledged}
         if how == "locked":
             lock.unlink()
         else:

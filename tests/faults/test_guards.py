@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.faults.guards import GUARDS, Guard
-from tests.faults.here import PROJECT
 from tests.faults.ledger import LONG, Cases
+from tests.faults.workspace import PROJECT
 
 IN_SHORT = ("the removal guard", "the path check", "a newer memory", "a text that nobody read")
 """What `make test` takes out; `make faults` takes out all."""

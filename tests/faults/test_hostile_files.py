@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from tests.faults import pattern_traps
-from tests.faults.here import start
 from tests.faults.hostile_reader import ROOMS
 from tests.faults.ledger import LONG, Cases
 from tests.faults.pattern_traps import Found, Trap
+from tests.faults.workspace import start
 
 pytestmark = pytest.mark.promise("hostile files")
 MOST_SECONDS, MOST_MEGABYTES = 2.0, 200.0

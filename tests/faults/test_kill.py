@@ -11,10 +11,20 @@ from pathlib import Path
 
 import apsw
 import pytest
-from tests.faults import older, operations, telling
-from tests.faults.here import FOLDER, STORE, attach, everything_kept, files, is_whole, open_brain, run, saying
-from tests.faults.killer import Nursery
+from tests.faults import index_check, old_schema, operations
+from tests.faults.killer import ForkServer
 from tests.faults.ledger import Cases
+from tests.faults.workspace import (
+    FOLDER,
+    STORE,
+    attach,
+    everything_kept,
+    files,
+    is_whole,
+    open_brain,
+    page_text,
+    run,
+)
 
 from quaid.app import Brain
 from quaid.storage import embedding_queue
@@ -42,7 +52,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks, and find
 @pytest.mark.promise("acknowledged writes survive process death")
 @pytest.mark.parametrize("kind", KILLS)
 def test_a_killed_process_loses_nothing_that_was_acknowledged(
-    nursery: Nursery, quick: Path, kind: str, cases: Cases
+    fork_server: ForkServer, quick: Path, kind: str, cases: Cases
 ) -> None:
     acknowledged: list[list[str]] = []
     writes = 0
@@ -52,7 +62,7 @@ def test_a_killed_process_loses_nothing_that_was_acknowledged(
             shutil.rmtree(home, ignore_errors=True)
             home, acknowledged = quick / f"round-{seed}", []
             make(home, kind, seed)
-        now = nursery.kill(home, kind, seed, family=bool(seed % 2)).acknowledged
+        now = fork_server.kill(home, kind, seed, family=bool(seed % 2)).acknowledged
         acknowledged += now
         writes += len(now)
         check_memory(home, acknowledged, {word for _, _, word in now}, thorough=seed % 4 == 0)
@@ -64,15 +74,17 @@ def make(home: Path, kind: str, seed: int) -> None:
     root = home / FOLDER
     root.mkdir(parents=True)
     for number in range(4):
-        (root / f"p{number}.md").write_text(f"---\nkey: {number} # mine\n---\n{saying(f'first{number}')}\n")
+        (root / f"p{number}.md").write_text(
+            f"---\nkey: {number} # mine\n---\n{page_text(f'first{number}')}\n"
+        )
     if kind == "migrate":
-        older.make(home / "memory.db")
+        old_schema.make(home / "memory.db")
         return
     with open_brain(home) as brain:
         brain.create(brain.settings.db_path)
         run(brain, "collection add", name=FOLDER, path=str(root))
         for slug in ("d0", "d1"):
-            run(brain, "put", slug=slug, content=saying("first"))
+            run(brain, "put", slug=slug, content=page_text("first"))
         if kind == "remember":
             run(brain, "notebook init")
         if kind == "kb":
@@ -139,9 +151,9 @@ def check_folder(brain: Brain, root: Path) -> None:
     assert not report["halted"], report
     again = run(brain, "collection sync", name=FOLDER)["syncs"][0]
     assert [again[name] for name in ("new", "changed", "moved", "removed", "waiting")] == [0] * 5
-    telling.check_texts(brain, root)
-    telling.check_words(brain, root, [telling.some_word(root, random.Random(len(files(root))))])
-    assert not [path for path in telling.by_index(brain) if OURS.search(path)]
+    index_check.check_texts(brain, root)
+    index_check.check_words(brain, root, [index_check.some_word(root, random.Random(len(files(root))))])
+    assert not [path for path in index_check.indexed_files(brain) if OURS.search(path)]
 
 
 def check_store(brain: Brain, home: Path, titles: set[str]) -> None:

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.faults.here import PROJECT
 from tests.faults.ledger import PROMISES, Tried, table
+from tests.faults.workspace import PROJECT
 
 TESTS = """
 import pytest

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from tests.faults import hostile_paths
-from tests.faults.here import FOLDER, run, start
+from tests.faults.full_memory import KB, create_memory
 from tests.faults.hostile_paths import CANARY
-from tests.faults.household import KB, settle
 from tests.faults.ledger import Cases
+from tests.faults.workspace import FOLDER, run, start
 
 from quaid.app import Brain
 from quaid.errors import QuaidError
@@ -60,7 +60,7 @@ def prepare(home: Path) -> tuple[Path, Brain]:
     outside = hostile_paths.outside(home)
     for name in ("p1.md", "old.md", "shopping.md", "node.org"):
         (outside / name).write_text(f"{node()}# Out\n\n{CANARY}\n" if name == "node.org" else f"{CANARY}\n")
-    brain = settle(home)
+    brain = create_memory(home)
     for path in (f"{FOLDER}/sub/old.md", f"{FOLDER}/sub/canary.md", "notebook/lists/canary.md"):
         (home / path).parent.mkdir(parents=True, exist_ok=True)
         (home / path).write_text("# Mine\n\nInside.\n")
@@ -86,7 +86,7 @@ def test_nothing_outside_is_read_or_written_while_folders_become_links(
     swapped = [f"{FOLDER}/sub", "notebook/lists", "notebook/daily"] if what == "folders" else [f"{KB}/sub"]
     before = hostile_paths.state(outside)
     codes: Counter[str] = Counter()
-    swapper = start("swapper.py", outside, 7, *[home / item for item in swapped])
+    swapper = start("symlink_swapper.py", outside, 7, *[home / item for item in swapped])
     tried = 0
     try:
         with brain:
@@ -127,7 +127,7 @@ def test_a_look_into_a_knowledge_base_never_goes_through_a_link(tmp_path: Path, 
     foreign = {os.stat(outside / path).st_ino for path in ("a.org", "deep/a.org")}
     paths = ("sub/a.org", "sub/deep/a.org")
     read: Counter[str] = Counter()
-    swapper = start("swapper.py", outside, 7, root / "sub")
+    swapper = start("symlink_swapper.py", outside, 7, root / "sub")
     try:
         for _ in cases.walk(2_000, 100_000):
             looks = [layout.stat_file(str(root), path) for path in paths]

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.faults.here import AT_ONCE, EACH, FOLDER, open_brain, percentile, run, start
 from tests.faults.ledger import LONG, SHARE, Cases
 from tests.faults.updater import FIRST, TOO_LATE
-from tests.web.process import Process
+from tests.faults.workspace import AT_ONCE, EACH, FOLDER, open_brain, percentile, run, start
+from tests.web.server_process import Process
 
 from quaid.config import Settings
 from quaid.operations import service

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import apsw
 import pytest
-from tests.faults import calls, older, operations
-from tests.faults.here import FOLDER, open_brain, run, saying
-from tests.faults.killer import End, Nursery
+from tests.faults import old_schema, operations, syscalls
+from tests.faults.fault_target import FaultTarget, prepare_target
+from tests.faults.filesystems import leave_room, make_room, quick_folder, tiny_disk
+from tests.faults.killer import End, ForkServer
 from tests.faults.ledger import Cases
-from tests.faults.places import leave_room, make_room, quick_folder, tiny_disk
-from tests.faults.stage import Stage, set_stage
+from tests.faults.workspace import FOLDER, open_brain, page_text, run
 
 from quaid.errors import NewerDatabase, QuaidError
 from quaid.storage import IMPORTED_VERSION, SCHEMA_VERSION
@@ -21,15 +21,17 @@ pytestmark = pytest.mark.promise("migration is all or nothing")
 
 
 @pytest.fixture
-def stage(nursery: Nursery) -> Iterator[Stage]:
+def stage(fork_server: ForkServer) -> Iterator[FaultTarget]:
     with quick_folder() as folder:
-        yield set_stage(nursery, "migrate 5", folder)
+        yield prepare_target(fork_server, "migrate 5", folder)
 
 
-@calls.needs_strace
-def test_a_migration_that_is_hit_at_any_call_leaves_the_old_or_the_new(stage: Stage, cases: Cases) -> None:
-    before = older.texts(stage.template / "memory.db")
-    for fault in cases.walk_names(3, stage.faults(*calls.FAULTS)):
+@syscalls.needs_strace
+def test_a_migration_that_is_hit_at_any_call_leaves_the_old_or_the_new(
+    stage: FaultTarget, cases: Cases
+) -> None:
+    before = old_schema.texts(stage.template / "memory.db")
+    for fault in cases.walk_names(3, stage.faults(*syscalls.FAULTS)):
         ended = stage.hit(fault)
         assert (ended.status == signal.SIGKILL) == fault.startswith("KILL"), ended
         check(stage.home, before, ended)
@@ -45,7 +47,7 @@ def check(home: Path, before: list[tuple[str, str]], ended: End) -> None:
     assert connection.pragma("integrity_check") == "ok"
     connection.close()
     assert result in (IMPORTED_VERSION, SCHEMA_VERSION)
-    assert older.texts(path) == before
+    assert old_schema.texts(path) == before
     if ended.acknowledged:
         assert result == SCHEMA_VERSION
     backups = [path for path in home.glob("memory.db.backup-v*") if "-unfinished" not in path.name]
@@ -59,7 +61,7 @@ def check_backup(backup: Path, before: list[tuple[str, str]]) -> None:
     assert connection.pragma("integrity_check") == "ok"
     assert connection.pragma("user_version") == IMPORTED_VERSION
     connection.close()
-    assert older.texts(backup) == before
+    assert old_schema.texts(backup) == before
 
 
 def test_a_disk_without_room_for_a_migration_leaves_the_memory_as_it_was(
@@ -70,8 +72,8 @@ def test_a_disk_without_room_for_a_migration_leaves_the_memory_as_it_was(
         for seed in cases.walk(3, 80):
             home = disk / f"home{seed}"
             home.mkdir()
-            older.make(home / "memory.db", 12)
-            before = older.texts(home / "memory.db")
+            old_schema.make(home / "memory.db", 12)
+            before = old_schema.texts(home / "memory.db")
             leave_room(disk, seed % 80 * 16_384)
             try:
                 with open_brain(home) as brain:
@@ -95,7 +97,7 @@ def test_a_newer_memory_is_refused_and_not_touched(tmp_path: Path, cases: Cases)
     home.mkdir()
     with open_brain(home) as brain:
         brain.create(brain.settings.db_path)
-        run(brain, "put", slug="d0", content=saying("first"))
+        run(brain, "put", slug="d0", content=page_text("first"))
     connection = apsw.Connection(str(home / "memory.db"))
     for seed in cases.walk(3, 40):
         connection.pragma("user_version", SCHEMA_VERSION + 1 + seed)

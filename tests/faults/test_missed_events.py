@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.faults import telling
-from tests.faults.here import FOLDER, files, open_brain, run
+from tests.faults import index_check
 from tests.faults.ledger import Cases
+from tests.faults.workspace import FOLDER, files, open_brain, run
 
 from quaid.folders.watcher import SystemHints, Watcher, WatchPace
 from quaid.storage import collections
@@ -98,10 +98,10 @@ def test_after_a_rescan_nothing_is_missing_whatever_the_watcher_heard(tmp_path: 
             brain, "collection sync", name=FOLDER, confirm_deletes=True
         )  # what a restarted watcher does first
         there = files(root)
-        telling.check_texts(brain, root)
-        words = [telling.some_word(root, random.Random(number)) for number in range(3)]
-        telling.check_words(brain, root, [*words, "nowhere9"])
-        telling.check_like_new(brain, root, tmp_path / "new")
+        index_check.check_texts(brain, root)
+        words = [index_check.some_word(root, random.Random(number)) for number in range(3)]
+        index_check.check_words(brain, root, [*words, "nowhere9"])
+        index_check.check_like_new(brain, root, tmp_path / "new")
         again = run(brain, "collection sync", name=FOLDER)["syncs"][0]
         assert [again[name] for name in ("new", "changed", "moved", "removed", "waiting")] == [0] * 5
     cases.count(creates - creates // 100)

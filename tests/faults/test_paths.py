@@ -11,10 +11,10 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.testclient import TestClient
 from tests.faults import hostile_paths
-from tests.faults.here import FOLDER, run
+from tests.faults.full_memory import KB, converse, create_memory, open_memory, settings_for
 from tests.faults.hostile_paths import CANARY
-from tests.faults.household import KB, converse, living_in, settings_of, settle
 from tests.faults.ledger import Cases
+from tests.faults.workspace import FOLDER, run
 
 from quaid.app import Brain
 from quaid.errors import QuaidError
@@ -58,7 +58,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
     """A household with links in all its folders that lead outside, where nothing may be touched."""
     place = tmp_path / "home"
     beyond = hostile_paths.outside(place)
-    with settle(place) as brain:
+    with create_memory(place) as brain:
         run(brain, "put", slug="people/alice", content="# Alice\n\nLives in Oslo.\n")
         run(brain, "put", slug=f"{FOLDER}::bo", content="# Bo\n\nKnows [[people/alice]].\n")
         run(brain, "remember", content="The bicycle is in the cellar")
@@ -70,7 +70,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
     yield place
     assert hostile_paths.state(beyond) == before
     assert {path.name for path in tmp_path.iterdir()} == {"home", "outside"}
-    with living_in(place) as brain:
+    with open_memory(place) as brain:
         run(brain, "collection sync")
         assert run(brain, "search", query=CANARY)["hits"] == []
         assert run(brain, "kb query", context=CANARY)["matches"] == []
@@ -118,7 +118,7 @@ def arguments(operation: Operation, param: Param, hostile: str) -> dict[str, Any
 def test_no_argument_of_any_operation_leads_outside(home: Path, cases: Cases) -> None:
     beyond, pairs = home.parent / "outside", asked()
     refused = answered = 0
-    with living_in(home) as brain:
+    with open_memory(home) as brain:
         for seed in cases.walk(10, 5_000):
             hostile = hostile_paths.path(seed, beyond)
             for operation, param in pairs:
@@ -162,7 +162,7 @@ QUERIES = ("/api/memory/get?slug=", "/api/notebook/read?path=", "/graph?slug=", 
 
 def test_no_address_of_the_server_leads_outside(home: Path, cases: Cases) -> None:
     beyond = home.parent / "outside"
-    settings = settings_of(home)
+    settings = settings_for(home)
     app = web_app.build_app(settings, debug=True)
     places = addresses(app)
     assert ("DELETE", "/api/debug/notebook/{path:path}") in places

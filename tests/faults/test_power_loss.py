@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.faults import calls, operations
-from tests.faults.here import FOLDER, STORE, files, is_whole, open_brain, run
-from tests.faults.killer import Nursery
+from tests.faults import operations, syscalls
+from tests.faults.filesystems import quick_folder
+from tests.faults.killer import ForkServer
 from tests.faults.ledger import LONG, SHARE, Cases
-from tests.faults.places import quick_folder
-from tests.faults.powerloss import MODELS, UNSYNCED, Disk, Model, Step, record
+from tests.faults.power_loss_replay import MODELS, UNSYNCED, Disk, Model, Step, record
 from tests.faults.test_kill import make
+from tests.faults.workspace import FOLDER, STORE, files, is_whole, open_brain, run
 
 ROUNDS = {
     "put": (6, 90),
@@ -42,7 +42,7 @@ AT_MOST = 5
 THOROUGH = 8
 """Every so many disks are looked at from all sides."""
 
-pytestmark = calls.needs_strace
+pytestmark = syscalls.needs_strace
 
 
 class Recorded(NamedTuple):
@@ -57,14 +57,14 @@ class Recorded(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=ROUNDS)
-def recorded(request: pytest.FixtureRequest, nursery: Nursery) -> Iterator[Recorded]:
+def recorded(request: pytest.FixtureRequest, fork_server: ForkServer) -> Iterator[Recorded]:
     with quick_folder() as quick:
         kind, home, template = str(request.param), quick / "home", quick / "template"
         make(home, kind, 0)
         shutil.copytree(home, template)
         short, long = ROUNDS[kind]
         rounds = max(short, round(long * SHARE)) if LONG else short
-        ended, steps = record(nursery, home, kind, "7", rounds, quick / "log")
+        ended, steps = record(fork_server, home, kind, "7", rounds, quick / "log")
         assert not ended.refused, ended
         yield Recorded(kind, rounds, home, template, len(ended.acknowledged), steps)
 

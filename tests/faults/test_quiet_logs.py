@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.embedding.conftest import Server, serving, well
-from tests.faults import older
+from tests.faults import old_schema
 from tests.faults.canaries import (
     ASKED,
     COPIES,
@@ -29,11 +29,11 @@ from tests.faults.canaries import (
     open_to_others,
     seen,
 )
-from tests.faults.here import FOLDER, PROJECT, run
-from tests.faults.household import living_in, settings_of, settle
+from tests.faults.full_memory import create_memory, open_memory, settings_for
 from tests.faults.ledger import Cases
+from tests.faults.workspace import FOLDER, PROJECT, run
 from tests.mcp.pipes import HELLO, PATIENCE, Pipes
-from tests.web.process import Process
+from tests.web.server_process import Process
 
 from quaid.cli.hook import HANDLERS
 from quaid.operations import service
@@ -83,12 +83,12 @@ def repeats(path: str, body: dict[str, Any]) -> tuple[int, Any]:
 def test_nothing_that_is_private_reaches_a_log_or_standard_error(
     home: Path, model: Server, cases: Cases
 ) -> None:
-    with settle(home) as brain:
+    with create_memory(home) as brain:
         run(brain, "put", slug="a/page", content=f"# Page\n\nA {PAGE} text.\n")
     for name in (INBOX, COPIES, TEMPORARY):
         (home / name).mkdir()
     subprocess.run(["git", "-C", str(home / "kb"), "remote", "add", "origin", REMOTE], check=True, timeout=60)
-    token = service.owner_token(settings_of(home))
+    token = service.owner_token(settings_for(home))
     output = [done(home, "model", "add", model.place, "--kind", "ollama", "--model", "m")]
     for seed in cases.walk(1, 20):
         before = len(output)
@@ -139,7 +139,7 @@ def refused(home: Path, *words: str) -> str:
 
 def knows(home: Path, slug: str) -> bool:
     """Whether a file of the folder has become a page."""
-    with living_in(home) as brain:
+    with open_memory(home) as brain:
         return bool(brain.db.rows("SELECT 1 FROM pages WHERE slug = ?", (slug,)))
 
 
@@ -176,7 +176,7 @@ def crashed(home: Path, token: str) -> list[str]:
     assert "RuntimeError" in done.stderr
     assert PAGE not in done.stdout
     with Process(
-        settings_of(home),
+        settings_for(home),
         *("serve", "--http"),
         program=("-c", WRECKED),
         environ={"TMPDIR": str(home / TEMPORARY)},
@@ -232,7 +232,7 @@ def over_stdio(home: Path, token: str, model: Server, seed: int) -> list[str]:
 
 def over_http(home: Path, token: str, seed: int) -> list[str]:
     with Process(
-        settings_of(home), "serve", "--http", "--debug", environ={"TMPDIR": str(home / TEMPORARY)}
+        settings_for(home), "serve", "--http", "--debug", environ={"TMPDIR": str(home / TEMPORARY)}
     ) as server:
         with server.client(token) as client:
             for address in (
@@ -310,7 +310,7 @@ def watched(home: Path, token: str, seed: int) -> list[str]:
 def copied(home: Path, seed: int) -> list[str]:
     """Copies of the memory: one that a person asks for, and the one before an upgrade."""
     copy, old = home / COPIES / f"{seed}.db", home / COPIES / f"old{seed}.db"
-    older.make(old, pages=2)
+    old_schema.make(old, pages=2)
     old.chmod(0o600)
     output = [done(home, "backup", str(copy))]
     ended = called(home, "validate", db=f"{COPIES}/{old.name}")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.faults.here import FOLDER, files, open_brain, percentile, run, start
 from tests.faults.ledger import LONG, SHARE, Cases
+from tests.faults.workspace import FOLDER, files, open_brain, percentile, run, start
 
 from quaid.app import Brain
 from quaid.errors import FileChanged, VersionConflict

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faults import operations, telling
-from tests.faults.here import FOLDER, PROJECT, files, run
-from tests.faults.household import KB, living_in, settings_of, settle
-from tests.faults.killer import slay
+from tests.faults import index_check, operations
+from tests.faults.full_memory import KB, create_memory, open_memory, settings_for
+from tests.faults.killer import kill_process
 from tests.faults.ledger import LONG, SHARE, Cases
+from tests.faults.workspace import FOLDER, PROJECT, files, run
 from tests.kb.stores import plain
-from tests.web.process import Process
+from tests.web.server_process import Process
 
 from quaid.operations import service
 from quaid.storage import embedding_queue
@@ -55,7 +55,7 @@ class Server:
 
     def _started(self) -> Process:
         embedding = {"QUAID_BACKGROUND_EMBEDDING": "on" if LONG else "off"}
-        process = Process(settings_of(self.home), "serve", "--http", environ=embedding)
+        process = Process(settings_for(self.home), "serve", "--http", environ=embedding)
         self._ears = threading.Thread(target=self._listen, args=(process.process.stderr,), daemon=True)
         self._ears.start()
         (self.home / "address.new").write_text(process.address)
@@ -133,7 +133,7 @@ class House:
         if name == "server":
             self.server.kill()
         else:
-            slay(self.users[name].pid, family=True)
+            kill_process(self.users[name].pid, family=True)
             self.users[name].wait()
             self._start(name, name.rstrip("0123456789"))
         self.killed += 1
@@ -166,19 +166,19 @@ class House:
         """Whatever happened: nobody stays behind."""
         for user in self.users.values():
             if user.poll() is None:
-                slay(user.pid, family=True)
+                kill_process(user.pid, family=True)
                 user.wait()
         self.server.end()
 
 
 def undone(home: Path, remote: Path, environ: dict[str, str]) -> str:
     """What of the work in the background is not done: files to take in, commits to push, chunks without a vector."""
-    with living_in(home) as brain:
-        index, there = telling.by_index(brain), files(home / FOLDER)
+    with open_memory(home) as brain:
+        index, there = index_check.indexed_files(brain), files(home / FOLDER)
         differing = [
             path
             for path in {*index, *there}
-            if path not in there or index.get(path) != telling.by_file(path, there[path])
+            if path not in there or index.get(path) != index_check.parse_file(path, there[path])
         ]
         models = brain.db.rows("SELECT name FROM embedding_models WHERE active = 1")
         covered, total = (
@@ -216,10 +216,10 @@ def test_a_long_time_of_daily_use_with_kills_leaves_everything_in_order(tmp_path
     home, remote = tmp_path / "home", tmp_path / "remote.git"
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     plain(tmp_path, "init", "-q", "--bare", "-b", "main", str(remote), environ=environ)
-    with settle(home, kb=False) as brain:
+    with create_memory(home, kb=False) as brain:
         run(brain, "kb init", remote=str(remote))
         run(brain, "kb push")
-    token = service.owner_token(settings_of(home))
+    token = service.owner_token(settings_for(home))
     for seed in cases.walk(1, 1):
         chance = random.Random(f"soak {seed}")
         house = House(home, token)
@@ -263,7 +263,7 @@ def check(home: Path, remote: Path, environ: dict[str, str]) -> int:
             writes += 1
     titles = {word.replace("_", " ") for word in output.pop("kb", [])}
     newest = {slug: max(words, key=number_of) for slug, words in output.items()}
-    with living_in(home) as brain:
+    with open_memory(home) as brain:
         for report in run(brain, "collection sync")["syncs"]:
             assert not report["halted"], report
             assert [report[name] for name in ("new", "changed", "moved", "removed")] == [0] * 4, report

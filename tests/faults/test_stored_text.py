@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.faults import poison
-from tests.faults.here import FOLDER, run
-from tests.faults.household import converse, environment, settle
+from tests.faults import injected_text
+from tests.faults.full_memory import converse, create_memory, environment
+from tests.faults.injected_text import Poison
 from tests.faults.ledger import Cases
-from tests.faults.poison import Poison
+from tests.faults.workspace import FOLDER, run
 from tests.mcp.pipes import Pipes, failure_of
 
 from quaid.mcp import tools
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.promise("stored text is data")
 @contextmanager
 def poisoned(home: Path, pages: list[Poison]) -> Iterator[Pipes]:
     """A household where every page is hostile, and a server on it."""
-    with settle(home) as brain:
+    with create_memory(home) as brain:
         for number, page in enumerate(pages):
             run(brain, "put", slug=f"poison/p{number}", content=page.text)
             (home / FOLDER / f"f{number}.md").write_text(page.text)
@@ -72,7 +72,7 @@ def arguments(operation: Operation, number: int, word: str, home: Path) -> dict[
 def test_every_answer_of_every_read_tool_is_labelled_by_its_place_and_quoted(
     tmp_path: Path, cases: Cases
 ) -> None:
-    pages = [poison.page(seed) for seed in range(200)]
+    pages = [injected_text.page(seed) for seed in range(200)]
     seeds = cases.seeds(8, 200)
     messages: dict[str, int] = {}
     with poisoned(tmp_path / "home", [pages[seed] for seed in seeds]) as server:
@@ -119,7 +119,7 @@ def test_nothing_that_a_record_says_takes_the_place_of_its_label() -> None:
 
 
 def test_resources_and_prompts_keep_a_text_within_its_marks(tmp_path: Path, cases: Cases) -> None:
-    pages = [poison.page(seed) for seed in range(200)]
+    pages = [injected_text.page(seed) for seed in range(200)]
     seeds = cases.seeds(8, 200)
     with poisoned(tmp_path / "home", [pages[seed] for seed in seeds]) as server:
         for number, _ in enumerate(cases.each(seeds)):

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.faults.here import FOLDER, open_brain, run, slug_of
+from tests.faults.workspace import FOLDER, open_brain, run, slug_of
 
 from quaid.errors import QuaidError
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.faults.here import FOLDER, attach, open_brain, run, saying
+from tests.faults.workspace import FOLDER, attach, open_brain, page_text, run
 
 from quaid.app import Brain
 from quaid.storage import files as durable_files
@@ -50,13 +50,13 @@ class Worker:
             word = next(self.words)
             kind = self.chance.choice(["truth", "truth", "timeline", "new"])
             if kind == "truth":
-                text = saying(word, self.chance.choice([1, 30, 1000]))
+                text = page_text(word, self.chance.choice([1, 30, 1000]))
                 run(self.brain, "put", slug=slug, compiled_truth=text, expected_version=self.version(slug))
             elif kind == "timeline":
                 run(self.brain, "timeline-add", slug=slug, date=DAY, summary=f"{word} begins. {word} ends.")
             else:
                 place = self.chance.choice([f"{FOLDER}::new/{word}/page", f"new/{word}"])
-                run(self.brain, "put", slug=place, content=saying(word))
+                run(self.brain, "put", slug=place, content=page_text(word))
                 slug = place
             self.acknowledge(slug, kind, word)
 
@@ -80,7 +80,7 @@ class Worker:
     def change(self, slug: str, word: str) -> dict[str, Any]:
         entry = {"date": DAY, "summary": f"{word} begins. {word} ends."}
         if word in slug:
-            return {"slug": slug, "content": saying(word), "timeline_entries": [entry]}
+            return {"slug": slug, "content": page_text(word), "timeline_entries": [entry]}
         return {"slug": slug, "expected_version": self.version(slug), "timeline_entries": [entry]}
 
     def sync(self) -> None:
@@ -92,7 +92,7 @@ class Worker:
             written = {}
             for number in self.chance.sample(range(12), 5):
                 written[f"mine/f{number}"] = next(self.words)
-                self.save(f"mine/f{number}.md", saying(written[f"mine/f{number}"]))
+                self.save(f"mine/f{number}.md", page_text(written[f"mine/f{number}"]))
             run(self.brain, "collection sync", name=FOLDER)
             for slug, word in written.items():
                 self.acknowledge(f"{FOLDER}::{slug}", "truth", word)
@@ -104,7 +104,7 @@ class Worker:
             path = self.root / name
             kind = chance.choice(["save", "save", "move", "delete"])
             if kind == "save":
-                self.save(name, saying(f"t{number}"))
+                self.save(name, page_text(f"t{number}"))
             elif kind == "move" and path.exists():
                 os.replace(path, self.root / "theirs" / f"f{chance.randrange(8)}.md")
             elif kind == "delete" and path.exists():
@@ -162,7 +162,7 @@ class Worker:
                 self.brain,
                 "put",
                 slug=slug,
-                compiled_truth=saying(word, 2),
+                compiled_truth=page_text(word, 2),
                 expected_version=self.version(slug),
             )
             self.acknowledge(slug, "truth", word)
@@ -175,7 +175,7 @@ class Worker:
             word = next(self.words)
             with open_brain(self.home / f"new{number}" / "deep") as brain:
                 brain.create(brain.settings.db_path)
-                run(brain, "put", slug="d0", content=saying(word))
+                run(brain, "put", slug="d0", content=page_text(word))
                 self.acknowledge(f"new{number}", "begun", word)
 
     def steady(self) -> None:
@@ -186,7 +186,9 @@ class Worker:
         began = time.monotonic()
         for number in itertools.count():
             version = {"expected_version": number // pages} if number >= pages else {}
-            run(self.brain, "put", slug=f"s{number % pages}", compiled_truth=saying(str(number)), **version)
+            run(
+                self.brain, "put", slug=f"s{number % pages}", compiled_truth=page_text(str(number)), **version
+            )
             say(str(number))
             time.sleep(max(0.0, began + number / pace - time.monotonic()))
             if (self.home / "enough").exists():

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.folders.watched import PACE, Watched
+from tests.folders.watched_folder import PACE, Watched
 
 from quaid.app import Brain
 from quaid.config import Settings

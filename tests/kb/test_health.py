@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from tests.kb.nodes import text
-from tests.kb.people import Person
 from tests.kb.stores import bare
+from tests.kb.users import Person
 
 from quaid.app import Brain
 from quaid.config import Settings

@@ -1,4 +1,4 @@
-"""What org-roam cannot index, seen without an Emacs; tests/kb/test_agreement.py asks a real one."""
+"""What org-roam cannot index, seen without an Emacs; tests/kb/test_org_roam_agreement.py asks a real one."""
 
 import pytest
 from tests.kb.nodes import IDS, text

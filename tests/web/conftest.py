@@ -8,7 +8,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from tests.mcp.conftest import fill
 from tests.web.dashboard import Visitor, lifelike, visiting
-from tests.web.process import Process
+from tests.web.server_process import Process
 
 from quaid.app import Brain
 from quaid.config import Settings

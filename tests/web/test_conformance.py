@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.mcp.pipes import ROOT
-from tests.web.process import Process
+from tests.web.server_process import Process
 
 from quaid.config import Settings
 from quaid.operations import service
@@ -113,7 +113,7 @@ def test_every_scenario_that_applies_passes(server: Process, memory: Settings, t
 @pytest.fixture(scope="module")
 def exhibition(memory: Settings) -> Iterator[Process]:
     """The same server with what the suite asks for by name."""
-    program = (os.path.join(HERE, "exhibits.py"),)
+    program = (os.path.join(HERE, "conformance_server.py"),)
     with Process(memory, "serve", "--http", program=program) as process:
         yield process
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.busy import takes_at_most
+from tests.timing import takes_at_most
 from tests.web.conftest import filled, settings_in
-from tests.web.process import Process
+from tests.web.server_process import Process
 
 from quaid.errors import TooMany
 from quaid.web import events

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from tests.web.active import active_nodes
+from tests.web.active_content import active_nodes
 
 from quaid.app import Brain
 from quaid.operations import dispatch

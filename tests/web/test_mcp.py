@@ -17,7 +17,7 @@ from tests.mcp import test_inspector as inspector
 from tests.mcp.pipes import HELLO, failure_of
 from tests.mcp.test_client import failure
 from tests.web.conftest import token
-from tests.web.process import Process
+from tests.web.server_process import Process
 
 from quaid.config import Settings
 from quaid.errors import TooMany

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 from tests.web.conftest import filled, settings_in
-from tests.web.process import Process
+from tests.web.server_process import Process
 
 from quaid.operations import service
 from quaid.operations.registry import all_operations

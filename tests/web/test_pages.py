@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from tests.web.active import active_nodes
+from tests.web.active_content import active_nodes
 from tests.web.dashboard import Visitor, call, lifelike, visiting
 
 from quaid.config import Settings

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
-from tests.web.active import active_nodes
+from tests.web.active_content import active_nodes
 from tests.web.dashboard import Visitor, called, settings_in, visiting
 from tests.web.payloads import ACTS, COUNT, payloads
 

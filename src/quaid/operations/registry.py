@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 Scope = Literal["read", "write", "owner"]
 SCOPES: tuple[Scope, ...] = ("read", "write", "owner")  # each scope includes the ones before it
 
-# Modules of this package that define operations. tests/operations/test_register.py compares the list with the
+# Modules of this package that define operations. tests/operations/test_registry.py compares the list with the
 # folder.
 SUBJECTS = (
     "pages",
