@@ -1,9 +1,11 @@
-"""People who keep knowledge bases: each with a home of their own, calling ai-kb as the command line does."""
+"""Users with separate homes and knowledge bases, who call ai-kb as the command line does."""
 
+import functools
 import itertools
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +24,31 @@ NOON = 1_777_118_400.0
 _moments = itertools.count()
 
 
+@functools.cache
+def _programs_without_emacs() -> "tempfile.TemporaryDirectory[str]":
+    """Return a folder with links to all programs in PATH except Emacs; it is deleted when Python exits."""
+    folder = tempfile.TemporaryDirectory(prefix="quaid-programs-")
+    for place in reversed(os.environ["PATH"].split(os.pathsep)):
+        for name in os.listdir(place) if os.path.isdir(place) else ():
+            if not name.startswith("emacs"):
+                link = os.path.join(folder.name, name)
+                if os.path.lexists(link):
+                    os.unlink(link)
+                os.symlink(os.path.join(place, name), link)
+    return folder
+
+
 class Person:
+    """A user with a home and a knowledge base, on a machine without Emacs.
+
+    `doctor` lets an installed Emacs build an index, which takes a second of CPU for each call."""
+
     def __init__(self, folder: Path, name: str = "ann") -> None:
         self.home = folder / f"home-{name}"
         self.home.mkdir()
         self.root = folder / name
-        self.environ = {"PATH": os.environ["PATH"], "HOME": str(self.home), "AI_KB_DIR": str(self.root)}
+        path = _programs_without_emacs().name
+        self.environ = {"PATH": path, "HOME": str(self.home), "AI_KB_DIR": str(self.root)}
 
     def __call__(self, command: str, **arguments: Any) -> Any:
         """One command, its record as plain values."""
