@@ -266,15 +266,15 @@ def test_new_page_at_a_taken_address_links_to_that_page(visit: Visit) -> None:
     assert page.url.endswith(f"/page/{MIRA}/edit")
 
 
-@pytest.mark.parametrize("path", ["/review", "/review?tab=gaps", f"/new?slug={MIRA}", "/settings", "/"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_narrow_pages_fit_in_light_and_dark(
-    chromium: "Browser", mine: Settings, place: str, path: str, scheme: Any
+    chromium: "Browser", mine: Settings, place: str, scheme: Any
 ) -> None:
     visit = opened(chromium, mine, place, NARROW, color_scheme=scheme)
-    page = visit.go(path)
-    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW[0]
-    if folder := os.environ.get("QUAID_LOOK"):
-        name = path.strip("/").replace("/", "-").replace("?", "-") or "home"
-        page.screenshot(path=os.path.join(folder, f"{name}-{scheme}.png"), full_page=True)
-    page.context.close()
+    for path in ("/review", "/review?tab=gaps", f"/new?slug={MIRA}", "/settings", "/"):
+        page = visit.go(path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= NARROW[0], path
+        if folder := os.environ.get("QUAID_LOOK"):
+            name = path.strip("/").replace("/", "-").replace("?", "-") or "home"
+            page.screenshot(path=os.path.join(folder, f"{name}-{scheme}.png"), full_page=True)
+    visit.page.context.close()
