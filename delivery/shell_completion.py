@@ -13,12 +13,12 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "src"))
 
 from quaid.cli.commands import COMMANDS, SHELLS  # noqa: E402
+from quaid.config import OPTIONS  # noqa: E402
 from quaid.model.page import PAGE_TYPES  # noqa: E402
 from quaid.operations import index  # noqa: E402
 from quaid.operations.conversations import TRANSCRIPT_CLIENTS  # noqa: E402
 from quaid.operations.maintenance import SETTINGS  # noqa: E402
 from quaid.operations.registry import Param, all_operations  # noqa: E402
-from quaid.operations.search import readable_settings  # noqa: E402
 
 DATABASE_FILES = "@files:db"
 COMMON_ENTRIES = (
@@ -188,7 +188,7 @@ def _value_kind(command: str, param: Param) -> str:
     elif command.startswith("conversations") and param.name == "client":
         return "|".join(TRANSCRIPT_CLIENTS)
     elif command == "config get":
-        return "|".join(readable_settings())
+        return "|".join(sorted({*SETTINGS, *OPTIONS}))
     elif param.name in KINDS_BY_NAME:
         return KINDS_BY_NAME[param.name]
     return "@files" if param.arg.path or param.arg.file else "@any"

@@ -10,7 +10,7 @@ from quaid.app import Brain
 from quaid.cli.render import render
 from quaid.errors import GapResolved, InvalidArgument, NotAllowed, NotFound, PageNotFound, WrongQuestion
 from quaid.model.similarity import question_hash
-from quaid.operations import dispatch, search
+from quaid.operations import dispatch, pages
 from quaid.operations.dispatch import json_value
 from quaid.operations.registry import Scope
 from quaid.operations.search import GapRecord
@@ -244,7 +244,7 @@ def test_a_reader_sees_gaps_and_changes_none(boats: Brain) -> None:
 
 def test_nothing_is_searched_when_no_gap_has_words(boats: Brain) -> None:
     call(boats, "gap", query_text=QUESTION)
-    assert search.close_answered_gaps(boats, ["people/bo"]) == []
+    assert pages.close_answered_gaps(boats, ["people/bo"]) == []
 
 
 def test_a_redacted_approval_needs_no_raw_question_and_an_external_one_does(boats: Brain) -> None:

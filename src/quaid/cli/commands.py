@@ -16,7 +16,7 @@ from quaid.app import SCHEMA_VERSION, Brain, schema_version_of, sqlite_version, 
 from quaid.cli.output import print_notice
 from quaid.cli.parser import CommandLine, generated_file, load_settings
 from quaid.errors import AlreadyExists, Defect, InvalidArgument, LineTooLarge, MissingDatabase, QuaidError
-from quaid.mcp import jsonrpc
+from quaid.mcp import jsonrpc, tools
 from quaid.mcp.jsonrpc import MAX_LINE_BYTES, OversizedLine
 from quaid.operations import dispatch
 from quaid.operations.dispatch import json_value
@@ -114,12 +114,10 @@ def _serve_http(line: CommandLine, arguments: dict[str, Any]) -> int:
     """Run `quaid web`, or `quaid serve --http`, which can also serve other machines."""
     # Set before numpy is imported: OpenBLAS threads would keep spinning after each small matrix product.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from quaid.mcp import tools
     from quaid.web import server
-    from quaid.web.app import DEFAULT_PORT
 
     settings = load_settings(line)
-    port = arguments.get("port", DEFAULT_PORT)
+    port = arguments.get("port", server.ServerOptions().port)
     if not isinstance(port, int) or isinstance(port, bool) or not 0 <= port <= 65_535:
         raise InvalidArgument(name="--port", problem=f"must be from 0 to 65535, not {port}")
     tool_set = arguments.get("tools") or "core"
@@ -255,9 +253,7 @@ def _parse_object(text: str) -> dict[str, Any]:
 
 
 def _tools_json(*_: Any) -> int:
-    from quaid.mcp.tools import list_tools
-
-    return _print_json({"tools": list_tools("all")})
+    return _print_json({"tools": tools.list_tools("all")})
 
 
 def _completion(line: CommandLine, arguments: dict[str, Any]) -> int:
@@ -265,7 +261,7 @@ def _completion(line: CommandLine, arguments: dict[str, Any]) -> int:
 
     If completing names fails, print nothing.
     """
-    from quaid.operations.search import COMPLETION_KINDS, complete_names
+    from quaid.cli.completion import COMPLETION_KINDS, complete_names
 
     kind = arguments["shell"]
     if kind in SHELLS:

@@ -13,9 +13,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from quaid.app import Brain
 from quaid.config import Settings
+from quaid.errors import QuaidError
 from quaid.formats import hook_events
 from quaid.formats.hook_events import HookEvent
+from quaid.operations import dispatch
 
 CPU_SECONDS = 0.3
 WALL_SECONDS = 2.0
@@ -71,8 +74,6 @@ def run_hook(event: str, settings: Callable[[], Settings], client: str | None = 
 
 def _describe_error(error: Exception) -> str:
     """Return a description of an error. Clients log it, so the message of an unexpected error is omitted."""
-    from quaid.errors import QuaidError
-
     if isinstance(error, json.JSONDecodeError):
         return f"standard input is not JSON (line {error.lineno}, column {error.colno})"
     words = " ".join(str(error).split())
@@ -147,10 +148,6 @@ HANDLERS: dict[str, Callable[[HookEvent, Settings, str | None], Iterator[dict[st
 
 def _notebook_context(event: HookEvent, settings: Settings, room: int) -> str:
     """Return the text of `quaid prompt`, at most `room` characters, or "" without a memory or a notebook."""
-    from quaid.app import Brain
-    from quaid.errors import QuaidError
-    from quaid.operations import dispatch
-
     operation = dispatch.find_command("prompt")
     given = {"characters": room, "project": True}
     here = event.cwd if os.path.isdir(event.cwd) else settings.cwd
@@ -166,7 +163,6 @@ def _notebook_context(event: HookEvent, settings: Settings, room: int) -> str:
 
 def _kb_nudge(settings: Settings) -> str:
     """Return the knowledge base's reminder for the start of a session, or ""."""
-    from quaid.errors import QuaidError
     from quaid.operations import kb
 
     try:

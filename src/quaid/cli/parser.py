@@ -8,13 +8,16 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid import config
 from quaid.errors import FileTrouble, InputTooLarge, InvalidArgument, TooLarge, WrongOption, WrongUsage
 from quaid.operations import dispatch, index
 from quaid.operations.dispatch import MAX_TEXT, inline_suggestion
 from quaid.operations.registry import DEPRECATED_NAMES, SUBJECTS, Operation, Param, current_name
+
+if TYPE_CHECKING:
+    from quaid.cli.commands import LocalCommand
 
 
 class CommandLine(NamedTuple):
@@ -315,11 +318,15 @@ KB_OPTIONS_HELP = """\
 """
 
 
+def _local_commands() -> "dict[str, LocalCommand]":
+    from quaid.cli.commands import COMMANDS  # imports this module
+
+    return COMMANDS
+
+
 def help_overview() -> str:
     """Return the overview: one line per command or command group."""
-    from quaid.cli.commands import COMMANDS
-
-    summaries = {name: command.summary for name, command in COMMANDS.items()}
+    summaries = {name: command.summary for name, command in _local_commands().items()}
     first = {name: summaries.get(name) or index.COMMANDS[name][1] for name in (*FIRST_COMMANDS, *summaries)}
     parts = [OVERVIEW_HEAD, "Start here\n", *_overview_rows(first), "\n"]
     for title in dict.fromkeys(SECTION_TITLES[subject] for subject in SUBJECTS):
@@ -359,16 +366,13 @@ def _shorten_summary(text: str, width: int) -> str:
 
 def help_page(name: str, program: str = "quaid") -> str:
     """Return the help page of a command. For `ai-kb`, an alias of `quaid kb`, the usage names that program."""
-    from quaid.cli.commands import COMMANDS
-
     if name == "--man":
         return generated_file(f"{program}.1")
     if program == "ai-kb" and name == "kb":
         return KB_OVERVIEW_HEAD + "".join(_format_rows(kb_commands())) + "\n" + KB_OPTIONS_HELP
     if program == "ai-kb":
         return help_page(name).replace("Usage: quaid kb ", "Usage: ai-kb ", 1)
-    if name in COMMANDS:
-        command = COMMANDS[name]
+    if command := _local_commands().get(name):
         return _format_help_page(name, command.summary, command.params, command.examples)
     group = [
         (command, text) for command, (_, text) in index.COMMANDS.items() if command.startswith(name + " ")
@@ -396,9 +400,7 @@ def kb_commands() -> list[tuple[str, str]]:
 
 def help_page_names() -> list[str]:
     """Return every command with a help page, in the order of the overview."""
-    from quaid.cli.commands import COMMANDS
-
-    return [*COMMANDS, *index.COMMANDS]
+    return [*_local_commands(), *index.COMMANDS]
 
 
 def _format_help_page(name: str, description: str, params: Sequence[Param], examples: Sequence[str]) -> str:

@@ -1239,12 +1239,9 @@ def _stats(record: Any) -> Lines:
 
 @_renders("BriefingRecord")
 def _briefing(record: Any) -> Lines:
-    from quaid.operations.overview import BRIEFING_PARTS
-
     yield f"As of {record.as_of}: new since {record.since}, due until {record.due_until}."
     empty = []
-    for name, title in BRIEFING_PARTS.items():
-        part = getattr(record, name)
+    for title, part in record.parts.items():
         if not part.items:
             empty.append(title.lower())
             continue

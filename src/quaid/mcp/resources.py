@@ -277,15 +277,12 @@ def _meeting_text(transcript: str = "", date: str = "") -> str:
 
 
 def _briefing_text(brain: Brain) -> str:
-    from quaid.operations.overview import BRIEFING_PARTS
-
     record = dispatch.call(brain, dispatch.find_tool("memory_briefing"), {"limit": BRIEFING_LINES}, "read")
     lines = [
         f"As of {record.as_of}, pages: {record.pages}. New is what came since {record.since}, due what is due "
         f"by {record.due_until}."
     ]
-    for name, title in BRIEFING_PARTS.items():
-        part = getattr(record, name)
+    for title, part in record.parts.items():
         if part.items:
             shown = f"{part.total}" if part.total == len(part.items) else f"{len(part.items)} of {part.total}"
             lines += ["", f"{title} ({shown}):", *map(_briefing_line, part.items)]

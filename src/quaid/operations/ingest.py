@@ -24,7 +24,7 @@ from quaid.folders import page_writer
 from quaid.formats import markdown
 from quaid.model import dates, facts, page as page_model, slug as slugs, tags, timeline
 from quaid.model.page import EntryInput, LinkInput, Page, PageChange
-from quaid.operations import pages, search
+from quaid.operations import pages
 from quaid.operations.dispatch import MAX_TEXT
 from quaid.operations.registry import Arg, Named, op
 from quaid.storage import collections, facts as assertions, history, links, page_edits, pages as pagess
@@ -562,7 +562,7 @@ def _run_ingestion(brain: Brain, work: Ingestion) -> IngestRecord:
         return IngestRecord(
             *(source.kind, source.ref, False, done.created_at, done.import_id, (), others, ()), own or ""
         )
-    closed = search.close_answered_gaps(brain, work.changed) if work.changed else []
+    closed = pages.close_answered_gaps(brain, work.changed) if work.changed else []
     return done._replace(gaps_resolved=tuple(closed))
 
 

@@ -32,6 +32,7 @@ from quaid.model.plain_text import count_noun
 from quaid.operations.registry import Arg, Named, op
 from quaid.storage import collections
 from quaid.storage.collections import Collection
+from quaid.storage.text_index import SearchFilters
 
 
 def kb_root_of(settings: Settings) -> str:
@@ -366,7 +367,6 @@ def with_semantic_matches(
     """Return the matches ordered by combined search, followed by those found only by words, and a note."""
     from quaid.operations import background
     from quaid.search import answer as answers
-    from quaid.storage.text_index import SearchFilters as Pages
 
     if not os.path.exists(brain.settings.db_path):
         return matches[:most], "By words only: meaning needs a memory, which `quaid init` makes"
@@ -378,7 +378,7 @@ def with_semantic_matches(
         embedder,
         context,
         now=brain.now(),
-        filters=Pages(collection=collection.name),
+        filters=SearchFilters(collection=collection.name),
         limit=4 * most,
         vectors=lambda: brain.vectors,
         no_model=problem,

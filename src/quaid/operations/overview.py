@@ -54,6 +54,11 @@ class BriefingRecord(NamedTuple):
     notes: tuple[str, ...]
     next_steps: tuple[str, ...]
 
+    @property
+    def parts(self) -> dict[str, BriefingPart]:
+        """The parts by title, in order of importance."""
+        return {title: getattr(self, name) for name, title in BRIEFING_PARTS.items()}
+
 
 @op(
     "read",
@@ -207,7 +212,7 @@ def _next_steps(record: BriefingRecord, limit: int) -> tuple[str, ...]:
         )
     if record.stale.items:
         steps.append(f"`quaid get {record.stale.items[0].slug}`: rewrite the truth from the timeline")
-    longest = max(getattr(record, name).total for name in BRIEFING_PARTS)
+    longest = max(part.total for part in record.parts.values())
     if longest > limit:
         steps.append(f"`quaid briefing --limit {min(longest, MAX_ITEMS)}` shows the omitted lines")
     return tuple(steps)

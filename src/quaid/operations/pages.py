@@ -14,13 +14,14 @@ from quaid.errors import (
     NotFound,
     PageNotFound,
     PageOfFolder,
+    QuaidError,
     TagInText,
 )
 from quaid.formats import front_matter, markdown
 from quaid.model import dates, page as page_model, slug as slugs, tags, timeline
 from quaid.model.page import EntryInput, Page
 from quaid.operations.registry import Arg, op
-from quaid.storage import collections, pages
+from quaid.storage import collections, gaps, pages
 from quaid.storage.collections import Collection
 from quaid.storage.pages import PageListItem, PageRow
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:  # not at run time: `quaid get` does not need these modules, a
     from quaid.storage.sqlite.connection import Transaction
 
 MAX_WINGS_SHOWN = 12
+MAX_GAPS_TRIED = 20
+"""Maximum number of gaps checked against a new page. Each check is a small search."""
 
 Slug = Annotated[str, Arg("The page, as in people/alice.", positional=True)]
 PageVersion = Annotated[int | None, Arg("The version you read.", version="page", minimum=1)]
@@ -378,9 +381,7 @@ def put(
 
     saved, new = edit_page(brain, slug, expected_version, change, may_create=may_create, also=add_facts)
     if saved.changed:
-        from quaid.operations import search
-
-        search.close_answered_gaps(brain, [new.slug])
+        close_answered_gaps(brain, [new.slug])
     return PutRecord(
         *(new.slug, saved.version, saved.created, saved.changed),
         *(new.title, new.type, new.summary, new.wing, new.room),
@@ -388,6 +389,34 @@ def put(
         *(((), tuple(left_out)) if replace_timeline else (tuple(left_out), ())),
         *lost,
     )
+
+
+def close_answered_gaps(brain: Brain, slugs: list[str]) -> list[int]:
+    """Resolve the gaps (unanswered questions) that one of these pages answers, and return their ids.
+
+    Only gaps with stored text are tried, by text search, and at most MAX_GAPS_TRIED of them. Errors are
+    ignored.
+    """
+    closed: list[int] = []
+    try:
+        for gap in gaps.listing(brain.db, MAX_GAPS_TRIED, with_text=True)[0]:
+            slug = _answering_page(brain, gap.query_text or gap.redacted_query or "", slugs)
+            if slug is not None:
+                now = brain.now()
+                brain.db.write(lambda tx, id=gap.id, by=slug, at=now: gaps.resolve(tx, id, by, at))  # type: ignore[misc]
+                closed.append(gap.id)
+    except QuaidError:
+        pass  # the pages are written, and the gap can be resolved later
+    return closed
+
+
+def _answering_page(brain: Brain, question: str, slugs: list[str]) -> str | None:
+    """Return the page that text search finds first, if it is one of `slugs` and the answer is strong."""
+    from quaid.search import answer as answers
+
+    answer = answers.answer_question(brain.db, None, question, now=brain.now(), limit=1, depth="summary")
+    first = answer.results[0].slug if answer.results else None
+    return first if answer.strength == "strong" and first in slugs else None
 
 
 @op(

@@ -5,18 +5,25 @@ from typing import Annotated, Literal, NamedTuple
 from quaid.app import Brain
 from quaid.embedding import backfill
 from quaid.embedding.registry import Embedder
+from quaid.errors import QuaidError
 from quaid.model import dates, page as page_model, tags
+from quaid.model.similarity import is_question, question_hash
 from quaid.notebook import layout, recall as notebook_recall
 from quaid.notebook.layout import RecallResult
-from quaid.operations import background, notebook, pages, search
+from quaid.operations import background, notebook, pages
 from quaid.operations.registry import Arg, op
-from quaid.search import answer as answers, by_name
+from quaid.search import answer as answers
 from quaid.search.answer import Answer
 from quaid.search.fusion import FUSION_STRATEGIES
+from quaid.storage import gaps, pages as page_store
 from quaid.storage.text_index import SearchFilters
 
 GLANCE_BUDGET = 12_000
 """Maximum number of tokens in the passages that `glance` returns."""
+
+LOG_GAPS = "log_gaps"
+GAP_THRESHOLD = "gap_threshold"
+"""Name of the setting for the minimum strength of an answer; a weaker answer records a gap."""
 
 Wing = Annotated[str | None, Arg("Only pages of this wing, as in people.")]
 Type = Annotated[str | None, Arg("Only pages of this type, as in person.")]
@@ -71,8 +78,38 @@ def query(
         brain, question, filters, model, limit=limit, depth=depth, budget=budget, explain=explain
     )
     if filters == SearchFilters():  # with a filter, the answer may be on an excluded page
-        search.record_gap(brain, question, answer)
+        _record_gap(brain, question, answer)
     return answer
+
+
+def _record_gap(brain: Brain, question: str, answer: Answer) -> None:
+    """Record a gap if the answer is below the threshold, else resolve the open gap of the same question.
+
+    Errors are ignored, and nothing is recorded while another process is writing.
+    """
+    try:
+        if not brain.leaves_marks or not brain.db.writable or brain.option(LOG_GAPS) == "off":
+            return
+        digest = question_hash(question)
+        well = ("strong",) if brain.option(GAP_THRESHOLD) == "strong" else ("strong", "weak")
+        if answer.strength not in well:
+            has_pages = answer.results or page_store.listing(brain.db, limit=1)
+            if is_question(question) and has_pages and _is_writable(brain):
+                best, now = max((result.score for result in answer.results), default=0.0), brain.now()
+                brain.db.write(lambda tx: gaps.log_gap(tx, digest, "", best, now))
+        elif (gap_id := gaps.open_with(brain.db, digest)) and _is_writable(brain):
+            slug, now = answer.results[0].slug if answer.results else None, brain.now()
+            brain.db.write(lambda tx: gaps.resolve(tx, gap_id, slug, now))
+    except QuaidError:
+        pass  # a full disk or a damaged file is reported by the next write
+
+
+def _is_writable(brain: Brain) -> bool:
+    """Return True if no other process holds the write lock."""
+    if not brain.db.lock.try_take():
+        return False
+    brain.db.lock.release()
+    return True
 
 
 class GlanceRecord(NamedTuple):
@@ -102,7 +139,7 @@ def glance(
     answer = _answer(
         brain, text, filters, model, limit=limit, depth="section", budget=GLANCE_BUDGET, explain=False
     )
-    answer = by_name.put_named_first(brain.db, answer, text, filters, limit)
+    answer = answers.put_named_first(brain.db, answer, text, filters, limit)
     own = layout.find_notebook(brain.db)
     if not own or not text.strip() or filters not in (SearchFilters(), SearchFilters(collection=own.name)):
         return GlanceRecord(answer, None)

@@ -1,20 +1,16 @@
-"""Full-text search, unanswered questions (gaps), and names for shell completion.
+"""Full-text search, and unanswered questions (gaps).
 
-Every `quaid search` and every shell completion imports this module, so keep its imports light.
+Every `quaid search` imports this module, so keep its imports light.
 """
 
-import os
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
-from quaid.config import OPTIONS, Settings
-from quaid.errors import GapResolved, InvalidArgument, QuaidError, WrongQuestion
+from quaid.errors import GapResolved, InvalidArgument, WrongQuestion
 from quaid.model import page as page_model, tags
 from quaid.model.similarity import (
     LONGEST_GAP_CONTEXT,
     fold_question,
-    is_question,
     question_hash,
     reveals_question,
 )
@@ -22,13 +18,9 @@ from quaid.operations import pages
 from quaid.operations.registry import Arg, op
 from quaid.search import text as text_search
 from quaid.search.text import PageHit
-from quaid.storage import collections, gaps, pages as pagess
+from quaid.storage import gaps
 from quaid.storage.gaps import Gap
-from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters
-
-if TYPE_CHECKING:
-    from quaid.search.answer import Answer
 
 
 class SearchRecord(NamedTuple):
@@ -60,13 +52,6 @@ def search(
     )
     return SearchRecord(query, tuple(text_search.search_pages(brain.db, query, filters, limit, raw=raw)))
 
-
-LOG_GAPS = "log_gaps"
-GAP_THRESHOLD = "gap_threshold"
-"""Name of the setting for the minimum strength of an answer; a weaker answer records a gap."""
-
-MAX_GAPS_TRIED = 20
-"""Maximum number of gaps checked against a new page. Each check is a small search."""
 
 GapId = Annotated[int, Arg("The gap's number, as `quaid gaps` shows it.", positional=True, minimum=1)]
 
@@ -212,64 +197,6 @@ def gap_clear(brain: Brain) -> GapsClearRecord:
     return GapsClearRecord(closed, gaps.listing(brain.db, 0)[1])
 
 
-def record_gap(brain: Brain, question: str, answer: "Answer") -> None:
-    """Record a gap if the answer is below the threshold, else resolve the open gap of the same question.
-
-    Errors are ignored, and nothing is recorded while another process is writing.
-    """
-    try:
-        if not brain.leaves_marks or not brain.db.writable or brain.option(LOG_GAPS) == "off":
-            return
-        digest = question_hash(question)
-        well = ("strong",) if brain.option(GAP_THRESHOLD) == "strong" else ("strong", "weak")
-        if answer.strength not in well:
-            has_pages = answer.results or pagess.listing(brain.db, limit=1)
-            if is_question(question) and has_pages and _is_writable(brain):
-                best, now = max((result.score for result in answer.results), default=0.0), brain.now()
-                brain.db.write(lambda tx: gaps.log_gap(tx, digest, "", best, now))
-        elif (gap_id := gaps.open_with(brain.db, digest)) and _is_writable(brain):
-            slug, now = answer.results[0].slug if answer.results else None, brain.now()
-            brain.db.write(lambda tx: gaps.resolve(tx, gap_id, slug, now))
-    except QuaidError:
-        pass  # a full disk or a damaged file is reported by the next write
-
-
-def close_answered_gaps(brain: Brain, slugs: list[str]) -> list[int]:
-    """Resolve the gaps (unanswered questions) that one of these pages answers, and return their ids.
-
-    Only gaps with stored text are tried, by text search, and at most MAX_GAPS_TRIED of them. Errors are
-    ignored.
-    """
-    closed: list[int] = []
-    try:
-        for gap in gaps.listing(brain.db, MAX_GAPS_TRIED, with_text=True)[0]:
-            slug = _answering_page(brain, gap.query_text or gap.redacted_query or "", slugs)
-            if slug is not None:
-                now = brain.now()
-                brain.db.write(lambda tx, id=gap.id, by=slug, at=now: gaps.resolve(tx, id, by, at))  # type: ignore[misc]
-                closed.append(gap.id)
-    except QuaidError:
-        pass  # the pages are written, and the gap can be resolved later
-    return closed
-
-
-def _answering_page(brain: Brain, question: str, slugs: list[str]) -> str | None:
-    """Return the page that text search finds first, if it is one of `slugs` and the answer is strong."""
-    from quaid.search import answer as answers
-
-    answer = answers.answer_question(brain.db, None, question, now=brain.now(), limit=1, depth="summary")
-    first = answer.results[0].slug if answer.results else None
-    return first if answer.strength == "strong" and first in slugs else None
-
-
-def _is_writable(brain: Brain) -> bool:
-    """Return True if no other process holds the write lock."""
-    if not brain.db.lock.try_take():
-        return False
-    brain.db.lock.release()
-    return True
-
-
 def _check_redacted(sensitivity: str, query_text: str | None, redacted_query: str | None) -> None:
     if sensitivity == "external":
         if redacted_query:
@@ -285,116 +212,3 @@ def _check_redacted(sensitivity: str, query_text: str | None, redacted_query: st
         raise InvalidArgument(
             name="redacted_query", problem="still contains the question; remove names and figures"
         )
-
-
-MAX_SLUGS = 200  # if there are more slugs, their folders are offered instead
-MAX_NAMES = 2_000  # if there are more, none is offered: a shell would complete the prefix of a partial list
-LOCK_TIMEOUT_MS = 50  # how long to wait for a locked database before offering no names
-
-
-def _slug_names(db: Database, start: str) -> list[str]:
-    named, mark, rest = start.rpartition("::")
-    slugs = pagess.slugs_or_folders(db, rest, MAX_SLUGS, MAX_NAMES + 1, named or None)
-    return [f"{named}{mark}{slug}" for slug in slugs]
-
-
-def _quarantined_names(db: Database, start: str) -> list[str]:
-    from quaid.storage import erase as erasure
-
-    of = "{0.collection}::{0.slug}" if "::" in start else "{0.slug}"
-    return _with_prefix((of.format(page) for page in erasure.quarantined_pages(db)), start)
-
-
-def _model_names(db: Database, start: str) -> list[str]:
-    """Return the models of the memory with this prefix.
-
-    Only if there are none, search all available models.
-    """
-    from quaid.embedding import registry as embedders
-
-    added = embedders.parse_models(collections.get_setting(db, embedders.MODELS_SETTING))
-    active = collections.get_setting(db, "embedding_model") or embedders.DEFAULT_MODEL
-    names = _with_prefix([embedders.DEFAULT_MODEL, *added, active], start)
-    return names or _with_prefix(embedders.available_models(added), start)
-
-
-def _notebook_files(db: Database, start: str) -> list[str]:
-    from quaid.notebook import layout as layouts
-
-    notebook = layouts.find_notebook(db)
-    return pagess.file_paths_beginning(db, notebook.id, start, MAX_NAMES + 1) if notebook else []
-
-
-def _session_names(db: Database, start: str) -> list[str]:
-    from quaid.storage import conversations
-
-    return [each.session for each in conversations.find_by_session(db, start, MAX_NAMES + 1)]
-
-
-def _skill_names(settings: Settings, start: str) -> list[str]:
-    from quaid import skills
-
-    return _with_prefix((each.name for each in skills.found(settings.skill_folders)), start)
-
-
-def _token_names(settings: Settings, start: str) -> list[str]:
-    from quaid.operations import service
-
-    return _with_prefix(service.token_names(settings), start)
-
-
-def _node_names(settings: Settings, start: str) -> list[str]:
-    from quaid.kb import layout
-    from quaid.operations import kb
-
-    root = kb.kb_root_of(settings)
-    if not os.path.isdir(root):
-        return []
-    paths = (path for path, _ in layout.walk_store(root) if layout.is_node_file(path))
-    nodes = (path.removesuffix(layout.NODE_ENDING) for path in paths)
-    return _with_prefix(nodes, start)
-
-
-DATABASE_COMPLETERS: dict[str, Callable[[Database, str], list[str]]] = {
-    "slugs": _slug_names,
-    "quarantined": _quarantined_names,
-    "collections": lambda db, start: _with_prefix((each.name for each in collections.list_all(db)), start),
-    "wings": lambda db, start: pagess.names_beginning(db, "wing", start, MAX_NAMES + 1),
-    "tags": lambda db, start: pagess.names_beginning(db, "tag", start, MAX_NAMES + 1),
-    "models": _model_names,
-    "notes": _notebook_files,
-    "sessions": _session_names,
-}
-OTHER_COMPLETERS: dict[str, Callable[[Settings, str], list[str]]] = {
-    "skills": _skill_names,
-    "tokens": _token_names,
-    "nodes": _node_names,
-}
-COMPLETION_KINDS = (*DATABASE_COMPLETERS, *OTHER_COMPLETERS)
-
-
-def complete_names(settings: Settings, kind: str, start: str) -> list[str]:
-    """Return the names of a kind with this prefix, or [] if there are too many."""
-    of = OTHER_COMPLETERS.get(kind)
-    names = of(settings, start) if of else _names_in_database(settings, kind, start)
-    return names if len(names) <= MAX_NAMES else []
-
-
-def _names_in_database(settings: Settings, kind: str, start: str) -> list[str]:
-    """Return names from the database, or [] if its schema version is not the current one."""
-    db = Database.open_for_names(settings.db_path, LOCK_TIMEOUT_MS)
-    if db is None:
-        return []
-    with db:
-        return DATABASE_COMPLETERS[kind](db, start)
-
-
-def readable_settings() -> list[str]:
-    """Return the names that `config get` accepts in every memory."""
-    from quaid.operations.maintenance import SETTINGS
-
-    return sorted({*SETTINGS, *OPTIONS})
-
-
-def _with_prefix(every: Iterable[str], start: str) -> list[str]:
-    return [each for each in dict.fromkeys(every) if each.startswith(start)]

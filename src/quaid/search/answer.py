@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from quaid.embedding.registry import Embedder
 from quaid.errors import InvalidArgument
 from quaid.model.chunker import TRUTH_KIND
+from quaid.model.names import EXACT_MATCH, LONGEST_NAME, PREFIX_MATCH, fold_name, match_strength
 from quaid.model.plain_text import count_tokens
-from quaid.search import strength, text as text_search
-from quaid.search.fusion import FUSION_STRATEGIES, RRF_K, Ranking, add_whole_pages, fuse
+from quaid.search import fusion, text as text_search
+from quaid.search.fusion import FUSION_STRATEGIES, RRF_K, Ranking, Strength, add_whole_pages, fuse
 from quaid.search.plan import LONGEST_QUERY, STOP_WORDS
 from quaid.search.query import Candidates, MeaningLane, NoMeaningLane, embed_question, gather_candidates
-from quaid.search.strength import Strength
 from quaid.storage import chunks, pages, text_index
 from quaid.storage.chunks import ChunkRow
 from quaid.storage.pages import PageHead
@@ -153,10 +153,10 @@ class SearchResult(NamedTuple):
     summary: str
     content: str
     score: float
-    """Strength of the evidence from 0 to 1 (see search.strength), comparable between questions."""
+    """Strength of the evidence from 0 to 1 (see search.fusion), comparable between questions."""
     tokens_used: int
     lane: str
-    """How the page was found: exact (by name), words, meaning, both, date, or name (see search.by_name)."""
+    """How the page was found: exact (by name), words, meaning, both, date, or name (see put_named_first)."""
     reason: str
     heading_path: str
     part: str
@@ -277,7 +277,7 @@ class _AnswerBuilder:
         counts = {
             part.text: ranked.candidates.counts.get(part.quoted, 0) for part in ranked.candidates.plan.parts
         }
-        self._weights = strength.word_weights(counts, TextIndex(db, text_index.CHUNKS).highest_id())
+        self._weights = fusion.word_weights(counts, TextIndex(db, text_index.CHUNKS).highest_id())
 
     def result(self, shown: _ShownPage, serving: Serving) -> SearchResult:
         head, chunk = shown.head, shown.chunk
@@ -307,18 +307,18 @@ class _AnswerBuilder:
         if isinstance(self._ranked.meaning, MeaningLane) and self._evidence.cosines:
             cosine = self._evidence.cosines.get(shown.chunk.id) if shown.chunk else None
             near = self._evidence.baseline if cosine is None else cosine
-            meaning = strength.standing_out(near, self._evidence.baseline, self._ranked.meaning.embedded)
+            meaning = fusion.standing_out(near, self._evidence.baseline, self._ranked.meaning.embedded)
         share = self._share(shown)
-        judged, score = strength.judge_strength(share, meaning), strength.evidence_score(share, meaning)
+        judged, score = fusion.judge_strength(share, meaning), fusion.evidence_score(share, meaning)
         if judged == "strong" and candidates.periods and not self._is_of_time(shown):
-            return "weak", strength.below_strong(score, meaning)
+            return "weak", fusion.below_strong(score, meaning)
         return judged, score
 
     def _share(self, shown: _ShownPage) -> float:
         """Return the weighted share of the question's words in a result, or 0 if they are all stop words."""
         if all(word.lower() in STOP_WORDS for word in self._weights):
             return 0.0
-        return strength.word_share(self._held(shown), self._weights)
+        return fusion.word_share(self._held(shown), self._weights)
 
     def strength(self, shown: list[_ShownPage]) -> Strength:
         """Return the strength of the answer, judged by its first results."""
@@ -332,8 +332,8 @@ class _AnswerBuilder:
         meaning = None
         if isinstance(self._ranked.meaning, MeaningLane) and self._evidence.cosines:
             nearest = max(self._evidence.cosines.values())
-            meaning = strength.standing_out(nearest, self._evidence.baseline, self._ranked.meaning.embedded)
-        judged = strength.judge_strength(words, meaning, exact=bool(candidates.named.exact))
+            meaning = fusion.standing_out(nearest, self._evidence.baseline, self._ranked.meaning.embedded)
+        judged = fusion.judge_strength(words, meaning, exact=bool(candidates.named.exact))
         # A result from another period than the question asks about may be wrong.
         outside = bool(candidates.periods) and not of_time and not candidates.named.exact
         return "weak" if judged == "strong" and outside else judged
@@ -505,3 +505,85 @@ def rank_question(
             cosines = meaning.vectors.page_cosines(meaning.model, meaning.vector, first)
             ranking = add_whole_pages(candidates.evidence, ranking, cosines)
     return RankedQuestion(question, meaning, candidates, ranking)
+
+
+# Pages whose name matches the typed text, at the front of an answer
+#
+# Exact names come first, then names that contain the typed words, then names with words that begin with the
+# typed words. Within each group, names that begin with the typed text come first, then shorter names. Input of
+# more than a few words, or of stop words only, is not treated as a name.
+
+MOST_NAMED = 6
+"""Maximum number of pages moved to the front, so that other matches remain visible."""
+MOST_WORDS = 5
+NAMES_COMPARED = 60
+"""Maximum number of pages whose names are compared."""
+REASONS = {EXACT_MATCH: "its name is the query", PREFIX_MATCH: "its name begins with the query"}
+
+
+def put_named_first(db: Database, answer: Answer, typed: str, filters: SearchFilters, limit: int) -> Answer:
+    """Return the answer with pages whose name matches the typed text at the front, at most `limit` results.
+
+    Such pages are added if the answer does not contain them. The answer's exact matches
+    stay first.
+    """
+    matches = _find_named(db, fold_name(typed), filters) if len(typed) <= LONGEST_NAME else []
+    if not matches:
+        return answer
+    results = {(result.collection, result.slug): result for result in answer.results}
+    named = []
+    for head, how in matches:
+        other = results.pop((head.collection, head.slug), None)
+        named.append(other if other and other.lane == "exact" else _named_result(head, how, other))
+    named.sort(key=lambda each: each.lane != "exact")
+    exact = [result for result in results.values() if result.lane == "exact"]
+    rest = [result for result in results.values() if result.lane != "exact"]
+    is_known = any(each.strength == "strong" for each in named)
+    return answer._replace(
+        results=tuple([*exact, *named, *rest][:limit]), strength="strong" if is_known else answer.strength
+    )
+
+
+def _find_named(db: Database, typed: str, filters: SearchFilters) -> list[tuple[PageHead, int]]:
+    """Return the pages whose name matches and the strength of each match, best first."""
+    wanted = typed.split()
+    if len(wanted) > MOST_WORDS or all(each in STOP_WORDS for each in wanted):
+        return []
+    with db.reading():
+        called: dict[int, list[str]] = {}
+        for each in pages.pages_beginning(db, typed, NAMES_COMPARED):
+            called.setdefault(each.page_id, []).append(each.name)
+        expression = "title : (" + " AND ".join(f'"{each}"*' for each in wanted) + ")"
+        titled = TextIndex(db, text_index.SPACED).matching_pages(expression, filters, NAMES_COMPARED)
+        allowed = chunks.first_chunks_of_pages(db, list(called), filters) if any(filters) else called
+        heads = pages.page_heads(db, list({*titled, *(each for each in called if each in allowed)}))
+    fits: list[tuple[tuple[int, bool, int, int], PageHead]] = []
+    for head in heads.values():
+        title = fold_name(head.title)
+        name = max(
+            (title, *called.get(head.id, ())), key=lambda each: (match_strength(each, typed), each == title)
+        )
+        how = match_strength(name, typed)
+        if how:
+            fits.append(((-how, not name.startswith(typed), len(name), head.id), head))
+    return [(head, -key[0]) for key, head in sorted(fits, key=lambda fit: fit[0])[:MOST_NAMED]]
+
+
+def _named_result(head: PageHead, how: int, other: SearchResult | None) -> SearchResult:
+    """Return a result that points to the start of the page; `other` is the answer's result for that page."""
+    reason = REASONS.get(how, "its name has these words")
+    is_whole = how != PREFIX_MATCH
+    return SearchResult(
+        *(head.slug, head.collection, head.title, head.type, head.wing, head.room),
+        *("summary", head.summary, ""),
+        score=1.0 if is_whole else other.score if other else 0.0,
+        tokens_used=0,
+        lane="exact" if how == EXACT_MATCH else "name",
+        reason=f"{reason}; {other.reason}" if other else reason,
+        heading_path="",
+        part="truth",
+        start_line=1,
+        end_line=1,
+        strength="strong" if is_whole or (other and other.strength == "strong") else "weak",
+        rank_score=1.0 if is_whole else other.rank_score if other else 0.0,
+    )

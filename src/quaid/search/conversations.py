@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.embedding.registry import Embedder
-from quaid.search import strength
+from quaid.search import fusion
 from quaid.search.fusion import ChunkPosition, Evidence, fuse
 from quaid.search.plan import QueryPlan, plan_query
 from quaid.search.query import WORD_BUDGET, MeaningLane, NoMeaningLane, embed_question
@@ -160,7 +160,7 @@ def _lanes_of(
 ) -> tuple[str, ...]:
     """Return how a turn qualifies: by words, by meaning, by both, or by neither (an empty tuple)."""
     cosine = cosines.get(turn)
-    far = 0.0 if cosine is None else strength.standing_out(cosine, asked.baseline, asked.embedded) or 0.0
+    far = 0.0 if cosine is None else fusion.standing_out(cosine, asked.baseline, asked.embedded) or 0.0
     return (WORDS,) * (turn in words) + (MEANING,) * (far >= STANDING_OUT)
 
 

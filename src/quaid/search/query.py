@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from quaid.embedding.registry import Embedder
 from quaid.errors import DamagedDatabase, QuaidError
 from quaid.model import names
-from quaid.search import strength
+from quaid.search import fusion
 from quaid.search.fusion import ChunkPosition, Evidence
 from quaid.search.plan import STOP_WORDS, QueryPlan, plan_query
 from quaid.search.text import page_scores, terms_worth_ranking
@@ -407,7 +407,7 @@ def embed_question(
 
     vector = numpy.frombuffer(raw, dtype="<f4")
     mean = index.baseline(active.name, vector)
-    unrelated = strength.expected_baseline(mean, embedded, getattr(embedder, "unrelated", None))
+    unrelated = fusion.expected_baseline(mean, embedded, getattr(embedder, "unrelated", None))
     return MeaningLane(active.name, vector, index, unrelated, embedded, total)
 
 

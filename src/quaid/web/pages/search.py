@@ -50,7 +50,7 @@ GOOD_RECALL = 0.5
 """Score from which a notebook result counts as a good answer (see quaid.notebook.recall)."""
 GOOD_SHARE, NEAR_SHARE = 0.6, 0.3
 """Share of the question's words in a node from which it is a strong or a weak match (compare
-quaid.search.strength)."""
+quaid.search.fusion)."""
 KB_COLLECTION = "kb"
 MAX_QUERY = 2_000
 MAX_NAME_WORDS = 5
