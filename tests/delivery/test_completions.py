@@ -12,10 +12,10 @@ from tests.delivery.shells import Shell, Terminal, Zsh
 
 import quaid
 from quaid.cli.commands import COMMANDS
-from quaid.cli.completion import COMPLETION_KINDS
 from quaid.cli.main import main
 from quaid.model.page import PAGE_TYPES
 from quaid.operations import index
+from quaid.operations.completion import COMPLETION_KINDS
 from quaid.operations.registry import all_operations
 
 PAGES = Path(quaid.__file__).parent / "cli" / "generated"

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from quaid.mcp import jsonrpc
-from quaid.mcp.jsonrpc import INVALID_REQUEST, PARSE_ERROR, IgnoredMessage, Request, RpcError
+from quaid.mcp.jsonrpc import INVALID_REQUEST, PARSE_ERROR, Request, RpcError
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_params_may_be_null_but_not_a_list() -> None:
 
 
 def test_stray_response_is_ignored() -> None:
-    assert jsonrpc.parse_message({"jsonrpc": "2.0", "id": 1, "result": {}}) == (None, IgnoredMessage())
-    assert jsonrpc.parse_message({"jsonrpc": "2.0", "id": 1, "error": {}}) == (None, IgnoredMessage())
+    assert jsonrpc.parse_message({"jsonrpc": "2.0", "id": 1, "result": {}}) == (None, None)
+    assert jsonrpc.parse_message({"jsonrpc": "2.0", "id": 1, "error": {}}) == (None, None)
 
 
 def test_nan_is_never_sent() -> None:

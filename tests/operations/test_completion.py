@@ -10,10 +10,9 @@ import apsw
 import pytest
 
 from quaid.app import Brain
-from quaid.cli import completion
 from quaid.config import Settings
 from quaid.errors import MissingDatabase
-from quaid.operations import dispatch
+from quaid.operations import completion, dispatch
 from quaid.storage import SCHEMA_VERSION
 from quaid.storage.sqlite import connection as opening
 from quaid.storage.sqlite.connection import Transaction

@@ -261,7 +261,7 @@ def _completion(line: CommandLine, arguments: dict[str, Any]) -> int:
 
     If completing names fails, print nothing.
     """
-    from quaid.cli.completion import COMPLETION_KINDS, complete_names
+    from quaid.operations.completion import COMPLETION_KINDS, complete_names
 
     kind = arguments["shell"]
     if kind in SHELLS:

@@ -8,18 +8,10 @@ import sys
 import time
 from contextlib import redirect_stdout
 from shlex import quote, split
-from typing import NamedTuple
 
 from quaid.cli.main import main
 from quaid.config import Settings
 from quaid.errors import AlreadyExists, InvalidArgument
-
-
-class DemoQuestion(NamedTuple):
-    question: str
-    words: tuple[str, ...]
-    explanation: str
-
 
 # Facts that the sample pages do not contain: some follow each other in time, some contradict each other.
 FACTS = (
@@ -38,56 +30,56 @@ REMEMBERED = (
 )
 LOGGED = ("Called Nkechi: the trial begins in January", "Proofs of the repair book are on the table")
 QUESTIONS = (
-    DemoQuestion(
+    (
         "Where did we write about kelp and bread?",
         ("search", "kelp bread", "--limit", "3"),
         "Words, any words: pages with all of them come first. No model is needed for this.",
     ),
-    DemoQuestion(
+    (
         "Who could help to dry something without burning gas?",
         ("query", "warm air for drying without burning fuel", "--limit", "3"),
         "A question by meaning: the decision contains none of the important words, only their meaning. The first line"
         "\n   says how strong the evidence is, and each answer which lines it rests on.",
     ),
-    DemoQuestion(
+    (
         "Who is Ines?",
         ("get", "people/ines-karvonen"),
         "A page: current truth above the line, below it what happened, newest first. It is markdown, and yours.",
     ),
-    DemoQuestion(
+    (
         "Where did she live on the evening when we met?",
         ("facts", "Ines Karvonen", "--as-of", "2025-01-22"),
         "A fact has a first and a last day, and its source. On that evening it was Turku.",
     ),
-    DemoQuestion(
+    (
         "And now? Does everybody agree?",
         ("check", "people/ines-karvonen"),
         "Turku, then Galway is not a contradiction: she moved. Galway and Cork at the same time is one, so both are"
         "\n   quoted, and it stays open until you settle it.",
     ),
-    DemoQuestion(
+    (
         "What has a banker to do with a brewer?",
         ("path", "people/elio-varga", "people/amara-teixeira"),
         "The shortest way over links: his credit union lent to Saltmarsh, whose dryers take the heat of her brewery.",
     ),
-    DemoQuestion(
+    (
         "Who worked at the credit union in the summer of 2025?",
         ("graph", "companies/northgate-credit", "--as-of", "2025-07-01", "--depth", "1"),
         "The graph as it was on a day: Marguerite works there; Elio, who came in 2026, does not yet. Mentions have no"
         "\n   dates, so they are always shown.",
     ),
-    DemoQuestion(
+    (
         "What do we know about submarine cables?",
         ("query", "repair of submarine telephone cables in the Pacific", "--limit", "1"),
         "A memory has to say when it does not know; the closest results are marked as such. Such questions are"
         "\n   counted, without their words: quaid gaps.",
     ),
-    DemoQuestion(
+    (
         "What did I tell my agent about Ines?",
         ("recall", "how to reach Ines"),
         "The notebook: markdown files that you and your agents write, found by words and by meaning.",
     ),
-    DemoQuestion(
+    (
         "What would an agent be told at the start of a session?",
         ("prompt",),
         "What it should always know (contacts, preferences) and the last days of the log; --token-budget limits it.",
@@ -137,15 +129,15 @@ def _run_questions(place: str, whole: bool) -> int:
         print("So search by meaning does not show here: every question is answered by its words.")
     print("Ten questions to it.")
     asks = not whole and sys.stdin.isatty() and sys.stdout.isatty()
-    for number, demo in enumerate(QUESTIONS, 1):
+    for number, (question, words, explanation) in enumerate(QUESTIONS, 1):
         if asks and not _continues():
             break
-        shown = " ".join(f'"{word}"' if " " in word else word for word in demo.words)
-        print(f"\n{number}. {demo.question}\n\n$ quaid {shown}", flush=True)
-        status = main(list(demo.words))
+        shown = " ".join(f'"{word}"' if " " in word else word for word in words)
+        print(f"\n{number}. {question}\n\n$ quaid {shown}", flush=True)
+        status = main(list(words))
         if status > 1:  # 1: a check found something
             return status
-        print(f"\n   {demo.explanation}", flush=True)
+        print(f"\n   {explanation}", flush=True)
     return 0
 
 

@@ -183,11 +183,8 @@ class Request(NamedTuple):
         return meta if isinstance(meta, dict) else {}
 
 
-class IgnoredMessage(NamedTuple):
-    """A message that needs no response, such as a response to a request we did not send."""
-
-
-Message = Request | IgnoredMessage | RpcError
+Message = Request | RpcError | None
+"""None is a message that needs no response, such as a response to a request we did not send."""
 
 
 def decode(line: bytes) -> Any:
@@ -207,7 +204,7 @@ def parse_message(value: Any) -> tuple[RequestId | None, Message]:
     if value.get("jsonrpc") != "2.0":
         return known, RpcError(INVALID_REQUEST, 'Invalid request: "jsonrpc" must be "2.0"')
     if "method" not in value and ("result" in value or "error" in value):
-        return None, IgnoredMessage()
+        return None, None
     if not isinstance(value.get("method"), str):
         return known, RpcError(INVALID_REQUEST, 'Invalid request: "method" must be text')
     if "id" in value and known is None:

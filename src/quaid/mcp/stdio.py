@@ -20,7 +20,6 @@ from quaid.mcp import jsonrpc
 from quaid.mcp.jsonrpc import (
     INVALID_REQUEST,
     MAX_LINE_BYTES,
-    IgnoredMessage,
     OversizedLine,
     Request,
     RpcError,
@@ -135,7 +134,7 @@ def _handle_message(
     id, frame = jsonrpc.parse_message(value)
     if isinstance(frame, RpcError):
         reply(jsonrpc.failure(id, frame.code, str(frame)))
-    elif isinstance(frame, IgnoredMessage):
+    elif frame is None:
         reply(None)
     elif frame.id is None:
         _handle_notification(frame, worker)

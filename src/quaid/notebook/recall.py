@@ -18,7 +18,7 @@ from quaid.notebook.layout import DAILY, REFERENCE, RecallHit, RecallResult, fol
 from quaid.search import answer as answers, fusion, text as text_search
 from quaid.search.answer import RankedQuestion
 from quaid.search.plan import STOP_WORDS
-from quaid.search.query import MeaningLane, NoMeaningLane
+from quaid.search.query import MeaningLane
 from quaid.search.text import EXCERPT_WIDTH, ExcerptMarker
 from quaid.storage import chunks, collections, text_index
 from quaid.storage.chunks import ChunkRow
@@ -62,7 +62,7 @@ def search_notebook(
         best = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))
         rows = _without_overlaps(chunks.load(db, best[: 2 * max_results]))[:max_results]
         hits = _build_hits(db, notebook, ranked, rows, worth)
-    off = ranked.meaning.reason if isinstance(ranked.meaning, NoMeaningLane) else ""
+    off = ranked.meaning if isinstance(ranked.meaning, str) else ""
     return RecallResult(
         query,
         tuple(hit for hit in hits if not hit.path.startswith(f"{DAILY}/")),

@@ -351,15 +351,6 @@ class RemainingMention(NamedTuple):
     said_by: tuple[str, ...]
 
 
-class BackupWithPage(NamedTuple):
-    path: str
-    size: int
-    made_by: str
-    """The origin, as in DatabaseCopy.made_by. Copies of unknown origin are not deleted."""
-    holds_it: bool
-    deleted: bool
-
-
 class ForgetRecord(NamedTuple):
     done: bool
     clean: bool
@@ -369,7 +360,7 @@ class ForgetRecord(NamedTuple):
     layers: tuple[ErasedLayer, ...]
     proof: tuple[ErasureProof, ...] = ()
     mentions: tuple[RemainingMention, ...] = ()
-    backups: tuple[BackupWithPage, ...] = ()
+    backups: tuple[DatabaseCopy, ...] = ()
     files: tuple[str, ...] = ()
     """Files in imported folders that contain the page. They are not deleted, and the next import would
     bring the page back.
@@ -457,13 +448,9 @@ def _preview(
         slug=target.slug,
         title=target.title,
         layers=layers,
-        backups=tuple(_backup_record(each, False) for each in beside),
+        backups=tuple(beside),
         files=target.files,
     )
-
-
-def _backup_record(copy: DatabaseCopy, deleted: bool) -> BackupWithPage:
-    return BackupWithPage(copy.path, copy.size, copy.made_by, copy.holds, deleted)
 
 
 def _erase(brain: Brain, target: EraseTarget, beside: list[DatabaseCopy], backups: bool) -> ForgetRecord:
@@ -471,7 +458,7 @@ def _erase(brain: Brain, target: EraseTarget, beside: list[DatabaseCopy], backup
     page = Erasure(db, target, _sidecar_paths(target))
     before = page.count_layers()
     page.run()
-    gone = [each for each in beside if backups and each.ours and each.holds]
+    gone = [copy for copy in beside if backups and copy.ours and copy.holds_it]
     backup.remove_copies(gone)
     problem = erasure.vacuum_and_checkpoint(db)
     after = dict(page.count_layers())
@@ -488,7 +475,7 @@ def _erase(brain: Brain, target: EraseTarget, beside: list[DatabaseCopy], backup
         done=True,
         proof=(found, held, *left),
         mentions=mentions,
-        backups=tuple(_backup_record(each, each in gone) for each in beside),
+        backups=tuple(copy._replace(deleted=copy in gone) for copy in beside),
         problem=_problem_with_step(problem),
     )
     return _with_verdict(record)

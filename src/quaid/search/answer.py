@@ -11,7 +11,7 @@ from quaid.model.plain_text import count_tokens
 from quaid.search import fusion, text as text_search
 from quaid.search.fusion import FUSION_STRATEGIES, RRF_K, Ranking, Strength, add_whole_pages, fuse
 from quaid.search.plan import LONGEST_QUERY, STOP_WORDS
-from quaid.search.query import Candidates, MeaningLane, NoMeaningLane, embed_question, gather_candidates
+from quaid.search.query import Candidates, MeaningLane, embed_question, gather_candidates
 from quaid.storage import chunks, pages, text_index
 from quaid.storage.chunks import ChunkRow
 from quaid.storage.pages import PageHead
@@ -202,7 +202,8 @@ class RankedQuestion(NamedTuple):
     """A question with all its candidates and their ranking."""
 
     question: str
-    meaning: MeaningLane | NoMeaningLane
+    meaning: MeaningLane | str
+    """The embedded question, or why semantic search is not available."""
     candidates: Candidates
     ranking: Ranking
 
@@ -412,8 +413,8 @@ def _echo(question: str) -> str:
 
 def _notes(ranked: RankedQuestion, served: int, left_out: int) -> list[str]:
     notes = []
-    if isinstance(ranked.meaning, NoMeaningLane):
-        notes.append(f"by words only: {ranked.meaning.reason}")
+    if isinstance(ranked.meaning, str):
+        notes.append(f"by words only: {ranked.meaning}")
     elif ranked.meaning.embedded < ranked.meaning.total:
         made, total = ranked.meaning.embedded, ranked.meaning.total
         notes.append(f"{made:,} of {total:,} chunks have vectors; `quaid embed` makes the others")
@@ -492,7 +493,7 @@ def rank_question(
     no_model: str = "no model is set up",
 ) -> RankedQuestion:
     """Gather and rank the candidates of a question."""
-    meaning: MeaningLane | NoMeaningLane = NoMeaningLane(no_model)
+    meaning: MeaningLane | str = no_model
     if embedder:  # the model may be slow, so it is called outside of any transaction
         from quaid.storage.vector_index import ChunkIndex
 

@@ -13,7 +13,7 @@ from quaid.embedding.registry import Embedder
 from quaid.search import fusion
 from quaid.search.fusion import ChunkPosition, Evidence, fuse
 from quaid.search.plan import QueryPlan, plan_query
-from quaid.search.query import WORD_BUDGET, MeaningLane, NoMeaningLane, embed_question
+from quaid.search.query import WORD_BUDGET, MeaningLane, embed_question
 from quaid.search.text import ROW_BUDGET, ExcerptMarker, terms_worth_ranking
 from quaid.storage import conversations, text_index
 from quaid.storage.sqlite.connection import Database
@@ -104,10 +104,10 @@ def search_turns(
     if not wanted.words or limit < 1 or not TextIndex(db, TURNS).highest_id():
         return result
     # The model may be slow, so it is called outside of any transaction.
-    asked = embed_question(db, embedder, query, vectors()) if embedder else NoMeaningLane(no_model)
-    if isinstance(asked, NoMeaningLane):
+    asked = embed_question(db, embedder, query, vectors()) if embedder else no_model
+    if isinstance(asked, str):
         hits = search_turns_by_words(db, query, limit)
-        return result._replace(hits=tuple(hits), semantic=False, note=asked.reason)
+        return result._replace(hits=tuple(hits), semantic=False, note=asked)
     with db.reading():
         hits = _turn_hits(db, wanted, _fuse_turns(db, wanted, asked, vectors(), limit))
     note = ""

@@ -382,27 +382,21 @@ class MeaningLane(NamedTuple):
         return cosines
 
 
-class NoMeaningLane(NamedTuple):
-    """The reason why semantic search is not available."""
-
-    reason: str
-
-
 def embed_question(
     db: Database, embedder: Embedder, question: str, index: "ChunkIndex | TurnIndex"
-) -> MeaningLane | NoMeaningLane:
+) -> MeaningLane | str:
     """Embed a question with the active model, or return the reason why that is not possible."""
     active = vectors.active_model(db)
     embedded, total = index.made(active) if active else (0, 0)
     reason = embedder.ready()
     if reason:
-        return NoMeaningLane(f"the model is not available: {reason}")
+        return f"the model is not available: {reason}"
     if active is None or active.name != embedder.name or not embedded:
-        return NoMeaningLane("nothing is embedded yet; run `quaid embed --all`")
+        return "nothing is embedded yet; run `quaid embed --all`"
     try:
         raw = embedder.embed_query(question[:LONGEST_EMBEDDED_TEXT])
     except QuaidError as failure:
-        return NoMeaningLane(str(failure).rstrip("."))
+        return str(failure).rstrip(".")
     import numpy
 
     vector = numpy.frombuffer(raw, dtype="<f4")
@@ -460,7 +454,7 @@ class Candidates(NamedTuple):
 def gather_candidates(
     db: Database,
     question: str,
-    meaning: MeaningLane | NoMeaningLane,
+    meaning: MeaningLane | str,
     filters: SearchFilters,
     now: str,
 ) -> Candidates:

@@ -28,7 +28,6 @@ from quaid.mcp.jsonrpc import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     PARSE_ERROR,
-    IgnoredMessage,
     Request as Message,
     RpcError,
 )
@@ -161,7 +160,7 @@ async def _answer(request: Request) -> Response:
     return await _answer_in_session(request, value)
 
 
-def _parse(value: Any) -> Message | IgnoredMessage:
+def _parse(value: Any) -> Message | None:
     id, message = jsonrpc.parse_message(value)
     if isinstance(message, RpcError):
         raise HttpRpcError(400, str(message), message.code, id)
@@ -180,7 +179,7 @@ def _is_stateless(request: Request, value: Any) -> bool:
 
 async def _answer_stateless(request: Request, value: Any) -> Response:
     message = _parse(value)
-    if isinstance(message, IgnoredMessage):
+    if message is None:
         raise HttpRpcError(400, "Invalid request: a response to a request that was not sent")
     if message.id is None:
         return Response(status_code=202)
@@ -246,7 +245,7 @@ async def _answer_in_session(request: Request, value: Any) -> Response:
     if isinstance(value, list):
         return await _answer_batch(request, session, value)
     message = _parse(value)
-    if isinstance(message, IgnoredMessage) or message.id is None:
+    if message is None or message.id is None:
         _handle_notification(session, message)
         return Response(status_code=202)
     return await _respond(request, session.connection, message, session)
@@ -277,14 +276,14 @@ async def _answer_batch(request: Request, session: McpSession, values: list[Any]
         id, message = jsonrpc.parse_message(value)
         if isinstance(message, RpcError):
             answers.append(jsonrpc.failure(id, message.code, str(message)))
-        elif isinstance(message, IgnoredMessage) or message.id is None:
+        elif message is None or message.id is None:
             _handle_notification(session, message)
         else:
             answers.append(await _call_result(request, session.connection, message, session))
     return api.json_response(answers) if answers else Response(status_code=202)
 
 
-def _handle_notification(session: McpSession, message: Message | IgnoredMessage) -> None:
+def _handle_notification(session: McpSession, message: Message | None) -> None:
     """Cancel a running request when its client sends notifications/cancelled."""
     if isinstance(message, Message) and message.method == "notifications/cancelled":
         id = (message.params or {}).get("requestId")

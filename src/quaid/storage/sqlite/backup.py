@@ -174,8 +174,9 @@ class DatabaseCopy(NamedTuple):
     """
     made_by: str
     """One of "migration", "backup" and "somebody" (unknown)."""
-    holds: bool
+    holds_it: bool
     """True if it contains the page, or cannot be read and therefore might contain it."""
+    deleted: bool = False
 
 
 class IntactCopy(NamedTuple):
