@@ -14,7 +14,8 @@ from quaid.embedding import registry as embedders
 from quaid.embedding.registry import Embedder, EmbedderEnvironment, ModelCache as ModelCache
 from quaid.errors import EmbeddingsOff
 from quaid.model import dates, slug as slugs
-from quaid.storage import SCHEMA_VERSION as SCHEMA_VERSION, collections, version_problem as version_problem
+from quaid.storage import SCHEMA_VERSION as SCHEMA_VERSION, collections
+from quaid.storage.sqlite.errors import version_problem as version_problem
 
 if TYPE_CHECKING:
     from types import TracebackType

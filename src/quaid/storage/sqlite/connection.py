@@ -29,13 +29,14 @@ from quaid.errors import (
     ReadOnly,
     UnsafeSqlite,
 )
-from quaid.storage import SCHEMA_VERSION, version_problem
+from quaid.storage import SCHEMA_VERSION
 from quaid.storage.files import FIRST_LOCK_PAUSE, LONGEST_LOCK_PAUSE, is_file_at, try_lock_file
 from quaid.storage.sqlite.errors import (
     BUSY_SECONDS,
     missing_database,
     translate_os_errors,
     translate_sqlite_errors,
+    version_problem,
 )
 
 if TYPE_CHECKING:

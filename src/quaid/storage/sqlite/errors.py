@@ -1,6 +1,7 @@
 """Translate errors of SQLite and the operating system into the classes of quaid.errors.
 
-Mistakes in our own code (wrong SQL, a violated constraint) pass through unchanged.
+Mistakes in our own code (wrong SQL, a violated constraint) pass through unchanged. A schema version that cannot be
+opened is described here too.
 """
 
 import errno
@@ -19,6 +20,7 @@ from quaid.errors import (
     QuaidError,
     ReadOnly,
 )
+from quaid.storage import IMPORTED_VERSION, SCHEMA_VERSION
 from quaid.storage.collections import folder_list_path
 
 if TYPE_CHECKING:
@@ -155,3 +157,15 @@ def missing_database(path: str) -> MissingDatabase:
     if os.path.exists(folder_list_path(path)):
         remedy = "It was deleted: the next `quaid query` or `quaid recall` rebuilds it from its folders."
     return MissingDatabase(path=path, remedy=remedy)
+
+
+def version_problem(version: int) -> str:
+    """Return why a memory with this schema version cannot be opened, or an empty string."""
+    if version > SCHEMA_VERSION:
+        return "a newer Quaid made it"
+    if version < IMPORTED_VERSION:
+        return f"older than {IMPORTED_VERSION}, the oldest that can be upgraded"
+    if version not in (IMPORTED_VERSION, SCHEMA_VERSION):
+        remedy = "`quaid export` of that one writes its pages, and `quaid import` reads them"
+        return f"an unreleased Quaid made it; {remedy}"
+    return ""
