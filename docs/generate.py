@@ -119,8 +119,8 @@ def schema_page() -> str:
     with open(os.path.join(ROOT, "src", "quaid", "storage", "schema.sql"), encoding="utf-8") as file:
         sql = file.read()
     head = (
-        "# Schema\n\nOne SQLite file. A table marked *kept* holds what no file can give back; one marked *derived* "
-        "can be burned and built again.\n\n"
+        "# Schema\n\nOne SQLite file. Rows of a *kept* table exist nowhere else; rows of a *derived* table can be "
+        "deleted and rebuilt.\n\n"
     )
     rows = ["| table | | |\n|---|---|---|\n"]
     for mark, why, name in re.findall(

@@ -90,7 +90,13 @@ class Brain:
                 self._db.set_cancel_check(self._unwanted)
             if self.notice is not None and self._db.migrated:
                 self.notice(self._db.migrated)
+        self._db.connection.author = self.author
         return self._db
+
+    @property
+    def author(self) -> str:
+        """The author of what is written: the name of the calling client, or "owner" for a person."""
+        return self.agent or "owner"
 
     @property
     def embedder(self) -> Embedder:

@@ -70,3 +70,27 @@ def v5(path: str) -> str:
     connection.execute((Path(__file__).parent / "fixtures" / "v5.sql").read_text(encoding="utf-8"))
     connection.close()
     return path
+
+
+@pytest.fixture
+def v8(path: str) -> str:
+    """A memory of schema 8, with a page, two of its versions and a fact."""
+    import apsw
+
+    connection = apsw.Connection(path)
+    connection.execute((Path(__file__).parent / "fixtures" / "v8.sql").read_text(encoding="utf-8"))
+    connection.execute(
+        "INSERT INTO collections (id, name, is_write_target, created_at, updated_at)"
+        " VALUES (1, 'default', 1, '', '');"
+        "INSERT INTO pages (id, slug, uuid, type, title, version, created_at, updated_at, truth_updated_at,"
+        " timeline_updated_at, compiled_truth) VALUES (1, 'people/ada', 'u1', 'person', 'Ada', 2,"
+        " '2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z', '2026-01-02T00:00:00Z', '2026-01-01T00:00:00Z',"
+        " 'Writes notes.');"
+        "INSERT INTO raw_imports (page_id, page_version, import_id, is_active, content_hash, file_path, created_at,"
+        " raw_bytes) VALUES (1, 1, 'edit-x', 0, 'h', 'people/ada.md', '2026-01-02T00:00:00Z', x'4164610a');"
+        "INSERT INTO assertions (page_id, subject, subject_key, predicate, object, created_at)"
+        " VALUES (1, 'Ada', 'ada', 'lives_in', 'London', '2026-01-01T00:00:00Z')"
+    )
+    connection.pragma("journal_mode", "WAL")
+    connection.close()
+    return path

@@ -283,7 +283,9 @@ def test_the_command_line_says_what_was_done_and_where_the_backup_is(
     environ = {**os.environ, "HOME": str(tmp_path), "QUAID_DB": v5, "QUAID_HANDOVER": "off"}
     command = [sys.executable, "-m", "quaid", *words]
     first = subprocess.run(command, capture_output=True, text=True, env=environ, check=True)
-    assert first.stderr.startswith(f"quaid: {v5} was brought from schema 5 to {SCHEMA_VERSION}: ")
+    assert first.stderr.startswith(
+        f"quaid: {v5} was migrated from schema 5 to {SCHEMA_VERSION} and checked. "
+    )
     assert first.stderr.endswith(f" is kept in {v5}.backup-v5.\n")
     assert os.path.exists(v5 + ".backup-v5")
     assert "schema" not in first.stdout
@@ -316,3 +318,51 @@ def test_the_mcp_server_says_so_on_standard_error_only(v5: str, tmp_path: Path) 
     )
     assert f"is kept in {v5}.backup-v5" in done.stderr
     assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == [0, 1]
+
+
+def columns(db: Database) -> list[tuple[object, ...]]:
+    return db.rows(
+        'SELECT s.type, s.name, c.name, c.type, c."notnull", c.dflt_value FROM sqlite_schema AS s'
+        " LEFT JOIN pragma_table_info(s.name) AS c WHERE s.name NOT LIKE 'sqlite_%' ORDER BY 1, 2, 3"
+    )
+
+
+def test_schema_8_is_extended_in_place(v8: str, tmp_path: Path) -> None:
+    kept = [
+        *("SELECT * FROM pages", "SELECT * FROM raw_imports", "SELECT id, subject, object FROM assertions"),
+        "SELECT * FROM collections",
+    ]
+    before = [rows(v8, sql) for sql in kept]
+    with Database.open(v8, NOW) as old, Database.create(str(tmp_path / "new.db"), NOW) as new:
+        assert [old.rows(sql) for sql in kept] == before
+        assert columns(old) == columns(new)
+        assert old.connection.pragma("user_version") == SCHEMA_VERSION
+        assert old.rows("SELECT author FROM assertions") == [("",)]
+        assert old.rows("SELECT value FROM quaid_config WHERE key = 'schema_version'") == [
+            (str(SCHEMA_VERSION),)
+        ]
+    assert rows(f"{v8}.backup-v8", "PRAGMA user_version") == [(8,)]
+
+
+def test_a_failed_extension_of_schema_8_changes_nothing(v8: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = migrations.extend_v8
+
+    def failing(tx: Transaction) -> None:
+        whole(tx)
+        raise ValueError("broken")
+
+    monkeypatch.setattr(migrations, "extend_v8", failing)
+    before = rows(v8, "SELECT type, name, sql FROM sqlite_schema")
+    with pytest.raises(MigrationFailed, match="broken"):
+        Database.open(v8, NOW)
+    assert rows(v8, "SELECT type, name, sql FROM sqlite_schema") == before
+    assert rows(v8, "PRAGMA user_version") == [(8,)]
+
+
+def test_rows_that_point_nowhere_stop_the_extension_of_schema_8(v8: str) -> None:
+    connection = apsw.Connection(v8)
+    connection.execute("UPDATE assertions SET page_id = 77")
+    connection.close()
+    with pytest.raises(MigrationFailed, match="row 1 of assertions points to a row of pages"):
+        Database.open(v8, NOW)
+    assert rows(v8, "PRAGMA user_version") == [(8,)]

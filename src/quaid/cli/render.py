@@ -441,10 +441,29 @@ def _history(record: Any) -> Lines:
             f"{version.version:>4}",
             version.since,
             f"{format_size(version.size):>10}",
-            origins[version.by] + (", the current version" if version.is_present else ""),
+            origins[version.by] + _by(version) + (", the current version" if version.is_present else ""),
         )
         for version in record.versions
     )
+
+
+def _by(version: Any) -> str:
+    return f" by {version.author}" if version.author not in ("", "sync", "import") else ""
+
+
+@_renders("BlameRecord")
+def _blame(record: Any) -> Lines:
+    rows = [
+        (
+            f"{line.version:>4}" if line.version else "   -",
+            line.since[:10] if line.since else f"before version {record.oldest_version}",
+            line.author,
+            line.source,
+            line.text,
+        )
+        for line in record.lines
+    ]
+    yield from format_table(rows)
 
 
 @_renders("RevertRecord")

@@ -112,12 +112,13 @@ def save_page(
     now: str,
     expected_version: int | None,
     data: bytes | None = None,
+    source: str = "",
 ) -> SaveResult:
     """Save a page to the database and, in a collection with a folder, to its file.
 
     Raise an error if the page does not have the expected version (None: any). `data` is the new content of
     the file; without `data`, the current content is patched where the page differs, or a new file is
-    rendered.
+    rendered. `source` is recorded as the source of the new version.
     """
     known, heading_of = (
         collections.file_of_page(db, old.id)
@@ -140,6 +141,7 @@ def save_page(
             tx, new.slug, expected_version=None, now=now, collection=collection.name
         )
         saved = saved._replace(version=version, changed=True)
+    history.record_author(tx, saved.id, saved.version, source)
     if collection.root is not None:
         if known is None and heading_of is not None:
             raise PartOfOrgFile(slug=new.slug, path=heading_of)
@@ -365,13 +367,17 @@ def edit_file(
     require_writable(collection)
     _refuse_hidden(collection, path, "name")
 
-    def follow() -> None:
-        sync_collection(db, collection, now=now, new_uuid=new_uuid, progress=progress, only=[path])
+    def follow(authored: bool = False) -> None:
+        sync_collection(
+            db, collection, now=now, new_uuid=new_uuid, progress=progress, only=[path], authored=authored
+        )
 
     for attempt in range(EDIT_ATTEMPTS):
         try:
             with db.lock.held(), Folder(collection.root or "") as folder:
                 old = _read_text(folder, path)
+                if not attempt and old and not _is_indexed(db, collection, path, old):
+                    raise FileChanged(path=path)  # index what another program wrote as a version of its own
                 if expected_version is not None:
                     _check_version(db, collection, path, expected_version, old)
                 new = change(old.text if old else None)
@@ -382,10 +388,10 @@ def edit_file(
         except FileChanged:
             if attempt == EDIT_ATTEMPTS - 1:
                 raise
-            if expected_version is not None:
+            if expected_version is not None or not attempt:
                 follow()  # the version of a file is known only after it is indexed
             time.sleep(RETRY_PAUSE * (attempt + 1))  # another process is saving the file
-    follow()
+    follow(authored=changed)
     indexed = collections.indexed_file(db, collection.id, path)
     return EditResult(path, new, old is None, changed, (indexed and indexed.version) or 0)
 
@@ -432,6 +438,11 @@ def _write_text(folder: Folder, path: str, old: FileText | None, new: str, token
         atomic_write.create_file(folder, path, data, token)
     else:
         atomic_write.replace_file(folder, path, data, old.content_hash, token)
+
+
+def _is_indexed(db: Database, collection: Collection, path: str, file: FileText) -> bool:
+    known = collections.indexed_file(db, collection.id, path)
+    return known is not None and known.content_hash == file.content_hash
 
 
 def _check_version(

@@ -311,15 +311,18 @@ def sync_collection(
     confirm_ignored: bool = False,
     retry: bool = False,
     only: Iterable[str] | None = None,
+    authored: bool = False,
 ) -> SyncReport:
     """Update the index from the folder, or only from its files with the paths in `only`.
 
     `confirm_deletes` allows the removal of many pages; `confirm_ignored` only that of pages of ignored files.
-    With `retry`, unchanged files that could not be indexed before are read again.
+    With `retry`, unchanged files that could not be indexed before are read again. With `authored`, the caller has
+    just written the files, and is recorded as the author of the new versions.
     """
     run = SyncRun(db, collection, now, new_uuid, progress)
     run.may_remove_many = confirm_deletes
     run.may_hide_many = confirm_deletes or confirm_ignored
+    run.authored = authored
     try:
         with Folder(collection.root or "", scanner.page_endings(collection.kind)) as run.folder, run.spool:
             return run.run(None if only is None else sorted(set(only)), retry)
@@ -336,7 +339,7 @@ class SyncRun(FolderRun):
         super().__init__(db, collection.id, collection.name, now, new_uuid, progress)
         self.collection = collection
         self.batch = f"sync-{new_uuid()}"
-        self.may_remove_many = self.may_hide_many = False
+        self.may_remove_many = self.may_hide_many = self.authored = False
         self.ignored: scanner.IgnoreCheck = scanner.ignore_nothing
         self.files: list[ScannedFile] = []
         self.sidecars: list[str] = []
@@ -531,6 +534,9 @@ class SyncRun(FolderRun):
     def keep_new(self, tx: Transaction, items: list[tuple[int, SpooledFile]]) -> None:
         kept = [(page_id, 1, item.path, item.data, item.content_hash) for page_id, item in items]
         history.keep_versions(tx, self.collection.id, kept, self.now, self.batch)
+        if self.authored:
+            for page_id, _ in items:
+                history.record_author(tx, page_id, 1)
         files = [
             (self.reads[item.path].file, item.content_hash, page_id, self.problems.get(item.path))
             for page_id, item in items
@@ -564,6 +570,8 @@ class SyncRun(FolderRun):
             saved = saved._replace(version=version)
         kept = (saved.id, saved.version, item.path, item.data, read.content_hash)
         history.keep_versions(tx, self.collection.id, [kept], self.now, self.batch, trim=not saved.created)
+        if self.authored:
+            history.record_author(tx, saved.id, saved.version)
         row = (read.file, read.content_hash, saved.id, self.problems.get(item.path))
         collections.record_files(tx, self.collection.id, [row], self.now)
         if indexer.is_org(item.path):

@@ -1,6 +1,6 @@
-"""Versions of a page: list, compare and revert."""
+"""Versions of a page: list, compare and revert them, and show the author of each line."""
 
-from difflib import unified_diff
+from difflib import SequenceMatcher, unified_diff
 from itertools import pairwise
 from typing import Annotated, Literal, NamedTuple
 
@@ -28,6 +28,10 @@ class VersionRecord(NamedTuple):
     by: VersionOrigin
     """How the version was created."""
     is_present: bool
+    author: str = ""
+    """The client that wrote it, "owner", "sync", "import", or "" if unknown."""
+    source: str = ""
+    """The source of an ingested version, or the file of a synced or imported one."""
 
 
 class HistoryRecord(NamedTuple):
@@ -75,6 +79,60 @@ def history(brain: Brain, slug: Slug) -> HistoryRecord:
         stored = pages.require_page(brain, slug)
         versions = _versions(brain, stored)
     return HistoryRecord(stored.slug, stored.version, tuple(version.record for version in versions))
+
+
+class BlameLine(NamedTuple):
+    line: int
+    text: str
+    version: int | None
+    """The version that added the line, or None if it is older than the stored history."""
+    author: str
+    source: str
+    since: str | None
+
+
+class BlameRecord(NamedTuple):
+    slug: str
+    version: int
+    lines: tuple[BlameLine, ...]
+    oldest_version: int
+    """The oldest stored version. Lines that it already had are marked as older, unless it is the first one."""
+
+
+@op("read", examples=("quaid blame people/alice",))
+def blame(brain: Brain, slug: Slug) -> BlameRecord:
+    """Show who wrote each line of a page: version, author, source and date."""
+    with brain.db.reading():
+        stored = pages.require_page(brain, slug)
+        versions = _versions(brain, stored)
+        texts = [_text_of_version(brain, stored, version).splitlines() for version in reversed(versions)]
+    oldest = versions[-1]
+    is_first = oldest.record.version == 1 or (
+        oldest.record.by in ("made", "import") and _start_of(oldest, stored) is not None
+    )
+    origins: list[_VersionText | None] = [oldest if is_first else None] * len(texts[0])
+    for version, before, after in zip(reversed(versions[:-1]), texts, texts[1:], strict=False):
+        origins = _line_origins(origins, before, after, version)
+    lines = []
+    for number, (text, origin) in enumerate(zip(texts[-1], origins, strict=True), 1):
+        if origin is None:
+            lines.append(BlameLine(number, text, None, "", "", None))
+            continue
+        record = origin.record
+        entry = timeline.parse(text)
+        source = (entry[0].source if entry else "") or record.source
+        lines.append(BlameLine(number, text, record.version, record.author, source, record.since))
+    return BlameRecord(stored.slug, stored.version, tuple(lines), oldest.record.version)
+
+
+def _line_origins(
+    origins: "list[_VersionText | None]", before: list[str], after: list[str], version: "_VersionText"
+) -> "list[_VersionText | None]":
+    """Return the version that added each line of `after`. Lines that `before` has keep their version."""
+    result: list[_VersionText | None] = [version] * len(after)
+    for start, new_start, size in SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks():
+        result[new_start : new_start + size] = origins[start : start + size]
+    return result
 
 
 @op("write", examples=("quaid revert people/alice --to 3",))
@@ -163,7 +221,27 @@ def _versions(brain: Brain, stored: PageRow) -> list[_VersionText]:
     first: dict[int, _VersionText] = {}
     for version in versions:
         first.setdefault(version.record.version, version)
-    return list(first.values())
+    authors = store.page_authors(brain.db, stored.id)
+    return [_with_author(version, authors) for version in first.values()]
+
+
+def _with_author(version: _VersionText, authors: list[tuple[int, str, str]]) -> _VersionText:
+    """Return a version with its author and source.
+
+    The version number also increases when facts are added, so a text has the newest author recorded up to its
+    version. A text read from a file has an author only if a client wrote exactly that version of the file.
+    """
+    record = version.record
+    is_file = record.by in ("sync", "import") and not record.source.startswith(store.INGESTED_PREFIX)
+    number = (version.row.version if version.row and is_file else None) or record.version
+    match = next((row for row in authors if row[0] == number or (row[0] < number and not is_file)), None)
+    if match:
+        author, source = match[1:]
+    elif is_file:
+        author, source = str(record.by), record.source
+    else:
+        author, source = "", ""
+    return version._replace(record=record._replace(author=author, source=source))
 
 
 def _versions_of_file(rows: list[PageVersion], stored: PageRow) -> list[_VersionText]:
@@ -174,15 +252,14 @@ def _versions_of_file(rows: list[PageVersion], stored: PageRow) -> list[_Version
     active = next((row for row in rows if row.is_present), None)
     since = stored.updated_at if active is None else active.created_at
     by: VersionOrigin = "made" if active is None else _origin(active.batch)
-    size = _size(stored) if active is None else active.size
-    return [
-        _VersionText(VersionRecord(stored.version, since, size, by, True), active),
-        *(
-            _VersionText(VersionRecord(row.version, row.created_at, row.size, _origin(row.batch), False), row)
-            for row in rows
-            if row is not active and row.version is not None
-        ),
-    ]
+    size, path = (_size(stored), "") if active is None else (active.size, active.path)
+    versions = [_VersionText(VersionRecord(stored.version, since, size, by, True, source=path), active)]
+    for row in rows:
+        if row is not active and row.version is not None:
+            origin = _origin(row.batch)
+            record = VersionRecord(row.version, row.created_at, row.size, origin, False, source=row.path)
+            versions.append(_VersionText(record, row))
+    return versions
 
 
 def _versions_of_database(rows: list[PageVersion], stored: PageRow) -> list[_VersionText]:
@@ -200,7 +277,8 @@ def _versions_of_database(rows: list[PageVersion], stored: PageRow) -> list[_Ver
         by: VersionOrigin = "made" if before is None else _origin(before.batch)
         since = stored.created_at if before is None else before.created_at
         version, size = (stored.version, _size(stored)) if row is None else (row.version or 0, row.size)
-        versions.append(_VersionText(VersionRecord(version, since, size, by, row is None), row))
+        path = before.path if before is not None and by == "import" else ""
+        versions.append(_VersionText(VersionRecord(version, since, size, by, row is None, source=path), row))
     return versions
 
 

@@ -273,6 +273,7 @@ class Ingestion:
             collections.require(self.brain.db, _collection_name(change)),
             old,
             draft[0],
+            source=self.source.ref,
             uuid=uuid,
             now=self.now,
             expected_version=change.expected_version,

@@ -217,6 +217,8 @@ _LAYERS: tuple[tuple[str, str], ...] = (
      "(iif(json_valid(evidence), evidence, '[]')) WHERE atom IN (SELECT value FROM json_each(?2)))"),
     ("gaps that it answered", "knowledge_gaps WHERE resolved_by_slug IN (SELECT value FROM json_each(?2))"),
     ("raw data", "raw_data WHERE page_id = ?1"),
+    ("authors", "page_authors WHERE page_id = ?1"),
+    ("proposals", "proposals WHERE slug IN (SELECT value FROM json_each(?2))"),
     # The page's files, its sidecar files, and ingested sources that changed only this page.
     ("imported files", "raw_imports AS r WHERE page_id = ?1 OR (page_id IS NULL AND (file_path IN"
      " (SELECT value FROM json_each(?3)) OR EXISTS (SELECT 1 FROM ingest_log AS l WHERE l.import_id = r.import_id"
@@ -312,7 +314,7 @@ def _erase_page(tx: "Transaction", target: EraseTarget, sidecars: list[str]) -> 
 
 _LAYERS_WITHOUT_CASCADE = (
     *("imported files", "contradictions", "entries of the log of imports"),
-    *("known files", "records of quarantine exports"),
+    *("known files", "records of quarantine exports", "proposals"),
 )
 _FEWER_PAGES = (
     "UPDATE import_manifest AS m SET page_count = max(0, page_count - gone.pages) FROM (SELECT f.import_id,"
@@ -475,6 +477,8 @@ _ROW_NAMES = {
     "conversations": "'the conversation ' || t.session",
     "conversation_turns": "(SELECT 'the conversation ' || session FROM conversations WHERE id = t.conversation_id)",
     "knowledge_gaps": "'gap ' || t.id",
+    "proposals": "'proposal ' || t.id",
+    "page_authors": _SLUG_OF.format(column="page_id"),
     "raw_imports": "'the imported file ' || t.file_path",
     "import_files": "'the imported file ' || t.file_path",
     "import_manifest": "'the import ' || t.import_id",

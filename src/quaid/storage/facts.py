@@ -38,7 +38,7 @@ SINGLE_VALUED_SETTING = "single_valued_predicates"
 
 _FACT_COLUMNS = (
     "a.id, a.page_id, a.subject, a.subject_key, a.predicate, a.object, a.valid_from, a.valid_until, a.supersedes_id,"
-    " a.confidence, a.asserted_by, a.source_ref, a.evidence_text, a.created_at"
+    " a.confidence, a.asserted_by, a.source_ref, a.evidence_text, a.created_at, a.author"
 )
 
 
@@ -59,6 +59,7 @@ class FactRow(NamedTuple):
     source_ref: str
     evidence_text: str
     created_at: str
+    author: str = ""
 
 
 class FactChange(NamedTuple):
@@ -119,12 +120,12 @@ def add_fact(tx: "Transaction", page_id: int, given: FactInput, now: str) -> Fac
 def _insert_fact(tx: "Transaction", page_id: int, given: FactInput, created_at: str) -> int:
     tx.execute(
         "INSERT INTO assertions (page_id, subject, subject_key, predicate, object, valid_from, valid_until,"
-        " supersedes_id, confidence, asserted_by, source_ref, evidence_text, created_at)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " supersedes_id, confidence, asserted_by, source_ref, evidence_text, created_at, author)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *(page_id, given.subject, fold_name(given.subject), given.predicate, given.object),
             *(given.valid_from, given.valid_until, given.supersedes_id, given.confidence),
-            *(given.asserted_by, given.source_ref, given.evidence_text, created_at),
+            *(given.asserted_by, given.source_ref, given.evidence_text, created_at, tx.author),
         ),
     )
     return tx.last_insert_rowid()
@@ -461,6 +462,8 @@ class FactLine(NamedTuple):
     supersedes: int | None
     superseded_by: int | None
     recorded_at: str
+    author: str = ""
+    """The client that recorded a fact, "owner" for a person, or "" if unknown."""
 
 
 class SubjectEntry(NamedTuple):
@@ -654,6 +657,7 @@ def _fact_line(row: "FactRow", page: _PageText, past: PastTexts) -> FactLine:
         supersedes=row.supersedes_id,
         superseded_by=None,
         recorded_at=row.created_at,
+        author=row.author,
     )
 
 

@@ -80,6 +80,21 @@ def keep_versions(
         _trim_versions(tx, [page_id for page_id, *_ in files], shift_date(now[:10], -HISTORY_DAYS))
 
 
+def record_author(tx: "Transaction", page_id: int, version: int, source: str = "") -> None:
+    """Record who wrote a version of a page, and from which source."""
+    tx.execute(
+        "INSERT OR REPLACE INTO page_authors (page_id, version, author, source) VALUES (?, ?, ?, ?)",
+        (page_id, version, tx.author, source),
+    )
+
+
+def page_authors(db: "Database", page_id: int) -> list[tuple[int, str, str]]:
+    """Return version, author and source of the versions with a recorded author, newest first."""
+    return db.rows(
+        "SELECT version, author, source FROM page_authors WHERE page_id = ? ORDER BY version DESC", (page_id,)
+    )
+
+
 def keep_sidecar_file(
     tx: "Transaction", collection_id: int, path: str, data: bytes, now: str, batch: str
 ) -> None:
@@ -116,6 +131,12 @@ def _trim_versions(tx: "Transaction", page_ids: list[int | None], oldest: str) -
         " OR id NOT IN (SELECT id FROM raw_imports WHERE page_id = ?1 AND is_active = 0"
         " ORDER BY id DESC LIMIT ?3))",
         [(page_id, oldest, MOST_VERSIONS) for page_id in page_ids],
+    )
+    # Keep the author of the oldest stored text: the newest one recorded up to its version.
+    tx.executemany(
+        "DELETE FROM page_authors WHERE page_id = ?1 AND version < (SELECT max(a.version) FROM page_authors a"
+        " WHERE a.page_id = ?1 AND a.version <= (SELECT min(page_version) FROM raw_imports WHERE page_id = ?1))",
+        [(page_id,) for page_id in page_ids],
     )
 
 

@@ -1,7 +1,8 @@
-"""Create databases, and import those of the predecessor written in Rust (schema 5) into the current schema.
+"""Create databases, and bring older ones to the current schema.
 
-An import backs the database up, copies the rows in one transaction and checks the result. Derived rows are not
-converted but rebuilt.
+Schema 8 is extended in place. Databases of the predecessor written in Rust (schema 5) are imported: their rows are
+copied and derived rows are rebuilt. Either way the database is backed up first, changed in one transaction and
+checked before the commit.
 """
 
 import hashlib
@@ -16,7 +17,7 @@ from quaid.errors import AlreadyExists, MigrationFailed
 from quaid.model import tags, timeline
 from quaid.model.names import fold_name
 from quaid.model.slug import uuid7
-from quaid.storage import SCHEMA_VERSION, collections, files as durable_files, vectors
+from quaid.storage import PREVIOUS_VERSION, SCHEMA_VERSION, collections, files as durable_files, vectors
 from quaid.storage.checks import rebuild_derived_rows
 from quaid.storage.sqlite.connection import Transaction, WriterLock, as_json
 from quaid.storage.sqlite.errors import translate_os_errors, translate_sqlite_errors
@@ -277,8 +278,19 @@ def _fetch_rows(tx: Transaction, sql: str, params: tuple[int, ...] = ()) -> list
     return tx.execute(sql, params).fetchall()
 
 
+def extend_v8(tx: Transaction) -> None:
+    """Add the tables and columns of schema 9: authors of versions and facts, and proposals."""
+    statements = schema_statements()
+    for name in ("page_authors", "proposals", "proposals_open"):
+        tx.execute(statements[name])
+    tx.execute("ALTER TABLE assertions ADD COLUMN author TEXT NOT NULL DEFAULT ''")
+    tx.execute("UPDATE config SET value = ? WHERE key = 'version'", (str(SCHEMA_VERSION),))
+    tx.execute("UPDATE quaid_config SET value = ? WHERE key = 'schema_version'", (str(SCHEMA_VERSION),))
+    tx.pragma("user_version", SCHEMA_VERSION)
+
+
 def migrate(db: "Database", now: str) -> None:
-    """Import a memory of schema 5, unless another process did so while this one waited for the lock."""
+    """Bring a memory to the current schema, unless another process did so while this one waited for the lock."""
     with db.lock.held(), translate_sqlite_errors(db.path):
         connection = db.connection
         found = connection.pragma("user_version")
@@ -288,7 +300,7 @@ def migrate(db: "Database", now: str) -> None:
         # Rows are copied in any order; foreign_key_check verifies the result before the commit.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 0)
         try:
-            _run_import(connection, now)
+            _run_migration(connection, found, now)
         except Exception as failure:
             problem = str(failure) or type(failure).__name__
             raise MigrationFailed(
@@ -297,16 +309,19 @@ def migrate(db: "Database", now: str) -> None:
         finally:
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 1)
         db.migrated = (
-            f"{db.path} was brought from schema {found} to {SCHEMA_VERSION}: its tables were changed, its index was"
-            f" made again, and the result was checked. The memory as it was is kept in {backup}"
+            f"{db.path} was migrated from schema {found} to {SCHEMA_VERSION} and checked. The previous state"
+            f" is kept in {backup}"
         )
 
 
-def _run_import(connection: Transaction, now: str) -> None:
+def _run_migration(connection: Transaction, version: int, now: str) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        import_v5(connection, now)
-        rebuild_derived_rows(connection)
+        if version == PREVIOUS_VERSION:
+            extend_v8(connection)
+        else:
+            import_v5(connection, now)
+            rebuild_derived_rows(connection)
         _check_result(connection)
         connection.execute("COMMIT")
     except BaseException:

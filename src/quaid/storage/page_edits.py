@@ -23,7 +23,7 @@ from quaid.model import page_merge
 from quaid.model.names import names_of
 from quaid.model.page import DerivedData, derive_data
 from quaid.model.timeline import summary_hash
-from quaid.storage import chunks, links, text_index
+from quaid.storage import chunks, history, links, text_index
 from quaid.storage.pages import require_collection_id, slug_holder, slug_of
 from quaid.storage.sqlite.connection import Transaction, as_json, next_row_id
 
@@ -463,6 +463,7 @@ def _save_and_touch(tx: Transaction, page: "Page", collection: str, now: str) ->
     """Save a page and increment its version even if its text is unchanged, because related rows have changed."""
     saved: SaveResult = save(tx, page, uuid="", now=now, expected_version=None, collection=collection)
     if saved.changed:
+        history.record_author(tx, saved.id, saved.version)
         return saved.version
     derive(tx, saved.id, page)
     return touch(tx, page.slug, expected_version=None, now=now, collection=collection)[1]

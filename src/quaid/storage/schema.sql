@@ -1,23 +1,23 @@
--- The tables of a memory, schema version 8.
+-- The tables of a memory, schema version 9.
 --
--- Above each table stands what it is worth: "kept" rows cannot be had again from anywhere else, "derived" rows
--- can be burned and made again. Times are UTC, as in 2026-04-25T12:00:00Z; dates are as in 2026-04-25. Nothing
--- here reads the clock: whoever writes a row brings the time. Short columns stand before long texts, so that a
--- listing never walks through the pages that hold the texts.
+-- Each table is marked "kept" or "derived". Rows of kept tables exist nowhere else; rows of derived tables can
+-- be deleted and rebuilt from kept rows or files. Times are UTC, as in 2026-04-25T12:00:00Z; dates are as in
+-- 2026-04-25. The schema never reads the clock: the program passes the time of each row. Short columns come
+-- before long texts, so that listings do not read the overflow pages that hold the texts.
 
--- kept: which sets of documents the user has, and where they live
+-- kept: the user's collections (sets of documents) and their folders
 CREATE TABLE collections (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,                   -- the part before '::' in an address
     kind TEXT NOT NULL DEFAULT 'pages',          -- pages (only in this file), markdown, notebook or kb
-    root_path TEXT,                              -- the folder; none for the default collection
+    root_path TEXT,                              -- the folder; NULL for the default collection
     state TEXT NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'detached', 'restoring')),
     writable INTEGER NOT NULL DEFAULT 1 CHECK (writable IN (0, 1)),
-    is_write_target INTEGER NOT NULL DEFAULT 0 CHECK (is_write_target IN (0, 1)),   -- takes new bare slugs
-    ignore_patterns TEXT NOT NULL DEFAULT '',    -- the last good set, in gitignore syntax
-    ignore_problem TEXT,                         -- why the present ignore file was not taken
-    watcher_released_at TEXT,                    -- when the watcher let go of the folder for a restore
-    reconcile_halted_at TEXT,                    -- when syncing stopped to wait for a person
+    is_write_target INTEGER NOT NULL DEFAULT 0 CHECK (is_write_target IN (0, 1)),   -- gets new pages
+    ignore_patterns TEXT NOT NULL DEFAULT '',    -- the last valid ignore patterns, in gitignore syntax
+    ignore_problem TEXT,                         -- why the current ignore file is not used
+    watcher_released_at TEXT,                    -- when the watcher released the folder for a restore
+    reconcile_halted_at TEXT,                    -- when syncing stopped until a person decides
     reconcile_halt_reason TEXT,
     last_sync_at TEXT,
     created_at TEXT NOT NULL,
@@ -26,7 +26,7 @@ CREATE TABLE collections (
 
 CREATE UNIQUE INDEX collections_write_target ON collections (is_write_target) WHERE is_write_target = 1;
 
--- kept: the pages themselves; those of a folder can also be read from its files again
+-- kept: the pages; pages of a folder can also be read again from their files
 CREATE TABLE pages (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     collection_id INTEGER NOT NULL DEFAULT 1 REFERENCES collections (id),
@@ -35,17 +35,17 @@ CREATE TABLE pages (
     type TEXT NOT NULL,
     title TEXT NOT NULL,
     summary TEXT NOT NULL DEFAULT '',            -- first blockquote, else first paragraph
-    wing TEXT NOT NULL DEFAULT '',               -- what it is about, as a broad group
-    room TEXT NOT NULL DEFAULT '',               -- the topic within the wing
-    version INTEGER NOT NULL DEFAULT 1,          -- rises by one with every write
-    quarantined_at TEXT,                         -- set: hidden everywhere, waiting to be restored or discarded
+    wing TEXT NOT NULL DEFAULT '',               -- top-level category
+    room TEXT NOT NULL DEFAULT '',               -- topic within the wing
+    version INTEGER NOT NULL DEFAULT 1,          -- incremented by every write
+    quarantined_at TEXT,                         -- if set, hidden until it is restored or discarded
     created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL,                    -- any change of the page or of what hangs on it
-    truth_updated_at TEXT NOT NULL,              -- the last change of compiled_truth
-    timeline_updated_at TEXT NOT NULL,           -- the last change of timeline
-    frontmatter TEXT NOT NULL DEFAULT '{}',      -- all keys as JSON, in the order of the source
-    compiled_truth TEXT NOT NULL DEFAULT '',     -- markdown above the line
-    timeline TEXT NOT NULL DEFAULT '',           -- markdown below the line
+    updated_at TEXT NOT NULL,                    -- last change of the page or of its related rows
+    truth_updated_at TEXT NOT NULL,              -- last change of compiled_truth
+    timeline_updated_at TEXT NOT NULL,           -- last change of timeline
+    frontmatter TEXT NOT NULL DEFAULT '{}',      -- all keys as JSON, in source order
+    compiled_truth TEXT NOT NULL DEFAULT '',     -- markdown above the divider
+    timeline TEXT NOT NULL DEFAULT '',           -- markdown below the divider
     UNIQUE (collection_id, slug)
 ) STRICT;
 
@@ -57,7 +57,7 @@ CREATE INDEX pages_dated ON pages (id) WHERE quarantined_at IS NULL
     AND (instr(frontmatter, '"date"') OR slug GLOB '*[0-9][0-9][0-9][0-9]-[01][0-9]*');
 CREATE INDEX pages_due ON pages (id) WHERE quarantined_at IS NULL AND instr(frontmatter, '"due"');
 
--- What the full-text index may hold. FTS5 rebuilds and checks itself against this view.
+-- The content of the full-text index. FTS5 rebuilds and checks the index against this view.
 CREATE VIEW searchable_pages AS
 SELECT id, title, slug, compiled_truth, timeline FROM pages WHERE quarantined_at IS NULL;
 
@@ -68,7 +68,7 @@ CREATE VIRTUAL TABLE page_fts USING fts5 (
     tokenize = 'porter unicode61 remove_diacritics 2'
 );
 
--- derived: from pages with scripts that put no spaces between words, cut into words before they are stored
+-- derived: from pages in scripts without spaces between words; the text is segmented before it is stored
 CREATE VIRTUAL TABLE page_fts_unspaced USING fts5 (
     title, body,
     content = '', contentless_delete = 1,
@@ -102,7 +102,7 @@ END;
 
 -- derived: from pages.frontmatter and the page's text
 CREATE TABLE tags (
-    id INTEGER PRIMARY KEY,                      -- keeps the order in which the page names them
+    id INTEGER PRIMARY KEY,                      -- the order of the tags in the page
     page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
     tag TEXT NOT NULL,
     UNIQUE (page_id, tag)
@@ -110,7 +110,7 @@ CREATE TABLE tags (
 
 CREATE INDEX tags_by_tag ON tags (tag, page_id);
 
--- derived: from titles, slugs, front matter and redirects: what a page is called, folded so that spellings agree
+-- derived: from titles, slugs, front matter and redirects: the names of a page, folded (case, accents)
 CREATE TABLE page_names (
     name TEXT NOT NULL,
     page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
@@ -127,26 +127,26 @@ CREATE TABLE timeline_entries (
     date TEXT NOT NULL,
     source TEXT NOT NULL DEFAULT '',
     summary TEXT NOT NULL,
-    summary_hash TEXT NOT NULL,                  -- SHA-256 of the summary: the same entry twice is one row
+    summary_hash TEXT NOT NULL,                  -- SHA-256 of the summary; a repeated entry is one row
     detail TEXT NOT NULL DEFAULT '',
-    line INTEGER NOT NULL,                       -- where it starts within the timeline, from 1
+    line INTEGER NOT NULL,                       -- first line within the timeline, from 1
     UNIQUE (page_id, date, summary_hash)
 ) STRICT;
 
 CREATE INDEX timeline_entries_by_date ON timeline_entries (date);
 
--- derived: from the texts of pages that are not quarantined, cut as config.chunk_strategy says
+-- derived: from the texts of visible pages, split as config.chunk_strategy says
 CREATE TABLE chunks (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,        -- other content is another chunk: an id never changes its meaning
+    id INTEGER PRIMARY KEY AUTOINCREMENT,        -- a chunk with other content gets another id
     page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
-    chunk_index INTEGER NOT NULL,                -- place within the page, from 0
+    chunk_index INTEGER NOT NULL,                -- position within the page, from 0
     chunk_type TEXT NOT NULL CHECK (chunk_type IN ('truth_section', 'timeline_entry')),
-    content_hash BLOB NOT NULL,                  -- of title, headings and text: SHA-256, its first 16 bytes
+    content_hash BLOB NOT NULL,                  -- first 16 bytes of the SHA-256 of title, headings and text
     token_count INTEGER NOT NULL,                -- estimated
     start_line INTEGER NOT NULL,                 -- within compiled_truth or timeline, from 1
     end_line INTEGER NOT NULL,
     date TEXT,                                   -- of a timeline entry
-    heading_path TEXT NOT NULL,                  -- the headings above it, as in '# A > ## B'
+    heading_path TEXT NOT NULL,                  -- headings above the chunk, as in '# A > ## B'
     chunk_text TEXT NOT NULL
 ) STRICT;
 
@@ -154,7 +154,7 @@ CREATE INDEX chunks_by_page ON chunks (page_id, chunk_index, content_hash);
 CREATE INDEX chunks_by_content ON chunks (content_hash);
 CREATE INDEX chunks_by_date ON chunks (date) WHERE date IS NOT NULL;
 
--- derived: from chunks; scripts without spaces between words are cut into words before they are stored
+-- derived: from chunks; text in scripts without spaces is segmented before it is stored
 CREATE VIRTUAL TABLE chunk_fts USING fts5 (
     title, heading_path, chunk_text,
     content = '', contentless_delete = 1,
@@ -169,21 +169,21 @@ CREATE TRIGGER pages_hidden AFTER UPDATE OF quarantined_at ON pages WHEN new.qua
     DELETE FROM chunks WHERE page_id = old.id;
 END;
 
--- kept: which models the user has chosen
+-- kept: the embedding models that the user has selected
 CREATE TABLE embedding_models (
     name TEXT PRIMARY KEY NOT NULL,
     dimensions INTEGER NOT NULL CHECK (dimensions > 0),
-    vec_table TEXT NOT NULL,                     -- the table that holds the vectors: one for each width
+    vec_table TEXT NOT NULL,                     -- table with the vectors; one for each number of dimensions
     active INTEGER NOT NULL DEFAULT 0 CHECK (active IN (0, 1)),
     created_at TEXT NOT NULL,
-    encoding INTEGER NOT NULL DEFAULT 0,         -- rises when all codes are made anew
-    mean_of INTEGER NOT NULL DEFAULT 0,          -- how many vectors the mean was taken of
-    mean BLOB                                    -- 32-bit floats; none: too few vectors for codes
+    encoding INTEGER NOT NULL DEFAULT 0,         -- incremented when all codes are recomputed
+    mean_of INTEGER NOT NULL DEFAULT 0,          -- number of vectors in the mean
+    mean BLOB                                    -- 32-bit floats; NULL if there are too few vectors
 ) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX embedding_models_one_active ON embedding_models (active) WHERE active = 1;
 
--- The settings embedding_model and embedding_dimensions say what the active row says.
+-- The settings embedding_model and embedding_dimensions repeat the active row.
 CREATE TRIGGER embedding_models_ai AFTER INSERT ON embedding_models WHEN new.active = 1 BEGIN
     INSERT OR REPLACE INTO config (key, value)
     VALUES ('embedding_model', new.name), ('embedding_dimensions', CAST(new.dimensions AS TEXT));
@@ -194,46 +194,46 @@ CREATE TRIGGER embedding_models_au AFTER UPDATE OF active ON embedding_models WH
     VALUES ('embedding_model', new.name), ('embedding_dimensions', CAST(new.dimensions AS TEXT));
 END;
 
--- derived: from the texts of chunks by models of 384 dimensions; other widths get their table when they come
+-- derived: vectors of chunks with 384 dimensions; tables for other dimensions are created when needed
 CREATE TABLE page_embeddings_vec_384 (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     model TEXT NOT NULL REFERENCES embedding_models (name),
-    content_hash BLOB NOT NULL,                  -- of a chunk; a vector stays when its chunk goes, and waits for it
+    content_hash BLOB NOT NULL,                  -- of a chunk; the vector is kept if the chunk is deleted
     embedded_at TEXT NOT NULL,
-    vector BLOB NOT NULL,                        -- 16-bit floats, of length 1
+    vector BLOB NOT NULL,                        -- 16-bit floats, normalised
     UNIQUE (content_hash, model)
 ) STRICT;
 
--- derived: from the vectors: which components are above the model's mean, one bit for each
+-- derived: from the vectors: one bit for each component, set if it is above the model's mean
 CREATE TABLE vector_codes (
     model TEXT NOT NULL REFERENCES embedding_models (name),
     block INTEGER NOT NULL,
-    vec_rowids BLOB NOT NULL,                    -- up to 1,024 ids in the model's vec_table, 64 bits each
-    codes BLOB NOT NULL,                         -- their codes, one after the other
+    vec_rowids BLOB NOT NULL,                    -- up to 1,024 ids in vec_table, 64 bits each
+    codes BLOB NOT NULL,                         -- their codes, concatenated
     PRIMARY KEY (model, block)
 ) STRICT;
 
--- Which chunks have a vector, of which model. Made anew when a table of vectors is added.
+-- The chunks with vectors, by model. Recreated when a table of vectors is added.
 CREATE VIEW page_embeddings AS
 SELECT c.id, c.page_id, v.model, v.id AS vec_rowid, c.chunk_type, c.chunk_index, c.chunk_text, c.content_hash,
     c.token_count, c.heading_path, v.embedded_at AS last_embedded_at
 FROM chunks c JOIN page_embeddings_vec_384 v ON v.content_hash = c.content_hash;
 
--- kept: links made by a person or an agent; rows of the kind wiki_link come from page text and are made again
+-- kept: links added by a person or an agent; rows with source_kind wiki_link are derived from page text
 CREATE TABLE links (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,        -- the name by which a link is closed
+    id INTEGER PRIMARY KEY AUTOINCREMENT,        -- identifies the link when it is closed
     from_page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
-    to_page_id INTEGER REFERENCES pages (id) ON DELETE CASCADE,   -- none: the text names a page that is not there
+    to_page_id INTEGER REFERENCES pages (id) ON DELETE CASCADE,   -- NULL if the text names a missing page
     relationship TEXT NOT NULL DEFAULT 'related',
     context TEXT NOT NULL DEFAULT '',
     source_kind TEXT NOT NULL DEFAULT 'programmatic' CHECK (source_kind IN ('wiki_link', 'programmatic')),
-    valid_from TEXT,                             -- none: since some unknown day
-    valid_until TEXT,                            -- none: still so; else the first day on which it is not
+    valid_from TEXT,                             -- NULL if unknown
+    valid_until TEXT,                            -- first day on which it no longer holds; NULL if it holds
     created_at TEXT NOT NULL,
-    target TEXT,                                 -- what the text names; '/' before it: a path and nothing else
-    target_key TEXT,                             -- the same, folded as in page_names
-    part TEXT CHECK (part IN ('truth', 'timeline', 'frontmatter')),   -- where the text says it
-    line INTEGER,                                -- and in which line of that part, from 1
+    target TEXT,                                 -- the target as written; a leading '/' means a path only
+    target_key TEXT,                             -- the target, folded as in page_names
+    part TEXT CHECK (part IN ('truth', 'timeline', 'frontmatter')),   -- the part with the link
+    line INTEGER,                                -- line within that part, from 1
     CHECK (valid_from IS NULL OR valid_until IS NULL OR valid_until >= valid_from),
     CHECK ((source_kind = 'wiki_link') = (target_key IS NOT NULL)),
     CHECK (to_page_id IS NOT NULL OR source_kind = 'wiki_link')
@@ -245,10 +245,10 @@ CREATE INDEX links_by_target ON links (target_key) WHERE target_key IS NOT NULL;
 CREATE INDEX links_begun ON links (valid_from) WHERE valid_from IS NOT NULL;
 CREATE INDEX links_ended ON links (valid_until) WHERE valid_until IS NOT NULL;
 
--- kept: where a page is that was renamed or merged into another
+-- kept: former slugs of pages that were renamed or merged
 CREATE TABLE redirects (
     collection_id INTEGER NOT NULL REFERENCES collections (id) ON DELETE CASCADE,
-    slug TEXT NOT NULL,                          -- the old one
+    slug TEXT NOT NULL,                          -- the former slug
     page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
     created_at TEXT NOT NULL,
     PRIMARY KEY (collection_id, slug)
@@ -256,7 +256,7 @@ CREATE TABLE redirects (
 
 CREATE INDEX redirects_by_page ON redirects (page_id);
 
--- kept: facts with their time and source
+-- kept: facts with validity interval and source
 CREATE TABLE assertions (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
@@ -265,14 +265,15 @@ CREATE TABLE assertions (
     predicate TEXT NOT NULL,
     object TEXT NOT NULL,
     valid_from TEXT,
-    valid_until TEXT,                            -- none: believed now; else the first day on which it was not
+    valid_until TEXT,                            -- first day on which it no longer holds; NULL if it holds
     supersedes_id INTEGER REFERENCES assertions (id) ON DELETE SET NULL,
     confidence REAL NOT NULL DEFAULT 1.0,
     asserted_by TEXT NOT NULL DEFAULT 'agent'
         CHECK (asserted_by IN ('agent', 'manual', 'import', 'enrichment')),
     source_ref TEXT NOT NULL DEFAULT '',
-    evidence_text TEXT NOT NULL DEFAULT '',      -- the words that say so
+    evidence_text TEXT NOT NULL DEFAULT '',      -- the words of the source
     created_at TEXT NOT NULL,
+    author TEXT NOT NULL DEFAULT '',             -- client name, 'owner' or 'import'; '' before schema 9
     CHECK (valid_from IS NULL OR valid_until IS NULL OR valid_until >= valid_from)
 ) STRICT;
 
@@ -282,7 +283,7 @@ CREATE INDEX assertions_superseded ON assertions (supersedes_id) WHERE supersede
 CREATE INDEX assertions_begun ON assertions (valid_from) WHERE valid_from IS NOT NULL;
 CREATE INDEX assertions_ended ON assertions (valid_until) WHERE valid_until IS NOT NULL;
 
--- kept: what other services answered about a page; one row for each source
+-- kept: data of other services about a page; one row for each source
 CREATE TABLE raw_data (
     id INTEGER PRIMARY KEY,
     page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
@@ -300,16 +301,16 @@ CREATE TABLE import_manifest (
     created_at TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- kept: the bytes of files as they were read; never changed afterwards
+-- kept: the bytes of imported files and of page versions; never changed
 CREATE TABLE raw_imports (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     collection_id INTEGER NOT NULL DEFAULT 1 REFERENCES collections (id),
-    page_id INTEGER REFERENCES pages (id) ON DELETE CASCADE,   -- none: a file that makes no page
-    page_version INTEGER,                        -- the page's version right after this file was taken in
-    import_id TEXT NOT NULL,                     -- the import that read the bytes
-    is_active INTEGER NOT NULL DEFAULT 1 CHECK (is_active IN (0, 1)),   -- 1: the newest of its path and page
+    page_id INTEGER REFERENCES pages (id) ON DELETE CASCADE,   -- NULL for a file without a page
+    page_version INTEGER,                        -- version of the page with this content
+    import_id TEXT NOT NULL,                     -- the import, or 'sync-' or 'edit-' with an id
+    is_active INTEGER NOT NULL DEFAULT 1 CHECK (is_active IN (0, 1)),   -- 1 for the newest row of a path and page
     content_hash TEXT NOT NULL,                  -- SHA-256 of raw_bytes
-    file_path TEXT NOT NULL,                     -- relative to the folder that was read
+    file_path TEXT NOT NULL,                     -- relative to the imported folder
     created_at TEXT NOT NULL,
     raw_bytes BLOB NOT NULL,
     UNIQUE (import_id, file_path)
@@ -319,7 +320,37 @@ CREATE INDEX raw_imports_by_page ON raw_imports (page_id) WHERE page_id IS NOT N
 CREATE UNIQUE INDEX raw_imports_active_page ON raw_imports (page_id) WHERE is_active = 1 AND page_id IS NOT NULL;
 CREATE UNIQUE INDEX raw_imports_active_path ON raw_imports (collection_id, file_path) WHERE is_active = 1;
 
--- kept: which files an import stands for, the unchanged ones by the row that an earlier import made
+-- kept: authors of page versions, except versions read from files or imports and versions before schema 9
+CREATE TABLE page_authors (
+    page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
+    version INTEGER NOT NULL,                    -- first version with this text
+    author TEXT NOT NULL,                        -- client name, or 'owner' for a person
+    source TEXT NOT NULL DEFAULT '',             -- source of an ingested text, as in meeting/123
+    PRIMARY KEY (page_id, version)
+) STRICT, WITHOUT ROWID;
+
+-- kept: writes proposed by agents, for review by a person; a decision clears arguments and diff
+CREATE TABLE proposals (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    author TEXT NOT NULL,                        -- client name
+    tool TEXT NOT NULL,                          -- the tool that the agent called
+    slug TEXT NOT NULL DEFAULT '',               -- the page or file that would change
+    collection TEXT NOT NULL DEFAULT '',
+    base_version INTEGER NOT NULL DEFAULT 0,     -- version of the page when it was proposed; 0 for a new page
+    created_at TEXT NOT NULL,
+    decided_at TEXT,                             -- NULL if open
+    decision TEXT CHECK (decision IN ('accepted', 'rejected')),
+    decided_by TEXT NOT NULL DEFAULT '',
+    note TEXT NOT NULL DEFAULT '',               -- the person's reason
+    summary TEXT NOT NULL,
+    arguments TEXT NOT NULL,                     -- of the tool call, as JSON
+    diff TEXT NOT NULL,
+    CHECK ((decided_at IS NULL) = (decision IS NULL))
+) STRICT;
+
+CREATE INDEX proposals_open ON proposals (id) WHERE decided_at IS NULL;
+
+-- kept: the files of each import; for an unchanged file, the row of an earlier import
 CREATE TABLE import_files (
     import_id TEXT NOT NULL REFERENCES import_manifest (import_id) ON DELETE CASCADE,
     file_path TEXT NOT NULL,
@@ -329,10 +360,10 @@ CREATE TABLE import_files (
 
 CREATE INDEX import_files_by_raw ON import_files (raw_id);
 
--- kept: which content was taken in, from where and when
+-- kept: which content was imported or ingested, from where and when
 CREATE TABLE ingest_log (
     id INTEGER PRIMARY KEY,
-    import_id TEXT,                              -- none: a single file
+    import_id TEXT,                              -- NULL for a single file
     source_ref TEXT NOT NULL,
     content_hash TEXT NOT NULL,                  -- SHA-256 of the bytes
     pages_updated TEXT NOT NULL DEFAULT '[]',    -- ids of pages, as JSON
@@ -341,28 +372,28 @@ CREATE TABLE ingest_log (
 
 CREATE INDEX ingest_log_by_content ON ingest_log (content_hash);
 
--- derived: from the files of a folder, so that an unchanged file costs no reading
+-- derived: from the files of a folder, so that unchanged files need not be read
 CREATE TABLE file_state (
     collection_id INTEGER NOT NULL REFERENCES collections (id) ON DELETE CASCADE,
     relative_path TEXT NOT NULL,
-    path_key TEXT NOT NULL,                      -- NFC and case-folded: the same file on every system
+    path_key TEXT NOT NULL,                      -- NFC, case-folded: equal on all systems
     page_id INTEGER REFERENCES pages (id) ON DELETE SET NULL,
     size_bytes INTEGER NOT NULL,
     mtime_ns INTEGER NOT NULL,
     ctime_ns INTEGER NOT NULL DEFAULT 0,
     inode INTEGER NOT NULL DEFAULT 0,
     content_hash TEXT NOT NULL,
-    problem TEXT,                                -- why no page could be made of it
+    problem TEXT,                                -- why the file has no page
     seen_at TEXT NOT NULL,
     PRIMARY KEY (collection_id, relative_path)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX file_state_by_page ON file_state (page_id) WHERE page_id IS NOT NULL;
 
--- kept: which pages are headings in the file of another page: what hangs on them is found again by it
+-- kept: pages made from headings in the file of another page, by the id of the heading
 CREATE TABLE file_nodes (
     page_id INTEGER PRIMARY KEY REFERENCES pages (id) ON DELETE CASCADE,
-    file_page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,   -- the page that has the file
+    file_page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,   -- the page of the file
     collection_id INTEGER NOT NULL REFERENCES collections (id) ON DELETE CASCADE,
     node_id TEXT NOT NULL,                       -- the id of the heading
     UNIQUE (collection_id, node_id)
@@ -370,34 +401,34 @@ CREATE TABLE file_nodes (
 
 CREATE INDEX file_nodes_by_file ON file_nodes (file_page_id);
 
--- kept: contradictions, because a person may have settled them
+-- kept: contradictions, because a person may have resolved them
 CREATE TABLE contradictions (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     page_id INTEGER NOT NULL REFERENCES pages (id) ON DELETE CASCADE,
     other_page_id INTEGER REFERENCES pages (id) ON DELETE SET NULL,
     type TEXT NOT NULL,                          -- temporal, cross_page or stale
-    fingerprint TEXT UNIQUE,                     -- the same finding again is the same row
+    fingerprint TEXT UNIQUE,                     -- identifies the same finding in later checks
     description TEXT NOT NULL,
     evidence TEXT NOT NULL DEFAULT '[]',         -- both quotes with page and line, as JSON
     detected_at TEXT NOT NULL,
-    resolved_at TEXT,                            -- none: open
-    resolution TEXT NOT NULL DEFAULT ''          -- what the person who settled it said
+    resolved_at TEXT,                            -- NULL if open
+    resolution TEXT NOT NULL DEFAULT ''          -- note of the person who resolved it
 ) STRICT;
 
 CREATE INDEX contradictions_by_page ON contradictions (page_id);
 
--- kept: questions that the memory could not answer; the words only after somebody approved it
+-- kept: questions without an answer; their words are stored only after approval
 CREATE TABLE knowledge_gaps (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     query_hash TEXT NOT NULL,                    -- SHA-256 of the question
     query_text TEXT,
     context TEXT NOT NULL DEFAULT '',
-    confidence_score REAL,                       -- of the best answer that was found
+    confidence_score REAL,                       -- of the best answer
     sensitivity TEXT NOT NULL DEFAULT 'internal' CHECK (sensitivity IN ('internal', 'external', 'redacted')),
     approved_by TEXT,
     approved_at TEXT,
     redacted_query TEXT,
-    resolved_at TEXT,                            -- none: open
+    resolved_at TEXT,                            -- NULL if open
     resolved_by_slug TEXT,
     times_seen INTEGER NOT NULL DEFAULT 1,
     detected_at TEXT NOT NULL,
@@ -406,14 +437,14 @@ CREATE TABLE knowledge_gaps (
     CHECK (sensitivity = 'internal' OR (approved_by IS NOT NULL AND approved_at IS NOT NULL))
 ) STRICT;
 
--- The same question again is the same gap.
+-- A repeated question increments the existing gap.
 CREATE UNIQUE INDEX knowledge_gaps_open ON knowledge_gaps (query_hash) WHERE resolved_at IS NULL;
 CREATE INDEX knowledge_gaps_told ON knowledge_gaps (times_seen) WHERE query_text IS NOT NULL AND resolved_at IS NULL;
 
--- kept: which quarantined pages were written out, and where to
+-- kept: exports of quarantined pages
 CREATE TABLE quarantine_exports (
     id INTEGER PRIMARY KEY,
-    page_id INTEGER NOT NULL,                    -- the page itself may be gone by now
+    page_id INTEGER NOT NULL,                    -- the page may have been deleted since
     collection_id INTEGER NOT NULL,
     slug TEXT NOT NULL,
     quarantined_at TEXT NOT NULL,
@@ -422,37 +453,37 @@ CREATE TABLE quarantine_exports (
     UNIQUE (page_id, quarantined_at)
 ) STRICT;
 
--- kept: conversations with agents: their clients delete transcripts after some weeks
+-- kept: conversations with agents, because clients delete transcripts after some weeks
 CREATE TABLE conversations (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     client TEXT NOT NULL,                        -- claude-code, codex, plain, chatgpt or claude.ai
-    session TEXT NOT NULL,                       -- as the client names it
-    started_at TEXT,                             -- of its first turn, as far as turns tell their time
+    session TEXT NOT NULL,                       -- the client's name for it
+    started_at TEXT,                             -- of the first turn with a time
     ended_at TEXT,
     added_at TEXT NOT NULL,
-    removed_at TEXT,                             -- set: a person took it out, and no file brings it back
-    masked INTEGER NOT NULL DEFAULT 0,           -- how many secrets were taken out of its texts
-    project TEXT NOT NULL DEFAULT '',            -- the folder that it was held in
+    removed_at TEXT,                             -- if set, removed by a person and not imported again
+    masked INTEGER NOT NULL DEFAULT 0,           -- number of secrets masked in its texts
+    project TEXT NOT NULL DEFAULT '',            -- working folder
     title TEXT NOT NULL DEFAULT '',
     UNIQUE (client, session)
 ) STRICT;
 
 CREATE INDEX conversations_by_end ON conversations (ended_at) WHERE removed_at IS NULL;
 
--- kept: what was said, secrets masked
+-- kept: turns of conversations, secrets masked
 CREATE TABLE conversation_turns (
     id INTEGER PRIMARY KEY,
     conversation_id INTEGER NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
-    turn INTEGER NOT NULL,                       -- place within the conversation, from 1
-    role TEXT NOT NULL,                          -- user, assistant, or a name
+    turn INTEGER NOT NULL,                       -- position within the conversation, from 1
+    role TEXT NOT NULL,                          -- user, assistant or a name
     said_at TEXT,
-    identity BLOB NOT NULL,                      -- the same turn read again is the same row
+    identity BLOB NOT NULL,                      -- identifies the turn when it is read again
     text TEXT NOT NULL,
     UNIQUE (conversation_id, turn),
     UNIQUE (conversation_id, identity)
 ) STRICT;
 
--- derived: from conversation_turns; scripts without spaces between words are cut into words before they are stored
+-- derived: from conversation_turns; text in scripts without spaces is segmented before it is stored
 CREATE VIRTUAL TABLE turn_fts USING fts5 (
     text,
     content = '', contentless_delete = 1,
@@ -463,83 +494,83 @@ CREATE TRIGGER conversation_turns_ad AFTER DELETE ON conversation_turns BEGIN
     DELETE FROM turn_fts WHERE rowid = old.id;
 END;
 
--- derived: from conversation_turns: the stretches that are embedded; what is too short for that has none
+-- derived: from conversation_turns: the parts that are embedded; very short turns have none
 CREATE TABLE turn_parts (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,        -- ids only rise: what was found whole once stays whole
+    id INTEGER PRIMARY KEY AUTOINCREMENT,        -- ids only increase, so that checked ranges stay complete
     turn_id INTEGER NOT NULL REFERENCES conversation_turns (id) ON DELETE CASCADE,
-    part INTEGER NOT NULL,                       -- place within the turn, from 0
-    start_at INTEGER NOT NULL,                   -- characters of the turn's text
+    part INTEGER NOT NULL,                       -- position within the turn, from 0
+    start_at INTEGER NOT NULL,                   -- offset in characters
     end_at INTEGER NOT NULL,
-    content_hash BLOB NOT NULL,                  -- of the text: SHA-256, its first 16 bytes
+    content_hash BLOB NOT NULL,                  -- first 16 bytes of the SHA-256 of the text
     UNIQUE (turn_id, part)
 ) STRICT;
 
 CREATE INDEX turn_parts_by_content ON turn_parts (content_hash);
 
--- derived: from turn_parts by models of any width; apart from the vectors of pages, which are scanned whole
+-- derived: from turn_parts; separate from the vectors of pages, which are scanned completely
 CREATE TABLE turn_vectors (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     model TEXT NOT NULL REFERENCES embedding_models (name),
-    content_hash BLOB NOT NULL,                  -- of a part; the same text said twice is embedded once
+    content_hash BLOB NOT NULL,                  -- of a part; repeated text is embedded once
     embedded_at TEXT NOT NULL,
-    vector BLOB NOT NULL,                        -- 16-bit floats, of length 1
+    vector BLOB NOT NULL,                        -- 16-bit floats, normalised
     UNIQUE (content_hash, model)
 ) STRICT;
 
--- derived: from turn_vectors: which components are above the mean, one bit for each
+-- derived: from turn_vectors: one bit for each component, set if it is above the mean
 CREATE TABLE turn_codes (
     model TEXT NOT NULL REFERENCES embedding_models (name),
     block INTEGER NOT NULL,
     vec_rowids BLOB NOT NULL,                    -- up to 1,024 ids in turn_vectors, 64 bits each
-    codes BLOB NOT NULL,                         -- their codes, one after the other
+    codes BLOB NOT NULL,                         -- their codes, concatenated
     PRIMARY KEY (model, block)
 ) STRICT;
 
--- derived: from turn_vectors: the mean that their codes were made with
+-- derived: from turn_vectors: the mean used for their codes
 CREATE TABLE turn_encodings (
     model TEXT PRIMARY KEY NOT NULL REFERENCES embedding_models (name),
-    encoding INTEGER NOT NULL DEFAULT 0,         -- rises when all codes are made anew
-    mean_of INTEGER NOT NULL DEFAULT 0,          -- how many vectors the mean was taken of
-    mean BLOB                                    -- 32-bit floats; none: too few vectors for codes
+    encoding INTEGER NOT NULL DEFAULT 0,         -- incremented when all codes are recomputed
+    mean_of INTEGER NOT NULL DEFAULT 0,          -- number of vectors in the mean
+    mean BLOB                                    -- 32-bit floats; NULL if there are too few vectors
 ) STRICT, WITHOUT ROWID;
 
--- derived: from transcripts on disk: how far each was read; without it they are read again, and nothing doubles
+-- derived: from transcripts on disk: how far each was read; without it they are read again, without duplicates
 CREATE TABLE transcript_files (
     path TEXT PRIMARY KEY NOT NULL,
-    client TEXT NOT NULL,                        -- who writes it; '' when nobody that we know
-    session TEXT NOT NULL DEFAULT '',            -- of the line that was read last
+    client TEXT NOT NULL,                        -- the client that writes it; '' if unknown
+    session TEXT NOT NULL DEFAULT '',            -- of the last line read
     size_bytes INTEGER NOT NULL,
     mtime_ns INTEGER NOT NULL,
     inode INTEGER NOT NULL,
-    read_to INTEGER NOT NULL,                    -- bytes that are done with
-    mark BLOB NOT NULL,                          -- hash of the first and last bytes of those
+    read_to INTEGER NOT NULL,                    -- number of bytes processed
+    mark BLOB NOT NULL,                          -- hash of the first and last of these bytes
     broken_lines INTEGER NOT NULL DEFAULT 0,
-    problem TEXT,                                -- why it could not be read to its end
+    problem TEXT,                                -- why it could not be read completely
     read_at TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX transcript_files_by_inode ON transcript_files (inode);
 
--- kept: facts about this file that no user changes
+-- kept: properties of this file; not settings
 CREATE TABLE quaid_config (
     key TEXT PRIMARY KEY NOT NULL,
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- kept: settings that a user may change
+-- kept: user settings
 CREATE TABLE config (
     key TEXT PRIMARY KEY NOT NULL,
     value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 INSERT INTO config (key, value) VALUES
-    ('version', '8'),
+    ('version', '9'),
     ('chunk_strategy', 'section'),
     ('search_merge_strategy', 'sum'),
     ('default_token_budget', '4000');
 
-INSERT INTO quaid_config (key, value) VALUES ('schema_version', '8');
+INSERT INTO quaid_config (key, value) VALUES ('schema_version', '9');
 
--- The numbers in the file's header. user_version is the authority; the two rows above repeat it for people.
+-- Numbers in the file header. user_version is authoritative; the two rows above repeat it for readers.
 PRAGMA application_id = 0x51414944;
-PRAGMA user_version = 8;
+PRAGMA user_version = 9;

@@ -26,6 +26,7 @@ timeline	@command	Show the dated entries of a page, newest first
 timeline-add	@command	Add a dated entry to a page'\''s timeline
 raw	@command	Read the raw data stored with a page, or (with source and data) replace the data of one source
 history	@command	List the stored versions of a page: the last 10 within 90 days
+blame	@command	Show who wrote each line of a page: version, author, source and date
 revert	@command	Restore an earlier version of a page as a new version
 diff	@command	Show the changes of a page as a unified diff, since its previous version, another version or a day
 search	@command	Find pages by words
@@ -129,7 +130,7 @@ token	@command	List the tokens with their scope, creation date and last use
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'call') printf '%s\n' '1	memory_get|memory_put|memory_list|memory_tags|memory_tag|memory_timeline|memory_timeline_add|memory_raw|memory_history|memory_revert|memory_diff|memory_search|memory_gaps|memory_gap|memory_gap_approve|memory_gap_resolve|memory_gap_clear|memory_query|memory_glance|memory_link|memory_link_close|memory_links|memory_backlinks|memory_unlink|memory_graph|memory_path|memory_facts|memory_assert|memory_check|memory_contradictions|memory_ingest|memory_dupes|memory_distinct|memory_rename|memory_briefing|memory_days|memory_titles|memory_wings|memory_wing|remember|recall|daily_log|memory_context|notebook_list|notebook_read|notebook_write|conversation_list|conversation_search|conversation_show|memory_collections|memory_status|memory_stats|kb_query|kb_show|kb_backlinks|kb_status|kb_remember	The tool, as in memory_get
+    'call') printf '%s\n' '1	memory_get|memory_put|memory_list|memory_tags|memory_tag|memory_timeline|memory_timeline_add|memory_raw|memory_history|memory_blame|memory_revert|memory_diff|memory_search|memory_gaps|memory_gap|memory_gap_approve|memory_gap_resolve|memory_gap_clear|memory_query|memory_glance|memory_link|memory_link_close|memory_links|memory_backlinks|memory_unlink|memory_graph|memory_path|memory_facts|memory_assert|memory_check|memory_contradictions|memory_ingest|memory_dupes|memory_distinct|memory_rename|memory_briefing|memory_days|memory_titles|memory_wings|memory_wing|remember|recall|daily_log|memory_context|notebook_list|notebook_read|notebook_write|conversation_list|conversation_search|conversation_show|memory_collections|memory_status|memory_stats|kb_query|kb_show|kb_backlinks|kb_status|kb_remember	The tool, as in memory_get
 2	@any	Its arguments as JSON
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -228,6 +229,11 @@ token	@command	List the tokens with their scope, creation date and last use
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'history') printf '%s\n' '1	@slugs	The page, as in people/alice
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'blame') printf '%s\n' '1	@slugs	The page, as in people/alice
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1230,6 +1236,7 @@ timeline	@command	Show the dated entries of a page, newest first
 timeline-add	@command	Add a dated entry to a page'\''s timeline
 raw	@command	Read the raw data stored with a page, or (with source and data) replace the data of one source
 history	@command	List the stored versions of a page: the last 10 within 90 days
+blame	@command	Show who wrote each line of a page: version, author, source and date
 revert	@command	Restore an earlier version of a page as a new version
 diff	@command	Show the changes of a page as a unified diff, since its previous version, another version or a day
 search	@command	Find pages by words

@@ -54,6 +54,9 @@ class Transaction(apsw.Connection):
     Only quaid.storage runs statements on it; other packages pass it to functions of quaid.storage.
     """
 
+    author = "owner"
+    """The author recorded for page versions and facts: the name of the calling client, or "owner"."""
+
     def rows(self, sql: str, params: Values = ()) -> list[Row]:
         """Return all rows of a query."""
         return self.execute(sql, params).fetchall()

@@ -1,0 +1,106 @@
+"""Proposals: writes of agents that wait for a person's decision."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from quaid.errors import NotFound
+from quaid.model.names import fold_name
+
+if TYPE_CHECKING:
+    from quaid.storage.sqlite.connection import Database, Transaction
+
+_COLUMNS = (
+    "id, author, tool, slug, collection, base_version, created_at, decided_at, decision, decided_by, note,"
+    " summary, arguments, diff"
+)
+
+
+class ProposalRow(NamedTuple):
+    """A row of the proposals table."""
+
+    id: int
+    author: str
+    tool: str
+    slug: str
+    """The page or file that would change, or "" if there are several."""
+    collection: str
+    base_version: int
+    created_at: str
+    decided_at: str | None
+    decision: str | None
+    decided_by: str
+    note: str
+    summary: str
+    arguments: str
+    """The arguments of the tool call as JSON; cleared by the decision, as the diff is."""
+    diff: str
+
+
+def add(tx: "Transaction", proposal: ProposalRow) -> int:
+    """Insert an open proposal and return its id. The id of `proposal` is ignored."""
+    tx.execute(
+        "INSERT INTO proposals (author, tool, slug, collection, base_version, created_at, summary, arguments,"
+        " diff) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(proposal.author, proposal.tool, proposal.slug, proposal.collection, proposal.base_version),
+            *(proposal.created_at, proposal.summary, proposal.arguments, proposal.diff),
+        ),
+    )
+    return tx.last_insert_rowid()
+
+
+def open_proposals(db: "Database", limit: int = 10_000) -> list[ProposalRow]:
+    """Return the open proposals, oldest first, so that later ones are applied after those they build on."""
+    rows = db.rows(
+        f"SELECT {_COLUMNS} FROM proposals WHERE decided_at IS NULL ORDER BY id LIMIT ?",  # noqa: S608
+        (limit,),
+    )
+    return [ProposalRow(*row) for row in rows]
+
+
+def count_open(db: "Database") -> int:
+    row = db.one("SELECT count(*) FROM proposals WHERE decided_at IS NULL")
+    return int(row[0]) if row else 0
+
+
+def require(db: "Database", proposal_id: int) -> ProposalRow:
+    """Return a proposal, open or decided. Raise NotFound if there is none with this id."""
+    row = db.one(f"SELECT {_COLUMNS} FROM proposals WHERE id = ?", (proposal_id,))  # noqa: S608 (fixed)
+    if row is None:
+        raise NotFound(what="proposal", name=proposal_id, hint=" `quaid review` lists the open ones.")
+    return ProposalRow(*row)
+
+
+def decide(
+    tx: "Transaction", proposal_id: int, decision: str, *, decided_by: str, note: str, now: str
+) -> None:
+    """Mark a proposal as accepted or rejected, and clear its arguments and diff.
+
+    Accepted text is in the page and its history. Rejected text should not stay in the memory.
+    """
+    tx.execute(
+        "UPDATE proposals SET decided_at = ?, decision = ?, decided_by = ?, note = ?, arguments = '{}', diff = ''"
+        " WHERE id = ? AND decided_at IS NULL",
+        (now, decision, decided_by, note, proposal_id),
+    )
+
+
+def search(db: "Database", author: str, words: str, limit: int = 5) -> list[ProposalRow]:
+    """Return open proposals of one author with most of the words in their added text, best first.
+
+    Other callers do not see proposals in searches until they are accepted.
+    """
+    wanted = [word for word in fold_name(words).split() if len(word) > 2]
+    matches: list[tuple[int, int, ProposalRow]] = []
+    for row in open_proposals(db):
+        if row.author == author:
+            text = fold_name(f"{row.slug.replace('/', ' ')} {added_text(row.diff)}")
+            count = sum(word in text for word in wanted)
+            if count * 2 > len(wanted):
+                matches.append((-count, -row.id, row))
+    return [row for *_, row in sorted(matches)[:limit]]
+
+
+def added_text(diff: str) -> str:
+    """Return the lines that a proposal would add, without the diff's marks."""
+    lines = diff.split("\n")
+    return "\n".join(line[1:] for line in lines if line.startswith("+") and not line.startswith("+++"))
