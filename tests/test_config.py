@@ -127,7 +127,7 @@ def test_a_name_is_only_suggested_where_one_is_near() -> None:
     assert said("log_gap").endswith("did you mean log_gaps?")
 
 
-def test_what_is_unknown_or_wrong_is_told_and_left_out() -> None:
+def test_unknown_or_invalid_values_are_reported_and_left_out() -> None:
     options, warnings = config.parse_options(
         {"search": {"maxResult": 3, "minScore": 7}, "memory": {"chunking": {"maxTokens": "many"}}, "x": {}}
     )

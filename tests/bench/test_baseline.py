@@ -36,11 +36,11 @@ def test_a_drop_of_more_than_two_percent_is_one(
     assert ("DROPPED" in capsys.readouterr().out) is not good
 
 
-def test_the_short_run_has_figures_of_its_own(kept: str) -> None:
+def test_short_run_has_separate_figures(kept: str) -> None:
     assert baseline.compare({"a": 0.1}, quick=True, path=kept)
 
 
-def test_a_figure_that_was_not_measured_is_told(kept: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_figure_that_was_not_measured_is_reported(kept: str, capsys: pytest.CaptureFixture[str]) -> None:
     baseline.compare({"a": 0.8}, quick=False, path=kept)
     assert "not measured" in capsys.readouterr().out
 

@@ -35,7 +35,7 @@ def test_the_same_seed_gives_the_same_set() -> None:
     assert secret_texts_held_out.secrets() == secret_texts_held_out.secrets()
 
 
-def test_a_label_is_where_the_secret_stands() -> None:
+def test_label_is_at_the_place_of_the_secret() -> None:
     for case in secret_texts.secrets(each=2):
         assert 0 <= case.start < case.end <= len(case.text)
         assert "{}" not in case.text

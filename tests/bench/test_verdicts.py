@@ -15,7 +15,7 @@ def _round(alone_wall: float, both_wall: float) -> Round:
     return Round(alone, both, _import(0.1), _import(1.7), _import(0.2))
 
 
-def test_cutting_is_told_apart_and_has_a_verdict_of_its_own() -> None:
+def test_cutting_has_a_separate_verdict() -> None:
     result = rows([_round(2.0, 1.0)])
     speeds = {name: (figure, output) for name, figure, output in result if name.startswith("files per")}
     (without, cut) = speeds.values()
@@ -50,7 +50,7 @@ def test_what_grows_faster_than_it_may_is_missed() -> None:
     assert results["query, resident"] == ("20.0 x: reached (<= 100)", "reached (<= 150)")
 
 
-def test_what_making_a_memory_cost_is_told_as_it_was_then() -> None:
+def test_cost_of_creating_a_memory_is_reported() -> None:
     (row,) = (
         row
         for row in rows_of([_measured(10, 1.0, {"cpu_seconds": 3.0}), _measured(1_000, 1.0, {})])

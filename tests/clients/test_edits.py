@@ -78,7 +78,7 @@ def test_an_inline_table_is_refused_in_plain_words(text: str) -> None:
         config_files.add_server(CLIENTS["codex"], text, LAUNCH)
 
 
-def test_what_only_looks_like_an_inline_table_is_no_reason_to_refuse() -> None:
+def test_lookalike_of_an_inline_table_is_accepted() -> None:
     text = 'note = """\nmcp_servers = { }\n"""\n'
     assert (
         config_files.remove_server(CLIENTS["codex"], config_files.add_server(CLIENTS["codex"], text, LAUNCH))

@@ -55,7 +55,7 @@ def test_a_file_that_changed_in_between_is_left_alone(tmp_path: Path) -> None:
     assert not [item for item in tmp_path.iterdir() if "quaid-backup" not in item.name and item != path]
 
 
-def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_binary_content_is_refused(tmp_path: Path) -> None:
     (tmp_path / "latin.json").write_bytes(b'{"a": "\xe9"}')
     (tmp_path / "folder.json").mkdir()
     os.mkfifo(tmp_path / "pipe.json")  # reading it would wait for ever
@@ -65,7 +65,7 @@ def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
             config_files.read_config(str(tmp_path / name))
 
 
-def test_backups_of_one_second_are_told_apart(tmp_path: Path) -> None:
+def test_backups_of_one_second_are_distinguished(tmp_path: Path) -> None:
     path = tmp_path / "settings.json"
     for text in ("one", "two", "three"):
         before = config_files.read_config(str(path))

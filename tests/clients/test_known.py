@@ -50,6 +50,6 @@ def test_variables_that_move_a_folder_are_heeded() -> None:
     assert windows.path(CLIENTS["claude-desktop"].servers) == "/roaming/Claude/claude_desktop_config.json"
 
 
-def test_an_unknown_client_is_told_the_known_ones() -> None:
+def test_unknown_client_error_lists_the_known_ones() -> None:
     with pytest.raises(NotFound, match="Quaid knows claude-code"):
         find_client("emacs")

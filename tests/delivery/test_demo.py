@@ -71,7 +71,7 @@ def test_the_walk_answers_ten_questions_and_leaves_nothing(home: Path) -> None:
     assert os.listdir(home / "tmp") == []
 
 
-def test_a_folder_of_ones_own_stays_and_can_be_asked(home: Path) -> None:
+def test_demo_in_a_named_folder_stays_and_can_be_searched(home: Path) -> None:
     done = run(home, "demo", "sample", "--all")
     assert done.returncode == 0
     assert os.stat(home / "sample").st_mode & 0o077 == 0

@@ -99,7 +99,7 @@ def test_a_memory_behind_a_link_is_as_well_as_any(home: Brain, tmp_path: Path) -
     assert record.exit_status == 0
 
 
-def test_what_is_no_memory_is_told(settings: Settings) -> None:
+def test_file_that_is_not_a_memory_is_reported(settings: Settings) -> None:
     Path(settings.db_path).write_text("a letter")
     with Brain(settings) as brain:
         record = doctor(brain)
@@ -107,7 +107,7 @@ def test_what_is_no_memory_is_told(settings: Settings) -> None:
     assert Path(settings.db_path).read_text() == "a letter"
 
 
-def test_a_newer_memory_is_told_and_left_alone(home: Brain) -> None:
+def test_newer_memory_is_reported_and_left_alone(home: Brain) -> None:
     path = home.settings.db_path
     home.close()
     connection = apsw.Connection(path)
@@ -121,7 +121,7 @@ def test_a_newer_memory_is_told_and_left_alone(home: Brain) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are those of Unix")
-def test_a_memory_that_others_can_read_is_told(home: Brain) -> None:
+def test_memory_that_others_can_read_is_reported(home: Brain) -> None:
     os.chmod(home.settings.db_path, 0o644)
     record = doctor(home, quick=True)
     assert found(record, "permissions").state == "wrong"
@@ -130,7 +130,7 @@ def test_a_memory_that_others_can_read_is_told(home: Brain) -> None:
     assert record.exit_status == 1
 
 
-def test_damaged_rows_are_told(home: Brain) -> None:
+def test_damaged_rows_are_reported(home: Brain) -> None:
     call(home, "put", slug="people/ada", content="# Ada\n\nWrote the first program.")
     connection = apsw.Connection(home.settings.db_path)
     connection.execute("DELETE FROM chunk_fts_docsize")
@@ -141,7 +141,7 @@ def test_damaged_rows_are_told(home: Brain) -> None:
     assert not [check for check in doctor(home, quick=True).checks if check.name == "rows"]
 
 
-def test_a_folder_that_is_gone_is_told(home: Brain, tmp_path: Path) -> None:
+def test_folder_that_is_gone_is_reported(home: Brain, tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "one.md").write_text("# One\n")
@@ -168,7 +168,7 @@ def test_a_backup_counts_until_it_is_old(home: Brain) -> None:
     assert (old.state, old.remedy[:13]) == ("advice", "quaid backup ")
 
 
-def test_another_memory_in_the_folder_is_no_backup(home: Brain) -> None:
+def test_another_memory_in_the_folder_is_not_a_backup(home: Brain) -> None:
     with Brain(home.settings._replace(db_path=os.path.join(home.settings.home, "work.db"))) as other:
         other.create(other.settings.db_path)
         call(other, "put", slug="a", content="# A")
@@ -177,7 +177,7 @@ def test_another_memory_in_the_folder_is_no_backup(home: Brain) -> None:
     assert "copy.db" in found(doctor(home, quick=True), "backup").detail
 
 
-def test_a_client_is_told_until_it_is_connected(home: Brain) -> None:
+def test_client_is_reported_until_it_is_connected(home: Brain) -> None:
     (Path(home.settings.user_home) / ".claude").mkdir()
     before = next(check for check in doctor(home, quick=True).checks if "Claude Code" in check.detail)
     assert (before.state, before.remedy) == ("advice", "quaid connect claude-code")
@@ -196,7 +196,7 @@ def test_a_client_is_told_until_it_is_connected(home: Brain) -> None:
     )
 
 
-def test_a_damaged_memory_is_told_in_one_line_with_the_backup_that_is_whole(home: Brain) -> None:
+def test_damaged_memory_is_reported_in_one_line_with_the_backup_that_is_whole(home: Brain) -> None:
     fill(home)
     copy = os.path.join(home.settings.home, "copy.db")
     call(home, "backup", file=copy)
@@ -324,7 +324,7 @@ def test_on_windows_the_steps_are_those_of_its_shell(home: Brain) -> None:
     assert steps[1:4] == (f"mkdir {path}-damaged", f"move {path} {path}-damaged", f'copy "{copy}" {path}')
 
 
-def test_a_folder_in_the_place_of_the_memory_is_told(settings: Settings) -> None:
+def test_folder_in_the_place_of_the_memory_is_reported(settings: Settings) -> None:
     os.mkdir(settings.db_path)
     inside = os.path.join(settings.db_path, "memory.db")
     with Brain(settings) as brain:
@@ -346,7 +346,7 @@ def test_an_empty_file_is_moved_aside_and_a_memory_made(settings: Settings) -> N
     assert record.next_steps[:3] == wanted
 
 
-def test_what_is_no_database_stays_where_it_is(settings: Settings) -> None:
+def test_file_that_is_not_a_database_is_kept(settings: Settings) -> None:
     Path(settings.db_path).write_text("a letter")
     with Brain(settings) as brain:
         assert doctor(brain).next_steps[0] == "quaid --db FILE doctor"
@@ -406,7 +406,7 @@ def test_damage_to_what_is_derived_throws_no_memory_away(home: Brain, damage: st
     assert len(call(home, "search", query="words").hits) == 5
 
 
-def test_a_broken_file_of_a_client_is_told_with_its_line(home: Brain) -> None:
+def test_broken_file_of_a_client_is_reported_with_its_line(home: Brain) -> None:
     folder = Path(home.settings.user_home) / ".claude"
     folder.mkdir()
     call(home, "connect", client="claude-code")

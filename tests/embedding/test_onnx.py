@@ -32,7 +32,7 @@ def test_a_folder_says_what_it_is(make_folder: Make) -> None:
     assert (description.query_prefix, description.passage_prefix) == ("q: ", "d: ")
 
 
-def test_what_a_person_says_stands_above_it(make_folder: Make) -> None:
+def test_text_of_a_person_is_placed_above(make_folder: Make) -> None:
     folder = make_folder(config_sentence_transformers={"prompts": {"query": "q: "}})
     description = onnx_models.describe_folder(str(folder), "tiny", {"query_prefix": ""}, "max")
     assert (description.query_prefix, description.pooling) == ("", "max")

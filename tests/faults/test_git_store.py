@@ -101,7 +101,7 @@ def test_a_disk_without_room_refuses_a_node_and_keeps_all_others(tmp_path: Path,
         cases.note(f"{refused} refused on a full disk")
 
 
-def test_a_dead_remote_keeps_nobody_from_writing_and_gets_all_when_it_is_back(
+def test_unreachable_remote_does_not_block_writes_and_gets_them_later(
     fork_server: ForkServer, quick: Path, cases: Cases
 ) -> None:
     remote, away = quick / "remote.git", quick / "away.git"

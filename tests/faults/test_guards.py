@@ -68,7 +68,7 @@ class House:
 
 @pytest.mark.promise("guards that are taken out are missed")
 @pytest.mark.parametrize("guard", CHOSEN, ids=lambda guard: guard.name.replace(" ", "-").replace(":", ""))
-def test_a_guard_that_is_taken_out_is_missed(tmp_path: Path, guard: Guard, cases: Cases) -> None:
+def test_removed_guard_is_noticed(tmp_path: Path, guard: Guard, cases: Cases) -> None:
     for _ in cases.walk(1, 1):
         house = House(tmp_path / "house", guard)
         house.take_out()

@@ -137,7 +137,7 @@ def test_a_database_that_is_full_at_any_moment_leaves_file_and_page_as_they_were
     assert synced(brain).changed == 0
 
 
-def test_a_file_that_somebody_changed_after_us_is_not_changed_back(brain: Brain, root: Path) -> None:
+def test_file_that_a_user_changed_after_us_is_not_changed_back(brain: Brain, root: Path) -> None:
     def work(tx: Transaction) -> None:
         from quaid.folders import page_writer
         from quaid.operations import pages as editing
@@ -185,7 +185,7 @@ def test_what_no_sync_would_see_is_not_written(brain: Brain, root: Path) -> None
 # Somebody is at the file at the same time
 
 
-def test_a_file_that_somebody_has_open_to_write_is_not_replaced(brain: Brain, root: Path) -> None:
+def test_file_that_a_user_has_open_to_write_is_not_replaced(brain: Brain, root: Path) -> None:
     with open(root / "a.md", "a") as editor:
         with pytest.raises(FileChanged):
             put(brain, "a", "Ours.", expected_version=1)
@@ -245,7 +245,7 @@ def left(root: Path, ours: bytes, theirs: bytes) -> Path:
 
 
 @pytest.mark.parametrize(("text", "copies"), [(b"ours", 0), (b"read", 0), (b"unread", 1)])
-def test_what_a_killed_process_left_goes_unless_nobody_has_read_it(
+def test_leftovers_of_a_killed_process_are_removed_once_read(
     brain: Brain, root: Path, tmp_path: Path, text: bytes, copies: int
 ) -> None:
     left(root, b"ours", b"read").write_bytes(text)

@@ -95,7 +95,7 @@ def test_what_is_written_in_place_is_on_the_disk_by_halves_where_it_is_torn(
 @pytest.mark.parametrize(
     ("model", "there"), [("eager", b""), ("lazy", b"old"), ("torn", b"new"), ("early", b"new")]
 )
-def test_a_file_that_is_opened_to_be_written_anew_is_empty_but_where_nothing_is_kept_unasked(
+def test_truncated_file_is_empty_unless_the_truncation_is_lost(
     tmp_path: Path, model: Model, there: bytes
 ) -> None:
     assert left(tmp_path, "os.write(opened(os.O_WRONLY | os.O_TRUNC), b'new')", model) == {FILE: there}

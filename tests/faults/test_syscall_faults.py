@@ -36,7 +36,7 @@ def test_a_client_that_is_killed_at_any_call_leaves_the_old_or_the_new(
 
 @pytest.mark.promise("disk full, I/O error")
 @pytest.mark.parametrize("name", SINGLE)
-def test_a_disk_that_fails_at_any_call_is_told_plainly_and_leaves_the_old_or_the_new(
+def test_io_error_at_any_call_is_reported_and_leaves_the_old_or_the_new(
     stage: FaultTarget, cases: Cases
 ) -> None:
     for fault in cases.walk_names(2, stage.faults("ENOSPC", "EIO")):

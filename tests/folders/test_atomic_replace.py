@@ -41,9 +41,7 @@ def test_a_file_is_replaced_and_keeps_its_mode(
 
 
 @pytest.mark.parametrize("exchange", [None, lambda *_: False])
-def test_text_that_nobody_read_is_not_overwritten(
-    folder: Path, exchange: atomic_write.ExchangeFunction | None
-) -> None:
+def test_unread_text_is_not_overwritten(folder: Path, exchange: atomic_write.ExchangeFunction | None) -> None:
     with (
         Folder(str(folder)) as root,
         pytest.raises(FileChanged, match=r"a\.md was changed by another program"),

@@ -42,7 +42,7 @@ def test_new_changed_and_missing_files_are_named(brain: Brain, settled: Collecti
     assert changed_paths(brain.seen, settled) == ["a.md", "b/d/e.md", "b/new.md"]
 
 
-def test_what_is_no_page_is_not_named(brain: Brain, settled: Collection, tmp_path: Path) -> None:
+def test_files_that_are_not_pages_are_not_listed(brain: Brain, settled: Collection, tmp_path: Path) -> None:
     root = tmp_path / "notes"
     (root / "more.txt").write_text("x")
     (root / ".x.md").write_text("x")

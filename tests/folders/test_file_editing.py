@@ -113,7 +113,7 @@ def test_line_ends_and_byte_order_mark_stay(brain: Brain, notes: Collection, tmp
         "\udcff.md",
     ],
 )
-def test_a_path_that_is_none_of_the_folder_is_refused(brain: Brain, notes: Collection, path: str) -> None:
+def test_path_outside_the_folder_is_refused(brain: Brain, notes: Collection, path: str) -> None:
     with pytest.raises(InvalidArgument):
         edit(brain, notes, path, lambda _: "no\n")
     with pytest.raises(InvalidArgument):
@@ -149,9 +149,7 @@ def test_what_cannot_be_edited_says_why(brain: Brain, notes: Collection, tmp_pat
         edit(brain, notes._replace(ignore_patterns="a.md"), "a.md", lambda _: "x")
 
 
-def test_somebody_who_saves_in_between_is_not_overwritten(
-    brain: Brain, notes: Collection, tmp_path: Path
-) -> None:
+def test_concurrent_save_is_not_overwritten(brain: Brain, notes: Collection, tmp_path: Path) -> None:
     place = tmp_path / "notes/a.md"
     place.write_text("one\n")
     saves = iter(["one\ntheirs\n", "one\ntheirs\nagain\n"])

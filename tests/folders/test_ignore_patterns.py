@@ -43,7 +43,7 @@ def test_what_would_take_for_ever_is_answered(pattern: str) -> None:
     assert not ignored("/".join("a" * 400) + "/" + "(" * 200)
 
 
-def test_a_line_that_is_no_pattern_is_told() -> None:
+def test_line_that_is_not_a_pattern_is_reported() -> None:
     assert ignore.patterns_problem("*.tmp\n[z-a]\n") == "line 2 is no pattern: [z-a]"
     long = "*a" * ignore.MAX_PATTERN_LENGTH
     assert ignore.patterns_problem(long) == f"line 1 is longer than any path: {long[:40]}"

@@ -54,7 +54,7 @@ def test_a_page_edited_here_is_left_alone(vault: Fill, bring: Bring, brain: Brai
     assert dump() == before
 
 
-def test_an_edit_that_was_taken_back_is_no_edit(vault: Fill, bring: Bring, brain: Brain) -> None:
+def test_reverted_edit_is_not_a_change(vault: Fill, bring: Bring, brain: Brain) -> None:
     root = vault({"a.md": "# A\n"})
     bring(root)
     put(brain, "a", "# A\n\nEdited here.\n")

@@ -165,7 +165,7 @@ def test_few_files_need_no_help(tmp_path: Path, folder: Path, helpers: list[inde
     assert helpers == []
 
 
-def test_a_helper_that_dies_is_told_with_a_remedy(
+def test_helper_that_dies_is_reported_with_a_remedy(
     tmp_path: Path, folder: Path, helpers: list[indexer.ParserProcess]
 ) -> None:
     def kill(_done: int, _total: int, _what: str) -> None:
@@ -181,7 +181,7 @@ def test_a_helper_that_dies_is_told_with_a_remedy(
         assert sorted(path.name for path in tmp_path.iterdir() if "db" not in path.name) == ["vault"]
 
 
-def test_when_a_helper_stands_still_the_rest_is_parsed_here(
+def test_rest_is_parsed_in_process_when_a_helper_hangs(
     tmp_path: Path, folder: Path, helpers: list[indexer.ParserProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(_done: int, _total: int, _what: str) -> None:
@@ -213,7 +213,7 @@ def test_an_interrupt_leaves_neither_rows_nor_a_helper(
         assert rows(db) == before
 
 
-def test_a_helper_ends_with_whoever_started_it(tmp_path: Path) -> None:
+def test_helper_ends_with_its_parent(tmp_path: Path) -> None:
     script = (
         "import sys, time\nfrom quaid.folders import indexer\nfrom quaid.folders.indexer import Spool\n"
         "indexer.FILES_BEFORE_HELPER = indexer.MIN_FILES_FOR_HELPER = 0\nindexer.cpu_count = lambda: 2\n"

@@ -92,7 +92,7 @@ def test_a_sidecar_that_both_folders_have_serves_both_pages(
     assert [item.data for item in pages.read_raw_data(brain.db, page.id)] == [1]
 
 
-def test_each_import_stands_for_its_whole_folder(vault: Fill, bring: Bring, brain: Brain) -> None:
+def test_each_import_covers_its_whole_folder(vault: Fill, bring: Bring, brain: Brain) -> None:
     root = vault({"a.md": "# A\n", "b.md": "# B\n", "README.md": "x", ".raw/a.json": "{}"})
     first = bring(root)
     vault({"b.md": "# B 2\n"})

@@ -196,7 +196,7 @@ def test_a_root_that_may_not_be_read_says_so(vault: Fill) -> None:
         root.chmod(0o700)
 
 
-def test_a_root_that_is_no_folder_says_so(tmp_path: Path) -> None:
+def test_root_that_is_not_a_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="There is no folder"):
         Folder(str(tmp_path / "missing"))
     (tmp_path / "file").write_text("")

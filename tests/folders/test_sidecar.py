@@ -36,7 +36,7 @@ def test_any_other_json_is_kept_whole() -> None:
     assert indexer.parse_sidecar(b'{"sources": ["crm"]}') == {"sidecar": {"sources": ["crm"]}}
 
 
-def test_what_stands_beside_the_sources_is_kept_too() -> None:
+def test_other_keys_beside_the_sources_are_kept() -> None:
     assert indexer.parse_sidecar(b'{"sources": {"crm": 1}, "fetched": "today"}') == {
         "crm": 1,
         "sidecar": {"fetched": "today"},

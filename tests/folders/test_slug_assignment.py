@@ -15,7 +15,7 @@ def test_without_a_quarrel_everybody_gets_what_they_ask_for() -> None:
     }
 
 
-def test_whoever_stands_at_the_path_of_the_slug_keeps_it() -> None:
+def test_file_at_the_path_of_the_slug_keeps_it() -> None:
     slugs = assign_slugs([("My Name.md", "my-name"), ("my-name.md", "my-name")])
     assert slugs["my-name.md"] == "my-name"
     assert slugs["My Name.md"].startswith("my-name-")
@@ -31,7 +31,7 @@ def test_otherwise_the_first_path_keeps_it() -> None:
     }
 
 
-def test_a_taken_slug_is_nobodys() -> None:
+def test_contested_slug_is_unassigned() -> None:
     slugs = assign_slugs([("a.md", "a")], taken=["a"])
     assert slugs["a.md"] == indexer.suffixed_slug("a", "a.md", {"a"})
 

@@ -167,7 +167,7 @@ def test_two_plain_files_of_the_same_name_are_two_conversations(brain: Brain, tm
     assert read(brain, tmp_path).conversations == 2
 
 
-def test_a_fork_of_codex_is_a_conversation_of_its_own(brain: Brain, tmp_path: Path) -> None:
+def test_codex_fork_is_a_separate_conversation(brain: Brain, tmp_path: Path) -> None:
     def meta(name: str) -> str:
         return json.dumps({"type": "session_meta", "payload": {"id": name, "cwd": "/p"}}) + "\n"
 
@@ -294,7 +294,7 @@ def test_only_what_may_be_a_transcript_is_looked_at(brain: Brain, tmp_path: Path
     assert read(brain, tmp_path).other == 1
 
 
-def test_a_named_file_that_is_no_transcript_is_told(brain: Brain, tmp_path: Path) -> None:
+def test_named_file_that_is_not_a_transcript_is_reported(brain: Brain, tmp_path: Path) -> None:
     (tmp_path / "data.jsonl").write_text('{"question": "a"}\n')
     for _ in range(2):
         report = read(brain, tmp_path / "data.jsonl")
@@ -302,7 +302,7 @@ def test_a_named_file_that_is_no_transcript_is_told(brain: Brain, tmp_path: Path
         assert report.exit_status == 1
 
 
-def test_a_path_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_path_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         transcripts.find_transcripts(str(tmp_path / "nowhere"))
 
@@ -362,13 +362,13 @@ def test_a_bomb_is_refused(brain: Brain, tmp_path: Path) -> None:
     ("text", "problem"),
     [("{}", "not a list"), ('[{"uuid": "c', "in the middle"), ("", "not a list")],
 )
-def test_a_broken_export_is_told(brain: Brain, tmp_path: Path, text: str, problem: str) -> None:
+def test_broken_export_is_reported(brain: Brain, tmp_path: Path, text: str, problem: str) -> None:
     path = archive(tmp_path / "a.zip", text)
     for _ in range(2):
         assert problem in read(brain, path).problems[0].problem
 
 
-def test_a_damaged_archive_is_told(brain: Brain, tmp_path: Path) -> None:
+def test_damaged_archive_is_reported(brain: Brain, tmp_path: Path) -> None:
     path = archive(tmp_path / "a.zip", json.dumps(export(3)))
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])

@@ -460,7 +460,7 @@ def test_files_that_are_back_when_it_comes_to_removing_stay(stage: Stage) -> Non
     is_well(stage, before)
 
 
-def test_an_ignore_file_that_is_no_text_leaves_the_last_good_one_in_force(stage: Stage) -> None:
+def test_ignore_file_that_is_not_a_text_leaves_the_last_good_one_in_force(stage: Stage) -> None:
     before = stage.pages()
     (stage.root / ".quaidignore").write_bytes(b"\xff\xfe*\0")
     report = stage.sync()

@@ -41,7 +41,7 @@ def moves(watched: Watched) -> int:
     return sum(sync.moved for sync in watched.syncs())
 
 
-def test_what_changed_while_nobody_watched_is_found_at_the_start(watched: Watched) -> None:
+def test_changes_before_the_watcher_started_are_found(watched: Watched) -> None:
     (watched.root / "a.md").write_text("# a\n\nNew words.\n")
     with watched.running():
         assert watched.says("a", "New words")
@@ -124,7 +124,7 @@ def test_new_rules_of_what_is_ignored_hold_at_once(watched: Watched) -> None:
         watched.wait(lambda: "b" in watched.pages())
 
 
-def test_noise_in_folders_that_no_walk_enters_wakes_nobody(watched: Watched) -> None:
+def test_changes_in_ignored_folders_start_no_sync(watched: Watched) -> None:
     for name in (".git", ".obsidian", "node_modules", "_templates"):
         (watched.root / name).mkdir()
     with watched.running():
@@ -142,7 +142,7 @@ def test_noise_in_folders_that_no_walk_enters_wakes_nobody(watched: Watched) -> 
     assert watched.told == []
 
 
-def test_a_folder_that_vanishes_is_told_of_and_nothing_goes(watched: Watched, tmp_path: Path) -> None:
+def test_folder_that_vanishes_is_reported_and_nothing_goes(watched: Watched, tmp_path: Path) -> None:
     with watched.running():
         before = watched.pages()
         os.rename(watched.root, tmp_path / "elsewhere")

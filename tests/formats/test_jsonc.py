@@ -83,7 +83,7 @@ def test_the_same_value_again_changes_no_byte() -> None:
     assert config_text.put_json(new, ("context_servers", "quaid"), ENTRY) == new
 
 
-def test_a_way_through_something_that_is_no_object_is_refused() -> None:
+def test_way_through_something_that_is_not_an_object_is_refused() -> None:
     with pytest.raises(config_text.NotJson, match="mcpServers is not an object"):
         config_text.put_json('{"mcpServers": []}', PATHS, ENTRY)
     with pytest.raises(config_text.NotJson, match="the whole is not an object"):

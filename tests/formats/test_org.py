@@ -55,7 +55,7 @@ def test_a_heading_knows_its_keyword_priority_tags_properties_and_plan() -> None
     assert racy.end == summary.end
 
 
-def test_a_heading_inside_a_block_ends_the_block_and_that_is_told() -> None:
+def test_heading_inside_a_block_ends_the_block_and_that_is_reported() -> None:
     read = org.parse(NODE)
     assert [heading.title for heading in read.headings[2:]] == [
         "is no heading with a comma only",
@@ -129,7 +129,7 @@ def test_a_file_may_name_its_own_words_for_things_to_do() -> None:
         ("a\r\nb\n", (1, "line-ends")),
     ],
 )
-def test_what_emacs_passes_over_in_silence_is_told(text: str, problem: tuple[int, str]) -> None:
+def test_constructs_that_emacs_ignores_are_reported(text: str, problem: tuple[int, str]) -> None:
     assert problem in [(problem.line, problem.code) for problem in org.parse(text).problems]
 
 

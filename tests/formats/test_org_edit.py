@@ -62,7 +62,7 @@ def test_a_drawer_that_cannot_be_read_is_not_hidden_by_a_second_one() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a b", "END", "a:b"])
-def test_a_name_that_is_none_is_refused(name: str) -> None:
+def test_invalid_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidArgument):
         org_edit.set_property("", name, "x")
 

@@ -25,7 +25,7 @@ def test_a_section_without_a_body_gets_one_and_its_neighbour_stays() -> None:
     assert sections.append_to_section("## A\n## B\n- b\n", "A", "- a").text == "## A\n- a\n## B\n- b\n"
 
 
-def test_a_block_after_a_paragraph_stands_for_itself() -> None:
+def test_block_after_a_paragraph_is_separate() -> None:
     assert sections.append_to_section("## A\nWords.\n", "A", "- a").text == "## A\nWords.\n\n- a\n"
     assert sections.append_to_section("## A\n- a\n  more\n", "A", "- b").text == "## A\n- a\n  more\n- b\n"
 
@@ -68,7 +68,7 @@ def test_new_lines_are_like_the_list_that_is_there(body: str, box: bool, wanted:
     assert sections.format_items(["x", "y"], body, box) == wanted
 
 
-def test_what_is_told_cannot_make_headings_nor_swallow_the_rest() -> None:
+def test_remembered_text_cannot_add_headings_or_hide_the_rest() -> None:
     assert sections.sanitize("# big\n---\n#tag stays") == "\\# big\n\\---\n#tag stays"
     assert sections.sanitize("see\n```\n# code\n") == "see\n```\n# code\n```"
 

@@ -24,7 +24,7 @@ def test_the_first_entries_of_a_timeline_are_those_of_the_whole() -> None:
     assert len(timeline.parse(text)) == 28
 
 
-def test_tags_on_one_endless_line_are_told_apart_from_code_and_targets() -> None:
+def test_tags_on_one_endless_line_are_distinguished_from_code_and_targets() -> None:
     line = "#first `#code` [a](#target) (#second) " * 3_000
     assert tags.in_text(line) == ("first", "second")
     assert tags.in_text(f"    #indented\n{line}") == ("first", "second")
@@ -43,7 +43,7 @@ def test_a_title_is_looked_for_in_whole_lines() -> None:
     assert markdown_text.text_head("short") == "short"
 
 
-def test_a_text_with_too_many_likely_places_is_no_clean_text() -> None:
+def test_text_with_too_many_candidates_is_not_clean() -> None:
     result = secrets.find_secrets("pw: x\n" * (secrets.MOST_PLACES + 10))
     assert [item.kind for item in result] == [secrets.UNSEARCHED]
     assert secrets.find_secrets("pw: x\n" * 100) == []

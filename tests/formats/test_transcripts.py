@@ -95,7 +95,7 @@ def test_only_the_text_of_an_answer_is_said() -> None:
         {"message": None},
     ],
 )
-def test_what_nobody_said_is_no_turn(changes: dict[str, Any]) -> None:
+def test_system_messages_are_not_turns(changes: dict[str, Any]) -> None:
     assert claude(**changes).turn is None
 
 
@@ -139,7 +139,7 @@ def test_codex_of_the_first_months_is_read_too() -> None:
         said("# AGENTS.md instructions for /p"),
     ],
 )
-def test_what_codex_does_by_itself_is_no_turn(payload: dict[str, Any]) -> None:
+def test_automatic_codex_messages_are_not_turns(payload: dict[str, Any]) -> None:
     assert transcripts.read_codex_line({"type": "response_item", "payload": payload}).turn is None
 
 
@@ -204,12 +204,12 @@ def test_an_endless_turn_is_cut() -> None:
         ([], ""),
     ],
 )
-def test_times_are_told_in_many_ways(value: Any, expected: str) -> None:
+def test_times_are_read_in_many_forms(value: Any, expected: str) -> None:
     assert parse_time(value) == expected
 
 
 @pytest.mark.parametrize("line", [b"", b"{", b"[]", b"7", b"\xff\xfe{}", b"[" * 100_000, b'{"a":' * 100_000])
-def test_a_broken_line_is_told(line: bytes) -> None:
+def test_broken_line_is_reported(line: bytes) -> None:
     with pytest.raises(BrokenTranscript):
         parse_line(line)
 
@@ -298,7 +298,7 @@ def test_an_export_of_claude_is_read() -> None:
 @pytest.mark.parametrize(
     "value", [None, 7, "x", [], {}, {"mapping": []}, {"mapping": {}}, {"chat_messages": []}]
 )
-def test_what_is_no_conversation_is_none(value: Any) -> None:
+def test_other_files_are_not_conversations(value: Any) -> None:
     assert transcripts.read_export(value) is None
 
 
@@ -312,6 +312,6 @@ def test_a_list_comes_item_by_item_however_it_is_cut(values: list[Any], width: i
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[", '[{"a": 1}', '[{"a": 1}, {', "[}", "[" * 200_000])
-def test_a_list_that_is_none_or_ends_early_is_told(text: str) -> None:
+def test_malformed_or_truncated_list_is_reported(text: str) -> None:
     with pytest.raises(BrokenTranscript):
         list(iter_json_list([text]))

@@ -135,7 +135,7 @@ def test_files_come_go_and_move(store: Folder) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty", "words", "folder"])
-def test_a_damaged_memory_is_no_memory(store: Folder, damage: str) -> None:
+def test_damaged_memory_is_not_a_memory(store: Folder, damage: str) -> None:
     expected = titles(store)
     place = Path(store.ours, catalogs.CATALOG_NAME)
     data = place.read_bytes()

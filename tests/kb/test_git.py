@@ -45,12 +45,12 @@ def test_a_new_store_has_a_branch_and_no_commit(tmp_path: Path) -> None:
     assert os.stat(git.root).st_mode & 0o077 == 0
 
 
-def test_a_folder_without_a_repository_is_told(tmp_path: Path) -> None:
+def test_folder_without_a_repository_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StoreMissing, match="ai-kb init"):
         Git(str(tmp_path), environ_of(tmp_path)).state()
 
 
-def test_a_machine_without_git_is_told(tmp_path: Path) -> None:
+def test_machine_without_git_is_reported(tmp_path: Path) -> None:
     with pytest.raises(GitMissing):
         Git(str(tmp_path), {"PATH": str(tmp_path)})
 
@@ -100,7 +100,7 @@ def test_a_commit_of_nothing_new_is_the_last_one(tmp_path: Path) -> None:
     assert len(log(git)) == 1
 
 
-def test_what_somebody_else_has_staged_is_not_committed_along(tmp_path: Path) -> None:
+def test_changes_staged_by_others_are_not_committed(tmp_path: Path) -> None:
     git = store(tmp_path)
     head = git.head()
     write(git, "theirs.org", "theirs")
@@ -199,7 +199,7 @@ def test_a_change_that_was_being_put_back_by_who_was_killed_is_put_back_whole(tm
     assert git.state().is_clean
 
 
-def test_a_committed_file_that_somebody_removed_meanwhile_stays_removed(tmp_path: Path) -> None:
+def test_committed_file_that_a_user_removed_meanwhile_stays_removed(tmp_path: Path) -> None:
     git = store(tmp_path)
     state.begin_journal(git.ours, ["first.org"], {"first.org": b"ours"})
     Path(git.root, "first.org").unlink()
@@ -207,7 +207,7 @@ def test_a_committed_file_that_somebody_removed_meanwhile_stays_removed(tmp_path
     assert not Path(git.root, "first.org").exists()
 
 
-def test_a_difference_that_git_could_not_tell_of_is_no_commit_without_one(tmp_path: Path) -> None:
+def test_failed_git_diff_is_not_an_empty_commit(tmp_path: Path) -> None:
     git = store(tmp_path)
     write(git, "first.org", "other\n")
     real, folder = shutil.which("git"), tmp_path / "in-front"
@@ -293,7 +293,7 @@ def test_a_remote_that_was_named_by_hand_is_counted_too(tmp_path: Path) -> None:
     assert (state.upstream, state.ahead, state.behind) == ("origin/main", 1, 1)
 
 
-def test_what_has_diverged_is_told_and_left(tmp_path: Path) -> None:
+def test_diverged_branches_are_reported_and_left(tmp_path: Path) -> None:
     one, two = pair(tmp_path)
     add(one, "one.org", "one")
     one.push()
@@ -341,7 +341,7 @@ def test_a_merge_that_a_person_has_begun_stops_a_commit(tmp_path: Path) -> None:
         two.commit(["new.org"], "new")
 
 
-def test_a_remote_that_is_away_is_no_error(tmp_path: Path) -> None:
+def test_remote_that_is_away_is_not_an_error(tmp_path: Path) -> None:
     one, _ = pair(tmp_path)
     os.rename(tmp_path / "remote.git", tmp_path / "elsewhere.git")
     add(one, "b.org", "b")
@@ -419,12 +419,12 @@ def test_a_link_in_a_clone_leads_nowhere(tmp_path: Path) -> None:
         ("git@example.org:kb.git", "git@example.org:kb.git"),
     ],
 )
-def test_no_secret_of_an_address_is_told(text: str, expected: str) -> None:
+def test_no_secret_of_an_address_is_reported(text: str, expected: str) -> None:
     assert repo_policy.mask_urls(text) == expected
 
 
 @pytest.mark.parametrize("name", ["-dash.txt", "--output=pwn.org", "a\\b.org"])
-def test_a_name_that_we_would_not_give_wedges_nobody(tmp_path: Path, name: str) -> None:
+def test_foreign_name_does_not_block_writers(tmp_path: Path, name: str) -> None:
     environ = environ_of(tmp_path)
     remote = bare(tmp_path, environ)
     here = store(tmp_path, "here", environ)

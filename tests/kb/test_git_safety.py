@@ -371,7 +371,7 @@ def test_a_credential_helper_of_the_store_is_not_asked(scene: Scene, locked_site
     assert not scene.canary.exists()
 
 
-def test_the_users_own_credential_helper_is_asked_and_nobody_else(scene: Scene, locked_site: str) -> None:
+def test_only_the_users_credential_helper_is_asked(scene: Scene, locked_site: str) -> None:
     scene.url(locked_site)
     git = Git(
         str(scene.store), scene.environ | {"GIT_ASKPASS": str(scene.evil), "SSH_ASKPASS": str(scene.evil)}
@@ -385,7 +385,7 @@ def test_the_users_own_credential_helper_is_asked_and_nobody_else(scene: Scene, 
     assert scene.canary.exists()
 
 
-def test_a_bare_repository_in_the_tree_is_no_store(scene: Scene) -> None:
+def test_bare_repository_in_the_tree_is_not_a_store(scene: Scene) -> None:
     inner = scene.store / "inner"
     shutil.copytree(scene.remote, inner)
     for key, value in (
@@ -405,7 +405,7 @@ def test_a_bare_repository_in_the_tree_is_no_store(scene: Scene) -> None:
     assert not scene.canary.exists()
 
 
-def test_an_argument_that_begins_with_a_dash_is_no_option(scene: Scene) -> None:
+def test_argument_that_begins_with_a_dash_is_not_an_option(scene: Scene) -> None:
     option = f"--upload-pack={scene.evil}"
     scene.by_hand("fetch", option, str(scene.remote))
     assert scene.canary.exists()

@@ -111,7 +111,7 @@ def test_nothing_is_counted_in_the_middle_of_a_rebase(ann: Person, tmp_path: Pat
 # Who can read the remote
 
 
-def test_without_a_remote_nothing_is_said_of_its_privacy(ann: Person) -> None:
+def test_privacy_check_is_omitted_without_a_remote(ann: Person) -> None:
     assert "private" not in checks(ann)
 
 
@@ -138,7 +138,7 @@ def test_a_folder_that_others_can_read_is_not_private(ann: Person, tmp_path: Pat
             item.chmod(mode)
 
 
-def test_a_repository_that_is_served_or_mirrored_is_told(ann: Person, tmp_path: Path) -> None:
+def test_repository_that_is_served_or_mirrored_is_reported(ann: Person, tmp_path: Path) -> None:
     remote = with_remote(ann, tmp_path)
     Path(remote, "git-daemon-export-ok").touch()
     assert "git daemon" in checks(ann)["private"]["told"]
@@ -256,7 +256,7 @@ def test_the_timer_is_asked_whether_it_runs(
         assert check["remedy"] == "`systemctl --user enable --now ai-kb-push.timer`"
 
 
-def test_a_timer_of_another_store_is_told(ann: Person, tmp_path: Path) -> None:
+def test_timer_of_another_store_is_reported(ann: Person, tmp_path: Path) -> None:
     with_remote(ann, tmp_path)
     systemctl(ann, tmp_path, "active", 0)
     ann("install-timer")
@@ -313,7 +313,7 @@ def _first_id(ann: Person) -> str:
 
 
 @pytest.mark.usefixtures("org_roam")
-def test_an_emacs_without_org_roam_is_no_trouble(ann: Person, tmp_path: Path) -> None:
+def test_emacs_without_org_roam_is_accepted(ann: Person, tmp_path: Path) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()
     (tools / "emacs").write_text(f'#!/bin/sh\nexec {shutil.which("emacs")} -Q "$@"\n')
@@ -324,7 +324,7 @@ def test_an_emacs_without_org_roam_is_no_trouble(ann: Person, tmp_path: Path) ->
     assert "only browsing" in check["told"]
 
 
-def test_an_emacs_that_fails_is_told(ann: Person, tmp_path: Path) -> None:
+def test_emacs_that_fails_is_reported(ann: Person, tmp_path: Path) -> None:
     tools = tmp_path / "bin"
     tools.mkdir()
     (tools / "emacs").write_text("#!/bin/sh\necho 'Symbol’s value as variable is void: x' >&2\nexit 255\n")

@@ -28,13 +28,13 @@ def test_lint_refuses_what_org_roam_passes_over(written: str, found: list[tuple[
     assert [(line, code) for line, code, _, _ in findings if code not in skipped] == found
 
 
-def test_a_heading_that_is_left_out_is_no_node() -> None:
+def test_heading_that_is_left_out_is_not_a_node() -> None:
     left_out = text(1, body=HEADING.format("Part", ":ROAM_EXCLUDE: t\n"))
     assert nodes.parse_node("a.org", left_out).node.inner == ()
     assert nodes.parse_node("a.org", text(1, body=HEADING.format("Part", ""))).node.inner == (IDS[500],)
 
 
-def test_an_id_that_stands_in_the_text_is_a_link() -> None:
+def test_id_in_the_text_is_a_link() -> None:
     words = f"See id:{IDS[2]}, =id:{IDS[3]}=, grid:{IDS[4]} and [[https://example.org][id:{IDS[5]}]]. <id:{IDS[6]}>\n"
     links = nodes.parse_node("a.org", text(1, body=words)).node.links
     assert [link.id for link in links] == [IDS[2], IDS[6]]

@@ -48,7 +48,7 @@ def test_a_folder_on_the_way_that_is_a_link_leads_nowhere(root: Path, path: str)
         layout.read_file(str(root), path)
 
 
-def test_a_file_that_is_a_link_or_missing_is_none_of_the_knowledge_base(root: Path) -> None:
+def test_symlinks_and_missing_files_are_not_in_the_knowledge_base(root: Path) -> None:
     (root / "link.org").symlink_to(root.parent / "outside" / "a.org")
     for path in ("link.org", "missing.org", "no/such.org", "a.org/below.org"):
         assert layout.stat_file(str(root), path) is None

@@ -114,7 +114,7 @@ def test_the_id_of_a_heading_counts_too(store: Folder) -> None:
     assert [code for _, _, code in codes(store)] == ["id-duplicate"]
 
 
-def test_a_link_in_raw_or_in_code_is_none(store: Folder) -> None:
+def test_links_in_raw_text_and_code_are_ignored(store: Folder) -> None:
     store.put(
         "a.org", text(1, f"=[[id:{IDS[50]}][code]]=\n#+begin_src org\n[[id:{IDS[51]}][code]]\n#+end_src\n")
     )

@@ -45,7 +45,7 @@ def killed(process: "subprocess.Popen[str]") -> str:
     return process.communicate()[0]
 
 
-def test_a_second_writer_waits_and_is_told_who_holds_the_lock(tmp_path: Path) -> None:
+def test_second_writer_waits_and_its_error_names_the_lock_holder(tmp_path: Path) -> None:
     git = store(tmp_path)
     other = start("hold", git)
     assert first_line(other) == "held"
@@ -59,7 +59,7 @@ def test_a_second_writer_waits_and_is_told_who_holds_the_lock(tmp_path: Path) ->
         assert git.state().is_clean
 
 
-def test_a_folder_that_is_no_store_gets_no_lock(tmp_path: Path) -> None:
+def test_folder_that_is_not_a_store_gets_no_lock(tmp_path: Path) -> None:
     with pytest.raises(StoreMissing), transaction.store_lock(Git(str(tmp_path), environ_of(tmp_path))):
         pass
     assert os.listdir(tmp_path) == ["home"]
@@ -175,7 +175,7 @@ def test_what_a_killed_writer_was_changing_is_put_back(tmp_path: Path) -> None:
     assert Path(git.root, "first.org").read_text() == "first\n"
 
 
-def test_a_lock_of_somebody_elses_git_is_respected_while_it_is_young(
+def test_lock_of_another_users_git_is_respected_while_it_is_young(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transaction, "GIT_LOCK_TIMEOUT", 0.1)
@@ -222,7 +222,7 @@ def test_a_persons_commit_with_its_editor_open_keeps_its_lock(
         assert not lock.exists()
 
 
-def test_where_processes_are_not_told_apart_any_git_counts(tmp_path: Path) -> None:
+def test_any_git_counts_without_process_information(tmp_path: Path) -> None:
     assert transaction.is_git_running(str(tmp_path), "linux") is False
     assert transaction.is_git_running(str(tmp_path), "win32") is None
 

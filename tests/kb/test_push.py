@@ -192,7 +192,7 @@ def test_a_remote_that_refuses_at_once_is_asked_every_time(tmp_path: Path, nobod
         assert "did not answer before" not in ann.remember(title)["offline"]
 
 
-def test_ssh_that_cannot_connect_asks_nobody_and_is_noted(one: Git, nobody: int) -> None:
+def test_failed_ssh_connection_does_not_prompt_and_is_recorded(one: Git, nobody: int) -> None:
     one.set_remote(f"ssh://git@127.0.0.1:{nobody}/kb.git")
     done = store_remote.push_store(one, NOON, seconds=60)
     assert done.outcome == "unreachable"
@@ -254,6 +254,6 @@ def test_a_state_that_cannot_be_read_counts_as_empty(one: Git, text: str) -> Non
     assert state.read_state(one.root).indexed_at == NOON
 
 
-def test_the_state_is_no_part_of_the_tree(one: Git) -> None:
+def test_state_is_not_a_part_of_the_tree(one: Git) -> None:
     state.note_state(one.root, accepted="1")
     assert one.state().is_clean

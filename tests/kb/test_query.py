@@ -129,7 +129,7 @@ def test_properties_are_searched_and_weigh_least(store: Folder) -> None:
     assert found(store, "2020-01-01") == [("b.org", 1, ("property",))]
 
 
-def test_a_property_that_many_nodes_have_is_no_match_for_another_question(store: Folder) -> None:
+def test_property_that_many_nodes_have_is_not_a_match_for_another_question(store: Folder) -> None:
     store.put("a.org", text(1, SOURCE="written 2026-05-24"))
     store.put("b.org", text(2, "Memory is safe in rust.\n", SOURCE="written 2026-05-24"))
     assert found(store, "what is written in rust") == [("b.org", 6, ("body", "property"))]
@@ -167,7 +167,7 @@ def test_a_damaged_catalog_is_made_anew(store: Folder, damage: bytes) -> None:
     assert found(store, "harbour")
 
 
-def test_a_catalog_that_cannot_be_kept_is_no_trouble(tmp_path: Path) -> None:
+def test_unwritable_catalog_is_tolerated(tmp_path: Path) -> None:
     store = Folder(tmp_path / "kb")
     store.put("a.org", text(1, "harbour"))
     (store.root / ".git/ai-kb").rmdir()

@@ -85,7 +85,7 @@ def test_two_who_write_the_same_diverge_and_nothing_is_lost(ann: Person, bob: Pe
     assert ann.titles == bob.titles | {"Racks"}
 
 
-def test_changes_in_the_way_of_what_the_others_wrote_are_told(ann: Person, bob: Person) -> None:
+def test_changes_in_the_way_of_what_the_others_wrote_are_reported(ann: Person, bob: Person) -> None:
     path = ann.remember("Ports", "The port is 8080.")["node"]["path"]
     ann("push")
     bob.put(path, "mine\n")  # in the place of a file that is about to come
@@ -95,9 +95,7 @@ def test_changes_in_the_way_of_what_the_others_wrote_are_told(ann: Person, bob: 
     assert bob.everything() == before
 
 
-def test_a_remote_that_is_away_is_noted_and_nobody_is_disturbed(
-    ann: Person, remote: str, tmp_path: Path
-) -> None:
+def test_unreachable_remote_is_recorded_without_an_error(ann: Person, remote: str, tmp_path: Path) -> None:
     os.rename(remote, tmp_path / "away")
     made = ann.remember("Ports", "The port is 8080.")
     assert made["commit"] == ann.git.head()

@@ -35,14 +35,14 @@ def test_the_units_are_written_and_the_timer_is_started(tmp_path: Path) -> None:
     assert (again.written, again.unchanged) == ((), done.written)
 
 
-def test_without_a_session_the_commands_are_told(tmp_path: Path) -> None:
+def test_commands_are_shown_without_a_session(tmp_path: Path) -> None:
     done = setup.install_timer(COMMAND, machine(tmp_path, 1), str(tmp_path), "linux")
     assert (done.enabled, done.problem) == (False, "no bus")
     assert done.to_run[-1] == "systemctl --user enable --now ai-kb-push.timer"
     assert len(done.written) == 2
 
 
-def test_without_systemd_the_line_for_cron_is_told_and_nothing_written(tmp_path: Path) -> None:
+def test_cron_line_is_shown_without_systemd(tmp_path: Path) -> None:
     done = setup.install_timer(COMMAND, {"PATH": str(tmp_path)}, str(tmp_path), "linux")
     assert (done.kind, done.written, done.enabled) == ("cron", (), False)
     assert os.listdir(tmp_path) == []

@@ -82,7 +82,7 @@ def test_a_link_to_nothing_is_not_committed(ann: Person) -> None:
     assert IDS[700] in message
 
 
-def test_what_is_there_already_is_told_before_anything_is_written(ann: Person) -> None:
+def test_existing_entry_is_reported_before_writing(ann: Person) -> None:
     ann.remember("Formatter order", "Run black before ruff.")
     again: Callable[[], object] = lambda: ann.remember("Formatter order", "Run black before ruff.")  # noqa: E731
     assert "Formatter order" in failing(ann, again, NearDuplicate)
@@ -303,7 +303,7 @@ def test_a_write_that_git_refuses_is_put_back(ann: Person) -> None:
 
 
 @pytest.mark.parametrize("staged", [False, True])
-def test_changes_of_others_are_told_and_nothing_is_written(ann: Person, staged: bool) -> None:
+def test_changes_of_others_are_reported_and_nothing_is_written(ann: Person, staged: bool) -> None:
     path = ann.remember("Ports", "The port is 8080.")["node"]["path"]
     ann.put(path, (ann.root / path).read_text() + "half a senten")
     ann.put("new.org", text(5))
@@ -317,7 +317,7 @@ def test_changes_of_others_are_told_and_nothing_is_written(ann: Person, staged: 
     assert ann.everything() == before
 
 
-def test_what_editors_leave_behind_is_nobody_s(ann: Person) -> None:
+def test_editor_leftovers_are_ignored(ann: Person) -> None:
     for name in (".#a.org", "#a.org#", "a.org~", "notes.txt", ".dir-locals.el"):
         ann.put(name, "x")
     ann.remember("Other", "thing")
@@ -357,7 +357,7 @@ def test_a_file_that_was_staged_by_hand_is_committed_by_commit(ann: Person, what
     assert ann.is_sound()
 
 
-def test_a_staged_file_that_nobody_may_commit_is_told_with_the_way_out(ann: Person) -> None:
+def test_staged_file_with_a_secret_is_reported_with_a_remedy(ann: Person) -> None:
     ann.put("notes.txt", f"The token is {TOKEN}\n")
     ann.by_git("add", "notes.txt")
     with pytest.raises(LintFailed) as error:
@@ -389,7 +389,7 @@ def test_a_tracked_file_beside_the_nodes_can_be_edited(ann: Person) -> None:
     assert ann.is_sound()
 
 
-def test_an_unfinished_merge_is_told_and_left(ann: Person) -> None:
+def test_unfinished_merge_is_reported_and_left(ann: Person) -> None:
     path = ann.remember("Ports", "The port is 8080.")["node"]["path"]
     whole = (ann.root / path).read_text()
     ann.by_git("branch", "side")
@@ -509,7 +509,7 @@ def test_a_commit_that_fails_leaves_the_day_as_it_was(ann: Person, monkeypatch: 
         ("index-mine.org", text(8), "rename it"),
     ],
 )
-def test_a_bad_edit_is_told_and_stays_as_the_person_left_it(
+def test_bad_edit_is_reported_and_stays_as_the_person_left_it(
     ann: Person, name: str, what: str, code: str
 ) -> None:
     ann.put("good.org", text(7))

@@ -134,7 +134,7 @@ def test_progress_rises_over_several_rounds_at_a_calm_pace() -> None:
 
 
 @pytest.mark.parametrize("token", [None, True, 1.5, [], {}])
-def test_without_a_proper_token_there_is_no_progress(token: Any) -> None:
+def test_no_progress_without_a_valid_token(token: Any) -> None:
     sent: list[Any] = []
     progress_reporter(get(1, [], progressToken=token), sent.append)(1, 1, "Counting")
     assert sent == []

@@ -72,7 +72,7 @@ def test_headings_in_code_are_code() -> None:
     assert paths(chunks) == ["## A", "## B"]
 
 
-def test_the_timeline_is_cut_into_entries_and_what_stands_between() -> None:
+def test_timeline_is_split_into_entries_and_other_text() -> None:
     chunks = cut("", TIMELINE)
     assert [(chunk.date, chunk.start_line, chunk.end_line) for chunk in chunks] == [
         ("", 1, 3),
@@ -167,7 +167,7 @@ LINES = st.lists(
 
 
 @given(LINES, LINES, st.sampled_from(STRATEGIES))
-def test_nothing_is_lost_and_every_chunk_stands_on_its_lines(
+def test_chunks_cover_the_text_and_know_their_lines(
     truth_lines: list[str], timeline_lines: list[str], strategy: str
 ) -> None:
     texts = {"truth_section": "\n".join(truth_lines), "timeline_entry": "\n".join(timeline_lines)}

@@ -86,7 +86,7 @@ def test_the_reason_quotes_what_differs(one: str, other: str, why: str) -> None:
         ("?", "!"),
     ],
 )
-def test_what_can_both_hold_is_no_opposition(one: str, other: str) -> None:
+def test_compatible_statements_are_not_contradictions(one: str, other: str) -> None:
     assert not clashes(one, other)
 
 
@@ -128,7 +128,7 @@ def test_a_statement_is_not_compared_with_itself() -> None:
     assert find_similar(one, [one]) == []
 
 
-def test_no_more_are_told_than_asked_for_and_the_right_one_is_found_among_many() -> None:
+def test_limit_is_respected_and_the_right_one_is_found_among_many() -> None:
     many = [node("Never squash commits.", key=str(number)) for number in range(20)]
     assert len(find_conflicts(node("Always squash commits.", key="new"), many, most=3)) == 3
     others = [*made_up(2_000), node("Never use tabs.", title="Tabs", key="it")]
@@ -158,7 +158,7 @@ def test_the_same_title_is_the_first_of_those_alike() -> None:
         ("While offline", "One offline", False),
     ],
 )
-def test_titles_are_the_same_but_for_articles_and_order(one: str, other: str, is_same: bool) -> None:
+def test_titles_match_without_articles_and_order(one: str, other: str, is_same: bool) -> None:
     new = node("Roast the garlic first.", title=one, key="new")
     similar = find_similar(new, [node("Chains want paraffin.", title=other, key="old")])
     assert [item.why for item in similar] == (["the same title"] if is_same else [])

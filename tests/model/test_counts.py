@@ -8,7 +8,7 @@ from quaid.model.plain_text import count_noun
 @pytest.mark.parametrize(
     ("number", "told"), [(0, "0 pages"), (1, "1 page"), (2, "2 pages"), (1_000_000, "1,000,000 pages")]
 )
-def test_only_one_thing_is_told_in_the_singular(number: int, told: str) -> None:
+def test_singular_is_used_only_for_one(number: int, told: str) -> None:
     assert count_noun(number, "page") == told
 
 

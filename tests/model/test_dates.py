@@ -68,5 +68,5 @@ def test_a_period_is_a_number_of_hours_days_or_weeks(text: str, seconds: int) ->
 
 
 @pytest.mark.parametrize("text", ["", "7", "d", "7 d", "-1d", "1.5h", "7D", "9999d", "٧d", "2026-04-25"])
-def test_anything_else_is_no_period(text: str) -> None:
+def test_anything_else_is_not_a_period(text: str) -> None:
     assert dates.period_seconds(text) is None

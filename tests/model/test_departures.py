@@ -40,7 +40,7 @@ def test_a_departure_has_a_subject_a_kind_and_a_day(text: str, subject: str, sco
         "`Nora left Hexa in 2025.`",
     ],
 )
-def test_what_was_not_so_is_no_departure(text: str) -> None:
+def test_negated_state_is_not_a_departure(text: str) -> None:
     assert find_departures(text, NORA) == []
 
 
@@ -80,5 +80,5 @@ def test_a_date_is_read_as_people_write_it(text: str, first: str, last: str) -> 
 
 
 @pytest.mark.parametrize("text", ["2025-13-01", "2025%", "12025", "1,2025 boats", "room 2025a"])
-def test_a_number_is_no_date(text: str) -> None:
+def test_number_is_not_a_date(text: str) -> None:
     assert find_dates(text) == []

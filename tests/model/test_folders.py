@@ -23,6 +23,6 @@ def test_folders_are_parted_by_colons(value: str, folders: list[str]) -> None:
 
 
 @pytest.mark.parametrize("value", ["a", "./a", "/a:b/c", "~bob/x"])
-def test_a_folder_that_depends_on_where_one_stands_is_refused(value: str) -> None:
+def test_relative_folder_is_refused(value: str) -> None:
     with pytest.raises(InvalidArgument):
         check_folder_list("name", value)

@@ -66,7 +66,7 @@ def test_a_link_names_its_target(text: str, target: str) -> None:
         "\\[not a link\\](x)",
     ],
 )
-def test_what_is_no_link_to_a_page_is_left_alone(text: str) -> None:
+def test_other_links_are_left_alone(text: str) -> None:
     assert targets(text) == []
 
 

@@ -100,7 +100,7 @@ def test_the_same_entry_with_more_detail_is_kept_beside_the_other() -> None:
     assert page_merge.merge_timeline(other, kept, "Bo") == other
 
 
-def test_what_only_the_other_page_says_stands_under_its_name() -> None:
+def test_text_of_the_other_page_is_placed_under_its_name() -> None:
     kept = "# Robert\n\nLives in Oslo.\n\n## Work\n\nAt River."
     other = "# Bob\n\nLives in  Oslo.\n\n## Work\n\nAt River.\n\n## Likes\n\n```\n# no heading\n\ncode\n```\n\nTea."
     assert page_merge.merge_truth(kept, other, "Bob") == (
@@ -141,7 +141,7 @@ def test_front_matter_keeps_what_both_say() -> None:
     }
 
 
-def test_the_same_title_is_no_alias() -> None:
+def test_same_title_is_not_an_alias() -> None:
     assert page_merge.merge_frontmatter({}, {}, slug="b", title="BOB!", kept_title="Bob") == {}
 
 

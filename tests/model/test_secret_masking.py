@@ -76,7 +76,7 @@ SECRETS = {
 @pytest.mark.parametrize(
     "around", ["{}", "It is {}, I think.", "KEY={}\nnext line", '{{"value": "{}"}}', "図書館{}図書館"]
 )
-def test_a_secret_goes_wherever_it_stands(secret: str, around: str) -> None:
+def test_secret_is_masked_in_every_place(secret: str, around: str) -> None:
     masked = mask(around.format(secret))
     assert secret not in masked[0]
     assert secret[-12:] not in masked[0]

@@ -120,7 +120,7 @@ postgres://user:${PASSWORD}@host/db
 
 
 @pytest.mark.parametrize("line", PLACEHOLDERS.splitlines())
-def test_a_placeholder_is_no_secret(line: str) -> None:
+def test_placeholder_is_not_a_secret(line: str) -> None:
     assert find_secrets(line) == []
 
 
@@ -156,7 +156,7 @@ def test_a_key_without_a_shape_needs_a_name_and_entropy() -> None:
     assert kinds(f"commit {letters(40)}") == []
 
 
-def test_text_is_told_from_other_bytes() -> None:
+def test_text_is_distinguished_from_binary() -> None:
     assert is_text_data(b"")
     assert is_text_data("Grüße, 知识\r\n\tx".encode())
     assert is_text_data("Grüße".encode("latin-1"))

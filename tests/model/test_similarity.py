@@ -37,7 +37,7 @@ def test_a_few_changed_words_leave_a_pair_alike() -> None:
     assert pairs({1: some_text(1, 300), 2: " ".join(words), 3: some_text(3, 300)}) == [(1, 2)]
 
 
-def test_a_text_that_says_next_to_nothing_is_like_no_other() -> None:
+def test_short_text_is_similar_to_no_other() -> None:
     assert texts_of({1: "Too short.", 2: "Too short."}).likeness(1, 2) is None
     assert pairs({1: "Too short.", 2: "Too short."}) == []
     assert pairs({}) == []

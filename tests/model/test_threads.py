@@ -50,5 +50,5 @@ def test_the_heading_may_be_of_any_level_and_case(heading: str) -> None:
         "## Open Threads\n- [ ]\n- [ ]   \n",
     ],
 )
-def test_what_only_looks_like_a_thread_is_none(truth: str) -> None:
+def test_lookalike_of_a_thread_is_ignored(truth: str) -> None:
     assert markdown_text.open_threads(truth) == []

@@ -70,7 +70,7 @@ def test_indented_lines_are_the_detail_of_an_item() -> None:
     assert facts(text) == [("2024-03-01", "", "a", "one\n\n  two"), ("2024-03-02", "", "b", "three")]
 
 
-def test_a_sibling_at_the_same_indentation_is_no_detail() -> None:
+def test_sibling_at_the_same_indentation_is_not_a_detail() -> None:
     assert facts("  - 2024-03-01 — a\n  - sibling\n") == [("2024-03-01", "", "a", "")]
 
 
@@ -124,7 +124,7 @@ def test_the_second_entry_of_a_timeline_makes_it_newest_first() -> None:
     assert timeline.add_entry(text, "2024-02-01", "b") == "- 2024-03-01 — a\n- **2024-02-01** — b"
 
 
-def test_an_entry_before_a_heading_or_after_a_paragraph_stands_apart() -> None:
+def test_entry_before_a_heading_or_after_a_paragraph_is_separate() -> None:
     headings = "## 2024-03-01\nx\n\n## 2024-01-01\ny"
     assert "\n\n- **2024-02-01** — b\n\n## 2024-01-01" in timeline.add_entry(headings, "2024-02-01", "b")
     assert timeline.add_entry("## Timeline", "2024-02-01", "b") == "## Timeline\n\n- **2024-02-01** — b"

@@ -88,7 +88,7 @@ def test_an_entry_may_say_more_but_not_less() -> None:
     assert not timeline.missing_entries(both, both + "\n")
 
 
-def test_an_entry_that_stands_twice_is_kept_once() -> None:
+def test_duplicate_entry_is_kept_once() -> None:
     assert timeline.describe_entries(
         timeline.missing_entries(f"{OLD}\n- **2026-04-20** — Wrote.", "None.")
     ) == (

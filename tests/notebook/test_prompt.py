@@ -123,7 +123,7 @@ def test_the_older_layout_fills_in_what_reference_lacks(root: Path) -> None:
     assert "outdated" not in made.text
 
 
-def test_links_are_not_followed_and_nothing_is_nothing(root: Path, tmp_path: Path) -> None:
+def test_symlinks_are_ignored_and_an_empty_notebook_gives_an_empty_prompt(root: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.md").write_text("secret")
     (root / "reference/link.md").symlink_to(tmp_path / "secret.md")
     assert "secret" not in prompt.assemble_prompt(str(root), NOW).text
@@ -145,7 +145,7 @@ def test_where_not_all_fits_every_file_gets_its_share(root: Path) -> None:
         assert made.tokens > budget * 0.6
 
 
-def test_what_there_is_no_room_for_is_named(root: Path) -> None:
+def test_omitted_files_are_named(root: Path) -> None:
     for number in range(20):
         (root / f"reference/f{number:02}.md").write_text("several words in a line\n" * 100)
     made = prompt.assemble_prompt(str(root), NOW, 150)
@@ -164,7 +164,7 @@ def test_the_limit_of_reference_is_shared_out_too(root: Path) -> None:
     assert sum(messages) <= 32_000
 
 
-def test_what_is_no_text_is_left_out(root: Path) -> None:
+def test_binary_content_is_left_out(root: Path) -> None:
     (root / "reference/bin.md").write_bytes(bytes(range(256)) * 4)
     assert "bin.md" not in prompt.assemble_prompt(str(root), NOW).text
 

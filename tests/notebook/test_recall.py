@@ -88,7 +88,7 @@ def test_places_that_fall_out_are_filled_by_the_next(notes: Brain) -> None:
     assert len(run(notes, "recall", query="harbour", max_results=3).notebook) == 3
 
 
-def test_a_little_word_with_the_stem_of_a_name_is_no_finding(notes: Brain) -> None:
+def test_short_word_with_the_stem_of_a_name_is_not_a_match(notes: Brain) -> None:
     run(
         notes,
         "notebook write",

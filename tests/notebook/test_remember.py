@@ -116,7 +116,7 @@ def test_the_same_words_under_another_person_are_another_thing() -> None:
     assert written.lines[0].written
 
 
-def test_what_stands_there_stays_byte_for_byte() -> None:
+def test_existing_text_stays_byte_for_byte() -> None:
     text = "---\ntitle: x\n---\n\n# Facts   \n\nprose\n\n## Facts\n* one\n\n\n## Other\n1. a\n"
     written = add_lines(text, choose_target("The garage code is 4471", None, None, None))
     assert written.text == text.replace("* one\n", "* one\n* The garage code is 4471\n")
@@ -146,7 +146,7 @@ def test_nothing_to_remember_is_refused() -> None:
         ("The budget is 3,500", "The budget is 3.500"),
     ],
 )
-def test_a_correction_is_no_repetition(first: str, second: str) -> None:
+def test_correction_is_not_a_repetition(first: str, second: str) -> None:
     once = router.add_lines(None, router.choose_target(first, "facts", None, None))
     twice = router.add_lines(once.text, router.choose_target(second, "facts", None, None))
     assert [line.written for line in twice.lines] == [True]
@@ -154,7 +154,7 @@ def test_a_correction_is_no_repetition(first: str, second: str) -> None:
     assert second in twice.text
 
 
-def test_what_stands_there_is_told_in_its_own_words() -> None:
+def test_contradicted_statement_is_quoted() -> None:
     once = router.add_lines(None, router.choose_target("Tea, please", "facts", None, None))
     again = router.add_lines(once.text, router.choose_target("tea please!", "facts", None, None))
     assert [(line.text, line.written) for line in again.lines] == [("Tea, please", False)]

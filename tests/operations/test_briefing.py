@@ -124,7 +124,7 @@ def test_a_fact_that_was_replaced_shows_both_once(brain: Brain, clock: Clock) ->
     assert item[:4] == ("people/alice", "2026-04-25", "superseded", "Alice works_at Acme → River")
 
 
-def test_what_the_other_rooms_write_is_told(brain: Brain, clock: Clock) -> None:
+def test_files_of_the_other_packages_are_reported(brain: Brain, clock: Clock) -> None:
     def call(command: str, **arguments: Any) -> Any:
         return dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
 
@@ -153,7 +153,7 @@ def test_a_past_that_is_written_down_in_one_go_shifts_nothing(brain: Brain) -> N
     assert [item.text for item in brief(brain).shifted.items] == ["Alice works_at Acme → Brine"]
 
 
-def test_a_fact_that_ended_within_the_window_is_told_and_an_older_one_is_not(brain: Brain) -> None:
+def test_fact_that_ended_within_the_window_is_reported_and_an_older_one_is_not(brain: Brain) -> None:
     put(brain, "people/alice")
     add_fact(brain, "people/alice", "Acme", valid_until="2026-04-24")
     add_fact(brain, "people/alice", "Brine", valid_until="2026-04-20")
@@ -331,7 +331,7 @@ def test_people_in_play_changed_this_week_and_score_enough(brain: Brain, clock: 
     assert [slug for slug, *_ in told(brain, "people")] == ["people/much", "people/some", "people/unscored"]
 
 
-def test_what_the_limit_cuts_is_counted_and_how_to_see_it_is_told(brain: Brain) -> None:
+def test_omitted_results_are_counted_with_the_option_to_see_them(brain: Brain) -> None:
     for number in range(5):
         put(brain, f"actions/a{number}")
     record = brief(brain, limit=2)
@@ -368,7 +368,7 @@ def test_every_text_is_one_short_line(brain: Brain) -> None:
 
 
 @pytest.mark.parametrize("since", ["yesterday", "", "7", "2026-02-30", "-1d", "9999d", "2026-04-26"])
-def test_a_window_that_is_none_is_refused_with_what_to_write(brain: Brain, since: str) -> None:
+def test_invalid_window_is_refused_with_a_remedy(brain: Brain, since: str) -> None:
     with pytest.raises(InvalidArgument, match="since"):
         brief(brain, since=since)
 

@@ -119,7 +119,7 @@ def test_instructions_go_into_the_clients_file_on_request(there: Brain, home: Pa
         call(there, "connect", client="claude-desktop", instructions=True, force=True)
 
 
-def test_another_memory_is_told_and_replaced(there: Brain, home: Path) -> None:
+def test_another_memory_is_reported_and_replaced(there: Brain, home: Path) -> None:
     call(there, "connect", client="cursor", force=True)
     there.settings = there.settings._replace(db_path=str(home / "other.db"))
     state = next(client for client in call(there, "connect").clients if client.client == "cursor")
@@ -191,7 +191,7 @@ def test_empty_hooks_that_were_there_stay(there: Brain, home: Path, text: str) -
     assert json.loads(path.read_text()) == json.loads(text)
 
 
-def test_whoever_connects_learns_that_a_notebook_is_missing(there: Brain, home: Path) -> None:
+def test_connect_reports_a_missing_notebook(there: Brain, home: Path) -> None:
     (home / ".cursor").mkdir()
     there.create(there.settings.db_path)
     assert "quaid notebook init" in call(there, "connect", client="cursor").next_step

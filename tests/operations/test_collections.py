@@ -294,7 +294,7 @@ def test_pages_can_stay_when_their_folder_is_let_go(attached: Brain, notes: Path
         ("x", "notes/README.md", FileTrouble),
     ],
 )
-def test_what_cannot_be_attached_is_told(
+def test_folder_that_cannot_be_attached_is_reported(
     brain: Brain, notes: Path, name: str, path: str, error: type[QuaidError]
 ) -> None:
     with pytest.raises(error):

@@ -92,7 +92,7 @@ def test_of_many_pages_the_folders_are_offered_first(brain: Brain) -> None:
     assert completion.complete_names(brain.settings, "wings", "p") == ["people"]
 
 
-def test_when_not_all_can_be_told_none_is(brain: Brain, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_list_is_omitted(brain: Brain, monkeypatch: pytest.MonkeyPatch) -> None:
     """A shell would take what the first ones have in common for the beginning of all."""
     for slug in ("anna", "annika", "bob"):
         put(brain, slug, slug)

@@ -76,7 +76,7 @@ def test_both_can_be_true(nora: Brain) -> None:
     assert call(nora, "check").total == 0
 
 
-def test_whoever_else_says_what_was_not_kept_gives_way_too(nora: Brain) -> None:
+def test_all_facts_of_the_rejected_side_are_ended(nora: Brain) -> None:
     two_homes(nora)
     lives(nora, "meetings/later", "Bergen", valid_from="2025-07-01")
     assert {item.slug for item in keep(nora, "left").changed} == {"meetings/kickoff", "meetings/later"}
@@ -125,7 +125,7 @@ def test_a_decision_outlives_writing_saying_it_again_and_a_rebuild(nora: Brain, 
     assert call(nora, "check").total == 0
 
 
-def test_a_sentence_that_still_says_so_is_told_with_its_line(nora: Brain) -> None:
+def test_sentence_that_still_says_so_is_reported_with_its_line(nora: Brain) -> None:
     two_homes(nora)
     (quote,) = keep(nora, "right").written
     assert (quote.slug, quote.part, quote.title) == (NORA, "truth", "Nora Vale")

@@ -42,7 +42,7 @@ def test_several_paths_are_read_at_once_and_a_file_once(brain: Brain, tmp_path: 
     assert (record.report.files, record.report.turns, record.total, record.exit_status) == (2, 2, 2, 0)
 
 
-def test_a_path_that_is_not_there_is_told(brain: Brain) -> None:
+def test_path_that_is_not_there_is_reported(brain: Brain) -> None:
     with pytest.raises(NotFound):
         call(brain, "add", paths=["nowhere"])
 
@@ -204,7 +204,7 @@ def test_a_page_is_never_found_through_a_turn_nor_a_turn_through_a_page(meant: B
     assert all("due" not in hit.snippet for hit in call(meant, "search", query="when is the tax due").hits)
 
 
-def test_what_is_missing_is_told(meant: Brain, tmp_path: Path) -> None:
+def test_missing_vectors_are_reported(meant: Brain, tmp_path: Path) -> None:
     transcript(tmp_path / "chats" / "a.jsonl", "a", "The heating was repaired by somebody from Bremen.")
     call(meant, "sync")
     assert status(meant).conversations.missing == 1
@@ -286,7 +286,7 @@ def test_a_config_file_names_folders_and_goes_before_the_memory(talks: Brain, tm
 
 
 @pytest.mark.parametrize("said", ["[one, two]", "one;two", "one:two", "[./one, ../here/two]"])
-def test_folders_of_a_config_file_count_from_where_it_stands(brain: Brain, tmp_path: Path, said: str) -> None:
+def test_folders_in_a_config_file_are_relative_to_it(brain: Brain, tmp_path: Path, said: str) -> None:
     here = tmp_path / "here"
     transcript(here / "one" / "c.jsonl", "c", "a new one")
     transcript(here / "two" / "d.jsonl", "d", "another one")
@@ -335,7 +335,7 @@ def test_a_folder_is_not_added_over_the_head_of_a_config_file(brain: Brain, tmp_
     assert added.unwatched in render(added)
 
 
-def test_a_folder_whose_name_cannot_be_written_down_is_told(brain: Brain, tmp_path: Path) -> None:
+def test_folder_whose_name_cannot_be_written_down_is_reported(brain: Brain, tmp_path: Path) -> None:
     transcript(tmp_path / "ab:cd" / "a.jsonl", "a", "one")
     assert "its name contains : or ;" in call(brain, "add", paths=["ab:cd"]).unwatched
     assert brain.option("conversation_folders") == ""
@@ -376,7 +376,7 @@ def test_another_file_with_the_number_of_a_deleted_one_is_not_it(talks: Brain, t
     assert "1 deleted since" in render(call(talks, "sync"))
 
 
-def test_an_unknown_client_is_told_the_known_ones(talks: Brain) -> None:
+def test_unknown_client_error_lists_the_known_ones(talks: Brain) -> None:
     assert call(talks, "list", client="plain").total == 2
     assert call(talks, "list", client="codex").total == 0
     with pytest.raises(NotFound, match=r"claude-code, codex, plain, chatgpt, claude\.ai"):

@@ -125,7 +125,7 @@ def test_logs_of_launchd_are_the_end_of_a_file(on: Keeper, tmp_path: Path) -> No
         assert call(brain, "daemon logs", lines=3).value == ("97", "98", "99")
 
 
-def test_where_the_system_cannot_be_asked_the_commands_are_told(on: Keeper, tmp_path: Path) -> None:
+def test_commands_are_shown_when_the_system_cannot_be_queried(on: Keeper, tmp_path: Path) -> None:
     (tmp_path / "bin" / "systemctl").write_text("#!/bin/sh\necho 'Failed to connect to bus' >&2\nexit 1\n")
     with on("linux") as brain:
         made = call(brain, "daemon install")
@@ -152,7 +152,7 @@ def test_where_the_system_cannot_be_asked_the_commands_are_told(on: Keeper, tmp_
     assert "disable" not in output
 
 
-def test_other_systems_are_told_what_to_do(on: Keeper) -> None:
+def test_other_systems_get_instructions(on: Keeper) -> None:
     with on("win32") as brain:
         with pytest.raises(NoService, match="quaid serve --http"):
             call(brain, "daemon install")

@@ -164,7 +164,7 @@ def test_former_names_of_arguments_are_accepted_and_not_listed(tool: str, former
         )
 
 
-def test_an_argument_that_has_a_former_name_of_its_own_keeps_it() -> None:
+def test_argument_with_a_former_name_keeps_it() -> None:
     fields = {"slug": "a", "date": "2026-01-01", "summary": "x", "source": "call"}
     assert (
         dispatch.check_arguments(dispatch.find_tool("memory_timeline_add"), fields, "owner")["source"]

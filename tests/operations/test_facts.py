@@ -46,7 +46,7 @@ def link(brain: Brain, start: str, end: str, **more: Any) -> Any:
 # Facts
 
 
-def test_a_fact_without_evidence_quotes_the_text_of_its_own_time(nora: Brain) -> None:
+def test_fact_without_evidence_quotes_the_text_of_its_time(nora: Brain) -> None:
     call(
         nora, "assert", slug="meetings/kickoff", subject="Nora Vale", predicate="lives_in", object="Bergen",
         source_ref="meeting/7",
@@ -159,7 +159,7 @@ def test_a_company_hears_what_is_said_of_it_as_an_object(nora: Brain) -> None:
     assert [fact.subject for fact in call(nora, "facts", subject="Hexa").facts] == ["Nora Vale"]
 
 
-def test_mentions_are_told_only_when_nothing_else_is_known(nora: Brain) -> None:
+def test_mentions_are_listed_only_without_other_results(nora: Brain) -> None:
     call(nora, "put", slug="notes/rain", content="# Rain\n\nSee [[companies/hexa]].")
     assert [fact.predicate for fact in call(nora, "facts", subject="Hexa").facts] == ["mentions"]
     link(nora, "people/nora-vale", "companies/hexa", relationship="works_at")
@@ -268,7 +268,7 @@ def test_two_conflicting_sources_are_a_contradiction_with_both_quotes(nora: Brai
     assert (second.quote, second.source) == ("Nora lives in Bergen, she says.", "fact 2, meeting/7")
 
 
-def test_a_fact_of_which_the_page_says_nothing_is_quoted_in_its_own_words(nora: Brain) -> None:
+def test_fact_not_in_the_page_quotes_its_own_text(nora: Brain) -> None:
     for address in ("a@x.org", "b@x.org"):
         call(
             nora,
@@ -324,7 +324,7 @@ def test_a_fact_is_quoted_by_whole_words_and_by_each_of_its_witnesses(nora: Brai
         ("valuation", "$1,000,000", "$1", 1),
     ],
 )
-def test_the_same_value_in_another_form_is_no_contradiction(
+def test_same_value_in_another_form_is_not_a_contradiction(
     nora: Brain, predicate: str, one: str, other: str, number: int
 ) -> None:
     for slug, value in (("people/nora-vale", one), ("meetings/kickoff", other)):

@@ -198,7 +198,7 @@ def put(brain: Brain, slug: str, content: str) -> None:
     ],
     ids=["capitals", "another ending", "without spaces", "names of tables"],
 )
-def test_a_word_of_another_page_is_no_remnant(brain: Brain, slug: str, text: str, other: str) -> None:
+def test_word_of_another_page_is_not_a_remnant(brain: Brain, slug: str, text: str, other: str) -> None:
     put(brain, slug, text)
     put(brain, "other", other)
     record = run(brain, "forget", slug=slug, yes=True)
@@ -343,7 +343,7 @@ def test_backups_are_shown_and_deleted_on_request(known: Brain, tmp_path: Path) 
     }
 
 
-def test_a_copy_in_which_somebody_works_is_a_memory_of_its_own(known: Brain, tmp_path: Path) -> None:
+def test_modified_copy_is_a_separate_memory(known: Brain, tmp_path: Path) -> None:
     run(known, "backup", file=str(tmp_path / "copy.db"))
     connection = apsw.Connection(str(tmp_path / "copy.db"))
     connection.execute("UPDATE pages SET version = version + 1 WHERE slug = 'people/bob'")

@@ -190,7 +190,7 @@ def test_wrong_calls_say_what_there_is(
     assert run(brain, "diff", slug="bob")["older"] == "no earlier version is stored"
 
 
-def test_a_version_that_only_facts_made_is_no_second_row(brain: Brain, tmp_path: Path) -> None:
+def test_version_that_only_facts_made_is_not_a_second_row(brain: Brain, tmp_path: Path) -> None:
     folder = tmp_path / "import"
     folder.mkdir()
     (folder / "alice.md").write_bytes(FIRST)

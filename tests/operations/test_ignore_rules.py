@@ -48,7 +48,7 @@ def test_an_ignored_folder_is_hidden_and_comes_back_as_the_same_pages(brain: Bra
     assert run(brain, "validate")["violations"] == []
 
 
-def test_what_is_said_here_is_no_slip_however_many_it_hides(brain: Brain, notes: Path) -> None:
+def test_ignore_rules_given_by_the_user_are_applied_to_any_number_of_files(brain: Brain, notes: Path) -> None:
     result = run(brain, "collection ignore add", name="notes", pattern="*")
     assert (len(result["hidden"]), result["sync"]["halted"], shown(brain)) == (5, "", [])
 
@@ -74,9 +74,7 @@ def test_the_same_pattern_again_changes_nothing(brain: Brain, notes: Path) -> No
 
 
 @pytest.mark.parametrize("pattern", ["!", "", "  ", "# note", "a\nb", "/", "a\0b"])
-def test_what_is_no_pattern_is_refused_before_anything_is_written(
-    brain: Brain, notes: Path, pattern: str
-) -> None:
+def test_invalid_pattern_is_refused_before_writing(brain: Brain, notes: Path, pattern: str) -> None:
     with pytest.raises(InvalidArgument, match="pattern"):
         run(brain, "collection ignore add", name="notes", pattern=pattern)
     assert not (notes / ".quaidignore").exists()

@@ -31,7 +31,7 @@ def notes(tmp_path: Path) -> Path:
     return folder
 
 
-def test_import_names_the_folder_as_the_person_stands(brain: Brain, notes: Path) -> None:
+def test_import_resolves_the_folder_against_the_working_directory(brain: Brain, notes: Path) -> None:
     record = call(brain, "import", folder="notes/")
     assert record.report.folder == os.path.realpath(notes)
     assert record.report.outcomes["new"] == 1

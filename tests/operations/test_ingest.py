@@ -624,7 +624,7 @@ def test_a_small_correction_of_a_long_page_is_written(brain: Brain, old: str, ne
     assert call(brain, "get", slug="people/kim").compiled_truth == truth
 
 
-def test_a_page_that_somebody_edited_is_not_overwritten(brain: Brain, standup: Path) -> None:
+def test_page_that_a_user_edited_is_not_overwritten(brain: Brain, standup: Path) -> None:
     ingest_file(brain, standup)
     call(brain, "put", slug="sources/weekly-standup", compiled_truth="Mine.", expected_version=1)
     standup.write_text("Something else entirely.")

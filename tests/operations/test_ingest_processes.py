@@ -162,7 +162,7 @@ def test_of_two_ingests_of_one_source_at_once_one_writes(memory: Brain) -> None:
     }
 
 
-def test_whoever_is_killed_before_the_commit_leaves_nothing_and_can_try_again(memory: Brain) -> None:
+def test_ingest_killed_before_the_commit_leaves_nothing_and_can_be_repeated(memory: Brain) -> None:
     arguments = source(many_pages())
     path, before = memory.settings.db_path, counted(memory)
     aside = f"{path}.aside.db"

@@ -223,7 +223,7 @@ def test_any_body_gives_a_good_node_or_nothing(call: Call, kb: Path, body: str) 
     assert call("lint")["findings"] == []
 
 
-def test_what_is_there_already_is_told_before_it_is_written(call: Call, kb: Path) -> None:
+def test_existing_node_is_reported_before_writing(call: Call, kb: Path) -> None:
     first = remember(call, "Sign commits", "Every commit is signed with the work key.")
     before = files(kb)
     with pytest.raises(NearDuplicate, match=first["node"]["id"]):
@@ -400,7 +400,7 @@ def test_a_capture_is_deleted_with_its_whole_file(call: Call, kb: Path, tmp_path
     assert call("lint")["findings"] == []
 
 
-def test_notes_of_projects_that_name_a_node_are_told_before_it_goes(
+def test_notes_of_projects_that_name_a_node_are_reported_before_it_goes(
     call: Call, brain: Brain, kb: Path
 ) -> None:
     node = remember(call, "Ports", "Which ports are open.")["node"]
@@ -414,7 +414,7 @@ def test_notes_of_projects_that_name_a_node_are_told_before_it_goes(
     assert call("supersede", node=node["id"], by=kept["id"], dry_run=True)["pointers"] == []
 
 
-def test_what_is_so_already_is_told_and_not_done_again(call: Call, kb: Path) -> None:
+def test_repeated_action_is_reported_and_not_repeated(call: Call, kb: Path) -> None:
     one = remember(call, "One", "The first thing.")["node"]["id"]
     two = remember(call, "Two", "Another matter.")["node"]["id"]
     call("supersede", node=one, by=two, yes=True)
@@ -623,7 +623,7 @@ def test_meaning_is_looked_for_on_request(call: Call, brain: Brain, kb: Path) ->
     assert result["matches"][0]["match"] == ["meaning"]
 
 
-def test_what_is_far_in_meaning_is_no_match(call: Call, brain: Brain, kb: Path) -> None:
+def test_distant_meaning_is_not_a_match(call: Call, brain: Brain, kb: Path) -> None:
     remember(call, "Keeping secrets", "Credentials live in the password manager.")
     remember(call, "Garden", "Water the roses in the morning.")
     brain.create(brain.settings.db_path)
@@ -632,7 +632,7 @@ def test_what_is_far_in_meaning_is_no_match(call: Call, brain: Brain, kb: Path) 
     assert call("query", context="orbits of distant planets", semantic=True)["matches"] == []
 
 
-def test_scores_of_words_and_of_meaning_are_told_apart(call: Call, brain: Brain, kb: Path) -> None:
+def test_scores_of_words_and_of_meaning_are_distinguished(call: Call, brain: Brain, kb: Path) -> None:
     remember(call, "Keeping secrets", "Credentials live in the password manager.")
     remember(call, "Garden", "Water the roses in the morning.", "Keep the login sheet of the garden club.")
     context = "where do login keys go"
@@ -656,7 +656,7 @@ def test_what_is_added_to_a_node_can_contradict_another_one(call: Call, kb: Path
     assert call("lint")["findings"] == []
 
 
-def test_what_stands_in_a_body_is_contradicted_too(call: Call, kb: Path) -> None:
+def test_statements_in_a_body_are_contradicted_too(call: Call, kb: Path) -> None:
     old = remember(
         call, "Go style", "How Go code is written here.", "Always use tabs for indentation in Go code."
     )["node"]
@@ -747,7 +747,7 @@ def test_an_agent_does_not_sign_as_a_person(call: Call, brain: Brain, kb: Path) 
         assert f":CREATED_BY: {output}\n" in call("show", node=node["id"])["text"]
 
 
-def test_a_store_that_cannot_be_written_is_told_by_the_doctor(call: Call, kb: Path) -> None:
+def test_store_that_cannot_be_written_is_reported_by_the_doctor(call: Call, kb: Path) -> None:
     def tree() -> dict[str, Any]:
         checks = {check["name"]: check for check in call("doctor")["checks"]}
         result: dict[str, Any] = checks["tree"]

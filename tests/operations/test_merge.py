@@ -119,7 +119,7 @@ def pair(brain: Brain) -> Brain:
     return brain
 
 
-def test_a_merge_shows_what_it_would_do_and_does_nothing_until_somebody_agrees(pair: Brain) -> None:
+def test_merge_shows_its_plan_and_waits_for_confirmation(pair: Brain) -> None:
     before = pair.db.rows("SELECT slug, version FROM pages ORDER BY id")
     shown = merge(pair, yes=False)
     assert (shown.done, shown.version, shown.other_version) == (False, 1, 1)

@@ -59,9 +59,7 @@ def test_a_name_without_a_folder_means_the_nearest_page_wherever_files_go(brain:
     assert run(brain, "validate")["violations"] == []
 
 
-def test_a_slug_that_somebody_else_took_no_longer_names_the_page_that_had_it(
-    brain: Brain, notes: Path
-) -> None:
+def test_slug_that_another_user_took_no_longer_names_the_page_that_had_it(brain: Brain, notes: Path) -> None:
     os.rename(notes / "a" / "old.md", notes / "b" / "new.md")
     run(brain, "collection sync")
     (notes / "about.md").write_text("# About\n\nSee [[a/old]].\n")
@@ -95,7 +93,7 @@ def test_a_page_that_is_restored_to_the_place_of_one_that_lost_its_file_puts_tha
     assert brain.db.rows("SELECT slug FROM redirects WHERE slug LIKE 'moving-%'") == []
 
 
-def test_an_edit_leaves_no_title_that_stands_in_no_file(brain: Brain, notes: Path) -> None:
+def test_edit_leaves_no_title_without_a_file(brain: Brain, notes: Path) -> None:
     run(brain, "put", slug="notes::a/old", compiled_truth="No heading any more.")
     assert (notes / "a" / "old.md").read_text() == "No heading any more.\n"
     assert pages(brain) == [("a/old", "Old")]

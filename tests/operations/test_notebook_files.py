@@ -115,7 +115,7 @@ def test_both_ways_out_of_a_missing_notebook_work(brain: Brain, notebook: Path) 
     assert (made["created"], made["root"]) == (True, str(notebook.parent / "elsewhere"))
 
 
-def test_a_line_behind_the_last_is_told(brain: Brain, notebook: Path) -> None:
+def test_line_behind_the_last_is_reported(brain: Brain, notebook: Path) -> None:
     (notebook / "lists/a.md").write_text("one\ntwo\n")
     (notebook / "lists/empty.md").write_text("")
     assert run(brain, "notebook read", path="lists/a.md", start_line=2)["text"] == "two\n"
@@ -242,7 +242,7 @@ def test_an_older_layout_comes_over_and_nothing_is_overwritten(
     assert [move["outcome"] for move in again["moves"]] == ["link", "same", "same", "stays", "differs"]
 
 
-def test_a_folder_that_is_none_of_an_agent_says_so(brain: Brain, notebook: Path, tmp_path: Path) -> None:
+def test_folder_of_no_known_agent_is_reported(brain: Brain, notebook: Path, tmp_path: Path) -> None:
     assert run(brain, "notebook migrate", path=str(tmp_path))["moves"] == []
     with pytest.raises(FileTrouble):
         run(brain, "notebook migrate", path=str(tmp_path / "missing"))

@@ -81,7 +81,7 @@ def test_a_notebook_is_cut_as_configured_and_anew_when_that_changes(configured: 
 
 
 @pytest.mark.parametrize("said", ["{maxTokens: 100, overlapTokens: 500}", "{maxTokens: 100}"])
-def test_windows_that_would_be_mostly_repetition_are_told_and_left_out(
+def test_windows_that_would_be_mostly_repetition_are_reported_and_left_out(
     configured: Configured, tmp_path: Path, said: str
 ) -> None:
     with configured("") as brain:
@@ -183,7 +183,7 @@ def test_the_prompt_does_not_look_outside_of_the_notebook(configured: Configured
     assert "within the notebook" in str(error.value)
 
 
-def test_the_project_of_a_folder_is_told_on_request(configured: Configured, tmp_path: Path) -> None:
+def test_project_of_a_folder_is_reported_on_request(configured: Configured, tmp_path: Path) -> None:
     inside = tmp_path / "code/blue-harbour/src/deep"
     inside.mkdir(parents=True)
     (tmp_path / "code/blue-harbour/.git").mkdir()

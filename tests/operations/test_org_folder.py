@@ -150,7 +150,7 @@ def test_things_to_do_are_open_threads(brain: Brain, roam: Path) -> None:
     ]
 
 
-def test_what_emacs_would_not_read_is_told(brain: Brain, roam: Path) -> None:
+def test_constructs_that_emacs_rejects_are_reported(brain: Brain, roam: Path) -> None:
     problems = {
         problem["path"]: problem["problem"]
         for problem in run(brain, "collection info", name="roam")["problems"]
@@ -303,7 +303,7 @@ def test_nothing_in_an_org_file_is_evaluated_or_followed(brain: Brain, roam: Pat
     assert not (tmp_path / "made").exists()
 
 
-def test_an_id_that_stands_twice_makes_one_page_and_is_told(brain: Brain, roam: Path) -> None:
+def test_duplicate_id_makes_one_page_and_is_reported(brain: Brain, roam: Path) -> None:
     write(roam, "x.org", "* One\n:PROPERTIES:\n:ID: twice\n:END:\n")
     run(brain, "collection sync", name="roam")
     write(roam, "y.org", "* Two\n:PROPERTIES:\n:ID: twice\n:END:\n")

@@ -351,7 +351,7 @@ def test_a_date_of_a_page_must_be_one(brain: Brain, tmp_path: Path) -> None:
         call(brain, "get", slug="journal/rain")
 
 
-def test_a_wrong_date_of_a_file_is_told_and_does_not_lock_its_page(brain: Brain, tmp_path: Path) -> None:
+def test_wrong_date_of_a_file_is_reported_and_does_not_lock_its_page(brain: Brain, tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "rain.md").write_text("---\ntype: journal\ndate: last Tuesday\n---\n# Rain\n")
     message = "date: 'last Tuesday' is not a date; write YYYY-MM-DD, as in 2026-04-25"

@@ -26,7 +26,7 @@ def ask(brain: Brain, question: str, **arguments: Any) -> Any:
     )
 
 
-def test_whoever_may_read_may_ask(brain: Brain) -> None:
+def test_read_scope_permits_queries(brain: Brain) -> None:
     answer = ask(brain, "which metal grows dendrites?")
     assert answer.results[0].slug == "concepts/zinc"
     assert answer.strength == "strong"

@@ -48,7 +48,7 @@ def test_a_rebuild_takes_in_what_changed_in_the_folders(brain: Brain, tmp_path: 
     assert "vault" in render(done)
 
 
-def test_a_model_that_is_not_there_is_told_and_words_are_in_step(brain: Brain) -> None:
+def test_model_that_is_not_there_is_reported_and_words_are_in_step(brain: Brain) -> None:
     call(brain, "put", slug="notes/one", content="# One\n\nAbout vanadium.\n")
     brain.db.write(lambda tx: collections.set_setting(tx, "embedding_model", "no-such-model"))
     done = call(brain, "rebuild")

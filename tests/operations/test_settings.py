@@ -41,7 +41,7 @@ def test_a_setting_that_is_ours_cannot_be_set(brain: Brain) -> None:
         run(brain, "config get", key="default_token_budgt")
 
 
-def test_a_setting_that_nobody_has_set_shows_what_holds(brain: Brain) -> None:
+def test_unset_setting_shows_its_default(brain: Brain) -> None:
     brain.settings = brain.settings._replace(environ={})
     assert run(brain, "config get", key="background_embedding").value == "on"
     run(brain, "config set", key="background_embedding", value="off")

@@ -80,9 +80,7 @@ def test_extraction_goes_to_the_home_folder_and_is_found_there(brain: Brain, set
     assert setup.origin == settings.skill_folders[0]
 
 
-def test_extraction_into_a_named_folder_is_relative_to_where_one_stands(
-    brain: Brain, settings: Settings
-) -> None:
+def test_extraction_folder_is_relative_to_the_working_directory(brain: Brain, settings: Settings) -> None:
     record = run(brain, "skills extract", dir="skills")
     assert record.folder == settings.skill_folders[1]
     Path(record.skills[0].path).write_text("mine")

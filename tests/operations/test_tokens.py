@@ -83,7 +83,7 @@ def test_a_token_tells_when_it_was_last_used(brain: Brain) -> None:
     assert abs(datetime.fromisoformat(used["phone"]).timestamp() - before) < 120
 
 
-def test_a_hash_is_no_token(brain: Brain) -> None:
+def test_hash_is_not_a_token(brain: Brain) -> None:
     owner = service.owner_token(brain.settings)
     made = call(brain, "token create", name="phone").token
     assert service.scope_of_token(brain.settings, owner, service._token_hash(made)) is None
@@ -137,7 +137,7 @@ def test_an_owners_token_that_others_can_read_is_refused(settings: Settings) -> 
         service.owner_token(settings)
 
 
-def test_a_file_without_a_token_is_told(settings: Settings) -> None:
+def test_file_without_a_token_is_reported(settings: Settings) -> None:
     service.owner_token(settings)
     with open(service.owner_token_path(settings), "w", encoding="ascii") as file:
         file.write("secret")
@@ -145,7 +145,7 @@ def test_a_file_without_a_token_is_told(settings: Settings) -> None:
         service.owner_token(settings)
 
 
-def test_a_broken_file_lets_nobody_in(settings: Settings, brain: Brain) -> None:
+def test_broken_token_file_refuses_everyone(settings: Settings, brain: Brain) -> None:
     phone = call(brain, "token create", name="phone").token
     folder = os.path.join(os.path.dirname(service.owner_token_path(settings)), "tokens")
     for text in ("", "[]", "{}", '"x"', '{"scope": "owner", "created_at": "", "sha256": ""}', "3"):

@@ -154,7 +154,7 @@ def test_words_and_meaning_together_come_first(talks: Brain) -> None:
     assert [hit.rank_score for hit in hits] == sorted((hit.rank_score for hit in hits), reverse=True)
 
 
-def test_what_nobody_spoke_of_is_not_found(talks: Brain) -> None:
+def test_absent_topic_is_not_found(talks: Brain) -> None:
     assert looked(talks, "zebra quartz").hits == ()
 
 

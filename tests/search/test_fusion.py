@@ -88,7 +88,7 @@ def test_rrf_adds_up_the_places() -> None:
 
 
 @pytest.mark.parametrize("strategy", FUSION_STRATEGIES)
-def test_no_evidence_is_no_result(strategy: str) -> None:
+def test_no_evidence_gives_no_result(strategy: str) -> None:
     assert fuse(evidence({}), strategy).pages == {}
 
 

@@ -18,7 +18,7 @@ from quaid.storage.text_index import Stemmer
         ("crane", "in the harbour", False),
     ],
 )
-def test_a_little_word_stands_for_no_name(db: Database, part: str, text: str, is_held: bool) -> None:
+def test_short_word_matches_no_name(db: Database, part: str, text: str, is_held: bool) -> None:
     stemmer = Stemmer(db)
     assert stem_text(stemmer, text).hold(stem_text(stemmer, part)) is is_held
 

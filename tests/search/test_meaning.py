@@ -134,7 +134,7 @@ def test_a_model_that_fails_does_not_keep_the_answer_back(db: Database, model: S
     assert "it broke" in answer.notes[0]
 
 
-def test_a_part_that_has_vectors_is_told(db: Database, model: Synonyms) -> None:
+def test_part_that_has_vectors_is_reported(db: Database, model: Synonyms) -> None:
     embed(db, model, limit=2)
     answer = ask(db, model, "tyres tulips physician pans")
     assert "2 of 4 chunks have vectors; `quaid embed` makes the others" in answer.notes

@@ -48,7 +48,7 @@ def test_text_without_words_asks_for_nothing(text: str) -> None:
         ("a\0b \ud800c", ["a b", "c"]),
     ],
 )
-def test_what_stands_between_spaces_is_a_word_or_a_phrase(text: str, expected: list[str]) -> None:
+def test_query_is_split_into_words_and_phrases(text: str, expected: list[str]) -> None:
     assert words(text) == expected
 
 

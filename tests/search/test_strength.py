@@ -31,7 +31,7 @@ def test_the_nearest_chunk_is_not_compared_with_itself() -> None:
     assert standing_out(0.9, 0.5, 10_000) == pytest.approx(0.8, abs=0.001)
 
 
-def test_a_single_chunk_stands_out_from_nothing() -> None:
+def test_single_chunk_has_no_baseline() -> None:
     assert standing_out(0.9, 0.9, 1) is None
 
 

@@ -443,7 +443,7 @@ def test_raw_is_fts5_syntax(db: Database, put: Put) -> None:
 
 
 @pytest.mark.parametrize("query", ['"', "river AND", "", "nothing : river", "\ud800", "river -board", "*"])
-def test_raw_text_that_is_no_fts5_syntax_is_said_to_be_none(db: Database, query: str) -> None:
+def test_invalid_fts5_syntax_is_reported(db: Database, query: str) -> None:
     with pytest.raises(InvalidSearch, match="--raw"):
         search_pages(db, query, raw=True)
     assert search_pages(db, "river") == []

@@ -101,7 +101,7 @@ def test_other_things_in_a_layer_are_passed_over(tmp_path: Path) -> None:
     ],
     ids=["not UTF-8", "no bytes", "blank", "too large"],
 )
-def test_a_file_that_is_no_text_costs_only_itself(tmp_path: Path, content: bytes, problem: str) -> None:
+def test_binary_file_does_not_affect_others(tmp_path: Path, content: bytes, problem: str) -> None:
     path = write(tmp_path, "setup", content)
     write(tmp_path, "good", skill("good"))
     results = {item.name: item for item in skills.found([str(tmp_path)])}

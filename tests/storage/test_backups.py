@@ -58,7 +58,7 @@ def test_the_youngest_that_is_whole_is_found_and_no_other_memory(damaged: Path) 
     )
 
 
-def test_one_of_which_nothing_is_whole_has_none(damaged: Path) -> None:
+def test_unreadable_copy_has_no_intact_part(damaged: Path) -> None:
     (damaged.parent / "old.db").unlink()
     assert backups.newest_intact_copy(str(damaged), (str(damaged.parent),)) is None
 
@@ -72,7 +72,7 @@ def test_the_backup_of_a_migration_counts_and_an_unfinished_one_does_not(damaged
     assert copy.path == os.path.realpath(f"{damaged}.backup-v8")
 
 
-def test_of_an_empty_file_one_may_be_a_copy_but_nobody_knows(damaged: Path) -> None:
+def test_empty_file_may_be_a_copy(damaged: Path) -> None:
     damaged.write_bytes(b"")
     copy = backups.newest_intact_copy(str(damaged), (str(damaged.parent),))
     assert copy is not None

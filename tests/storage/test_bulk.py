@@ -79,7 +79,7 @@ def test_together_is_as_one_by_one(tmp_path: Path) -> None:
         assert rows(many)["page_fts_unspaced"][2]
 
 
-def test_slugs_that_somebody_has_or_had_are_taken(tmp_path: Path) -> None:
+def test_slugs_that_a_user_has_or_had_are_taken(tmp_path: Path) -> None:
     with Database.create(str(tmp_path / "a.db"), NOW) as db:
 
         def work(tx: Any) -> set[str]:

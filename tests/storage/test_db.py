@@ -119,7 +119,7 @@ def test_a_missing_memory_is_named_and_nothing_is_made(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"Dear diary,\n", b"SQLite format 3\0", os.urandom(5000)])
-def test_a_file_that_is_no_database_is_refused_untouched(tmp_path: Path, content: bytes) -> None:
+def test_file_that_is_not_a_database_is_refused_untouched(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "memory.db"
     file.write_bytes(content)
     with pytest.raises(NotADatabase):
@@ -327,7 +327,7 @@ def test_half_a_character_is_refused_in_words(db: Database) -> None:
     put(db, "b")
 
 
-def test_a_full_disk_is_told_and_changes_nothing(db: Database) -> None:
+def test_full_disk_is_reported_and_changes_nothing(db: Database) -> None:
     put(db, "a")
     db.connection.pragma("max_page_count", db.connection.pragma("page_count") + 2)
     with pytest.raises(DiskFull):
@@ -363,7 +363,7 @@ def test_the_last_to_close_leaves_one_file(tmp_path: Path, db: Database) -> None
     assert sorted(os.listdir(tmp_path)) == ["memory.db", "memory.db-lock"]
 
 
-def test_while_somebody_writes_a_closing_reader_leaves_the_log_alone(db: Database) -> None:
+def test_closing_reader_keeps_the_wal_of_an_active_writer(db: Database) -> None:
     put(db, "a")
     with Database.open(db.path, NOW) as other, other.lock.held():
         size = os.path.getsize(db.path + "-wal")

@@ -141,7 +141,7 @@ def test_what_was_ended_is_not_opened_by_saying_it_again(brain: Brain, page: int
     assert add(brain, page, "works_at", "Hexa", "2020-01-01").changed is False
 
 
-def test_a_fact_supersedes_only_one_of_its_own_subject_and_predicate(brain: Brain, page: int) -> None:
+def test_fact_supersedes_only_the_same_subject_and_predicate(brain: Brain, page: int) -> None:
     home = add(brain, page, "lives_in", "Ghent", "2020-01-01")
     with pytest.raises(InvalidArgument) as caught:
         add(brain, page, "works_at", "Hexa", supersedes_id=home.id)

@@ -71,7 +71,7 @@ def test_a_page_that_was_edited_since_shows_it(db: Database, first: dict[str, in
     assert (known.page_version_at_import, known.page_version_now) == (1, 2)
 
 
-def test_an_import_stands_for_the_files_that_did_not_change(db: Database, first: dict[str, int]) -> None:
+def test_import_covers_unchanged_files(db: Database, first: dict[str, int]) -> None:
     def work(tx: Transaction) -> None:
         NewImport("second", T2).begin(tx, "/copy/of/notes", {"a.md": first["a.md"]})
         take_in(tx, "second", "b.md", b"b2", "b", T2)

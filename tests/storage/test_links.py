@@ -58,7 +58,7 @@ def test_a_link_keeps_its_id_while_the_text_says_it(db: Database) -> None:
     assert (after[0].line, after[0].context) == (3, "Much more about b.")
 
 
-def test_links_that_somebody_added_survive_every_write(db: Database) -> None:
+def test_links_that_a_user_added_survive_every_write(db: Database) -> None:
     a, b = put(db, "a", "x"), put(db, "b")
     add(db, a, b, "knows")
     put(db, "a", "y")
@@ -107,7 +107,7 @@ def test_a_page_does_not_lead_to_itself(db: Database) -> None:
     assert out(db, "a") == []
 
 
-def test_a_quarantined_page_is_no_target(db: Database) -> None:
+def test_quarantined_page_is_not_a_link_target(db: Database) -> None:
     put(db, "a", "[[b]]")
     b = put(db, "b")
     db.write(lambda tx: tx.execute("UPDATE pages SET quarantined_at = ? WHERE id = ?", (NOW, b)))

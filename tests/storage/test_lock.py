@@ -38,7 +38,7 @@ def test_two_locks_of_one_file_exclude_each_other(path: str) -> None:
     second.release()
 
 
-def test_a_writer_that_waits_too_long_is_told_so(path: str, start: Start) -> None:
+def test_writer_that_waits_too_long_fails(path: str, start: Start) -> None:
     holder = start(HOLDS, path)
     assert holder.stdout
     assert holder.stdout.readline() == "held\n"

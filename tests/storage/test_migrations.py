@@ -75,7 +75,7 @@ def test_every_kept_row_is_carried_over(v5: str, table: str, columns: str) -> No
         assert db.rows(sql) == before != []
 
 
-def test_tags_and_entries_that_stood_beside_a_page_are_in_it_now(v5: str) -> None:
+def test_former_separate_tags_and_entries_are_in_the_page(v5: str) -> None:
     with Database.open(v5, NOW) as db:
         ada, babbage = pages.require(db, "people/ada"), pages.require(db, "people/babbage")
         assert ada.frontmatter == {"title": "Ada Lovelace", "type": "person", "tags": ["math", "history"]}

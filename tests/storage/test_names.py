@@ -87,7 +87,7 @@ def test_the_first_chunk_of_a_page_is_the_one_that_filters_allow(db: Database) -
     assert chunks.first_chunks_of_pages(db, [page_id], SearchFilters(type="concept")) == {}
 
 
-def test_whose_a_title_or_an_alias_is_is_told_with_the_slug(db: Database) -> None:
+def test_taken_title_or_alias_is_reported_with_its_slug(db: Database) -> None:
     put(db, "people/mira", "# Mira Dahlquist\n", aliases=["MD"])
     assert (
         pages.namesake_hint(db, "mira dahlquist") == "The page of that name is people/mira (Mira Dahlquist)."

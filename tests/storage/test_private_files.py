@@ -60,7 +60,7 @@ def test_a_file_in_the_place_of_a_folder_is_named(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_text() == "mine"
 
 
-def test_a_private_file_is_never_somebody_elses(tmp_path: Path) -> None:
+def test_private_file_is_never_owned_by_another_user(tmp_path: Path) -> None:
     durable_files.make_private_file(str(tmp_path / "new"))
     assert stat.S_IMODE(os.stat(tmp_path / "new").st_mode) == 0o600
     with pytest.raises(FileExistsError):

@@ -20,5 +20,5 @@ def test_a_setting_can_be_changed_and_added(db: Database) -> None:
     assert collections.get_setting(db, "new") == "välue"
 
 
-def test_an_unknown_setting_is_none(db: Database) -> None:
+def test_unknown_setting_is_ignored(db: Database) -> None:
     assert collections.get_setting(db, "unheard-of") is None

@@ -83,7 +83,7 @@ def test_without_the_log_the_memory_opens_as_it_was_before(crashed: Path) -> Non
     assert keys(crashed) == []
 
 
-def test_one_transaction_that_a_power_cut_has_torn_is_none_of_the_memory(crashed: Path) -> None:
+def test_torn_transaction_is_not_part_of_the_memory(crashed: Path) -> None:
     log = log_of(crashed)
     log[commits(log)[-1] + 2000] ^= 1
     Path(f"{crashed}-wal").write_bytes(log)
@@ -137,14 +137,14 @@ def test_a_note_about_another_log_says_nothing(noted: Path, db: Database) -> Non
     assert keys(noted) == ["k1", "k2", "k3"]
 
 
-def test_a_note_that_cannot_be_left_or_read_harms_nobody(noted: Path) -> None:
+def test_unreadable_note_is_tolerated(noted: Path) -> None:
     Path(f"{noted}-lock").write_bytes(b"?")
     assert keys(noted) == ["k0", "k1", "k2", "k3"]
     Path(f"{noted}-lock").unlink()
     assert keys(noted) == ["k0", "k1", "k2", "k3"]
 
 
-def test_a_log_of_a_few_bytes_that_nobody_has_noted_is_none(crashed: Path) -> None:
+def test_short_wal_without_a_note_is_ignored(crashed: Path) -> None:
     log = log_of(crashed)
     for end in (1, 3, 31):
         Path(f"{crashed}-wal").write_bytes(log[:end])

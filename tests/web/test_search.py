@@ -55,7 +55,7 @@ def gaps(known: Settings) -> int:
 
 
 @pytest.mark.parametrize("question", ["screws damp rooms", "nails in damp rooms"])
-def test_answer_from_the_knowledge_base_is_no_gap(owner: Visitor, known: Settings, question: str) -> None:
+def test_answer_from_the_knowledge_base_is_not_a_gap(owner: Visitor, known: Settings, question: str) -> None:
     before = gaps(known)
     page = owner.get(f"/search?q={quote(question)}").text
     assert "1 strong result" in page
@@ -65,7 +65,7 @@ def test_answer_from_the_knowledge_base_is_no_gap(owner: Visitor, known: Setting
     assert gaps(known) == before
 
 
-def test_answer_from_the_notebook_is_no_gap(owner: Visitor, known: Settings) -> None:
+def test_answer_from_the_notebook_is_not_a_gap(owner: Visitor, known: Settings) -> None:
     before = gaps(known)
     page = owner.get("/search?q=prefers+letters+to+calls").text
     assert groups(page)[0] == "Notebook"
