@@ -268,18 +268,14 @@ def test_two_conflicting_sources_are_a_contradiction_with_both_quotes(nora: Brai
     assert (second.quote, second.source) == ("Nora lives in Bergen, she says.", "fact 2, meeting/7")
 
 
-def test_fact_not_in_the_page_quotes_its_own_text(nora: Brain) -> None:
-    for address in ("a@x.org", "b@x.org"):
-        call(
-            nora,
-            "assert",
-            slug="people/nora-vale",
-            predicate="email",
-            object=address,
-            source_ref=f"card {address}",
-        )
-    (result,) = call(nora, "check").contradictions
-    assert [(quote.part, quote.line, quote.quote, quote.source) for quote in result.quotes] == [
+def test_a_fact_of_which_the_page_says_nothing_is_quoted_in_its_own_words(nora: Brain) -> None:
+    cards = [
+        {"predicate": "email", "object": address, "source_ref": f"card {address}"}
+        for address in ("a@x.org", "b@x.org")
+    ]
+    call(nora, "put", slug="people/nora-vale", assertions=cards)
+    (found,) = call(nora, "check").contradictions
+    assert [(each.part, each.line, each.quote, each.source) for each in found.quotes] == [
         ("facts", None, "Nora Vale email a@x.org", "fact 1, card a@x.org"),
         ("facts", None, "Nora Vale email b@x.org", "fact 2, card b@x.org"),
     ]
@@ -461,8 +457,8 @@ def test_a_person_can_say_which_predicates_have_one_value(nora: Brain) -> None:
 
 
 def test_a_check_for_one_type_counts_what_is_open_of_the_others(nora: Brain) -> None:
-    for place in ("Bergen", "Oslo"):
-        call(nora, "assert", slug="people/nora-vale", predicate="lives_in", object=place)
+    homes = [{"predicate": "lives_in", "object": place} for place in ("Bergen", "Oslo")]
+    call(nora, "put", slug="people/nora-vale", assertions=homes)
     assert call(nora, "check").total == 1
     stale = call(nora, "check", type="stale")
     assert (stale.total, stale.open_of_other_types, stale.exit_status) == (0, 1, 0)

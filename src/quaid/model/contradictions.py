@@ -229,7 +229,7 @@ def _overlapping(world: Snapshot, group: list[ResolvedFact]) -> Iterator[Contrad
     for start, end, _, claim in spans:
         standing = {key: each for key, each in standing.items() if each[1] > start}
         for first, _, other in list(standing.values())[:MOST_COMPARED]:
-            if first < end and not _agree(other, claim):
+            if first < end and not _agree(other, claim) and not _is_succeeded(claim, other):
                 yield _conflict(other, claim)
                 break
         before = standing.get(claim.object)
@@ -245,6 +245,12 @@ def _certain_span(claim: ResolvedFact, today: str) -> tuple[str, str]:
     """
     until = claim.until if claim.until and claim.until <= today else None
     return claim.since or until or "9999-12-31", until or _OPEN_END
+
+
+def _is_succeeded(claim: ResolvedFact, later: ResolvedFact) -> bool:
+    """Return True if a claim without dates was recorded before the other value began, so that it has ended since."""
+    is_undated = claim.since is None and claim.until is None
+    return is_undated and later.since is not None and claim.fact.recorded_at[:10] < later.since
 
 
 def _conflict(one: ResolvedFact, other: ResolvedFact) -> ContradictionFinding:

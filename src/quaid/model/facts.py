@@ -253,6 +253,20 @@ Age is not included, because it changes without a new fact; born_on is used inst
 fields of the page types are included; lists (roles, affiliations, funding, parties, stakeholders) are not.
 """
 
+_SINGLE_VALUED_ENDINGS = SINGLE_VALUED | frozenset(
+    """budget cost salary rent fee total amount count size capacity limit quota target goal version phase state health
+    lead address title start end eta timezone currency color colour weight height length width duration year
+    successor predecessor default license licence""".split()
+)
+_SINGLE_VALUED_BEGINNINGS = frozenset("current primary main latest next preferred favourite favorite".split())
+_MANY_VALUED_WORDS = frozenset("history log past previous former other additional alternative".split())
+
+MIN_SUBJECTS_SHOWN = 5
+"""Number of subjects from which on the stored facts show how many values a predicate has."""
+
+MAX_SHARE_WITH_MANY = 0.1
+"""Maximum share of subjects with several values at a time for a predicate to count as single-valued."""
+
 PREDICATE_SYNONYMS: dict[str, str] = {
     synonym: predicate
     for predicate, synonyms in {
@@ -312,6 +326,11 @@ def canonical_predicate(predicate: str) -> str:
     return PREDICATE_SYNONYMS.get(spelled, spelled)
 
 
+def predicate_spellings(predicate: str) -> list[str]:
+    """Return a canonical predicate and its synonyms."""
+    return [predicate, *(synonym for synonym, name in PREDICATE_SYNONYMS.items() if name == predicate)]
+
+
 def single_valued_predicates(setting: str | None) -> frozenset[str]:
     """Return the single-valued predicates: defaults and those in the setting, except those marked `:many`.
 
@@ -324,6 +343,43 @@ def single_valued_predicates(setting: str | None) -> frozenset[str]:
         if canonical_predicate(name):
             (removed if number.strip() == "many" else added).add(canonical_predicate(name))
     return (SINGLE_VALUED | added) - removed
+
+
+def is_single_valued(predicate: str, listed: frozenset[str], setting: str | None) -> bool:
+    """Return True if a canonical predicate is listed as single-valued, or its name says so.
+
+    The last word of a name tells most: migration_deadline has one value because a deadline has. A predicate that the
+    setting marks `:many` is never single-valued.
+    """
+    if predicate in listed:
+        return True
+    if is_marked_many(predicate, setting):
+        return False
+    words = predicate.split("_")
+    if not _MANY_VALUED_WORDS.isdisjoint(words):
+        return False
+    return words[-1] in _SINGLE_VALUED_ENDINGS or words[0] in _SINGLE_VALUED_BEGINNINGS
+
+
+def is_marked_many(predicate: str, setting: str | None) -> bool:
+    """Return True if the setting allows a predicate to have many values."""
+    marked = (word.partition(":") for word in (setting or "").split(","))
+    return any(
+        number.strip() == "many" and canonical_predicate(name) == predicate for name, _, number in marked
+    )
+
+
+def shows_single_value(values_by_subject: Mapping[str, set[str]], old: str, new: str) -> bool:
+    """Return True if the stored facts of a predicate show that a subject has one value of it at a time.
+
+    `values_by_subject` maps each subject to its current values. Two numbers, amounts or dates replace each other
+    unless some subject has several of them; other values do so only if enough subjects have exactly one.
+    """
+    several = sum(len(values) > 1 for values in values_by_subject.values())
+    if value_key(old) and value_key(new):
+        return not several
+    enough = len(values_by_subject) >= MIN_SUBJECTS_SHOWN
+    return enough and several <= MAX_SHARE_WITH_MANY * len(values_by_subject)
 
 
 def check_predicate_setting(key: str, value: str) -> None:

@@ -304,12 +304,13 @@ class Ingestion:
 
     def _assert(self, change: PageChange, page_id: int, title: str) -> int:
         """Store facts. Return how many are new or changed."""
-        changed = 0
+        stated: list[assertions.FactChange] = []
         for place, values in enumerate(change.assertions, 1):
             values = {**values, "source_ref": values.get("source_ref") or self.source.ref}
             fact = facts.check_fact(values, f"{change.where}.assertions[{place}]", title)
-            changed += assertions.add_fact(self.tx, page_id, fact, self.now).changed
-        return changed
+            batch = [earlier.id for earlier in stated]
+            stated.append(assertions.add_fact(self.tx, page_id, fact, self.now, batch))
+        return sum(fact.changed for fact in stated)
 
     def _link(self, saved: SaveResult, link: LinkInput) -> bool:
         """Add a link, or set the end date of an open link. Return False if nothing changed."""

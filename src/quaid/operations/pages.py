@@ -370,7 +370,8 @@ def put(
 
         for place, values in enumerate(assertions, 1):
             fact = fact_model.check_fact(values, f"assertions[{place}]", page.title)
-            stated.append(fact_store.add_fact(tx, saved.id, fact, now))
+            batch = [change.id for change in stated]
+            stated.append(fact_store.add_fact(tx, saved.id, fact, now, batch))
         if saved.changed or not any(fact.changed for fact in stated):
             return saved
         collection, _ = locate_page(brain, slug)

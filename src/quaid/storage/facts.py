@@ -5,7 +5,7 @@ increments the version of the page in the same transaction.
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.errors import InvalidArgument, NotFound, QuaidError
@@ -80,13 +80,16 @@ class FactChange(NamedTuple):
     """True if the source, evidence or confidence of an existing fact changed."""
 
 
-def add_fact(tx: "Transaction", page_id: int, given: FactInput, now: str) -> FactChange:
+def add_fact(
+    tx: "Transaction", page_id: int, given: FactInput, now: str, batch: "Collection[int]" = ()
+) -> FactChange:
     """Add a fact to a page, or update the matching fact that is already there.
 
-    Facts that the new fact supersedes end when it begins: the fact named by `supersedes_id` and, if the new
-    fact has a start date but no end date, earlier facts with the same page, subject and single-valued
-    predicate. A fact added late is inserted between its neighbours in time, so the order of insertion does
-    not matter.
+    Facts that the new fact supersedes end when it begins, or today if it has no start date: the fact named by
+    `supersedes_id` and, unless the new fact has an end date, earlier facts with the same page, subject and
+    single-valued predicate. A fact with a start date that is added late is inserted between its neighbours in time,
+    so the order of insertion does not matter. `batch` has the ids of facts from the same call, which stay: values
+    that are stated together hold together.
     """
     key, wanted = fold_name(given.subject), canonical_predicate(given.predicate)
     named = _require_superseded(tx, page_id, given) if given.supersedes_id else None
@@ -98,9 +101,12 @@ def add_fact(tx: "Transaction", page_id: int, given: FactInput, now: str) -> Fac
         return _update_fact(tx, known, given, named, now)
     earlier: list[FactRow] = []
     later = None
-    if given.valid_from and not given.valid_until and wanted in _read_single_valued(tx):
-        others = [row for row in there if object_key(row.object) != object_key(given.object)]
-        earlier, later = _neighbours_in_time(others, given.valid_from)
+    if not given.valid_until:
+        others = [
+            row for row in there if row.id not in batch and object_key(row.object) != object_key(given.object)
+        ]
+        if others and _is_single_valued(tx, wanted, others, given):
+            earlier, later = _neighbours_in_time(others, given.valid_from, now[:10])
     before = named or (earlier[-1] if earlier else None)
     until = later.valid_from if later else given.valid_until
     new = _insert_fact(
@@ -301,18 +307,21 @@ def _refuse_cycle(tx: "Transaction", known: FactRow, named: FactRow) -> None:
         raise InvalidArgument(name="supersedes_id", problem=f"fact {named.id} is {what}")
 
 
-def _neighbours_in_time(others: list[FactRow], day: str) -> tuple[list[FactRow], FactRow | None]:
-    """Return the earlier facts that a fact beginning on `day` supersedes, and the later fact superseding it.
+def _neighbours_in_time(
+    others: list[FactRow], start: str | None, today: str
+) -> tuple[list[FactRow], FactRow | None]:
+    """Return the earlier facts that a fact with this start date supersedes, and the later fact superseding it.
 
-    The earlier facts are ordered by start date. Facts with an explicit end date keep it and are ignored. A
-    fact without a start date counts from the day it was recorded.
+    The earlier facts are ordered by start date. Facts with an explicit end date keep it and are ignored. An existing
+    fact without a start date is always earlier; a new one supersedes all that began up to today.
     """
+    day = start or today
     beginnings = {(row.supersedes_id, row.valid_from) for row in others}
     standing = [row for row in others if row.valid_until is None or (row.id, row.valid_until) in beginnings]
     earlier = [
         row
         for row in standing
-        if (row.valid_from or row.created_at[:10]) < day
+        if ((row.valid_from or "") < day or (row.valid_from == today and not start))
         and (row.valid_until is None or row.valid_until > day)
     ]
     later = [row for row in standing if row.valid_from and row.valid_from > day]
@@ -399,9 +408,26 @@ def single_valued_predicates(db: "Database") -> frozenset[str]:
     return facts.single_valued_predicates(collections.get_setting(db, SINGLE_VALUED_SETTING))
 
 
-def _read_single_valued(tx: "Transaction") -> frozenset[str]:
+def _is_single_valued(tx: "Transaction", predicate: str, others: list[FactRow], new: FactInput) -> bool:
+    """Return True if a new value of a predicate replaces the other values of the subject.
+
+    By the list, the setting and the name of the predicate, else by the values that other subjects have.
+    """
     row = tx.execute("SELECT value FROM config WHERE key = ?", (SINGLE_VALUED_SETTING,)).fetchone()
-    return facts.single_valued_predicates(row[0] if row else None)
+    setting = str(row[0]) if row else None
+    if facts.is_single_valued(predicate, facts.single_valued_predicates(setting), setting):
+        return True
+    if facts.is_marked_many(predicate, setting):
+        return False
+    current: dict[str, set[str]] = {}
+    rows = tx.execute(
+        "SELECT subject_key, object FROM assertions WHERE predicate IN (SELECT value FROM json_each(?))"
+        " AND valid_until IS NULL",
+        (json.dumps(facts.predicate_spellings(predicate)),),
+    )
+    for subject, value in rows:
+        current.setdefault(str(subject), set()).add(object_key(str(value)))
+    return all(facts.shows_single_value(current, row.object, new.object) for row in others)
 
 
 def _select_facts(db: "Database", rest: str, values: tuple[Any, ...]) -> list[FactRow]:
