@@ -170,7 +170,7 @@ def kubernetes(path: str, every: int = 1) -> list[Page]:
         for member in sorted(members, key=lambda member: member.name)[::every]:
             file = archive.extractfile(member)
             assert file
-            text = markdown.decode(file.read()).text
+            text = markdown.decode(file.read())[0]
             made = markdown.parse(text)
             slug = re.sub(r"[^a-z0-9/]+", "-", member.name.removesuffix(".md").lower()).strip("-/")
             pages.append(build_page(slug, made.frontmatter, made.truth, made.timeline))

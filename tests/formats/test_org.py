@@ -63,7 +63,7 @@ def test_heading_inside_a_block_ends_the_block_and_that_is_reported() -> None:
     ]
     assert [(problem.line, problem.code) for problem in read.problems] == [(18, "unclosed-block")]
     mended = org.parse(NODE.replace("\n* is", "\n,* is"))
-    assert (mended.problems, [block.kind for block in mended.blocks]) == ((), ["src"])
+    assert (mended.problems, [block[0] for block in mended.blocks]) == ((), ["src"])
 
 
 def test_links_count_where_emacs_counts_them() -> None:

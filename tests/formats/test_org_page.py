@@ -12,19 +12,19 @@ from quaid.model import markdown_text, timeline
 def test_headings_become_headings_and_code_becomes_code() -> None:
     made = org.read_pages(
         "* One\n** Two :tag:\n#+begin_src c\n# no heading\n```\n#+end_src\n# comment\nend\n"
-    ).page
+    )[0]
     assert made.truth == "# One\n\n## Two :tag:\n````c\n# no heading\n```\n````\n\nend"
     assert len(markdown_text.find_fences(made.truth)) == 1
 
 
 def test_a_comment_is_not_said() -> None:
-    made = org.read_pages("before\n# secret\n#+begin_comment\nsecret\n#+end_comment\nafter\n").page
+    made = org.read_pages("before\n# secret\n#+begin_comment\nsecret\n#+end_comment\nafter\n")[0]
     assert "secret" not in made.truth
     assert made.truth.split() == ["before", "after"]
 
 
 def test_verbatim_brackets_are_code() -> None:
-    assert org.read_pages("a =[[id:x]]= and =plain=\n").page.truth == "a `[[id:x]]` and =plain="
+    assert org.read_pages("a =[[id:x]]= and =plain=\n")[0].truth == "a `[[id:x]]` and =plain="
 
 
 def test_dated_headings_leave_the_truth_for_the_timeline() -> None:
@@ -32,8 +32,8 @@ def test_dated_headings_leave_the_truth_for_the_timeline() -> None:
         "* Log\n** 2026-05-24 Sunday\nRain.\n** [2026-05-25 Mon 10:00] Sun\n*** Detail\nwarm\n"
         "** TODO Visit <2026-07-01 Wed>\n** 2026-13-45 no date\n* 2026-05-26\nDry.\n"
     )
-    made = org.read_pages(text).page
-    entries = [item[:4] for item in timeline.parse(made.timeline)]
+    made = org.read_pages(text)[0]
+    entries = [each[:4] for each in timeline.parse(made.timeline)]
     assert entries == [
         ("2026-05-24", "", "Rain.", ""),
         ("2026-05-25", "", "Sun", "*** Detail\nwarm"),
@@ -58,8 +58,8 @@ def test_nodes_within_nodes_each_have_their_own_text() -> None:
 
 @given(TEXTS)
 def test_any_text_makes_pages_and_the_same_ones_with_windows_line_ends(text: str) -> None:
-    made = org.read_pages(text)
-    for part in (made.page, *made.nodes):
+    page, nodes, _ = org.read_pages(text)
+    for part in (page, *nodes):
         assert markdown.normalize_part(part.truth) == part.truth
         assert all(isinstance(key, str) for key in part.frontmatter)
     plain = text.replace("\r", "")
@@ -70,7 +70,7 @@ def test_any_text_makes_pages_and_the_same_ones_with_windows_line_ends(text: str
     st.lists(st.sampled_from(["alpha", "beta", "* gamma", "** delta", "- [ ] zeta", "| eta |"]), max_size=12)
 )
 def test_no_word_of_plain_org_is_lost(lines: list[str]) -> None:
-    truth = org.read_pages("\n".join(lines)).page.truth
+    truth = org.read_pages("\n".join(lines))[0].truth
     words = "\n".join(lines).replace("*", "#").split()
     assert truth.split() == words
 

@@ -9,30 +9,30 @@ TODO = "# Lists\n\n## To Do\n- [ ] Call Ann\n- [x] Pay rent\n\n## Later\n1. Pain
 
 
 def test_a_line_goes_to_the_end_of_its_section() -> None:
-    added = sections.append_to_section(TODO, "to do", "- [ ] Buy nails")
-    assert added.text == TODO.replace("Pay rent\n", "Pay rent\n- [ ] Buy nails\n")
-    assert added.line == 6
+    text, line = sections.append_to_section(TODO, "to do", "- [ ] Buy nails")
+    assert text == TODO.replace("Pay rent\n", "Pay rent\n- [ ] Buy nails\n")
+    assert line == 6
 
 
 def test_a_missing_section_is_made_at_the_end() -> None:
-    added = sections.append_to_section("# A\n\ntext", "## Notes", "- x")
-    assert added.text == "# A\n\ntext\n\n## Notes\n- x\n"
-    assert added.text.split("\n")[added.line - 1] == "- x"
-    assert sections.append_to_section("", "Notes", "- x").text == "## Notes\n- x\n"
+    text, line = sections.append_to_section("# A\n\ntext", "## Notes", "- x")
+    assert text == "# A\n\ntext\n\n## Notes\n- x\n"
+    assert text.split("\n")[line - 1] == "- x"
+    assert sections.append_to_section("", "Notes", "- x")[0] == "## Notes\n- x\n"
 
 
 def test_a_section_without_a_body_gets_one_and_its_neighbour_stays() -> None:
-    assert sections.append_to_section("## A\n## B\n- b\n", "A", "- a").text == "## A\n- a\n## B\n- b\n"
+    assert sections.append_to_section("## A\n## B\n- b\n", "A", "- a")[0] == "## A\n- a\n## B\n- b\n"
 
 
-def test_block_after_a_paragraph_is_separate() -> None:
-    assert sections.append_to_section("## A\nWords.\n", "A", "- a").text == "## A\nWords.\n\n- a\n"
-    assert sections.append_to_section("## A\n- a\n  more\n", "A", "- b").text == "## A\n- a\n  more\n- b\n"
+def test_a_block_after_a_paragraph_stands_for_itself() -> None:
+    assert sections.append_to_section("## A\nWords.\n", "A", "- a")[0] == "## A\nWords.\n\n- a\n"
+    assert sections.append_to_section("## A\n- a\n  more\n", "A", "- b")[0] == "## A\n- a\n  more\n- b\n"
 
 
 def test_headings_in_code_and_front_matter_are_none() -> None:
     text = "---\nx: 1\n## Notes\n---\n```\n## Notes\n```\n\n## Notes\n- a\n"
-    assert sections.append_to_section(text, "Notes", "- b").text == text + "- b\n"
+    assert sections.append_to_section(text, "Notes", "- b")[0] == text + "- b\n"
     assert [section.title for section in sections.find_sections(text)] == ["Notes"]
 
 
@@ -45,11 +45,11 @@ def test_a_deeper_heading_belongs_to_its_section_and_a_higher_one_ends_it() -> N
 
 
 def test_a_section_is_replaced_and_the_others_stay() -> None:
-    assert sections.replace_section(TODO, "To Do", "- none\n").text == TODO.replace(
+    assert sections.replace_section(TODO, "To Do", "- none\n")[0] == TODO.replace(
         "- [ ] Call Ann\n- [x] Pay rent", "- none"
     )
-    assert sections.replace_section("## A\nold", "A", "new").text == "## A\nnew\n"
-    assert sections.replace_section("## A\nold\n\n## B\nb\n", "A", "").text == "## A\n\n## B\nb\n"
+    assert sections.replace_section("## A\nold", "A", "new")[0] == "## A\nnew\n"
+    assert sections.replace_section("## A\nold\n\n## B\nb\n", "A", "")[0] == "## A\n\n## B\nb\n"
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,12 @@ MARKDOWN = st.text(alphabet="#ab -*`1.\n\r~", max_size=60)
 
 @given(MARKDOWN, st.sampled_from([None, "a", "b a", "New"]), st.sampled_from(["- x", "words", "1. x"]))
 def test_nothing_but_the_addition_changes(text: str, section: str | None, block: str) -> None:
-    added = sections.append_to_section(text, section, block)
-    assert block in added.text
-    at = added.text.split("\n")[added.line - 1 :]
-    assert at[0] == block
-    lines = added.text.split("\n")
-    without = "\n".join([*lines[: added.line - 1], *lines[added.line :]])
+    added, number = sections.append_to_section(text, section, block)
+    lines = added.split("\n")
+    assert lines[number - 1] == block
+    without = "\n".join([*lines[: number - 1], *lines[number:]])
     for line in text.split("\n"):
         assert line.strip() in without or not line.strip()
     if section:
-        place = sections.find_section(added.text, section)
-        assert place is None or block in added.text[place.body : place.end]
+        place = sections.find_section(added, section)
+        assert place is None or block in added[place.body : place.end]

@@ -15,9 +15,9 @@ from quaid.notebook import files as notebook_files, layout
 def test_the_first_entry_makes_the_day_and_the_next_one_follows() -> None:
     first = notebook_files.add_log_entry(None, "2026-04-25T14:05:59", "Called Sarah\nShe is fine.\n")
     assert first == ("# 2026-04-25\n\n## 14:05 — Called Sarah\nShe is fine.\n", 3)
-    second = notebook_files.add_log_entry(first.text, "2026-04-25T14:06:00", "Lunch")
-    assert second.text == first.text + "\n## 14:06 — Lunch\n"
-    assert second.line == 6
+    second = notebook_files.add_log_entry(first[0], "2026-04-25T14:06:00", "Lunch")
+    assert second[0] == first[0] + "\n## 14:06 — Lunch\n"
+    assert second[1] == 6
 
 
 def test_a_long_first_line_is_cut_in_the_heading_and_whole_below() -> None:

@@ -485,7 +485,7 @@ class ImportRun(FolderRun):
         self._keep_bytes(tx, item)
         key = SPECIAL_FILE_SETTINGS.get(item.path.lower())
         if key:
-            collections.set_setting(tx, key, markdown.decode(item.data).text)
+            collections.set_setting(tx, key, markdown.decode(item.data)[0])
         self.counts["special"] += 1
 
     def _write_sidecar(self, tx: Transaction, item: SpooledFile) -> None:

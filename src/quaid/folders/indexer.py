@@ -101,7 +101,7 @@ def requested_identity(path: str, data: bytes) -> tuple[str, str | None]:
     if not any(mark in head for mark in _HEADER_MARKS):
         return slugs.from_path(path), None
     # Non-ASCII text is decoded as a whole, because its encoding may depend on bytes after the header.
-    front = markdown.parse(markdown.decode(head if head.isascii() else data).text).frontmatter
+    front = markdown.parse(markdown.decode(head if head.isascii() else data)[0]).frontmatter
     named = front.get(ID_KEY)
     return claimed_slug(front) or slugs.from_path(path), named if isinstance(named, str) else None
 
@@ -109,18 +109,17 @@ def requested_identity(path: str, data: bytes) -> tuple[str, str | None]:
 def _parse_org(path: str, data: bytes) -> ParsedPage:
     """Parse an org file into its page and the pages of its headings that have an id."""
     text, mended = markdown.decode(data)
-    document = org.read_pages(text)
-    front, truth, timeline = document.page[1:]
+    (_, front, truth, timeline), headings, problems = org.read_pages(text)
     asked = claimed_slug(front) or slugs.from_path(path)
     made = page_model.build_page(asked, front, truth, timeline, fallback_title=_title_from_name(path))
     nodes: dict[str, Page] = {}
-    for node in document.nodes:
+    for node in headings:
         front = {**node.frontmatter, IN_FILE_KEY: path}
         address = slugs.from_path(f"{asked}/{slugs.segment(node.title)}")
         if front["id"] != made.frontmatter.get("id"):  # of nodes with the same id, the first is used
             nodes.setdefault(front["id"], page_model.build_page(address, front, node.truth, node.timeline))
-    told = [f"line {problem.line}: {problem.message}" for problem in document.problems[:MAX_ORG_PROBLEMS]]
-    more = len(document.problems) - len(told)
+    told = [f"line {problem.line}: {problem.message}" for problem in problems[:MAX_ORG_PROBLEMS]]
+    more = len(problems) - len(told)
     notes = [*([mended] if mended else []), *told, *([f"{more} more of this kind"] if more else [])]
     return ParsedPage(made, (*notes, *_type_notes(made)), tuple(nodes.values()))
 

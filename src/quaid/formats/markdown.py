@@ -36,21 +36,17 @@ class MarkdownDocument(NamedTuple):
     problem: str | None
 
 
-class DecodedText(NamedTuple):
-    """The decoded text of a file; `mended` describes replaced characters, if any."""
+def decode(data: bytes) -> tuple[str, str | None]:
+    """Return the text, and a note about replaced characters or None.
 
-    text: str
-    mended: str | None
-
-
-def decode(data: bytes) -> DecodedText:
-    """Decode UTF-8, Windows-1252 or UTF-16 with a BOM; invalid bytes and NUL characters are replaced."""
+    Decodes UTF-8, Windows-1252 or UTF-16 with a BOM; invalid bytes and NUL characters are replaced.
+    """
     mended: list[str] = []
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         if _is_western(data):
-            return DecodedText(data.decode("cp1252"), "not UTF-8: read as Windows-1252")
+            return data.decode("cp1252"), "not UTF-8: read as Windows-1252"
         encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
         text = data.decode(encoding, "replace")
         kept = data.decode(encoding, "ignore").encode("utf-8" if encoding == "utf-8" else "utf-16-le")
@@ -61,7 +57,7 @@ def decode(data: bytes) -> DecodedText:
     if "\0" in text:
         mended.append(f"{count_noun(text.count(chr(0)), 'NUL character')} replaced")
         text = text.replace("\0", "\ufffd")
-    return DecodedText(text, "; ".join(mended) or None)
+    return text, "; ".join(mended) or None
 
 
 def _is_western(data: bytes) -> bool:

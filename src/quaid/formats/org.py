@@ -188,24 +188,14 @@ class OrgProblem(NamedTuple):
     message: str
 
 
-class OrgKeyword(NamedTuple):
-    """A line such as `#+title: Words`; the name is in upper case."""
+OrgKeyword = tuple[str, str, int]
+"""Name in upper case, value and start offset of a line such as `#+title: Words`."""
 
-    name: str
-    value: str
-    line: int
-    start: int
+OrgBlock = tuple[str, str, int, int]
+"""Kind, argument, start of the first line and end of the last line of a block.
 
-
-class OrgBlock(NamedTuple):
-    """A block, from the start of its first line to the end of its last line."""
-
-    kind: str
-    """src, example, quote and so on, in lower case; dynamic for `#+begin: name`."""
-    argument: str
-    line: int
-    start: int
-    end: int
+The kind is src, example, quote and so on, in lower case; dynamic for `#+begin: name`.
+"""
 
 
 class OrgHeading(NamedTuple):
@@ -407,22 +397,19 @@ class OrgReader:
             return
         keyword = _KEYWORD.match(text, at)
         if keyword is not None:
-            self.keywords.append(
-                OrgKeyword(keyword[1].upper(), keyword[2].rstrip(), self._line_of(start), start)
-            )
+            self.keywords.append((keyword[1].upper(), keyword[2].rstrip(), start))
 
     def _block(self, start: int, kind: str, after_name: int) -> None:
-        line, end = self._line_of(start), self._line_end(after_name)
-        closing = self._end_of(start)
+        end, closing = self._line_end(after_name), self._end_of(start)
         if closing is None:
             message = (
                 f"the {kind} block is not closed before the next heading, so it is plain text;"
                 " a line in it that begins with a star needs a comma before the star"
             )
-            self._say(line, "unclosed-block", message)
+            self._say(self._line_of(start), "unclosed-block", message)
             return
         argument = self.text[after_name:end].strip()
-        self.blocks.append(OrgBlock(kind, argument, line, start, self._line_end(closing)))
+        self.blocks.append((kind, argument, start, self._line_end(closing)))
         if kind in VERBATIM_BLOCKS:
             self.hidden.append((end, closing))
             self.passed = closing + 1
@@ -597,10 +584,10 @@ def parse(text: str) -> OrgDocument:
 
 
 def _title_and_tags(keywords: list[OrgKeyword]) -> tuple[str, tuple[str, ...]]:
-    title = next((keyword.value for keyword in keywords if keyword.name == "TITLE"), "")
+    title = next((value for name, value, _ in keywords if name == "TITLE"), "")
     if "[[" in title and len(title) <= LONGEST_TITLE:  # replace a link in the title by its description
         title = _LINK.sub(lambda link: link[2] or link[1], title)
-    named = [keyword.value.replace(":", " ").split() for keyword in keywords if keyword.name == "FILETAGS"]
+    named = [value.replace(":", " ").split() for name, value, _ in keywords if name == "FILETAGS"]
     return title, tuple(dict.fromkeys(tag for tags in named for tag in tags))
 
 
@@ -629,21 +616,17 @@ class OrgPage(NamedTuple):
     timeline: str
 
 
-class OrgPages(NamedTuple):
-    page: OrgPage
-    nodes: tuple[OrgPage, ...]
-    """The pages made from headings with an id; the id is in their front matter."""
-    problems: tuple[OrgProblem, ...]
+def read_pages(text: str) -> tuple[OrgPage, list[OrgPage], tuple[OrgProblem, ...]]:
+    """Return a file's page, the pages of its headings with an id, and the problems. Line ends become LF.
 
-
-def read_pages(text: str) -> OrgPages:
-    """Convert a file to pages. Line ends become LF."""
+    The id of a heading is in its page's front matter.
+    """
     text = text.replace("\r\n", "\n").removeprefix(BOM)
     parsed = parse(text)
     writing = _PageBuilder(text, parsed)
     writing.run()
     first, *nodes = [owner.part() for owner in writing.owners]
-    return OrgPages(first, tuple(nodes), parsed.problems)
+    return first, nodes, parsed.problems
 
 
 class _OrgPageDraft:
@@ -758,25 +741,24 @@ def _patches(text: str, parsed: OrgDocument) -> list[tuple[int, int, str]]:
     Blocks become fenced code, comments are dropped, and verbatim text with brackets becomes a code span.
     """
     found: list[tuple[int, int, str]] = []
-    for block in parsed.blocks:
-        if block.kind not in VERBATIM_BLOCKS:
-            continue
-        first = text.find("\n", block.start) + 1
-        last = text.rfind("\n", 0, block.end) + 1
-        if block.kind == "comment":
-            found.append((block.start, block.end, ""))
+    blocks = [block for block in parsed.blocks if block[0] in VERBATIM_BLOCKS]
+    for kind, argument, start, end in blocks:
+        first = text.find("\n", start) + 1
+        last = text.rfind("\n", 0, end) + 1
+        if kind == "comment":
+            found.append((start, end, ""))
             continue
         ticks = max((len(run) for run in _TICKS.findall(text[first:last])), default=2)
         fence = "`" * max(3, ticks + 1)
-        language = block.argument.split()[0] if block.kind != "example" and block.argument else ""
+        language = argument.split()[0] if kind != "example" and argument else ""
         language = language if language.replace("-", "").replace("+", "").isalnum() else ""
-        found.append((block.start, first, f"{fence}{language}\n"))
-        found.append((last, block.end, fence))
-    blocks = [(block.start, block.end) for block in parsed.blocks if block.kind in VERBATIM_BLOCKS]
+        found.append((start, first, f"{fence}{language}\n"))
+        found.append((last, end, fence))
+    spans = [(start, end) for _, _, start, end in blocks]
     found += [(start, end, "") for start, end in parsed.comments]
     if "[[" in text:
         for start, end in verbatim_spans(text):
-            if "[[" in text[start:end] and "`" not in text[start:end] and not _is_in_spans(blocks, start):
+            if "[[" in text[start:end] and "`" not in text[start:end] and not _is_in_spans(spans, start):
                 found.append((start, end, f"`{text[start + 1 : end - 1]}`"))
     return sorted(found)
 
@@ -790,9 +772,9 @@ def _front_matter(parsed: OrgDocument) -> dict[str, Any]:
     """Return the file's front matter: title, properties, tags and PAGE_KEYWORDS."""
     front: dict[str, Any] = {"title": parsed.title} if parsed.title else {}
     front.update(_property_front_matter(parsed.properties))
-    for keyword in parsed.keywords:
-        if keyword.name in PAGE_KEYWORDS and keyword.value:
-            front.setdefault(keyword.name.lower(), keyword.value)
+    for name, value, _ in parsed.keywords:
+        if name in PAGE_KEYWORDS and value:
+            front.setdefault(name.lower(), value)
     if parsed.filetags:
         front["tags"] = list(parsed.filetags)
     return front

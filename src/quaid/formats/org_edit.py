@@ -67,7 +67,7 @@ def set_filetags(text: str, tags: Iterable[str]) -> str:
         if not _TAG.fullmatch(tag):
             problem = f"{tag!r} cannot be a tag in org: letters, digits, _ @ # and % can stand in one"
             raise InvalidArgument(name="tags", problem=problem)
-    starts = [keyword.start for keyword in org.parse(text).keywords if keyword.name == "FILETAGS"]
+    starts = [start for name, _, start in org.parse(text).keywords if name == "FILETAGS"]
     for start in reversed(starts[1:] if named else starts):
         text = text[:start] + text[_next_line(text, start) :]
     return _set_keyword(text, "filetags", f":{':'.join(named)}:") if named else text
@@ -94,7 +94,7 @@ def replace_id(text: str, old: str, new: str) -> str:
 
 def _set_keyword(text: str, name: str, value: str) -> str:
     read = org.parse(text)
-    place = next((keyword.start for keyword in read.keywords if keyword.name == name.upper()), None)
+    place = next((start for keyword, _, start in read.keywords if keyword == name.upper()), None)
     if place is None:
         if read.drawer is None:
             _refuse_torn(text, read)
@@ -108,7 +108,7 @@ def _set_keyword(text: str, name: str, value: str) -> str:
 
 def _below_head(text: str, read: org.OrgDocument, name: str) -> int:
     """Return where to insert a new keyword: tags below the title, a title below the drawer."""
-    title = next((keyword.start for keyword in read.keywords if keyword.name == "TITLE"), None)
+    title = next((start for keyword, _, start in read.keywords if keyword == "TITLE"), None)
     if name != "title" and title is not None:
         return _next_line(text, title)
     if read.drawer is not None:

@@ -21,10 +21,8 @@ class Section(NamedTuple):
     title: str
 
 
-class SectionEdit(NamedTuple):
-    text: str
-    line: int
-    """Line where the addition starts, from 1."""
+SectionEdit = tuple[str, int]
+"""The new text, and the line where the addition starts, from 1."""
 
 
 class ListItem(NamedTuple):
@@ -96,7 +94,7 @@ def append_to_section(text: str, section: str | None, block: str) -> SectionEdit
     if section and place is None:
         heading = f"## {heading_title(section)}\n"
         joint = _before_heading(text)
-        return SectionEdit(f"{text}{joint}{heading}{block.strip(NEW_LINE)}\n", _line_number(text + joint) + 1)
+        return f"{text}{joint}{heading}{block.strip(NEW_LINE)}\n", _line_number(text + joint) + 1
     return append_to_place(text, place, block)
 
 
@@ -112,9 +110,7 @@ def append_to_place(text: str, place: Section | None, block: str) -> SectionEdit
         line_end = text.find("\n", last)
         last = line_end if line_end >= 0 else len(text)
         joint = "\n" if _continues_list(text[body:last], block) else "\n\n"
-    return SectionEdit(
-        f"{text[:last]}{joint}{block}{text[last:] or NEW_LINE}", _line_number(text[:last] + joint)
-    )
+    return f"{text[:last]}{joint}{block}{text[last:] or NEW_LINE}", _line_number(text[:last] + joint)
 
 
 def replace_section(text: str, section: str, body: str) -> SectionEdit:
@@ -126,7 +122,7 @@ def replace_section(text: str, section: str, body: str) -> SectionEdit:
     inside = text[place.body : place.end]
     gap = inside[len(inside.rstrip()) :] or NEW_LINE
     new = f"{text[: place.body]}{NEW_LINE if body else ''}{body}{gap}{text[place.end :]}"
-    return SectionEdit(new, _line_number(text[: place.body] + "\n"))
+    return new, _line_number(text[: place.body] + "\n")
 
 
 def list_items(text: str) -> list[ListItem]:

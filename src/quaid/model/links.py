@@ -7,7 +7,7 @@ A target is a name (slug, file name, alias or title), a path if it begins with '
 import re
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.model import dates, slug as slugs
 from quaid.model.markdown_text import code_spans, shorten, strip_markdown
@@ -337,97 +337,80 @@ def resolve_link(
     return None
 
 
-class EdgeLike(Protocol):
-    """An edge of the graph with the ids of its two nodes."""
+class GraphLink(NamedTuple):
+    """A link with the page ids of both ends, as used for graph traversal."""
 
-    @property
-    def id(self) -> int: ...
-    @property
-    def from_id(self) -> int: ...
-    @property
-    def to_id(self) -> int: ...
+    id: int
+    from_id: int
+    to_id: int
+    relationship: str = ""
+    valid_from: str | None = None
+    valid_until: str | None = None
 
 
-EdgeQuery = Callable[[list[int], int], Iterable[EdgeLike]]
+EdgeQuery = Callable[[list[int], int], list[GraphLink]]
 """A function that takes node ids and a limit, and returns at most that number of edges of these nodes."""
 
 
-class ReachedNode(NamedTuple):
-    """A node, its distance from the start, and the edge and node from which it was first reached."""
-
-    node: int
-    distance: int
-    via: EdgeLike | None
-    before: int | None
-
-
-class GraphWalk(NamedTuple):
-    reached: dict[int, ReachedNode]
-    edges: list[EdgeLike]
-    """Edges between reached nodes."""
-    complete: bool
-    """False if a limit was reached, so that nodes or edges are missing."""
+ReachedNodes = dict[int, tuple[int, int | None]]
+"""For each node its distance from the start, and the node from which it was first reached."""
 
 
 def walk_from(
     start: int, touching: EdgeQuery, among: EdgeQuery, *, depth: int, most_nodes: int, most_edges: int
-) -> GraphWalk:
-    """Return the nodes within `depth` steps of `start`, nearest first, up to the limits.
+) -> tuple[ReachedNodes, list[GraphLink], bool]:
+    """Return the nodes within `depth` steps of `start`, nearest first, and the edges between them.
 
+    The last value is False if a limit was reached, so that nodes or edges are missing.
     `touching` returns the edges with at least one end among the given nodes, `among` the edges with both ends
     among them.
     """
-    reached = {start: ReachedNode(start, 0, None, None)}
+    reached: ReachedNodes = {start: (0, None)}
     ring, complete = [start], True
     for distance in range(1, depth + 1):
-        found = list(touching(ring, most_edges + 1))
+        found = touching(ring, most_edges + 1)
         complete = complete and len(found) <= most_edges
         outer: list[int] = []
         for edge in found[:most_edges]:
             for node, before in ((edge.to_id, edge.from_id), (edge.from_id, edge.to_id)):
-                if node in reached or before not in reached or reached[before].distance == distance:
+                if node in reached or before not in reached or reached[before][0] == distance:
                     continue
                 if len(reached) >= most_nodes:
                     complete = False
                     continue
-                reached[node] = ReachedNode(node, distance, edge, before)
+                reached[node] = (distance, before)
                 outer.append(node)
         ring = outer
         if not ring:
             break
-    edges = list(among(list(reached), most_edges + 1)) if depth else []
-    return GraphWalk(reached, edges[:most_edges], complete and len(edges) <= most_edges)
+    edges = among(list(reached), most_edges + 1) if depth else []
+    return reached, edges[:most_edges], complete and len(edges) <= most_edges
 
 
-def path_to(walk: GraphWalk, node: int) -> list[ReachedNode]:
-    """Return the nodes on the path from the start to a node, without the start."""
-    way: list[ReachedNode] = []
+def path_to(reached: ReachedNodes, node: int) -> list[int]:
+    """Return the nodes on the path from the start of a walk to a node, both included."""
+    path: list[int] = []
     at: int | None = node
-    while at is not None and walk.reached[at].before is not None:
-        way.append(walk.reached[at])
-        at = walk.reached[at].before
-    return way[::-1]
-
-
-class GraphPath(NamedTuple):
-    edges: tuple[EdgeLike, ...]
-    complete: bool
-    """False if the search stopped at a limit; then `edges` is empty, although a path may exist."""
+    while at is not None:
+        path.append(at)
+        at = reached[at][1]
+    return path[::-1]
 
 
 def shortest_path(
     start: int, end: int, touching: EdgeQuery, *, longest: int, most_nodes: int, most_edges: int
-) -> GraphPath | None:
-    """Return the shortest path between two nodes, or None if there is no path.
+) -> tuple[list[GraphLink], bool]:
+    """Return the edges of the shortest path between two nodes, and whether the search was complete.
 
-    Searches from both ends, and in each step expands the smaller frontier.
+    Without edges, a complete search means that there is no path. Searches from both ends, and in
+    each step expands the smaller frontier.
     """
-    sides: tuple[dict[int, EdgeLike | None], dict[int, EdgeLike | None]] = ({start: None}, {end: None})
+    sides: tuple[dict[int, GraphLink | None], dict[int, GraphLink | None]] = ({start: None}, {end: None})
     rings = [[start], [end]]
     for _ in range(longest):
         side = 0 if len(rings[0]) <= len(rings[1]) else 1
         if not rings[side]:
-            return None
+            return [], True
         mine, other = sides[side], sides[1 - side]
         outer: list[int] = []
         met: int | None = None
@@ -439,22 +422,16 @@ def shortest_path(
                     if node in other:
                         met = node if met is None else met
         if met is not None:
-            return GraphPath(_join_paths(met, *sides), True)
+            return [*_path_back(met, sides[0])[::-1], *_path_back(met, sides[1])], True
         if len(sides[0]) + len(sides[1]) > most_nodes:
-            return GraphPath((), False)
+            return [], False
         rings[side] = outer
-    return GraphPath((), False) if all(rings) else None
+    return [], not all(rings)
 
 
-def _join_paths(
-    met: int, forward: dict[int, EdgeLike | None], backward: dict[int, EdgeLike | None]
-) -> tuple[EdgeLike, ...]:
-    return (*_path_back(met, forward)[::-1], *_path_back(met, backward))
-
-
-def _path_back(node: int, side: dict[int, EdgeLike | None]) -> list[EdgeLike]:
+def _path_back(node: int, side: dict[int, GraphLink | None]) -> list[GraphLink]:
     """Return the edges from a node back to the start of its side of the search."""
-    found: list[EdgeLike] = []
+    found: list[GraphLink] = []
     while (edge := side[node]) is not None:
         found.append(edge)
         node = edge.from_id if edge.to_id == node else edge.to_id

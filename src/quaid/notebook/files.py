@@ -34,7 +34,7 @@ def update_file_text(
         raise InvalidArgument(name="content", problem="is empty; there is nothing to add")
     if section is None:
         if replace or old is None:
-            return SectionEdit(content if content.endswith("\n") or not content else content + "\n", 1)
+            return content if content.endswith("\n") or not content else content + "\n", 1
         return sections.append_to_section(old, None, content)
     return (sections.replace_section if replace else sections.append_to_section)(old or "", section, content)
 

@@ -36,9 +36,8 @@ _FILE_MARKER = re.compile(r"(?i)<(?=!--[^\n]{0,300}?(?:\.(?:md|markdown|org)|\bp
 """Matches text in a file that imitates the comment line which starts each file in the prompt."""
 
 
-class _PromptFile(NamedTuple):
-    path: str
-    text: str
+_PromptFile = tuple[str, str]
+"""Path and text."""
 
 
 class _PromptBudget(NamedTuple):
@@ -81,7 +80,7 @@ def assemble_prompt(
     fits, the space is shared: small files are included whole, large files are truncated.
     """
     reference = _reference_files(root, limits.reference_dir)
-    sizes = [min(len(file.text), limits.file) for file in reference]
+    sizes = [min(len(text), limits.file) for _, text in reference]
     files = list(zip(reference, fair_shares(sizes, limits.reference), strict=True))
     blocks = [_render_block(file, limit) for file, limit in files]
     missing: list[str] = []
@@ -94,7 +93,7 @@ def assemble_prompt(
         for file in _read_files(root, (layout.daily_path(day),))
     ]
     if project:
-        others.append(_PromptFile(PROJECT_PART, project))
+        others.append((PROJECT_PART, project))
     files += [(file, limits.file) for file in others]
     blocks += [_render_block(file, limits.file) for file in others]
     room = _PromptBudget(budget, characters)
@@ -102,11 +101,11 @@ def assemble_prompt(
         blocks, missing = _fit_blocks(files, blocks, room, len(others))
     text = _join_blocks(blocks)
     for names in (8, 2, 0) if missing else ():  # name as many omitted files as fit
-        noted = _join_blocks([*blocks, _PromptBlock(_missing_note(missing, names), PromptPart("", 0, 0))])
+        noted = _join_blocks([*blocks, (_missing_note(missing, names), PromptPart("", 0, 0))])
         if room.holds(noted):
             text = noted
             break
-    return SessionPrompt(text, tuple(block.part for block in blocks), count_tokens(text))
+    return SessionPrompt(text, tuple(part for _, part in blocks), count_tokens(text))
 
 
 def fair_shares(wants: list[int], total: int) -> list[int]:
@@ -119,23 +118,23 @@ def fair_shares(wants: list[int], total: int) -> list[int]:
     return shares
 
 
-class _PromptBlock(NamedTuple):
-    text: str
-    part: PromptPart
+_PromptBlock = tuple[str, PromptPart]
+"""Rendered text of a file, and its entry in the list of parts."""
 
 
 def _join_blocks(blocks: list[_PromptBlock]) -> str:
-    return NEW_LINE.join(block.text for block in blocks if block.text)
+    return NEW_LINE.join(text for text, _ in blocks if text)
 
 
 def _render_block(file: _PromptFile, limit: int) -> _PromptBlock:
     """Render a file, truncated to the limit, with a note about the omitted characters."""
-    shown = _cut_at_line(file.text, limit)
-    left_out = len(file.text) - len(shown)
+    path, text = file
+    shown = _cut_at_line(text, limit)
+    left_out = len(text) - len(shown)
     end = "" if shown.endswith(NEW_LINE) or not shown else NEW_LINE
-    note = f"[… {left_out:,} more characters of {file.path} were left out; notebook_read shows them]\n"
-    text = f"<!-- {file.path} -->\n{_escape_markers(shown)}{end}{note if left_out else ''}"
-    return _PromptBlock(text, PromptPart(file.path, len(shown), left_out))
+    note = f"[… {left_out:,} more characters of {path} were left out; notebook_read shows them]\n"
+    text = f"<!-- {path} -->\n{_escape_markers(shown)}{end}{note if left_out else ''}"
+    return text, PromptPart(path, len(shown), left_out)
 
 
 def _escape_markers(text: str) -> str:
@@ -151,20 +150,19 @@ def _fit_blocks(
     Return the blocks and the paths of omitted files. The last files, `last` in number, take precedence.
     """
     usable = room.amount - min(room.reserve * 2, room.amount // 4)  # keeps space for the note
-    wants = _fitting([room.size(block.text) + 1 for block in blocks], usable, 2 * room.reserve, last)
+    wants = _fitting([room.size(text) + 1 for text, _ in blocks], usable, 2 * room.reserve, last)
     kept: list[_PromptBlock] = []
     missing = []
-    for (file, limit), block, want, allowed in zip(
+    for (file, limit), (text, part), want, allowed in zip(
         files, blocks, wants, fair_shares(wants, usable), strict=True
     ):
-        cut = block
-        while allowed < want and cut.part.characters and room.size(cut.text) + 1 > allowed:
-            fewer = cut.part.characters * max(allowed - room.reserve, 0) // room.size(cut.text)
-            cut = _render_block(file, min(fewer, cut.part.characters - 1, limit))
-        if not want or room.size(cut.text) + 1 > allowed or not cut.part.characters:
-            cut = _PromptBlock("", PromptPart(file.path, 0, len(file.text)))
-            missing.append(file.path)
-        kept.append(cut)
+        while allowed < want and part.characters and room.size(text) + 1 > allowed:
+            fewer = part.characters * max(allowed - room.reserve, 0) // room.size(text)
+            text, part = _render_block(file, min(fewer, part.characters - 1, limit))
+        if not want or room.size(text) + 1 > allowed or not part.characters:
+            text, part = "", PromptPart(file[0], 0, len(file[1]))
+            missing.append(file[0])
+        kept.append((text, part))
     return kept, missing
 
 
@@ -208,7 +206,7 @@ def _cut_at_line(text: str, limit: int) -> str:
 def _reference_files(root: str, folder: str) -> list[_PromptFile]:
     """Return the reference files, and the files of the legacy folder that have other names."""
     files = _read_files(root, _page_paths(root, folder))
-    names = {file.path.rpartition("/")[2] for file in files}
+    names = {path.rpartition("/")[2] for path, _ in files}
     above = os.path.dirname(os.path.abspath(root))
     old = [path for path in _page_paths(above, LEGACY_FOLDER) if path.rpartition("/")[2] not in names]
     return [*files, *_read_files(above, old)]
@@ -239,9 +237,9 @@ def _read_files(root: str, paths: tuple[str, ...] | list[str]) -> list[_PromptFi
                     continue
                 if b"\0" in data[:8192] and data[:2] not in (b"\xff\xfe", b"\xfe\xff"):
                     continue  # binary data, despite its extension
-                text = markdown.decode(data).text.removeprefix("\ufeff").replace("\r\n", "\n")
+                text = markdown.decode(data)[0].removeprefix("\ufeff").replace("\r\n", "\n")
                 if text.strip():
-                    files.append(_PromptFile(path, text))
+                    files.append((path, text))
     except QuaidError:
         pass
     return files

@@ -176,7 +176,7 @@ class _LineFinder:
     def _read(self, path: str) -> str:
         try:
             with Folder(self._root) as folder:
-                return markdown.decode(folder.read(path)).text.replace("\r\n", "\n")
+                return markdown.decode(folder.read(path))[0].replace("\r\n", "\n")
         except (OSError, QuaidError):
             return ""
 

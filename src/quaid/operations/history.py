@@ -357,7 +357,7 @@ def _page_of_version(old: PageRow, path: str, data: bytes) -> Page:
     """Parse the bytes of an earlier version as a page with the current slug."""
     if indexer.is_org(path):
         return indexer.with_slug(indexer.parse_file(path, data).page, old.slug)
-    document = markdown.parse(markdown.decode(data).text)
+    document = markdown.parse(markdown.decode(data)[0])
     return page_model.build_page(
         old.slug, document.frontmatter, document.truth, document.timeline, fallback_title=old.title
     )
@@ -366,4 +366,4 @@ def _page_of_version(old: PageRow, path: str, data: bytes) -> Page:
 def _text_of_version(brain: Brain, stored: PageRow, version: _VersionText) -> str:
     if version.row is None:
         return markdown.render(stored.frontmatter, stored.truth, stored.timeline)
-    return markdown.decode(store.version_bytes(brain.db, version.row.id)).text
+    return markdown.decode(store.version_bytes(brain.db, version.row.id))[0]

@@ -353,7 +353,7 @@ def source_text(source: IngestSource) -> tuple[dict[str, Any], str, str]:
 
     The source's own front matter does not set the page's name, type or links, because it is untrusted.
     """
-    content = markdown.decode(source.data).text
+    content = markdown.decode(source.data)[0]
     document = markdown.parse(content)
     front = {key: value for key, value in document.frontmatter.items() if key not in KEYS_NOT_COPIED}
     front = {"type": "source", **front, "source_type": source.kind, "source_ref": source.ref}

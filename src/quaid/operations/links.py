@@ -1,6 +1,5 @@
 """Links between pages, the graph around a page, and paths between pages."""
 
-from collections.abc import Iterable
 from typing import Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
@@ -13,7 +12,7 @@ from quaid.operations.pages import PageVersion, Slug
 from quaid.operations.registry import Arg, op
 from quaid.storage import links as store, page_edits
 from quaid.storage.briefing import link_beginnings
-from quaid.storage.links import GraphLink, LinkRow
+from quaid.storage.links import LinkRow
 from quaid.storage.pages import PageHead, page_heads
 from quaid.storage.sqlite.connection import Transaction
 
@@ -293,7 +292,7 @@ def graph_(
     day, temporal = _day(brain, as_of, temporal)
     with brain.db.reading():
         centre = editing.require_page(brain, slug)
-        walk = linkss.walk_from(
+        reached, links_between, is_complete = linkss.walk_from(
             centre.id,
             lambda nodes, most: store.edges(brain.db, nodes, temporal, day, most),
             lambda nodes, most: store.edges(brain.db, nodes, temporal, day, most, among=True),
@@ -301,18 +300,15 @@ def graph_(
             most_nodes=limit,
             most_edges=limit * EDGES_PER_NODE,
         )
-        heads = page_heads(brain.db, list(walk.reached))
-        edges = graph_edges(brain, walk.edges, heads)
+        heads = page_heads(brain.db, list(reached))
+        edges = graph_edges(brain, links_between, heads)
     nodes = []
-    for node, reached in walk.reached.items():
+    for node, (distance, _) in reached.items():
         if head := heads.get(node):
-            path = [centre.id, *(step.node for step in linkss.path_to(walk, node))]
-            addresses = tuple(_address(heads[step]) for step in path)
-            nodes.append(
-                GraphNode(head.slug, head.title, head.type, head.collection, reached.distance, addresses)
-            )
+            addresses = tuple(_address(heads[step]) for step in linkss.path_to(reached, node))
+            nodes.append(GraphNode(head.slug, head.title, head.type, head.collection, distance, addresses))
     form = "dot" if dot else "mermaid" if mermaid else "text"
-    return GraphRecord(centre.slug, depth, temporal, day, tuple(nodes), edges, walk.complete, form)
+    return GraphRecord(centre.slug, depth, temporal, day, tuple(nodes), edges, is_complete, form)
 
 
 @op("read", examples=("quaid path people/alice companies/acme",))
@@ -329,7 +325,7 @@ def path(
         start, end = editing.require_page(brain, from_), editing.require_page(brain, to)
         if start.id == end.id:
             return PathRecord(start.slug, end.slug, True, (), (start.slug,), True)
-        way = linkss.shortest_path(
+        edges, is_complete = linkss.shortest_path(
             start.id,
             end.id,
             lambda nodes, most: store.edges(brain.db, nodes, temporal, day, most),
@@ -337,12 +333,12 @@ def path(
             most_nodes=MAX_EDGES_WALKED,
             most_edges=MAX_EDGES_WALKED,
         )
-        if way is None or not way.edges:
-            return PathRecord(start.slug, end.slug, False, (), (), way is None or way.complete)
-        heads = page_heads(brain.db, [node for edge in way.edges for node in (edge.from_id, edge.to_id)])
-        steps = graph_edges(brain, way.edges, heads)
+        if not edges:
+            return PathRecord(start.slug, end.slug, False, (), (), is_complete)
+        heads = page_heads(brain.db, [node for edge in edges for node in (edge.from_id, edge.to_id)])
+        steps = graph_edges(brain, edges, heads)
     pages = [start.id]
-    for edge in way.edges:
+    for edge in edges:
         pages.append(edge.to_id if edge.from_id == pages[-1] else edge.from_id)
     return PathRecord(start.slug, end.slug, True, steps, tuple(_address(heads[page]) for page in pages), True)
 
@@ -356,10 +352,9 @@ def _day(
 
 
 def graph_edges(
-    brain: Brain, edges: Iterable[linkss.EdgeLike], heads: dict[int, PageHead]
+    brain: Brain, rows: list[linkss.GraphLink], heads: dict[int, PageHead]
 ) -> tuple[GraphEdge, ...]:
     """Return the edges of a graph with the addresses of their pages and their start dates."""
-    rows = [edge for edge in edges if isinstance(edge, GraphLink)]
     begins = link_beginnings(brain.db, rows)
     return tuple(
         GraphEdge(

@@ -237,9 +237,9 @@ def daily_log(
     lines: list[int] = []
 
     def change(old: str | None) -> str:
-        logged = notebook_files.add_log_entry(old, local, entry)
-        lines[:] = [logged.line]
-        return logged.text
+        text, line = notebook_files.add_log_entry(old, local, entry)
+        lines[:] = [line]
+        return text
 
     edited = edit_file(brain, notebook, layout.daily_path(local[:10]), change)
     heading = block.partition("\n")[0]
@@ -448,9 +448,9 @@ def notebook_write(
     lines: list[int] = []
 
     def change(old: str | None) -> str:
-        written = notebook_files.update_file_text(old, content, section, replace, expected_version)
-        lines[:] = [written.line]
-        return written.text
+        text, line = notebook_files.update_file_text(old, content, section, replace, expected_version)
+        lines[:] = [line]
+        return text
 
     edited = edit_file(brain, notebook, path, change, expected_version)
     return NotebookWriteRecord(path, lines[0], edited.created, edited.changed, edited.version)

@@ -11,7 +11,7 @@ from quaid.storage.sqlite.connection import file_size
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from quaid.storage.links import GraphLink
+    from quaid.model.links import GraphLink
     from quaid.storage.sqlite.connection import Database
 
 MOST_PAGES_OF_THREADS = 100

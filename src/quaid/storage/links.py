@@ -8,7 +8,14 @@ import json
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quaid.errors import LinkFromText, LinkOverlaps, NotFound, TextSaysSo
-from quaid.model.links import LinkCandidate, LinkReference, find_references, resolve_link, target_key
+from quaid.model.links import (
+    GraphLink,
+    LinkCandidate,
+    LinkReference,
+    find_references,
+    resolve_link,
+    target_key,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,17 +63,6 @@ class AddedLink(NamedTuple):
     valid_from: str | None
     valid_until: str | None
     created_at: str
-
-
-class GraphLink(NamedTuple):
-    """A link with the page ids of both ends, as used for graph traversal."""
-
-    id: int
-    from_id: int
-    to_id: int
-    relationship: str
-    valid_from: str | None
-    valid_until: str | None
 
 
 def derive(tx: "Transaction", page_id: int, page: "Page") -> None:

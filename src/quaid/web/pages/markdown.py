@@ -109,10 +109,10 @@ def render_org(text: str, resolve: LinkResolver = resolve_nothing) -> Markup:
     """Render org as safe HTML: headings, code and links; other markup is shown as written. No code is evaluated."""
     if _is_too_large(text):
         return Markup('<pre class="plain">{}</pre>').format(text)
-    document = org_page.read_pages(text)
+    page, nodes, _ = org_page.read_pages(text)
     parts = []
-    for part in (document.page, *document.nodes):
-        head = "" if part is document.page else f"## {part.title}\n\n"
+    for part in (page, *nodes):
+        head = "" if part is page else f"## {part.title}\n\n"
         parts.append(render_markdown(f"{head}{part.truth}\n\n{part.timeline}", resolve))
     return Markup("\n").join(parts)
 
