@@ -139,12 +139,13 @@ def _man_command(name: str, text: str, params: Sequence[Param], examples: Sequen
     slots = "".join(f" {_man_placeholder(param)}" for param in positional)
     yield rf".SS quaid {_roff_text(name)}"
     yield rf"\fBquaid {_roff_text(name)}\fR{slots}{' [OPTIONS]' if optional else ''}"
-    for paragraph in text.split("\n\n"):
+    for paragraph in parser.name_options(text, params).split("\n\n"):
         yield from (".PP", _roff_text(paragraph))
     for param in positional:
-        yield from _man_item(parser.placeholder(param), param.arg.help)
+        yield from _man_item(parser.placeholder(param), parser.name_options(param.arg.help, params))
     for param in optional:
-        yield from _man_item(parser.option_usage(param), param.arg.help + parser.option_details(param))
+        text = parser.name_options(param.arg.help, params) + parser.option_details(param)
+        yield from _man_item(parser.option_usage(param), text)
     if examples:
         yield from (".PP", "For example:", ".PP", ".nf")
         yield from (f"    {_roff_text(example, within=True)}" for example in examples)

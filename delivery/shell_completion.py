@@ -12,6 +12,7 @@ from typing import NamedTuple
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "src"))
 
+from quaid.cli import parser  # noqa: E402
 from quaid.cli.commands import COMMANDS, SHELLS  # noqa: E402
 from quaid.config import OPTIONS  # noqa: E402
 from quaid.model.page import PAGE_TYPES  # noqa: E402
@@ -164,12 +165,12 @@ def _param_entries(name: str, params: Sequence[Param]) -> Iterator[CompletionEnt
     slots = [param for param in params if param.arg.positional]
     for place, param in enumerate(slots, 1):
         rest = param.kind == "array" or param.arg.any_text
-        yield CompletionEntry(
-            "*" if rest else str(place), _value_kind(name, param) or "@any", _first_sentence(param.arg.help)
-        )
+        text = _first_sentence(parser.name_options(param.arg.help, params))
+        yield CompletionEntry("*" if rest else str(place), _value_kind(name, param) or "@any", text)
     for param in params:
         if not param.arg.positional:
-            yield CompletionEntry(param.flag, _value_kind(name, param), _first_sentence(param.arg.help))
+            text = _first_sentence(parser.name_options(param.arg.help, params))
+            yield CompletionEntry(param.flag, _value_kind(name, param), text)
 
 
 def _value_kind(command: str, param: Param) -> str:

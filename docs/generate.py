@@ -138,7 +138,7 @@ def _alias_summary(op: Operation, name: str) -> str:
     if name != op.command and op.aliases[name]:
         flags = ", ".join(key.replace("_", "-") for key in op.aliases[name])
         return f"The same as {op.command} --{flags}."
-    return op.summary
+    return parser.name_options(op.summary, op.params)
 
 
 def _quoted(text: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from re import sub
 from typing import Any, NamedTuple
 
-from quaid.errors import FileTrouble, InvalidConfig, InvalidFrontMatter
+from quaid.errors import FileTrouble, InvalidConfig, InvalidFrontMatter, MissingConfig
 from quaid.formats import front_matter
 
 DATABASE_NAME = "memory.db"
@@ -151,7 +151,7 @@ def _with_file(settings: Settings, path: str, *, must_exist: bool) -> Settings:
             data = file.read(MAX_CONFIG_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         if must_exist:
-            raise InvalidConfig(path=path, problem="there is no such file") from None
+            raise MissingConfig(path=path, problem="there is no such file") from None
         return settings
     except OSError as error:
         raise FileTrouble(path=path, problem=f"cannot be read: {error.strerror}") from None

@@ -133,6 +133,10 @@ class InvalidConfig(QuaidError):
     code, exit_status, http_status, rpc_code = "invalid_config", 2, 400, -32602
 
 
+class MissingConfig(InvalidConfig):
+    """There is no config file {path}, which --config or QUAID_CONFIG names. Correct the path, or create the file."""
+
+
 # Missing objects and conflicts
 
 

@@ -388,3 +388,23 @@ def test_a_short_briefing_leaves_out_what_takes_longest_and_nothing_else(brain: 
     assert (short.threads.total, short.stale.total, short.shifted.total) == (0, 0, 0)
     assert (short.commitments, short.changed, short.gaps) == (long.commitments, long.changed, long.gaps)
     assert short.commitments.total == 1
+
+
+def test_a_briefing_and_a_check_agree_on_stale_pages(brain: Brain, clock: Clock) -> None:
+    """The rule is written twice: in Python for a check, and in SQL for the speed of a briefing."""
+    ahead = (0, 29 * DAY, 30 * DAY - 1, 30 * DAY, 30 * DAY + 1, 31 * DAY, 400 * DAY)
+    start = clock.at
+    for place, seconds in enumerate(ahead):
+        clock.at = start + place * 3_601
+        put(brain, f"concepts/page-{place}")
+        clock.at += seconds
+        arguments = {"slug": f"concepts/page-{place}", "date": "2026-04-25", "summary": "Seen"}
+        dispatch.call(brain, dispatch.find_command("timeline-add"), arguments, "owner")
+    checked = dispatch.call(brain, dispatch.find_command("check"), {"type": "stale"}, "owner")
+    by_check = {finding.slug for finding in checked.contradictions}
+    assert by_check == {f"concepts/page-{place}" for place in (3, 4, 5, 6)}
+    assert {item.slug for item in brief(brain).stale.items} == by_check
+    resolved = {"resolve": checked.contradictions[0].id}
+    dispatch.call(brain, dispatch.find_command("check"), resolved, "owner")
+    checked = dispatch.call(brain, dispatch.find_command("check"), {"type": "stale"}, "owner")
+    assert {item.slug for item in brief(brain).stale.items} == {item.slug for item in checked.contradictions}

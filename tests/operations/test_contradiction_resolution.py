@@ -213,7 +213,7 @@ def test_two_heads_of_one_company_are_settled_from_either_side(nora: Brain) -> N
 def test_what_cannot_be_kept_is_refused(nora: Brain) -> None:
     two_homes(nora)
     id = only(nora).id
-    with pytest.raises(InvalidArgument, match="needs resolve"):
+    with pytest.raises(InvalidArgument, match="needs `resolve`"):
         call(nora, "check", keep="left")
     call(nora, "check", resolve=id, keep="right")
     with pytest.raises(InvalidArgument, match="is no longer a contradiction"):

@@ -298,7 +298,7 @@ def test_entries_are_removed_by_asking_for_it_and_the_version_before_has_them(al
 
 
 def test_replacing_a_timeline_needs_one(alice: Brain) -> None:
-    with pytest.raises(InvalidArgument, match="replace_timeline: needs content"):
+    with pytest.raises(InvalidArgument, match="replace_timeline: needs `content`"):
         call(alice, "put", slug="people/alice", compiled_truth="x", expected_version=1, replace_timeline=True)
 
 

@@ -13,7 +13,7 @@ from quaid import server_socket
 from quaid.app import Brain
 from quaid.cli import output, parser
 from quaid.cli.output import format_error
-from quaid.errors import Defect, FileTrouble, QuaidError
+from quaid.errors import Defect, FileTrouble, InvalidArgument, QuaidError
 from quaid.operations import dispatch, index
 
 GC_THRESHOLD = 50_000
@@ -144,10 +144,13 @@ def _run_operation(line: parser.CommandLine, program: str) -> int:
 
     reporter = output.progress_reporter(line.as_json)
     with Brain(parser.load_settings(line), progress=reporter, notice=output.print_notice) as brain:
-        record = dispatch.call(brain, operation, arguments, "owner")
-        if getattr(record, "if_agreed", None):
-            output.confirm(record.act, lambda: show(record, False), line.as_json)
-            record = dispatch.call(brain, operation, {**arguments, **record.if_agreed}, "owner")
+        try:
+            record = dispatch.call(brain, operation, arguments, "owner")
+            if getattr(record, "if_agreed", None):
+                output.confirm(record.act, lambda: show(record, False), line.as_json)
+                record = dispatch.call(brain, operation, {**arguments, **record.if_agreed}, "owner")
+        except InvalidArgument as error:
+            raise parser.as_typed(error, operation) from error
     show(record, line.as_json)
     asked = arguments.get("slug")
     sys.stderr.write(output.format_side_notes(asked, record, line.as_json, sys.stderr.isatty(), program))

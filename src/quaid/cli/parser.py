@@ -129,6 +129,27 @@ def line_arguments(line: CommandLine, params: Sequence[Param]) -> dict[str, Any]
         raise WrongUsage(command=line.command, **error.facts) from None
 
 
+def name_options(text: str, params: Sequence[Param]) -> str:
+    """Return a text with arguments in backticks, such as `keep`, written as on the command line: --keep."""
+    for param in params:
+        text = text.replace(f"`{param.name}`", _typed_name(param))
+    return text
+
+
+def as_typed(error: InvalidArgument, operation: Operation) -> InvalidArgument:
+    """Return an error of an operation with the names of its arguments written as on the command line."""
+    names = {param.name: _typed_name(param) for param in operation.params}
+    name, problem = str(error.facts["name"]), str(error.facts["problem"])
+    return type(error)(
+        **{**error.facts, "name": names.get(name, name), "problem": name_options(problem, operation.params)}
+    )
+
+
+def _typed_name(param: Param) -> str:
+    """Return an argument as typed on the command line: an option, or the placeholder of the usage line."""
+    return placeholder(param).strip("[]") if param.arg.positional else param.flag
+
+
 def parse_arguments(words: Sequence[str], params: Sequence[Param]) -> dict[str, Any]:
     """Return the arguments by name. Types are checked later by dispatch.call."""
     end = words.index("--") if "--" in words else len(words)
@@ -383,7 +404,12 @@ def help_page(name: str, program: str = "quaid") -> str:
     operation = dispatch.find_command(name)
     params = [param for param in operation.params if param.name not in index.ALIASES.get(name, {})]
     description = "\n\n".join(filter(None, (operation.description, operation.cli_note)))
-    page = _format_help_page(name, description, params, operation.examples)
+    examples = operation.examples
+    if index.ALIASES.get(name):  # an alias that presets arguments
+        description = f"{index.COMMANDS[name][1]} {description}"
+        examples = tuple(line for line in examples if line.startswith(f"quaid {name} ")) or examples
+    description = name_options(description, operation.params)
+    page = _format_help_page(name, description, params, examples)
     return f"{page}\nCommands\n{members}" if group else page
 
 
@@ -411,9 +437,13 @@ def _format_help_page(name: str, description: str, params: Sequence[Param], exam
     )
     parts = [f"Usage: {usage}\n\n", *(line + "\n" for line in _wrap_lines(description, HELP_WIDTH)), "\n"]
     rows = [
-        (placeholder(param), param.arg.help + (FROM_FILE if param.arg.file else "")) for param in positional
+        (placeholder(param), name_options(param.arg.help, params) + (FROM_FILE if param.arg.file else ""))
+        for param in positional
     ]
-    rows += [(option_usage(param), param.arg.help + option_details(param)) for param in optional]
+    rows += [
+        (option_usage(param), name_options(param.arg.help, params) + option_details(param))
+        for param in optional
+    ]
     parts += [*_format_rows(rows), "\n"] if rows else []
     parts += [COMMON_OPTIONS_NOTE, "\n"]
     if examples:

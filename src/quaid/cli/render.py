@@ -160,6 +160,32 @@ def _count(number: int, noun: str, plural: str = "") -> str:
     return count_noun(number, noun, plural) if number else ""
 
 
+SINGULARS = {
+    "redirects": "redirect",
+    "names": "name",
+    "tags": "tag",
+    "timeline entries": "timeline entry",
+    "chunks": "chunk",
+    "links out": "link out",
+    "links in": "link in",
+    "facts": "fact",
+    "contradictions": "contradiction",
+    "gaps that it answered": "gap that it answered",
+    "imported files": "imported file",
+    "entries of the log of imports": "entry of the log of imports",
+    "known files": "known file",
+    "records of quarantine exports": "record of a quarantine export",
+    "in conflict: left as they are here": "in conflict: left as it is here",
+    "stored, but not as pages (index, schema, README)": "stored, but not as a page (index, schema, README)",
+    "sidecars with raw data": "sidecar with raw data",
+}
+"""Names of counted things that are stored in the plural."""
+
+
+def _noun(number: int, plural: str) -> str:
+    return SINGULARS.get(plural, plural) if number == 1 else plural
+
+
 def _first(items: Sequence[Any], line: Callable[[Any], str], more: str, most: int = MOST_LINES) -> Lines:
     """Yield a line for each of the first `most` items.
 
@@ -232,13 +258,13 @@ def _removed_front_matter(record: Any) -> Lines:
     )
     if any(parts):
         yield f"Removed with the front matter that the new text leaves out: {'; '.join(filter(None, parts))}"
-        yield f"`quaid history {record.slug}` lists the version that has them"
+        yield f"`quaid history {_address(record)}` lists the version that has them"
 
 
 def _removed_entries(record: Any) -> Lines:
     if record.timeline_removed:
         yield from (f"Removed from the timeline: {entry}" for entry in record.timeline_removed)
-        yield f"`quaid history {record.slug}` lists the version that has them"
+        yield f"`quaid history {_address(record)}` lists the version that has them"
 
 
 def _page_counts(report: Any) -> Lines:
@@ -353,9 +379,9 @@ def _put(record: Any) -> Lines:
     if record.changed:
         place = " / ".join(filter(None, (record.wing, record.room)))
         act = "Created" if record.created else "Updated"
-        yield f"{act} {record.slug}: {record.title} ({record.type}, {place}), version {record.version}"
+        yield f"{act} {_address(record)}: {record.title} ({record.type}, {place}), version {record.version}"
     else:
-        yield f"{record.slug} already has this text (version {record.version}); nothing was written"
+        yield f"{_address(record)} already has this text (version {record.version}); nothing was written"
     for fact in record.assertions:
         yield _fact_change(fact) + "".join(f"; ended fact {old}" for old in fact.superseded)
     if record.timeline_kept:
@@ -386,17 +412,17 @@ def _tags(record: Any) -> Lines:
     if record.removed:
         left = _optional("; left: {}", ", ".join(record.tags))
         if record.changed:
-            yield f"Removed the tag {record.removed} from {record.slug}{left}"
+            yield f"Removed the tag {record.removed} from {_address(record)}{left}"
         else:
-            yield f"{record.slug} has no tag {record.removed}; nothing was removed{left}"
+            yield f"{_address(record)} has no tag {record.removed}; nothing was removed{left}"
     else:
-        yield from record.tags or [f"{record.slug} has no tags"]
+        yield from record.tags or [f"{_address(record)} has no tags"]
 
 
 @_renders("TimelineRecord")
 def _timeline(record: Any) -> Lines:
     if not record.entries:
-        yield f"{record.slug} has no dated entries"
+        yield f"{_address(record)} has no dated entries"
         return
     for entry in record.entries:
         yield _entry(entry)
@@ -408,15 +434,15 @@ def _timeline(record: Any) -> Lines:
 @_renders("TimelineAddRecord")
 def _timeline_add(record: Any) -> Lines:
     if record.added:
-        yield f"Added to {record.slug}: {_entry(record.entry)} (version {record.version})"
+        yield f"Added to {_address(record)}: {_entry(record.entry)} (version {record.version})"
     else:
-        yield f"{record.slug} already has this entry (version {record.version}); nothing was written"
+        yield f"{_address(record)} already has this entry (version {record.version}); nothing was written"
 
 
 @_renders("RawRecord")
 def _raw(record: Any) -> Lines:
     if record.written:
-        yield f"Stored the data of {record.data[0].source} for {record.slug} (version {record.version})"
+        yield f"Stored the data of {record.data[0].source} for {_address(record)} (version {record.version})"
     elif record.data:
         texts = (
             f"{item.source} ({item.fetched_at})\n{json.dumps(item.data, ensure_ascii=False, indent=2)}"
@@ -424,7 +450,7 @@ def _raw(record: Any) -> Lines:
         )
         yield "\n\n".join(texts)
     else:
-        yield f"{record.slug} has no raw data"
+        yield f"{_address(record)} has no raw data"
 
 
 @_renders("RenameRecord")
@@ -469,23 +495,23 @@ def _blame(record: Any) -> Lines:
 @_renders("RevertRecord")
 def _revert(record: Any) -> Lines:
     if not record.changed:
-        yield f"{record.slug} already has the text of version {record.to}; nothing was written"
+        yield f"{_address(record)} already has the text of version {record.to}; nothing was written"
         return
     file = _optional(", and so does {}", record.path)
-    yield f"{record.slug} has the text of version {record.to} again{file} (version {record.version})"
+    yield f"{_address(record)} has the text of version {record.to} again{file} (version {record.version})"
     yield from _removed_entries(record)
 
 
 @_renders("DiffRecord")
 def _diff(record: Any) -> Lines:
     if record.older:
-        yield f"{record.slug}: {record.older}"
+        yield f"{_address(record)}: {record.older}"
     if record.from_version == record.to_version:
         if not record.older:
-            yield f"{record.slug} has not changed since then (version {record.to_version})"
+            yield f"{_address(record)} has not changed since then (version {record.to_version})"
         return
     if record.same_text:
-        yield f"Versions {record.from_version} and {record.to_version} of {record.slug} have the same text"
+        yield f"Versions {record.from_version} and {record.to_version} of {_address(record)} have the same text"
     if record.diff:
         yield record.diff
 
@@ -496,7 +522,7 @@ def _diff(record: Any) -> Lines:
 @_renders("SearchRecord")
 def _search(record: Any) -> Lines:
     if not record.hits:
-        yield f"Nothing found for {record.query!r}."
+        yield f"Nothing found for {record.query!r}. `quaid query` also searches by meaning."
     for hit in record.hits:
         partial = "" if hit.all_words else ", some of the words"
         yield f"{_address(hit)}  {hit.title} ({hit.type}{partial})"
@@ -525,7 +551,7 @@ def _answer(record: Any) -> Lines:
             yield ""
         yield f"{count_noun(record.total_tokens, 'token')}, {record.budget_remaining:,} left"
     else:
-        yield f"Nothing found for {record.question[:200]!r}."
+        yield f"Nothing found for {record.question[:200]!r}. `quaid list` shows what the memory has."
     yield from (f"({note})" for note in record.notes)
 
 
@@ -603,7 +629,7 @@ def _recall(record: Any) -> Lines:
         yield _words_only(record.note)
     groups = [(name, hits) for name, hits in (("NOTEBOOK", record.notebook), ("DAILY", record.daily)) if hits]
     if not groups:
-        yield f"Nothing found for {record.query!r}."
+        yield f"Nothing found for {record.query!r}. `quaid search` searches all pages."
     for name, hits in groups:
         is_last = name == groups[-1][0]
         yield f"{'└' if is_last else '├'}── {name} ({count_noun(len(hits), 'result')})"
@@ -753,7 +779,7 @@ def _link(record: Any) -> Lines:
         f"{_link_source(link)} {link.relationship} {_link_target(link)}{_optional(' ({})', validity(link))}"
     )
     act = "Closed" if record.closed else "Linked"
-    yield f"{act} {text}: link {link.id} ({record.slug} is at version {record.version})"
+    yield f"{act} {text}: link {link.id} ({_link_source(link)} is at version {record.version})"
 
 
 @_renders("LinksRecord")
@@ -763,7 +789,7 @@ def _links(record: Any) -> Lines:
         kind, hint = "outgoing links" if outgoing else "incoming links", ""
         if record.temporal != "all":
             kind, hint = f"{record.temporal} {kind}", "; --temporal all shows every link"
-        yield f"{record.slug} has no {kind} as of {record.as_of}{hint}"
+        yield f"{_address(record)} has no {kind} as of {record.as_of}{hint}"
         return
     kinds = {"wiki_link": "text", "programmatic": "added"}
     yield from format_table(
@@ -921,13 +947,13 @@ def _fact_change(fact: Any) -> str:
 @_renders("AssertRecord")
 def _assert(record: Any) -> Lines:
     if not record.changed:
-        yield f"{record.slug} already has this fact (fact {record.id}); nothing was written"
+        yield f"{_address(record)} already has this fact (fact {record.id}); nothing was written"
         return
     fact = record.fact
     since = _optional(" since {}", record.added and fact.valid_from)
     ended = "".join(f"; ended fact {old}" for old in record.superseded)
     text = f"{fact.subject} {fact.predicate} {fact.object}{since}"
-    yield f"{_fact_change(record)}: {text}{ended} ({record.slug}, version {record.version})"
+    yield f"{_fact_change(record)}: {text}{ended} ({_address(record)}, version {record.version})"
 
 
 def _quote_place(quote: Any) -> str:
@@ -967,11 +993,13 @@ def _check(record: Any) -> Lines:
 
 def _resolution(record: Any) -> Lines:
     resolved = record.resolved
-    if record.settled_before:
+    if record.settled_before and not record.changed:
         act = f"{resolved.id} was already resolved on {_day(record.settled_before)}"
     else:
-        act = f"Resolved {resolved.id}"
+        act = f"Resolved {resolved.id}" + (" again" if record.settled_before else "")
     yield act + _optional(": {}", resolved.resolution)
+    if record.kept == "both":
+        yield "  Both statements are kept; --keep left or --keep right would end the other one"
     for change in record.changed:
         if change.never_held:
             state = "never held"
@@ -1386,7 +1414,7 @@ def _import(record: Any) -> Lines:
     yield f"{report.folder}: {count_noun(report.files_seen, 'file')}"
     for name, text in IMPORT_OUTCOMES.items():
         if number := report.outcomes[name]:
-            yield f"  {number:>7,}  {text}"
+            yield f"  {number:>7,}  {_noun(number, text)}"
     yield from (f"           {number:>7,}  {reason}" for reason, number in report.left_out.items())
     yield from (_note(note, "") for note in report.notes)
     for conflict in report.conflicts:
@@ -1544,7 +1572,8 @@ def _forget(record: Any) -> Lines:
     if record.done:
         yield f"Forgot {record.slug}{'.' if record.clean else ', but some of it is left.'}"
         yield from (
-            f"  {layer.before:>7,}  {layer.name}: {count_noun(layer.after, 'row')} now" for layer in layers
+            f"  {layer.before:>7,}  {_noun(layer.before, layer.name)}: {count_noun(layer.after, 'row')} now"
+            for layer in layers
         )
         if others := [layer.name for layer in record.layers if layer not in layers]:
             yield f"           0 rows before and now: {', '.join(others)}"
@@ -1563,7 +1592,7 @@ def _forget(record: Any) -> Lines:
             yield f"The page is gone from the memory, but bytes may be left in its file: {record.problem}"
     else:
         yield f"To be deleted: {record.slug} ({record.title})"
-        yield from (f"  {layer.before:>7,}  {layer.name}" for layer in layers)
+        yield from (f"  {layer.before:>7,}  {_noun(layer.before, layer.name)}" for layer in layers)
     for backup in record.backups:
         if backup.deleted or backup.holds_it:
             yield _backup_note(backup, record.done)
@@ -1664,7 +1693,8 @@ def _sync(record: Any) -> Lines:
         yield f"  left out: {', '.join(left_out)}"
     if record.removed or record.hidden:
         yield _quarantine_note(record.removed + record.hidden)
-        yield f"  `quaid collection quarantine list {record.collection}` lists them"
+        them = "it" if record.removed + record.hidden == 1 else "them"
+        yield f"  `quaid collection quarantine list {record.collection}` lists {them}"
     if record.discarded:
         yield f"  {count_noun(record.discarded, 'page')} deleted from quarantine, 30 days after the file was deleted"
     # Failed files come first, and all of them are listed.
@@ -1690,7 +1720,8 @@ def _collection_remove(record: Any) -> Lines:
         )
         yield f"Detached {record.name}: {pages}; the folder was not changed"
         if record.kept:
-            yield f"{kept}; `quaid collection quarantine list` lists them"
+            them = "it" if record.kept == 1 else "them"
+            yield f"{kept}; `quaid collection quarantine list` lists {them}"
         return
     yield f"To be detached: {record.name} ({record.root}). The folder is not changed."
     if record.removed:
@@ -1834,8 +1865,8 @@ def _compacted(record: Any) -> Lines:
         left = f"a reader still needs the log ({format_size(record.wal_after)})"
         yield f"Moved {format_size(record.folded)} of the log into the file; {left}. Run it again later.{dropped}"
     else:
-        sizes = f"{format_size(record.size)}, with {format_size(record.folded)} of log"
-        yield f"One file of {sizes}. It can be copied now.{dropped}"
+        log = f"{format_size(record.folded)} were moved into it" if record.folded else "was already empty"
+        yield f"One file of {format_size(record.size)}; the log {log}. It can be copied now.{dropped}"
 
 
 @_renders("SkillsRecord")

@@ -1,6 +1,7 @@
 """Facts: validation, canonical values and predicates, names resolved to pages, and the quoted source line."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from quaid.model.dates import find_dates
 from quaid.model.links import RELATED, normalize_relationship
 from quaid.model.markdown_text import replace_wiki_links, shorten, strip_markdown
 from quaid.model.names import LONGEST_NAME, NAME_KINDS, fold_name
+from quaid.model.similarity import UNSPACED_LETTERS
 
 ASSERTED_BY = ("agent", "manual", "import", "enrichment")
 """Allowed values of asserted_by, as in the table's CHECK constraint."""
@@ -672,11 +674,14 @@ def _find_whole_words(text: str, wanted: str) -> int:
 def _is_same_word(before: str, after: str) -> bool:
     """Return True if two adjacent characters belong to one word.
 
-    Only ASCII letters and digits and letters with upper and lower case are recognized. The result is False
-    for all other scripts: those without spaces between words, but also Hebrew, Arabic or Devanagari.
+    In scripts without spaces between words, each character is a word. Marks, such as the vowel signs of
+    Devanagari, belong to the letter before them.
     """
     return all(
-        each.isalnum() and (each.isascii() or each.lower() != each.upper()) for each in (before, after)
+        bool(character)
+        and unicodedata.category(character)[0] in "LNM"
+        and not re.match(f"[{UNSPACED_LETTERS}]", character)
+        for character in (before, after)
     )
 
 

@@ -123,8 +123,10 @@ LARGE_GROUP = 40
 """In candidate groups larger than this, each text is compared only with the first and its neighbours."""
 
 # Scripts written without spaces are counted per character.
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_WORD = rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+"  # takes 6 ms to compile, so it is compiled on first use
+UNSPACED_LETTERS = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+)
+_WORD = rf"[{UNSPACED_LETTERS}]|[^\W_{UNSPACED_LETTERS}]+"  # takes 6 ms to compile, so it is compiled on first use
 
 
 class SimilarPair(NamedTuple):

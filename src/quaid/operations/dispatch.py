@@ -122,8 +122,12 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     """Return a "Did you mean" hint with the closest known name, or an empty string."""
     from difflib import get_close_matches
 
-    close = get_close_matches(name, list(known), n=1)
-    return f" Did you mean {close[0]!r}?" if close else ""
+    # The dashes of an option say nothing about its spelling, but would make all short options similar.
+    names = {option.lstrip("-"): option for option in known}
+    typed = name.lstrip("-")
+    close = get_close_matches(typed, names, n=1)
+    close = close or [option for option in names if sorted(option) == sorted(typed)]  # two letters exchanged
+    return f" Did you mean {names[close[0]]!r}?" if close else ""
 
 
 def inline_suggestion(name: str, names: Iterable[str]) -> str:

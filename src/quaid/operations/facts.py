@@ -149,6 +149,7 @@ class AssertRecord(NamedTuple):
     witnessed: bool
     """True if the source, evidence or confidence of an existing fact changed."""
     fact: FactInput
+    collection: str = "default"
 
 
 class CheckRecord(NamedTuple):
@@ -285,7 +286,7 @@ def assert_(
     added, version = brain.db.write(work)
     return AssertRecord(
         *(stored.slug, version, added.id, added.added, added.changed, added.superseded),
-        *(added.ended, added.ended_before, added.witnessed, fact),
+        *(added.ended, added.ended_before, added.witnessed, fact, stored.collection),
     )
 
 
@@ -311,10 +312,10 @@ def check(
     keep: Annotated[
         KeptSide | None,
         Arg(
-            "With resolve, the quote that is true: left (the first), right, or both. The other one is ended."
+            "With `resolve`, the quote that is true: left (the first), right, or both. The other one is ended."
         ),
     ] = None,
-    note: Annotated[str, Arg("With resolve, how it was resolved.")] = "",
+    note: Annotated[str, Arg("With `resolve`, how it was resolved.")] = "",
     limit: Annotated[int, Arg("How many to show.", minimum=1, maximum=10_000)] = 50,
 ) -> CheckRecord:
     """List contradictions with both quotes, or resolve one. Exits 1 while any is open.
@@ -324,7 +325,7 @@ def check(
         return _resolve_finding(brain, resolve, keep, note)
     if note or keep:
         name = "note" if note else "keep"
-        raise InvalidArgument(name=name, problem="needs resolve with the id of a contradiction")
+        raise InvalidArgument(name=name, problem="needs `resolve` with the id of a contradiction")
     if slug is not None and all:
         raise InvalidArgument(name="all", problem="cannot be combined with a page")
     stored = pages.require_page(brain, slug) if slug is not None else None
@@ -346,7 +347,7 @@ def _resolve_finding(brain: Brain, contradiction_id: int, keep: KeptSide | None,
     changed, written = resolve_contradiction(brain, contradiction_id, keep or "both", note)
     resolved = contradictions.require(brain.db, contradiction_id)
     _, total, _ = contradictions.listing(brain.db, None, None, 0)
-    return CheckRecord(None, (), total, resolved, before, keep, changed, written)
+    return CheckRecord(None, (), total, resolved, before, keep or "both", changed, written)
 
 
 class ContradictionsRecord(NamedTuple):

@@ -50,6 +50,7 @@ class RevertRecord(NamedTuple):
     """The file that was written, if the page has one."""
     timeline_removed: tuple[str, ...] = ()
     """Entries removed by the revert. The version before this one still has them."""
+    collection: str = "default"
 
 
 class DiffRecord(NamedTuple):
@@ -63,6 +64,7 @@ class DiffRecord(NamedTuple):
     """True if both versions have the same text. The bytes may still differ, for example in line endings."""
     older: str | None
     """Why the diff starts later than requested, or None."""
+    collection: str = "default"
 
 
 class _VersionText(NamedTuple):
@@ -160,7 +162,8 @@ def revert(
     saved, new = pages.edit_page(brain, slug, expected_version, change, exact=lambda: brought[-1])
     file, _ = collections.file_of_page(brain.db, saved.id)
     path = file.path if file else None
-    return RevertRecord(new.slug, saved.version, saved.changed, to, path, tuple(removed))
+    collection, _ = pages.locate_page(brain, slug)
+    return RevertRecord(*(new.slug, saved.version, saved.changed, to, path, tuple(removed), collection.name))
 
 
 @op(
@@ -207,7 +210,7 @@ def diff(
     )
     return DiffRecord(
         *(stored.slug, old.record.version, old.record.since, new.record.version, new.record.since),
-        *(lines, not lines, older),
+        *(lines, not lines, older, stored.collection),
     )
 
 
@@ -315,9 +318,10 @@ def _size(stored: PageRow) -> int:
 def _find_version(versions: list[_VersionText], number: int) -> _VersionText:
     by_number = {version.record.version: version for version in versions}
     if number not in by_number:
-        raise NotFound(
-            what="version", name=number, hint=f"Stored versions: {', '.join(map(str, by_number))}."
-        )
+        hint = f"Stored versions: {', '.join(map(str, by_number))}."
+        if number < max(by_number):
+            hint += " A version that changed no text has the text of the next one and is not listed."
+        raise NotFound(what="version", name=number, hint=hint)
     return by_number[number]
 
 

@@ -6,14 +6,14 @@ A cold command imports this table and then only the one module that it needs.
 # command: (operation, what it does)
 COMMANDS: dict[str, tuple[str, str]] = {
     "get": ("pages.get", "Read a page: current truth, timeline, front matter, and the version to send with a change."),
-    "put": ("pages.put", "Write a page, whole (content) or in parts (compiled_truth, timeline_append, frontmatter)."),
+    "put": ("pages.put", "Write a page, whole (FILE) or in parts (--compiled-truth, --timeline-append, --frontmatter)."),
     "list": ("pages.list", "List pages, newest first."),
     "tags": ("pages.tags", "List the tags of a page."),
     "tag": ("pages.tag", "Add a tag to a page, or remove one."),
     "untag": ("pages.tag", "The same as tag --remove."),
     "timeline": ("pages.timeline", "Show the dated entries of a page, newest first."),
     "timeline-add": ("pages.timeline_add", "Add a dated entry to a page's timeline. Repeating the same day and summary changes nothing."),
-    "raw": ("pages.raw", "Read the raw data stored with a page, or (with source and data) replace the data of one source."),
+    "raw": ("pages.raw", "Read the raw data stored with a page, or (with --source and --data) replace the data of one source."),
     "history": ("history.history", "List the stored versions of a page: the last 10 within 90 days."),
     "blame": ("history.blame", "Show who wrote each line of a page: version, author, source and date."),
     "revert": ("history.revert", "Restore an earlier version of a page as a new version. The file of a page is restored byte for byte."),

@@ -43,6 +43,7 @@ class LinksRecord(NamedTuple):
     as_of: str
     links: tuple[LinkRow, ...]
     total: int
+    collection: str = "default"
 
 
 class UnlinkRecord(NamedTuple):
@@ -142,7 +143,7 @@ def links(
     with brain.db.reading():
         page = editing.require_page(brain, slug)
         rows, total = store.listing(brain.db, page.id, "out", temporal, day, limit)
-    return LinksRecord(page.slug, page.version, "out", temporal, day, tuple(rows), total)
+    return LinksRecord(page.slug, page.version, "out", temporal, day, tuple(rows), total, page.collection)
 
 
 @op("read", examples=("quaid backlinks companies/acme", "quaid backlinks companies/acme --as-of 2024-03-01"))
@@ -158,7 +159,7 @@ def backlinks(
     with brain.db.reading():
         page = editing.require_page(brain, slug)
         rows, total = store.listing(brain.db, page.id, "in", temporal, day, limit)
-    return LinksRecord(page.slug, page.version, "in", temporal, day, tuple(rows), total)
+    return LinksRecord(page.slug, page.version, "in", temporal, day, tuple(rows), total, page.collection)
 
 
 @op("write", examples=("quaid unlink people/alice companies/acme --relationship works_at",))

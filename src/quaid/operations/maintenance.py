@@ -407,7 +407,10 @@ def _refuse_fixed(brain: Brain, key: str) -> None:
     if name in OPTIONS:
         folder = os.path.dirname(brain.settings.db_path)
         file = brain.settings.config_path or os.path.join(folder, "config.yaml")
-        raise InvalidArgument(name=key, problem=f"is set in {file}, or by {environment_variable(name)}")
+        raise InvalidArgument(
+            name=key,
+            problem=f"cannot be set in the memory; write it into {file}, or set {environment_variable(name)}",
+        )
     raise NotFound(what="setting", name=key, hint=_setting_hint(brain, key))
 
 

@@ -313,7 +313,11 @@ def titles(
         ids = links.resolve_targets(brain.db, list(dict.fromkeys(names)), collections.DEFAULT_COLLECTION)
         heads = page_heads(brain.db, sorted(set(ids.values())))
     pages = tuple(PageTitle(*_member(heads[id]), name) for name, id in ids.items() if id in heads)
-    return Named("titles", pages, "No page has such a title.")
+    missing = [name for name in dict.fromkeys(names) if ids.get(name) not in heads]
+    warning = (
+        f"no page has the name {' or '.join(missing)}; `quaid search WORDS` finds pages" if missing else ""
+    )
+    return Named("titles", pages, "No page has such a title.", warning if pages else "")
 
 
 def _member(head: PageHead) -> tuple[str, str, str]:

@@ -139,7 +139,8 @@ def _sync_changed_file(brain: Brain, address: str, path: str) -> None:
 def refuse_page_of_folder(brain: Brain, address: str, collection: str, act: str) -> None:
     """Raise PageOfFolder if the collection has a folder. The user has to change the file instead."""
     if collections.require(brain.db, collection).root is not None:
-        raise PageOfFolder(slug=address, collection=collection, act=act)
+        page = slugs.address(collection, slugs.split_address(address)[1])
+        raise PageOfFolder(slug=page, collection=collection, act=act)
 
 
 def rebuild_page(
@@ -277,6 +278,7 @@ class PutRecord(NamedTuple):
     """Front matter keys that the new text omits."""
     tags_removed: tuple[str, ...] = ()
     """Tags that the new text omits."""
+    collection: str = "default"
 
 
 class ListRecord(NamedTuple):
@@ -330,21 +332,21 @@ def put(
             "Facts: predicate, object; subject, valid_from, valid_until, source_ref, evidence_text, supersedes_id."
         ),
     ] = None,
-    replace_timeline: Annotated[bool, Arg("Remove timeline entries that content omits.")] = False,
+    replace_timeline: Annotated[bool, Arg("Remove timeline entries that `content` omits.")] = False,
 ) -> PutRecord:
-    """Write a page, whole (content) or in parts (compiled_truth, timeline_append, frontmatter).
+    """Write a page, whole (`content`) or in parts (`compiled_truth`, `timeline_append`, `frontmatter`).
 
-    Timeline entries missing from content are kept; missing keys and tags are removed. If the version is not the
+    Timeline entries missing from `content` are kept; missing keys and tags are removed. If the version is not the
     current one, nothing is written and the error has the current one."""
     parts = (compiled_truth, timeline_append, frontmatter)
     if content is None and all(part is None for part in parts) and not assertions:
         raise InvalidArgument(name="content", problem="is required, or a part of the page")
     if content is not None and any(part is not None for part in parts):
         raise InvalidArgument(
-            name="content", problem="is the whole page; send either content or parts, not both"
+            name="content", problem="is the whole page; send either that or parts, not both"
         )
     if content is None and replace_timeline:
-        raise InvalidArgument(name="replace_timeline", problem="needs content with the new timeline")
+        raise InvalidArgument(name="replace_timeline", problem="needs `content` with the new timeline")
     left_out: list[str] = []
     lost: list[tuple[str, ...]] = [(), ()]
 
@@ -387,8 +389,11 @@ def put(
         *(new.slug, saved.version, saved.created, saved.changed),
         *(new.title, new.type, new.summary, new.wing, new.room),
         tuple(stated),
-        *(((), tuple(left_out)) if replace_timeline else (tuple(left_out), ())),
-        *lost,
+        () if replace_timeline else tuple(left_out),
+        tuple(left_out) if replace_timeline else (),
+        lost[0],
+        lost[1],
+        locate_page(brain, slug)[0].name,
     )
 
 
@@ -456,6 +461,7 @@ class TagsRecord(NamedTuple):
     tags: tuple[str, ...]
     removed: str | None = None
     """The tag to remove. `changed` says whether the page had it."""
+    collection: str = "default"
 
 
 class TimelineRecord(NamedTuple):
@@ -463,6 +469,7 @@ class TimelineRecord(NamedTuple):
     version: int
     entries: tuple[EntryInput, ...]
     total: int
+    collection: str = "default"
 
 
 class TimelineAddRecord(NamedTuple):
@@ -470,6 +477,7 @@ class TimelineAddRecord(NamedTuple):
     version: int
     added: bool
     entry: EntryInput
+    collection: str = "default"
 
 
 class RawRecord(NamedTuple):
@@ -477,13 +485,14 @@ class RawRecord(NamedTuple):
     version: int
     written: bool
     data: tuple[pages.RawData, ...]
+    collection: str = "default"
 
 
 @op("read", command="tags", examples=("quaid tags people/alice",))
 def tags_(brain: Brain, slug: Slug) -> TagsRecord:
     """List the tags of a page."""
     stored = require_page(brain, slug)
-    return TagsRecord(stored.slug, stored.version, False, stored.tags)
+    return TagsRecord(stored.slug, stored.version, False, stored.tags, None, stored.collection)
 
 
 @op(
@@ -509,11 +518,13 @@ def tag(
         kept = [each for each in named if each != label]
         new = rebuild_page(old, frontmatter=with_tags(old.frontmatter, kept if remove else [*kept, label]))
         if remove and label in new.tags:
-            raise TagInText(tag=label, slug=old.slug)
+            raise TagInText(tag=label, slug=slugs.address(old.collection, old.slug))
         return new
 
     saved, new = edit_page(brain, slug, expected_version, change)
-    return TagsRecord(new.slug, saved.version, saved.changed, new.tags, label if remove else None)
+    collection, _ = locate_page(brain, slug)
+    removed = label if remove else None
+    return TagsRecord(new.slug, saved.version, saved.changed, new.tags, removed, collection.name)
 
 
 @op("read", command="timeline", examples=("quaid timeline people/alice --limit 5",))
@@ -528,7 +539,8 @@ def timeline_(
         EntryInput(entry.date, entry.summary, entry.source, entry.detail)
         for entry in pages.timeline_entries(brain.db, stored.id)
     ]
-    return TimelineRecord(stored.slug, stored.version, tuple(entries[:limit]), len(entries))
+    shown = tuple(entries[:limit])
+    return TimelineRecord(stored.slug, stored.version, shown, len(entries), stored.collection)
 
 
 @op(
@@ -554,7 +566,9 @@ def timeline_add(
         return rebuild_page(old, lines=timeline.add_entry_once(old.timeline, day, summary, source, detail))
 
     saved, new = edit_page(brain, slug, expected_version, change)
-    return TimelineAddRecord(new.slug, saved.version, saved.changed, EntryInput(day, summary, source, detail))
+    collection, _ = locate_page(brain, slug)
+    entry = EntryInput(day, summary, source, detail)
+    return TimelineAddRecord(new.slug, saved.version, saved.changed, entry, collection.name)
 
 
 @op(
@@ -572,18 +586,18 @@ def raw(
         dict[str, Any] | None, Arg("The data to store; replaces earlier data of this source.")
     ] = None,
     expected_version: Annotated[
-        int | None, Arg("The page's version as you read it; needed with data.", version="or new", minimum=0)
+        int | None, Arg("The page's version as you read it; needed with `data`.", version="or new", minimum=0)
     ] = None,
 ) -> RawRecord:
-    """Read the raw data stored with a page, or (with source and data) replace the data of one source."""
+    """Read the raw data stored with a page, or (with `source` and `data`) replace the data of one source."""
     stored = require_page(brain, slug)
     if data is None:
         rows = pages.read_raw_data(brain.db, stored.id, source)
-        return RawRecord(stored.slug, stored.version, False, tuple(rows))
+        return RawRecord(stored.slug, stored.version, False, tuple(rows), stored.collection)
     if not source or not source.strip():
-        raise InvalidArgument(name="source", problem="is required with data")
+        raise InvalidArgument(name="source", problem="is required with `data`")
     if expected_version == 0:  # dispatch passes 0 if a caller that is not the owner omits it
-        raise InvalidArgument(name="expected_version", problem="is required with data")
+        raise InvalidArgument(name="expected_version", problem="is required with `data`")
     from quaid.storage import page_edits
 
     now = brain.now()
@@ -596,4 +610,4 @@ def raw(
         return version
 
     version = brain.db.write(work)
-    return RawRecord(stored.slug, version, True, (pages.RawData(source, data, now),))
+    return RawRecord(stored.slug, version, True, (pages.RawData(source, data, now),), stored.collection)

@@ -126,6 +126,8 @@ class Named(NamedTuple, Generic[Value]):
     value: Value
     note: str = ""
     """What the command line prints in place of a single value or an empty tuple. Not part of the JSON."""
+    warning: str = ""
+    """What the command line prints on standard error. Not part of the JSON."""
 
     @property
     def exit_status(self) -> int:

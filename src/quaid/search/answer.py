@@ -539,10 +539,12 @@ def put_named_first(db: Database, answer: Answer, typed: str, filters: SearchFil
     named.sort(key=lambda each: each.lane != "exact")
     exact = [result for result in results.values() if result.lane == "exact"]
     rest = [result for result in results.values() if result.lane != "exact"]
-    is_known = any(each.strength == "strong" for each in named)
-    return answer._replace(
-        results=tuple([*exact, *named, *rest][:limit]), strength="strong" if is_known else answer.strength
-    )
+    strength = answer.strength
+    if any(each.strength == "strong" for each in named):
+        strength = "strong"
+    elif strength == "none":
+        strength = "weak"  # a page with a name that begins like the input is a match
+    return answer._replace(results=tuple([*exact, *named, *rest][:limit]), strength=strength)
 
 
 def _find_named(db: Database, typed: str, filters: SearchFilters) -> list[tuple[PageHead, int]]:

@@ -88,7 +88,7 @@ _REVIEWED = (
     "max(p.truth_updated_at, coalesce((SELECT max(x.resolved_at) FROM contradictions x"
     " WHERE x.page_id = p.id AND x.type = 'stale'), ''))"
 )
-_DAYS_AHEAD = f"julianday(p.timeline_updated_at) - julianday({_REVIEWED})"
+_SECONDS_AHEAD = f"unixepoch(p.timeline_updated_at) - unixepoch({_REVIEWED})"  # julianday() is not exact
 
 # Facts superseded by a fact recorded since :since, if the old fact was recorded before :since or the new fact
 # starts in the period. A history recorded all at once, such as a career, is not a change and is left out.
@@ -166,14 +166,16 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
         " '', id"
         " FROM knowledge_gaps WHERE resolved_at IS NULL ORDER BY times_seen DESC, detected_at, id LIMIT :limit",
     ),
+    # The rule of model.contradictions.stale_pages in SQL, which is faster; a test compares them.
     # Pages with a timeline that changed STALE_DAYS or more after the truth (the body above the timeline) was
     # last changed or reviewed, stalest first. Every page is read; table order is faster for this than an
     # index.
     "stale": (
         _page_lines(
-            f"p.timeline <> '' AND p.timeline_updated_at > p.truth_updated_at AND {_DAYS_AHEAD} >= {STALE_DAYS}",
+            "p.timeline <> '' AND p.timeline_updated_at > p.truth_updated_at"
+            f" AND {_SECONDS_AHEAD} >= {STALE_DAYS * 86_400}",
             "substr(p.truth_updated_at, 1, 10)",
-            f"{_DAYS_AHEAD} DESC, p.id",
+            f"{_SECONDS_AHEAD} DESC, p.id",
             source="pages p NOT INDEXED CROSS JOIN collections c ON c.id = p.collection_id",
         ),
     ),

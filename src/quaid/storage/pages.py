@@ -93,8 +93,25 @@ def require(db: "Database", slug: str, collection: str = "default") -> PageRow:
     page = find(db, slug, collection)
     if page is None:
         require_collection_id(db.connection, collection)  # reports an unknown collection first
-        raise PageNotFound(slug=slug, hint=_did_you_mean(db, slug))
+        hint = _quarantine_hint(db, slug, collection) or _did_you_mean(db, slug)
+        raise PageNotFound(slug=address(collection, slug), hint=hint)
     return page
+
+
+def _quarantine_hint(db: "Database", slug: str, collection: str) -> str:
+    """Return a sentence with the command that restores a quarantined page with this slug, or ""."""
+    row = db.one(
+        "SELECT c.name, substr(p.quarantined_at, 1, 10) FROM pages p JOIN collections c ON c.id = p.collection_id"
+        " WHERE p.slug = ?1 AND p.quarantined_at IS NOT NULL AND ?2 IN (c.name, 'default') LIMIT 1",
+        (slug, collection),
+    )
+    if row is None:
+        return ""
+    holder, day = row
+    return (
+        f"It is in quarantine since {day}, because its file was deleted or is ignored:"
+        f" `quaid collection quarantine restore {holder}::{slug}` restores it."
+    )
 
 
 def listing(

@@ -196,6 +196,8 @@ def _command_work(
         except Cancelled:
             raise
         except QuaidError as error:
+            if isinstance(error, InvalidArgument):
+                error = parser.as_typed(error, operation)
             message = output.format_error(error, line.as_json, err_is_terminal, program)
             return error.exit_status, before, "", message
         finally:
@@ -444,11 +446,13 @@ def _uvicorn_config(app: Any, options: ServerOptions) -> uvicorn.Config:
 
 
 def _announce(settings: Settings, place: ServerAddress, options: ServerOptions) -> None:
-    extra = "".join([", debug endpoints" if options.debug else "", ", read-only" if options.readonly else ""])
+    notes = ["debug endpoints"] * options.debug + ["read-only"] * options.readonly
     if options.behind_proxy and not options.tls_cert:
-        extra += f", for a proxy at {options.bind}:{place.port}"
-    text = f"quaid {quaid.__version__}: {place.address}, MCP at {place.address}/mcp{extra}"
-    print(f"{text}, memory: {settings.db_path}", file=sys.stderr, flush=True)
+        notes.append(f"for a proxy at {options.bind}:{place.port}")
+    details = ", ".join([f"memory: {settings.db_path}", *notes])
+    # An address is followed by a space, so that it can be copied.
+    text = f"quaid {quaid.__version__}: {place.address} and, for MCP, {place.address}/mcp ({details})"
+    print(text, file=sys.stderr, flush=True)
 
 
 def _login_link(settings: Settings, port: int) -> str:

@@ -17,14 +17,14 @@ demo	@command	Create a sample memory in a separate folder, and walk through ten 
 version	@command	Show versions and where the memory is
 --tools-json	-	Print the tools as MCP lists them
 get	@command	Read a page: current truth, timeline, front matter, and the version to send with a change
-put	@command	Write a page, whole (content) or in parts (compiled_truth, timeline_append, frontmatter)
+put	@command	Write a page, whole (FILE) or in parts (--compiled-truth, --timeline-append, --frontmatter)
 list	@command	List pages, newest first
 tags	@command	List the tags of a page
 tag	@command	Add a tag to a page, or remove one
 untag	@command	The same as tag --remove
 timeline	@command	Show the dated entries of a page, newest first
 timeline-add	@command	Add a dated entry to a page'\''s timeline
-raw	@command	Read the raw data stored with a page, or (with source and data) replace the data of one source
+raw	@command	Read the raw data stored with a page, or (with --source and --data) replace the data of one source
 history	@command	List the stored versions of a page: the last 10 within 90 days
 blame	@command	Show who wrote each line of a page: version, author, source and date
 revert	@command	Restore an earlier version of a page as a new version
@@ -168,7 +168,7 @@ token	@command	List the tokens with their scope, creation date and last use
 --frontmatter	@any	Front-matter keys to set; null removes a key
 --expected-version	@any	The version you read; omit for a new page
 --assertions	@any	Facts: predicate, object; subject, valid_from, valid_until, source_ref, evidence_text, supersedes_id
---replace-timeline	-	Remove timeline entries that content omits
+--replace-timeline	-	Remove timeline entries that FILE omits
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -223,7 +223,7 @@ token	@command	List the tokens with their scope, creation date and last use
     'raw') printf '%s\n' '1	@slugs	The page, as in people/alice
 --source	@any	Where the data is from, as in crm
 --data	@any	The data to store; replaces earlier data of this source
---expected-version	@any	The page'\''s version as you read it; needed with data
+--expected-version	@any	The page'\''s version as you read it; needed with --data
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -414,8 +414,8 @@ clear	@command	Close every open gap whose text is not stored
 --all	-	The whole memory; this is the default
 --type	temporal|cross_page|stale	Only contradictions in time, between pages, or truths older than their evidence
 --resolve	@any	Resolve the contradiction with this id
---keep	left|right|both	With resolve, the quote that is true: left (the first), right, or both
---note	@any	With resolve, how it was resolved
+--keep	left|right|both	With --resolve, the quote that is true: left (the first), right, or both
+--note	@any	With --resolve, how it was resolved
 --limit	@any	How many to show
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -1227,14 +1227,14 @@ completion	@command	Print a completion script for a shell: commands, options and
 demo	@command	Create a sample memory in a separate folder, and walk through ten questions
 version	@command	Show versions and where the memory is
 get	@command	Read a page: current truth, timeline, front matter, and the version to send with a change
-put	@command	Write a page, whole (content) or in parts (compiled_truth, timeline_append, frontmatter)
+put	@command	Write a page, whole (FILE) or in parts (--compiled-truth, --timeline-append, --frontmatter)
 list	@command	List pages, newest first
 tags	@command	List the tags of a page
 tag	@command	Add a tag to a page, or remove one
 untag	@command	The same as tag --remove
 timeline	@command	Show the dated entries of a page, newest first
 timeline-add	@command	Add a dated entry to a page'\''s timeline
-raw	@command	Read the raw data stored with a page, or (with source and data) replace the data of one source
+raw	@command	Read the raw data stored with a page, or (with --source and --data) replace the data of one source
 history	@command	List the stored versions of a page: the last 10 within 90 days
 blame	@command	Show who wrote each line of a page: version, author, source and date
 revert	@command	Restore an earlier version of a page as a new version
