@@ -17,6 +17,7 @@ NAMES = (
     "sync",
     "ingest",
     "mcp",
+    "agents",
     "links",
     "truth",
     "notebook",
