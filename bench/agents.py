@@ -276,7 +276,7 @@ class Play:
         tool, arguments = call["tool"], call["arguments"]
         if slug := call.get("reads"):
             page = await self.act("memory_get", {"slug": slug}, item)
-            arguments = {**arguments, "expected_version": page.record.get("version")}
+            arguments = {**arguments, "expected_version": _version(page)}
         elif self._reads_versions:
             arguments = await self._with_versions(arguments, item)
         arguments = self._with_accepted_types(arguments)
@@ -305,7 +305,7 @@ class Play:
         for change in _changes(arguments):
             if change["slug"] in self._slugs:
                 page = await self.act("memory_get", {"slug": change["slug"]}, item, wasted="version")
-                change["expected_version"] = page.record.get("version")
+                change["expected_version"] = _version(page)
         return dict(arguments)
 
     async def _check_findable(self, call: Row, id: str, written: Reply) -> None:
@@ -470,6 +470,11 @@ def _values(value: Any, key: str) -> list[Any]:
         return []
     own = [value[key]] if value.get(key) else []
     return own + [found for item in value.values() for found in _values(item, key)]
+
+
+def _version(page: Reply) -> int | None:
+    """Return the version in the result of memory_get, which may hold several pages."""
+    return next(iter(_values(page.record, "version")), None)
 
 
 def _changes(arguments: Row) -> list[Row]:
