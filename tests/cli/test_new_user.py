@@ -101,9 +101,9 @@ def test_a_missing_config_file_is_reported_as_missing(quaid: Quaid, tmp_path: Pa
 
 
 def test_resolving_without_a_side_says_that_both_are_kept(quaid: Quaid) -> None:
-    quaid("put", "people/ann", "--compiled-truth", "# Ann")
-    for place in ("Oslo", "Rome"):
-        quaid("assert", "people/ann", "lives_in", place)
+    for page, place in (("people/ann", "Oslo"), ("people/bob", "Rome")):
+        quaid("put", page, "--compiled-truth", f"# {page[7:].title()}")
+        quaid("assert", page, "lives_in", place, "--subject", "Ann")
     listing = quaid("check")[1]
     number = listing.split(".")[0]
     both = "  Both statements are kept; --keep left or --keep right would end the other one\n"
