@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from quaid.folders.changed_files import FileStatCache
-    from quaid.storage.sqlite.connection import Database
+    from quaid.storage.sqlite.connection import Database, Rehearsal
     from quaid.storage.vector_index import ChunkIndex, TurnIndex
 
 Progress = Callable[[int, int, str], None]
@@ -76,6 +76,7 @@ class Brain:
         self._embedder: Embedder | None = None
         self._models = models  # shared by several Brains of one process
         self.agent = ""  # name of the calling program; "" for a person
+        self.asked_at: float | None = None  # time of the call if it is carried out later, after a review
         # False for read-only callers, which neither log unanswered questions nor rebuild a deleted database.
         self.leaves_marks = True
 
@@ -92,6 +93,11 @@ class Brain:
                 self.notice(self._db.migrated)
         self._db.connection.author = self.author
         return self._db
+
+    @property
+    def rehearsal(self) -> "Rehearsal | None":
+        """The changes so far if the operation runs without effect, to show what it would do; else None."""
+        return self._db.rehearsal if self._db is not None else None
 
     @property
     def author(self) -> str:
@@ -187,7 +193,7 @@ class Brain:
 
     def local(self) -> str:
         """Return the local time without a time zone, as in 2026-04-25T14:00:00."""
-        seconds = self._clock()
+        seconds = self._clock() if self.asked_at is None else self.asked_at
         return dates.timestamp(seconds + self._offset(seconds)).rstrip("Z")
 
     def new_uuid(self) -> str:

@@ -20,6 +20,8 @@ WITHOUT_A_VERSION = {
     "memory_ingest",
     # They add; to replace, notebook_write asks for the version.
     *("remember", "daily_log", "notebook_write", "kb_remember"),
+    # A person decides on them, and sees what the page says then.
+    *("memory_forget", "memory_merge"),
 }
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

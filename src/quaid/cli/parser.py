@@ -296,6 +296,7 @@ SECTION_TITLES = {
     "facts": "Truth over time",
     "ingest": "Ingest",
     "cleanup": "Clean up",
+    "review": "Review of agents",
     "overview": "Search",
     "notebook": "Notebook",
     "conversations": "Conversations",

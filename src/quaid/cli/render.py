@@ -477,6 +477,42 @@ def _by(version: Any) -> str:
     return f" by {version.author}" if version.author not in ("", "sync", "import") else ""
 
 
+@_renders("Proposed")
+def _proposed(record: Any) -> Lines:
+    yield f"Proposal {record.proposal} for {record.slug}: {record.summary}"
+    yield record.note
+
+
+@_renders("ReviewRecord")
+def _review(record: Any) -> Lines:
+    for decision in record.decided:
+        target = f" ({decision.target})" if decision.target else ""
+        problem = f": {decision.problem}" if decision.problem else ""
+        yield f"Proposal {decision.id}{target} {_OUTCOMES[decision.outcome]}{problem}"
+        if decision.outcome == "conflict":
+            yield "Proposed:"
+            yield textwrap.indent(decision.diff.rstrip(), "  ")
+            yield "Now it would be:"
+            yield textwrap.indent(decision.diff_now.rstrip() or "(no change)", "  ")
+    for proposal in record.proposals:
+        yield f"{proposal.id}  {proposal.target}  by {proposal.author}, {proposal.age} ago, {proposal.tool}"
+        yield textwrap.indent(proposal.diff.rstrip(), "   ")
+    if record.decided:
+        yield f"{count_noun(record.total, 'proposal')} left" if record.total else "No proposal is left"
+    elif not record.proposals:
+        yield "No proposals"
+    else:
+        yield "`quaid review ID --accept` or `--reject` decides one, `--yes` or `--reject-all` decides all"
+
+
+_OUTCOMES = {
+    "accepted": "accepted",
+    "rejected": "rejected",
+    "conflict": "not carried out",
+    "failed": "failed",
+}
+
+
 @_renders("BlameRecord")
 def _blame(record: Any) -> Lines:
     rows = [

@@ -7,6 +7,7 @@ fails, the file is changed back.
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import NamedTuple
 
 from quaid.errors import (
@@ -176,12 +177,16 @@ def _write_page_file(
             _refuse_hidden(collection, path, "slug")
             data = data or markdown.render(new.frontmatter, new.truth, new.timeline).encode()
             _refuse_large(path, data)
+            if db.rehearsal is not None:
+                return  # the changed row of the page shows the new text
             db.on_rollback(_undo_write(root, path, data, None, uuid))
             atomic_write.create_file(folder, path, data, uuid)
         else:
             before = _read_unchanged(folder, path, known.content_hash)
             data = _patch_file(path, before, new) if data is None else data
             _refuse_large(path, data)
+            if db.rehearsal is not None:
+                return
             db.on_rollback(_undo_write(root, path, data, before, uuid))
             atomic_write.replace_file(folder, path, data, known.content_hash, uuid)
         found = folder.look(path)
@@ -374,15 +379,18 @@ def edit_file(
 
     for attempt in range(EDIT_ATTEMPTS):
         try:
-            with db.lock.held(), Folder(collection.root or "") as folder:
+            lock = db.lock.held() if db.rehearsal is None else nullcontext()
+            with lock, Folder(collection.root or "") as folder:
                 old = _read_text(folder, path)
-                if not attempt and old and not _is_indexed(db, collection, path, old):
+                if not attempt and old and not db.rehearsal and not _is_indexed(db, collection, path, old):
                     raise FileChanged(path=path)  # index what another program wrote as a version of its own
                 if expected_version is not None:
                     _check_version(db, collection, path, expected_version, old)
                 new = change(old.text if old else None)
                 changed = old is None or new != old.text
-                if changed:
+                if changed and db.rehearsal is not None:
+                    db.rehearsal.files.append((collection.name, path, old.text if old else "", new))
+                elif changed:
                     _write_text(folder, path, old, new, new_uuid())
             break
         except FileChanged:
@@ -391,7 +399,8 @@ def edit_file(
             if expected_version is not None or not attempt:
                 follow()  # the version of a file is known only after it is indexed
             time.sleep(RETRY_PAUSE * (attempt + 1))  # another process is saving the file
-    follow(authored=changed)
+    if db.rehearsal is None:
+        follow(authored=changed)
     indexed = collections.indexed_file(db, collection.id, path)
     return EditResult(path, new, old is None, changed, (indexed and indexed.version) or 0)
 

@@ -36,6 +36,23 @@ def timestamp(seconds: float) -> str:
     return f"{at[0]:04}-{at[1]:02}-{at[2]:02}T{at[3]:02}:{at[4]:02}:{at[5]:02}Z"
 
 
+def seconds_of(timestamp: str) -> float:
+    """Return a UTC timestamp, as in 2026-04-25T12:00:00Z, as seconds since 1970."""
+    from datetime import datetime  # imported late: most commands do not need it
+
+    return datetime.fromisoformat(timestamp).timestamp()
+
+
+def age_text(since: str, now: str) -> str:
+    """Return roughly how long ago a timestamp was, as in 5 minutes, 3 hours or 2 days."""
+    minutes = max(0, int(seconds_of(now) - seconds_of(since))) // 60
+    for noun, length in (("day", 1440), ("hour", 60), ("minute", 1)):
+        if minutes >= length:
+            count = minutes // length
+            return f"{count} {noun}{'s' if count > 1 else ''}"
+    return "less than a minute"
+
+
 def day_number(day: str) -> int:
     """Return the number of days from 1970-01-01 to the date."""
     year, month, number = map(int, day.split("-"))

@@ -64,6 +64,10 @@ def call(brain: Brain, operation: Operation, arguments: Mapping[str, Any], scope
     checked = check_arguments(operation, arguments, scope)
     brain.leaves_marks = scope != "read"
     try:
+        if brain.agent and operation.scope == "write":
+            from quaid.operations import review  # only for agents, so that commands need not import it
+
+            return review.write_or_propose(brain, operation, checked)
         return operation.function(brain, **checked)
     except KeyboardInterrupt:
         raise Cancelled from None

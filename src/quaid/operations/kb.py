@@ -297,12 +297,29 @@ def kb_remember(
                 source or f"{'chat' if writer != 'human' else 'written'} {local[:10]}",
             )
         )
-    done = transaction.apply_change(git, brain.now(), "remember", write if add_to is None else add)
+    plan = write if add_to is None else add
+    if brain.rehearsal is not None:
+        planned = plan(load_catalog(brain))
+        brain.rehearsal.files += [
+            (KB_COLLECTION, path, _stored_text(brain, path), (data or b"").decode())
+            for path, data in planned.files.items()
+        ]
+        return KbRememberRecord(node_record(planned.details[0]), "", add_to is None, planned.details[1], "")
+    done = transaction.apply_change(git, brain.now(), "remember", plan)
     node, opposites = done.details
     return KbRememberRecord(node_record(node), done.commit, add_to is None, opposites, done.offline)
 
 
 # Shared helpers
+
+
+def _stored_text(brain: Brain, path: str) -> str:
+    """Return the text of a file of the knowledge base, or "" if there is none."""
+    try:
+        with open(os.path.join(kb_root(brain), path), encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
 
 
 def kb_root(brain: Brain) -> str:

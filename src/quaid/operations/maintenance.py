@@ -42,6 +42,7 @@ from quaid.storage import (
     conversations,
     embedding_queue,
     files as durable_files,
+    proposals,
     vectors,
 )
 from quaid.storage.briefing import Stats
@@ -101,6 +102,7 @@ class StatusRecord(NamedTuple):
     files_not_taken_in: int  # files in attached folders that could not be indexed; see `quaid doctor`
     folders_halted: tuple[str, ...]  # collections whose sync failed or needs confirmation
     resident: bool  # True if commands are forwarded to a running server for this memory
+    proposals: int = 0  # writes of agents that wait for `quaid review`
 
 
 @op("read", examples=("quaid status", "quaid status --json"))
@@ -143,6 +145,7 @@ def status(brain: Brain) -> StatusRecord:
             each.name for each in collections.list_all(db) if each.state == "active" and each.halt_reason
         ),
         resident=server_socket.is_listening(brain.settings.home, db.path),
+        proposals=proposals.count_open(db),
     )
     return record._replace(next_steps=tuple(_next_steps(record)))
 
@@ -190,6 +193,8 @@ def _next_steps(record: StatusRecord) -> list[str]:
     if record.files_not_taken_in:
         files = count_noun(record.files_not_taken_in, "file")
         steps.append(f"`quaid doctor` lists {files} of attached folders that could not be indexed")
+    if record.proposals:
+        steps.append(f"`quaid review` decides on {count_noun(record.proposals, 'proposal')} of agents")
     if not record.pages:
         steps.append("`quaid put SLUG FILE` or `quaid import FOLDER` adds pages")
     if not model.ready:
@@ -214,6 +219,8 @@ def _next_steps(record: StatusRecord) -> list[str]:
 SETTINGS: dict[str, tuple[str, ...]] = {
     "chunk_strategy": ("section", "window", "paragraph", "page"),
     "single_valued_predicates": (),
+    "agent_writes": ("direct", "review"),
+    "agents_may": (),
     **{key: option.choices for key, option in OPTIONS.items() if option.stored == key},
 }
 """Settings that a user may change, with their allowed values, or () if any value may be valid."""
@@ -339,13 +346,15 @@ def config_set(
 ) -> Setting:
     """Change one setting."""
     _refuse_fixed(brain, key)
-    choices = SETTINGS[key]
+    choices = SETTINGS[_general_key(key)]
     if choices and value not in choices:
         raise InvalidArgument(name=key, problem=f"must be one of {', '.join(choices)}, not {value!r}")
     if key == "single_valued_predicates":
         check_predicate_setting(key, value)
     elif key == "conversation_folders":
         check_folders(key, value)
+    elif key == "agents_may":
+        _check_grants(key, value)
     elif key in OPTIONS:
         try:
             value = str(check_option(key, value))
@@ -376,6 +385,7 @@ def _all_settings(brain: Brain) -> dict[str, Setting]:
     """Return all settings. Precedence: environment, config file, memory, default."""
     defaults = {key: option.default for key, option in OPTIONS.items()}
     defaults.update({"chunk_strategy": "", "single_valued_predicates": ""})
+    defaults.update({"agent_writes": "direct", "agents_may": "nothing"})
     defaults.update(zip(MODEL_SETTINGS, (embedders.DEFAULT_MODEL, embedders.DEFAULT_DIMENSIONS), strict=True))
     settings = {key: Setting(key, _setting_text(value), "default") for key, value in defaults.items()}
     stored = dict(collections.list_settings(brain.db))
@@ -397,7 +407,9 @@ def _setting_text(value: object) -> str:
 
 def _refuse_fixed(brain: Brain, key: str) -> None:
     """Raise an error for a key that is unknown or that `config set` cannot change."""
-    if key in SETTINGS:
+    if _general_key(key) in SETTINGS:
+        if key.startswith("agent_writes.collection."):
+            collections.require(brain.db, key.removeprefix("agent_writes.collection."))
         return
     name = canonical_name(key)
     if key in MODEL_SETTINGS or name == "embedding.plugin":
@@ -412,6 +424,17 @@ def _refuse_fixed(brain: Brain, key: str) -> None:
             problem=f"cannot be set in the memory; write it into {file}, or set {environment_variable(name)}",
         )
     raise NotFound(what="setting", name=key, hint=_setting_hint(brain, key))
+
+
+def _general_key(key: str) -> str:
+    """Return `agent_writes` for the settings of one collection or client, else the key."""
+    return "agent_writes" if re.match(r"agent_writes\.(collection|client)\.[^\s.]", key) else key
+
+
+def _check_grants(key: str, value: str) -> None:
+    for act in filter(None, re.split(r"[,\s]+", value)):
+        if act not in ("forget", "merge", "nothing"):
+            raise InvalidArgument(name=key, problem=f"must be of forget and merge, or nothing, not {act!r}")
 
 
 def _setting_hint(brain: Brain, key: str) -> str:

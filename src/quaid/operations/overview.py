@@ -9,7 +9,7 @@ from quaid.model.plain_text import count_noun
 from quaid.notebook import files as notebook_files
 from quaid.operations.links import EDGES_PER_NODE, GraphEdge, graph_edges
 from quaid.operations.registry import Arg, Named, op
-from quaid.storage import briefing as store, collections, contradictions, links
+from quaid.storage import briefing as store, collections, contradictions, links, proposals
 from quaid.storage.briefing import BriefingLine, BriefingPart, DatedFilter, DatedItem, NameCount
 from quaid.storage.pages import PageHead, count as count_pages, page_heads
 
@@ -53,6 +53,8 @@ class BriefingRecord(NamedTuple):
     changed: BriefingPart
     notes: tuple[str, ...]
     next_steps: tuple[str, ...]
+    proposals: int = 0
+    """Number of writes of agents that wait for review."""
 
     @property
     def parts(self) -> dict[str, BriefingPart]:
@@ -102,7 +104,10 @@ def briefing(
             parts["contradictions"] = _find_contradictions_now(brain, today, limit)
     parts["threads"] = _threads(parts["threads"], limit)
     texts = {name: _with_texts(name, part, today) for name, part in parts.items()}
-    record = BriefingRecord(now, start, horizon, pages, **texts, notes=tuple(notes), next_steps=())
+    waiting = proposals.count_open(brain.db)
+    record = BriefingRecord(
+        now, start, horizon, pages, **texts, notes=tuple(notes), next_steps=(), proposals=waiting
+    )
     return record._replace(next_steps=_next_steps(record, limit))
 
 
@@ -201,6 +206,8 @@ def _next_steps(record: BriefingRecord, limit: int) -> tuple[str, ...]:
     steps = []
     if not record.pages:
         steps.append("`quaid put SLUG FILE` or `quaid import FOLDER` adds pages")
+    if record.proposals:
+        steps.append(f"`quaid review` decides on {count_noun(record.proposals, 'proposal')} of agents")
     late = [item.slug for item in record.commitments.items if item.day < record.as_of[:10]]
     if late:
         steps.append(f"`quaid get {late[0]}`: check its progress, then set its status or due day")

@@ -23,6 +23,7 @@ SUBJECTS = (
     "facts",
     "ingest",
     "cleanup",
+    "review",
     "overview",
     "notebook",
     "conversations",

@@ -218,7 +218,8 @@ _LAYERS: tuple[tuple[str, str], ...] = (
     ("gaps that it answered", "knowledge_gaps WHERE resolved_by_slug IN (SELECT value FROM json_each(?2))"),
     ("raw data", "raw_data WHERE page_id = ?1"),
     ("authors", "page_authors WHERE page_id = ?1"),
-    ("proposals", "proposals WHERE slug IN (SELECT value FROM json_each(?2))"),
+    ("proposals", "proposals WHERE EXISTS (SELECT 1 FROM json_each(?2) WHERE value = slug"
+     " OR instr(diff, '+++ ' || value || char(10)))"),
     # The page's files, its sidecar files, and ingested sources that changed only this page.
     ("imported files", "raw_imports AS r WHERE page_id = ?1 OR (page_id IS NULL AND (file_path IN"
      " (SELECT value FROM json_each(?3)) OR EXISTS (SELECT 1 FROM ingest_log AS l WHERE l.import_id = r.import_id"

@@ -1,5 +1,6 @@
 """Proposals: writes of agents that wait for a person's decision."""
 
+import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.errors import NotFound
@@ -104,3 +105,45 @@ def added_text(diff: str) -> str:
     """Return the lines that a proposal would add, without the diff's marks."""
     lines = diff.split("\n")
     return "\n".join(line[1:] for line in lines if line.startswith("+") and not line.startswith("+++"))
+
+
+class ChangedRow(NamedTuple):
+    """The state of a page, fact or link that an operation changes."""
+
+    kind: str
+    """page, fact, link or raw data."""
+    collection: str
+    slug: str
+    version: int
+    parts: tuple[str, ...]
+    """A page: front matter as JSON, truth and timeline. Other rows: one sentence."""
+
+
+_STATE_SQL = {
+    "pages": "SELECT p.id, 'page', c.name, p.slug, p.version, p.frontmatter, p.compiled_truth, p.timeline"
+    " FROM pages p JOIN collections c ON c.id = p.collection_id WHERE p.quarantined_at IS NULL AND p.id",
+    "assertions": "SELECT a.id, 'fact', c.name, p.slug, p.version, a.subject || ' ' || a.predicate || ' ' || a.object"
+    " || iif(a.valid_from IS NULL, '', ' from ' || a.valid_from)"
+    " || iif(a.valid_until IS NULL, '', ' until ' || a.valid_until)"
+    " FROM assertions a JOIN pages p ON p.id = a.page_id JOIN collections c ON c.id = p.collection_id WHERE a.id",
+    "links": "SELECT l.id, 'link', c.name, p.slug, p.version, p.slug || ' ' || l.relationship || ' ' || t.slug"
+    " || iif(l.valid_from IS NULL, '', ' from ' || l.valid_from)"
+    " || iif(l.valid_until IS NULL, '', ' until ' || l.valid_until)"
+    " FROM links l JOIN pages p ON p.id = l.from_page_id JOIN collections c ON c.id = p.collection_id"
+    " JOIN pages t ON t.id = l.to_page_id WHERE l.source_kind = 'programmatic' AND l.id",
+    "raw_data": "SELECT d.id, 'raw data', c.name, p.slug, p.version, d.source || ' ' || d.data FROM raw_data d"
+    " JOIN pages p ON p.id = d.page_id JOIN collections c ON c.id = p.collection_id WHERE d.id",
+}
+
+
+def read_state(db: "Database", rows: set[tuple[str, int]]) -> dict[tuple[str, int], ChangedRow]:
+    """Return the state of the rows (table and id) that hold a page, fact, link or raw data, in stable order."""
+    state = {}
+    for table, sql in _STATE_SQL.items():
+        ids = sorted(row_id for name, row_id in rows if name == table)
+        for row_id, kind, collection, slug, version, *parts in db.rows(
+            f"{sql} IN (SELECT value FROM json_each(?))",  # noqa: S608 (fixed statements)
+            (json.dumps(ids),),
+        ):
+            state[table, int(row_id)] = ChangedRow(kind, collection, slug, version, tuple(parts))
+    return state

@@ -170,6 +170,12 @@ class WorkerQueue:
         task.settle(result, error)
 
 
+def _call_as_person(brain: Brain, operation: Operation, arguments: Mapping[str, Any], scope: Scope) -> Any:
+    """Run an operation for the dashboard or the API. MCP calls on the same worker set the name of their client."""
+    brain.agent = ""
+    return dispatch.call(brain, operation, arguments, scope)
+
+
 class WorkerPool:
     """All worker threads of one server, for one memory."""
 
@@ -213,7 +219,7 @@ class WorkerPool:
             )
         values = {**arguments, **preset}
         return await self.run(
-            queue_name(found), lambda brain: dispatch.call(brain, found, values, scope), operation
+            queue_name(found), lambda brain: _call_as_person(brain, found, values, scope), operation
         )
 
     async def run(self, queue: str, work: Callable[[Brain], T], name: str = "") -> T:

@@ -52,6 +52,8 @@ distinct	@command	Mark two pages as distinct, so that `dupes` no longer lists th
 merge	@command	Merge two pages: timelines, links, facts and tags are combined; the old slug redirects to the kept page
 rename	@command	Rename a page
 forget	@command	Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains
+review	@command	List changes proposed by agents with their diffs, or accept or reject them
+propose	@command	forget, merge
 briefing	@command	Summarize recent changes, due commitments, actions, contradictions, gaps, stale pages, threads, deals, people
 days	@command	List dated items from all pages, newest first
 titles	@command	Resolve names to pages as links do, and return their slugs, titles and types
@@ -130,7 +132,7 @@ token	@command	List the tokens with their scope, creation date and last use
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'call') printf '%s\n' '1	memory_get|memory_put|memory_list|memory_tags|memory_tag|memory_timeline|memory_timeline_add|memory_raw|memory_history|memory_blame|memory_revert|memory_diff|memory_search|memory_gaps|memory_gap|memory_gap_approve|memory_gap_resolve|memory_gap_clear|memory_query|memory_glance|memory_link|memory_link_close|memory_links|memory_backlinks|memory_unlink|memory_graph|memory_path|memory_facts|memory_assert|memory_check|memory_contradictions|memory_ingest|memory_dupes|memory_distinct|memory_rename|memory_briefing|memory_days|memory_titles|memory_wings|memory_wing|remember|recall|daily_log|memory_context|notebook_list|notebook_read|notebook_write|conversation_list|conversation_search|conversation_show|memory_collections|memory_status|memory_stats|kb_query|kb_show|kb_backlinks|kb_status|kb_remember	The tool, as in memory_get
+    'call') printf '%s\n' '1	memory_get|memory_put|memory_list|memory_tags|memory_tag|memory_timeline|memory_timeline_add|memory_raw|memory_history|memory_blame|memory_revert|memory_diff|memory_search|memory_gaps|memory_gap|memory_gap_approve|memory_gap_resolve|memory_gap_clear|memory_query|memory_glance|memory_link|memory_link_close|memory_links|memory_backlinks|memory_unlink|memory_graph|memory_path|memory_facts|memory_assert|memory_check|memory_contradictions|memory_ingest|memory_dupes|memory_distinct|memory_rename|memory_forget|memory_merge|memory_briefing|memory_days|memory_titles|memory_wings|memory_wing|remember|recall|daily_log|memory_context|notebook_list|notebook_read|notebook_write|conversation_list|conversation_search|conversation_show|memory_collections|memory_status|memory_stats|kb_query|kb_show|kb_backlinks|kb_status|kb_remember	The tool, as in memory_get
 2	@any	Its arguments as JSON
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -484,6 +486,36 @@ clear	@command	Close every open gap whose text is not stored
 --dry-run	-	Only show what would be removed
 --backups	-	Also delete backups beside the memory that contain the page
 --finish	-	Remove bytes from the file that an earlier `forget` could not
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'review') printf '%s\n' '1	@any	Only this proposal
+--accept	-	Carry it out
+--reject	-	Discard it
+--yes	-	Accept all open proposals
+--reject-all	-	Reject all open proposals
+--note	@any	The reason, for the record
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'propose') printf '%s\n' 'forget	@command	Propose to erase a whole page for good
+merge	@command	Propose to merge two pages about the same thing
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'propose forget') printf '%s\n' '1	@slugs	The page, by its exact slug
+--reason	@any	Why, for the person who decides
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'propose merge') printf '%s\n' '1	@slugs	One page
+2	@slugs	The other page
+--into	@slugs	Which of the two is kept
+--reason	@any	Why, for the person who decides
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -900,14 +932,15 @@ list	@command	List all settings, and where each value comes from
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'config get') printf '%s\n' '1	background_embedding|chunk_strategy|chunking.max_tokens|chunking.overlap_tokens|chunking.respect_headings|conversation_folders|default_token_budget|embed_conversations|embedding.models_dir|embedding.plugin|gap_threshold|hooks.context_tokens|hooks.flush_at|hooks.stop_reminder|kb.store|log_gaps|memory.database|memory.notebook_dir|prompt.daily_window|prompt.max_per_file_chars|prompt.max_total_reference_chars|prompt.reference_dir|search.fusion_k|search.max_results|search.min_score|search_merge_strategy|single_valued_predicates|sync.sync_on_search|sync.sync_on_start|sync.watch_debounce_ms	The setting
+    'config get') printf '%s\n' '1	agent_writes|agents_may|background_embedding|chunk_strategy|chunking.max_tokens|chunking.overlap_tokens|chunking.respect_headings|conversation_folders|default_token_budget|embed_conversations|embedding.models_dir|embedding.plugin|gap_threshold|hooks.context_tokens|hooks.flush_at|hooks.stop_reminder|kb.store|log_gaps|memory.database|memory.notebook_dir|prompt.daily_window|prompt.max_per_file_chars|prompt.max_total_reference_chars|prompt.reference_dir|search.fusion_k|search.max_results|search.min_score|search_merge_strategy|single_valued_predicates|sync.sync_on_search|sync.sync_on_start|sync.watch_debounce_ms	The setting
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'config set') printf '%s\n' '1	single_valued_predicates|conversation_folders|default_token_budget	The setting
+    'config set') printf '%s\n' '1	single_valued_predicates|agents_may|conversation_folders|default_token_budget	The setting
 2	@any	Its new value
 chunk_strategy	@command	section, window, paragraph, page
+agent_writes	@command	direct, review
 background_embedding	@command	on, off
 embed_conversations	@command	recent, on, off
 log_gaps	@command	on, off
@@ -1262,6 +1295,8 @@ distinct	@command	Mark two pages as distinct, so that `dupes` no longer lists th
 merge	@command	Merge two pages: timelines, links, facts and tags are combined; the old slug redirects to the kept page
 rename	@command	Rename a page
 forget	@command	Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains
+review	@command	List changes proposed by agents with their diffs, or accept or reject them
+propose	@command	forget, merge
 briefing	@command	Summarize recent changes, due commitments, actions, contradictions, gaps, stale pages, threads, deals, people
 days	@command	List dated items from all pages, newest first
 titles	@command	Resolve names to pages as links do, and return their slugs, titles and types
@@ -1300,6 +1335,8 @@ token	@command	List the tokens with their scope, creation date and last use' ;;
 approve	@command	Approve a gap'\''s question, or a redacted form of it, for storage and outside research
 resolve	@command	Close a gap, because a page answers it or it no longer matters
 clear	@command	Close every open gap whose text is not stored' ;;
+    'help propose') printf '%s\n' 'forget	@command	Propose to erase a whole page for good
+merge	@command	Propose to merge two pages about the same thing' ;;
     'help notebook') printf '%s\n' 'init	@command	Create a notebook, or attach a folder as one: lists, reference, knowledge, daily
 list	@command	List the files of the notebook
 read	@command	Read a file of the notebook, and the version to send with a change
@@ -1377,6 +1414,11 @@ logs	@command	Show the log of the service: starts, stops and failures, never pag
 list	@command	List the tokens with their scope, creation date and last use
 revoke	@command	Revoke a token' ;;
     'config set chunk_strategy') printf '%s\n' '1	section|window|paragraph|page	Its new value
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'config set agent_writes') printf '%s\n' '1	direct|review	Its new value
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text

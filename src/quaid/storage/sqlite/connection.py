@@ -406,6 +406,19 @@ CANCEL_CHECK_STEPS = 10_000
 """SQLite virtual machine steps between two checks for cancellation: less than a millisecond."""
 
 
+class Rehearsal:
+    """The changes of operations that run without effect."""
+
+    def __init__(self) -> None:
+        self.rows: set[tuple[str, int]] = set()
+        """Changed rows: table and row id."""
+        self.files: list[tuple[str, str, str, str]] = []
+        """Files that would be written: collection, path, old text and new text."""
+
+    def note_row(self, _kind: int, _database: str, table: str, row_id: int) -> None:
+        self.rows.add((table, row_id))
+
+
 class Database:
     """An open memory: the connection to its database file, and the lock for writing."""
 
@@ -415,6 +428,7 @@ class Database:
         self.writable = writable
         self.lock = WriterLock(path)
         self.full = False  # opened read-only because there is no disk space for a WAL
+        self.rehearsal: Rehearsal | None = None  # set while rehearse() runs
         self.migrated = ""  # description of the migration that was run on opening, if any
         self._open = True
         self._seen = file_stamp(path)
@@ -565,6 +579,24 @@ class Database:
         """Run `work` in a transaction and roll it back."""
         return self._transaction(work, "ROLLBACK")
 
+    def rehearse(self, work: Callable[[Rehearsal], T]) -> T:
+        """Run operations without effect: their writes are rolled back, and no page file is written.
+
+        `work` gets the changes made so far, and can read the changed rows until it returns.
+        """
+        rehearsal = Rehearsal()
+
+        def run(tx: Transaction) -> T:
+            self.rehearsal = rehearsal
+            tx.set_update_hook(rehearsal.note_row)
+            try:
+                return work(rehearsal)
+            finally:
+                tx.set_update_hook(None)
+                self.rehearsal = None
+
+        return self.dry_run(run)
+
     def on_rollback(self, undo: Callable[[], None]) -> None:
         """Register a function that undoes a change outside the database if the current write fails."""
         self._undo.append(undo)
@@ -589,6 +621,8 @@ class Database:
                 if self.full
                 else ReadOnly(path=self.path, problem="it was opened for reading only")
             )
+        if self.rehearsal is not None:
+            return self._nested(work, end)
         with self.lock.turn:
             if self._in_transaction():
                 raise RuntimeError("a write was begun inside a write or a reading")
@@ -606,6 +640,21 @@ class Database:
             finally:
                 self._undo.clear()
             self.lock.note(wal_note(self.path, self.connection))
+            return result
+
+    def _nested(self, work: Callable[[Transaction], T], end: str) -> T:
+        """Run one write of a rehearsal, whose transaction is already open."""
+        with translate_sqlite_errors(self.path):
+            self.connection.execute("SAVEPOINT rehearsed")
+            try:
+                result = work(self.connection)
+            except BaseException:
+                end = "ROLLBACK"
+                raise
+            finally:
+                if end == "ROLLBACK":
+                    self.connection.execute("ROLLBACK TO rehearsed")
+                self.connection.execute("RELEASE rehearsed")
             return result
 
     def _look_again(self) -> None:

@@ -1,0 +1,423 @@
+"""Review of agents' writes: proposals with their diffs, accepted or rejected by a person."""
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from difflib import unified_diff
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from quaid.app import Brain
+from quaid.errors import InvalidArgument, QuaidError
+from quaid.formats import markdown
+from quaid.model import dates, slug as slugs
+from quaid.notebook import layout
+from quaid.operations import pages
+from quaid.operations.registry import Arg, Operation, op
+from quaid.storage import collections, pages as page_store, proposals
+from quaid.storage.proposals import ChangedRow, ProposalRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quaid.storage.sqlite.connection import Rehearsal
+
+MODE_SETTING = "agent_writes"
+"""Setting `direct` or `review`, for the memory; `agent_writes.collection.NAME` and `agent_writes.client.NAME`
+override it."""
+
+GRANTS_SETTING = "agents_may"
+"""Setting with the operations that agents may carry out without review: forget, merge."""
+
+MAX_SUMMARY = 120
+OWNER_OPERATIONS = {"memory_forget": "forget", "memory_merge": "merge"}
+"""Commands that accepting a proposal of these tools runs."""
+
+
+class Proposed(NamedTuple):
+    """The answer to a write that was stored for review."""
+
+    proposal: int
+    slug: str
+    collection: str
+    version: int
+    """Version of the page now; 0 for a new page."""
+    summary: str
+    note: str = "Not written yet: a person decides with `quaid review`. Your own queries find it until then."
+
+
+class OpenProposal(NamedTuple):
+    id: int
+    author: str
+    tool: str
+    target: str
+    """Address of the page, or file in the notebook."""
+    created_at: str
+    age: str
+    summary: str
+    diff: str
+
+
+class Decision(NamedTuple):
+    """What became of one proposal."""
+
+    id: int
+    outcome: Literal["accepted", "rejected", "conflict", "failed"]
+    target: str
+    problem: str = ""
+    diff: str = ""
+    """In a conflict: the proposed change."""
+    diff_now: str = ""
+    """In a conflict: the change that accepting it would make now."""
+
+
+class ReviewRecord(NamedTuple):
+    proposals: tuple[OpenProposal, ...]
+    """The open proposals, oldest first; only the named one if an id was given."""
+    total: int
+    decided: tuple[Decision, ...] = ()
+
+    @property
+    def exit_status(self) -> int:
+        return int(any(decision.outcome in ("conflict", "failed") for decision in self.decided))
+
+
+class _Change(NamedTuple):
+    """The effect of an operation, found without carrying it out."""
+
+    diff: str
+    collection: str
+    slug: str
+    version: int
+    collections: frozenset[str]
+
+
+def write_or_propose(brain: Brain, operation: Operation, arguments: dict[str, Any]) -> Any:
+    """Run a write of an agent, or store it as a proposal if the settings require review."""
+    if not _may_need_review(brain):
+        return operation.function(brain, **arguments)
+    change = _rehearse(brain, lambda: operation.function(brain, **arguments))
+    if not change.diff or not any(_needs_review(brain, name) for name in change.collections):
+        return operation.function(brain, **arguments)
+    return _store_proposal(brain, operation.tool, arguments, change)
+
+
+def _store_proposal(brain: Brain, tool: str, arguments: dict[str, Any], change: _Change) -> Proposed:
+    row = ProposalRow(
+        *(0, brain.author, tool, change.slug, change.collection, change.version, brain.now()),
+        *(None, None, "", "", _summary(change.diff), json.dumps(arguments, ensure_ascii=False), change.diff),
+    )
+    number = brain.db.write(lambda tx: proposals.add(tx, row))
+    return Proposed(number, change.slug, change.collection, change.version, row.summary)
+
+
+def _modes(brain: Brain) -> dict[str, str]:
+    prefix = f"{MODE_SETTING}."
+    settings = collections.list_settings(brain.db)
+    return {
+        key.removeprefix(prefix): mode
+        for key, mode in settings
+        if key == MODE_SETTING or key.startswith(prefix)
+    }
+
+
+def _may_need_review(brain: Brain) -> bool:
+    if not os.path.exists(brain.settings.db_path) or not brain.db.writable or brain.db.rehearsal is not None:
+        return False
+    return "review" in _modes(brain).values()
+
+
+def _needs_review(brain: Brain, collection: str) -> bool:
+    """Return True if writes of the calling client to a collection are reviewed.
+
+    The settings of client and collection override that of the memory. If both are set, review wins.
+    """
+    modes = _modes(brain)
+    special = [modes.get(f"client.{brain.agent.lower()}"), modes.get(f"collection.{collection}")]
+    chosen = [mode for mode in special if mode] or [modes.get(MODE_SETTING, "direct")]
+    return "review" in chosen
+
+
+def may_at_once(brain: Brain, act: str) -> bool:
+    """Return True if the setting `agents_may` lets agents do this without review."""
+    return act in re.split(r"[,\s]+", collections.get_setting(brain.db, GRANTS_SETTING) or "")
+
+
+def _rehearse(brain: Brain, work: Callable[[], Any]) -> _Change:
+    """Run an operation without effect and return what it would change."""
+
+    def run(rehearsal: "Rehearsal") -> "tuple[Rehearsal, dict[tuple[str, int], ChangedRow]]":
+        work()
+        return rehearsal, proposals.read_state(brain.db, rehearsal.rows)
+
+    rehearsal, after = brain.db.rehearse(run)
+    before = proposals.read_state(brain.db, rehearsal.rows)
+    in_files = {collection for collection, *_ in rehearsal.files}
+    diffs: list[tuple[str, str, int, str]] = []
+    for collection, path, old, new in rehearsal.files:
+        diffs.append((collection, path, 0, text_diff(path, old, new)))
+    for key in {**before, **after}:
+        old_row, new_row = before.get(key), after.get(key)
+        row = new_row or old_row
+        if (
+            row is None
+            or row.collection in in_files
+            or (old_row and new_row and old_row.parts == new_row.parts)
+        ):
+            continue
+        version = old_row.version if old_row and row.kind == "page" else row.version
+        if row.kind == "page" and old_row is None:
+            version = 0
+        diffs.append((row.collection, row.slug, version, _row_diff(row, old_row, new_row)))
+    changed = [row for row in diffs if row[3]]
+    collection, slug, version = changed[0][:3] if changed else ("", "", 0)
+    diff = "".join(row[3] for row in changed)
+    return _Change(diff, collection, slug, version, frozenset(row[0] for row in changed))
+
+
+def _row_diff(row: ChangedRow, old: ChangedRow | None, new: ChangedRow | None) -> str:
+    if row.kind == "page":
+        return text_diff(slugs.address(row.collection, row.slug), _page_text(old), _page_text(new))
+    lines = [f"-{row.kind}: {old.parts[0]}\n"] if old else []
+    return "".join([*lines, *([f"+{row.kind}: {new.parts[0]}\n"] if new else [])])
+
+
+def _page_text(row: ChangedRow | None) -> str:
+    if row is None:
+        return ""
+    front, truth, timeline = row.parts
+    return markdown.render(json.loads(front), truth, timeline)
+
+
+def text_diff(name: str, old: str, new: str) -> str:
+    """Return a unified diff of two texts, each line ending with a line feed."""
+    lines = unified_diff(old.splitlines(), new.splitlines(), name if old else "/dev/null", name, lineterm="")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _summary(diff: str) -> str:
+    """Return the first added line of a diff that is no heading, else a heading, else a removed line."""
+    lines = [line for line in diff.split("\n") if not line.startswith(("+++", "---"))]
+    marked = [line for mark in "+-" for line in lines if line.startswith(mark) and line.strip("+- ")]
+    text = next((line for line in marked if not line[1:].startswith("#")), (marked or [""])[-1])
+    text = text[1:].strip(" #-*>") or diff.partition("\n")[0]
+    return text if len(text) <= MAX_SUMMARY else f"{text[: MAX_SUMMARY - 1]}…"
+
+
+def _was_reviewed(change: str, reviewed: str, days: tuple[str, str]) -> bool:
+    """Return True if a diff adds and removes only lines that the reviewed diff adds and removes.
+
+    Lines may be missing, as when another proposal has added the heading. Ids, which are random, and the day of the
+    proposal may differ.
+    """
+
+    def lines(diff: str) -> Counter[str]:
+        text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "id", diff)
+        for day in days:
+            text = text.replace(day, "today")
+        changed = [line for line in text.split("\n") if line[:1] in ("+", "-")]
+        return Counter(line for line in changed if line.strip("+- "))
+
+    return not lines(change) - lines(reviewed)
+
+
+@contextmanager
+def _acting_for(brain: Brain, row: ProposalRow) -> "Iterator[None]":
+    """Make the author of a proposal the author of writes, and its time the local time used in texts."""
+    brain.agent, brain.asked_at = row.author, dates.seconds_of(row.created_at)
+    try:
+        yield
+    finally:
+        brain.agent, brain.asked_at = "", None
+
+
+def _with_current_versions(brain: Brain, value: Any) -> Any:
+    """Return arguments that expect the current versions of pages and files.
+
+    The author had read earlier versions. Comparing the diffs replaces the check of these.
+    """
+    if isinstance(value, list):
+        return [_with_current_versions(brain, item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    updated = {key: _with_current_versions(brain, item) for key, item in value.items()}
+    if updated.get("expected_version") is not None:
+        updated["expected_version"] = _current_version(brain, value)
+    if "content_hash" in updated:
+        updated["content_hash"] = None
+    return updated
+
+
+def _current_version(brain: Brain, arguments: Mapping[str, Any]) -> int:
+    if "path" in arguments:
+        notebook = layout.require_notebook(brain.db)
+        file = collections.indexed_file(brain.db, notebook.id, str(arguments["path"]))
+        return (file and file.version) or 0
+    collection, name = pages.locate_page(brain, str(arguments["slug"]))
+    stored = page_store.find(brain.db, name, collection.name)
+    return stored.version if stored else 0
+
+
+def _accept(brain: Brain, row: ProposalRow, note: str) -> Decision:
+    from quaid.operations import dispatch
+
+    target = _target(row)
+    arguments = json.loads(row.arguments)
+    if row.tool in OWNER_OPERATIONS:
+        operation = dispatch.find_command(OWNER_OPERATIONS[row.tool])
+        arguments = {**{name: value for name, value in arguments.items() if name != "reason"}, "yes": True}
+    else:
+        operation = dispatch.find_tool(row.tool)
+    try:
+        with _acting_for(brain, row):
+            if row.tool == "memory_forget":
+                change = _erasure(brain, **json.loads(row.arguments))
+            else:
+                arguments = _with_current_versions(brain, arguments)
+                change = _rehearse(brain, lambda: operation.function(brain, **arguments))
+            days = (row.created_at[:10], brain.now()[:10])
+            if not operation.adds_only and not _was_reviewed(change.diff, row.diff, days):
+                problem = f"{target} has changed since; accepting would now change other lines"
+                return Decision(row.id, "conflict", target, problem, row.diff, change.diff)
+            operation.function(brain, **arguments)
+    except QuaidError as error:
+        return Decision(row.id, "failed", target, str(error))
+    if row.tool != "memory_forget":  # forgetting a page erases the proposals about it
+        _decide(brain, row, "accepted", note)
+    return Decision(row.id, "accepted", target)
+
+
+def _reject(brain: Brain, row: ProposalRow, note: str) -> Decision:
+    _decide(brain, row, "rejected", note)
+    return Decision(row.id, "rejected", _target(row))
+
+
+def _decide(brain: Brain, row: ProposalRow, decision: str, note: str) -> None:
+    now, author = brain.now(), brain.author
+    brain.db.write(lambda tx: proposals.decide(tx, row.id, decision, decided_by=author, note=note, now=now))
+
+
+def _target(row: ProposalRow) -> str:
+    return slugs.address(row.collection, row.slug) if row.slug else row.collection
+
+
+@op(
+    "owner",
+    examples=(
+        "quaid review",
+        "quaid review 3 --accept",
+        "quaid review 3 --reject --note 'She said Oslo.'",
+        "quaid review --yes",
+    ),
+)
+def review(
+    brain: Brain,
+    id: Annotated[int | None, Arg("Only this proposal.", positional=True, minimum=1)] = None,
+    accept: Annotated[bool, Arg("Carry it out.")] = False,
+    reject: Annotated[bool, Arg("Discard it.")] = False,
+    yes: Annotated[bool, Arg("Accept all open proposals.")] = False,
+    reject_all: Annotated[bool, Arg("Reject all open proposals.")] = False,
+    note: Annotated[str, Arg("The reason, for the record.")] = "",
+) -> ReviewRecord:
+    """List changes proposed by agents with their diffs, or accept or reject them.
+
+    A proposal whose page changed since, so that it would now change other lines, is not carried out: both diffs are
+    shown."""
+    if accept + reject + yes + reject_all > 1:
+        raise InvalidArgument(name="accept", problem="choose one of accept, reject, yes and reject_all")
+    if (accept or reject) != (id is not None) and (accept or reject):
+        raise InvalidArgument(name="id", problem="is required; `quaid review` lists the open proposals")
+    if (yes or reject_all) and id is not None:
+        raise InvalidArgument(name="id", problem="cannot be combined with yes or reject_all")
+    rows = proposals.open_proposals(brain.db) if id is None else [_require_open(brain, id)]
+    decided: tuple[Decision, ...] = ()
+    if accept or yes:
+        decided = tuple(_accept(brain, row, note) for row in rows)
+    elif reject or reject_all:
+        decided = tuple(_reject(brain, row, note) for row in rows)
+    done = {decision.id for decision in decided}
+    now = brain.now()
+    listed = tuple(_open_proposal(row, now) for row in rows if row.id not in done)
+    return ReviewRecord(listed, proposals.count_open(brain.db), decided)
+
+
+def _require_open(brain: Brain, id: int) -> ProposalRow:
+    row = proposals.require(brain.db, id)
+    if row.decided_at is not None:
+        raise InvalidArgument(name="id", problem=f"proposal {id} was {row.decision} on {row.decided_at[:10]}")
+    return row
+
+
+def _open_proposal(row: ProposalRow, now: str) -> OpenProposal:
+    age = dates.age_text(row.created_at, now)
+    return OpenProposal(
+        row.id, row.author, row.tool, _target(row), row.created_at, age, row.summary, row.diff
+    )
+
+
+Reason = Annotated[str, Arg("Why, for the person who decides.")]
+
+
+@op(
+    "write",
+    command="propose forget",
+    tool="memory_forget",
+    core=True,
+    examples=("quaid propose forget people/alice --reason 'She asked for it.'",),
+)
+def propose_forget(
+    brain: Brain,
+    slug: Annotated[str, Arg("The page, by its exact slug.", positional=True)],
+    reason: Reason,
+) -> Any:
+    """Propose to erase a whole page for good. A person confirms it. For one wrong fact use memory_correct."""
+    from quaid.operations import cleanup
+
+    if not reason.strip():
+        raise InvalidArgument(name="reason", problem="is empty; say why the page should be forgotten")
+    change = _erasure(brain, slug, reason)
+    if may_at_once(brain, "forget"):
+        return cleanup.forget(brain, slug, yes=True)
+    return _store_proposal(brain, "memory_forget", {"slug": slug, "reason": reason}, change)
+
+
+def _erasure(brain: Brain, slug: str, reason: str) -> _Change:
+    """Return the change that erasing a page makes. Erasing cannot be rolled back, so it is not rehearsed."""
+    from quaid.operations import cleanup
+
+    stored = cleanup.require_exact_slug(brain, slug)
+    pages.refuse_page_of_folder(brain, stored.slug, stored.collection, "Delete")
+    text = markdown.render(stored.frontmatter, stored.truth, stored.timeline)
+    address = slugs.address(stored.collection, stored.slug)
+    diff = f"Erase {address}: {reason.strip()}\n{text_diff(address, text, '')}"
+    return _Change(diff, stored.collection, stored.slug, stored.version, frozenset([stored.collection]))
+
+
+@op(
+    "write",
+    command="propose merge",
+    tool="memory_merge",
+    examples=("quaid propose merge people/bob people/robert --into people/robert --reason 'Same person.'",),
+)
+def propose_merge(
+    brain: Brain,
+    slug: Annotated[str, Arg("One page.", positional=True)],
+    other: Annotated[str, Arg("The other page.", positional=True)],
+    into: Annotated[str, Arg("Which of the two is kept.")],
+    reason: Reason,
+) -> Any:
+    """Propose to merge two pages about the same thing. A person confirms it."""
+    from quaid.operations import cleanup
+
+    def merge() -> Any:
+        return cleanup.merge(brain, slug, other, into, yes=True)
+
+    if may_at_once(brain, "merge"):
+        return merge()
+    change = _rehearse(brain, merge)
+    kept = cleanup.require_exact_slug(brain, into)
+    change = change._replace(slug=kept.slug, collection=kept.collection, version=kept.version)
+    arguments = {"slug": slug, "other": other, "into": into, "reason": reason}
+    return _store_proposal(brain, "memory_merge", arguments, change)

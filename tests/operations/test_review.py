@@ -1,0 +1,256 @@
+"""Writes of agents become proposals in review mode, and accepting one does what the write would have done."""
+
+import itertools
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings as rules, strategies as st
+
+from quaid.app import Brain
+from quaid.config import Settings
+from quaid.errors import InvalidArgument, NotFound, PageNotFound, VersionConflict
+from quaid.operations import dispatch
+from quaid.operations.dispatch import json_value
+from quaid.storage import proposals
+
+AGENT = "codex"
+
+
+def run(brain: Brain, command: str, **arguments: Any) -> Any:
+    return json_value(dispatch.call(brain, dispatch.find_command(command), arguments, "owner"))
+
+
+def ask(brain: Brain, tool: str, agent: str = AGENT, **arguments: Any) -> Any:
+    brain.agent = agent
+    try:
+        return json_value(dispatch.call(brain, dispatch.find_tool(tool), arguments, "write"))
+    finally:
+        brain.agent = ""
+
+
+@pytest.fixture
+def reviewed(brain: Brain, tmp_path: Path) -> Brain:
+    """A memory with a page and a notebook, in review mode."""
+    run(brain, "put", slug="people/alice", content="# Alice\n\nLives in Paris.")
+    run(brain, "notebook init", path=str(tmp_path / "notebook"))
+    run(brain, "config set", key="agent_writes", value="review")
+    return brain
+
+
+WRITES: list[tuple[str, dict[str, Any]]] = [
+    ("memory_put", {"slug": "people/bob", "content": "# Bob\n\nNew here."}),
+    (
+        "memory_put",
+        {"slug": "people/alice", "compiled_truth": "# Alice\n\nLives in Oslo.", "expected_version": 1},
+    ),
+    ("memory_assert", {"slug": "people/alice", "predicate": "lives_in", "object": "Paris"}),
+    ("memory_tag", {"slug": "people/alice", "tag": "friend"}),
+    ("memory_timeline_add", {"slug": "people/alice", "date": "2026-04-01", "summary": "Met in Paris."}),
+    ("memory_ingest", {"content": "Alice agreed.", "source_type": "meeting", "source_ref": "meeting/1"}),
+    ("remember", {"content": "Sarah prefers email to phone"}),
+    ("daily_log", {"entry": "Shipped version 2"}),
+    ("notebook_write", {"path": "lists/reading.md", "content": "- Emma\n"}),
+]
+
+
+def with_version(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    needs = tool in ("memory_assert", "memory_tag", "memory_timeline_add")
+    return {**arguments, "expected_version": 1} if needs else arguments
+
+
+def everything(brain: Brain) -> dict[str, Any]:
+    """The texts of all pages and notebook files, and all facts, without times and ids."""
+    texts = brain.db.rows(
+        "SELECT slug, version, frontmatter, compiled_truth, timeline FROM pages ORDER BY slug"
+    )
+    facts = brain.db.rows(
+        "SELECT subject, predicate, object, valid_until, author FROM assertions ORDER BY id"
+    )
+    authors = brain.db.rows("SELECT page_id, version, author, source FROM page_authors ORDER BY 1, 2")
+    root = brain.db.one("SELECT root_path FROM collections WHERE kind = 'notebook'")
+    files = {}
+    for path in sorted(Path(str(root[0])).rglob("*.md")) if root else []:
+        files[path.name] = path.read_text()
+    return {"pages": texts, "facts": facts, "authors": authors, "files": files}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"), WRITES, ids=[f"{tool}{n}" for n, (tool, _) in enumerate(WRITES)]
+)
+def test_a_write_in_review_mode_changes_nothing_until_it_is_accepted(
+    reviewed: Brain, tool: str, arguments: dict[str, Any]
+) -> None:
+    before = everything(reviewed)
+    answer = ask(reviewed, tool, **with_version(tool, arguments))
+    assert answer["proposal"] == 1
+    assert everything(reviewed) == before
+    [shown] = run(reviewed, "review")["proposals"]
+    assert shown["author"] == AGENT
+    assert "\n+" in f"\n{shown['diff']}"
+    assert run(reviewed, "status")["proposals"] == 1
+    decided = run(reviewed, "review", id=1, accept=True)
+    assert [row["outcome"] for row in decided["decided"]] == ["accepted"]
+    assert everything(reviewed) != before
+    assert run(reviewed, "review")["total"] == 0
+    row = proposals.require(reviewed.db, 1)
+    assert (row.decision, row.decided_by, row.diff, row.arguments) == ("accepted", "owner", "", "{}")
+
+
+def test_a_rejected_proposal_leaves_no_text(reviewed: Brain) -> None:
+    ask(reviewed, "memory_put", slug="people/bob", content="# Bob\n\nSecretive.")
+    run(reviewed, "review", id=1, reject=True, note="Not true.")
+    with pytest.raises(PageNotFound):
+        run(reviewed, "get", slug="people/bob")
+    row = proposals.require(reviewed.db, 1)
+    assert (row.decision, row.note, row.diff) == ("rejected", "Not true.", "")
+    with pytest.raises(InvalidArgument, match="was rejected"):
+        run(reviewed, "review", id=1, accept=True)
+
+
+def test_a_page_that_moved_on_is_not_overwritten_and_both_diffs_are_shown(reviewed: Brain) -> None:
+    ask(reviewed, "memory_put", slug="people/alice", content="# Alice\n\nLives in Oslo.", expected_version=1)
+    run(reviewed, "put", slug="people/alice", content="# Alice\n\nLives in Paris.\nHas a cat.")
+    record = dispatch.call(reviewed, dispatch.find_command("review"), {"id": 1, "accept": True}, "owner")
+    assert record.exit_status == 1
+    [decision] = record.decided
+    assert decision.outcome == "conflict"
+    assert "-Has a cat." not in decision.diff
+    assert "-Has a cat." in decision.diff_now
+    assert "Has a cat." in run(reviewed, "get", slug="people/alice")["compiled_truth"]
+    assert run(reviewed, "review")["total"] == 1
+
+
+def test_a_change_elsewhere_on_the_page_is_no_conflict_for_an_addition(reviewed: Brain) -> None:
+    ask(
+        reviewed,
+        *("memory_timeline_add",),
+        slug="people/alice",
+        date="2026-04-01",
+        summary="Met.",
+        expected_version=1,
+    )
+    run(reviewed, "put", slug="people/alice", content="# Alice\n\nLives in Rome.")
+    assert run(reviewed, "review", yes=True)["decided"][0]["outcome"] == "accepted"
+    page = run(reviewed, "get", slug="people/alice")
+    assert "Rome" in page["compiled_truth"]
+    assert "Met." in page["timeline"]
+
+
+def test_an_invalid_write_fails_at_once(reviewed: Brain) -> None:
+    with pytest.raises(VersionConflict):
+        ask(reviewed, "memory_put", slug="people/alice", content="New.", expected_version=7)
+    assert run(reviewed, "review")["total"] == 0
+
+
+def test_the_owner_and_direct_mode_write_at_once(brain: Brain) -> None:
+    run(brain, "config set", key="agent_writes", value="review")
+    assert run(brain, "put", slug="a", content="One.")["version"] == 1
+    run(brain, "config set", key="agent_writes", value="direct")
+    assert ask(brain, "memory_put", slug="b", content="Two.")["version"] == 1
+
+
+def test_a_client_or_a_collection_can_be_reviewed_alone(brain: Brain, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    run(brain, "collection add", name="notes", path=str(tmp_path / "notes"))
+    run(brain, "config set", key="agent_writes.client.codex", value="review")
+    assert "proposal" in ask(brain, "memory_put", slug="a", content="One.")
+    assert ask(brain, "memory_put", "cursor", slug="a", content="One.")["created"]
+    run(brain, "config set", key="agent_writes.collection.notes", value="review")
+    assert "proposal" in ask(brain, "memory_put", "cursor", slug="notes::b", content="Two.")
+    assert list((tmp_path / "notes").iterdir()) == []
+    run(brain, "config set", key="agent_writes.client.codex", value="direct")
+    assert "proposal" in ask(brain, "memory_put", slug="notes::c", content="Three."), "review wins"
+    with pytest.raises(InvalidArgument, match="direct, review"):
+        run(brain, "config set", key="agent_writes.client.codex", value="never")
+    with pytest.raises(NotFound):
+        run(brain, "config set", key="agent_writes.collection.nowhere", value="review")
+
+
+def test_only_the_author_finds_a_proposal(reviewed: Brain) -> None:
+    ask(reviewed, "memory_put", slug="people/bob", content="# Bob\n\nKeeps bees in Bergen.")
+    assert [row.id for row in proposals.search(reviewed.db, AGENT, "who keeps bees")] == [1]
+    assert proposals.search(reviewed.db, "cursor", "who keeps bees") == []
+    run(reviewed, "review", yes=True)
+    assert proposals.search(reviewed.db, AGENT, "who keeps bees") == []
+
+
+def test_a_write_without_effect_is_no_proposal(reviewed: Brain) -> None:
+    record = ask(
+        reviewed, "memory_put", slug="people/alice", content="# Alice\n\nLives in Paris.", expected_version=1
+    )
+    assert record["changed"] is False
+    assert run(reviewed, "review")["total"] == 0
+
+
+def test_an_agent_proposes_to_forget_a_page(brain: Brain) -> None:
+    run(brain, "put", slug="people/alice", content="# Alice\n\nLives in Paris.")
+    with pytest.raises(InvalidArgument, match="reason"):
+        ask(brain, "memory_forget", slug="people/alice", reason=" ")
+    ask(brain, "memory_forget", slug="people/alice", reason="She asked.")
+    [shown] = run(brain, "review")["proposals"]
+    assert "She asked." in shown["diff"]
+    assert "-Lives in Paris." in shown["diff"]
+    assert run(brain, "get", slug="people/alice")
+    assert run(brain, "review", id=1, accept=True)["decided"][0]["outcome"] == "accepted"
+    with pytest.raises(PageNotFound):
+        run(brain, "get", slug="people/alice")
+    assert brain.db.rows("SELECT * FROM proposals") == [], "the proposal held the text of the page"
+
+
+def test_an_agent_that_may_forget_does_so_at_once(brain: Brain) -> None:
+    run(brain, "put", slug="people/alice", content="Alice.")
+    run(brain, "config set", key="agents_may", value="forget")
+    assert ask(brain, "memory_forget", slug="people/alice", reason="She asked.")["done"]
+    with pytest.raises(PageNotFound):
+        run(brain, "get", slug="people/alice")
+    with pytest.raises(InvalidArgument, match="forget and merge"):
+        run(brain, "config set", key="agents_may", value="everything")
+
+
+def test_an_agent_proposes_to_merge_pages(brain: Brain) -> None:
+    run(brain, "put", slug="people/bob", content="# Bob\n\nA friend.")
+    run(brain, "put", slug="people/robert", content="# Robert\n\nA colleague.")
+    ask(
+        brain,
+        *("memory_merge",),
+        slug="people/bob",
+        other="people/robert",
+        into="people/robert",
+        reason="Same person.",
+    )
+    assert run(brain, "get", slug="people/bob")["title"] == "Bob"
+    assert run(brain, "review", yes=True)["decided"][0]["outcome"] == "accepted"
+    assert run(brain, "get", slug="people/bob")["slug"] == "people/robert"
+
+
+@rules(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(chosen=st.lists(st.sampled_from(WRITES), min_size=1, max_size=4, unique_by=lambda write: write[0]))
+def test_accepting_equals_writing_directly(
+    tmp_path: Path, settings: Settings, chosen: list[tuple[str, dict[str, Any]]]
+) -> None:
+    """The same writes, direct or proposed and accepted one after the other, leave the same memory."""
+    results = []
+    for mode in ("direct", "review"):
+        folder = tmp_path / os.urandom(8).hex()
+        folder.mkdir()
+        ticks = itertools.count()
+        clock = lambda ticks=ticks: 1_777_118_400.0 + next(ticks) / 1000  # noqa: E731
+        path = settings._replace(db_path=str(folder / "memory.db"))
+        with Brain(path, clock=clock, offset=lambda _: 0) as brain:
+            brain.create(path.db_path)
+            run(brain, "put", slug="people/alice", content="# Alice\n\nLives in Paris.")
+            run(brain, "notebook init", path=str(folder / "notebook"))
+            run(brain, "config set", key="agent_writes", value=mode)
+            for tool, arguments in chosen:
+                version = run(brain, "get", slug="people/alice")["version"]
+                values = with_version(tool, arguments)
+                if "expected_version" in values:
+                    values = {**values, "expected_version": version}
+                answer = ask(brain, tool, **values)
+                assert ("proposal" in answer) == (mode == "review")
+                if mode == "review":
+                    assert run(brain, "review", yes=True)["decided"][0]["outcome"] == "accepted"
+            results.append(everything(brain))
+    assert results[0] == results[1]
