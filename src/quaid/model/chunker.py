@@ -73,14 +73,14 @@ def _token_reach(tokens_in: TokenMeasure, start: int, end: int, limit: int, widt
 def _best_break(text: str, least: int, reach: int) -> int:
     """Return the last end of a paragraph in the range, else of a line, a sentence or a word, else `reach`."""
     for mark in ("\n\n", "\n"):
-        found = text.rfind(mark, least, reach)
-        if found > least:
-            return found + len(mark)
+        position = text.rfind(mark, least, reach)
+        if position > least:
+            return position + len(mark)
     ends = [sentence.end() for sentence in _SENTENCE_END.finditer(text, least, reach)]
     if ends and ends[-1] > least:
         return ends[-1]
-    found = text.rfind(" ", least, reach)
-    return found + 1 if found > least else reach
+    position = text.rfind(" ", least, reach)
+    return position + 1 if position > least else reach
 
 
 def _overlap_start(text: str, tokens_in: TokenMeasure, least: int, stop: int, overlap: int) -> int:
@@ -234,9 +234,9 @@ def chunk_embedding_text(title: str, chunk: Chunk) -> str:
 def embedding_text(title: str, heading_path: str, text: str) -> str:
     """Return the text to embed for a chunk. A leading heading that is already in title or path is dropped."""
     names = [part.lstrip("# ") for part in heading_path.split(" > ")] if heading_path else []
-    said = {title, *names}
+    names_above = {title, *names}
     heading = _LEADING_HEADINGS.match(text) if text[:1] in "# " else None
-    if heading and _heading_text(heading[0].rstrip().rpartition("\n")[2].lstrip(" #")) in said:
+    if heading and _heading_text(heading[0].rstrip().rpartition("\n")[2].lstrip(" #")) in names_above:
         text = text[heading.end() :]
     above = " > ".join([name for name in names if name and name != title])
     return "\n".join([part for part in (title, above, text) if part])
@@ -274,16 +274,16 @@ def _find_headings(text: str) -> list[MarkdownHeading]:
         return []
     blocks = iter(markdown_text.find_fences(text))
     block = next(blocks, None)
-    found: list[MarkdownHeading] = []
+    headings: list[MarkdownHeading] = []
     for match in _HEADING.finditer("\n" + text):
         start = match.start()
         while block and block.end <= start:
             block = next(blocks, None)
         if not block or start < block.start:
-            found.append(MarkdownHeading(start, len(match[1]), _heading_text(match[2] or "")))
-            if len(found) == MOST_PARTS:
+            headings.append(MarkdownHeading(start, len(match[1]), _heading_text(match[2] or "")))
+            if len(headings) == MOST_PARTS:
                 break
-    return found
+    return headings
 
 
 def _heading_text(text: str) -> str:
@@ -328,14 +328,14 @@ def _split_paragraphs(text: str, headings: list[MarkdownHeading]) -> Iterator[_S
 
 def _outside_code(breaks: list[int], text: str) -> list[int]:
     blocks = markdown_text.find_fences(text)
-    kept: list[int] = []
+    outside: list[int] = []
     at = 0
     for place in breaks:
         while at < len(blocks) and blocks[at].end < place:
             at += 1
         if at == len(blocks) or place <= blocks[at].start:
-            kept.append(place)
-    return kept
+            outside.append(place)
+    return outside
 
 
 def _split_items(text: str, start: int, end: int) -> Iterator[_Segment]:

@@ -83,7 +83,7 @@ def parse_claims(sentence: str, *, is_title: bool = False, is_step: bool = False
         return []
     if pattern("past_phrase").search(text) or pattern("not_only").search(text):
         return []
-    found: list[Claim] = []
+    claims: list[Claim] = []
     condition = ""
     person = _leading_person(text) if sentence[0].isupper() else ""
     for number, clause in enumerate(_clauses(text)):
@@ -96,8 +96,8 @@ def parse_claims(sentence: str, *, is_title: bool = False, is_step: bool = False
             continue
         if number == 0 and person:
             clause = clause[len(person) :].lstrip()
-        found += _clause_claims(clause + condition, sentence, is_step)
-    return [claim._replace(person=person) for claim in found] if person else found
+        claims += _clause_claims(clause + condition, sentence, is_step)
+    return [claim._replace(person=person) for claim in claims] if person else claims
 
 
 def _leading_person(text: str) -> str:
@@ -148,9 +148,9 @@ def _clause_claims(clause: str, quote: str, is_step: bool) -> Iterator[Claim]:
         tail = " " + rest[0] if rest else ""
         yield from _plain_claims(chosen + tail, quote, is_step, demands=True)
         yield from _plain_claims("not " + left_out + tail, quote, is_step, demands=True)
-        out, kept = stem_words(left_out + tail), stem_words(chosen + tail)
-        if out and kept and not is_step:
-            yield Claim(quote, "chooses", 1, out, value=kept)
+        out, preferred = stem_words(left_out + tail), stem_words(chosen + tail)
+        if out and preferred and not is_step:
+            yield Claim(quote, "chooses", 1, out, value=preferred)
         return
     yield from _plain_claims(clause, quote, is_step)
     if not is_step:
@@ -159,10 +159,10 @@ def _clause_claims(clause: str, quote: str, is_step: bool) -> Iterator[Claim]:
 
 def _choice(clause: str) -> re.Match[str] | None:
     """Match a clause that prefers one thing to another; the groups are the preferred and rejected side."""
-    if " than " in clause and (found := pattern("rather_than").match(clause)):
-        return found
-    if "prefer" in clause and " to " in clause and (found := pattern("prefer_to").match(clause)):
-        return found
+    if " than " in clause and (match := pattern("rather_than").match(clause)):
+        return match
+    if "prefer" in clause and " to " in clause and (match := pattern("prefer_to").match(clause)):
+        return match
     return (
         pattern("choice").match(clause)
         if " over " in clause or " of " in clause or " than " in clause
@@ -179,13 +179,13 @@ def _plain_claims(clause: str, quote: str, is_step: bool, demands: bool = False)
     if here & word_list("hedges") or here & word_list("past") or _is_past(tokens):
         return
     strong = demands or not here.isdisjoint(word_list("strong"))
-    wanted = strong or not here.isdisjoint(word_list("demands"))
+    is_demand = strong or not here.isdisjoint(word_list("demands"))
     if is_step and not strong:
         return
     sign, words, number = _parse_matter(tokens, bound.lastgroup or "" if bound else "")
     if words and len(words) <= MOST_CLAIM_WORDS:
         several = not here.isdisjoint(word_list("multi_value"))
-        yield Claim(quote, "says", sign, frozenset(words), number=number, several=several, demands=wanted)
+        yield Claim(quote, "says", sign, frozenset(words), number=number, several=several, demands=is_demand)
 
 
 def _parse_matter(tokens: list[str], bound: str) -> tuple[int, set[str], ClaimNumber | None]:
@@ -196,11 +196,11 @@ def _parse_matter(tokens: list[str], bound: str) -> tuple[int, set[str], ClaimNu
             sign = -sign
         elif token in word_list("demands"):
             continue
-        elif (told := pattern("number").match(_number_words().get(token, token))) and (
-            not told[2] or _unit(told[2])
+        elif (number_match := pattern("number").match(_number_words().get(token, token))) and (
+            not number_match[2] or _unit(number_match[2])
         ):
             after = tokens[place + 1] if place + 1 < len(tokens) else ""
-            numbers.append(_parse_number(told[1], told[2] or after, bound))
+            numbers.append(_parse_number(number_match[1], number_match[2] or after, bound))
         elif token in word_list("narrowing"):
             words.add(token)
         elif token not in word_list("stop"):
@@ -239,8 +239,8 @@ def _setting_claims(clause: str, quote: str) -> Iterator[Claim]:
             break
     else:
         return
-    given = match.groupdict()
-    about, value = stem_words(given["about"]), given["value"].split()
+    groups = match.groupdict()
+    about, value = stem_words(groups["about"]), groups["value"].split()
     here = set(_tokens(clause))
     if (
         not about
@@ -249,16 +249,16 @@ def _setting_claims(clause: str, quote: str) -> Iterator[Claim]:
         or here & (word_list("hedges") | word_list("past") | word_list("negations") | {"also"})
     ):
         return
-    relation = given.get("verb") or ""
+    relation = groups.get("verb") or ""
     if (
         form != "runs_on"
-        and given.get("sign") != "="
+        and groups.get("sign") != "="
         and (about <= stems("vague_settings") or about.isdisjoint(stems("settings")))
     ):
         return
-    if form == "setting" and not given.get("sign") and not _is_value(value):
+    if form == "setting" and not groups.get("sign") and not _is_value(value):
         return
-    words = stem_words(given["value"]) or frozenset(value)
+    words = stem_words(groups["value"]) or frozenset(value)
     yield Claim(quote, "setting", 1, about, value=words, relation=relation.rpartition(" ")[2])
 
 
@@ -373,21 +373,21 @@ def find_conflicts(new: Statement, others: Iterable[Statement], most: int = 5) -
     return conflicts
 
 
-def find_conflicts_within(added: Statement, there: Statement, most: int = 5) -> list[StatementMatch]:
+def find_conflicts_within(added: Statement, existing: Statement, most: int = 5) -> list[StatementMatch]:
     """Compare text added to a statement with what the statement already says, sentence by sentence.
 
     Bodies can be compared with each other here, because they share the context of one node.
     """
     new = _summary_claims(added) + _body_claims(added)
-    old = _head_claims(there) + _body_claims(there, _claim_probes(new))
-    found: dict[str, StatementMatch] = {}
+    old = _head_claims(existing) + _body_claims(existing, _claim_probes(new))
+    matches: dict[str, StatementMatch] = {}
     for one, two in product(new, old):
         why = conflict_reason(one, two) if one.quote != two.quote else ""
-        if why and _same_context(added, one, there, two):
-            found.setdefault(one.quote, StatementMatch(there.key, why, one.quote, two.quote))
-            if len(found) == most:
+        if why and _same_context(added, one, existing, two):
+            matches.setdefault(one.quote, StatementMatch(existing.key, why, one.quote, two.quote))
+            if len(matches) == most:
                 break
-    return list(found.values())
+    return list(matches.values())
 
 
 def _claim_pairs(
@@ -509,8 +509,8 @@ def _same_context(new: Statement, one: Claim, other: Statement, two: Claim) -> b
     if (mine | first) & stems("contexts") != (theirs | second) & stems("contexts"):
         return False
     # Title words that are missing from both sentences name the subject: "Redis pool", "Mail pool".
-    said = _content_stems(one.quote) | _content_stems(two.quote)
-    first, second = mine - said, theirs - said
+    quoted = _content_stems(one.quote) | _content_stems(two.quote)
+    first, second = mine - quoted, theirs - quoted
     return one.kind == "compares" or not first - theirs or not second - mine
 
 
@@ -530,29 +530,29 @@ def _summary_claims(statement: Statement) -> list[Claim]:
 
 def _body_claims(statement: Statement, probes: list[WordProbe] | None = None) -> list[Claim]:
     """Return the claims of the body; with probes, only of the sentences that match a probe."""
-    found: list[Claim] = []
+    claims: list[Claim] = []
     is_step = statement.type == PROCEDURE_TYPE
     if probes is not None and not _matches_probe(_lowercase(statement.body), probes):
-        return found
+        return claims
     for sentence in split_sentences(statement.body):
         if probes is None or _matches_probe(_lowercase(sentence), probes):
-            found += parse_claims(sentence, is_step=is_step)
-    return found
+            claims += parse_claims(sentence, is_step=is_step)
+    return claims
 
 
-def _claim_probes(told: list[Claim]) -> list[WordProbe]:
+def _claim_probes(claims: list[Claim]) -> list[WordProbe]:
     """Return, for each claim, the words that other text must contain to be worth parsing.
 
     Words that have synonyms or alternatives are left out, since the other text may use another form. Long
     words, which are rare, come first, so that most texts fail at the first test.
     """
-    found = {}
-    for claim in told:
+    probes = {}
+    for claim in claims:
         words, spare = claim.words - _variable_stems(), len(claim.words) > 4
         if not words:
             words, spare = claim.words, len(claim.words) > 1
-        found[claim.words] = (tuple(sorted(words, key=lambda word: (-len(word), word))), int(spare))
-    return list(found.values())
+        probes[claim.words] = (tuple(sorted(words, key=lambda word: (-len(word), word))), int(spare))
+    return list(probes.values())
 
 
 def _lowercase(text: str) -> str:
@@ -584,8 +584,8 @@ def _candidates(
             far.append((other, False))
     # A short title and summary that match are more likely to be about the same topic.
     near.sort(key=lambda pair: len(pair[0].title) + len(pair[0].summary))
-    found = [pair for pair in near + far if pair[0].key != new.key and _same_project(new, pair[0])]
-    return found[:MOST_CANDIDATES]
+    candidates = [pair for pair in near + far if pair[0].key != new.key and _same_project(new, pair[0])]
+    return candidates[:MOST_CANDIDATES]
 
 
 def find_similar(new: Statement, others: Iterable[Statement], most: int = 5) -> list[StatementMatch]:
@@ -594,18 +594,18 @@ def find_similar(new: Statement, others: Iterable[Statement], most: int = 5) -> 
     probes: list[WordProbe] = [(tuple(title - _synonym_stems()), 0)]
     for words in (summary, title | summary):
         probes.append((tuple(words - _synonym_stems()), int(len(words) * (1 - LEAST_SHARED))))
-    found = []
+    matches = []
     for other in others:
         if not _matches_probe(_lowercase(f"{other.title} {other.summary}"), probes) or other.key == new.key:
             continue
         theirs = _content_stems(other.title)
         if title and title == theirs and _weak(new.title) == _weak(other.title):
-            found.append(StatementMatch(other.key, "the same title", share=1.0))
+            matches.append(StatementMatch(other.key, "the same title", share=1.0))
             continue
         share = _similar_share(new, title, summary, other, theirs)
         if share >= SIMILAR_SHARE:
-            found.append(StatementMatch(other.key, "the summaries say the same", share=round(share, 3)))
-    return sorted(found, key=lambda each: -each.share)[:most]
+            matches.append(StatementMatch(other.key, "the summaries say the same", share=round(share, 3)))
+    return sorted(matches, key=lambda match: -match.share)[:most]
 
 
 def _similar_share(
@@ -635,8 +635,8 @@ def _dice(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def _content_stems(text: str) -> frozenset[str]:
-    found = (word.lower().replace("’", "'").removesuffix("'s") for word in _WORD.findall(text))
-    return frozenset(fold_word(word) for word in found if word not in word_list("stop")) - {""}
+    lowered = (word.lower().replace("’", "'").removesuffix("'s") for word in _WORD.findall(text))
+    return frozenset(fold_word(word) for word in lowered if word not in word_list("stop")) - {""}
 
 
 def _weak(title: str) -> frozenset[str]:
@@ -650,12 +650,12 @@ def _weak(title: str) -> frozenset[str]:
 def _alternative_stems() -> dict[str, frozenset[str]]:
     """Map the stem of a word to the stems of its alternatives and opposites."""
     groups = [group.split() for group in english_rules().data["groups"]["alternatives"].split(",")]
-    found: dict[str, frozenset[str]] = {}
+    alternatives: dict[str, frozenset[str]] = {}
     for group in (*groups, *pairs("complements").items()):
         group_stems = frozenset(map(stem, group))
         for word in group_stems:
-            found[word] = found.get(word, frozenset()) | (group_stems - {word})
-    return found
+            alternatives[word] = alternatives.get(word, frozenset()) | (group_stems - {word})
+    return alternatives
 
 
 @cache

@@ -92,7 +92,7 @@ class ContradictionFinding(NamedTuple):
 
 def find_contradictions(world: Snapshot, type: str | None = None) -> list[ContradictionFinding]:
     """Return all contradictions in the snapshot, or those of one type, without duplicates."""
-    found: dict[str, ContradictionFinding] = {}
+    findings: dict[str, ContradictionFinding] = {}
     all_claims = resolve_facts(world) if type != "stale" else []
     rules: list[Iterator[ContradictionFinding]] = []
     if type in (None, "temporal"):
@@ -103,8 +103,8 @@ def find_contradictions(world: Snapshot, type: str | None = None) -> list[Contra
         rules.append(stale_pages(world))
     for rule in rules:
         for finding in rule:
-            found.setdefault(finding.fingerprint, finding)
-    return list(found.values())
+            findings.setdefault(finding.fingerprint, finding)
+    return list(findings.values())
 
 
 def fingerprint(*parts: object) -> str:
@@ -223,11 +223,11 @@ def _overlapping(world: Snapshot, group: list[ResolvedFact]) -> Iterator[Contrad
     ]
     spans = sorted(
         [(*_certain_span(claim, world.today), claim.fact.id, claim) for claim in begun],
-        key=lambda each: each[:3],
+        key=lambda span: span[:3],
     )
     standing: dict[EntityRef, tuple[str, str, ResolvedFact]] = {}
     for start, end, _, claim in spans:
-        standing = {key: each for key, each in standing.items() if each[1] > start}
+        standing = {key: span for key, span in standing.items() if span[1] > start}
         for first, _, other in list(standing.values())[:MOST_COMPARED]:
             if first < end and not _agree(other, claim) and not _is_succeeded(claim, other):
                 yield _conflict(other, claim)
@@ -255,7 +255,9 @@ def _is_succeeded(claim: ResolvedFact, later: ResolvedFact) -> bool:
 
 def _conflict(one: ResolvedFact, other: ResolvedFact) -> ContradictionFinding:
     page_id = one.subject if isinstance(one.subject, int) else min(one.fact.page_id, other.fact.page_id)
-    others = [each for each in (other.fact.page_id, one.fact.page_id) if each != page_id]
+    others = [
+        candidate_id for candidate_id in (other.fact.page_id, one.fact.page_id) if candidate_id != page_id
+    ]
     names = sorted((str(one.object), str(other.object)))
     return ContradictionFinding(
         "cross_page",
@@ -293,8 +295,8 @@ def _is_date_within(one: str, other: str) -> bool:
     """Return True if both texts are dates and one includes the other, as 1980 includes 1980-07-04."""
     spans = [find_dates(text) for text in (one, other)]
     if any(
-        len(told) != 1 or told[0].start or told[0].end < len(text)
-        for told, text in zip(spans, (one, other), strict=True)
+        len(date_phrases) != 1 or date_phrases[0].start or date_phrases[0].end < len(text)
+        for date_phrases, text in zip(spans, (one, other), strict=True)
     ):
         return False
     a, b = spans[0][0], spans[1][0]
@@ -432,20 +434,22 @@ def _ended_relations(
         here = [tie for tie in ended if tie.target == text.page_id]
         ended = here if subject != text.page_id else ended if len({tie.shown for tie in ended}) == 1 else []
     else:
-        said = f" {fold_name(departure.object)} "
+        named_object = f" {fold_name(departure.object)} "
         named = [
-            any(f" {name} " in said for name in tie.names)
+            any(f" {name} " in named_object for name in tie.names)
             and _is_named(departure.object, tie.names, departure.scope)
             for tie in ended
         ]
-        wanted = departure.scope != "parent"  # the text names the new parent; relations to all others ended
-        ended = [tie for tie, is_named in zip(ended, named, strict=True) if is_named is wanted]
+        ends_named = (
+            departure.scope != "parent"
+        )  # the text names the new parent; relations to all others ended
+        ended = [tie for tie, is_named in zip(ended, named, strict=True) if is_named is ends_named]
     written = text.truth if part == "truth" else text.timeline
-    told: set[int | str] = set()
+    reported: set[int | str] = set()
     for tie in ended:
         key = tie.target if tie.target is not None else fold_name(tie.shown)
-        if key not in told and not _came_back(written, tie, departure):
-            told.add(key)
+        if key not in reported and not _came_back(written, tie, departure):
+            reported.add(key)
             yield _ended_contradiction(world, text, part, subject, tie, departure)
 
 
@@ -543,8 +547,8 @@ def _came_back(written: str, tie: OpenRelation, departure: Departure) -> bool:
             f" {name} " in f" {fold_name(sentence)} " for name in tie.names
         ):
             continue
-        told = find_dates(sentence)
-        if not told or not departure.first or told[-1].last >= departure.first:
+        date_phrases = find_dates(sentence)
+        if not date_phrases or not departure.first or date_phrases[-1].last >= departure.first:
             return True
     return False
 
@@ -595,40 +599,46 @@ class ResolutionChange(NamedTuple):
         return self.since is not None and self.since == self.until
 
 
-def resolution_changes(world: Snapshot, finding: ContradictionFinding, kept: int) -> list[ResolutionChange]:
-    """Return the changes to make if the side with index `kept`, 0 or 1, is right.
+def resolution_changes(
+    world: Snapshot, finding: ContradictionFinding, winner_index: int
+) -> list[ResolutionChange]:
+    """Return the changes to make if the side with index `winner_index`, 0 or 1, is right.
 
     Text is never changed: if the rejected side is text, or a link in text, the user has to edit the page.
     """
-    winner, loser = finding.cites[kept], finding.cites[1 - kept]
-    known = resolve_facts(world)
-    lost = next((each for each in known if each.fact.id == loser.fact), None)
-    tie = next((each for each in world.links if each.id == loser.link), None)
+    winner, loser = finding.cites[winner_index], finding.cites[1 - winner_index]
+    facts = resolve_facts(world)
+    lost = next((fact for fact in facts if fact.fact.id == loser.fact), None)
+    tie = next((link for link in world.links if link.id == loser.link), None)
     if winner.fact is None and winner.link is None:
-        return _end_relation(world, finding, known, lost, tie)
+        return _end_relation(world, finding, facts, lost, tie)
     if lost is not None:
         # Change every fact with the same statement, on all pages; otherwise the contradiction would remain.
-        won = next((each for each in known if each.fact.id == winner.fact), None)
-        found = [
-            _shorten_fact(each, won, finding.day, world.today)
-            for each in known
-            if _is_same_statement(each, lost)
+        won = next((fact for fact in facts if fact.fact.id == winner.fact), None)
+        changes = [
+            _shorten_fact(fact, won, finding.day, world.today)
+            for fact in facts
+            if _is_same_statement(fact, lost)
         ]
-        return [each for each in found if each is not None]
+        return [change for change in changes if change is not None]
     if tie is None or is_text_link(tie):
         return []
     return [ResolutionChange("link", tie.id, tie.from_id, _describe_link(world, tie), tie.since, None)]
 
 
-def remaining_text_links(world: Snapshot, finding: ContradictionFinding, kept: int) -> list[Citation]:
+def remaining_text_links(world: Snapshot, finding: ContradictionFinding, winner_index: int) -> list[Citation]:
     """Return the links in page text that still state the rejected side and need an edit of the page."""
-    loser = finding.cites[1 - kept]
-    tie = next((each for each in world.links if each.id == loser.link), None)
+    loser = finding.cites[1 - winner_index]
+    tie = next((link for link in world.links if link.id == loser.link), None)
     if tie is not None:
         return [cite_link(world, tie)] if is_text_link(tie) else []
-    if loser.fact is None or finding.cites[kept].link is not None or finding.cites[kept].fact is not None:
+    if (
+        loser.fact is None
+        or finding.cites[winner_index].link is not None
+        or finding.cites[winner_index].fact is not None
+    ):
         return []
-    lost = next((each for each in resolve_facts(world) if each.fact.id == loser.fact), None)
+    lost = next((fact for fact in resolve_facts(world) if fact.fact.id == loser.fact), None)
     ties = [
         link for link in world.links if lost and _connects(link, lost.subject, lost.object, lost.predicate)
     ]
@@ -647,7 +657,7 @@ def is_text_link(tie: SnapshotLink) -> bool:
 def _end_relation(
     world: Snapshot,
     finding: ContradictionFinding,
-    known: list[ResolvedFact],
+    facts: list[ResolvedFact],
     lost: ResolvedFact | None,
     tie: SnapshotLink | None,
 ) -> list[ResolutionChange]:
@@ -663,20 +673,20 @@ def _end_relation(
     else:
         return []
     standing = [
-        each
-        for each in known
-        if (each.subject, each.object) == ends[:2]
-        and predicate_family(each.predicate) == predicate_family(ends[2])
-        and is_valid_on(each.since, each.until, world.today)
+        fact
+        for fact in facts
+        if (fact.subject, fact.object) == ends[:2]
+        and predicate_family(fact.predicate) == predicate_family(ends[2])
+        and is_valid_on(fact.since, fact.until, world.today)
     ]
-    found = [_shorten_fact(each, None, finding.day, world.today) for each in standing]
+    changes = [_shorten_fact(fact, None, finding.day, world.today) for fact in standing]
     ties = [
         link
         for link in world.links
         if _connects(link, *ends) and is_valid_on(link.since, link.until, world.today)
     ]
     return [
-        *(each for each in found if each is not None),
+        *(change for change in changes if change is not None),
         *(
             ResolutionChange(
                 *("link", tie.id, tie.from_id, _describe_link(world, tie), tie.since),
@@ -695,8 +705,8 @@ def _connects(tie: SnapshotLink, subject: EntityRef, target: EntityRef, relation
 
 
 def _is_same_statement(one: ResolvedFact, other: ResolvedFact) -> bool:
-    wanted = (other.subject, other.predicate, other.object)
-    return wanted in (
+    statement = (other.subject, other.predicate, other.object)
+    return statement in (
         (one.subject, one.predicate, one.object),
         (one.object, INVERSE_PREDICATES.get(one.predicate), one.subject),
     )
@@ -729,5 +739,7 @@ def _not_before(day: str, since: str | None) -> str:
 
 
 def _describe_link(world: Snapshot, tie: SnapshotLink) -> str:
-    names = [world.pages[each].title if each in world.pages else "?" for each in (tie.from_id, tie.to_id)]
+    names = [
+        world.pages[page_id].title if page_id in world.pages else "?" for page_id in (tie.from_id, tie.to_id)
+    ]
     return f"{names[0]} {tie.relationship} {names[1]}"

@@ -119,12 +119,12 @@ def find_dates(text: str) -> list[DatePhrase]:
     """Return all dates in the text with a year from 1900 to 2099, in order."""
     if not any(mark in text for mark in ("19", "20")):
         return []
-    found = []
+    phrases = []
     for match in _DATE.finditer(text):
         first, last = _date_range(match)
         if first and last:
-            found.append(DatePhrase(first, last, match.start(), match.end()))
-    return found
+            phrases.append(DatePhrase(first, last, match.start(), match.end()))
+    return phrases
 
 
 def _month_end(month: str) -> str:

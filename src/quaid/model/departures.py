@@ -78,16 +78,16 @@ def departure_phrases() -> dict[str, list[tuple["re.Pattern[str]", str, bool]]]:
 
 def candidate_names(text: str) -> set[str]:
     """Return folded candidates for names: runs of one to five capitalized words, and slugs in links."""
-    found = set()
+    candidates = set()
     for line in text.split("\n"):
         for match in pattern("name").finditer(strip_emphasis(line)):
             words = match[0].split()[:20]
             for first in range(len(words)):
-                found |= {
+                candidates |= {
                     fold_name(" ".join(words[first:last]))
                     for last in range(first + 1, min(first + 5, len(words)) + 1)
                 }
-    return found
+    return candidates
 
 
 def verb_subjects(sentence: Sentence, place: int, reader: PageOwner) -> list[str]:
@@ -95,7 +95,7 @@ def verb_subjects(sentence: Sentence, place: int, reader: PageOwner) -> list[str
     head = _without_filler_end(_without_times(sentence.text[:place]).rstrip(" ,")).strip()
     pair = pattern("two_names").fullmatch(head)
     if pair:
-        return [_subject_key(each, reader) for each in (pair[1], pair[2])]
+        return [_subject_key(name, reader) for name in (pair[1], pair[2])]
     cuts = list(pattern("boundary").finditer(sentence.text, 0, place))
     last = cuts[-1] if cuts else None
     clause = sentence.text[last.end() if last else 0 : place].strip()
@@ -111,7 +111,9 @@ def _clause_subjects(clause: str, sentence: Sentence, place: int, reader: PageOw
     if pattern("pronoun").match(clause):
         behind = fold_name(sentence.text[place:])
         heard = _proper_names(sentence.text[: place - len(clause) - 1])
-        if any(not _is_owner(each, reader) and fold_name(each) not in behind for each in heard):
+        if any(
+            not _is_owner(candidate, reader) and fold_name(candidate) not in behind for candidate in heard
+        ):
             return []
         return _pronoun_subjects(sentence, reader)
     name = pattern("name").match(clause)
@@ -130,7 +132,7 @@ def _pronoun_subjects(sentence: Sentence, reader: PageOwner) -> list[str]:
     """
     for number, earlier in enumerate(reversed(sentence.before)):
         met = [match[1] for match in pattern("other_person").finditer(earlier)]
-        if number == 0 and any(not _is_owner(each, reader) for each in met):
+        if number == 0 and any(not _is_owner(name, reader) for name in met):
             return []
         lead = _lead_name(earlier)
         if lead and not pattern("pronoun").fullmatch(lead):
@@ -172,12 +174,12 @@ def _lead_name(text: str) -> str | None:
 
 def _proper_names(text: str) -> list[str]:
     """Return the names in the text, without words that are capitalized only because they start a sentence."""
-    found = []
+    proper_names = []
     for match in pattern("name").finditer(text):
         words = [word for word in match[0].split() if word.lower() not in word_list("not_in_names")]
         if words and not pattern("role").match(words[0]):
-            found.append(" ".join(words))
-    return found
+            proper_names.append(" ".join(words))
+    return proper_names
 
 
 def _subject_key(name: str, reader: PageOwner) -> str:
@@ -213,7 +215,7 @@ def find_departures(text: str, reader: PageOwner, first_line: int = 1, day: str 
     if not matches:
         return []
     text = blank_out_code(text)
-    found: list[Departure] = []
+    departures: list[Departure] = []
     block = None
     for place, match, scope, is_event in matches:
         if text[place].isspace() and not match[0][0].isspace():
@@ -222,8 +224,8 @@ def find_departures(text: str, reader: PageOwner, first_line: int = 1, day: str 
             block = block_at(text, place)
         around = sentence_at(text, place, first_line, block)
         if around:
-            found += _read_match(*around, match, scope, is_event, reader, day)
-    return found
+            departures += _read_match(*around, match, scope, is_event, reader, day)
+    return departures
 
 
 def may_mention_departure(text: str) -> bool:
@@ -237,18 +239,18 @@ def _phrase_matches(text: str) -> list[tuple[int, "re.Match[str]", str, bool]]:
     low = text.lower()
     if len(low) != len(text):  # lower() can make a letter longer, which would shift the offsets
         low = "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)
-    found: dict[int, tuple[int, re.Match[str], str, bool]] = {}
+    matches: dict[int, tuple[int, re.Match[str], str, bool]] = {}
     for word, patterns in departure_phrases().items():
         place = low.find(word)
         while place >= 0:
             inside = place > 0 and word[0].isalpha() and word != "n't work" and low[place - 1].isalnum()
-            for wanted, scope, is_event in () if inside else patterns:
-                match = wanted.match(text, place)
+            for regex, scope, is_event in () if inside else patterns:
+                match = regex.match(text, place)
                 if match:
-                    found.setdefault(place, (place, match, scope, is_event))
+                    matches.setdefault(place, (place, match, scope, is_event))
                     break
             place = low.find(word, place + 1)
-    return sorted(found.values(), key=lambda each: each[0])[:MOST_MATCHES]
+    return sorted(matches.values(), key=lambda entry: entry[0])[:MOST_MATCHES]
 
 
 def _read_match(
@@ -297,8 +299,8 @@ def _is_gerund(verb: str) -> bool:
 
 
 def _after_word(head: str) -> str:
-    found = pattern("preposition").search(head)
-    return found[0] if found else ""
+    preposition = pattern("preposition").search(head)
+    return preposition[0] if preposition else ""
 
 
 def _departing_subjects(sentence: Sentence, place: int, reader: PageOwner, gerund: bool) -> list[str]:
@@ -325,10 +327,10 @@ def _is_doubtful(sentence: Sentence, head: str, tail: str, reader: PageOwner) ->
         return True
     if pattern("returned").search(tail) and not re.search(r"\b(?:not|never)\b", tail):
         return True
-    told = list(pattern("reported").finditer(head))
-    if told:
-        speaker = verb_subjects(sentence, told[-1].start(), reader)
-        return not (pattern("trusted_report").match(told[-1][0]) and speaker == [""] and reader.is_person)
+    reports = list(pattern("reported").finditer(head))
+    if reports:
+        speaker = verb_subjects(sentence, reports[-1].start(), reader)
+        return not (pattern("trusted_report").match(reports[-1][0]) and speaker == [""] and reader.is_person)
     return False
 
 
@@ -371,9 +373,9 @@ def _until_departures(
 
     The place that was left usually precedes the date.
     """
-    told = find_dates(tail[:40])
-    if not told or (
-        told[0].start > 1
+    dates = find_dates(tail[:40])
+    if not dates or (
+        dates[0].start > 1
         and not re.match(r"(?:the )?(?:end|start|beginning|middle) of |about |around ", tail)
     ):
         return
@@ -386,20 +388,20 @@ def _until_departures(
         if not behind:
             return
         obj = tail[behind.end() :]
-    said = sentence.text[: place if before else len(sentence.text)]
-    scope = "home" if re.search(r"\b(?:liv\w+|resid\w+)\s+in\b", said, re.I) else "work"
+    preceding = sentence.text[: place if before else len(sentence.text)]
+    scope = "home" if re.search(r"\b(?:liv\w+|resid\w+)\s+in\b", preceding, re.I) else "work"
     post = ""
     named = pattern("post_at_end").search(head[: before[-1].end()] if before else "")
     if named and normalize_post(named["post"]) == "ceo":
         scope, post = "post", "ceo"
     verb = re.search(
-        r"\b(?:was|were|worked|been|served|led|ran|lived|studied|had|stayed|is|works?)\b", said, re.I
+        r"\b(?:was|were|worked|been|served|led|ran|lived|studied|had|stayed|is|works?)\b", preceding, re.I
     )
     where = verb.start() if verb else 0
     who = verb_subjects(sentence, where, reader) if verb and where else [""] if reader.is_person else []
     for subject in who:
         yield Departure(
-            subject, scope, post, obj, told[0].first, told[0].last, True, sentence.line, sentence.text
+            subject, scope, post, obj, dates[0].first, dates[0].last, True, sentence.line, sentence.text
         )
 
 
@@ -408,8 +410,8 @@ def _departure_dates(head: str, tail: str, day: str) -> tuple[str, str]:
 
     The first date after the verb counts, else the last date before it, else `day`.
     """
-    told = find_dates(tail) or find_dates(head)[-1:]
-    return (told[0].first, told[0].last) if told else (day, day)
+    dates = find_dates(tail) or find_dates(head)[-1:]
+    return (dates[0].first, dates[0].last) if dates else (day, day)
 
 
 def normalize_post(words: str) -> str:
@@ -427,11 +429,11 @@ def normalize_post(words: str) -> str:
 
 def comebacks(text: str) -> list[str]:
     """Return the sentences that say that a person returned to a place or is still there."""
-    found = []
+    sentences = []
     for match in (
         pattern("returned").finditer(text) if re.search(r"\b(?:re-?|back|return|still)", text, re.I) else ()
     ):
         around = sentence_at(text, match.start())
         if around and not re.search(r"\b(?:not|never|n't)\b", around[0].text):
-            found.append(around[0].text)
-    return found
+            sentences.append(around[0].text)
+    return sentences

@@ -102,14 +102,14 @@ def blank_out_code(text: str) -> str:
     while start >= 0 and (end := text.find("-->", start)) >= 0:
         spans.append((start, end + 3))
         start = text.find("<!--", end)
-    kept: list[str] = []
+    pieces: list[str] = []
     position = 0
     for first, last in sorted(spans):
         if last > position:
             first = max(first, position)
-            kept += [text[position:first], _VISIBLE.sub(" ", text[first:last])]
+            pieces += [text[position:first], _VISIBLE.sub(" ", text[first:last])]
             position = last
-    return "".join([*kept, text[position:]]) if kept else text
+    return "".join([*pieces, text[position:]]) if pieces else text
 
 
 class TextBlock(NamedTuple):

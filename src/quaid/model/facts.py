@@ -83,30 +83,30 @@ def check_fact(values: dict[str, Any], where: str, subject: str = "") -> FactInp
     """
     for name in values:
         if name not in FactInput._fields:
-            known = ", ".join(FactInput._fields)
+            fields = ", ".join(FactInput._fields)
             raise InvalidArgument(
-                name=_field_path(where, name), problem=f"is no part of a fact; there are: {known}"
+                name=_field_path(where, name), problem=f"is no part of a fact; there are: {fields}"
             )
-    given = {name: value for name, value in values.items() if value is not None}
+    present = {name: value for name, value in values.items() if value is not None}
     if subject:
-        given.setdefault("subject", subject)
+        present.setdefault("subject", subject)
     parts: dict[str, Any] = {
-        "subject": _name_field(given, "subject", where),
-        "predicate": _predicate_field(given, where),
-        "object": _name_field(given, "object", where),
-        "source_ref": _text_field(given, "source_ref", where),
-        "evidence_text": _text_field(given, "evidence_text", where),
-        "asserted_by": given.get("asserted_by", "agent"),
-        "confidence": _check_confidence(given.get("confidence", 1.0), _field_path(where, "confidence")),
-        "supersedes_id": _check_fact_id(given.get("supersedes_id"), _field_path(where, "supersedes_id")),
+        "subject": _name_field(present, "subject", where),
+        "predicate": _predicate_field(present, where),
+        "object": _name_field(present, "object", where),
+        "source_ref": _text_field(present, "source_ref", where),
+        "evidence_text": _text_field(present, "evidence_text", where),
+        "asserted_by": present.get("asserted_by", "agent"),
+        "confidence": _check_confidence(present.get("confidence", 1.0), _field_path(where, "confidence")),
+        "supersedes_id": _check_fact_id(present.get("supersedes_id"), _field_path(where, "supersedes_id")),
     }
     if parts["asserted_by"] not in ASSERTED_BY:
         raise InvalidArgument(
             name=_field_path(where, "asserted_by"), problem=f"must be one of {', '.join(ASSERTED_BY)}"
         )
     for name in ("valid_from", "valid_until"):
-        if name in given:
-            parts[name] = dates.check_date(given[name], _field_path(where, name))
+        if name in present:
+            parts[name] = dates.check_date(present[name], _field_path(where, name))
     since, until = parts.get("valid_from"), parts.get("valid_until")
     if since and until and until < since:
         raise InvalidArgument(
@@ -119,8 +119,8 @@ def _field_path(where: str, name: str) -> str:
     return f"{where}.{name}" if where else name
 
 
-def _text_field(given: dict[str, Any], name: str, where: str) -> str:
-    value = given.get(name, "")
+def _text_field(values: dict[str, Any], name: str, where: str) -> str:
+    value = values.get(name, "")
     if isinstance(value, int | float) and not isinstance(value, bool) and name == "object":
         value = str(value)
     if not isinstance(value, str):
@@ -133,19 +133,19 @@ def _text_field(given: dict[str, Any], name: str, where: str) -> str:
     return value.strip()
 
 
-def _name_field(given: dict[str, Any], name: str, where: str) -> str:
-    value = " ".join(replace_wiki_links(_text_field(given, name, where)).split())
+def _name_field(values: dict[str, Any], name: str, where: str) -> str:
+    value = " ".join(replace_wiki_links(_text_field(values, name, where)).split())
     if not value:
         raise InvalidArgument(
-            name=_field_path(where, name), problem="is missing" if name not in given else "is empty"
+            name=_field_path(where, name), problem="is missing" if name not in values else "is empty"
         )
     if name == "subject" and not fold_name(value):
         raise InvalidArgument(name=_field_path(where, name), problem=f"{value!r} holds no letter or digit")
     return value
 
 
-def _predicate_field(given: dict[str, Any], where: str) -> str:
-    text = _text_field(given, "predicate", where)
+def _predicate_field(values: dict[str, Any], where: str) -> str:
+    text = _text_field(values, "predicate", where)
     predicate = normalize_relationship(text)
     if not predicate:
         problem = "is missing; write it as in works_at" if not text else f"{text!r} holds no letter or digit"
@@ -189,9 +189,13 @@ def value_key(text: str) -> str:
 
 
 def _day_key(text: str) -> str:
-    told = find_dates(text)
-    if len(told) == 1 and told[0].exact and (told[0].start, told[0].end) == (0, len(text)):
-        return told[0].first
+    date_phrases = find_dates(text)
+    if (
+        len(date_phrases) == 1
+        and date_phrases[0].exact
+        and (date_phrases[0].start, date_phrases[0].end) == (0, len(text))
+    ):
+        return date_phrases[0].first
     match = _DAY_OF_YEAR.fullmatch(text)
     if not match:
         return ""
@@ -498,15 +502,15 @@ class NameIndex:
         Of several pages with the name, `own` is preferred, then the page for which the kind of the name comes
         first in NAME_KINDS.
         """
-        found = self._pages.get(key)
-        if not found:
+        candidates = self._pages.get(key)
+        if not candidates:
             return None
-        if len(found) == 1:
-            return found[0][1]
-        if any(page_id == own for _, page_id in found):
+        if len(candidates) == 1:
+            return candidates[0][1]
+        if any(page_id == own for _, page_id in candidates):
             return own
-        best = min(kind for kind, _ in found)
-        pages = {page_id for kind, page_id in found if kind == best}
+        best = min(kind for kind, _ in candidates)
+        pages = {page_id for kind, page_id in candidates if kind == best}
         return pages.pop() if len(pages) == 1 else None
 
     def of(self, page_id: int) -> set[str]:
@@ -556,7 +560,7 @@ def resolve_facts(world: Snapshot) -> list[ResolvedFact]:
     """Return the facts that are not superseded, with names resolved to pages."""
     subjects: dict[tuple[str, int], tuple[EntityRef, str]] = {}
     objects: dict[str, tuple[EntityRef, str]] = {}
-    found = []
+    facts = []
     for fact in world.facts:
         if fact.superseded:
             continue
@@ -571,10 +575,10 @@ def resolve_facts(world: Snapshot) -> list[ResolvedFact]:
         meant = objects.get(fact.object)
         if meant is None:
             meant = objects[fact.object] = _resolve_object(world, fact.object)
-        found.append(
+        facts.append(
             ResolvedFact(fact, canonical_predicate(fact.predicate), about[0], meant[0], about[1], meant[1])
         )
-    return found
+    return facts
 
 
 def _resolve_object(world: Snapshot, text: str) -> tuple[EntityRef, str]:
@@ -592,9 +596,9 @@ def resolve_name(names: NameIndex, key: str, page_id: int, page: PageInfo | None
 
     On the page of a person, the first or last name of that person is sufficient.
     """
-    found = names.page(key, page_id)
-    if found is not None:
-        return found
+    resolved = names.page(key, page_id)
+    if resolved is not None:
+        return resolved
     return page_id if page and page.type == "person" and key in person_name_parts(page.title) else key
 
 
@@ -628,25 +632,25 @@ def find_quote(truth: str, timeline: str, needles: tuple[str, ...]) -> QuotedLin
     The needles are tried in order, each in the compiled truth first. Case is ignored.
     """
     for needle in needles:
-        wanted = _normalize_space(needle)
-        if not wanted:
+        needle_text = _normalize_space(needle)
+        if not needle_text:
             continue
         for part, text in (("truth", truth), ("timeline", timeline)):
-            line = _line_with(text, wanted)
+            line = _line_with(text, needle_text)
             if line:
                 return QuotedLine(part, line, quote_line(text.split("\n")[line - 1]))
     return None
 
 
-def _line_with(text: str, wanted: str) -> int:
+def _line_with(text: str, needle: str) -> int:
     low = text.lower()
-    at = _find_whole_words(low, wanted)
+    at = _find_whole_words(low, needle)
     if at >= 0:
         return low.count("\n", 0, at) + 1
-    if " " not in wanted:
+    if " " not in needle:
         return 0
     tidy = _normalize_space(text)  # the words may span a line break
-    at = _find_whole_words(tidy, wanted)
+    at = _find_whole_words(tidy, needle)
     if at < 0:
         return 0
     words = tidy.count(" ", 0, at)
@@ -658,16 +662,16 @@ def _line_with(text: str, wanted: str) -> int:
     return 0
 
 
-def _find_whole_words(text: str, wanted: str) -> int:
+def _find_whole_words(text: str, needle: str) -> int:
     """Return the offset of a match at word boundaries, or -1: "active" does not match in "inactive"."""
-    at = text.find(wanted)
+    at = text.find(needle)
     while at >= 0:
-        end = at + len(wanted)
+        end = at + len(needle)
         if not (
-            _is_same_word(text[at - 1 : at], wanted[0]) or _is_same_word(wanted[-1], text[end : end + 1])
+            _is_same_word(text[at - 1 : at], needle[0]) or _is_same_word(needle[-1], text[end : end + 1])
         ):
             return at
-        at = text.find(wanted, at + 1)
+        at = text.find(needle, at + 1)
     return -1
 
 

@@ -81,17 +81,17 @@ class LinkReference(NamedTuple):
 
 def find_references(page: "Page") -> list[LinkReference]:
     """Return the links of a page: the first with each combination of target, relationship and start date."""
-    found: dict[tuple[str, ...], LinkReference] = {}
+    references: dict[tuple[str, ...], LinkReference] = {}
     listed = page.frontmatter.get("links")
     in_text = [
         *_text_references(page, page.truth, "truth"),
         *_text_references(page, page.timeline, "timeline"),
     ]
-    for each in [*_frontmatter_references(listed), *in_text]:
-        named = each.target if each.target[0] == "/" or "::" in each.target else each.key
-        key = (named, each.relationship, each.valid_from or "")
-        found.setdefault(key, each)
-    return list(found.values())
+    for reference in [*_frontmatter_references(listed), *in_text]:
+        named = reference.target if reference.target[0] == "/" or "::" in reference.target else reference.key
+        key = (named, reference.relationship, reference.valid_from or "")
+        references.setdefault(key, reference)
+    return list(references.values())
 
 
 def _text_references(page: "Page", text: str, part: str) -> list[LinkReference]:
@@ -99,7 +99,7 @@ def _text_references(page: "Page", text: str, part: str) -> list[LinkReference]:
     if "](" in text and any(ending in text for ending in _ENDINGS):
         links = sorted([*links, *_path_links(_base_path(page), text)])
     code = code_spans(text) if links and ("`" in text or "~~~" in text) else []
-    found = []
+    references = []
     contexts: dict[tuple[int, int], str] = {}  # links on the same line share their context
     named: set[str] = set()
     line = 1
@@ -119,8 +119,8 @@ def _text_references(page: "Page", text: str, part: str) -> list[LinkReference]:
         if around not in contexts:
             shown = text[slice(*around)] if len(contexts) < MOST_CONTEXTS else ""
             contexts[around] = _context_text(_BULLET.sub("", shown, count=1))
-        found.append(LinkReference(target, target_key(target), MENTIONS, contexts[around], part, line))
-    return found
+        references.append(LinkReference(target, target_key(target), MENTIONS, contexts[around], part, line))
+    return references
 
 
 def _base_path(page: "Page") -> str:
@@ -131,18 +131,18 @@ def _base_path(page: "Page") -> str:
 
 def _wiki_links(page_slug: str, text: str) -> list[tuple[int, int, str]]:
     """Return start, end and target of the links in double brackets; images and attachments are skipped."""
-    found = []
-    known: dict[tuple[str, bool], str] = {}
+    wiki_links = []
+    targets: dict[tuple[str, bool], str] = {}
     for match in islice(_WIKI.finditer(text), MOST_PLACES):
         written = (match[1], match[2] is not None)
-        name = known.get(written)
+        name = targets.get(written)
         if name is None:
-            if len(known) == 2 * MOST_LINKS:
+            if len(targets) == 2 * MOST_LINKS:
                 break
-            name = known[written] = _wiki_target(page_slug, *written)
+            name = targets[written] = _wiki_target(page_slug, *written)
         if name:
-            found.append((match.start(), match.end(), name))
-    return found
+            wiki_links.append((match.start(), match.end(), name))
+    return wiki_links
 
 
 def _wiki_target(page_slug: str, name: str, described: bool) -> str:
@@ -180,18 +180,18 @@ def _org_target(page_slug: str, name: str, *, described: bool) -> str:
 
 def _path_links(page_slug: str, text: str) -> list[tuple[int, int, str]]:
     """Return start, end and target of Markdown links to page files; web addresses are skipped."""
-    found = []
-    known: dict[str, str] = {}
+    path_links = []
+    targets: dict[str, str] = {}
     for match in islice(_PATH.finditer(text), MOST_PLACES):
         written = match[1] or match[2]
-        target = known.get(written)
+        target = targets.get(written)
         if target is None:
-            if len(known) == 2 * MOST_LINKS:
+            if len(targets) == 2 * MOST_LINKS:
                 break
-            target = known[written] = _page_target(page_slug, written)
+            target = targets[written] = _page_target(page_slug, written)
         if target:
-            found.append((match.start(), match.end(), target))
-    return found
+            path_links.append((match.start(), match.end(), target))
+    return path_links
 
 
 def _page_target(page_slug: str, written: str) -> str:
@@ -243,7 +243,7 @@ def _frontmatter_references(links: Any) -> list[LinkReference]:
     Each is a name, or a mapping with `to` (or `target`) and, optionally, `relationship` (or `type`),
     `context`, `valid_from` and `valid_until`.
     """
-    found = []
+    references = []
     for entry in (links if isinstance(links, list) else [links])[:MOST_LISTED]:
         values = entry if isinstance(entry, dict) else {"to": entry}
         target = values.get("to", values.get("target"))
@@ -259,14 +259,14 @@ def _frontmatter_references(links: Any) -> list[LinkReference]:
         named = values.get("relationship", values.get("type"))
         relationship = normalize_relationship(named) if isinstance(named, str) else ""
         context = values.get("context")
-        found.append(
+        references.append(
             LinkReference(
                 *(target, target_key(target), relationship or RELATED),
                 *(_context_text(context) if isinstance(context, str) else "", "frontmatter", 1),
                 *(since, until),
             )
         )
-    return found
+    return references
 
 
 def target_key(target: str) -> str:
@@ -313,26 +313,31 @@ def resolve_link(
     if not near and not named:
         near = list(candidates)
     if name.startswith(ID_PREFIX):
-        ids = {each.page_id for each in near if each.kind == "alias"}
+        ids = {candidate.page_id for candidate in near if candidate.kind == "alias"}
         return ids.pop() if len(ids) == 1 else None
     nested, _, rooted = name.partition(OR_FROM_ROOT)
     path = slugs.from_path(name.lstrip("/"))
-    fits = [[each for each in near if each.slug == path], [each for each in near if path in each.former]]
+    fits = [
+        [candidate for candidate in near if candidate.slug == path],
+        [candidate for candidate in near if path in candidate.former],
+    ]
     if rooted:
         beside = f"{nested.lstrip('/')}/{rooted}"
-        fits = [[each for each in near if each.slug == path] for path in (beside, rooted)]
+        fits = [[candidate for candidate in near if candidate.slug == path] for path in (beside, rooted)]
     elif not name.startswith("/"):
         folder = page_slug.rpartition("/")[0]
         key = fold_name(name)
-        by_file = [each for each in near if fold_name(each.slug.rpartition("/")[2]) == key]
-        fits.append([each for each in by_file if each.slug.rpartition("/")[0] == folder])
+        by_file = [candidate for candidate in near if fold_name(candidate.slug.rpartition("/")[2]) == key]
+        fits.append([candidate for candidate in by_file if candidate.slug.rpartition("/")[0] == folder])
         fits.append(by_file)
-        fits += [[each for each in near if each.kind == kind] for kind in ("alias", "title", "slug")]
+        fits += [
+            [candidate for candidate in near if candidate.kind == kind] for kind in ("alias", "title", "slug")
+        ]
     for fitting in fits:
-        found = {each.page_id for each in fitting}
-        if len(found) == 1:
-            return found.pop()
-        if found:
+        page_ids = {candidate.page_id for candidate in fitting}
+        if len(page_ids) == 1:
+            return page_ids.pop()
+        if page_ids:
             return None
     return None
 
@@ -371,7 +376,7 @@ def walk_from(
         found = touching(ring, most_edges + 1)
         complete = complete and len(found) <= most_edges
         outer: list[int] = []
-        for edge in found[:most_edges]:
+        for edge in nearby_edges[:most_edges]:
             for node, before in ((edge.to_id, edge.from_id), (edge.from_id, edge.to_id)):
                 if node in reached or before not in reached or reached[before][0] == distance:
                     continue
@@ -433,6 +438,6 @@ def _path_back(node: int, side: dict[int, GraphLink | None]) -> list[GraphLink]:
     """Return the edges from a node back to the start of its side of the search."""
     found: list[GraphLink] = []
     while (edge := side[node]) is not None:
-        found.append(edge)
+        edges.append(edge)
         node = edge.from_id if edge.to_id == node else edge.to_id
-    return found
+    return edges

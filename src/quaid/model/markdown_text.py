@@ -24,30 +24,30 @@ def find_fences(text: str) -> list[Fence]:
     """Return all fenced blocks in order. An unclosed block extends to the end of the text."""
     if "```" not in text and "~~~" not in text:
         return []
-    found: list[Fence] = []
+    fences: list[Fence] = []
     marker, start = "", 0
     for line in _FENCE_LINE.finditer("\n" + text):
         run = line[1]
         if not marker:
             marker, start = run, line.start()
         elif run[0] == marker[0] and len(run) >= len(marker) and not line[2].strip(" \t"):
-            found.append(Fence(start, line.end() - 1, ""))
+            fences.append(Fence(start, line.end() - 1, ""))
             marker = ""
-            if len(found) == MOST_FENCES:
+            if len(fences) == MOST_FENCES:
                 break
     if marker:
-        found.append(Fence(start, len(text), marker))
-    return found
+        fences.append(Fence(start, len(text), marker))
+    return fences
 
 
 def remove_fences(text: str) -> str:
     """Return the text without its fenced blocks, leaving an empty line in place of each."""
-    kept: list[str] = []
+    pieces: list[str] = []
     position = 0
     for fence in find_fences(text):
-        kept.append(text[position : fence.start])
+        pieces.append(text[position : fence.start])
         position = fence.end
-    return "".join([*kept, text[position:]]) if position else text
+    return "".join([*pieces, text[position:]]) if position else text
 
 
 _LONGEST_READ = 4000  # characters of a paragraph that are parsed; bounds the cost of hostile markup
@@ -109,13 +109,13 @@ def one_line(value: Any) -> str:
 def visible_text(truth: str) -> str:
     """Return the text without fenced code, HTML comments, scripts and styles."""
     text = remove_fences(truth)
-    kept: list[str] = []
+    pieces: list[str] = []
     position = 0
     while hidden := _HIDDEN.search(text, position):
-        kept.append(text[position : hidden.start()])
+        pieces.append(text[position : hidden.start()])
         end = _HIDDEN_END[hidden[0].lower()].search(text, hidden.end())
         position = end.end() if end else len(text)
-    return "".join([*kept, text[position:]]) if position else text
+    return "".join([*pieces, text[position:]]) if position else text
 
 
 def text_head(text: str) -> str:
@@ -130,9 +130,9 @@ def first_heading(text: str, level: int) -> str:
     """Return the first non-empty heading of level 1 or 2 as plain text, or "" if there is none."""
     text = "\n" + text
     for heading in _HEADINGS[level].finditer(text):
-        said = strip_markdown(_without_closing_hashes(heading[1]))
-        if said:
-            return (_first_underlined(text, heading.start()) if level == 1 else "") or said
+        heading_text = strip_markdown(_without_closing_hashes(heading[1]))
+        if heading_text:
+            return (_first_underlined(text, heading.start()) if level == 1 else "") or heading_text
     return _first_underlined(text, len(text)) if level == 1 else ""
 
 
@@ -165,9 +165,9 @@ def top_quote(text: str) -> str:
         quote = _TOP_QUOTE.match(text, start)
         if quote:
             body = _QUOTE_MARKS.sub("", quote[1][: 2 * _LONGEST_READ])
-            said = "" if _CALLOUT.match(body) else strip_markdown(body)
-            if any(map(str.isalnum, said)):
-                return said
+            quote_text = "" if _CALLOUT.match(body) else strip_markdown(body)
+            if any(map(str.isalnum, quote_text)):
+                return quote_text
     return ""
 
 
@@ -190,11 +190,11 @@ def first_paragraph(text: str) -> str:
     second_best = ""
     for paragraph in _paragraphs(text):
         written = " ".join(paragraph)
-        said = strip_markdown(written)
-        if any(map(str.isalnum, said)):
+        plain = strip_markdown(written)
+        if any(map(str.isalnum, plain)):
             if not _LABEL.fullmatch(written):
-                return said
-            second_best = second_best or said
+                return plain
+            second_best = second_best or plain
     return second_best
 
 
@@ -273,8 +273,8 @@ def _without_open_end(text: str) -> str:
 
 
 def _shortcode_text(shortcode: re.Match[str]) -> str:
-    said = _SHORTCODE_TEXT.search(shortcode[1] or "")
-    return said[1] if said else ""
+    argument = _SHORTCODE_TEXT.search(shortcode[1] or "")
+    return argument[1] if argument else ""
 
 
 def shorten(text: str, limit: int) -> str:
@@ -298,7 +298,7 @@ def open_threads(truth: str) -> list[str]:
     if "[ ]" not in truth:
         return []
     text = remove_fences(truth)
-    found: list[str] = []
+    threads: list[str] = []
     for heading in _THREADS_HEADING.finditer(text):
         end = next(
             (
@@ -308,8 +308,8 @@ def open_threads(truth: str) -> list[str]:
             ),
             len(text),
         )
-        found += [strip_markdown(box[1]) for box in _UNTICKED_BOX.finditer(text, heading.end(), end)]
-    return found
+        threads += [strip_markdown(box[1]) for box in _UNTICKED_BOX.finditer(text, heading.end(), end)]
+    return threads
 
 
 _BACKTICKS = re.compile(r"`+|\n[ \t]*\n")

@@ -29,12 +29,14 @@ def names_of(
     title: str, slug: str, frontmatter: dict[str, Any], former: list[str] | None = None
 ) -> list[tuple[str, str]]:
     """Return the folded names of a page with their kinds. Former slugs and ids count as aliases."""
-    found = [(title, "title"), (slug, "slug")]
-    earlier = [name for each in former or () for name in (each, each.rpartition("/")[2])]
-    found += [(alias, "alias") for alias in [*aliases(frontmatter), *earlier, *frontmatter_ids(frontmatter)]]
-    found.append((slug.rpartition("/")[2], "name"))
+    spellings = [(title, "title"), (slug, "slug")]
+    earlier = [name for former_slug in former or () for name in (former_slug, former_slug.rpartition("/")[2])]
+    spellings += [
+        (alias, "alias") for alias in [*aliases(frontmatter), *earlier, *frontmatter_ids(frontmatter)]
+    ]
+    spellings.append((slug.rpartition("/")[2], "name"))
     names: dict[str, str] = {}
-    for text, kind in found:
+    for text, kind in spellings:
         names.setdefault(fold_name(text), kind)
     names.pop("", None)
     return list(names.items())
@@ -48,23 +50,25 @@ def match_strength(name: str, typed: str) -> int:
     """Return how well a folded name matches the folded input, or 0 if it does not match."""
     if name == typed:
         return EXACT_MATCH
-    words, wanted = name.split(), typed.split()
-    if not wanted:
+    words, typed_words = name.split(), typed.split()
+    if not typed_words:
         return 0
-    if all(each in words for each in wanted):
+    if all(word in words for word in typed_words):
         return WORD_MATCH
-    begun = name.startswith(typed) or all(any(word.startswith(each) for word in words) for each in wanted)
+    begun = name.startswith(typed) or all(
+        any(word.startswith(beginning) for word in words) for beginning in typed_words
+    )
     return PREFIX_MATCH if begun else 0
 
 
 def frontmatter_ids(frontmatter: dict[str, Any]) -> list[str]:
     """Return the ids in the front matter, in the form used by links: `id:…`."""
-    given = [frontmatter.get("id"), frontmatter.get("quaid_id")]
-    return [f"id:{each}" for each in given if isinstance(each, str) and each]
+    ids = [frontmatter.get("id"), frontmatter.get("quaid_id")]
+    return [f"id:{identifier}" for identifier in ids if isinstance(identifier, str) and identifier]
 
 
 def aliases(frontmatter: dict[str, Any]) -> list[str]:
     """Return the aliases in the front matter, at most MOST_ALIASES of them."""
-    given = frontmatter.get("aliases", frontmatter.get("alias"))
-    listed = given if isinstance(given, list) else [given]
+    value = frontmatter.get("aliases", frontmatter.get("alias"))
+    listed = value if isinstance(value, list) else [value]
     return [alias for alias in listed[:MOST_ALIASES] if isinstance(alias, str)]

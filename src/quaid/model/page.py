@@ -126,11 +126,11 @@ _DATE_NAME = re.compile(r"[0-9]{4}-[0-9]{2}(?:-[0-9]{2})?")
 
 def page_title(slug: str, frontmatter: dict[str, Any], text: str, fallback: str | None) -> str:
     """Return the title: from the front matter, else the first H1, the fallback, or the end of the slug."""
-    given = (
+    explicit = (
         markdown_text.one_line(frontmatter.get("title")) or markdown_text.first_heading(text, 1) or fallback
     )
-    if given:
-        return given
+    if explicit:
+        return explicit
     name = slug.rpartition("/")[2]
     if _DATE_NAME.fullmatch(name):
         return name
@@ -140,11 +140,11 @@ def page_title(slug: str, frontmatter: dict[str, Any], text: str, fallback: str 
 
 def page_summary(frontmatter: dict[str, Any], text: str) -> str:
     """Return the summary: from the front matter, else the top quotation, first paragraph or `description`."""
-    given = markdown_text.one_line(frontmatter.get("summary"))
-    if given and len(given) <= SUMMARY_LENGTH:
-        return given
+    explicit = markdown_text.one_line(frontmatter.get("summary"))
+    if explicit and len(explicit) <= SUMMARY_LENGTH:
+        return explicit
     return markdown_text.shorten(
-        markdown_text.strip_markdown(given)  # strip markup first, so that truncation cannot cut through it
+        markdown_text.strip_markdown(explicit)  # strip markup first, so that truncation cannot cut through it
         or markdown_text.top_quote(text)
         or markdown_text.first_paragraph(text)
         or markdown_text.strip_markdown(markdown_text.one_line(frontmatter.get("description"))),
@@ -320,50 +320,50 @@ def parse_changes(pages: list[dict[str, Any]]) -> list[PageChange]:
 
 def _parse_change(values: dict[str, Any], where: str) -> PageChange:
     _check_keys(values, CHANGE_KEYS, where)
-    given = {name: value for name, value in values.items() if value is not None}
-    address = _text_value(given, "slug", where, needed=True)
+    present = {name: value for name, value in values.items() if value is not None}
+    address = _text_value(present, "slug", where, needed=True)
     collection, name = slugs.split_address(address)
-    content = _optional_text(given, "content", where)
-    parts = [part for part in ("compiled_truth", "timeline_append", "frontmatter") if part in given]
+    content = _optional_text(present, "content", where)
+    parts = [part for part in ("compiled_truth", "timeline_append", "frontmatter") if part in present]
     if content is not None and parts:
         problem = f"is the whole page; send either it or {parts[0]}, not both"
         raise InvalidArgument(name=f"{where}.content", problem=problem)
     if content is not None and not content.strip():
         raise InvalidArgument(name=f"{where}.content", problem="is empty; a page needs text")
-    front = given.get("frontmatter")
+    front = present.get("frontmatter")
     if front is not None and not isinstance(front, dict):
         raise InvalidArgument(name=f"{where}.frontmatter", problem="must be an object")
     return PageChange(
         where=where,
         slug=slugs.check(name),
         collection=collection,
-        expected_version=_version_value(given.get("expected_version", 0), f"{where}.expected_version"),
+        expected_version=_version_value(present.get("expected_version", 0), f"{where}.expected_version"),
         content=content,
-        compiled_truth=_optional_text(given, "compiled_truth", where),
-        timeline_append=_optional_text(given, "timeline_append", where),
+        compiled_truth=_optional_text(present, "compiled_truth", where),
+        timeline_append=_optional_text(present, "timeline_append", where),
         frontmatter=front,
-        assertions=tuple(value for value, _ in _object_list(given, "assertions", where)),
-        links=tuple(_parse_link(*each) for each in _object_list(given, "links", where, "to")),
-        entries=tuple(_parse_entry(*each) for each in _object_list(given, "timeline_entries", where)),
-        tags=tuple(tags.check(each) for each in _text_list(given, "tags", where)),
+        assertions=tuple(value for value, _ in _object_list(present, "assertions", where)),
+        links=tuple(_parse_link(*item) for item in _object_list(present, "links", where, "to")),
+        entries=tuple(_parse_entry(*item) for item in _object_list(present, "timeline_entries", where)),
+        tags=tuple(tags.check(tag) for tag in _text_list(present, "tags", where)),
     )
 
 
 def _parse_link(values: dict[str, Any], where: str) -> LinkInput:
     _check_keys(values, LINK_KEYS, where)
-    given = {
+    present = {
         {"target": "to", "type": "relationship"}.get(name, name): value for name, value in values.items()
     }
-    since, until = _date_value(given, "valid_from", where), _date_value(given, "valid_until", where)
+    since, until = _date_value(present, "valid_from", where), _date_value(present, "valid_until", where)
     if since and until and until < since:
         raise InvalidArgument(name=f"{where}.valid_until", problem=f"{until} is before valid_from, {since}")
-    named = _text_value(given, "relationship", where) or links.RELATED
+    named = _text_value(present, "relationship", where) or links.RELATED
     relationship = links.normalize_relationship(named)
     if not relationship:
         raise InvalidArgument(name=f"{where}.relationship", problem=f"{named!r} holds no letter or digit")
-    context = " ".join(_text_value(given, "context", where).split())
+    context = " ".join(_text_value(present, "context", where).split())
     return LinkInput(
-        *(where, _text_value(given, "to", where, needed=True), relationship),
+        *(where, _text_value(present, "to", where, needed=True), relationship),
         *(shorten(context, links.LONGEST_CONTEXT), since, until),
     )
 
@@ -386,36 +386,36 @@ def _parse_entry(values: dict[str, Any], where: str) -> EntryInput:
 
 
 def _object_list(
-    given: dict[str, Any], name: str, where: str, short: str = ""
+    values: dict[str, Any], name: str, where: str, short: str = ""
 ) -> list[tuple[dict[str, Any], str]]:
     """Return the objects of a list, with their paths for messages. With `short`, text means {short: text}."""
-    found = []
-    for place, each in enumerate(_list_value(given, name, where), 1):
+    objects = []
+    for place, item in enumerate(_list_value(values, name, where), 1):
         here = f"{where}.{name}[{place}]"
-        if short and isinstance(each, str):
-            each = {short: each}
-        if not isinstance(each, dict):
+        if short and isinstance(item, str):
+            item = {short: item}
+        if not isinstance(item, dict):
             raise InvalidArgument(name=here, problem="must be an object")
-        found.append((each, here))
-    return found
+        objects.append((item, here))
+    return objects
 
 
-def _text_list(given: dict[str, Any], name: str, where: str) -> list[str]:
-    for place, each in enumerate(_list_value(given, name, where), 1):
-        if not isinstance(each, str):
+def _text_list(values: dict[str, Any], name: str, where: str) -> list[str]:
+    for place, item in enumerate(_list_value(values, name, where), 1):
+        if not isinstance(item, str):
             raise InvalidArgument(name=f"{where}.{name}[{place}]", problem="must be text")
-    return _list_value(given, name, where)
+    return _list_value(values, name, where)
 
 
-def _list_value(given: dict[str, Any], name: str, where: str) -> list[Any]:
-    value = given.get(name, [])
+def _list_value(values: dict[str, Any], name: str, where: str) -> list[Any]:
+    value = values.get(name, [])
     if not isinstance(value, list):
         raise InvalidArgument(name=f"{where}.{name}", problem="must be a list")
     return value
 
 
-def _text_value(given: dict[str, Any], name: str, where: str, *, needed: bool = False) -> str:
-    value = given.get(name)
+def _text_value(values: dict[str, Any], name: str, where: str, *, needed: bool = False) -> str:
+    value = values.get(name)
     value = "" if value is None else value
     if not isinstance(value, str):
         raise InvalidArgument(name=f"{where}.{name}", problem="must be text")
@@ -424,12 +424,12 @@ def _text_value(given: dict[str, Any], name: str, where: str, *, needed: bool = 
     return value
 
 
-def _optional_text(given: dict[str, Any], name: str, where: str) -> str | None:
-    return _text_value(given, name, where) if name in given else None
+def _optional_text(values: dict[str, Any], name: str, where: str) -> str | None:
+    return _text_value(values, name, where) if name in values else None
 
 
-def _date_value(given: dict[str, Any], name: str, where: str) -> str | None:
-    text = _text_value(given, name, where)
+def _date_value(values: dict[str, Any], name: str, where: str) -> str | None:
+    text = _text_value(values, name, where)
     return dates.check_date(text, f"{where}.{name}") if text else None
 
 
@@ -441,9 +441,9 @@ def _version_value(value: Any, name: str) -> int:
     return value
 
 
-def _check_keys(values: dict[str, Any], known: tuple[str, ...], where: str) -> None:
+def _check_keys(values: dict[str, Any], allowed: tuple[str, ...], where: str) -> None:
     for name in values:
-        if name not in known:
+        if name not in allowed:
             raise InvalidArgument(
-                name=f"{where}.{name}", problem=f"is no part of it; there are: {', '.join(known)}"
+                name=f"{where}.{name}", problem=f"is no part of it; there are: {', '.join(allowed)}"
             )

@@ -26,14 +26,14 @@ class LinkSpan(NamedTuple):
 # Compiled truth (the body of a page above the timeline)
 
 
-def merge_truth(kept: str, other: str, title: str) -> str:
+def merge_truth(truth: str, other: str, title: str) -> str:
     """Append the blocks that only the compiled truth `other` has, under a heading with its page's title."""
-    known = {_fold_text(block) for block in _blocks(kept)}
-    new = _new_blocks(_blocks(other), known, title)
-    if not new or _fold_text(other) in _fold_text(kept):
-        return kept
+    existing = {_fold_text(block) for block in _blocks(truth)}
+    new = _new_blocks(_blocks(other), existing, title)
+    if not new or _fold_text(other) in _fold_text(truth):
+        return truth
     section = "\n\n".join([f"## From {title}", *_lower_headings(new)])
-    return f"{kept.rstrip()}\n\n{section}" if kept.strip() else section
+    return f"{truth.rstrip()}\n\n{section}" if truth.strip() else section
 
 
 def _blocks(text: str) -> list[str]:
@@ -44,7 +44,7 @@ def _blocks(text: str) -> list[str]:
         blocks += _BLANK.split(text[position : fence.start].strip("\n"))
         blocks.append(text[fence.start : fence.end])
         position = fence.end
-    return [each for block in blocks for each in _headings_apart(block) if each.strip()]
+    return [piece for block in blocks for piece in _headings_apart(block) if piece.strip()]
 
 
 def _headings_apart(block: str) -> list[str]:
@@ -60,17 +60,17 @@ def _headings_apart(block: str) -> list[str]:
     return ["\n".join(lines) for lines in parts if lines]
 
 
-def _new_blocks(blocks: list[str], known: set[str], title: str) -> list[str]:
-    """Return the blocks that are not in `known` and the headings above them, without other headings."""
+def _new_blocks(blocks: list[str], existing: set[str], title: str) -> list[str]:
+    """Return the blocks that are not in `existing` and the headings above them, without other headings."""
     new: list[str] = []
     above: list[tuple[int, str]] = []
     for block in blocks:
         level = _heading_level(block)
         if level:
-            above = [each for each in above if each[0] < level]
+            above = [heading for heading in above if heading[0] < level]
             if not (level == 1 and _fold_text(block.lstrip("# ")) == _fold_text(title)):
                 above.append((level, block))
-        elif _fold_text(block) not in known:
+        elif _fold_text(block) not in existing:
             new += [heading for _, heading in above]
             new.append(block)
             above = []
@@ -90,8 +90,8 @@ def _lower_headings(blocks: list[str]) -> list[str]:
 
 
 def _heading_level(block: str) -> int:
-    found = None if "\n" in block else _HEADING.match(block)
-    return len(found[1]) if found else 0
+    heading = None if "\n" in block else _HEADING.match(block)
+    return len(heading[1]) if heading else 0
 
 
 def _fold_text(text: str) -> str:
@@ -101,13 +101,13 @@ def _fold_text(text: str) -> str:
 # Timeline
 
 
-def merge_timeline(kept: str, other: str, title: str) -> str:
+def merge_timeline(own: str, other: str, title: str) -> str:
     """Add the entries and free text of the other timeline that the first timeline does not contain.
 
     New entries are inserted in date order if the timeline is sorted, and appended otherwise. Free text comes
     last, under a heading.
     """
-    merged = timeline.insert_entries(kept.rstrip("\n"), timeline.missing_entries(other, kept))
+    merged = timeline.insert_entries(own.rstrip("\n"), timeline.missing_entries(other, own))
     held = set(map(_fold_text, merged.split("\n")))
     _, free = timeline.split_entries(other)
     free = [
@@ -122,13 +122,13 @@ def merge_timeline(kept: str, other: str, title: str) -> str:
 
 
 def merge_frontmatter(
-    kept: dict[str, Any], other: dict[str, Any], *, slug: str, title: str, kept_title: str
+    own: dict[str, Any], other: dict[str, Any], *, slug: str, title: str, kept_title: str
 ) -> dict[str, Any]:
     """Merge the other page's tags, names, links and remaining keys into the first page's front matter.
 
     On conflict the first page's value wins, and the other value is kept under `merged`.
     """
-    result = dict(kept)
+    result = dict(own)
     lost: dict[str, Any] = {}
     for key, value in other.items():
         if key in _IDENTITY_KEYS or (key in result and key not in _JOINED_KEYS):
@@ -150,8 +150,8 @@ _JOINED_KEYS = ("tags", "tag", "aliases", "alias", "links", MERGED_KEY)
 def _record_conflicts(result: dict[str, Any], other: dict[str, Any], slug: str, lost: dict[str, Any]) -> None:
     earlier = result.get(MERGED_KEY), other.get(MERGED_KEY)
     notes: dict[str, Any] = {}
-    for each in earlier:
-        notes.update(each if isinstance(each, dict) else {} if each is None else {slug: each})
+    for note in earlier:
+        notes.update(note if isinstance(note, dict) else {} if note is None else {slug: note})
     if lost:
         notes[slug] = lost
     if notes:
@@ -163,17 +163,17 @@ def _join_tags(result: dict[str, Any], other: dict[str, Any]) -> None:
     more = [tag for tag in tags.parse(other.get("tags", other.get("tag"))) if tag not in ours]
     if more:
         key = "tag" if "tag" in result and "tags" not in result else "tags"
-        given = result.get(key)
-        result[key] = [*(given if isinstance(given, list) else ours), *more]
+        listed = result.get(key)
+        result[key] = [*(listed if isinstance(listed, list) else ours), *more]
 
 
 def _join_names(result: dict[str, Any], other: dict[str, Any], title: str, kept_title: str) -> None:
     ours = names.aliases(result)
-    known = {names.fold_name(each) for each in [*ours, kept_title]}
+    folded = {names.fold_name(alias) for alias in [*ours, kept_title]}
     more = []
     for name in [title, *names.aliases(other)]:
-        if names.fold_name(name) not in known:
-            known.add(names.fold_name(name))
+        if names.fold_name(name) not in folded:
+            folded.add(names.fold_name(name))
             more.append(name)
     if more:
         key = "alias" if "alias" in result and "aliases" not in result else "aliases"
@@ -185,7 +185,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _union(ours: list[Any], theirs: list[Any]) -> list[Any]:
-    return [*ours, *(each for each in theirs if each not in ours)]
+    return [*ours, *(item for item in theirs if item not in ours)]
 
 
 # Links

@@ -158,26 +158,26 @@ _RELEASE_ORDER = {"dev": 0, "a": 1, "b": 2, "rc": 3, "": 4, "post": 5}
 
 def version_key(version: str) -> tuple[tuple[int, ...], int, int] | None:
     """Return a sort key for a version, or None if it is not a valid version."""
-    found = _VERSION.match(version.strip().lower())
-    if found is None:
+    match = _VERSION.match(version.strip().lower())
+    if match is None:
         return None
-    numbers = [int(part) for part in found[1].split(".")]
+    numbers = [int(part) for part in match[1].split(".")]
     while numbers and not numbers[-1]:
         numbers.pop()
-    return tuple(numbers), _RELEASE_ORDER[found[2] or ""], int(found[3] or 0)
+    return tuple(numbers), _RELEASE_ORDER[match[2] or ""], int(match[3] or 0)
 
 
 def is_prerelease(version: str) -> bool:
     """Return True for versions that precede their release, such as 1.0rc1 and 1.0.dev3."""
-    found = version_key(version)
-    return found is not None and found[1] < _RELEASE_ORDER[""]
+    key = version_key(version)
+    return key is not None and key[1] < _RELEASE_ORDER[""]
 
 
 def version_in_filename(package: str, name: str) -> str | None:
     """Return the version in the filename of a wheel or sdist of the package, or None."""
     plain = re.sub(r"[-_.]+", "[-_.]+", re.escape(package).replace(r"\-", "-"))
-    found = re.match(rf"{plain}-(\d[^-]*?)(?:-[^/]*\.whl|\.tar\.gz|\.zip)$", name, re.IGNORECASE)
-    return found[1] if found and version_key(found[1]) else None
+    match = re.match(rf"{plain}-(\d[^-]*?)(?:-[^/]*\.whl|\.tar\.gz|\.zip)$", name, re.IGNORECASE)
+    return match[1] if match and version_key(match[1]) else None
 
 
 def newest_version(versions: list[str], current: str) -> str | None:
@@ -187,7 +187,7 @@ def newest_version(versions: list[str], current: str) -> str | None:
         for version in versions
         if version_key(version) and (is_prerelease(current) or not is_prerelease(version))
     ]
-    return max(able, key=lambda each: version_key(each) or ((), 0, 0)) if able else None
+    return max(able, key=lambda version: version_key(version) or ((), 0, 0)) if able else None
 
 
 def is_newer_version(one: str, other: str) -> bool:

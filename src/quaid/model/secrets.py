@@ -576,7 +576,7 @@ def _lowercase(text: str) -> str:
 def _needle_places(needle: str, text: str, within: str, budget: _Budget) -> list[int]:
     """Return the offsets of a needle; for password and token words, only where the pattern `name` matches."""
     names = _pattern("name").match if needle in secret_rules().name_needles else None
-    found: list[int] = []
+    positions: list[int] = []
     end = -1
     at = within.find(needle)
     while at >= 0:
@@ -585,13 +585,13 @@ def _needle_places(needle: str, text: str, within: str, budget: _Budget) -> list
             budget.stopped = at if budget.stopped is None else min(at, budget.stopped)
             break
         name = names(text, at) if names is not None else None
-        if name is not None and found and at == end:
-            found[-1] = at  # passwordpassword: the last one is the name
+        if name is not None and positions and at == end:
+            positions[-1] = at  # passwordpassword: the last one is the name
         elif name is not None or names is None:
-            found.append(at)
+            positions.append(at)
         end = name.end() if name is not None else -1
         at = within.find(needle, at + len(needle))
-    return found
+    return positions
 
 
 def _rule_matches(rule: SecretRule, text: str, places: Iterable[int]) -> Iterator[SecretSpan]:
@@ -599,24 +599,24 @@ def _rule_matches(rule: SecretRule, text: str, places: Iterable[int]) -> Iterato
     match = _compile(rule.pattern).match
     past = refused = until = 0
     for at in places:
-        found = match(text, at) if at >= past else None
-        if found is None:
+        rule_match = match(text, at) if at >= past else None
+        if rule_match is None:
             continue
-        span = _accepted_span(rule, found, text, at)
+        span = _accepted_span(rule, rule_match, text, at)
         if span is not None:
             yield span
             past = span[1]
         elif at >= until:
-            refused, until = 1, found.end()
+            refused, until = 1, rule_match.end()
         elif (refused := refused + 1) > _MOST_RETRIES:
             past = until
 
 
-def _accepted_span(rule: SecretRule, found: Match[str], text: str, at: int) -> SecretSpan | None:
-    begins = _compile(rule.lead).search(text, max(0, at - rule.reach), at) if rule.lead else found
-    if begins is None or not CHECKS[rule.check](found):
+def _accepted_span(rule: SecretRule, match: Match[str], text: str, at: int) -> SecretSpan | None:
+    begins = _compile(rule.lead).search(text, max(0, at - rule.reach), at) if rule.lead else match
+    if begins is None or not CHECKS[rule.check](match):
         return None
-    start, end = found.span("secret" if "secret" in found.re.groupindex else 0)
+    start, end = match.span("secret" if "secret" in match.re.groupindex else 0)
     if rule.kinds and character_kinds(text[start:end]) < rule.kinds:
         return None
     return (begins.start() if start == at else start), end, rule
@@ -646,7 +646,7 @@ def _password_columns(text: str, folded: str, places: Iterable[int]) -> Iterator
             continue  # one password column per table is enough
         start, end = text.rfind("\n", 0, at) + 1, _line_end(text, at)
         line = text[start:end] if end - start <= 200 else ""
-        sign = next((each for each in "|\t;," if each in line), "")
+        sign = next((separator for separator in "|\t;," if separator in line), "")
         if not sign or not _is_table_head(text, start, line, sign):
             continue
         if folded[at:end].partition(sign)[0].strip(" *\"'`").count(" ") <= 1:
@@ -702,14 +702,14 @@ def _card_numbers(text: str) -> Iterator[SecretSpan]:
 def _without_overlaps(candidates: Iterable[SecretSpan]) -> list[SecretSpan]:
     """Sort the candidates by position; drop candidates that overlap an earlier, more reliable candidate."""
     starts: list[int] = []
-    kept: list[SecretSpan] = []
+    spans: list[SecretSpan] = []
     for span in candidates:
         place = bisect(starts, span[0])
-        if (place and kept[place - 1][1] > span[0]) or (place < len(kept) and kept[place][0] < span[1]):
+        if (place and spans[place - 1][1] > span[0]) or (place < len(spans) and spans[place][0] < span[1]):
             continue
         starts.insert(place, span[0])
-        kept.insert(place, span)
-    return kept
+        spans.insert(place, span)
+    return spans
 
 
 def _has_allow_mark(text: str, start: int, end: int) -> bool:

@@ -28,14 +28,14 @@ def same_line(one: str, other: str) -> bool:
         return False
     rest = iter(long)
     for word in short:
-        for each in rest:
-            if each == word:
+        for other_word in rest:
+            if other_word == word:
                 break
-            if each not in SMALL_WORDS:
+            if other_word not in SMALL_WORDS:
                 return False
         else:
             return False
-    return all(each in SMALL_WORDS for each in rest)
+    return all(other_word in SMALL_WORDS for other_word in rest)
 
 
 def _line_words(text: str) -> list[str]:
@@ -51,7 +51,9 @@ def _line_words(text: str) -> list[str]:
 
 def _strip_signs(piece: str) -> str:
     word = piece.strip(LINE_PUNCTUATION)
-    return word if any(each.isalnum() for each in word) else piece  # an operator such as != counts as a word
+    return (
+        word if any(character.isalnum() for character in word) else piece
+    )  # an operator such as != counts as a word
 
 
 LINE_PUNCTUATION = "\"'`*_()[]{}“”‘„«»,;:.!?…"
@@ -59,8 +61,8 @@ LINE_PUNCTUATION = "\"'`*_()[]{}“”‘„«»,;:.!?…"
 
 def _fold_case(word: str) -> str:
     """Lowercase a word, except codes with digits and names with inner capitals."""
-    if any(each.isdigit() for each in word) or (
-        not word.isupper() and any(each.isupper() for each in word[1:])
+    if any(character.isdigit() for character in word) or (
+        not word.isupper() and any(character.isupper() for character in word[1:])
     ):
         return word
     return word.lower()
@@ -188,7 +190,7 @@ class TextSimilarity:
         keys = list(self._runs)
         if len(keys) < 2:
             return []
-        found: dict[tuple[int, int], float] = {}
+        likenesses: dict[tuple[int, int], float] = {}
         seen: set[tuple[int, int]] = set()
         bands = self._bands(keys, progress)
         for band in range(LSH_BANDS):
@@ -199,9 +201,9 @@ class TextSimilarity:
                         seen.add(pair)
                         likeness = self.likeness(*pair)
                         if likeness is not None and likeness >= threshold:
-                            found[pair] = likeness
+                            likenesses[pair] = likeness
         return sorted(
-            (SimilarPair(*pair, likeness) for pair, likeness in found.items()), key=_most_alike_first
+            (SimilarPair(*pair, likeness) for pair, likeness in likenesses.items()), key=_most_alike_first
         )
 
     def _bands(self, keys: list[int], progress: "Callable[[int, int], None]") -> "Array":

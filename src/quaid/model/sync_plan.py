@@ -93,7 +93,7 @@ class SyncPlan(NamedTuple):
 
 
 def classify_files(
-    files: list[ScannedFile], known: Iterable[LastSeenFile], *, retry: bool = False
+    files: list[ScannedFile], last_seen: Iterable[LastSeenFile], *, retry: bool = False
 ) -> tuple[int, FilesToRead, list[LastSeenFile]]:
     """Return the number of unchanged files, the files to read, and the missing files.
 
@@ -102,7 +102,7 @@ def classify_files(
     unchanged files that could not be indexed, which have no content hash, are read again.
     """
     paths = {file.path for file in files}
-    missing = {old.path: old for old in known}
+    missing = {old.path: old for old in last_seen}
     by_key = {old.key: old for old in missing.values() if old.path not in paths}
     to_read: FilesToRead = []
     for file in files:
@@ -117,59 +117,65 @@ def classify_files(
     return len(files) - len(to_read), to_read, list(missing.values())
 
 
-def _is_racy(known: LastSeenFile) -> bool:
-    return known.stat.ctime_ns > known.seen_ns - RACY_NS or known.stat.mtime_ns > known.seen_ns - RACY_NS
+def _is_racy(last_seen: LastSeenFile) -> bool:
+    return (
+        last_seen.stat.ctime_ns > last_seen.seen_ns - RACY_NS
+        or last_seen.stat.mtime_ns > last_seen.seen_ns - RACY_NS
+    )
 
 
 _FileKey = tuple[str, int | None]
 
 
 def plan_sync(
-    read: Iterable[ReadFile], known: Iterable[LastSeenFile], missing: Iterable[LastSeenFile]
+    read: Iterable[ReadFile], last_seen: Iterable[LastSeenFile], missing: Iterable[LastSeenFile]
 ) -> SyncPlan:
     """Decide what to do with each file.
 
     A moved page is found by its id, else by content that only one missing file had.
     """
     reads = list(read)
-    lost = {_file_key(each): each for each in missing}
-    moved = _follow_ids(reads, known, lost)
+    lost = {_file_key(file): file for file in missing}
+    moved = _follow_ids(reads, last_seen, lost)
     taken = {_file_key(old) for old, _ in moved}
     carried = {read.file.path for _, read in moved}
     touched: list[ReadFile] = []
     changed: list[ReadFile] = []
     fresh: list[ReadFile] = []
-    for each in reads:
-        old = each.old
-        if each.file.path in carried:
+    for read_file in reads:
+        old = read_file.old
+        if read_file.file.path in carried:
             if old is not None and _file_key(old) not in taken:
                 lost[_file_key(old)] = old  # another page moved here and replaced the old one
         elif old is None or _file_key(old) in taken:
-            fresh.append(each)
+            fresh.append(read_file)
         else:
-            same = (old.path, old.content_hash) == (each.file.path, each.content_hash) and not old.has_problem
-            (touched if same else changed).append(each)
+            same = (old.path, old.content_hash) == (
+                read_file.file.path,
+                read_file.content_hash,
+            ) and not old.has_problem
+            (touched if same else changed).append(read_file)
     for key in taken:
         lost.pop(key, None)
     new = _follow_content(fresh, lost, moved)
     return SyncPlan(touched, changed, moved, new, list(lost.values()))
 
 
-def _file_key(known: LastSeenFile) -> _FileKey:
+def _file_key(last_seen: LastSeenFile) -> _FileKey:
     """Return path and page id.
 
     The path alone is ambiguous, because the file of a quarantined page may have had the same path.
     """
-    return known.path, known.page_id
+    return last_seen.path, last_seen.page_id
 
 
 def _follow_ids(
-    reads: list[ReadFile], known: Iterable[LastSeenFile], lost: Mapping[_FileKey, LastSeenFile]
+    reads: list[ReadFile], last_seen: Iterable[LastSeenFile], lost: Mapping[_FileKey, LastSeenFile]
 ) -> MovedFiles:
     """Return files with the id of a page whose old file is missing or has another id, with that old file."""
     named = Counter(read.page_uuid for read in reads if read.page_uuid)
     names_now = {_file_key(read.old): read.page_uuid for read in reads if read.old}
-    by_uuid = {each.page_uuid: each for each in known if each.page_uuid}
+    by_uuid = {file.page_uuid: file for file in last_seen if file.page_uuid}
     moved = []
     for read in reads:
         old = by_uuid.get(read.page_uuid) if read.page_uuid and named[read.page_uuid] == 1 else None
@@ -190,9 +196,9 @@ def _follow_content(
 
     Matches are appended to `moved` and removed from `lost`.
     """
-    old_hashes = Counter(each.content_hash for each in lost.values())
-    new_hashes = Counter(each.content_hash for each in fresh)
-    by_hash = {each.content_hash: each for each in lost.values() if old_hashes[each.content_hash] == 1}
+    old_hashes = Counter(file.content_hash for file in lost.values())
+    new_hashes = Counter(read_file.content_hash for read_file in fresh)
+    by_hash = {file.content_hash: file for file in lost.values() if old_hashes[file.content_hash] == 1}
     new: list[ReadFile] = []
     for read in fresh:
         old = by_hash.get(read.content_hash) if new_hashes[read.content_hash] == 1 else None
@@ -203,7 +209,7 @@ def _follow_content(
     return new
 
 
-def removal_obstacle(gone: int, known: int, files: int, *, complete: bool, confirmed: bool) -> str:
+def removal_obstacle(gone: int, total: int, files: int, *, complete: bool, confirmed: bool) -> str:
     """Return why pages without files may not be removed, or "".
 
     After a partial scan no page is removed, and many pages at once are removed only if confirmed.
@@ -214,19 +220,19 @@ def removal_obstacle(gone: int, known: int, files: int, *, complete: bool, confi
         return "a part of the folder could not be read"
     if confirmed:
         return ""
-    if not files and known:
+    if not files and total:
         return "the folder is empty; it may not be mounted"
-    if gone > max(FEW_REMOVALS, SHARE_OF_REMOVALS * known):
-        return f"{gone} of {known} files are missing at once"
+    if gone > max(FEW_REMOVALS, SHARE_OF_REMOVALS * total):
+        return f"{gone} of {total} files are missing at once"
     return ""
 
 
-def hiding_obstacle(hidden: int, known: int, *, confirmed: bool) -> str:
+def hiding_obstacle(hidden: int, total: int, *, confirmed: bool) -> str:
     """Return why newly ignored files may not be hidden, or "".
 
     A mistake in the ignore rules must not hide most of the memory.
     """
     if not hidden or confirmed:
         return ""
-    too_many = hidden == known or hidden > max(FEW_REMOVALS, SHARE_OF_REMOVALS * known)
-    return f"the ignore rules would hide {hidden} of {known} files at once" if too_many else ""
+    too_many = hidden == total or hidden > max(FEW_REMOVALS, SHARE_OF_REMOVALS * total)
+    return f"the ignore rules would hide {hidden} of {total} files at once" if too_many else ""

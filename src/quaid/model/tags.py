@@ -50,13 +50,13 @@ def parse(value: Any) -> tuple[str, ...]:
 
     Invalid tags are skipped; they remain in the front matter.
     """
-    found: dict[str, None] = {}
+    tags: dict[str, None] = {}
     for item in value if isinstance(value, (list, tuple)) else _pieces(value):
         for piece in str(item).split(",") if isinstance(item, (str, int, float)) else ():
             spelled = _spell(piece)
             if spelled and len(spelled) <= LONGEST and not _CONTROL.search(spelled):
-                found[spelled] = None
-    return tuple(found)
+                tags[spelled] = None
+    return tuple(tags)
 
 
 def in_text(text: str) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ def in_text(text: str) -> tuple[str, ...]:
 
     Headings, inline code, URLs, anchors, numbers and colour codes are not tags.
     """
-    found: dict[str, None] = {}
+    tags: dict[str, None] = {}
     code: list[tuple[int, int]] | None = None
     passed = hidden = 0  # number of code spans that start before this tag, and the largest end of these
     line = _Line(text)
@@ -73,7 +73,7 @@ def in_text(text: str) -> tuple[str, ...]:
         if start and text[start - 1] not in _BEFORE:
             continue
         spelled = _spell(match[1].strip("/-"))
-        if spelled in found or not _is_tag(spelled) or line.says_something_else(start):
+        if spelled in tags or not _is_tag(spelled) or line.says_something_else(start):
             continue
         if code is None:
             code = code_spans(text) if "`" in text else []
@@ -81,14 +81,16 @@ def in_text(text: str) -> tuple[str, ...]:
             hidden = max(hidden, code[passed][1])
             passed += 1
         if start >= hidden:
-            found[spelled] = None
-            if len(found) == MOST_IN_TEXT:
+            tags[spelled] = None
+            if len(tags) == MOST_IN_TEXT:
                 break
-    return tuple(found)
+    return tuple(tags)
 
 
 def _is_tag(spelled: str) -> bool:
-    if len(spelled) > LONGEST or not any(each.isalpha() or each > "\u20ff" for each in spelled):
+    if len(spelled) > LONGEST or not any(
+        character.isalpha() or character > "\u20ff" for character in spelled
+    ):
         return False
     if _COLOUR.match(spelled):  # without a digit it may be a word, such as "face"
         return not (any(map(str.isdigit, spelled)) or len(set(spelled)) == 1 or spelled in ("abc", "abcdef"))

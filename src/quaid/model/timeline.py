@@ -96,21 +96,21 @@ def _source_and_summary(mark: re.Match[str]) -> tuple[str, str]:
         return "", rest
     rest = rest[1:].strip()
     for sign in _SOURCE_ENDS:
-        found = sign.search(rest)
-        if found:
-            return rest[: found.start()].strip(), rest[found.end() :].strip()
+        separator = sign.search(rest)
+        if separator:
+            return rest[: separator.start()].strip(), rest[separator.end() :].strip()
     return "", rest
 
 
 def _indented(below: str, indent: int) -> str:
     """Return the lines that belong to a list item: those indented deeper than its bullet."""
-    kept: list[str] = []
+    indented: list[str] = []
     for line in below.split("\n"):
         stripped = line.lstrip(" \t")
         if stripped and len(line[: len(line) - len(stripped)].expandtabs(4)) <= indent:
             break
-        kept.append(line)
-    return "\n".join(kept)
+        indented.append(line)
+    return "\n".join(indented)
 
 
 def _tidy(detail: str) -> str:
@@ -131,12 +131,12 @@ def add_entry(text: str, date: str, summary: str, source: str = "", detail: str 
         check_date(date, "date"), _check_line(summary, "summary"), _check_line(source, "source"), detail
     )
     entries = parse(text)
-    dates = [known.date for known in entries]
+    dates = [existing.date for existing in entries]
     newest_first = dates == sorted(dates, reverse=True)
     if newest_first and (len(dates) == 1 or dates[:1] > dates[-1:]):
-        for known in entries:
-            if known.date <= date:
-                return _insert_entry(text, known.line, entry)
+        for existing in entries:
+            if existing.date <= date:
+                return _insert_entry(text, existing.line, entry)
     return _append_entry(text, entry)
 
 
@@ -242,7 +242,7 @@ def missing_entries(old: str, new: str) -> list[TimelineEntry]:
     lost: list[TimelineEntry] = []
     for piece in split_entries(old)[0]:
         same = held.setdefault(_content_key(piece), [])
-        if not any(_adds_nothing(piece, each) for each in same):
+        if not any(_adds_nothing(piece, existing) for existing in same):
             same.append(piece)
             lost.append(piece)
     return lost
@@ -250,7 +250,7 @@ def missing_entries(old: str, new: str) -> list[TimelineEntry]:
 
 def describe_entries(lost: Iterable[TimelineEntry]) -> tuple[str, ...]:
     """Return one line for each entry; if there are too many, the first lines and the number of the rest."""
-    lines = [_truncate(f"{each.date} {each.summary}".strip(), _LONGEST_LISTED) for each in lost]
+    lines = [_truncate(f"{entry.date} {entry.summary}".strip(), _LONGEST_LISTED) for entry in lost]
     more = len(lines) - MOST_LISTED_ENTRIES
     return tuple(lines) if more <= 1 else (*lines[:MOST_LISTED_ENTRIES], f"and {more:,} more")
 
@@ -270,24 +270,24 @@ def insert_entries(text: str, more: list[TimelineEntry], like: str = "") -> str:
     """
     if not more:
         return text
-    there, _ = split_entries(text)
-    days = [each.date for each in there]
+    entries, _ = split_entries(text)
+    days = [entry.date for entry in entries]
     order = _date_order(days)
     if order is None and len(set(days)) < 2:
-        others = [each.date for each in parse(like)]
+        others = [entry.date for entry in parse(like)]
         order = _date_order(others)
         if order is None and len(set(others)) < 2:
             order = True
     rows = text.split("\n")
     places: dict[int, list[str]] = {}  # line index before which to insert
-    last = there[-1].line + there[-1].text.count("\n") if there else len(rows)
+    last = entries[-1].line + entries[-1].text.count("\n") if entries else len(rows)
     following = next((row for row in rows[last:] if row.strip()), None)
     is_text = following is not None and not _HEADING.match(following)
     if is_text and any(_HEADING.match(piece.text) for piece in more):
         last = len(rows)  # otherwise the free text would become part of an entry that is a heading
     for piece in more:
-        after = len(there) if order is None else _insert_position(days, piece.date, order)
-        place = last if after == len(there) else there[after].line - 1
+        after = len(entries) if order is None else _insert_position(days, piece.date, order)
+        place = last if after == len(entries) else entries[after].line - 1
         places.setdefault(place, []).append(piece.text)
     result: list[str] = []
     for line in range(len(rows) + 1):
@@ -306,12 +306,12 @@ def split_entries(text: str) -> tuple[list[TimelineEntry], list[str]]:
     entries = parse(text)
     starts = [entry.line - 1 for entry in entries]
     free = ["\n".join(rows[: starts[0]] if starts else rows).strip("\n")]
-    found: list[TimelineEntry] = []
+    timeline_entries: list[TimelineEntry] = []
     for entry, (start, end) in zip(entries, pairwise([*starts, len(rows)]), strict=True):
         length = _entry_length(rows[start:end])
-        found.append(entry._replace(text="\n".join(rows[start : start + length]).rstrip()))
+        timeline_entries.append(entry._replace(text="\n".join(rows[start : start + length]).rstrip()))
         free.append("\n".join(rows[start + length : end]).strip("\n"))
-    return found, free
+    return timeline_entries, free
 
 
 def _content_key(entry: TimelineEntry) -> EntryKey:
