@@ -218,7 +218,7 @@ def test_helper_ends_with_its_parent(tmp_path: Path) -> None:
         "import sys, time\nfrom quaid.folders import indexer\nfrom quaid.folders.indexer import Spool\n"
         "indexer.FILES_BEFORE_HELPER = indexer.MIN_FILES_FOR_HELPER = 0\nindexer.cpu_count = lambda: 2\n"
         "spool = Spool(sys.argv[1])\nassert spool.may_leave(0, 0)\nspool.leave('a.md', 'hash', b'A')\n"
-        "assert [each.page.truth for each in spool.each()] == ['A']\n"
+        "assert [each.page.truth for each in spool.files()] == ['A']\n"
         "print(spool._ahead._process.pid, flush=True)\ntime.sleep(60)\n"
     )
     with subprocess.Popen(
@@ -261,6 +261,6 @@ def test_more_than_a_pipe_holds_waits_in_the_file(
         assert spool.may_leave(5, 20)
         for number in range(8):
             spool.leave(f"p{number}.md", "hash", text)
-        pairs = [(item.path, item.page.truth if item.page else "") for item in spool.each()]
+        pairs = [(item.path, item.page.truth if item.page else "") for item in spool.files()]
         assert pairs == [(f"p{number}.md", text.decode()) for number in range(8)]
-        assert [item.path for item in spool.each()] == [path for path, _ in pairs]
+        assert [item.path for item in spool.files()] == [path for path, _ in pairs]

@@ -19,8 +19,8 @@ def test_what_goes_in_comes_out_in_order(tmp_path: Path) -> None:
         for item in items:
             spool.add(item)
         assert spool.count == 2
-        assert list(spool.each()) == items
-        assert list(spool.each()) == items
+        assert list(spool.files()) == items
+        assert list(spool.files()) == items
         assert list(tmp_path.iterdir()) == []
 
 

@@ -125,15 +125,17 @@ def keep_conflict_copy(place: int, temporary: str, name: str, content_hash: str,
     return temporary
 
 
-def _remove_temporary(place: int, temporary: str, name: str, known: tuple[str, ...], token: str) -> None:
-    """Delete the temporary file if its hash is in `known`; otherwise keep it as a conflict copy."""
+def _remove_temporary(
+    place: int, temporary: str, name: str, expected_hashes: tuple[str, ...], token: str
+) -> None:
+    """Delete the temporary file if its hash is in `expected_hashes`; otherwise keep it as a conflict copy."""
     if not _exists(place, temporary):
         return
-    found = _stable_hash(place, temporary)
-    if found in known:
+    digest = _stable_hash(place, temporary)
+    if digest in expected_hashes:
         _unlink_if_exists(place, temporary)
     else:
-        keep_conflict_copy(place, temporary, name, found, token)
+        keep_conflict_copy(place, temporary, name, digest, token)
 
 
 def temporary_name(token: str, ours: str, theirs: str) -> str:
@@ -172,12 +174,12 @@ def _rename_exclusive(place: int, old: str, new: str) -> None:
 
 def _stat_plain_file(place: int, name: str, path: str) -> os.stat_result:
     try:
-        found = os.stat(name, dir_fd=place, follow_symlinks=False)
+        status = os.stat(name, dir_fd=place, follow_symlinks=False)
     except FileNotFoundError:
         raise FileChanged(path=path) from None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise FileTrouble(path=path, problem="is not a plain file; it was not written")
-    return found
+    return status
 
 
 def _exists(place: int, name: str) -> bool:
@@ -199,8 +201,8 @@ def _stable_hash(place: int, name: str) -> str:
             return ""
         lease = _take_read_lease(handle)
         with os.fdopen(os.dup(handle), "rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        return "" if lease is False or (lease and not _holds_read_lease(handle)) else found
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return "" if lease is False or (lease and not _holds_read_lease(handle)) else digest
     finally:
         os.close(handle)
 
@@ -298,14 +300,14 @@ def settle_leftover(folder: Folder, path: str, name_to_keep: str = "saved.md") -
     try:
         with translate_os_errors(path):
             place = folder.enter(parent)
-            found = hashlib.sha256(folder.read(path)).hexdigest() if ours else ""
-            if not ours or found.startswith((ours, theirs)):
+            digest = hashlib.sha256(folder.read(path)).hexdigest() if ours else ""
+            if not ours or digest.startswith((ours, theirs)):
                 os.unlink(name, dir_fd=place)
                 return None
-            kept = keep_conflict_copy(place, name, name_to_keep, found, token)
+            copy_name = keep_conflict_copy(place, name, name_to_keep, digest, token)
     except QuaidError as trouble:
         return FileNote(path, str(trouble).rstrip("."))
-    return FileNote(path, f"somebody's text, saved while Quaid was killed; it is in {kept} now")
+    return FileNote(path, f"somebody's text, saved while Quaid was killed; it is in {copy_name} now")
 
 
 EXPORT_UNFINISHED_NAME = ".quaid-unfinished"

@@ -32,8 +32,8 @@ class FileStatCache:
 
 def changed_paths(seen: FileStatCache, collection: Collection) -> list[str]:
     """Return the paths of new, removed and (by stat data) changed files; [] if the folder is unavailable."""
-    known = seen.looks(collection)
-    found: list[str] = []
+    last_seen = seen.looks(collection)
+    new_paths: list[str] = []
     try:
         with Folder(collection.root or "") as folder:
             ignored = ignore.ignore_matcher(collection.ignore_patterns, collection.kind)
@@ -41,44 +41,44 @@ def changed_paths(seen: FileStatCache, collection: Collection) -> list[str]:
             _scan_folder(
                 folder.enter(""),
                 "",
-                known,
+                last_seen,
                 lambda path: not path.lower().endswith(pages) or ignore.is_ignored(ignored, path),
-                found,
+                new_paths,
             )
     except (NotFound, FileTrouble):
         return []
-    return sorted([*found, *known])
+    return sorted([*new_paths, *last_seen])
 
 
 def _scan_folder(
-    handle: int, prefix: str, known: dict[str, FileStamp], passed_over: IgnoreCheck, found: list[str]
+    handle: int, prefix: str, last_seen: dict[str, FileStamp], passed_over: IgnoreCheck, new_paths: list[str]
 ) -> None:
-    """Delete unchanged files from `known` and append new files to `found`; changed and missing files stay."""
+    """Delete unchanged files from `last_seen` and append new files to `new_paths`; changed and missing files stay."""
     folders = []
     try:
         with os.scandir(handle) as listing:
             for entry in listing:
                 name = entry.name
                 path = prefix + name
-                expected = known.get(path)
+                expected = last_seen.get(path)
                 if expected is not None:
                     looks = entry.stat(follow_symlinks=False)
                     if (looks.st_size, looks.st_mtime_ns, looks.st_ctime_ns, looks.st_ino) == expected:
-                        del known[path]
+                        del last_seen[path]
                 elif name[0] == "." or name in SKIPPED_FOLDERS or entry.is_symlink():
                     continue
                 elif entry.is_dir(follow_symlinks=False):
                     folders.append(name)
                 elif not passed_over(path):
-                    found.append(path)
+                    new_paths.append(path)
     except OSError:
-        return  # files of this folder stay in `known`, so they are returned as changed
+        return  # files of this folder stay in `last_seen`, so they are returned as changed
     for name in folders if prefix.count("/") < MAX_DEPTH else ():
         try:
             below = os.open(name, FOLDER_FLAGS, dir_fd=handle)
         except OSError:
             continue
         try:
-            _scan_folder(below, f"{prefix}{name}/", known, passed_over, found)
+            _scan_folder(below, f"{prefix}{name}/", last_seen, passed_over, new_paths)
         finally:
             os.close(below)

@@ -116,7 +116,7 @@ class ImportedLink(NamedTuple):
 
 class ImportedFact(NamedTuple):
     page: str
-    given: FactInput
+    input: FactInput
     created_at: str | None
     supersedes: int | None
     """Index of the superseded fact in the list of facts."""
@@ -170,17 +170,17 @@ def _parse_records(
     records = value.get(name, [])
     if not isinstance(records, list):
         raise ValueError(f"its {name} are no list")
-    found: list[Any] = []
+    parsed: list[Any] = []
     for number, record in enumerate(records):
         where = f"{name}[{number}]"
         try:
             if not isinstance(record, dict):
                 raise InvalidArgument(name=where, problem="is no object")
-            found.append(understand(record, where))
+            parsed.append(understand(record, where))
         except QuaidError as error:
-            found.append(None)
+            parsed.append(None)
             problems.append(_problem_text(error, where))
-    return found
+    return parsed
 
 
 def _problem_text(error: Exception, where: str) -> str:
@@ -216,14 +216,14 @@ def _parse_fact(record: dict[str, Any], where: str) -> ImportedFact:
     for name, value in values.items():
         if isinstance(value, str) and "\0" in value:
             raise InvalidArgument(name=f"{where}.{name}", problem="holds a NUL character")
-    given = check_fact({**values, "source_ref": "", "evidence_text": ""}, where)._replace(
+    fact = check_fact({**values, "source_ref": "", "evidence_text": ""}, where)._replace(
         source_ref=_text_field(record, "source_ref", where, MAX_JOINED_LENGTH),
         evidence_text=_text_field(record, "evidence_text", where, MAX_JOINED_LENGTH),
     )
     supersedes = record.get("supersedes")
     if supersedes is not None and (isinstance(supersedes, bool) or not isinstance(supersedes, int)):
         raise InvalidArgument(name=f"{where}.supersedes", problem="must be the place of another fact")
-    return ImportedFact(page, given, _timestamp_field(record), supersedes)
+    return ImportedFact(page, fact, _timestamp_field(record), supersedes)
 
 
 def _text_field(record: dict[str, Any], name: str, where: str, longest: int) -> str:
@@ -333,10 +333,10 @@ class LinksAndFactsImport:
     def _page(self, address: str) -> PageKey | None:
         if address not in self.pages:
             self.pages[address] = self.find(address)
-        found = self.pages[address]
-        if found is None:
+        key = self.pages[address]
+        if key is None:
             self.missing[address] = self.missing.get(address, 0) + 1
-        return found
+        return key
 
     def _link(self, link: ImportedLink, where: str, only: set[str] | None) -> None:
         start, end = self._page(link.start), self._page(link.end)
@@ -346,10 +346,10 @@ class LinksAndFactsImport:
             raise InvalidArgument(name=where, problem="leads from a page to itself")
         created = self._created(link.created_at)
         if any(
-            there.valid_until == link.valid_until
-            or (there.created_at == created and there.id not in self.ours)
-            for there in links.between(self.db, start[0], end[0], link.relationship)
-            if there.source_kind != links.FROM_TEXT and there.valid_from == link.valid_from
+            existing.valid_until == link.valid_until
+            or (existing.created_at == created and existing.id not in self.ours)
+            for existing in links.between(self.db, start[0], end[0], link.relationship)
+            if existing.source_kind != links.FROM_TEXT and existing.valid_from == link.valid_from
         ):
             return  # the link exists already; it may have been closed since it was restored
         try:
@@ -375,7 +375,7 @@ class LinksAndFactsImport:
         if page is None or not _is_selected(page, only):
             return
         added = assertions.restore_fact(
-            self.tx, page[0], fact.given, self._created(fact.created_at), self.now, self.untold
+            self.tx, page[0], fact.input, self._created(fact.created_at), self.now, self.untold
         )
         ids[number] = added.id
         self.facts += added.added
@@ -596,21 +596,21 @@ def _count_written(
     writer: FolderWriter, written: dict[str, PagesByType], folders: dict[str, str], with_data: list[str]
 ) -> ExportReport:
     """Return the report for the written files. Paths that the file system maps to one file count once."""
-    there: dict[str, tuple[int, int, int]] = {}
+    identities: dict[str, tuple[int, int, int]] = {}
     for path in writer.written:
         facts = os.stat(os.path.join(writer.root, path), follow_symlinks=False)
-        there[path] = (facts.st_dev, facts.st_ino, facts.st_size)
+        identities[path] = (facts.st_dev, facts.st_ino, facts.st_size)
     parts = []
     for name, contents in written.items():
-        files = {there[path] for entries in contents.values() for _, path in entries}
+        files = {identities[path] for entries in contents.values() for _, path in entries}
         if files or name == DEFAULT_COLLECTION or len(written) == 1:
             parts.append(ExportedCollection(name, folders[name].rstrip("/"), len(files)))
-    distinct = set(there.values())
+    distinct = set(identities.values())
     return ExportReport(
         folder=writer.root,
         import_id=None,
         pages=sum(part.pages for part in parts),
-        sidecars=len({there[path] for path in with_data}),
+        sidecars=len({identities[path] for path in with_data}),
         files=len(distinct),
         bytes=sum(size for _, _, size in distinct),
         collections=tuple(parts),
@@ -620,10 +620,10 @@ def _count_written(
 def _count_quarantined(db: Database, collection: str | None) -> int:
     try:
         hidden = collections.page_counts(db)
-        chosen = [each for each in collections.list_all(db) if collection in (None, each.name)]
+        chosen = [candidate for candidate in collections.list_all(db) if collection in (None, candidate.name)]
     except DamagedDatabase:
         return 0
-    return sum(hidden.get(each.id, (0, 0))[1] for each in chosen)
+    return sum(hidden.get(candidate.id, (0, 0))[1] for candidate in chosen)
 
 
 def export_raw(
@@ -683,7 +683,7 @@ def _write_page_sidecar(writer: FolderWriter, data: list[pages.RawData], path: s
 
     Return a list with the path of the sidecar; the list is empty if the page has no raw data.
     """
-    sources = {each.source: each.data for each in data}
+    sources = {row.source: row.data for row in data}
     if not sources:
         return []
     beside = indexer.sidecar_path(indexer.page_stem(path))
@@ -748,20 +748,20 @@ def compare_folders(original: str, exported: str, progress: Progress) -> list[tu
     _take_special(after, before)
     _match_by_id(before.pages, after.pages)
     _match_by_content(before, after.pages)
-    found = before.troubles + after.troubles
+    differences = before.troubles + after.troubles
     for address, one in before.pages.items():
         if address not in after.pages:
             why = f": it is left out by every import ({one.why})" if one.why else ""
-            found.append((one.path, f"page {address} is missing in the export{why}"))
+            differences.append((one.path, f"page {address} is missing in the export{why}"))
         else:
-            found += [(one.path, problem) for problem in _page_differences(one, after.pages[address])]
-    found += [
+            differences += [(one.path, problem) for problem in _page_differences(one, after.pages[address])]
+    differences += [
         (one.path, f"page {address} is only in the export")
         for address, one in after.pages.items()
         if address not in before.pages
     ]
-    found += _sidecar_differences(before, after)
-    return sorted(found + _missing_links_and_facts(original, exported))
+    differences += _sidecar_differences(before, after)
+    return sorted(differences + _missing_links_and_facts(original, exported))
 
 
 def _missing_links_and_facts(original: str, exported: str) -> list[tuple[str, str]]:
@@ -771,12 +771,12 @@ def _missing_links_and_facts(original: str, exported: str) -> list[tuple[str, st
         before, after = _read_links_and_facts(original), _read_links_and_facts(exported)
     except ValueError as error:
         return [(path, f"cannot be compared: {error}")]
-    found = []
+    differences = []
     for what, one, other in (("link", before.links, after.links), ("fact", before.facts, after.facts)):
         missing = (Counter(filter(None, one)) - Counter(filter(None, other))).total()
         if missing:
-            found.append((path, f"{missing} {what}{'s' * (missing > 1)} missing in the export"))
-    return found
+            differences.append((path, f"{missing} {what}{'s' * (missing > 1)} missing in the export"))
+    return differences
 
 
 def _read_links_and_facts(root: str) -> LinksAndFacts:
@@ -793,10 +793,10 @@ def _read_links_and_facts(root: str) -> LinksAndFacts:
     return contents._replace(facts=[fact and fact._replace(supersedes=None) for fact in contents.facts])
 
 
-def _take_special(here: FolderContents, there: FolderContents) -> None:
+def _take_special(here: FolderContents, other: FolderContents) -> None:
     """Treat a special file (index.md etc.) as a page if the other folder has a page with its slug."""
     for address, one in here.special.items():
-        if address in there.pages:
+        if address in other.pages:
             here.pages.setdefault(address, one)
 
 
@@ -817,16 +817,21 @@ def _match_by_content(before: FolderContents, after: dict[str, ComparedPage]) ->
         if address not in after or _page_differences(one, after[address])
     }
     free = {address for address in after if address in differing or address not in before.pages}
-    found: dict[str, ComparedPage] = {}
+    matched: dict[str, ComparedPage] = {}
     for address in sorted(differing):
         same = next(
-            (each for each in sorted(free) if not _page_differences(here[address], after[each])), None
+            (
+                candidate
+                for candidate in sorted(free)
+                if not _page_differences(here[address], after[candidate])
+            ),
+            None,
         )
         if same is not None:
             free.discard(same)
-            found[address] = after.pop(same)
-    displaced = [after.pop(address) for address in found if address in after]
-    after.update(found)
+            matched[address] = after.pop(same)
+    displaced = [after.pop(address) for address in matched if address in after]
+    after.update(matched)
     vacant = sorted(differing - {*after}) + [f"{one.path} in the export" for one in displaced]
     after.update(zip(vacant, displaced, strict=False))
 
@@ -850,16 +855,16 @@ def _page_differences(before: ComparedPage, after: ComparedPage) -> list[str]:
 
 
 def _sidecar_differences(before: FolderContents, after: FolderContents) -> list[tuple[str, str]]:
-    found = []
+    differences = []
     for address in sorted({*before.raw, *after.raw}):
         path, data = before.raw.get(address, (None, None))
         other_path, other = after.raw.get(address, (None, None))
         if path is None:
-            found.append((str(other_path), "the sidecar is only in the export"))
+            differences.append((str(other_path), "the sidecar is only in the export"))
         elif address in before.pages and data is not None and data != other:
             problem = "is missing in the export" if other_path is None else "differs"
-            found.append((path, f"the sidecar {problem}"))
-    return found
+            differences.append((path, f"the sidecar {problem}"))
+    return differences
 
 
 def _read_folder(root: str, progress: Progress) -> FolderContents:
@@ -902,24 +907,24 @@ def _read_folder(root: str, progress: Progress) -> FolderContents:
     return contents
 
 
-def _oversized_page(folder: Folder, found: ScannedFile) -> tuple[tuple[str, str], ComparedPage]:
-    parent, _, name = found.path.rpartition("/")
+def _oversized_page(folder: Folder, scanned: ScannedFile) -> tuple[tuple[str, str], ComparedPage]:
+    parent, _, name = scanned.path.rpartition("/")
     whole = hashlib.sha256()
     with os.fdopen(os.open(name, FILE_FLAGS, dir_fd=folder.enter(parent)), "rb") as file:
         while block := file.read(1 << 20):
             whole.update(block)
-    why = f"too large: {found.stat.size:,} bytes, and {LARGEST_FILE:,} are allowed"
-    claim = (found.path, slug.from_path(found.path))
-    return claim, ComparedPage(found.path, {}, whole.hexdigest(), "", 0, why)
+    why = f"too large: {scanned.stat.size:,} bytes, and {LARGEST_FILE:,} are allowed"
+    claim = (scanned.path, slug.from_path(scanned.path))
+    return claim, ComparedPage(scanned.path, {}, whole.hexdigest(), "", 0, why)
 
 
 def _pages_of_file(path: str, data: bytes) -> list[tuple[tuple[str, str], ComparedPage]]:
     """Return the page of a file and the pages of its headings, each with a path and the slug it requests."""
     read = indexer.parse_file(path, data)
-    found = [((path, read.page.slug), _compared_page(path, read.page))]
+    file_pages = [((path, read.page.slug), _compared_page(path, read.page))]
     for number, node in enumerate(read.nodes):
-        found.append(((f"{path}/{number}", node.slug), _compared_page(path, node)))
-    return found
+        file_pages.append(((f"{path}/{number}", node.slug), _compared_page(path, node)))
+    return file_pages
 
 
 def _compared_page(path: str, made: Page) -> ComparedPage:

@@ -66,8 +66,8 @@ def pattern_problem(pattern: str) -> str | None:
 
 def pattern_lines(patterns: str) -> list[str]:
     """Return the patterns of an ignore file, without comments and blank lines."""
-    found = (line.strip() for line in patterns.removeprefix("\ufeff").splitlines())
-    return [line for line in found if line and not line.startswith("#")]
+    stripped = (line.strip() for line in patterns.removeprefix("\ufeff").splitlines())
+    return [line for line in stripped if line and not line.startswith("#")]
 
 
 def add_pattern(text: str, pattern: str) -> str:
@@ -84,12 +84,12 @@ def remove_pattern(text: str, pattern: str | None) -> str:
 
     Keep comments and blank lines.
     """
-    kept = [
+    remaining = [
         line
         for line in text.splitlines(keepends=True)
-        if not (found := pattern_lines(line)) or (pattern is not None and found != [pattern])
+        if not (patterns := pattern_lines(line)) or (pattern is not None and patterns != [pattern])
     ]
-    return "".join(kept)
+    return "".join(remaining)
 
 
 def ignore_matcher(patterns: str, kind: str = "") -> IgnoreCheck:

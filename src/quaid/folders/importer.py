@@ -135,7 +135,7 @@ class ImportRun(FolderRun):
         self._is_known_root = last is not None
         self._spellings = {path_key(path): path for path in self.past if not path.isascii()}
         self._past_pages = {
-            each.page_id: path for path, each in self.past.items() if each.page_id is not None
+            file.page_id: path for path, file in self.past.items() if file.page_id is not None
         }
         self.seen: set[str] = set()  # paths of earlier imports that still exist in the folder
         self.paths: set[str] = set()  # paths of all files to be imported
@@ -243,38 +243,38 @@ class ImportRun(FolderRun):
 
     def _read_one(self, file: ScannedFile, waiting: int) -> None:
         path = file.path
-        known = self._find_past(path)
+        past = self._find_past(path)
         data = self.read(file)
         if data is None:
             return
         self.paths.add(path)
         content_hash = indexer.digest(data)
-        is_same = known is not None and known.content_hash == content_hash
+        is_same = past is not None and past.content_hash == content_hash
         if file.kind == "page":
-            is_same = is_same and known is not None and known.page_id is not None
+            is_same = is_same and past is not None and past.page_id is not None
             self.counts["same"] += is_same
-            if known and is_same and not self.force:
-                self.carried[path] = known
-                self._count_unchanged(path, data, known)
+            if past and is_same and not self.force:
+                self.carried[path] = past
+                self._count_unchanged(path, data, past)
                 return
-            (self.different if known else self.fresh).add(indexer.page_stem(path))
+            (self.different if past else self.fresh).add(indexer.page_stem(path))
             if parsed := self.spool_page(path, content_hash, data, waiting):
                 self.claims.append((path, parsed[0]))
-        elif known and is_same and not self.force and not self._has_new_page(file):
-            self.carried[path] = known
+        elif past and is_same and not self.force and not self._has_new_page(file):
+            self.carried[path] = past
             self.counts[file.kind] += 1
         else:
             self.spool.add(SpooledFile(path, content_hash, data, None))
 
-    def _count_unchanged(self, path: str, data: bytes, known: ImportedFile) -> None:
+    def _count_unchanged(self, path: str, data: bytes, past: ImportedFile) -> None:
         """Count a file with unchanged content as unchanged, edited or conflict, depending on its page."""
         outcome = "unchanged"
-        if known.page_version_now != known.page_version_at_import:
-            stored = pages.find(self.db, known.slug or "")
+        if past.page_version_now != past.page_version_at_import:
+            stored = pages.find(self.db, past.slug or "")
             if stored and not _matches_bytes(stored, path, data):
-                outcome = "edited" if known.page_version_at_import else "conflict"
+                outcome = "edited" if past.page_version_at_import else "conflict"
         if outcome == "conflict":
-            self._add_conflict(path, known.slug or "")
+            self._add_conflict(path, past.slug or "")
         else:
             self.counts[outcome] += 1
 
@@ -292,21 +292,21 @@ class ImportRun(FolderRun):
             self.seen.add(path)
         return self.past.get(path)
 
-    def _known(self, path: str) -> ImportedFile | None:
+    def _past_page_file(self, path: str) -> ImportedFile | None:
         """Return the record of the last import of this folder for the page file at this path, or None."""
-        known = self._find_past(path) if self.is_same_folder else None
-        return known if known and known.page_id is not None else None
+        past = self._find_past(path) if self.is_same_folder else None
+        return past if past and past.page_id is not None else None
 
     # Writing
 
     def write(self, tx: Transaction) -> None:
         if [row.import_id for row in history.list_imports(self.db)[:1]] != self.newest:
             raise ConcurrentImport
-        carried = {path: known.raw_id for path, known in self.carried.items()}
+        carried = {path: past.raw_id for path, past in self.carried.items()}
         self.files.begin(tx, self.root, carried)
-        for path, known in self.carried.items():
-            if known.slug:
-                self._has_page(path, known.slug)
+        for path, past in self.carried.items():
+            if past.slug:
+                self._has_page(path, past.slug)
         self._assign_slugs()
         for batch in self.batches():
             if batch and batch[0].page is None:
@@ -320,9 +320,11 @@ class ImportRun(FolderRun):
 
     def _assign_slugs(self) -> None:
         """Assign a slug to each page that was not imported from this folder before."""
-        known = {path: self._known(path) for path, _ in self.claims}
-        self.taken = {each.slug for each in (*known.values(), *self.carried.values()) if each and each.slug}
-        fresh = [claim for claim in self.claims if known[claim[0]] is None]
+        past_files = {path: self._past_page_file(path) for path, _ in self.claims}
+        self.taken = {
+            past.slug for past in (*past_files.values(), *self.carried.values()) if past and past.slug
+        }
+        fresh = [claim for claim in self.claims if past_files[claim[0]] is None]
         self.assigned = indexer.assign_slugs(fresh, self.taken)
         self.taken.update(self.assigned.values())
         for path, slug in fresh:
@@ -331,16 +333,16 @@ class ImportRun(FolderRun):
 
     def _with_slug(self, item: SpooledFile) -> SpooledFile:
         """Return the file with its page under the slug of the last import, else under the assigned slug."""
-        known = self._known(item.path)
-        slug = known.slug if known and known.slug else self.assigned[item.path]
+        past = self._past_page_file(item.path)
+        slug = past.slug if past and past.slug else self.assigned[item.path]
         assert item.page is not None
         if item.page.slug == slug:
             return item
         return item._replace(page=indexer.with_slug(item.page, slug), derived=None)
 
     def is_new(self, item: SpooledFile) -> bool:
-        known = self._known(item.path)
-        return known is None or not known.slug
+        past = self._past_page_file(item.path)
+        return past is None or not past.slug
 
     def keep_new(self, tx: Transaction, items: list[tuple[int, SpooledFile]]) -> None:
         files = [(page_id, 1, item.path, item.data, item.content_hash) for page_id, item in items]
@@ -353,9 +355,9 @@ class ImportRun(FolderRun):
 
     def write_page(self, tx: Transaction, item: SpooledFile) -> None:
         assert item.page is not None
-        known = self._known(item.path)
-        if known and known.slug:
-            self._write_again(tx, item, item.page, known)
+        past = self._past_page_file(item.path)
+        if past and past.slug:
+            self._write_again(tx, item, item.page, past)
         else:
             self._write_first(tx, item, item.page)
 
@@ -378,9 +380,9 @@ class ImportRun(FolderRun):
             self._keep(tx, item, stored, stored.version)
             self.counts["unchanged"] += 1
             return
-        known = self._brought_before(stored, item.path)
-        if known:
-            self._write_again(tx, item, made, known)
+        past = self._brought_before(stored, item.path)
+        if past:
+            self._write_again(tx, item, made, past)
         elif origin := history.origin_of_page(self.db, stored.id):
             slug = indexer.suffixed_slug(made.slug, item.path, self.taken)
             self.taken.add(slug)
@@ -397,13 +399,13 @@ class ImportRun(FolderRun):
         The file must be in this folder, and either have this path or no longer exist.
         """
         old_path = self._past_pages.get(stored.id) if self.is_same_folder else None
-        known = self.past[old_path] if old_path is not None else None
-        if known is None and (origin := history.origin_of_page(self.db, stored.id)):
-            folder, old_path, known = origin
-            known = known if folder == self.root else None
-        return known if old_path == path or old_path not in self.paths else None
+        past = self.past[old_path] if old_path is not None else None
+        if past is None and (origin := history.origin_of_page(self.db, stored.id)):
+            folder, old_path, past = origin
+            past = past if folder == self.root else None
+        return past if old_path == path or old_path not in self.paths else None
 
-    def _write_again(self, tx: Transaction, item: SpooledFile, made: Page, known: ImportedFile) -> None:
+    def _write_again(self, tx: Transaction, item: SpooledFile, made: Page, past: ImportedFile) -> None:
         """Update the page of a file that was imported before.
 
         If the page was edited in the database since, keep it and report a conflict, unless the import is
@@ -413,7 +415,7 @@ class ImportRun(FolderRun):
         if stored and _has_same_content(stored, made) and not self._is_derived_anew(stored, made):
             self._keep(tx, item, stored, stored.version)
             self.counts["unchanged"] += 1
-        elif stored and not self.force and self._is_edited_here(stored, item.path, known):
+        elif stored and not self.force and self._is_edited_here(stored, item.path, past):
             self._keep_conflict(tx, item, stored)
         else:
             self._overwrite(tx, item, made, stored)
@@ -432,11 +434,11 @@ class ImportRun(FolderRun):
         old = (stored.type, stored.title, stored.summary, stored.wing, stored.room)
         return self.force and old != (made.type, made.title, made.summary, made.wing, made.room)
 
-    def _is_edited_here(self, stored: PageRow, path: str, known: ImportedFile) -> bool:
-        if stored.version == known.page_version_at_import:
+    def _is_edited_here(self, stored: PageRow, path: str, past: ImportedFile) -> bool:
+        if stored.version == past.page_version_at_import:
             return False
         # A change of raw data also increments the version, so the content is compared with that of the file.
-        return not _matches_bytes(stored, path, history.version_bytes(self.db, known.raw_id))
+        return not _matches_bytes(stored, path, history.version_bytes(self.db, past.raw_id))
 
     def _wrote(
         self,
@@ -490,11 +492,11 @@ class ImportRun(FolderRun):
 
     def _write_sidecar(self, tx: Transaction, item: SpooledFile) -> None:
         self.counts["sidecar"] += 1
-        known = self._find_past(item.path) if self.is_same_folder else None
-        before = history.version_bytes(self.db, known.raw_id) if known else indexer.EMPTY_SIDECAR
+        past = self._find_past(item.path) if self.is_same_folder else None
+        before = history.version_bytes(self.db, past.raw_id) if past else indexer.EMPTY_SIDECAR
         self._keep_bytes(tx, item)
         try:
-            wanted = indexer.parse_sidecar(item.data)
+            sources = indexer.parse_sidecar(item.data)
         except ValueError as error:
             self.note(item.path, f"not JSON, kept as it is: {error}")
             return
@@ -504,7 +506,7 @@ class ImportRun(FolderRun):
         if stored is None:
             self.note(item.path, f"there is no page {address} for it; kept as it is")
             return
-        changed = self.apply_sidecar(tx, item.path, stored.id, before, wanted, force=self.force)
+        changed = self.apply_sidecar(tx, item.path, stored.id, before, sources, force=self.force)
         if changed and stored.slug not in self.written:
             page_edits.touch(tx, stored.slug, expected_version=None, now=self.now)
             self.written.add(stored.slug)
@@ -534,8 +536,8 @@ class ImportRun(FolderRun):
         own = self.slugs.get(indexer.page_stem(files.get(address, address.replace("::", "/", 1))))
         inside = name if collection is None else slugs.from_path(f"{collection}/{name}.md")
         candidates = ((IMPORT_COLLECTION, own), (IMPORT_COLLECTION, inside), (collection, name))
-        for there, slug in candidates:
-            stored = pages.find(self.db, slug, there) if slug and there else None
+        for where, slug in candidates:
+            stored = pages.find(self.db, slug, where) if slug and where else None
             if stored:
                 return stored.id, stored.collection, stored.slug
         return None

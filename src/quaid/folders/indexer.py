@@ -83,8 +83,8 @@ def parse_file(path: str, data: bytes) -> ParsedPage:
     if mended:
         notes.append(mended)
     if document.problem:
-        kept = "kept as it is" if document.frontmatter else "taken for text"
-        notes.append(f"front matter {kept}: {document.problem}")
+        treatment = "kept as it is" if document.frontmatter else "taken for text"
+        notes.append(f"front matter {treatment}: {document.problem}")
     return ParsedPage(made, (*notes, *_type_notes(made), *_date_notes(made)))
 
 
@@ -149,8 +149,8 @@ def file_id(made: Page, path: str) -> str | None:
     """Return the id that identifies a file after a move: `quaid_id`, or the UUID of an org file, or None."""
     named = made.frontmatter.get(ID_KEY)
     if named is None and is_org(path):
-        given = made.frontmatter.get("id")
-        named = given if isinstance(given, str) and looks_like_uuid(given) else None
+        id_value = made.frontmatter.get("id")
+        named = id_value if isinstance(id_value, str) and looks_like_uuid(id_value) else None
     return named if isinstance(named, str) else None
 
 
@@ -285,7 +285,7 @@ def parse_sidecar(data: bytes) -> dict[str, Any]:
     sources = value.get("sources") if isinstance(value, dict) else None
     if not isinstance(sources, dict):
         return {WHOLE_SOURCE: value}
-    rest = {key: each for key, each in value.items() if key != "sources"}
+    rest = {key: item for key, item in value.items() if key != "sources"}
     if not rest:
         return dict(sources)
     return {WHOLE_SOURCE: value} if WHOLE_SOURCE in sources else {**sources, WHOLE_SOURCE: rest}
@@ -350,14 +350,14 @@ def _can_start_helper() -> bool:
 class ParserProcess:
     """The helper process that parses files, and its results so far."""
 
-    def __init__(self, spool: IO[bytes], found: IO[bytes], memory: str) -> None:
+    def __init__(self, spool: IO[bytes], results: IO[bytes], memory: str) -> None:
         import subprocess
 
-        self._found = found
+        self._results = results
         self._memory = memory
-        self._told = 0
-        self._there = 0
-        shared = (spool.fileno(), found.fileno())
+        self._reported = 0
+        self._parsed_to = 0
+        shared = (spool.fileno(), results.fileno())
         # -P: without it Python would also import modules from the current directory of the user.
         command = [sys.executable, "-P", "-m", "quaid.folders.indexer", *map(str, shared)]
         self._process: Popen[bytes] = subprocess.Popen(
@@ -372,11 +372,11 @@ class ParserProcess:
     def is_behind(self, end: int) -> bool:
         """Return True if the spool has grown enough since the last report to report its new end."""
         # The steps grow so that the pipe does not fill up while the helper is busy.
-        return end - self._told > max(PROGRESS_STEP_BYTES, self._told // 8)
+        return end - self._reported > max(PROGRESS_STEP_BYTES, self._reported // 8)
 
     def tell(self, end: int) -> None:
         """Report to the helper that the spool is complete up to this offset."""
-        self._told = end
+        self._reported = end
         assert self._process.stdin
         try:
             self._process.stdin.write(end.to_bytes(NUMBER_BYTES, "little"))
@@ -404,14 +404,14 @@ class ParserProcess:
         import select
 
         assert self._process.stdout
-        while self._there < place + size:
+        while self._parsed_to < place + size:
             if not select.select([self._process.stdout], [], [], HELPER_TIMEOUT)[0]:
                 raise TimeoutError
-            told = self._process.stdout.read(NUMBER_BYTES)
-            if len(told or b"") < NUMBER_BYTES:
+            answer = self._process.stdout.read(NUMBER_BYTES)
+            if len(answer or b"") < NUMBER_BYTES:
                 raise self._ended()
-            self._there = int.from_bytes(told, "little")
-        return _read_at(self._found.fileno(), size, place)
+            self._parsed_to = int.from_bytes(answer, "little")
+        return _read_at(self._results.fileno(), size, place)
 
     def _ended(self) -> FileTrouble:
         status = self._process.wait()
@@ -428,7 +428,7 @@ class ParserProcess:
             if pipe:
                 pipe.close()
         self._process.wait()
-        self._found.close()
+        self._results.close()
 
 
 def page_to_plain(page: Page) -> tuple[Any, ...]:
@@ -537,11 +537,11 @@ class Spool:
     def _find_help(self) -> bool:
         if isinstance(self._file, io.BytesIO):
             self._open = self._on_disk(self._file.getvalue())
-        found = self._on_disk(b"")
+        results = self._on_disk(b"")
         try:
-            self._ahead = ParserProcess(self._file, found, self.memory)
+            self._ahead = ParserProcess(self._file, results, self.memory)
         except OSError:  # the process could not be started
-            found.close()
+            results.close()
         return self._ahead is not None
 
     def leave(self, path: str, content_hash: str, data: bytes) -> None:
@@ -556,7 +556,7 @@ class Spool:
             self._file.flush()
             self._ahead.tell(end)
 
-    def each(self) -> Iterator[SpooledFile]:
+    def files(self) -> Iterator[SpooledFile]:
         """Yield the added files in order."""
         self._file.seek(0, os.SEEK_END)
         self._tell(all_of_it=True)
@@ -588,24 +588,24 @@ def _parse_spooled(item: SpooledFile, plain: list[Any] | None) -> SpooledFile:
         page, notes, _ = parse_file(item.path, item.data)
         pages = [page]
     else:
-        pages = [page_from_plain(each) for each in plain]
+        pages = [page_from_plain(fields) for fields in plain]
     if not pages:
         return item
     derived = [derive_data(page) for page in pages]
     return item._replace(page=pages[0], nodes=tuple(pages[1:]), notes=notes, derived=derived[0])
 
 
-def run_parser(spool: int, found: int) -> None:
+def run_parser(spool: int, results: int) -> None:
     # Ctrl-C reaches all processes of the terminal; the parent process decides when this one ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end = place = written = 0
     waiting: list[bytes] = []
     while True:
         if place == end or select.select([0], [], [], 0)[0]:
-            told = os.read(0, NUMBER_BYTES)
-            if len(told) < NUMBER_BYTES:
+            message = os.read(0, NUMBER_BYTES)
+            if len(message) < NUMBER_BYTES:
                 return
-            end = int.from_bytes(told, "little")
+            end = int.from_bytes(message, "little")
         stop = min(end, place + PROGRESS_STEP_BYTES)
         while place < stop:
             size = int.from_bytes(_read_at(spool, NUMBER_BYTES, place), "little")
@@ -614,15 +614,15 @@ def run_parser(spool: int, found: int) -> None:
             if answer is not None:
                 waiting.append(len(answer).to_bytes(NUMBER_BYTES, "little") + answer)
         if waiting:
-            written = _write_at(found, b"".join(waiting), written)
+            written = _write_at(results, b"".join(waiting), written)
             waiting = []
             os.write(1, written.to_bytes(NUMBER_BYTES, "little"))
 
 
 def _parse_record(record: bytes) -> bytes | None:
     """Return the serialized result of parsing a spool record, or None if the record holds parsed pages."""
-    path, _, data, known = marshal.loads(record)  # noqa: S302 (our own file)
-    if known is not None:
+    path, _, data, parsed = marshal.loads(record)  # noqa: S302 (our own file)
+    if parsed is not None:
         return None
     try:
         made, notes, _ = parse_file(path, data)

@@ -61,7 +61,7 @@ def update_heading_pages(
     """
     from uuid import NAMESPACE_URL, uuid5
 
-    there: set[int] = set()
+    seen_ids: set[int] = set()
     notes: list[FileNote] = []
     for node in nodes:
         named = str(node.frontmatter["id"])
@@ -74,10 +74,10 @@ def update_heading_pages(
         uuid = named if is_free_uuid(tx, named) else str(uuid5(NAMESPACE_URL, f"{token}/{named}"))
         saved = page_edits.save_with_slug(tx, collection, made, page_id, uuid=uuid, now=now)
         collections.record_heading(tx, collection.id, saved.id, file_page, named)
-        there.add(saved.id)
+        seen_ids.add(saved.id)
         if wrote:
             wrote(saved.id, node)
-    erasure.quarantine_page(tx, file_page, now, keep={file_page, *there})
+    erasure.quarantine_page(tx, file_page, now, keep={file_page, *seen_ids})
     return notes
 
 
@@ -121,21 +121,21 @@ def save_page(
     the file; without `data`, the current content is patched where the page differs, or a new file is
     rendered. `source` is recorded as the source of the new version.
     """
-    known, heading_of = (
+    indexed, heading_of = (
         collections.file_of_page(db, old.id)
         if old is not None and collection.root is not None
         else (None, None)
     )
     if collection.root is not None:
         require_writable(collection)
-        path = known.path if known else f"{new.slug}.md"
+        path = indexed.path if indexed else f"{new.slug}.md"
         if not indexer.is_org(path):  # a title that is not in the file would not survive reindexing
             new = indexer.with_file_title(new, path)
     saved = page_edits.save(
         tx, new, uuid=uuid, now=now, expected_version=expected_version, collection=collection.name
     )
     if not saved.changed:
-        if known is None or data is None or indexer.digest(data) == known.content_hash:
+        if indexed is None or data is None or indexer.digest(data) == indexed.content_hash:
             return saved
         # The page is the same but the bytes differ, as when an older version is restored.
         _, version = page_edits.touch(
@@ -144,9 +144,9 @@ def save_page(
         saved = saved._replace(version=version, changed=True)
     history.record_author(tx, saved.id, saved.version, source)
     if collection.root is not None:
-        if known is None and heading_of is not None:
+        if indexed is None and heading_of is not None:
             raise PartOfOrgFile(slug=new.slug, path=heading_of)
-        _write_page_file(db, tx, collection, known, new, saved, now, uuid, data)
+        _write_page_file(db, tx, collection, indexed, new, saved, now, uuid, data)
     elif old is not None:
         keep_old_version(tx, collection.id, old, now, uuid)
     return saved
@@ -155,15 +155,15 @@ def save_page(
 def keep_old_version(tx: Transaction, collection_id: int, old: PageRow, now: str, uuid: str) -> None:
     """Store the current content of a page without a file as a version, before the page is changed."""
     data = markdown.render(old.frontmatter, old.truth, old.timeline).encode()
-    kept = (old.id, old.version, f"{old.slug}.md", data, indexer.digest(data))
-    history.keep_versions(tx, collection_id, [kept], now, f"edit-{uuid}", present=False, trim=True)
+    version = (old.id, old.version, f"{old.slug}.md", data, indexer.digest(data))
+    history.keep_versions(tx, collection_id, [version], now, f"edit-{uuid}", present=False, trim=True)
 
 
 def _write_page_file(
     db: Database,
     tx: Transaction,
     collection: Collection,
-    known: LastSeenFile | None,
+    indexed: LastSeenFile | None,
     new: Page,
     saved: SaveResult,
     now: str,
@@ -171,9 +171,9 @@ def _write_page_file(
     data: bytes | None,
 ) -> None:
     root = collection.root or ""
-    path = known.path if known else f"{new.slug}.md"
+    path = indexed.path if indexed else f"{new.slug}.md"
     with Folder(root, scanner.page_endings(collection.kind)) as folder:
-        if known is None:
+        if indexed is None:
             _refuse_hidden(collection, path, "slug")
             data = data or markdown.render(new.frontmatter, new.truth, new.timeline).encode()
             _refuse_large(path, data)
@@ -182,20 +182,20 @@ def _write_page_file(
             db.on_rollback(_undo_write(root, path, data, None, uuid))
             atomic_write.create_file(folder, path, data, uuid)
         else:
-            before = _read_unchanged(folder, path, known.content_hash)
+            before = _read_unchanged(folder, path, indexed.content_hash)
             data = _patch_file(path, before, new) if data is None else data
             _refuse_large(path, data)
             if db.rehearsal is not None:
                 return
             db.on_rollback(_undo_write(root, path, data, before, uuid))
-            atomic_write.replace_file(folder, path, data, known.content_hash, uuid)
-        found = folder.look(path)
-    if not isinstance(found, ScannedFile):
+            atomic_write.replace_file(folder, path, data, indexed.content_hash, uuid)
+        written = folder.look(path)
+    if not isinstance(written, ScannedFile):
         raise FileChanged(path=path)
     digest = indexer.digest(data)
-    kept = (saved.id, saved.version, path, data, digest)
-    history.keep_versions(tx, collection.id, [kept], now, f"edit-{uuid}", trim=True)
-    collections.record_files(tx, collection.id, [(found, digest, saved.id, None)], now)
+    version = (saved.id, saved.version, path, data, digest)
+    history.keep_versions(tx, collection.id, [version], now, f"edit-{uuid}", trim=True)
+    collections.record_files(tx, collection.id, [(written, digest, saved.id, None)], now)
     if indexer.is_org(path):
         nodes = indexer.parse_file(path, data).nodes
         update_heading_pages(tx, collection, saved.id, new.slug, path, nodes, now, uuid)
@@ -407,19 +407,19 @@ def edit_file(
 
 def _read_text(folder: Folder, path: str) -> FileText | None:
     try:
-        found = folder.look(path)
-        if found is None:
+        file = folder.look(path)
+        if file is None:
             return None
-        if not isinstance(found, ScannedFile):
-            told = "a link; links are not followed" if found.reason == scanner.SYMLINK else found.reason
-            raise FileTrouble(path=path, problem=f"cannot be read or written here: it is {told}")
+        if not isinstance(file, ScannedFile):
+            reason = "a link; links are not followed" if file.reason == scanner.SYMLINK else file.reason
+            raise FileTrouble(path=path, problem=f"cannot be read or written here: it is {reason}")
         data = folder.read(path)
     except FileNotFoundError:
         return None
     except OSError as problem:
         raise os_error(path, problem) from None
     if len(data) > LARGEST_FILE:
-        raise TooLarge(what=path, size=found.stat.size, limit=LARGEST_FILE)
+        raise TooLarge(what=path, size=file.stat.size, limit=LARGEST_FILE)
     return _decode_text(path, data)
 
 
@@ -457,16 +457,16 @@ def _is_indexed(db: Database, collection: Collection, path: str, file: FileText)
 def _check_version(
     db: Database, collection: Collection, path: str, expected: int, old: FileText | None
 ) -> None:
-    known = collections.indexed_file(db, collection.id, path)
+    indexed = collections.indexed_file(db, collection.id, path)
     if old is None and not expected:
         return
     if old is None:
         raise NoSuchVersion(slug=path, expected=expected, current_version=0)
-    if known is None or known.version is None or known.content_hash != old.content_hash:
+    if indexed is None or indexed.version is None or indexed.content_hash != old.content_hash:
         raise FileChanged(path=path)  # changed since it was indexed; the caller retries
-    if known.version != expected:
+    if indexed.version != expected:
         kind = VersionConflict if expected else PageExists
-        raise kind(slug=path, expected=expected, current_version=known.version)
+        raise kind(slug=path, expected=expected, current_version=indexed.version)
 
 
 class IdsReport(NamedTuple):
@@ -499,33 +499,33 @@ def write_ids(
     left: list[FileNote] = []
     try:
         with Folder(collection.root or "") as folder:
-            for done, each in enumerate(todo):
+            for done, page_file in enumerate(todo):
                 progress(done, len(todo), "Writing ids")
                 try:
-                    if not _needs_id(folder, each):
+                    if not _needs_id(folder, page_file):
                         had += 1
                         continue
                     if not dry_run:
-                        _write_id(db, collection, each, now(), new_uuid())
+                        _write_id(db, collection, page_file, now(), new_uuid())
                     written += 1
                 except (_SkipFile, FileChanged, InvalidFrontMatter) as reason:
-                    left.append(FileNote(str(each.path), str(reason)))
+                    left.append(FileNote(str(page_file.path), str(reason)))
         progress(len(todo), len(todo), "Writing ids")
     except (KeyboardInterrupt, Cancelled):
         raise IdsStopped(done=written + had, total=len(todo), name=collection.name) from None
     return IdsReport(collection.name, written, had, tuple(left), dry_run)
 
 
-def _needs_id(folder: Folder, each: PageFile) -> bool:
+def _needs_id(folder: Folder, file: PageFile) -> bool:
     """Return True if the file lacks its id and can get one. Raise _SkipFile with the reason if it cannot."""
-    path = str(each.path)
+    path = str(file.path)
     if indexer.is_org(path):
         raise _SkipFile("is org, which carries its id as a property; give it an :ID: in its drawer")
     try:
         data = folder.read(path)
     except OSError as error:
         raise _SkipFile(f"cannot be read: {error.strerror}") from None
-    if indexer.digest(data) != each.content_hash:
+    if indexer.digest(data) != file.content_hash:
         raise _SkipFile("changed since it was last read; sync first")
     try:
         text = data.decode("utf-8")
@@ -534,14 +534,14 @@ def _needs_id(folder: Folder, each: PageFile) -> bool:
     document = markdown.parse(text)
     if document.problem:
         raise _SkipFile(f"its front matter cannot be read: {document.problem}")
-    there = document.frontmatter.get(ID_KEY)
-    if there == each.uuid:
+    present_id = document.frontmatter.get(ID_KEY)
+    if present_id == file.uuid:
         return False
-    if there is not None:
-        raise _SkipFile(f"names another id: {there}")
+    if present_id is not None:
+        raise _SkipFile(f"names another id: {present_id}")
     try:
         new = markdown.patch(
-            text, {**document.frontmatter, ID_KEY: each.uuid}, document.truth, document.timeline
+            text, {**document.frontmatter, ID_KEY: file.uuid}, document.truth, document.timeline
         )
     except InvalidFrontMatter as error:
         raise _SkipFile(str(error.facts["problem"])) from None
@@ -558,12 +558,12 @@ def _is_pure_insertion(old: str, new: str) -> bool:
     return new.endswith(old[same:]) and len(new) >= len(old)
 
 
-def _write_id(db: Database, collection: Collection, each: PageFile, now: str, token: str) -> None:
+def _write_id(db: Database, collection: Collection, file: PageFile, now: str, token: str) -> None:
     def work(tx: Transaction) -> None:
-        old = pages.find(db, each.slug, collection.name)
-        if old is None or old.id != each.page_id:
+        old = pages.find(db, file.slug, collection.name)
+        if old is None or old.id != file.page_id:
             raise _SkipFile("its page changed meanwhile; run it again")
-        front = {**old.frontmatter, ID_KEY: each.uuid}
+        front = {**old.frontmatter, ID_KEY: file.uuid}
         new = page_model.build_page(old.slug, front, old.truth, old.timeline, fallback_title=old.title)
         save_page(db, tx, collection, old, new, uuid=token, now=now, expected_version=old.version)
 

@@ -54,23 +54,23 @@ def restore_collection(
     """Write the files of a collection to a new or empty folder, and attach that folder to the collection."""
     # A killed restore leaves the state "restoring"; the folder that it wrote may be complete already.
     before: CollectionState = "detached" if collection.state == "restoring" else collection.state
-    wanted = collections.page_files(db, collection.id)
-    there = [each for each in wanted if each.raw_id is not None]
+    files = collections.page_files(db, collection.id)
+    with_bytes = [file for file in files if file.raw_id is not None]
     rules = collection.ignore_patterns.encode()
-    is_done = collection.state == "restoring" and _folder_matches(target, there, rules)
+    is_done = collection.state == "restoring" and _folder_matches(target, with_bytes, rules)
     if not is_done:
         _refuse_occupied(target)
     db.write(lambda tx: collections.update(tx, collection.id, state="restoring", updated_at=now))
     try:
         if not is_done:
-            _write_staged(db, there, rules, target, token, progress)
-        size = _attach_folder(db, collection, there, target, now)
+            _write_staged(db, with_bytes, rules, target, token, progress)
+        size = _attach_folder(db, collection, with_bytes, target, now)
     except BaseException:
         db.write(lambda tx: collections.update(tx, collection.id, state=before, updated_at=now))
         raise
     old = collection.root if collection.root != target and os.path.isdir(collection.root or "") else None
-    without_bytes = tuple(each.slug for each in wanted if each.raw_id is None)
-    return RestoreRecord(collection.name, target, len(there), size, old, without_bytes)
+    without_bytes = tuple(file.slug for file in files if file.raw_id is None)
+    return RestoreRecord(collection.name, target, len(with_bytes), size, old, without_bytes)
 
 
 def _refuse_occupied(target: str) -> None:
@@ -82,7 +82,7 @@ def _refuse_occupied(target: str) -> None:
 
 
 def _write_staged(
-    db: Database, wanted: list[PageFile], rules: bytes, target: str, token: str, progress: Progress
+    db: Database, files: list[PageFile], rules: bytes, target: str, token: str, progress: Progress
 ) -> None:
     """Write the files to a temporary folder beside the target, verify them, then rename the folder.
 
@@ -94,22 +94,22 @@ def _write_staged(
         durable_files.make_folders(above)
         try:
             with FolderWriter(staged, force=False) as writer:
-                for done, each in enumerate(wanted):
-                    progress(done, len(wanted), "Writing")
-                    writer.write(str(each.raw_path), history.version_bytes(db, each.raw_id or 0))
+                for done, file in enumerate(files):
+                    progress(done, len(files), "Writing")
+                    writer.write(str(file.raw_path), history.version_bytes(db, file.raw_id or 0))
                 if rules:
                     writer.write(ignore.IGNORE_FILE, rules)
             os.sync()
-            if not _folder_matches(staged, wanted, rules):
+            if not _folder_matches(staged, files, rules):
                 raise FileTrouble(path=staged, problem="does not read as it was written; check the disk")
-            progress(len(wanted), len(wanted), "Writing")
+            progress(len(files), len(files), "Writing")
             os.rename(staged, target)  # fails if the target is a folder that is not empty
             durable_files.sync_folder(above)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
 
 
-def _folder_matches(folder: str, wanted: list[PageFile], rules: bytes) -> bool:
+def _folder_matches(folder: str, page_files: list[PageFile], rules: bytes) -> bool:
     """Return True if a folder holds exactly these files and ignore rules, byte for byte."""
     if not os.path.isdir(folder):
         return False
@@ -118,29 +118,27 @@ def _folder_matches(folder: str, wanted: list[PageFile], rules: bytes) -> bool:
         with Folder(folder) as opened:
             if rules and opened.read(ignore.IGNORE_FILE) != rules:
                 return False
-            return files == len(wanted) + bool(rules) and all(
-                indexer.digest(opened.read(str(each.raw_path))) == each.raw_hash for each in wanted
+            return files == len(page_files) + bool(rules) and all(
+                indexer.digest(opened.read(str(file.raw_path))) == file.raw_hash for file in page_files
             )
     except OSError:
         return False
 
 
-def _attach_folder(
-    db: Database, collection: Collection, wanted: list[PageFile], target: str, now: str
-) -> int:
+def _attach_folder(db: Database, collection: Collection, files: list[PageFile], target: str, now: str) -> int:
     """Make the target the folder of the collection, record its files, and return their size in bytes."""
     with Folder(target, scanner.page_endings(collection.kind)) as folder:
-        looked = [(each, folder.look(str(each.raw_path))) for each in wanted]
+        looked = [(file, folder.look(str(file.raw_path))) for file in files]
         identity = str(folder.identity)
 
     def work(tx: Transaction) -> int:
         size = 0
         collections.forget_files(tx, collection.id)
-        for each, found in looked:
-            if isinstance(found, ScannedFile):  # the next sync handles files that were removed meanwhile
-                row = (found, str(each.raw_hash), each.page_id, None)
+        for page_file, file in looked:
+            if isinstance(file, ScannedFile):  # the next sync handles files that were removed meanwhile
+                row = (file, str(page_file.raw_hash), page_file.page_id, None)
                 collections.record_files(tx, collection.id, [row], now)
-                size += found.stat.size
+                size += file.stat.size
         collections.update(tx, collection.id, root_path=target, state="active", updated_at=now)
         collections.record_sync(tx, collection.id, now, root_identity=identity)
         return size
@@ -156,30 +154,30 @@ class QuarantineRestoreRecord(NamedTuple):
 
 
 def restore_quarantined_page(
-    db: Database, each: QuarantinedPage, token: str, now: str
+    db: Database, hidden: QuarantinedPage, token: str, now: str
 ) -> QuarantineRestoreRecord:
     """Write the file of a quarantined page back to its path, and restore the page."""
-    collection = collections.require(db, each.collection)
+    collection = collections.require(db, hidden.collection)
     if collection.root is None or not collection.writable or collection.state != "active":
         why = "is read-only" if collection.root and collection.state == "active" else f"is {collection.state}"
-        raise NoPlaceToRestore(name=collection.name, why=why, slug=each.slug)
-    path = each.path or f"{each.slug}.md"
-    if each.raw_id is None:
-        is_heading = collections.file_of_page(db, each.id)[1] is not None
+        raise NoPlaceToRestore(name=collection.name, why=why, slug=hidden.slug)
+    path = hidden.path or f"{hidden.slug}.md"
+    if hidden.raw_id is None:
+        is_heading = collections.file_of_page(db, hidden.id)[1] is not None
         why = (
             "has it as a heading of a file, with which it comes back" if is_heading else "has lost its bytes"
         )
-        raise NoPlaceToRestore(name=collection.name, why=why, slug=each.slug)
-    data = history.version_bytes(db, each.raw_id)
+        raise NoPlaceToRestore(name=collection.name, why=why, slug=hidden.slug)
+    data = history.version_bytes(db, hidden.raw_id)
     with Folder(collection.root, scanner.page_endings(collection.kind)) as folder:
         try:
             atomic_write.create_file(folder, path, data, token)
         except FileChanged:
             raise _occupied_error(collection, path) from None
-        found = folder.look(path)
-    if not isinstance(found, ScannedFile):
+        written = folder.look(path)
+    if not isinstance(written, ScannedFile):
         raise FileChanged(path=path)
-    return db.write(lambda tx: _unhide_page(tx, collection, each, found, data, now, token))
+    return db.write(lambda tx: _unhide_page(tx, collection, hidden, written, data, now, token))
 
 
 def _occupied_error(collection: Collection, path: str) -> AlreadyExists:
@@ -194,19 +192,19 @@ def _occupied_error(collection: Collection, path: str) -> AlreadyExists:
 def _unhide_page(
     tx: Transaction,
     collection: Collection,
-    each: QuarantinedPage,
+    hidden: QuarantinedPage,
     file: ScannedFile,
     data: bytes,
     now: str,
     token: str,
 ) -> QuarantineRestoreRecord:
-    _displace_page(tx, collection, each, file, now)
+    _displace_page(tx, collection, hidden, file, now)
     read = indexer.parse_file(file.path, data)
-    made = indexer.with_slug(read.page, _free_slug(tx, collection, each, read.page.slug, file.path))
-    if made.slug != each.slug:
-        page_edits.change_slug(tx, collection.id, each.id, each.slug, made.slug, now, redirect=False)
+    made = indexer.with_slug(read.page, _free_slug(tx, collection, hidden, read.page.slug, file.path))
+    if made.slug != hidden.slug:
+        page_edits.change_slug(tx, collection.id, hidden.id, hidden.slug, made.slug, now, redirect=False)
     saved = page_edits.save(
-        tx, made, uuid=each.uuid, now=now, expected_version=None, collection=collection.name, cut=False
+        tx, made, uuid=hidden.uuid, now=now, expected_version=None, collection=collection.name, cut=False
     )
     collections.record_files(tx, collection.id, [(file, indexer.digest(data), saved.id, None)], now)
     if read.nodes:
@@ -217,7 +215,7 @@ def _unhide_page(
 
 
 def _displace_page(
-    tx: Transaction, collection: Collection, each: QuarantinedPage, file: ScannedFile, now: str
+    tx: Transaction, collection: Collection, hidden: QuarantinedPage, file: ScannedFile, now: str
 ) -> None:
     """If the index has another page for this path, move that page to quarantine.
 
@@ -225,18 +223,20 @@ def _displace_page(
     """
     indexed = collections.indexed_file(tx, collection.id, file.path)
     other = indexed.page_id if indexed else None
-    if other is not None and other != each.id:
+    if other is not None and other != hidden.id:
         collections.forget_files(tx, collection.id, file.path)
         erasure.quarantine_page(tx, other, now)
 
 
-def _free_slug(tx: Transaction, collection: Collection, each: QuarantinedPage, asked: str, path: str) -> str:
+def _free_slug(
+    tx: Transaction, collection: Collection, hidden: QuarantinedPage, asked: str, path: str
+) -> str:
     """Return the slug for a restored page: the slug that it kept in quarantine, else the requested slug.
 
     The requested slug gets a suffix if a page that is not in quarantine has it.
     """
-    if not page_edits.is_vacated_slug(each.slug, each.id):
-        return each.slug
+    if not page_edits.is_vacated_slug(hidden.slug, hidden.id):
+        return hidden.slug
     holder = pages.slug_holder(tx, collection.id, asked)
     if holder is None:
         return asked
@@ -262,11 +262,11 @@ def export_quarantined(
     """
     paths: list[str] = []
     with FolderWriter(target, force=force) as writer:
-        for each in chosen:
-            path = _place(each)
+        for hidden in chosen:
+            path = _place(hidden)
             paths += [path, indexer.sidecar_path(indexer.page_stem(path))]
-            writer.write(path, history.version_bytes(db, each.raw_id or 0))
-            writer.write(paths[-1], _quarantine_sidecar(db, each))
+            writer.write(path, history.version_bytes(db, hidden.raw_id or 0))
+            writer.write(paths[-1], _quarantine_sidecar(db, hidden))
         beside = _links_and_facts(db, chosen)
         if beside:
             paths.append(exporter.LINKS_AND_FACTS_PATH)
@@ -276,24 +276,24 @@ def export_quarantined(
         for folder in {os.path.dirname(os.path.join(target, path)) for path in paths}:
             durable_files.sync_folder(folder)
     db.write(lambda tx: erasure.mark_exported(tx, chosen, os.path.abspath(target), now))
-    return QuarantineExportRecord(target, tuple(each.slug for each in chosen), len(paths))
+    return QuarantineExportRecord(target, tuple(hidden.slug for hidden in chosen), len(paths))
 
 
-def _place(each: QuarantinedPage) -> str:
+def _place(hidden: QuarantinedPage) -> str:
     """Return the path of a page's file within the export."""
-    return f"{each.collection}/{each.path or each.slug + '.md'}"
+    return f"{hidden.collection}/{hidden.path or hidden.slug + '.md'}"
 
 
 def _links_and_facts(db: Database, chosen: list[QuarantinedPage]) -> bytes | None:
     """Return the content of the links-and-facts file for these pages, or None if it would be empty."""
     links: dict[int, tuple[str, str, Any]] = {}
     facts: list[tuple[str, FactRow]] = []
-    places = {slugs.address(each.collection, each.slug): _place(each) for each in chosen}
-    for each, page in zip(chosen, places, strict=True):
-        for link in _added_links(db, each):
+    places = {slugs.address(hidden.collection, hidden.slug): _place(hidden) for hidden in chosen}
+    for hidden, page in zip(chosen, places, strict=True):
+        for link in _added_links(db, hidden):
             start = slugs.address(link.from_collection, link.from_slug)
             links[link.id] = start, slugs.address(link.to_collection, link.to_slug), link
-        facts += [(page, fact) for fact in assertions.read_facts(db, each.id)]
+        facts += [(page, fact) for fact in assertions.read_facts(db, hidden.id)]
     if not links and not facts:
         return None
     return exporter.render_links_and_facts([links[id] for id in sorted(links)], facts, places)
@@ -303,14 +303,14 @@ def _added_links(db: Database, page: QuarantinedPage) -> list[AddedLink]:
     return added_links(db, 1, sys.maxsize, page.id)
 
 
-def _quarantine_sidecar(db: Database, each: QuarantinedPage) -> bytes:
+def _quarantine_sidecar(db: Database, hidden: QuarantinedPage) -> bytes:
     """Render a sidecar that an import can read: raw data under `sources`, other data under other keys."""
     value = {
-        "sources": {data.source: data.data for data in pages.read_raw_data(db, each.id)},
-        "quaid_id": each.uuid,
-        "slug": each.slug,
-        "collection": each.collection,
-        "quarantined_at": each.quarantined_at,
+        "sources": {data.source: data.data for data in pages.read_raw_data(db, hidden.id)},
+        "quaid_id": hidden.uuid,
+        "slug": hidden.slug,
+        "collection": hidden.collection,
+        "quarantined_at": hidden.quarantined_at,
         "links": [
             {
                 "id": link.id,
@@ -322,9 +322,9 @@ def _quarantine_sidecar(db: Database, each: QuarantinedPage) -> bytes:
                 "context": link.context,
                 "created_at": link.created_at,
             }
-            for link in _added_links(db, each)
+            for link in _added_links(db, hidden)
         ],
-        "assertions": [fact._asdict() for fact in assertions.read_facts(db, each.id)],
+        "assertions": [fact._asdict() for fact in assertions.read_facts(db, hidden.id)],
     }
     return (json.dumps(value, ensure_ascii=False, indent=2) + "\n").encode()
 
@@ -353,17 +353,17 @@ class AuditRecord(NamedTuple):
 def audit_collection(db: Database, collection: Collection, progress: Progress) -> AuditRecord:
     """Compare the files of a collection with the index and with the stored bytes."""
     work = AuditRun(db, collection, progress)
-    kept = collections.page_files(db, collection.id)
+    files = collections.page_files(db, collection.id)
     try:
         with Folder(collection.root or "", scanner.page_endings(collection.kind)) as folder:
             work.read(folder)
     except (NotFound, FileTrouble) as trouble:
         work.say("folder", collection.root or "", str(trouble).rstrip("."))
     else:
-        work.compare(kept)
-    work.look_at_bytes(kept)
+        work.compare(files)
+    work.look_at_bytes(files)
     root = collection.root or ""
-    return AuditRecord(collection.name, root, len(work.hashes), len(kept), tuple(work.differences))
+    return AuditRecord(collection.name, root, len(work.hashes), len(files), tuple(work.differences))
 
 
 class AuditRun:
@@ -383,12 +383,12 @@ class AuditRun:
         """Record the hash and the id, if any, of each page file of the folder."""
         ignored = ignore.ignore_matcher(self.collection.ignore_patterns, self.collection.kind)
         files: list[ScannedFile] = []
-        for each in folder.walk(ignored):
-            if isinstance(each, ScannedFile):
-                files += [each] if each.kind != "sidecar" else []
-            elif each.reason in INCOMPLETE_REASONS:
-                self.unreadable.append(each.path)
-                self.say("unreadable", each.path, each.reason)
+        for entry in folder.walk(ignored):
+            if isinstance(entry, ScannedFile):
+                files += [entry] if entry.kind != "sidecar" else []
+            elif entry.reason in INCOMPLETE_REASONS:
+                self.unreadable.append(entry.path)
+                self.say("unreadable", entry.path, entry.reason)
         for done, file in enumerate(files):
             self.progress(done, len(files), "Reading")
             self._read(folder, file.path)
@@ -407,44 +407,48 @@ class AuditRun:
             if named is not None:
                 self.ids[path] = named
 
-    def compare(self, kept: list[PageFile]) -> None:
+    def compare(self, page_files: list[PageFile]) -> None:
         """Compare the files with the pages in the index."""
         troubles = {
             file.path: file.problem
             for files in collections.file_problems(self.db, self.collection.id).values()
             for file in files
         }
-        known = {each.path: each for each in kept if each.path is not None}
-        for path in self.hashes.keys() - known.keys():
+        by_path = {file.path: file for file in page_files if file.path is not None}
+        for path in self.hashes.keys() - by_path.keys():
             self.say("no page", path, troubles.get(path, "the index has not taken it in; a sync will"))
-        for each in kept:
-            if each.path is None:
-                self.say("no file", each.slug, "the index knows of no file")
-            elif each.path not in self.hashes:
-                if not any(each.path == path or each.path.startswith(path) for path in self.unreadable):
-                    self.say("no file", each.path, f"the file of {each.slug} is not there")
-            elif self.hashes[each.path] != each.content_hash:
-                self.say("changed", each.path, "it is not what the index has read; a sync will take it in")
-        self._compare_ids(known)
+        for page_file in page_files:
+            if page_file.path is None:
+                self.say("no file", page_file.slug, "the index knows of no file")
+            elif page_file.path not in self.hashes:
+                if not any(
+                    page_file.path == path or page_file.path.startswith(path) for path in self.unreadable
+                ):
+                    self.say("no file", page_file.path, f"the file of {page_file.slug} is not there")
+            elif self.hashes[page_file.path] != page_file.content_hash:
+                self.say(
+                    "changed", page_file.path, "it is not what the index has read; a sync will take it in"
+                )
+        self._compare_ids(by_path)
         self.differences.sort()
 
-    def _compare_ids(self, known: dict[str, PageFile]) -> None:
+    def _compare_ids(self, by_path: dict[str, PageFile]) -> None:
         times = Counter(self.ids.values())
         for path, named in self.ids.items():
             if times[named] > 1:
                 self.say("id", path, f"{times[named]} files name the id {named}; take it out of the copies")
-            elif path in known and known[path].uuid != named:
-                self.say("id", path, f"it names the id {named}, its page has {known[path].uuid}")
+            elif path in by_path and by_path[path].uuid != named:
+                self.say("id", path, f"it names the id {named}, its page has {by_path[path].uuid}")
 
-    def look_at_bytes(self, kept: list[PageFile]) -> None:
+    def look_at_bytes(self, files: list[PageFile]) -> None:
         """Check that the stored bytes of each page are intact and are those last read from its file."""
-        for done, each in enumerate(kept):
-            self.progress(done, len(kept), "Comparing")
-            where = each.path or each.slug
-            if each.raw_id is None or each.raw_hash is None:
+        for done, file in enumerate(files):
+            self.progress(done, len(files), "Comparing")
+            where = file.path or file.slug
+            if file.raw_id is None or file.raw_hash is None:
                 self.say("bytes", where, "no bytes are kept of it; it could not be restored")
-            elif hashlib.sha256(history.version_bytes(self.db, each.raw_id)).hexdigest() != each.raw_hash:
+            elif hashlib.sha256(history.version_bytes(self.db, file.raw_id)).hexdigest() != file.raw_hash:
                 self.say("bytes", where, "the bytes that are kept of it are damaged")
-            elif each.content_hash is not None and each.raw_hash != each.content_hash:
+            elif file.content_hash is not None and file.raw_hash != file.content_hash:
                 self.say("bytes", where, "the bytes that are kept of it are not those that were last read")
-        self.progress(len(kept), len(kept), "Comparing")
+        self.progress(len(files), len(files), "Comparing")

@@ -276,7 +276,12 @@ def printable(path: str) -> str:
     if path.isprintable():
         return path
     text = os.fsencode(path).decode("utf-8", "backslashreplace")
-    return "".join([each if each.isprintable() else each.encode("unicode_escape").decode() for each in text])
+    return "".join(
+        [
+            character if character.isprintable() else character.encode("unicode_escape").decode()
+            for character in text
+        ]
+    )
 
 
 class FileNote(NamedTuple):

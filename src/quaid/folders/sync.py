@@ -144,7 +144,7 @@ class FolderRun(ABC):
         """Yield the spooled files, or those in `chosen`: page files in batches, other files one by one."""
         batch: list[SpooledFile] = []
         size = 0
-        for done, item in enumerate(self.spool.each()):
+        for done, item in enumerate(self.spool.files()):
             if chosen is not None and item.path not in chosen:
                 continue
             self.progress(done, self.spool.count, "Writing")
@@ -228,11 +228,11 @@ class FolderRun(ABC):
         path: str,
         page_id: int,
         before: bytes,
-        wanted: Mapping[str, Any],
+        sources: Mapping[str, Any],
         *,
         force: bool = False,
     ) -> bool:
-        """Update the raw data of a page from `wanted`, the sources in its sidecar.
+        """Update the raw data of a page from `sources`, those in its sidecar.
 
         Sources that only the previous sidecar (`before`) has are removed. Sources that were changed in the
         database are kept, unless `force` is True and the sidecar has them. Return True if something changed.
@@ -244,15 +244,15 @@ class FolderRun(ABC):
         present = {row.source: row.data for row in pages.read_raw_data(self.db, page_id)}
         changed: dict[str, Any] = {}
         gone: list[str] = []
-        for source in sorted({*wanted, *last}):
-            if (source in wanted) == (source in present) and wanted.get(source) == present.get(source):
+        for source in sorted({*sources, *last}):
+            if (source in sources) == (source in present) and sources.get(source) == present.get(source):
                 continue
             changed_here = source in present and (source not in last or last[source] != present[source])
-            if changed_here and not (force and source in wanted):
+            if changed_here and not (force and source in sources):
                 self.note(path, f"what {source} says was changed here; left as it is")
                 continue
-            if source in wanted:
-                changed[source] = wanted[source]
+            if source in sources:
+                changed[source] = sources[source]
             else:
                 gone.append(source)
         pages.write_raw_data(tx, page_id, changed, self.now, gone)
@@ -369,16 +369,18 @@ class SyncRun(FolderRun):
         self.ignored = ignore.ignore_matcher(self._ignore_patterns(), self.collection.kind)
         self._scan(only)
         keys = None if only is None else {sync_plan.path_key(path).casefold() for path in only}
-        known = collections.known_files(self.db, self.collection.id, keys)
-        self.counts["unchanged"], to_read, missing = sync_plan.classify_files(self.files, known, retry=retry)
+        last_seen = collections.known_files(self.db, self.collection.id, keys)
+        self.counts["unchanged"], to_read, missing = sync_plan.classify_files(
+            self.files, last_seen, retry=retry
+        )
         reads = self._read_files(to_read)
         away = collections.quarantined_files(self.db, self.collection.id) if reads else []
-        plan = sync_plan.plan_sync(reads, [*known, *away], [*missing, *away])
+        plan = sync_plan.plan_sync(reads, [*last_seen, *away], [*missing, *away])
         self._apply(plan)
         self._take_sidecars(only)
         self._clear_leftovers()
         gone = [old for old in plan.gone if old.stat.size >= 0]
-        return self._remove(gone, len(known), whole=only is None)
+        return self._remove(gone, len(last_seen), whole=only is None)
 
     def halt(self, reason: str, waiting: int) -> SyncReport:
         """Record on the collection why its sync needs attention, and return the report."""
@@ -642,7 +644,7 @@ class SyncRun(FolderRun):
                 return
             if len(data) > LARGEST_FILE:
                 raise ValueError(f"it has more than {LARGEST_FILE:,} bytes")
-            wanted = indexer.parse_sidecar(data)
+            sources = indexer.parse_sidecar(data)
         except FileNotFoundError:
             return  # raw data of a removed sidecar is kept
         except OSError:
@@ -661,7 +663,7 @@ class SyncRun(FolderRun):
             if page_id is None or slug is None:
                 self.note(path, f"there is no page {indexer.sidecar_page_stem(path)} for it")
                 return
-            if self.apply_sidecar(tx, path, page_id, before or indexer.EMPTY_SIDECAR, wanted):
+            if self.apply_sidecar(tx, path, page_id, before or indexer.EMPTY_SIDECAR, sources):
                 page_edits.touch(
                     tx, slug, expected_version=None, now=self.now, collection=self.collection.name
                 )
@@ -692,12 +694,12 @@ class SyncRun(FolderRun):
             return 0
         return now_ns - max(facts.st_ctime_ns, facts.st_mtime_ns)
 
-    def _remove(self, gone: list[LastSeenFile], known: int, *, whole: bool) -> SyncReport:
+    def _remove(self, gone: list[LastSeenFile], indexed_files: int, *, whole: bool) -> SyncReport:
         hidden: list[LastSeenFile] = []
         missing: list[LastSeenFile] = []
         for old in gone:
             (hidden if ignore.is_ignored(self.ignored, old.path) else missing).append(old)
-        total = known if whole else collections.count_files(self.db, self.collection.id)
+        total = indexed_files if whole else collections.count_files(self.db, self.collection.id)
         files = len(self.files) if whole else total
         cannot_hide = sync_plan.hiding_obstacle(len(hidden), total, confirmed=self.may_hide_many)
         obstacle = sync_plan.removal_obstacle(

@@ -63,7 +63,7 @@ def _read_archive(file: BinaryIO) -> Iterator[Any]:
         if _zip_directory_size(file) > MAX_ZIP_DIRECTORY_BYTES:
             raise BrokenTranscript("its list of files is far too long for an export")
         with zipfile.ZipFile(file) as archive:
-            members = [each for each in archive.infolist() if is_export(each.filename)]
+            members = [member for member in archive.infolist() if is_export(member.filename)]
             if not members:
                 raise BrokenTranscript(
                     "holds no conversations.json; name the archive that ChatGPT or Claude.ai sent"
@@ -145,9 +145,9 @@ def read_lines(file: BinaryIO, start: int) -> Iterator[tuple[int, bytes | None]]
 def _skip_empty_lines(file: BinaryIO, end: int) -> int:
     """Seek to the next line that is not empty, and return its offset."""
     while piece := file.read(LINE_READ_SIZE):
-        kept = len(piece.lstrip(b"\n"))
-        end += len(piece) - kept
-        if kept:
+        remainder = len(piece.lstrip(b"\n"))
+        end += len(piece) - remainder
+        if remainder:
             break
     file.seek(end)
     return end
@@ -228,11 +228,11 @@ def find_transcripts(path: str) -> list[str]:
         if not os.path.exists(real):
             raise NotFound(what="file or folder", name=printable(path), hint=" Check the spelling.")
         return [real]
-    found = []
+    files = []
     for folder, below, names in os.walk(real):
         below[:] = sorted(name for name in below if name not in SKIPPED_TRANSCRIPT_FOLDERS)
-        found += [os.path.join(folder, name) for name in sorted(names) if may_be_transcript(name)]
-    return [each for each in found if not os.path.islink(each)]
+        files += [os.path.join(folder, name) for name in sorted(names) if may_be_transcript(name)]
+    return [file for file in files if not os.path.islink(file)]
 
 
 def may_be_transcript(name: str) -> bool:
@@ -295,44 +295,44 @@ class _TranscriptReader:
         facts = os.fstat(file.fileno())
         if not stat.S_ISREG(facts.st_mode):
             raise BrokenTranscript("is not a file")
-        known = None if self._again else self._known(file, facts)
+        state = None if self._again else self._last_state(file, facts)
         looks = (facts.st_size, facts.st_mtime_ns, facts.st_ino)
-        is_same = known is not None and (known.size, known.mtime_ns, known.inode) == looks
-        if known and is_same and not self._moved_from and (known.client or not self._is_named):
-            self._unchanged(known)
+        is_same = state is not None and (state.size, state.mtime_ns, state.inode) == looks
+        if state and is_same and not self._moved_from and (state.client or not self._is_named):
+            self._unchanged(state)
             return
         self._state = TranscriptState(self._path, "", "", *looks, 0, b"", 0, None)
         start = file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")
         if start.startswith((b"PK\x03\x04", b"[")):
             self._read_export(file, is_archive=start.startswith(b"PK"))
         else:
-            self._read_lines(file, known)
+            self._read_lines(file, state)
 
-    def _unchanged(self, known: TranscriptState) -> None:
-        if known.problem:
-            self._trouble(known.problem)
-        elif known.client:
+    def _unchanged(self, state: TranscriptState) -> None:
+        if state.problem:
+            self._trouble(state.problem)
+        elif state.client:
             self._tally.counts["unchanged"] += 1
         else:
             self._tally.counts["other"] += 1
 
-    def _known(self, file: BinaryIO, facts: os.stat_result) -> TranscriptState | None:
+    def _last_state(self, file: BinaryIO, facts: os.stat_result) -> TranscriptState | None:
         """Return the stored state of this file, found by path or, if it was renamed, by inode; or None."""
-        known = next(iter(conversations.list_transcripts(self._db, path=self._path)), None)
-        if known is None:
+        state = next(iter(conversations.list_transcripts(self._db, path=self._path)), None)
+        if state is None:
             for other in conversations.list_transcripts(self._db, inode=facts.st_ino):
                 if not os.path.lexists(other.path) and is_same_transcript(file, facts, other):
                     self._moved_from = other.path
-                    known = other
+                    state = other
             file.seek(0)
-        return known
+        return state
 
     # Lines
 
-    def _read_lines(self, file: BinaryIO, known: TranscriptState | None) -> None:
+    def _read_lines(self, file: BinaryIO, state: TranscriptState | None) -> None:
         client, session, start = "", "", 0
-        if known and known.client and known.size and _file_mark(file, known.read_to) == known.mark:
-            client, session, start = known.client, known.session, known.read_to
+        if state and state.client and state.size and _file_mark(file, state.read_to) == state.mark:
+            client, session, start = state.client, state.session, state.read_to
             self._anew = start == 0
         file.seek(0)
         client = client or _detect_client(file)
@@ -343,7 +343,7 @@ class _TranscriptReader:
             else:
                 self._tally.counts["other"] += 1
             return
-        broken = known.broken if known and start else 0
+        broken = state.broken if state and start else 0
         self._state = self._state._replace(client=client, session=session, broken=broken)
         end = start
         for end, line in read_lines(file, start):
@@ -356,23 +356,23 @@ class _TranscriptReader:
         try:
             if line is None:
                 raise BrokenTranscript("too long")
-            said = transcripts.read_line(client, transcripts.parse_line(line))
+            parsed = transcripts.read_line(client, transcripts.parse_line(line))
         except BrokenTranscript:
             self._tally.counts["broken"] += 1
             self._state = self._state._replace(broken=self._state.broken + 1)
             return
         session = self._state.session
-        if said.session and not (client == "codex" and session):  # a forked session repeats another session
-            session = said.session
-        if not session and not said.turn:
-            self._title = said.title or self._title
+        if parsed.session and not (client == "codex" and session):  # a forked session repeats another session
+            session = parsed.session
+        if not session and not parsed.turn:
+            self._title = parsed.title or self._title
             return
         session = session or self._own_session(client)
         if session != self._state.session:
             self._state = self._state._replace(session=session)
-        title, self._title = said.title or self._title, ""
-        if said.turn or title or said.project:
-            self._gather(client, session, said.turn, title, said.project)
+        title, self._title = parsed.title or self._title, ""
+        if parsed.turn or title or parsed.project:
+            self._gather(client, session, parsed.turn, title, parsed.project)
 
     def _own_session(self, client: str) -> str:
         """Return a session id derived from the file name, for transcripts without one."""
@@ -488,11 +488,11 @@ def _detect_client(file: BinaryIO) -> str:
     return ""
 
 
-def is_same_transcript(file: BinaryIO, facts: os.stat_result, known: TranscriptState) -> bool:
+def is_same_transcript(file: BinaryIO, facts: os.stat_result, state: TranscriptState) -> bool:
     """Return True if a file with the inode of a known transcript is that transcript, not a new file."""
-    if known.read_to:
-        return _file_mark(file, known.read_to) == known.mark
-    return (facts.st_size, facts.st_mtime_ns) == (known.size, known.mtime_ns)  # exports are read whole
+    if state.read_to:
+        return _file_mark(file, state.read_to) == state.mark
+    return (facts.st_size, facts.st_mtime_ns) == (state.size, state.mtime_ns)  # exports are read whole
 
 
 def _file_mark(file: BinaryIO, read_to: int) -> bytes | None:
@@ -511,26 +511,26 @@ def add_known_transcripts(db: Database, listed: Iterable[str]) -> list[str]:
 
     A renamed transcript is listed under its new path only.
     """
-    found = set(listed)
+    paths = set(listed)
     lost: dict[int, TranscriptState] = {}
-    for known in conversations.list_transcripts(db):
-        if os.path.lexists(known.path):
-            found.add(known.path)
+    for state in conversations.list_transcripts(db):
+        if os.path.lexists(state.path):
+            paths.add(state.path)
         else:
-            lost[known.inode] = known
+            lost[state.inode] = state
     if not lost:
-        return sorted(found)
+        return sorted(paths)
     near = [
         path
-        for folder in {os.path.dirname(each.path) for each in lost.values()}
+        for folder in {os.path.dirname(state.path) for state in lost.values()}
         for path in _transcripts_in(folder)
     ]
-    for path in {*found, *near}:
+    for path in {*paths, *near}:
         inode = _inode_of(path)
         if inode in lost and _is_known_file(path, lost[inode]):
-            found.add(path)
+            paths.add(path)
             del lost[inode]
-    return sorted({*found, *(each.path for each in lost.values())})
+    return sorted({*paths, *(state.path for state in lost.values())})
 
 
 def _transcripts_in(folder: str) -> list[str]:
@@ -548,9 +548,9 @@ def _inode_of(path: str) -> int | None:
         return None
 
 
-def _is_known_file(path: str, known: TranscriptState) -> bool:
+def _is_known_file(path: str, state: TranscriptState) -> bool:
     try:
         with os.fdopen(os.open(path, FILE_FLAGS), "rb") as file:
-            return is_same_transcript(file, os.fstat(file.fileno()), known)
+            return is_same_transcript(file, os.fstat(file.fileno()), state)
     except OSError:
         return False

@@ -99,8 +99,8 @@ class SystemHints(ChangeHints):
         self._notify = RustNotify(roots, False, False, 0, True, True)
 
     def wait(self, seconds: float) -> set[tuple[int, str]]:
-        told = self._notify.watch(self._step, self._step, max(1, round(1000 * seconds)), self._stop)
-        return told if isinstance(told, set) else set()
+        changes = self._notify.watch(self._step, self._step, max(1, round(1000 * seconds)), self._stop)
+        return changes if isinstance(changes, set) else set()
 
     def close(self) -> None:
         self._notify.close()
@@ -120,7 +120,7 @@ class _WatchedFolder:
         self.rescan_at = rescan_at
         self.rescan_seconds = 0.0
         self.halted: str | None = None
-        self.told: set[FileNote] = set()
+        self.reported: set[FileNote] = set()
         """Notes reported since the last scan of the whole folder."""
 
     def forget_hints(self) -> None:
@@ -194,34 +194,34 @@ class Watcher:
             identity = _folder_identity(folder.root)
             if identity != folder.identity:
                 folder.identity, folder.rescan_at = identity, 0.0
-        there = {(folder.root, folder.identity) for folder in self._folders.values() if folder.identity}
-        if there != self._watched or (self._is_blind and time.monotonic() >= self._open_again_at):
-            self._open(there)
+        roots = {(folder.root, folder.identity) for folder in self._folders.values() if folder.identity}
+        if roots != self._watched or (self._is_blind and time.monotonic() >= self._open_again_at):
+            self._open(roots)
 
     def _choose(self, chosen: frozenset[int]) -> list[Collection]:
         """Watch exactly these collections, if they are active. Return those that were not watched before."""
         present = {
-            each.id: each
-            for each in collections.list_all(self.db)
-            if each.id in chosen and each.root and each.state == "active"
+            collection.id: collection
+            for collection in collections.list_all(self.db)
+            if collection.id in chosen and collection.root and collection.state == "active"
         }
         for id, folder in list(self._folders.items()):
             if id not in present or present[id].root != folder.root:
                 del self._folders[id]
-        new = [each for id, each in present.items() if id not in self._folders]
+        new = [collection for id, collection in present.items() if id not in self._folders]
         at = time.monotonic() + self.pace.first
-        self._folders.update({each.id: _WatchedFolder(each, at) for each in new})
+        self._folders.update({collection.id: _WatchedFolder(collection, at) for collection in new})
         return new
 
-    def _open(self, there: set[tuple[str, object]]) -> None:
+    def _open(self, roots: set[tuple[str, object]]) -> None:
         """Subscribe to change events for these folders."""
         self._hints.close()
-        self._hints, self._watched, was_blind = ChangeHints(self.stop), there, self._is_blind
+        self._hints, self._watched, was_blind = ChangeHints(self.stop), roots, self._is_blind
         self._is_blind = False
-        if not there:
+        if not roots:
             return
         try:
-            self._hints = self.source(sorted(root for root, _ in there), self.stop, self.pace.step)
+            self._hints = self.source(sorted(root for root, _ in roots), self.stop, self.pace.step)
         except (OSError, RuntimeError, ImportError) as error:
             self._is_blind, self._open_again_at = True, time.monotonic() + self.pace.rescan
             if not was_blind:
@@ -243,15 +243,15 @@ class Watcher:
         if seconds <= 0:
             return
         try:
-            told = self._hints.wait(seconds)
+            changes = self._hints.wait(seconds)
         except (OSError, RuntimeError):
             self._hints.close()
-            self._hints, self._watched, told = ChangeHints(self.stop), set(), set()
+            self._hints, self._watched, changes = ChangeHints(self.stop), set(), set()
             self._look_at = time.monotonic() + min(1.0, self.pace.look)  # then the subscription is renewed
             for folder in self._folders.values():
                 folder.is_unsure = True
                 folder.heard(time.monotonic())
-        for kind, path in told:
+        for kind, path in changes:
             for folder in self._folders.values():
                 if (path + os.sep).startswith(folder.root.rstrip(os.sep) + os.sep):
                     self._hear(folder, kind, path)
@@ -332,8 +332,8 @@ class Watcher:
     def _tell(self, folder: _WatchedFolder, report: SyncReport, whole: bool, is_first: bool) -> None:
         news = report.raw_data or report.new or report.changed or report.moved or report.removed
         is_back = whole and folder.halted and not report.halted
-        notes = tuple(note for note in report.notes if note not in folder.told)
-        folder.told = {*report.notes} if whole else {*folder.told, *report.notes}
+        notes = tuple(note for note in report.notes if note not in folder.reported)
+        folder.reported = {*report.notes} if whole else {*folder.reported, *report.notes}
         if news or is_first or is_back or notes or (report.halted and report.halted != folder.halted):
             self.tell(WatchSynced(report, whole, notes))
         if whole or report.halted:
@@ -359,10 +359,10 @@ def record_sync_failure(db: Database, collection: Collection, problem: str, now:
 def _folder_identity(root: str) -> object:
     """Return the device and inode of a folder, which differ if it was replaced; None if it does not exist."""
     try:
-        found = os.stat(root)
+        status = os.stat(root)
     except (OSError, ValueError):
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _is_skipped_path(relative: str) -> bool:
