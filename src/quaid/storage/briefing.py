@@ -315,25 +315,25 @@ def dated_items(db: "Database", chosen: DatedFilter, kinds: tuple[str, ...], mos
 
     Daily logs (kind "log") are not included; see daily_logs().
     """
-    found: list[DatedItem] = []
+    items: list[DatedItem] = []
     for kind in kinds:
         if kind == "log":
             continue
         if kind in _DATED_SOURCES:
-            found += _select_dated(db, kind, _DATED_SOURCES[kind], chosen, most)
+            items += _select_dated(db, kind, _DATED_SOURCES[kind], chosen, most)
             continue
         text, tables = _DATED_SPANS[kind]
         source = "o.source_ref" if kind == "fact" else "''"
         for state, column in (("begun", "o.valid_from"), ("ended", "o.valid_until")):
             parts = (column, f"'{state}'", text, source, "NULL", "o.id", tables, f"{column} IS NOT NULL")
-            found += _select_dated(db, kind, parts, chosen, most)
-    return sort_dated(found)
+            items += _select_dated(db, kind, parts, chosen, most)
+    return sort_dated(items)
 
 
-def sort_dated(found: list[DatedItem]) -> list[DatedItem]:
+def sort_dated(items: list[DatedItem]) -> list[DatedItem]:
     """Sort by day, newest first; within a day by kind, then by descending id."""
-    by_kind = sorted(found, key=lambda each: (DATED_KINDS.index(each.kind), -each.id))
-    return sorted(by_kind, key=lambda each: each.day, reverse=True)
+    by_kind = sorted(items, key=lambda item: (DATED_KINDS.index(item.kind), -item.id))
+    return sorted(by_kind, key=lambda item: item.day, reverse=True)
 
 
 def daily_logs(db: "Database", chosen: DatedFilter, most: int) -> list[tuple[DatedItem, bool]]:
@@ -408,10 +408,10 @@ def link_beginnings(db: "Database", edges: "list[GraphLink]") -> dict[int, str]:
     memory is used. Links without a start date are left out if they ended on or before the day found.
     """
     undated = [edge for edge in edges if not edge.valid_from]
-    ends = sorted({end for each in undated for end in (each.from_id, each.to_id)})
-    known = {
-        page_id: (said, made)
-        for page_id, said, made in db.rows(
+    ends = sorted({end for edge in undated for end in (edge.from_id, edge.to_id)})
+    page_days = {
+        page_id: (own_day, made)
+        for page_id, own_day, made in db.rows(
             f"SELECT p.id, {FIRST_STATED_DAY}, substr(p.created_at, 1, 10) FROM json_each(?) AS wanted"  # noqa: S608
             " CROSS JOIN pages AS p ON p.id = wanted.value",
             (str(ends),),
@@ -422,16 +422,16 @@ def link_beginnings(db: "Database", edges: "list[GraphLink]") -> dict[int, str]:
             "SELECT l.id, (SELECT t.date FROM timeline_entries AS t WHERE t.page_id = l.from_page_id"
             " AND t.line <= l.line ORDER BY t.line DESC LIMIT 1) FROM json_each(?) AS wanted"
             " CROSS JOIN links AS l ON l.id = wanted.value WHERE l.part = 'timeline'",
-            (str([each.id for each in undated]),),
+            (str([edge.id for edge in undated]),),
         )
     )
-    found = {edge.id: edge.valid_from for edge in edges if edge.valid_from}
-    for each in undated:
-        said, made = known[each.from_id]
-        day = entries.get(each.id) or max(said or made, known[each.to_id][0] or "")
-        if not each.valid_until or day < each.valid_until:
-            found[each.id] = day
-    return found
+    beginnings = {edge.id: edge.valid_from for edge in edges if edge.valid_from}
+    for edge in undated:
+        own_day, made = page_days[edge.from_id]
+        day = entries.get(edge.id) or max(own_day or made, page_days[edge.to_id][0] or "")
+        if not edge.valid_until or day < edge.valid_until:
+            beginnings[edge.id] = day
+    return beginnings
 
 
 class Stats(NamedTuple):
@@ -462,7 +462,7 @@ def database_stats(db: "Database") -> Stats:
         return Stats(
             path=db.path,
             schema_version=SCHEMA_VERSION,
-            pages=sum(each.pages for each in by_type),
+            pages=sum(stats.pages for stats in by_type),
             pages_by_type=dict(by_type),
             links=links.count(db),
             tags=_count_rows(db, "tags"),

@@ -33,7 +33,7 @@ PAGES_PER_PROGRESS = 50
 
 
 def rebuild_derived_rows(
-    tx: Transaction, told: Callable[[int, int], None] = lambda _done, _total: None
+    tx: Transaction, report: Callable[[int, int], None] = lambda _done, _total: None
 ) -> None:
     """Rebuild all rows derived from pages. Call `told(done, total)` to report progress."""
     total: int = tx.execute("SELECT count(*) FROM pages").get
@@ -45,9 +45,9 @@ def rebuild_derived_rows(
     tx.execute("DELETE FROM chunks WHERE page_id IN (SELECT id FROM pages WHERE quarantined_at IS NOT NULL)")
     for done, (page_id, page, quarantined) in enumerate(parsed_pages(tx)):
         if done % PAGES_PER_PROGRESS == 0:
-            told(done, total)
+            report(done, total)
         page_edits.derive(tx, page_id, page, quarantined)
-    told(total, total)
+    report(total, total)
     tx.execute("INSERT INTO page_fts (page_fts) VALUES ('rebuild')")
     chunks.index_all_words(tx)
     conversations.rebuild_words(tx)
@@ -59,10 +59,10 @@ def rebuild_derived_rows(
 
 def empty_text_indexes(tx: Transaction) -> None:
     """Empty the full-text indexes. Recreate an index that cannot be emptied."""
-    there = {str(name) for (name,) in tx.execute("SELECT name FROM sqlite_schema")}
+    tables = {str(name) for (name,) in tx.execute("SELECT name FROM sqlite_schema")}
     for index in TEXT_INDEXES:
         try:
-            if not all(table in there for table in _index_tables(index)):
+            if not all(table in tables for table in _index_tables(index)):
                 raise apsw.CorruptError(index)
             tx.execute(f"INSERT INTO {index} ({index}) VALUES ('delete-all')")  # noqa: S608 (our own names)
         except (apsw.CorruptError, apsw.SQLError):
@@ -70,7 +70,7 @@ def empty_text_indexes(tx: Transaction) -> None:
 
 
 def _index_tables(index: str) -> tuple[str, ...]:
-    return index, *(f"{index}_{each}" for each in ("data", "idx", "docsize", "config"))
+    return index, *(f"{index}_{suffix}" for suffix in ("data", "idx", "docsize", "config"))
 
 
 def _recreate_index(tx: Transaction, index: str) -> None:
@@ -165,23 +165,23 @@ Findings = Iterator[tuple[str, str]]
 
 def run_checks(db: "Database", names: tuple[str, ...]) -> list[Violation]:
     """Run these checks on one snapshot of the database and return the problems found."""
-    found: list[Violation] = []
+    violations: list[Violation] = []
 
     def look(connection: Transaction) -> None:
         for name in names:
             try:
-                found.extend(Violation(name, *finding) for finding in CHECKS[name](connection))
+                violations.extend(Violation(name, *finding) for finding in CHECKS[name](connection))
             except (apsw.CorruptError, apsw.NotADBError, apsw.FullError) as damage:
                 # SQLite reports a pointer beyond the end of the file as a full disk.
-                found.append(Violation(name, "database", str(damage)))
+                violations.append(Violation(name, "database", str(damage)))
             except apsw.SQLError as damage:
                 if not is_text_index_damage(str(damage)):
                     raise
-                found.append(Violation(name, "database", str(damage)))
+                violations.append(Violation(name, "database", str(damage)))
             except (AttributeError, TypeError, ValueError) as damage:
                 # NULL in a NOT NULL column, or text instead of a number: a flipped byte in the row header.
                 problem = f"a row holds what cannot be in it ({type(damage).__name__})"
-                found.append(Violation(name, "database", problem))
+                violations.append(Violation(name, "database", problem))
 
     # FTS5's integrity check is an INSERT statement, which needs a writable connection.
     if db.writable:
@@ -192,7 +192,7 @@ def run_checks(db: "Database", names: tuple[str, ...]) -> list[Violation]:
             backup.step()
         look(copy)
         copy.close()
-    return found
+    return violations
 
 
 def check_links(connection: Transaction) -> Findings:
@@ -237,12 +237,12 @@ def check_facts(connection: Transaction) -> Findings:
     ):
         yield f"assertion {old}", f"assertion {new} supersedes it, but it has no valid_until"
     older: dict[int, int] = {}
-    for new, old, there in connection.execute(
+    for new, old, exists in connection.execute(
         "SELECT n.id, n.supersedes_id, o.id IS NOT NULL FROM assertions n"
         " LEFT JOIN assertions o ON o.id = n.supersedes_id WHERE n.supersedes_id IS NOT NULL"
     ):
         older[new] = old
-        if not there:
+        if not exists:
             yield f"assertion {new}", f"it supersedes assertion {old}, which is not there"
     for start in find_cycles(older):
         yield f"assertion {start}", "it supersedes itself, over others or at once"
@@ -325,8 +325,8 @@ def _check_codes(
     if mean is None and not coded:
         return
     ids = f"SELECT id FROM {table} WHERE model = ? ORDER BY id"  # noqa: S608 (checked)
-    there = [row[0] for row in connection.execute(ids, (model,))]
-    if coded != there:
+    stored = [row[0] for row in connection.execute(ids, (model,))]
+    if coded != stored:
         yield f"model {model}", "its codes are not those of its vectors"
 
 
@@ -346,15 +346,15 @@ def check_text_indexes(connection: Transaction) -> Findings:
 def _check_chunk_words(connection: Transaction) -> Findings:
     """Index all chunks again in an in-memory database and compare the word counts."""
     sql = "SELECT c.id, p.title, c.heading_path, c.chunk_text FROM chunks c JOIN pages p ON p.id = c.page_id"
-    wanted, there = _word_counts(
+    expected, indexed = _word_counts(
         connection, "chunk_fts", sql, lambda aside, row: chunks.index_words(aside, [row])
     )
-    for chunk_id in sorted(wanted.keys() | there.keys()):
-        if chunk_id not in there:
+    for chunk_id in sorted(expected.keys() | indexed.keys()):
+        if chunk_id not in indexed:
             yield f"chunk {chunk_id}", "its words are missing in chunk_fts"
-        elif chunk_id not in wanted:
+        elif chunk_id not in expected:
             yield f"chunk {chunk_id}", "it is not there, but chunk_fts holds its words"
-        elif wanted[chunk_id] != there[chunk_id]:
+        elif expected[chunk_id] != indexed[chunk_id]:
             yield f"chunk {chunk_id}", "its words in chunk_fts are not those of its text"
 
 
@@ -368,23 +368,23 @@ def _word_counts(
     for row in connection.execute(sql):
         add(aside, row)
     sizes = f"SELECT id, sz FROM {table}_docsize"  # noqa: S608 (our own names)
-    wanted, there = dict(aside.execute(sizes)), dict(connection.execute(sizes))
+    expected, indexed = dict(aside.execute(sizes)), dict(connection.execute(sizes))
     aside.close()
-    return wanted, there
+    return expected, indexed
 
 
 def _check_unspaced_words(connection: Transaction) -> Findings:
     """Index all pages again in an in-memory database and compare the word counts."""
     sql = "SELECT id, title, slug, compiled_truth, timeline FROM searchable_pages"
-    wanted, there = _word_counts(
+    expected, indexed = _word_counts(
         connection, "page_fts_unspaced", sql, lambda aside, page: text_index.index_page(aside, *page)
     )
-    for page_id in sorted(wanted.keys() | there.keys()):
-        if page_id not in there:
+    for page_id in sorted(expected.keys() | indexed.keys()):
+        if page_id not in indexed:
             yield f"page {page_id}", "its words are missing in page_fts_unspaced"
-        elif page_id not in wanted:
+        elif page_id not in expected:
             yield f"page {page_id}", "page_fts_unspaced holds words that it has not"
-        elif wanted[page_id] != there[page_id]:
+        elif expected[page_id] != indexed[page_id]:
             yield f"page {page_id}", "its words in page_fts_unspaced are old"
 
 
@@ -444,10 +444,10 @@ def _check_derived_rows(connection: Transaction) -> Findings:
             yield f"page {page.slug}", "its timeline entries are not those of its timeline"
         strategy = chunks.strategy(connection, page_id)
         made = () if quarantined else chunk_page(page.truth, page.timeline, strategy)
-        there = connection.execute(_CHUNK_ROWS_SQL, (page_id,)).fetchall()
-        if there and there != _expected_chunk_rows(page, made):  # no rows: not chunked yet
+        stored = connection.execute(_CHUNK_ROWS_SQL, (page_id,)).fetchall()
+        if stored and stored != _expected_chunk_rows(page, made):  # no rows: not chunked yet
             yield f"page {page.slug}", "its chunks are not those of its text"
-        if there:
+        if stored:
             try:
                 chunk_by_structure(page.truth, page.timeline, strategy)
             except Exception as error:  # chunk_page() fell back to chunking by length
@@ -459,10 +459,10 @@ def _check_derived_rows(connection: Transaction) -> Findings:
 def _expected_chunk_rows(page: Page, made: tuple[Chunk, ...]) -> list[tuple[Any, ...]]:
     return [
         (
-            *(index, each.kind, chunks.content_hash(page.title, each), each.tokens, each.start_line),
-            *(each.end_line, each.date or None, each.heading_path, each.text),
+            *(index, chunk.kind, chunks.content_hash(page.title, chunk), chunk.tokens, chunk.start_line),
+            *(chunk.end_line, chunk.date or None, chunk.heading_path, chunk.text),
         )
-        for index, each in enumerate(made)
+        for index, chunk in enumerate(made)
     ]
 
 
@@ -497,8 +497,8 @@ def readable_addresses(db: "Database") -> tuple[list[tuple[str, str, str]], list
     names = _readable_collection_names(db)
     if not _last_id(db, "pages"):
         raise DamagedDatabase(path=db.path, problem="not even the number of its pages can be read")
-    found: list[tuple[int, str, str]]
-    found, lost = _read_by_id_range(
+    addresses: list[tuple[int, str, str]]
+    addresses, lost = _read_by_id_range(
         db,
         "pages",
         lambda low, high: db.rows(
@@ -506,7 +506,7 @@ def readable_addresses(db: "Database") -> tuple[list[tuple[str, str, str]], list
             (low, high),
         ),
     )
-    return [(names.get(id_, f"collection-{id_}"), kind, slug) for id_, kind, slug in sorted(found)], lost
+    return [(names.get(id_, f"collection-{id_}"), kind, slug) for id_, kind, slug in sorted(addresses)], lost
 
 
 def readable_links_and_facts(
@@ -525,21 +525,21 @@ def _read_by_id_range(
 
     Halves a range that contains damage until only the unreadable ids are left.
     """
-    found: list[T] = []
+    rows: list[T] = []
     lost: list[int] = []
     last = _last_id(db, table)
     ranges = [(1, last)] if last else []
     while ranges:
         low, high = ranges.pop()
         try:
-            found += read(low, high)
+            rows += read(low, high)
         except DamagedDatabase:
             if low < high:
                 middle = (low + high) // 2
                 ranges += [(middle + 1, high), (low, middle)]
             else:
                 lost.append(low)
-    return found, lost
+    return rows, lost
 
 
 def _readable_collection_names(db: "Database") -> dict[int, str]:

@@ -56,8 +56,8 @@ _FIRST_ENTRY = "(SELECT min(date) FROM timeline_entries WHERE page_id = p.id)"
 
 FIRST_STATED_DAY = "nullif(min({}), '~')".format(
     ", ".join(
-        f"coalesce({each}, '~')"
-        for each in (_whole_day(OWN_DAY), _whole_day(_frontmatter_day("created")), _FIRST_ENTRY)
+        f"coalesce({expression}, '~')"
+        for expression in (_whole_day(OWN_DAY), _whole_day(_frontmatter_day("created")), _FIRST_ENTRY)
     )
 )
 """SQL expression: the earliest of OWN_DAY, `created` and the first timeline entry of page p, or NULL."""
@@ -249,13 +249,13 @@ def _cut_words(text: str) -> str:
 
 def strategy(tx: "Transaction", page_id: int) -> str:
     """Return the configured chunking strategy of a page; in notebooks, the default is "window"."""
-    found = tx.execute(
+    row = tx.execute(
         "SELECT coalesce((SELECT coalesce((SELECT value FROM config WHERE key = ?2), 'window')"
         " FROM pages p JOIN collections c ON c.id = p.collection_id WHERE p.id = ?1 AND c.kind = 'notebook'),"
         " (SELECT value FROM config WHERE key = 'chunk_strategy'))",
         (page_id, NOTEBOOK_WINDOW),
     ).fetchone()
-    chosen = str(found[0]) if found else ""
+    chosen = str(row[0]) if row else ""
     return chosen if chosen.partition(" ")[0] in chunker.STRATEGIES else chunker.STRATEGIES[0]
 
 
@@ -302,9 +302,9 @@ def page_conditions(filters: "SearchFilters", day: str = PAGE_DAY) -> tuple[str,
 
     `day` is the SQL expression for the day of the page.
     """
-    given = {name: value for name, value in filters._asdict().items() if value is not None}
-    return " AND ".join([_CHUNK_CONDITIONS[name].replace("{day}", day) for name in given]), tuple(
-        given.values()
+    present = {name: value for name, value in filters._asdict().items() if value is not None}
+    return " AND ".join([_CHUNK_CONDITIONS[name].replace("{day}", day) for name in present]), tuple(
+        present.values()
     )
 
 
@@ -328,8 +328,8 @@ def load(db: "Database", chunk_ids: list[int]) -> list[ChunkRow]:
         f"SELECT {_CHUNK_COLUMNS} FROM chunks WHERE id IN (SELECT value FROM json_each(?))",  # noqa: S608
         (str(chunk_ids),),
     )
-    found = {row[0]: ChunkRow(*row) for row in rows}
-    return [found[chunk_id] for chunk_id in chunk_ids if chunk_id in found]
+    by_id = {row[0]: ChunkRow(*row) for row in rows}
+    return [by_id[chunk_id] for chunk_id in chunk_ids if chunk_id in by_id]
 
 
 def of_page(db: "Database", page_id: int) -> list[ChunkRow]:

@@ -373,12 +373,12 @@ def _cause(db: "Database", contradiction_id: int) -> tuple[str | None, list[int]
     )
     if row is None:
         return None, []
-    cited = [each["slug"].rpartition("::")[2] for each in json.loads(row[3])]
+    cited = [citation["slug"].rpartition("::")[2] for citation in json.loads(row[3])]
     named = db.rows(
         "SELECT id FROM pages WHERE slug IN (SELECT value FROM json_each(?)) AND quarantined_at IS NULL",
         (_sorted_json(cited),),
     )
-    pages = {each for each in (row[1], row[2], *(id for (id,) in named)) if each is not None}
+    pages = {page_id for page_id in (row[1], row[2], *(id for (id,) in named)) if page_id is not None}
     return row[0], sorted(pages)
 
 

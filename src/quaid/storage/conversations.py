@@ -36,8 +36,8 @@ def cut_turns(tx: "Transaction", turns: "Iterable[tuple[int, str, str]]") -> Non
 
 def _parts_of_turn(role: str, text: str) -> "Iterator[TurnPart]":
     for number, (start, end) in enumerate(chunker.split_turn(text)):
-        said = chunker.turn_embedding_text(role, text[start:end]).encode("utf-8", "surrogatepass")
-        yield number, start, end, hashlib.sha256(said).digest()[:HASH_BYTES]
+        part_text = chunker.turn_embedding_text(role, text[start:end]).encode("utf-8", "surrogatepass")
+        yield number, start, end, hashlib.sha256(part_text).digest()[:HASH_BYTES]
 
 
 def recut_turns(tx: "Transaction") -> None:
@@ -50,15 +50,15 @@ def recut_turns(tx: "Transaction") -> None:
 def wrong_parts(connection: "Transaction") -> "Iterator[tuple[int, str]]":
     """Yield the id of each turn whose stored parts do not match its text, and a message about it."""
     for turns in _turn_batches(connection):
-        there: dict[int, list[tuple[Any, ...]]] = {}
+        stored: dict[int, list[tuple[Any, ...]]] = {}
         for turn_id, *row in connection.execute(
             "SELECT turn_id, part, start_at, end_at, content_hash FROM turn_parts"
             " WHERE turn_id BETWEEN ? AND ? ORDER BY turn_id, part",
             (turns[0][0], turns[-1][0]),
         ):
-            there.setdefault(turn_id, []).append(tuple(row))
+            stored.setdefault(turn_id, []).append(tuple(row))
         for turn_id, role, text in turns:
-            if there.get(turn_id, []) != list(_parts_of_turn(role, text)):
+            if stored.get(turn_id, []) != list(_parts_of_turn(role, text)):
                 yield turn_id, "its parts in turn_parts are not those of its text"
 
 
@@ -174,12 +174,12 @@ def _largest(tx: "Transaction", sql: str, values: tuple[int, ...]) -> int:
 
 
 def _find_or_add(tx: "Transaction", batch: TurnBatch, now: str) -> tuple[int, bool, bool]:
-    found = tx.execute(
+    row = tx.execute(
         "SELECT id, removed_at IS NOT NULL FROM conversations WHERE client = ? AND session = ?",
         (batch.client, batch.session),
     ).fetchone()
-    if found or not batch.turns:
-        return (int(found[0]), False, bool(found[1])) if found else (0, False, False)
+    if row or not batch.turns:
+        return (int(row[0]), False, bool(row[1])) if row else (0, False, False)
     tx.execute(
         "INSERT INTO conversations (client, session, added_at) VALUES (?, ?, ?)",
         (batch.client, batch.session, now),
@@ -197,43 +197,43 @@ def _new_turns(
         if not turn.key and not turn.said_at:
             identity = _counted_identity(tx, conversation, identity, seen, anew)
         named.setdefault(identity, turn)
-    there: Iterable[tuple[bytes]] = tx.execute(
+    stored: Iterable[tuple[bytes]] = tx.execute(
         "SELECT identity FROM conversation_turns WHERE conversation_id = ?"
         " AND identity IN (SELECT unhex(value) FROM json_each(?))",
-        (conversation, "[" + ",".join([f'"{each.hex()}"' for each in named]) + "]"),
+        (conversation, "[" + ",".join([f'"{identity.hex()}"' for identity in named]) + "]"),
     )
-    for (identity,) in there:
+    for (identity,) in stored:
         named.pop(identity, None)
     return named
 
 
 def _turn_identity(turn: NewTurn) -> bytes:
-    told = f"k\0{turn.key}" if turn.key else f"t\0{turn.role}\0{turn.said_at}\0{turn.text}"
-    return hashlib.blake2b(told.encode(), digest_size=16).digest()
+    content = f"k\0{turn.key}" if turn.key else f"t\0{turn.role}\0{turn.said_at}\0{turn.text}"
+    return hashlib.blake2b(content.encode(), digest_size=16).digest()
 
 
 def _counted_identity(
-    tx: "Transaction", conversation: int, said: bytes, seen: SeenTurns, anew: bool
+    tx: "Transaction", conversation: int, content: bytes, seen: SeenTurns, anew: bool
 ) -> bytes:
     """Return the identity of the next occurrence of a turn without key and time."""
-    number = seen.get(said, 0)
-    if said not in seen and not anew:  # earlier occurrences were stored by a previous run
-        while _has_turn(tx, conversation, _numbered_identity(said, number)):
+    number = seen.get(content, 0)
+    if content not in seen and not anew:  # earlier occurrences were stored by a previous run
+        while _has_turn(tx, conversation, _numbered_identity(content, number)):
             number += 1
-    seen[said] = number + 1
-    return _numbered_identity(said, number)
+    seen[content] = number + 1
+    return _numbered_identity(content, number)
 
 
-def _numbered_identity(said: bytes, number: int) -> bytes:
-    return hashlib.blake2b(said + number.to_bytes(8, "big"), digest_size=16).digest()
+def _numbered_identity(content: bytes, number: int) -> bytes:
+    return hashlib.blake2b(content + number.to_bytes(8, "big"), digest_size=16).digest()
 
 
 def _has_turn(tx: "Transaction", conversation: int, identity: bytes) -> bool:
-    found = tx.execute(
+    cursor = tx.execute(
         "SELECT 1 FROM conversation_turns WHERE conversation_id = ? AND identity = ?",
         (conversation, identity),
     )
-    return found.fetchone() is not None
+    return cursor.fetchone() is not None
 
 
 def _update_metadata(tx: "Transaction", conversation: int, batch: TurnBatch, new: list[NewTurn]) -> None:
@@ -283,14 +283,14 @@ def wrong_words(connection: "Transaction") -> Iterator[tuple[int, str]]:
     for turns in _turn_batches(connection):
         index_words(aside, [(turn_id, text) for turn_id, _, text in turns])
     sizes = "SELECT id, sz FROM turn_fts_docsize"
-    wanted, there = dict(aside.execute(sizes)), dict(connection.execute(sizes))
+    expected, indexed = dict(aside.execute(sizes)), dict(connection.execute(sizes))
     aside.close()
-    for turn in sorted(wanted.keys() | there.keys()):
-        if turn not in there:
+    for turn in sorted(expected.keys() | indexed.keys()):
+        if turn not in indexed:
             yield turn, "its words are missing in turn_fts"
-        elif turn not in wanted:
+        elif turn not in expected:
             yield turn, "it is not there, but turn_fts holds its words"
-        elif wanted[turn] != there[turn]:
+        elif expected[turn] != indexed[turn]:
             yield turn, "its words in turn_fts are not those of its text"
 
 

@@ -402,11 +402,11 @@ class EmbeddedRange(NamedTuple):
     """Which turns were checked: none, recent or all."""
 
 
-def embedded_range(db: "Database", known: EmbeddedRange, since: str | None = None) -> EmbeddedRange | None:
+def embedded_range(db: "Database", earlier: EmbeddedRange, since: str | None = None) -> EmbeddedRange | None:
     """Return the range of all chunks and turn parts, or None if some are not embedded yet.
 
     `since` limits the turns to conversations that ended since then; "" means all turns, None no turns. Pages
-    that are not chunked yet count as not embedded. Rows within `known` are not checked again.
+    that are not chunked yet count as not embedded. Rows within `earlier` are not checked again.
     """
     turns = {None: "none", "": "all"}.get(since, "recent")
     with db.reading():
@@ -417,11 +417,11 @@ def embedded_range(db: "Database", known: EmbeddedRange, since: str | None = Non
         last_part = highest_part_id(db) if since is not None else 0
         if model is None:
             return None if last or last_part else EmbeddedRange()
-        first = known.chunk_id if known.model == model.name else 0
+        first = earlier.chunk_id if earlier.model == model.name else 0
         sql = f"SELECT 1 FROM chunks AS c WHERE c.id > ? AND {_no_vector(model.vec_table)} LIMIT 1"  # noqa: S608
         if db.one(sql, (first, model.name)):
             return None
-        after = known.part_id if known.model == model.name and known.turns == turns else 0
+        after = earlier.part_id if earlier.model == model.name and earlier.turns == turns else 0
         if since is not None and last_part > after and has_missing_parts(db, model.name, since, after):
             return None
         return EmbeddedRange(model.name, last, last_part, turns)

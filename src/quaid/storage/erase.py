@@ -130,17 +130,17 @@ def remove_collection(tx: "Transaction", db: "Database", collection_id: int, now
         "UPDATE pages SET quarantined_at = coalesce(quarantined_at, ?) WHERE collection_id = ?",
         (now, collection_id),
     )
-    kept = {page.id for page in quarantined_pages(db, collection_id) if page.is_only_here}
+    only_here = {page.id for page in quarantined_pages(db, collection_id) if page.is_only_here}
     tx.execute("DELETE FROM file_state WHERE collection_id = ?", (collection_id,))
     for page_id in shown:
-        if page_id in kept:
+        if page_id in only_here:
             links.resolve_again(tx, _names_of(tx, page_id))
         else:
             discard_page(tx, page_id)
-    if not kept:
+    if not only_here:
         tx.execute("DELETE FROM raw_imports WHERE collection_id = ?", (collection_id,))
         tx.execute("DELETE FROM collections WHERE id = ?", (collection_id,))
-    return len(shown) - len(kept), len(kept)
+    return len(shown) - len(only_here), len(only_here)
 
 
 def _names_of(tx: "Transaction", page_id: int) -> set[str]:
@@ -268,9 +268,9 @@ class Erasure:
 def _count_layers(db: "Database", target: EraseTarget, sidecars: list[str]) -> list[tuple[str, int]]:
     """Return the number of rows in each layer of a page."""
     values = _layer_values(target, sidecars)
-    found = [(name, _count(db, f"SELECT count(*) FROM {where}", values)) for name, where in _LAYERS]  # noqa: S608
-    place = [name for name, _ in found].index("chunks") + 1
-    return [*found[:place], ("vectors", _count_vectors(db, target.hashes)), *found[place:]]
+    layers = [(name, _count(db, f"SELECT count(*) FROM {where}", values)) for name, where in _LAYERS]  # noqa: S608
+    place = [name for name, _ in layers].index("chunks") + 1
+    return [*layers[:place], ("vectors", _count_vectors(db, target.hashes)), *layers[place:]]
 
 
 def _count_vectors(db: "Database", hashes: tuple[bytes, ...]) -> int:

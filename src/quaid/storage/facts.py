@@ -91,14 +91,14 @@ def add_fact(
     so the order of insertion does not matter. `batch` has the ids of facts from the same call, which stay: values
     that are stated together hold together.
     """
-    key, wanted = fold_name(given.subject), canonical_predicate(given.predicate)
-    named = _require_superseded(tx, page_id, given) if given.supersedes_id else None
-    there = [
-        row for row in _facts_of_subject(tx, page_id, key) if canonical_predicate(row.predicate) == wanted
+    key, predicate = fold_name(fact.subject), canonical_predicate(fact.predicate)
+    named = _require_superseded(tx, page_id, fact) if fact.supersedes_id else None
+    existing = [
+        row for row in _facts_of_subject(tx, page_id, key) if canonical_predicate(row.predicate) == predicate
     ]
-    known = _matching_fact(there, given, now[:10])
-    if known:
-        return _update_fact(tx, known, given, named, now)
+    match = _matching_fact(existing, fact, now[:10])
+    if match:
+        return _update_fact(tx, match, fact, named, now)
     earlier: list[FactRow] = []
     later = None
     if not given.valid_until:
@@ -108,22 +108,22 @@ def add_fact(
         if others and _is_single_valued(tx, wanted, others, given):
             earlier, later = _neighbours_in_time(others, given.valid_from, now[:10])
     before = named or (earlier[-1] if earlier else None)
-    until = later.valid_from if later else given.valid_until
+    until = later.valid_from if later else fact.valid_until
     new = _insert_fact(
         tx,
         page_id,
-        given._replace(valid_until=until, supersedes_id=before.id if before else None),
+        fact._replace(valid_until=until, supersedes_id=before.id if before else None),
         now,
     )
     if later and (later.supersedes_id is None or later.supersedes_id in {row.id for row in earlier}):
         tx.execute("UPDATE assertions SET supersedes_id = ? WHERE id = ?", (new, later.id))
     ended = {row.id: row for row in [*earlier, *([named] if named else [])]}
     for row in ended.values():
-        _end_fact(tx, row, given.valid_from or now[:10])
+        _end_fact(tx, row, fact.valid_from or now[:10])
     return FactChange(new, True, tuple(ended), True)
 
 
-def _insert_fact(tx: "Transaction", page_id: int, given: FactInput, created_at: str) -> int:
+def _insert_fact(tx: "Transaction", page_id: int, fact: FactInput, created_at: str) -> int:
     tx.execute(
         "INSERT INTO assertions (page_id, subject, subject_key, predicate, object, valid_from, valid_until,"
         " supersedes_id, confidence, asserted_by, source_ref, evidence_text, created_at, author)"
@@ -182,17 +182,17 @@ def mark_superseded(tx: "Transaction", new_id: int, old_id: int) -> bool:
     return True
 
 
-def _require_superseded(tx: "Transaction", page_id: int, given: FactInput) -> FactRow:
+def _require_superseded(tx: "Transaction", page_id: int, fact: FactInput) -> FactRow:
     """Return the fact named by `supersedes_id`; raise InvalidArgument if its subject or predicate differs."""
-    named = _require_fact(tx, given.supersedes_id or 0)
-    same = canonical_predicate(named.predicate) == canonical_predicate(given.predicate)
+    named = _require_fact(tx, fact.supersedes_id or 0)
+    same = canonical_predicate(named.predicate) == canonical_predicate(fact.predicate)
     if not same or _subject_ref(tx, named.page_id, named.subject_key) != _subject_ref(
-        tx, page_id, fold_name(given.subject)
+        tx, page_id, fold_name(fact.subject)
     ):
         raise InvalidArgument(
             name="supersedes_id",
             problem=f"fact {named.id} says {named.subject} {named.predicate} {named.object}, and this one"
-            f" {given.subject} {given.predicate} {given.object}; subject and predicate must be the same",
+            f" {fact.subject} {fact.predicate} {fact.object}; subject and predicate must be the same",
         )
     return named
 
@@ -208,23 +208,23 @@ def _subject_ref(tx: "Transaction", page_id: int, key: str) -> EntityRef:
     return resolve_name(names, key, page_id, PageInfo(*row) if row else None)
 
 
-def _matching_fact(there: list[FactRow], given: FactInput, today: str) -> FactRow | None:
+def _matching_fact(existing: list[FactRow], fact: FactInput, today: str) -> FactRow | None:
     """Return the existing row for the same fact, or None.
 
     Input with an end date but no start date matches a row with the same end date, else a row without an end
     date, else the only row for this object, if that row began on or before the end date.
     """
-    same = [row for row in there if object_key(row.object) == object_key(given.object)]
-    began = [row for row in same if row.valid_from == given.valid_from]
-    if given.valid_from:
+    same = [row for row in existing if object_key(row.object) == object_key(fact.object)]
+    began = [row for row in same if row.valid_from == fact.valid_from]
+    if fact.valid_from:
         return began[0] if began else None
-    if not given.valid_until:
+    if not fact.valid_until:
         # A fact that ended and has no start date may become valid again, so add a new row, unless the same source
         # and evidence are being replayed.
-        return next((row for row in began if _holds_on(row, today) or _is_replay(row, given)), None)
-    fitting = [row for row in same if row.valid_until == given.valid_until]
+        return next((row for row in began if _holds_on(row, today) or _is_replay(row, fact)), None)
+    fitting = [row for row in same if row.valid_until == fact.valid_until]
     fitting += [row for row in (*began, *same) if row.valid_until is None]
-    if len(same) == 1 and (same[0].valid_from or "") <= given.valid_until:
+    if len(same) == 1 and (same[0].valid_from or "") <= fact.valid_until:
         fitting += same  # the only row has an end date: correct it
     return fitting[0] if fitting else None
 
@@ -233,77 +233,75 @@ def _holds_on(row: FactRow, today: str) -> bool:
     return row.valid_until is None or row.valid_until > today
 
 
-def _is_replay(row: FactRow, given: FactInput) -> bool:
-    source, evidence = _joined_evidence(row, given)
-    return bool(given.source_ref) and (source, evidence) == (row.source_ref, row.evidence_text)
+def _is_replay(row: FactRow, fact: FactInput) -> bool:
+    source, evidence = _joined_evidence(row, fact)
+    return bool(fact.source_ref) and (source, evidence) == (row.source_ref, row.evidence_text)
 
 
-def _joined_evidence(row: FactRow, given: FactInput) -> tuple[str, str]:
-    return join_sources(row.source_ref, given.source_ref), join_evidence(
-        row.evidence_text, given.evidence_text
-    )
+def _joined_evidence(row: FactRow, fact: FactInput) -> tuple[str, str]:
+    return join_sources(row.source_ref, fact.source_ref), join_evidence(row.evidence_text, fact.evidence_text)
 
 
 def _update_fact(
-    tx: "Transaction", known: FactRow, given: FactInput, named: FactRow | None, now: str
+    tx: "Transaction", row: FactRow, fact: FactInput, named: FactRow | None, now: str
 ) -> FactChange:
     """Merge new information into an existing row: end date, source, evidence, confidence, superseded fact."""
-    until = given.valid_until or known.valid_until
-    if known.valid_from and until and until < known.valid_from:
+    until = fact.valid_until or row.valid_until
+    if row.valid_from and until and until < row.valid_from:
         raise InvalidArgument(
             name="valid_until",
-            problem=f"{until} is before {known.valid_from}, when fact {known.id} began",
+            problem=f"{until} is before {row.valid_from}, when fact {row.id} began",
         )
-    source, evidence = _joined_evidence(known, given)
-    confidence = _joined_confidence(known, given)
-    supersedes = known.supersedes_id
+    source, evidence = _joined_evidence(row, fact)
+    confidence = _joined_confidence(row, fact)
+    supersedes = row.supersedes_id
     if named:
-        _refuse_cycle(tx, known, named)
+        _refuse_cycle(tx, row, named)
         supersedes = supersedes or named.id
-    before = (known.valid_until, known.source_ref, known.evidence_text, known.confidence, known.supersedes_id)
+    before = (row.valid_until, row.source_ref, row.evidence_text, row.confidence, row.supersedes_id)
     after = (until, source, evidence, confidence, supersedes)
     if after != before:
         tx.execute(
             "UPDATE assertions SET valid_until = ?, source_ref = ?, evidence_text = ?, confidence = ?,"
             " supersedes_id = ? WHERE id = ?",
-            (*after, known.id),
+            (*after, row.id),
         )
-    ended = named is not None and _end_fact(tx, named, known.valid_from or now[:10])
+    ended = named is not None and _end_fact(tx, named, row.valid_from or now[:10])
     return FactChange(
-        known.id,
+        row.id,
         False,
         (named.id,) if named and ended else (),
         after != before or ended,
-        until != known.valid_until,
-        known.valid_until if until != known.valid_until else None,
+        until != row.valid_until,
+        row.valid_until if until != row.valid_until else None,
         after[1:4] != before[1:4],
     )
 
 
-def _joined_confidence(known: FactRow, given: FactInput) -> float:
+def _joined_confidence(row: FactRow, fact: FactInput) -> float:
     """Return the merged confidence.
 
     The same source may revise its confidence. With different sources the higher value wins. Input without a source
     does not change the confidence of a fact that has a source.
     """
-    if known.source_ref == given.source_ref:
-        return given.confidence
-    return max(known.confidence, given.confidence) if given.source_ref else known.confidence
+    if row.source_ref == fact.source_ref:
+        return fact.confidence
+    return max(row.confidence, fact.confidence) if fact.source_ref else row.confidence
 
 
-def _is_cycle(tx: "Transaction", known: FactRow, named: FactRow) -> bool:
-    """Return True if `named` equals `known` or supersedes it, directly or indirectly."""
+def _is_cycle(tx: "Transaction", row: FactRow, named: FactRow) -> bool:
+    """Return True if `named` equals `row` or supersedes it, directly or indirectly."""
     circle = tx.execute(
         "WITH RECURSIVE older (id) AS (VALUES (?) UNION SELECT a.supersedes_id FROM assertions AS a"
         " JOIN older ON older.id = a.id WHERE a.supersedes_id IS NOT NULL) SELECT 1 FROM older WHERE id = ?",
-        (named.id, known.id),
+        (named.id, row.id),
     ).fetchone()
     return circle is not None
 
 
-def _refuse_cycle(tx: "Transaction", known: FactRow, named: FactRow) -> None:
-    if _is_cycle(tx, known, named):
-        what = "the same fact" if named.id == known.id else f"what fact {known.id} was superseded by"
+def _refuse_cycle(tx: "Transaction", row: FactRow, named: FactRow) -> None:
+    if _is_cycle(tx, row, named):
+        what = "the same fact" if named.id == row.id else f"what fact {row.id} was superseded by"
         raise InvalidArgument(name="supersedes_id", problem=f"fact {named.id} is {what}")
 
 
@@ -533,11 +531,11 @@ def _page_by_address(db: "Database", text: str) -> tuple[int, str, str] | None:
 
 
 def _page_by_name(db: "Database", text: str, key: str) -> tuple[int, str, str] | None:
-    found = pages.pages_called(db, [key]) if key else []
-    best = [each for each in found if each.kind == found[0].kind]
+    named_pages = pages.pages_called(db, [key]) if key else []
+    best = [page for page in named_pages if page.kind == named_pages[0].kind]
     rows = db.rows(
         "SELECT p.id, p.slug, p.title FROM json_each(?) AS w JOIN pages AS p ON p.id = w.value ORDER BY p.slug",
-        (str([each.page_id for each in best]),),
+        (str([page.page_id for page in best]),),
     )
     if len(rows) > 1:
         listed = ", ".join(row[1] for row in rows[:5])
@@ -552,8 +550,8 @@ def _page_meant_by(db: "Database", key: str) -> int | None:
 
     If several pages have the name, only those with the most reliable kind of name count; see pages_called().
     """
-    found = pages.pages_called(db, [key])
-    pages_called = {each.page_id for each in found if each.kind == found[0].kind}
+    named_pages = pages.pages_called(db, [key])
+    pages_called = {page.page_id for page in named_pages if page.kind == named_pages[0].kind}
     return pages_called.pop() if len(pages_called) == 1 else None
 
 
@@ -585,18 +583,18 @@ def _lines_about(db: "Database", whom: FactSubject, day: str | None, past: PastT
 
     Links that are mere mentions are returned only if there is nothing else.
     """
-    found = _fact_lines(db, whom, past) + _link_lines(db, whom)
-    replaced = {each.supersedes: each.id for each in found if each.kind == "fact" and each.supersedes}
-    found = [
-        each._replace(superseded_by=replaced.get(each.id)) if each.kind == "fact" else each for each in found
+    lines = _fact_lines(db, whom, past) + _link_lines(db, whom)
+    replaced = {line.supersedes: line.id for line in lines if line.kind == "fact" and line.supersedes}
+    lines = [
+        line._replace(superseded_by=replaced.get(line.id)) if line.kind == "fact" else line for line in lines
     ]
     if day is not None:
-        found = [each for each in found if is_valid_on(each.since, each.until, day)]
-    solid = [each for each in found if each.predicate != MENTIONS]
-    found = solid or found
+        lines = [line for line in lines if is_valid_on(line.since, line.until, day)]
+    solid = [line for line in lines if line.predicate != MENTIONS]
+    lines = solid or lines
     if day is None:
-        return sorted(found, key=lambda each: (each.since or each.recorded_at[:10], each.id))
-    return sorted(found, key=lambda each: (each.kind, each.predicate, each.since or "", each.id))
+        return sorted(lines, key=lambda line: (line.since or line.recorded_at[:10], line.id))
+    return sorted(lines, key=lambda line: (line.kind, line.predicate, line.since or "", line.id))
 
 
 def _fact_lines(db: "Database", whom: FactSubject, past: PastTexts) -> list[FactLine]:
@@ -651,14 +649,14 @@ def _locate_fact(
     words = fact_needles(row.evidence_text, row.object)
     if row.evidence_text or page.changed_at < row.created_at:
         return facts.find_quote(page.truth, page.timeline, words), None
-    found: dict[str, tuple[facts.QuotedLine, int | None]] = {}
+    quotes: dict[str, tuple[facts.QuotedLine, int | None]] = {}
     for version, truth, timeline in past(page.slug, page.collection, row.created_at):
         place = facts.find_quote(truth, timeline, words)
         if place:
-            found.setdefault(place.quote, (place, version))
-    if len(found) != 1:  # not found, or versions of the same second disagree
+            quotes.setdefault(place.quote, (place, version))
+    if len(quotes) != 1:  # not found, or versions of the same second disagree
         return None, None
-    place, version = next(iter(found.values()))
+    place, version = next(iter(quotes.values()))
     return place if version is None else place._replace(line=None), version
 
 
@@ -690,8 +688,8 @@ def _fact_line(row: "FactRow", page: _PageText, past: PastTexts) -> FactLine:
 def _link_lines(db: "Database", whom: FactSubject) -> list[FactLine]:
     if whom.page_id is None:
         return []
-    found = links.outgoing(db, whom.page_id, "all", "") + links.incoming(db, whom.page_id, "all", "")
-    return [_link_line(each) for each in found]
+    link_rows = links.outgoing(db, whom.page_id, "all", "") + links.incoming(db, whom.page_id, "all", "")
+    return [_link_line(link) for link in link_rows]
 
 
 def _link_line(link: "LinkRow") -> FactLine:

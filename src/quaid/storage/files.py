@@ -150,9 +150,9 @@ SCAN_BLOCK_BYTES = 16 * 1024 * 1024
 
 def scan_files(files: list[str], pieces: list[str]) -> list[tuple[str, str]]:
     """Return the pairs (file, piece) where the file contains the piece. Missing files are skipped."""
-    wanted = [(piece, piece.encode("utf-8", "surrogatepass")) for piece in pieces]
-    overlap = max((len(raw) for _, raw in wanted), default=1) - 1
-    found: dict[tuple[str, str], None] = {}
+    needles = [(piece, piece.encode("utf-8", "surrogatepass")) for piece in pieces]
+    overlap = max((len(raw) for _, raw in needles), default=1) - 1
+    hits: dict[tuple[str, str], None] = {}
     for path in files:
         try:
             file = open(path, "rb")  # noqa: SIM115
@@ -162,11 +162,11 @@ def scan_files(files: list[str], pieces: list[str]) -> list[tuple[str, str]]:
             rest = b""
             while block := file.read(SCAN_BLOCK_BYTES):
                 data = rest + block
-                for piece, raw in wanted:
-                    if (path, piece) not in found and raw in data:
-                        found[path, piece] = None
+                for piece, raw in needles:
+                    if (path, piece) not in hits and raw in data:
+                        hits[path, piece] = None
                 rest = data[len(data) - overlap :] if overlap else b""
-    return list(found)
+    return list(hits)
 
 
 def scan_files_in_subprocess(files: list[str], pieces: list[str]) -> list[tuple[str, str]]:

@@ -67,8 +67,8 @@ class AddedLink(NamedTuple):
 
 def derive(tx: "Transaction", page_id: int, page: "Page") -> None:
     """Update the links derived from a page's text. Links that are still in the text keep their row and id."""
-    wanted = {_identity(reference): reference for reference in find_references(page)}
-    there = {
+    references = {_identity(reference): reference for reference in find_references(page)}
+    stored = {
         (target, relationship, since): (link, *rest)
         for link, target, relationship, since, *rest in tx.execute(
             "SELECT id, target, relationship, valid_from, valid_until, context, part, line FROM links"
@@ -76,19 +76,20 @@ def derive(tx: "Transaction", page_id: int, page: "Page") -> None:
             (page_id,),
         )
     }
-    gone = [(row[0],) for key, row in there.items() if key not in wanted]
+    gone = [(row[0],) for key, row in stored.items() if key not in references]
     if gone:
         tx.executemany("DELETE FROM links WHERE id = ?", gone)
     moved = [
-        (each.valid_until, each.context, each.part, each.line, there[key][0])
-        for key, each in wanted.items()
-        if key in there and there[key][1:] != (each.valid_until, each.context, each.part, each.line)
+        (reference.valid_until, reference.context, reference.part, reference.line, stored[key][0])
+        for key, reference in references.items()
+        if key in stored
+        and stored[key][1:] != (reference.valid_until, reference.context, reference.part, reference.line)
     ]
     if moved:
         tx.executemany(
             "UPDATE links SET valid_until = ?, context = ?, part = ?, line = ? WHERE id = ?", moved
         )
-    new = [each for key, each in wanted.items() if key not in there]
+    new = [reference for key, reference in references.items() if key not in stored]
     if new:
         _add_references(tx, page_id, page.slug, new)
 
@@ -110,19 +111,28 @@ def add_from_texts(
     tx: "Transaction", new: list[tuple[int, str, list[LinkReference]]], collection: str, now: str
 ) -> None:
     """Insert derived links that are not stored yet, given as (page id, slug, references)."""
-    known = _candidates(tx, {each.key for _, _, named in new for each in named}) if new else {}
+    candidates = _candidates(tx, {reference.key for _, _, named in new for reference in named}) if new else {}
     tx.executemany(
         "INSERT INTO links (from_page_id, to_page_id, relationship, context, source_kind, valid_from,"
         " valid_until, created_at, target, target_key, part, line)"
         " VALUES (?, ?, ?, ?, 'wiki_link', ?, ?, ?, ?, ?, ?, ?)",
         [
             (
-                *(page_id, resolve_link(each.target, slug, collection, known.get(each.key, ()))),
-                *(each.relationship, each.context, each.valid_from, each.valid_until, now),
-                *(each.target, each.key, each.part, each.line),
+                *(
+                    page_id,
+                    resolve_link(reference.target, slug, collection, candidates.get(reference.key, ())),
+                ),
+                *(
+                    reference.relationship,
+                    reference.context,
+                    reference.valid_from,
+                    reference.valid_until,
+                    now,
+                ),
+                *(reference.target, reference.key, reference.part, reference.line),
             )
             for page_id, slug, named in new
-            for each in {_identity(each): each for each in named}.values()
+            for reference in {_identity(reference): reference for reference in named}.values()
         ],
     )
 
@@ -177,7 +187,7 @@ def wrong_targets(tx: "Transaction") -> list[int]:
 
 def _candidates(tx: "Transaction", keys: "Iterable[str]") -> dict[str, list[LinkCandidate]]:
     """Return the visible pages with one of these folded names, by name."""
-    found: dict[str, list[LinkCandidate]] = {}
+    candidates: dict[str, list[LinkCandidate]] = {}
     for name, page_id, collection, slug, kind, former in tx.execute(
         "SELECT n.name, p.id, c.name, p.slug, n.kind,"
         " (SELECT json_group_array(slug) FROM redirects WHERE page_id = p.id)"
@@ -187,8 +197,8 @@ def _candidates(tx: "Transaction", keys: "Iterable[str]") -> dict[str, list[Link
         (_sorted_json(keys),),
     ):
         slugs = tuple(json.loads(former)) if former != "[]" else ()
-        found.setdefault(name, []).append(LinkCandidate(page_id, collection, slug, kind, slugs))
-    return found
+        candidates.setdefault(name, []).append(LinkCandidate(page_id, collection, slug, kind, slugs))
+    return candidates
 
 
 def resolve_targets(db: "Database", targets: list[str], collection: str) -> dict[str, int]:
@@ -256,16 +266,16 @@ def _refuse_overlap(
 ) -> None:
     # As in checks.check_links: a missing start date counts as the end date, or as 9999-12-31 if both are
     # missing.
-    found = tx.execute(
+    overlap = tx.execute(
         "WITH given (first, last) AS (SELECT coalesce(?1, ?2, '9999-12-31'), coalesce(?2, '~'))"
         " SELECT id, source_kind FROM links, given WHERE from_page_id = ?3 AND to_page_id = ?4"
         " AND relationship = ?5 AND id <> ?6 AND coalesce(valid_from, valid_until, '9999-12-31') < given.last"
         " AND given.first < coalesce(valid_until, '~') ORDER BY source_kind LIMIT 1",
         (valid_from, valid_until, from_id, to_id, relationship, besides),
     ).fetchone()
-    if found:
-        kind = TextSaysSo if found[1] == FROM_TEXT else LinkOverlaps
-        raise kind(id=found[0], relationship=relationship)
+    if overlap:
+        kind = TextSaysSo if overlap[1] == FROM_TEXT else LinkOverlaps
+        raise kind(id=overlap[0], relationship=relationship)
 
 
 def close(tx: "Transaction", link: LinkRow, valid_until: str | None) -> None:

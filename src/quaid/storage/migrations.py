@@ -259,8 +259,8 @@ def _with_tags(frontmatter: str, beside: list[str]) -> str:
     missing = [tag for tag in tags.parse(beside) if tag not in inside]
     if not missing:
         return frontmatter
-    given = values.get(key)
-    values[key] = [*(given if isinstance(given, list) else inside), *missing]
+    listed = values.get(key)
+    values[key] = [*(listed if isinstance(listed, list) else inside), *missing]
     return as_json(values)
 
 
@@ -293,10 +293,10 @@ def migrate(db: "Database", now: str) -> None:
     """Bring a memory to the current schema, unless another process did so while this one waited for the lock."""
     with db.lock.held(), translate_sqlite_errors(db.path):
         connection = db.connection
-        found = connection.pragma("user_version")
-        if found == SCHEMA_VERSION:
+        version = connection.pragma("user_version")
+        if version == SCHEMA_VERSION:
             return
-        backup = _back_up_before_migration(db, found)
+        backup = _back_up_before_migration(db, version)
         # Rows are copied in any order; foreign_key_check verifies the result before the commit.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 0)
         try:
@@ -304,7 +304,7 @@ def migrate(db: "Database", now: str) -> None:
         except Exception as failure:
             problem = str(failure) or type(failure).__name__
             raise MigrationFailed(
-                path=db.path, version=found, target=SCHEMA_VERSION, problem=problem, backup=backup
+                path=db.path, version=version, target=SCHEMA_VERSION, problem=problem, backup=backup
             ) from failure
         finally:
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 1)

@@ -76,12 +76,12 @@ def add_pages(
     """Insert pages with unused slugs at version 1, without splitting them into chunks. Return their ids."""
     first = next_row_id(tx, "pages")
     numbered = [
-        (page_id, each.page, each.derived or derive_data(each.page))
-        for page_id, each in enumerate(new, first)
+        (page_id, entry.page, entry.derived or derive_data(entry.page))
+        for page_id, entry in enumerate(new, first)
     ]
     values: list[Any] = []
-    for (page_id, page, derived), each in zip(numbered, new, strict=True):
-        values += (page_id, collection_id, page.slug, each.uuid, page.type, page.title, page.summary)
+    for (page_id, page, derived), entry in zip(numbered, new, strict=True):
+        values += (page_id, collection_id, page.slug, entry.uuid, page.type, page.title, page.summary)
         values += (page.wing, page.room, now, now, now, now, derived.frontmatter, page.truth, page.timeline)
     if new:
         rows = ", ".join([_BULK_ROW] * len(new))
@@ -107,7 +107,7 @@ def add_pages(
     )
     links.resolve_again(tx, {name for _, _, derived in numbered for name, _ in derived.names})
     linking = [(page_id, page.slug, derived.references) for page_id, page, derived in numbered]
-    links.add_from_texts(tx, [each for each in linking if each[2]], collection, now)
+    links.add_from_texts(tx, [entry for entry in linking if entry[2]], collection, now)
     for page_id, page, derived in numbered:
         if derived.is_unspaced:
             text_index.add_page(tx, page_id, page.title, page.slug, page.truth, page.timeline)
@@ -424,37 +424,37 @@ def check_slug_free(tx: Transaction, collection_id: int, slug: str, page_id: int
 
 
 def merge_pages(
-    tx: Transaction, kept: "PageRow", gone: "PageRow", page: "Page", now: str
+    tx: Transaction, target: "PageRow", gone: "PageRow", page: "Page", now: str
 ) -> tuple[int, MergedRows]:
-    """Merge the page `gone` into `kept`.
+    """Merge the page `gone` into `target`.
 
     `page` is the merged content. Return the new version and the numbers of rows moved.
     """
     in_texts = _first_column(
         tx,
         "SELECT id FROM links WHERE to_page_id = ? AND source_kind = 'wiki_link' AND from_page_id NOT IN (?, ?)",
-        (gone.id, gone.id, kept.id),
+        (gone.id, gone.id, target.id),
     )
     names = links.detach_page(tx, gone.id)
-    between, moved_links, joined = _move_links(tx, kept.id, gone.id)
-    facts, facts_same = _move_facts(tx, kept.id, gone.id)
-    data, renamed = _move_raw_data(tx, kept.id, gone)
+    between, moved_links, joined = _move_links(tx, target.id, gone.id)
+    facts, facts_same = _move_facts(tx, target.id, gone.id)
+    data, renamed = _move_raw_data(tx, target.id, gone)
     moved = MergedRows(
         *(moved_links, joined, between, len(in_texts), facts, facts_same, data, renamed),
-        imports=_move_imports(tx, kept.id, gone.id),
-        contradictions=_move_contradictions(tx, kept.id, gone.id),
+        imports=_move_imports(tx, target.id, gone.id),
+        contradictions=_move_contradictions(tx, target.id, gone.id),
         gaps=_count_changes(
             tx,
             "UPDATE knowledge_gaps SET resolved_by_slug = ? WHERE resolved_by_slug = ?",
-            (kept.slug, gone.slug),
+            (target.slug, gone.slug),
         ),
     )
-    tx.execute("UPDATE redirects SET page_id = ? WHERE page_id = ?", (kept.id, gone.id))
-    tx.execute("UPDATE file_state SET page_id = ? WHERE page_id = ?", (kept.id, gone.id))
+    tx.execute("UPDATE redirects SET page_id = ? WHERE page_id = ?", (target.id, gone.id))
+    tx.execute("UPDATE file_state SET page_id = ? WHERE page_id = ?", (target.id, gone.id))
     collection_id = _collection_id_of_page(tx, gone.id)
     tx.execute("DELETE FROM pages WHERE id = ?", (gone.id,))
-    links.add_redirect(tx, collection_id, gone.slug, kept.id, now)
-    version = _save_and_touch(tx, page, kept.collection, now)
+    links.add_redirect(tx, collection_id, gone.slug, target.id, now)
+    version = _save_and_touch(tx, page, target.collection, now)
     links.resolve_again(tx, names)
     return version, moved
 
@@ -469,12 +469,12 @@ def _save_and_touch(tx: Transaction, page: "Page", collection: str, now: str) ->
     return touch(tx, page.slug, expected_version=None, now=now, collection=collection)[1]
 
 
-def _move_links(tx: Transaction, kept: int, gone: int) -> tuple[int, int, int]:
+def _move_links(tx: Transaction, target_id: int, gone: int) -> tuple[int, int, int]:
     """Move explicitly added links to the kept page. Derived links are updated when the page is saved.
 
     Return the numbers of deleted, moved and joined links.
     """
-    both = (kept, gone)
+    both = (target_id, gone)
     between = _count_changes(
         tx,
         "DELETE FROM links WHERE source_kind = 'programmatic' AND from_page_id IN (?, ?) AND to_page_id IN (?, ?)"
@@ -488,7 +488,7 @@ def _move_links(tx: Transaction, kept: int, gone: int) -> tuple[int, int, int]:
     rows: list[tuple[Any, ...]] = tx.execute(
         "SELECT from_page_id, to_page_id, relationship, id, valid_from, valid_until, context FROM links"
         " WHERE ? IN (from_page_id, to_page_id) AND source_kind = 'programmatic' ORDER BY 1, 2, 3, 4",
-        (kept,),
+        (target_id,),
     ).fetchall()
     joined = 0
     for _, group in groupby(rows, key=lambda row: row[:3]):
@@ -503,19 +503,19 @@ def _move_links(tx: Transaction, kept: int, gone: int) -> tuple[int, int, int]:
 def _join_links(tx: Transaction, joined: page_merge.LinkSpan, contexts: list[str]) -> None:
     context = "; ".join(dict.fromkeys(filter(None, contexts)))
     link, since, until, absorbed = joined
-    tx.executemany("DELETE FROM links WHERE id = ?", [(each,) for each in absorbed])
+    tx.executemany("DELETE FROM links WHERE id = ?", [(link_id,) for link_id in absorbed])
     tx.execute(
         "UPDATE links SET valid_from = ?, valid_until = ?, context = ? WHERE id = ?",
         (since, until, context, link),
     )
 
 
-def _move_facts(tx: Transaction, kept: int, gone: int) -> tuple[int, int]:
-    moved = _count_changes(tx, "UPDATE assertions SET page_id = ? WHERE page_id = ?", (kept, gone))
+def _move_facts(tx: Transaction, target_id: int, gone: int) -> tuple[int, int]:
+    moved = _count_changes(tx, "UPDATE assertions SET page_id = ? WHERE page_id = ?", (target_id, gone))
     same: list[tuple[Any, ...]] = tx.execute(
         "SELECT min(id), json_group_array(id) FROM assertions WHERE page_id = ?"
         " GROUP BY subject, predicate, object, valid_from, valid_until HAVING count(*) > 1",
-        (kept,),
+        (target_id,),
     ).fetchall()
     dropped = [(first, other) for first, every in same for other in json.loads(every) if other != first]
     for first, other in dropped:
@@ -543,13 +543,13 @@ def _merge_fact(tx: Transaction, first: int, other: int) -> None:
     tx.execute("DELETE FROM assertions WHERE id = ?", (other,))
 
 
-def _move_raw_data(tx: Transaction, kept: int, gone: "PageRow") -> tuple[int, tuple[str, ...]]:
+def _move_raw_data(tx: Transaction, target_id: int, gone: "PageRow") -> tuple[int, tuple[str, ...]]:
     """Move raw data to the kept page.
 
     If the kept page has other data under the same source name, the moved data gets a new source name. Return
     the number of rows moved and the new names.
     """
-    ours = dict(tx.execute("SELECT source, data FROM raw_data WHERE page_id = ?", (kept,)))
+    ours = dict(tx.execute("SELECT source, data FROM raw_data WHERE page_id = ?", (target_id,)))
     theirs = tx.execute(
         "SELECT id, source, data FROM raw_data WHERE page_id = ? ORDER BY id", (gone.id,)
     ).fetchall()
@@ -566,12 +566,12 @@ def _move_raw_data(tx: Transaction, kept: int, gone: "PageRow") -> tuple[int, tu
                 name = f"{source} ({gone.slug} {number})"
             renamed.append(name)
         ours[name] = data
-        tx.execute("UPDATE raw_data SET page_id = ?, source = ? WHERE id = ?", (kept, name, row))
+        tx.execute("UPDATE raw_data SET page_id = ?, source = ? WHERE id = ?", (target_id, name, row))
         moved += 1
     return moved, tuple(renamed)
 
 
-def _move_imports(tx: Transaction, kept: int, gone: int) -> int:
+def _move_imports(tx: Transaction, target_id: int, gone: int) -> int:
     """Move stored bytes to the kept page as history.
 
     The moved rows have no page version, because the kept page never had exactly their text.
@@ -580,20 +580,20 @@ def _move_imports(tx: Transaction, kept: int, gone: int) -> int:
     moved = _count_changes(
         tx,
         f"UPDATE raw_imports SET page_id = ?1, page_version = NULL, is_active = {is_active} WHERE page_id = ?2",  # noqa: S608
-        (kept, gone),
+        (target_id, gone),
     )
     tx.execute(
         "UPDATE ingest_log SET pages_updated = (SELECT json_group_array(DISTINCT iif(value = ?2, ?1, value))"
         " FROM json_each(pages_updated)) WHERE EXISTS (SELECT 1 FROM json_each(pages_updated) WHERE value = ?2)",
-        (kept, gone),
+        (target_id, gone),
     )
     return moved
 
 
-def _move_contradictions(tx: Transaction, kept: int, gone: int) -> int:
-    moved = _count_changes(tx, "UPDATE contradictions SET page_id = ? WHERE page_id = ?", (kept, gone))
+def _move_contradictions(tx: Transaction, target_id: int, gone: int) -> int:
+    moved = _count_changes(tx, "UPDATE contradictions SET page_id = ? WHERE page_id = ?", (target_id, gone))
     return moved + _count_changes(
-        tx, "UPDATE contradictions SET other_page_id = ? WHERE other_page_id = ?", (kept, gone)
+        tx, "UPDATE contradictions SET other_page_id = ? WHERE other_page_id = ?", (target_id, gone)
     )
 
 

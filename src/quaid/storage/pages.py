@@ -172,10 +172,10 @@ def page_addresses(db: "Database") -> list[tuple[str, str, str]]:
 
 
 def require_collection_id(tx: "Transaction", name: str) -> int:
-    for (found,) in tx.execute("SELECT id FROM collections WHERE name = ?", (name,)):
-        return int(found)
-    known = ", ".join(row for (row,) in tx.execute("SELECT name FROM collections ORDER BY name"))
-    raise NotFound(what="collection", name=name, hint=f" Collections: {known}.")
+    for (collection_id,) in tx.execute("SELECT id FROM collections WHERE name = ?", (name,)):
+        return int(collection_id)
+    names = ", ".join(row for (row,) in tx.execute("SELECT name FROM collections ORDER BY name"))
+    raise NotFound(what="collection", name=name, hint=f" Collections: {names}.")
 
 
 def _page_filters(
@@ -228,7 +228,7 @@ def _did_you_mean(db: "Database", slug: str) -> str:
 
 def _matching_slugs(db: "Database", among: str, values: tuple[str, ...]) -> list[str]:
     sql = "SELECT DISTINCT slug FROM searchable_pages WHERE "
-    return [found for (found,) in db.rows(sql + among, values)]
+    return [slug for (slug,) in db.rows(sql + among, values)]
 
 
 PageTexts = dict[int, tuple[str, str]]
@@ -297,10 +297,10 @@ def namesake_hint(db: "Database", name: str, collection: str | None = None) -> s
         " AND p.quarantined_at IS NULL AND (?2 IS NULL OR c.name = ?2) ORDER BY n.kind DESC, p.slug LIMIT 3",
         (fold_name(name), collection),
     )
-    told = " and ".join(f"{address(where, slug)} ({called_so})" for where, slug, called_so in rows)
+    addresses = " and ".join(f"{address(where, slug)} ({called_so})" for where, slug, called_so in rows)
     return (
-        told
-        and f"The page{'s' if len(rows) > 1 else ''} of that name {'are' if len(rows) > 1 else 'is'} {told}."
+        addresses
+        and f"The page{'s' if len(rows) > 1 else ''} of that name {'are' if len(rows) > 1 else 'is'} {addresses}."
     )
 
 
@@ -334,7 +334,7 @@ class SlugHolder(NamedTuple):
 def collections_with(db: "Database", slug: str) -> list[str]:
     """Return the collections that have a visible page with this slug, or else a redirect from this slug."""
     # CROSS JOIN: loop over the few collections and look up the unique key; otherwise SQLite would scan all pages.
-    there = db.rows(
+    rows = db.rows(
         "SELECT c.name FROM collections c CROSS JOIN pages p ON p.collection_id = c.id AND p.slug = ?"
         " WHERE p.quarantined_at IS NULL ORDER BY c.id",
         (slug,),
@@ -343,15 +343,15 @@ def collections_with(db: "Database", slug: str) -> list[str]:
         " ORDER BY c.id",
         (slug,),
     )
-    return [name for (name,) in there]
+    return [name for (name,) in rows]
 
 
 def single_collection_with(db: "Database", slug: str) -> str | None:
     """Return the only collection that has this slug, or None; raise AmbiguousSlug if there are several."""
-    found = collections_with(db, slug)
-    if len(found) > 1:
-        raise AmbiguousSlug(slug=slug, candidates=", ".join(f"{name}::{slug}" for name in found))
-    return found[0] if found else None
+    names = collections_with(db, slug)
+    if len(names) > 1:
+        raise AmbiguousSlug(slug=slug, candidates=", ".join(f"{name}::{slug}" for name in names))
+    return names[0] if names else None
 
 
 def slug_holder(tx: "Transaction", collection_id: int, slug: str) -> SlugHolder | None:
@@ -402,25 +402,25 @@ def slugs_or_folders(
 
 
 def _slugs_by_folder_in(db: "Database", collection_id: int, start: str, most: int) -> list[str]:
-    found: list[str] = []
-    at, wanted = start, 1  # read more rows after a page; after a folder, skip its contents with a new query
-    while len(found) < most:
+    slugs: list[str] = []
+    at, batch = start, 1  # read more rows after a page; after a folder, skip its contents with a new query
+    while len(slugs) < most:
         rows = db.rows(
             "SELECT slug FROM pages WHERE collection_id = ?1 AND slug >= ?2 AND slug < ?3 || '~'"
             " AND quarantined_at IS NULL ORDER BY slug LIMIT ?4",
-            (collection_id, at, start, wanted),
+            (collection_id, at, start, batch),
         )
-        wanted *= 2
+        batch *= 2
         for (slug,) in rows:
             name, mark, _ = slug[len(start) :].partition("/")
-            found.append(f"{start}{name}{mark}")
+            slugs.append(f"{start}{name}{mark}")
             at = f"{start}{name}0" if mark else f"{slug} "  # sorts right after the folder or the page
             if mark:
-                wanted = 1
+                batch = 1
                 break
         if not rows:
             break
-    return found
+    return slugs
 
 
 LAST_CHARACTER = "\U0010ffff"  # sorts after every other character

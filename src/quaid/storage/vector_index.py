@@ -45,14 +45,14 @@ class GrowingArray:
     def add(self, more: "Array") -> None:
         """Append along the axis."""
         count = self.now.shape[self._axis]
-        wanted = count + more.shape[self._axis]
-        if wanted > self._all.shape[self._axis]:
+        size = count + more.shape[self._axis]
+        if size > self._all.shape[self._axis]:
             shape = list(self.now.shape)
-            shape[self._axis] = wanted + max(LEAST_GROWTH, wanted // GROWTH_DIVISOR)
+            shape[self._axis] = size + max(LEAST_GROWTH, size // GROWTH_DIVISOR)
             self._all = np.empty(shape, self.now.dtype)
             self._all[self._part(0, count)] = self.now
-        self._all[self._part(count, wanted)] = more
-        self.now = self._all[self._part(0, wanted)]
+        self._all[self._part(count, size)] = more
+        self.now = self._all[self._part(0, size)]
 
     def _part(self, start: int, end: int) -> tuple[slice, ...]:
         return (*[slice(None)] * self._axis, slice(start, end))
@@ -95,10 +95,10 @@ def code_distances(codes: "Array", code: "Array") -> "Array":
     return total
 
 
-def shortlist_size(count: int, wanted: int) -> int:
+def shortlist_size(count: int, results: int) -> int:
     """Return how many of `count` vectors to compare exactly."""
     size = int(SHORTLIST * (count / SHORTLIST_AT) ** (1 / 3))
-    return max(LEAST_SHORTLIST, size, SHORTLIST_PER_RESULT * wanted)
+    return max(LEAST_SHORTLIST, size, SHORTLIST_PER_RESULT * results)
 
 
 def nearest_codes(codes: "Array", code: "Array", size: int, allowed: "Array | None") -> "Array":
@@ -310,12 +310,12 @@ class ChunkDays:
         if self._first is None or version != self._version or len(self._first) != rows.shape[1]:
             self._first, self._version = _day_numbers(db, rows), version
         first = self._first
-        wanted = np.ones(len(first), bool)
+        in_range = np.ones(len(first), bool)
         if since is not None:  # a month, stored as day 0, extends to its end
-            wanted &= np.where(first % 100 == 0, first + 31, first) >= int(since.replace("-", ""))
+            in_range &= np.where(first % 100 == 0, first + 31, first) >= int(since.replace("-", ""))
         if until is not None:
-            wanted &= first <= int(until.replace("-", ""))
-        return wanted
+            in_range &= first <= int(until.replace("-", ""))
+        return in_range
 
 
 def _day_numbers(db: "Database", rows: "Array") -> "Array":
@@ -325,7 +325,7 @@ def _day_numbers(db: "Database", rows: "Array") -> "Array":
     ids, days = _read_ids(db, query).reshape(-1, 2).T
     of_page = np.zeros(max(int(pages.max(initial=0)), int(ids.max(initial=0))) + 1, np.int32)
     of_page[ids] = days
-    found: Array = of_page[pages]
+    day_numbers: Array = of_page[pages]
     query = (
         f"SELECT group_concat(c.id || ',' || {_day_number_sql('c.date')}) FROM chunks AS c"  # noqa: S608 (fixed)
         " INDEXED BY chunks_by_date WHERE c.date IS NOT NULL"
@@ -335,8 +335,8 @@ def _day_numbers(db: "Database", rows: "Array") -> "Array":
     ids, days = ids[order], days[order]
     at = np.minimum(np.searchsorted(ids, chunks), max(len(ids) - 1, 0))
     dated = ids[at] == chunks if len(ids) else np.zeros(len(chunks), bool)
-    found[dated] = days[at[dated]]
-    return found
+    day_numbers[dated] = days[at[dated]]
+    return day_numbers
 
 
 def _day_number_sql(day: str) -> str:
@@ -376,13 +376,13 @@ class VectorIndex:
             view.warm_up()
             slots = view.allowed(filters) if filters is not None and any(filters) else None
             most = len(view) if slots is None else len(slots)
-            wanted = k + SPARE_RESULTS
+            fetch = k + SPARE_RESULTS
             while True:
-                matches = view.best(query, min(wanted, most), slots)
+                matches = view.best(query, min(fetch, most), slots)
                 texts = self._texts(view.tables.vectors, matches, filters)
-                if len(texts) >= k or wanted >= most:
+                if len(texts) >= k or fetch >= most:
                     return texts[:k]
-                wanted *= 4
+                fetch *= 4
 
     def baseline(self, model: str, query: np.ndarray[Any, Any]) -> float:
         """Return the cosine expected for unrelated content: the mean cosine of the query and all vectors."""
@@ -525,16 +525,16 @@ class _ChunkView(VectorView):
     def of_chunks(self, chunk_ids: list[int]) -> "tuple[Array, Array]":
         """Return the ids of those chunks that have a vector, and the vectors, from memory or the database."""
         if self._chunks is not None:
-            found, places = self._chunks.with_vectors(np.array(chunk_ids, np.int64))
+            with_vectors, places = self._chunks.with_vectors(np.array(chunk_ids, np.int64))
             if self._vectors is not None:
-                return found, self._vectors[places]
+                return with_vectors, self._vectors[places]
             # Reading by id takes half the time of a lookup by content hash.
             ids, vectors = self._read_at(np.unique(places))
-            there = np.searchsorted(self._ids, ids)
-            at = np.searchsorted(there, places)
-            known = at < len(there)
-            known[known] = there[at[known]] == places[known]
-            return found[known], vectors[at[known]]
+            stored_places = np.searchsorted(self._ids, ids)
+            at = np.searchsorted(stored_places, places)
+            is_stored = at < len(stored_places)
+            is_stored[is_stored] = stored_places[at[is_stored]] == places[is_stored]
+            return with_vectors[is_stored], vectors[at[is_stored]]
         return self._vectors_in(
             self._db.rows(
                 "SELECT c.id, v.vector FROM json_each(?) AS wanted"  # noqa: S608 (the registry's name)
@@ -554,12 +554,12 @@ class _ChunkTable:
 
     def _forget(self) -> None:
         self._last = self._looked_at = 0
-        self._kept = GrowingArray(np.empty((3, 0), np.int64))
+        self._table = GrowingArray(np.empty((3, 0), np.int64))
 
     @property
     def _rows(self) -> "Array":
         """Three rows: chunk id (ascending), page id, vector position."""
-        return self._kept.now
+        return self._table.now
 
     def refresh(self, db: "Database", tables: VectorTables, last_vector: int, ids: "Array") -> None:
         """Read the chunks and vectors added since the last call."""
@@ -574,21 +574,21 @@ class _ChunkTable:
             new = new[:, np.argsort(new[0], kind="stable")]
             if self._rows.shape[1] and new[0, 0] < self._rows[0, -1]:
                 rows = np.concatenate([self._rows, new], axis=1)
-                self._kept = GrowingArray(rows[:, np.argsort(rows[0], kind="stable")])
+                self._table = GrowingArray(rows[:, np.argsort(rows[0], kind="stable")])
             else:
-                self._kept.add(new)
+                self._table.add(new)
         self._last = max(self._last, highest_id(db))
 
     def _all(self, db: "Database", tables: VectorTables) -> "Array":
         """Return chunk, page and vector id of every embedded chunk, from two covering indexes."""
-        found = _read_ids(
+        values = _read_ids(
             db,
             "SELECT group_concat(c.id || ',' || c.page_id || ',' || v.id)"  # noqa: S608 (the registry's name)
             f" FROM chunks AS c INDEXED BY chunks_by_page CROSS JOIN {tables.vectors} AS v"
             " ON v.content_hash = c.content_hash AND v.model = ?",
             (tables.model,),
         )
-        return found.reshape(-1, 3).T.copy()
+        return values.reshape(-1, 3).T.copy()
 
     def _new(self, db: "Database", tables: VectorTables, last_vector: int) -> "Array":
         """Return chunk, page and vector id for new vectors, and for new chunks that share an older vector."""
@@ -608,9 +608,9 @@ class _ChunkTable:
     def with_vectors(self, chunk_ids: "Array") -> "tuple[Array, Array]":
         """Return the ids of those chunks that have a vector, and the position of the last vector of each."""
         at = np.searchsorted(self._rows[0], chunk_ids, side="right") - 1
-        known = at >= 0
-        known[known] = self._rows[0][at[known]] == chunk_ids[known]
-        return chunk_ids[known], self._rows[2][at[known]]
+        is_stored = at >= 0
+        is_stored[is_stored] = self._rows[0][at[is_stored]] == chunk_ids[is_stored]
+        return chunk_ids[is_stored], self._rows[2][at[is_stored]]
 
     def places(self, db: "Database", filters: "SearchFilters", size: int) -> "Array":
         """Return the positions of the vectors whose chunks pass the filters."""
@@ -628,17 +628,17 @@ class _ChunkTable:
         pages, conditions, values = _filtered_pages(filters)
         dated = bool(pages)
         chunk = " CROSS JOIN chunks AS c ON c.page_id = p.id" if dated else ""
-        wanted = _read_ids(
+        allowed_ids = _read_ids(
             db,
             f"{pages}SELECT group_concat({'c' if dated else 'p'}.id)"  # noqa: S608 (fixed conditions)
             f" FROM pages AS p{chunk} WHERE p.quarantined_at IS NULL AND {conditions}",
             values,
         )
         rows = self._rows[0 if dated else 1]
-        known = np.zeros(max(rows.max(initial=0), wanted.max(initial=0)) + 1, bool)
-        known[wanted] = True
+        is_allowed = np.zeros(max(rows.max(initial=0), allowed_ids.max(initial=0)) + 1, bool)
+        is_allowed[allowed_ids] = True
         mask = np.zeros(size, bool)
-        mask[self._rows[2][known[rows]]] = True
+        mask[self._rows[2][is_allowed[rows]]] = True
         return np.flatnonzero(mask)
 
 

@@ -305,7 +305,7 @@ def add_vector_table(tx: "apsw.Connection", dimensions: int) -> None:
     tx.execute(str(sql).replace(pattern, table))
     first = str(view).partition("UNION ALL")[0].rstrip()
     every = [first.replace(pattern, table) for table in vector_tables(tx) if table != pattern]
-    selects = [each[each.index("SELECT") :] for each in every]
+    selects = [statement[statement.index("SELECT") :] for statement in every]
     tx.execute("DROP VIEW page_embeddings")
     tx.execute("\nUNION ALL\n".join([first, *selects]))
 
@@ -328,13 +328,13 @@ def sample_vector(db: "Database", model: str) -> tuple[str, bytes] | None:
     return (embedding_text(*row[:3]), row[3]) if row else None
 
 
-def cosine_to_stored(raw: bytes, kept: bytes) -> float:
+def cosine_to_stored(raw: bytes, stored: bytes) -> float:
     """Return the cosine similarity of a float32 vector from a model and a stored float16 vector."""
     import numpy as np
 
-    given, there = np.frombuffer(raw, "<f4"), np.frombuffer(kept, "<f2").astype(np.float32)
-    length = float(np.linalg.norm(given) * np.linalg.norm(there))
-    return float(given @ there) / length if length else 0.0
+    query_vector, stored_vector = np.frombuffer(raw, "<f4"), np.frombuffer(stored, "<f2").astype(np.float32)
+    length = float(np.linalg.norm(query_vector) * np.linalg.norm(stored_vector))
+    return float(query_vector @ stored_vector) / length if length else 0.0
 
 
 def require_model(db: "Database", name: str) -> EmbeddingModel:
@@ -399,9 +399,9 @@ def drop_unused_vectors(tx: "apsw.Connection", hashes: "Iterable[bytes]") -> int
 
     In-memory indexes are reloaded before the next query.
     """
-    wanted = json.dumps([each.hex() for each in hashes])
+    hex_hashes = json.dumps([digest.hex() for digest in hashes])
     among = "v.content_hash IN (SELECT unhex(value) FROM json_each(?))"
-    return _drop_vectors(tx, f"{among} AND NOT EXISTS {_CHUNK_EXISTS}", (wanted,))
+    return _drop_vectors(tx, f"{among} AND NOT EXISTS {_CHUNK_EXISTS}", (hex_hashes,))
 
 
 _CHUNK_EXISTS = "(SELECT 1 FROM chunks AS c WHERE c.content_hash = v.content_hash)"

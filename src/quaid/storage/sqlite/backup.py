@@ -145,11 +145,11 @@ def _check_copy(path: str) -> None:
     with translate_sqlite_errors(path):
         copy = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
         try:
-            found = copy.execute("PRAGMA quick_check(1)").fetchall()
+            problems = copy.execute("PRAGMA quick_check(1)").fetchall()
         finally:
             copy.close()
-    if found != [("ok",)]:
-        raise DamagedDatabase(path=path, problem=str(found[0][0]))
+    if problems != [("ok",)]:
+        raise DamagedDatabase(path=path, problem=str(problems[0][0]))
 
 
 MIGRATION_BACKUP_INFIX = ".backup-v"
@@ -197,7 +197,7 @@ class IntactCopy(NamedTuple):
 def copies_beside(path: str, target: "EraseTarget") -> list[DatabaseCopy]:
     """Return the database files in the folder of a memory, and whether each contains the target page."""
     folder, name = os.path.split(path)
-    found = []
+    copies = []
     with translate_os_errors(folder):
         entries = sorted(os.listdir(folder))
     for entry in entries:
@@ -210,8 +210,8 @@ def copies_beside(path: str, target: "EraseTarget") -> list[DatabaseCopy]:
         elif _is_copy_with_page(other, path, target):
             made_by = "backup"
         size = os.path.getsize(other)
-        found.append(DatabaseCopy(other, size, made_by != "somebody", made_by, _holds_page(other, target)))
-    return found
+        copies.append(DatabaseCopy(other, size, made_by != "somebody", made_by, _holds_page(other, target)))
+    return copies
 
 
 def newest_backup(path: str, folders: "Iterable[str]") -> tuple[str, float] | None:
@@ -232,12 +232,12 @@ def newest_copy_with_id(id: str, folders: "Iterable[str]", *, but: str) -> str |
 
     Backups made by migrations are included.
     """
-    found = (
+    matching = (
         other
         for _, other in _databases_in(but, folders)
-        if (known := _read_identity(other)) and known.id == id
+        if (identity := _read_identity(other)) and identity.id == id
     )
-    return next(found, None)
+    return next(matching, None)
 
 
 class DatabaseIdentity(NamedTuple):
@@ -294,20 +294,20 @@ def newest_intact_copy(path: str, folders: "Iterable[str]") -> IntactCopy | None
     for made, other in _databases_in(path, folders):
         if os.path.exists(other + "-wal"):  # in use by a process, so not a backup
             continue
-        found = _check_intact(other, made)
-        if found is None or found.version > storage.SCHEMA_VERSION:
+        copy = _check_intact(other, made)
+        if copy is None or copy.version > storage.SCHEMA_VERSION:
             continue
         if other.startswith(path + MIGRATION_BACKUP_INFIX) or _is_copy_of_damaged(path, other):
-            return found
+            return copy
         is_beside = os.path.dirname(other) == os.path.dirname(path)
-        if is_empty and is_beside and found.pages and perhaps is None:
-            perhaps = found._replace(is_same=False)
+        if is_empty and is_beside and copy.pages and perhaps is None:
+            perhaps = copy._replace(is_same=False)
     return perhaps
 
 
 def _databases_in(path: str, folders: "Iterable[str]") -> list[tuple[float, str]]:
     """Return (modification time, path) of the other memories in `folders`, newest first."""
-    found: list[tuple[float, str]] = []
+    databases: list[tuple[float, str]] = []
     for folder in dict.fromkeys(map(os.path.realpath, folders)):
         try:
             entries = os.listdir(folder)
@@ -318,8 +318,8 @@ def _databases_in(path: str, folders: "Iterable[str]") -> list[tuple[float, str]
             if entry.startswith(UNFINISHED_BACKUP) or entry.endswith("-unfinished"):
                 continue
             if other != os.path.realpath(path) and _is_database(other):
-                found.append((os.path.getmtime(other), other))
-    return sorted(found, reverse=True)
+                databases.append((os.path.getmtime(other), other))
+    return sorted(databases, reverse=True)
 
 
 def _check_intact(path: str, made: float) -> IntactCopy | None:
@@ -394,14 +394,14 @@ def _holds_page(path: str, target: "EraseTarget") -> bool:
         with translate_sqlite_errors(path):
             connection = openings.connect(path, False)
             try:
-                found = connection.execute(
+                row = connection.execute(
                     "SELECT 1 FROM pages WHERE slug = ? OR uuid = ?", (target.slug, target.uuid)
                 ).fetchone()
             finally:
                 connection.close()
     except (QuaidError, apsw.Error):
         return True
-    return found is not None
+    return row is not None
 
 
 def _is_copy_with_page(path: str, memory: str, target: "EraseTarget") -> bool:
@@ -415,12 +415,12 @@ def _is_copy_with_page(path: str, memory: str, target: "EraseTarget") -> bool:
             connection = openings.connect(memory, False)
             try:
                 connection.execute("ATTACH ? AS copy", (f"file:{quote(os.path.abspath(path))}?mode=ro",))
-                found = connection.execute(_SAME_PAGE_SQL, (target.id, target.uuid)).fetchone()
+                row = connection.execute(_SAME_PAGE_SQL, (target.id, target.uuid)).fetchone()
             finally:
                 connection.close()
     except (QuaidError, apsw.Error):
         return False
-    return found is not None
+    return row is not None
 
 
 _SAME_PAGE_SQL = (

@@ -148,14 +148,14 @@ def _commits_after_end(handle: int, end: int, page: int, header: bytes) -> int:
     salts = header[16:24]
     if not _is_wal_header_valid(header):  # use the salts of the first frame, if that is intact
         salts = os.pread(handle, 8, WAL_HEADER_BYTES + 8)
-    found = 0
+    commits = 0
     for number in range(end, end + WAL_FRAMES_CHECKED):
         frame = os.pread(handle, WAL_FRAME_BYTES, WAL_HEADER_BYTES + number * (WAL_FRAME_BYTES + page))
         if len(frame) < WAL_FRAME_BYTES:
             break
         if frame[8:16] == salts and frame[4:8] != b"\0\0\0\0":
-            found += 1
-    return found
+            commits += 1
+    return commits
 
 
 def _is_wal_header_valid(header: bytes) -> bool:
@@ -237,8 +237,8 @@ def is_writable(path: str) -> bool:
 
 def file_stamp(path: str) -> tuple[int, int, bool]:
     """Return a value that changes when the file changes, for readers that take no locks."""
-    found = os.stat(path)
-    return found.st_mtime_ns, found.st_size, os.path.exists(path + "-wal")
+    status = os.stat(path)
+    return status.st_mtime_ns, status.st_size, os.path.exists(path + "-wal")
 
 
 def connect(path: str, writable: bool) -> Transaction:
@@ -490,11 +490,13 @@ class Database:
         return db
 
     def _get_ready(self, header: DatabaseHeader, now: str) -> None:
-        found = self.connection.pragma("user_version")
-        _refuse_unknown_version(self.path, found)
-        if found < SCHEMA_VERSION:
+        version = self.connection.pragma("user_version")
+        _refuse_unknown_version(self.path, version)
+        if version < SCHEMA_VERSION:
             if not self.writable:
-                raise ReadOnly(path=self.path, problem=f"schema {found} must be brought to {SCHEMA_VERSION}")
+                raise ReadOnly(
+                    path=self.path, problem=f"schema {version} must be brought to {SCHEMA_VERSION}"
+                )
             from quaid.storage.migrations import migrate
 
             migrate(self, now)
@@ -741,11 +743,11 @@ class _ReadTransaction:
             self._db.lock.turn.release()
 
 
-def _refuse_unknown_version(path: str, found: int) -> None:
-    if found > SCHEMA_VERSION:
-        raise NewerDatabase(path=path, version=found, supported=SCHEMA_VERSION)
-    if problem := version_problem(found):
-        raise NotADatabase(path=path, problem=f"schema {found}: {problem}")
+def _refuse_unknown_version(path: str, version: int) -> None:
+    if version > SCHEMA_VERSION:
+        raise NewerDatabase(path=path, version=version, supported=SCHEMA_VERSION)
+    if problem := version_problem(version):
+        raise NotADatabase(path=path, problem=f"schema {version}: {problem}")
 
 
 def as_json(value: Any) -> str:
