@@ -131,7 +131,7 @@ GUARDS = (
     Guard(
         "a newer memory is refused",
         "storage/sqlite/connection.py",
-        "if found > SCHEMA_VERSION:",
+        "if version > SCHEMA_VERSION:",
         "if False:",
         "tests/storage/test_db.py",
     ),
@@ -166,8 +166,8 @@ GUARDS = (
     Guard(
         "a secret is not committed",
         "kb/lint.py",
-        "    found = list(find_secrets(data))\n",
-        "    found = []\n",
+        "    findings = list(find_secrets(data))\n",
+        "    findings = []\n",
         "tests/kb/test_lint.py",
     ),
     Guard(
@@ -229,7 +229,7 @@ GUARDS = (
     Guard(
         "a backup is made before an upgrade",
         "storage/migrations.py",
-        "backup = _back_up_before_migration(db, found)",
+        "backup = _back_up_before_migration(db, version)",
         'backup = ""',
         "tests/storage/test_migrations.py",
     ),

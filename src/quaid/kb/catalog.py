@@ -127,15 +127,15 @@ def load_catalog(
 
     The cache in `folder` is used and updated.
     """
-    known, found = _load_cache(root, folder), layout.walk_store(root)
-    if not certain and _is_unchanged(known, found, judge):
-        return known
+    cached, store_files = _load_cache(root, folder), layout.walk_store(root)
+    if not certain and _is_unchanged(cached, store_files, judge):
+        return cached
     files: dict[str, CatalogFile] = {}
     fresh: dict[str, str] = {}
     again, newest = 0, time.time_ns() - RACY_NS
     with layout.OpenStore(root) as store:
-        for path, looks in found:
-            old = known.files.get(path)
+        for path, looks in store_files:
+            old = cached.files.get(path)
             if (
                 old is None
                 or old.looks != looks
@@ -143,22 +143,22 @@ def load_catalog(
                 or (judge is not None and old.rules != judge.rules)
             ):
                 old = _read_catalog_file(store, path, looks, old, judge, fresh)
-                again += old is not known.files.get(path) and _is_settled(looks, newest)
+                again += old is not cached.files.get(path) and _is_settled(looks, newest)
             files[path] = old
-    if not fresh and len(files) == len(known.files):
-        known.files = files
+    if not fresh and len(files) == len(cached.files):
+        cached.files = files
         if again:  # some stats are now old enough to be cached
-            save_catalog(known, folder)
-        return known
-    catalog = _rebuild_catalog(known, files, fresh)
+            save_catalog(cached, folder)
+        return cached
+    catalog = _rebuild_catalog(cached, files, fresh)
     save_catalog(catalog, folder)
     return catalog
 
 
-def _is_unchanged(known: Catalog, found: list[layout.StoreFile], judge: FileChecker | None) -> bool:
+def _is_unchanged(cached: Catalog, store_files: list[layout.StoreFile], judge: FileChecker | None) -> bool:
     """Return True if all stats match and all files were checked. One list comparison keeps queries fast."""
-    files = known.files.values()
-    return [file[:2] for file in files] == found and (
+    files = cached.files.values()
+    return [file[:2] for file in files] == store_files and (
         judge is None or {file.rules for file in files} <= {judge.rules}
     )
 
@@ -227,25 +227,25 @@ def _searchable_head(read: ParsedNode) -> str:
     return "\n".join([" ".join(field.split("\n")) for field in fields]).lower() + "\n\n"
 
 
-def _rebuild_catalog(known: Catalog, files: dict[str, CatalogFile], fresh: dict[str, str]) -> Catalog:
-    """Return a catalog of these files, with their searchable text from `fresh` or else from `known`."""
+def _rebuild_catalog(cached: Catalog, files: dict[str, CatalogFile], fresh: dict[str, str]) -> Catalog:
+    """Return a catalog of these files, with their searchable text from `fresh` or else from `cached`."""
     parts, at = [], 0
     for path, file in files.items():
         text = fresh.get(path)
         if text is None:
-            text = known.texts[file.start : file.end]
+            text = cached.texts[file.start : file.end]
         if file.start != at:
             files[path] = file._replace(
                 start=at, middle=at + file.middle - file.start, end=at + file.end - file.start
             )
         parts.append(text)
         at += len(text)
-    catalog = Catalog(known.root, files, "".join(parts))
+    catalog = Catalog(cached.root, files, "".join(parts))
     changed = {path for path in fresh if not layout.is_index_file(path)}
-    changed |= {path for path in known.files.keys() ^ files.keys() if not layout.is_index_file(path)}
+    changed |= {path for path in cached.files.keys() ^ files.keys() if not layout.is_index_file(path)}
     if not changed:
-        catalog.index = known.index
-    catalog._nodes = {path: node for path, node in known._nodes.items() if path not in changed}
+        catalog.index = cached.index
+    catalog._nodes = {path: node for path, node in cached._nodes.items() if path not in changed}
     return catalog
 
 
@@ -263,7 +263,7 @@ def save_catalog(catalog: Catalog, folder: str) -> None:
     paths, _, digests, _, *rest = (
         [file[place] for file in files] for place in range(len(CatalogFile._fields))
     )
-    seen = [[each[place] for each in looks] for place in range(len(FileStat._fields))]
+    seen = [[stat[place] for stat in looks] for place in range(len(FileStat._fields))]
     first = json.dumps([CATALOG_VERSION, len(blob), catalog.index_problem, paths, seen, digests, *rest])
     data = "\n".join([first, *[file.fields for file in files], ""]).encode() + blob
     with suppress(OSError):
@@ -289,10 +289,10 @@ def _load_cache(root: str, folder: str) -> Catalog:
             raise ValueError
         paths, seen, digests, starts, middles, ends, rules, findings = columns
         nodes = str(view[end + 1 : len(data) - length], "utf-8").split("\n")[:-1]
-        found = [tuple(map(tuple, finding)) if finding else () for finding in findings]
+        all_findings = [tuple(map(tuple, finding)) if finding else () for finding in findings]
         mtimes, ctimes, sizes, inodes = seen
         looks = map(FileStat._make, zip(mtimes, ctimes, sizes, inodes, strict=True))
-        rows = zip(paths, looks, digests, nodes, starts, middles, ends, rules, found, strict=True)
+        rows = zip(paths, looks, digests, nodes, starts, middles, ends, rules, all_findings, strict=True)
         files = dict(zip(paths, map(CatalogFile._make, rows), strict=True))
         catalog = Catalog(root, files, str(view[len(data) - length :], "utf-8", "surrogatepass"))
         catalog.index_problem = problem
@@ -308,7 +308,7 @@ def _pack_node(node: Node) -> str:
 def _unpack_node(path: str, values: list[Any]) -> Node:
     fields: list[Any] = [tuple(value) if type(value) is list else value for value in values]
     if fields[LINKS_FIELD]:
-        fields[LINKS_FIELD] = tuple([NodeLink(*each) for each in fields[LINKS_FIELD]])
+        fields[LINKS_FIELD] = tuple([NodeLink(*link) for link in fields[LINKS_FIELD]])
     return Node(path, *fields)
 
 
@@ -332,38 +332,38 @@ def find_node_to_read(catalog: Catalog, name: str) -> tuple[Node, str]:
 
 
 def _find_node(catalog: Catalog, name: str, *, by_title: bool) -> tuple[Node, str]:
-    wanted, title = _split_name(name)
+    target, title = _split_name(name)
     nodes = list(catalog.nodes)
-    node = _resolve_node(nodes, wanted, name)
+    node = _resolve_node(nodes, target, name)
     if node is not None:
         return node, ""
     node = _resolve_node(nodes, title, name) if by_title and title else None
     if node is None:
-        hint = _suggestion(nodes, (title if by_title else "") or wanted)
+        hint = _suggestion(nodes, (title if by_title else "") or target)
         raise NotFound(what="node", name=name, hint=hint)
-    note = f"No node has the ID {wanted}; this one has the pointer's title. Its pointer is {node.pointer}"
+    note = f"No node has the ID {target}; this one has the pointer's title. Its pointer is {node.pointer}"
     return node, note
 
 
 def _split_name(name: str) -> tuple[str, str]:
     """Return the ID, path or title to look up, and the title in a name that is a pointer or a link."""
-    wanted = name.strip()
-    pointer = _POINTER.match(wanted)
+    text = name.strip()
+    pointer = _POINTER.match(text)
     if pointer:
         return pointer[2], pointer[1]
-    link = _ORG_LINK.match(wanted)
+    link = _ORG_LINK.match(text)
     if link:
         return link[1].strip(), (link[2] or "").strip()
-    return wanted.removeprefix("id:").strip(), ""
+    return text.removeprefix("id:").strip(), ""
 
 
-def _resolve_node(nodes: list[Node], wanted: str, name: str) -> Node | None:
-    folded = wanted.lower()
+def _resolve_node(nodes: list[Node], target: str, name: str) -> Node | None:
+    folded = target.lower()
     for candidates in (
         [node for node in nodes if node.id == folded],
         [node for node in nodes if folded in node.merged or folded in node.inner],
-        [node for node in nodes if node.path in (wanted, f"{wanted}.org")],
-        [node for node in nodes if node.title.casefold() == wanted.casefold()],
+        [node for node in nodes if node.path in (target, f"{target}.org")],
+        [node for node in nodes if node.title.casefold() == target.casefold()],
         [node for node in nodes if len(folded) >= MIN_ID_PREFIX and node.id.startswith(folded)],
     ):
         if len(candidates) == 1:
@@ -374,11 +374,11 @@ def _resolve_node(nodes: list[Node], wanted: str, name: str) -> Node | None:
     return None
 
 
-def _suggestion(nodes: list[Node], wanted: str) -> str:
+def _suggestion(nodes: list[Node], target: str) -> str:
     from difflib import get_close_matches
 
     titles = {node.title.casefold(): node for node in nodes}
-    close = get_close_matches(wanted.casefold(), titles, n=1, cutoff=0.6)
+    close = get_close_matches(target.casefold(), titles, n=1, cutoff=0.6)
     if close:
         return f" Did you mean {titles[close[0]].pointer}?"
     return " `ai-kb query WORDS` finds nodes."
@@ -388,9 +388,9 @@ def nodes_linking_to(catalog: Catalog, node: Node) -> list[Node]:
     """Return the nodes that link to this node. Raw files and index files are not included."""
     ids = {node.id, *node.merged, *node.inner}
     return [
-        each
-        for each in catalog.nodes
-        if each.path != node.path and any(link.id in ids for link in each.links)
+        other
+        for other in catalog.nodes
+        if other.path != node.path and any(link.id in ids for link in other.links)
     ]
 
 
@@ -442,14 +442,14 @@ def query_nodes(
     catalog: Catalog, context: str, *, most: int = MAX_MATCHES, filters: NodeFilters | None = None
 ) -> list[NodeMatch]:
     """Return up to `most` nodes that pass the filters and match words of the query, best first."""
-    wanted = query_words(context)
-    if not wanted:
+    words = query_words(context)
+    if not words:
         return []
     matches = []
-    for file in _files_with_words(catalog, wanted):
+    for file in _files_with_words(catalog, words):
         node = catalog.node(file)
         if filters is None or filters.match(node):
-            match = _match_node(catalog, file, node, wanted)
+            match = _match_node(catalog, file, node, words)
             if match is not None:
                 matches.append(match)
     matches.sort(key=lambda match: (match.node.title.casefold(), match.node.id))
@@ -463,27 +463,27 @@ def _rank(match: NodeMatch) -> tuple[bool, int, int, str]:
     return is_valid, match.score, match.words, match.node.updated
 
 
-def _match_node(catalog: Catalog, file: CatalogFile, node: Node, wanted: list[str]) -> NodeMatch | None:
+def _match_node(catalog: Catalog, file: CatalogFile, node: Node, query_terms: list[str]) -> NodeMatch | None:
     """Score a node against the words. Return None if it does not match."""
     texts = catalog.texts
     fields = (
-        ("id", ID_WEIGHT, {word for word in wanted if _matches_id(word, node)}),
-        ("title", TITLE_WEIGHT, _words_in(node.title.lower(), wanted)),
-        ("tag", TAG_WEIGHT, _words_in(" ".join(node.tags).lower(), wanted)),
-        ("project", TAG_WEIGHT, _words_in(" ".join(node.projects).lower(), wanted)),
-        ("status", TAG_WEIGHT, _words_in(node.status.lower(), wanted)),
-        ("summary", SUMMARY_WEIGHT, _words_in(node.summary.lower(), wanted)),
+        ("id", ID_WEIGHT, {word for word in query_terms if _matches_id(word, node)}),
+        ("title", TITLE_WEIGHT, _words_in(node.title.lower(), query_terms)),
+        ("tag", TAG_WEIGHT, _words_in(" ".join(node.tags).lower(), query_terms)),
+        ("project", TAG_WEIGHT, _words_in(" ".join(node.projects).lower(), query_terms)),
+        ("status", TAG_WEIGHT, _words_in(node.status.lower(), query_terms)),
+        ("summary", SUMMARY_WEIGHT, _words_in(node.summary.lower(), query_terms)),
         (
             "body",
             BODY_WEIGHT,
-            {word for word in wanted if _find_word(texts, word, file.middle, file.end) >= 0},
+            {word for word in query_terms if _find_word(texts, word, file.middle, file.end) >= 0},
         ),
     )
     reasons = [name for name, _, held in fields if held]
     score = sum(weight for _, weight, held in fields if held)
     words: set[str] = set().union(*(held for _, _, held in fields))
-    held = _words_in(catalog.properties(file), wanted) - fields[0][2]
-    if held and (score or len(held) == len(wanted)):
+    held = _words_in(catalog.properties(file), query_terms) - fields[0][2]
+    if held and (score or len(held) == len(query_terms)):
         reasons.append("property")
         score += PROPERTY_WEIGHT
         words |= held
@@ -498,8 +498,8 @@ def _matches_id(word: str, node: Node) -> bool:
     )
 
 
-def _words_in(text: str, wanted: list[str]) -> set[str]:
-    return {word for word in wanted if word in text and _find_word(text, word) >= 0}
+def _words_in(text: str, words: list[str]) -> set[str]:
+    return {word for word in words if word in text and _find_word(text, word) >= 0}
 
 
 def _find_word(text: str, word: str, at: int = 0, end: int | None = None) -> int:
@@ -521,15 +521,15 @@ def _word_continues(text: str, at: int) -> bool:
     return rest[:1].isalnum() and not (rest[0] == "s" and not rest[1:].isalnum())
 
 
-def _files_with_words(catalog: Catalog, wanted: list[str]) -> list[CatalogFile]:
+def _files_with_words(catalog: Catalog, words: list[str]) -> list[CatalogFile]:
     """Return the files that contain any of the words. After a match, the search skips to the next file."""
     files = [file for file in catalog.files.values() if file.end > file.start]
-    found: dict[str, CatalogFile] = {}
-    for word in wanted:
+    matching: dict[str, CatalogFile] = {}
+    for word in words:
         at, place = _find_word(catalog.texts, word), 0
         while at >= 0:
             while files[place].end <= at:
                 place += 1
-            found[files[place].path] = files[place]
+            matching[files[place].path] = files[place]
             at = _find_word(catalog.texts, word, files[place].end)
-    return list(found.values())
+    return list(matching.values())

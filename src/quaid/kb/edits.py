@@ -141,8 +141,12 @@ def plan_addition(
     old = catalog.text(node.path)
     turned = _self_contradictions(draft._replace(summary=summary), node, old)
     if turned and not force:
-        pairs = "; ".join(f"new: {each.one} / old: {each.other} ({each.why})" for each in turned)
-        raise OppositeAdded(node=node.pointer, detail=pairs, opposites=[each._asdict() for each in turned])
+        pairs = "; ".join(
+            f"new: {conflict.one} / old: {conflict.other} ({conflict.why})" for conflict in turned
+        )
+        raise OppositeAdded(
+            node=node.pointer, detail=pairs, opposites=[conflict._asdict() for conflict in turned]
+        )
     lines, opposites = _links_and_contradictions(catalog, draft, links, but=node.id)
     new = org_edit.append_lines(old, [*sanitize_body(text).split("\n"), *lines])
     values = {"UPDATED": local[:10]} | ({"SUMMARY": " ".join(summary.split())} if summary.strip() else {})
@@ -160,10 +164,10 @@ def _links_and_contradictions(
     The text is not compared with the node whose ID is `but`."""
     references = [_parse_link(catalog, link) for link in _split_links(links)]
     opposites = list(find_contradictions(catalog, draft, but))
-    known = {opposite.id for opposite in opposites}
+    opposite_ids = {opposite.id for opposite in opposites}
     why, one = "a link says so", draft.summary or draft.title
     for node in dict.fromkeys(node for relation, node in references if relation == "CONTRADICTS"):
-        if node.id not in known:
+        if node.id not in opposite_ids:
             opposites.append(ContradictedNode(node.id, node.title, node.path, why, one, node.summary))
     lines = [_link_line(relation, node.id, node.title) for relation, node in references]
     lines += [_link_line("CONTRADICTS", opposite.id, opposite.title) for opposite in opposites]
@@ -174,8 +178,8 @@ def _self_contradictions(draft: NodeDraft, node: Node, old: str) -> tuple[Contra
     """Return the contradictions between an addition and the node it is added to."""
     lines = nodes.parse_node(node.path, old).body.split("\n")
     body = "\n".join(line for line in lines if not line.lstrip("-+* ").startswith(nodes.RELATIONS))
-    there = _node_statement(node)._replace(body=body[:MAX_OWN_BODY])
-    conflicts = claims.find_conflicts_within(_draft_statement(draft), there)
+    existing = _node_statement(node)._replace(body=body[:MAX_OWN_BODY])
+    conflicts = claims.find_conflicts_within(_draft_statement(draft), existing)
     return tuple(_contradicted(node, conflict) for conflict in conflicts)
 
 
@@ -230,11 +234,11 @@ def _split_links(links: Sequence[str]) -> list[str]:
 
     A title may contain commas, so other links are kept whole.
     """
-    found = []
+    separate = []
     for link in links:
         parts = [part.strip() for part in link.split(",") if part.strip()]
-        found += parts if all(_ID_LINK.match(part) for part in parts) else [link]
-    return found
+        separate += parts if all(_ID_LINK.match(part) for part in parts) else [link]
+    return separate
 
 
 def _parse_link(catalog: Catalog, link: str) -> tuple[str, Node]:
@@ -395,12 +399,14 @@ def limit_excerpt(text: str) -> tuple[str, bool]:
     text = text.replace("\r\n", "\n").replace("\0", "").strip("\n")
     words = list(re.finditer(r"\S+", text))
     end = words[MAX_EXCERPT_WORDS].start() if len(words) > MAX_EXCERPT_WORDS else len(text)
-    kept = text[:end]
-    if len(kept.encode("utf-8", "replace")) > MAX_EXCERPT_BYTES:
-        kept = kept.encode("utf-8", "replace")[:MAX_EXCERPT_BYTES].decode("utf-8", "ignore")
-        space = max(kept.rfind(" "), kept.rfind("\n"))
-        kept = kept[:space] if space >= len(kept) * 3 // 4 else _cut_between_characters(text, len(kept))
-    shorter = kept.rstrip()
+    excerpt = text[:end]
+    if len(excerpt.encode("utf-8", "replace")) > MAX_EXCERPT_BYTES:
+        excerpt = excerpt.encode("utf-8", "replace")[:MAX_EXCERPT_BYTES].decode("utf-8", "ignore")
+        space = max(excerpt.rfind(" "), excerpt.rfind("\n"))
+        excerpt = (
+            excerpt[:space] if space >= len(excerpt) * 3 // 4 else _cut_between_characters(text, len(excerpt))
+        )
+    shorter = excerpt.rstrip()
     return shorter, len(shorter) < len(text.rstrip())
 
 
@@ -430,40 +436,40 @@ def _file_slug(name: str) -> str:
     return _capture_slug(base or name) + (f".{_capture_slug(ending)}" if dot and base else "")
 
 
-def plan_merge(catalog: Catalog, kept: Node, gone: Node, today: str) -> StoreChange:
-    """Plan merging `gone` into `kept`: append the text of `gone`, redirect links to `kept`, delete `gone`."""
-    _refuse_same_node(kept, gone)
+def plan_merge(catalog: Catalog, target: Node, gone: Node, today: str) -> StoreChange:
+    """Plan merging `gone` into `target`: append the text of `gone`, redirect links to `target`, delete `gone`."""
+    _refuse_same_node(target, gone)
     body = nodes.parse_node(gone.path, catalog.text(gone.path)).body.strip("\n")
     lines = [f"* {gone.title}", gone.summary, *(["", _demote_headings(body)] if body else [])]
-    text = org_edit.append_lines(catalog.text(kept.path), ["", *"\n".join(lines).split("\n")])
-    text = _redirect_links(text, gone, kept)
-    text = _drop_self_relations(_merge_properties(text, kept, gone), kept.id)
-    ids = dict.fromkeys((*kept.merged, gone.id, *gone.merged))
+    text = org_edit.append_lines(catalog.text(target.path), ["", *"\n".join(lines).split("\n")])
+    text = _redirect_links(text, gone, target)
+    text = _drop_self_relations(_merge_properties(text, target, gone), target.id)
+    ids = dict.fromkeys((*target.merged, gone.id, *gone.merged))
     text = set_properties(text, {MERGED_PROPERTY: " ".join(ids), "UPDATED": today})
     files: dict[str, bytes | None] = {
-        node.path: _encode_text(_redirect_links(catalog.text(node.path), gone, kept))
+        node.path: _encode_text(_redirect_links(catalog.text(node.path), gone, target))
         for node in catalogs.nodes_linking_to(catalog, gone)
     }
-    files |= {kept.path: _encode_text(text), gone.path: None}
-    return StoreChange(files, f"merge: {gone.title[:60]} into {kept.title[:60]}")
+    files |= {target.path: _encode_text(text), gone.path: None}
+    return StoreChange(files, f"merge: {gone.title[:60]} into {target.title[:60]}")
 
 
-def _redirect_links(text: str, gone: Node, kept: Node) -> str:
+def _redirect_links(text: str, gone: Node, target: Node) -> str:
     for old in (gone.id, *gone.merged):
-        text = org_edit.replace_id(text, old, kept.id)
+        text = org_edit.replace_id(text, old, target.id)
     return text
 
 
-def _merge_properties(text: str, kept: Node, gone: Node) -> str:
-    """Return the text with the projects, tags and sources of both nodes. The type remains that of `kept`."""
-    projects = dict.fromkeys((*kept.projects, *gone.projects))
-    if len(projects) > len(kept.projects):
+def _merge_properties(text: str, target: Node, gone: Node) -> str:
+    """Return the text with the projects, tags and sources of both nodes. The type remains that of `target`."""
+    projects = dict.fromkeys((*target.projects, *gone.projects))
+    if len(projects) > len(target.projects):
         text = org_edit.set_property(text, "PROJECTS", " ".join(f":{project}:" for project in projects))
-    tags = dict.fromkeys((*kept.tags, *(tag for tag in gone.tags if tag not in NODE_TYPES)))
-    if len(tags) > len(kept.tags):
+    tags = dict.fromkeys((*target.tags, *(tag for tag in gone.tags if tag not in NODE_TYPES)))
+    if len(tags) > len(target.tags):
         text = org_edit.set_filetags(text, tags)
-    if gone.source and gone.source not in kept.source:
-        text = org_edit.set_property(text, "SOURCE", "; ".join(filter(None, (kept.source, gone.source))))
+    if gone.source and gone.source not in target.source:
+        text = org_edit.set_property(text, "SOURCE", "; ".join(filter(None, (target.source, gone.source))))
     return text
 
 
@@ -533,7 +539,7 @@ def plan_contest(
 ) -> StoreChange:
     """Plan marking one or two nodes as contested, or with settle=True as current again."""
     status = "current" if settle else "contested"
-    paths = dict.fromkeys(each.path for each in (node, other) if each is not None)
+    paths = dict.fromkeys(candidate.path for candidate in (node, other) if candidate is not None)
     marks = {"STATUS": status, "UPDATED": today}
     files: dict[str, bytes | None] = {path: _with_properties(catalog, path, marks) for path in paths}
     if other is not None and not settle:

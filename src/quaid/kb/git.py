@@ -444,9 +444,9 @@ class Git:
                 git.call("symbolic-ref", "HEAD", f"refs/heads/{DEFAULT_BRANCH}")
                 git.set_remote(url)
                 git.follow_the_only_branch()
-                there = repo_policy.read_ref(git.folder, f"refs/remotes/{REMOTE_NAME}/{git.branch()}")
-                if there is not None:
-                    git.call("update-ref", f"refs/heads/{git.branch()}", there)
+                remote_head = repo_policy.read_ref(git.folder, f"refs/remotes/{REMOTE_NAME}/{git.branch()}")
+                if remote_head is not None:
+                    git.call("update-ref", f"refs/heads/{git.branch()}", remote_head)
             if check is not None:
                 check(git)
             if git.head() is not None:
@@ -497,9 +497,10 @@ class Git:
         if done.status != 0:
             return False
         names = [line.partition("\t")[2] for line in os.fsdecode(done.out).splitlines()]
-        wanted = [f"refs/heads/{DEFAULT_BRANCH}"] if f"refs/heads/{DEFAULT_BRANCH}" in names else names
+        fetched_refs = [f"refs/heads/{DEFAULT_BRANCH}"] if f"refs/heads/{DEFAULT_BRANCH}" in names else names
         refs = [
-            f"+{name}:refs/remotes/{REMOTE_NAME}/{name.removeprefix('refs/heads/')}" for name in wanted[:20]
+            f"+{name}:refs/remotes/{REMOTE_NAME}/{name.removeprefix('refs/heads/')}"
+            for name in fetched_refs[:20]
         ]
         if refs:
             options = ("--quiet", "--no-tags", "--depth=1", "--no-recurse-submodules", "--refmap=")
@@ -539,8 +540,8 @@ class Git:
         branch, head = self.branch(), self.head()
         if branch is None:
             raise InvalidArgument(name="branch", problem="none is checked out; `git switch main` does")
-        there = f"refs/remotes/{REMOTE_NAME}/{branch}"
-        target = repo_policy.read_ref(self.folder, there)
+        remote_ref = f"refs/remotes/{REMOTE_NAME}/{branch}"
+        target = repo_policy.read_ref(self.folder, remote_ref)
         if target is None or target == head:
             return False
         tree = self.state()
@@ -556,7 +557,7 @@ class Git:
             raise StoreDirty(path=self.root, detail=repo_policy.shorten_paths(others))
         with self.changing(tuple(touched)):
             options = ("--ff-only", "--quiet", "--no-stat", "--no-autostash", "--no-verify-signatures")
-            self.call("merge", *options, there)
+            self.call("merge", *options, remote_ref)
         return True
 
     def push(self, seconds: float = PUSH_TIMEOUT) -> RemoteEvent:
@@ -589,13 +590,13 @@ class Git:
         act = repo_policy.unfinished_act(self.folder)
         if act:
             raise StoreUnfinished(path=self.root, act=act)
-        wanted = [self._plain_file(path) for path in paths]
-        listed = b"".join(os.fsencode(path) + b"\0" for path in wanted)
+        chosen = [self._plain_file(path) for path in paths]
+        listed = b"".join(os.fsencode(path) + b"\0" for path in chosen)
         try:
             self.call("update-index", "--add", "--remove", "-z", "--stdin", data=listed)
             tree = self.call("write-tree").decode().strip()
             changed = self._differences(parent, tree)
-            self._judge(changed, wanted, expected or {})
+            self._judge(changed, chosen, expected or {})
             if parent is not None and not changed:
                 self._check_same(tree, parent)
                 return parent
@@ -606,7 +607,7 @@ class Git:
             repo_policy.sync_objects(self.folder, begun)
             self.call("update-ref", "-m", f"commit: {subject}", "HEAD", new, parent or "0" * len(new))
         except BaseException:
-            self._run("reset", "--quiet", "--", *wanted)
+            self._run("reset", "--quiet", "--", *chosen)
             raise
         repo_policy.sync_branch(self.folder, branch)
         return new
@@ -622,19 +623,19 @@ class Git:
 
         Delete files that are not in that commit.
         """
-        wanted = [repo_policy.check_tracked_path(path) for path in paths]
-        if not wanted:
+        chosen = [repo_policy.check_tracked_path(path) for path in paths]
+        if not chosen:
             return
-        known = self._committed(wanted)
-        kept = [path for path in wanted if path in known]
-        gone = [path for path in wanted if path not in known]
+        committed = self._committed(chosen)
+        tracked = [path for path in chosen if path in committed]
+        gone = [path for path in chosen if path not in committed]
         for path in gone:  # delete first: on a full disk, the following steps need the space
             self._remove(path)
         staged = self.call("ls-files", "-z", "--", *gone, reads=True) if gone else b""
         if staged:
             self.call("update-index", "--force-remove", "-z", "--stdin", data=staged)
-        if kept:
-            self.call("checkout", "--quiet", "--no-recurse-submodules", "HEAD", "--", *kept)
+        if tracked:
+            self.call("checkout", "--quiet", "--no-recurse-submodules", "HEAD", "--", *tracked)
 
     @contextmanager
     def changing(
@@ -646,14 +647,14 @@ class Git:
         when it would be restored, another program has changed the file, and the file is kept. All other files
         are restored.
         """
-        wanted = [repo_policy.check_tracked_path(path) for path in paths]
+        checked = [repo_policy.check_tracked_path(path) for path in paths]
         repo_policy.check_git_folder(self.root)
-        around = state.begin_journal(self.ours, wanted, writes or {})
+        around = state.begin_journal(self.ours, checked, writes or {})
         try:
             yield
         except BaseException:
             note = state.read_journal(self.ours)
-            self.restore(self._still_ours({path: note.get(path, state.ANY_CONTENT) for path in wanted}))
+            self.restore(self._still_ours({path: note.get(path, state.ANY_CONTENT) for path in checked}))
             state.end_journal(self.ours, around)
             raise
         state.end_journal(self.ours, around)
@@ -668,15 +669,15 @@ class Git:
         for path, written in note.items():
             try:
                 with open(os.path.join(self.root, path), "rb") as file:
-                    there = state.journal_hash(file.read())
+                    digest = state.journal_hash(file.read())
             except OSError:
-                there = state.NO_FILE
-            if written in (state.ANY_CONTENT, there):
+                digest = state.NO_FILE
+            if written in (state.ANY_CONTENT, digest):
                 unchanged.append(path)
-            elif there == state.NO_FILE:
+            elif digest == state.NO_FILE:
                 missing.append(path)
-        known = self._committed(missing)
-        return [*unchanged, *(path for path in missing if path not in known)]
+        committed = self._committed(missing)
+        return [*unchanged, *(path for path in missing if path not in committed)]
 
     def _committed(self, paths: Sequence[str]) -> set[str]:
         """Return the files among `paths` that are in the last commit."""
@@ -715,9 +716,9 @@ class Git:
         return (f"--{verb}={' '.join(('git', *settings, verb))}",)
 
     def _judge(
-        self, changed: Mapping[str, str], wanted: Sequence[str], expected: Mapping[str, bytes | None]
+        self, changed: Mapping[str, str], chosen: Sequence[str], expected: Mapping[str, bytes | None]
     ) -> None:
-        others = sorted(set(changed) - set(wanted))
+        others = sorted(set(changed) - set(chosen))
         if others:
             raise StagedBeside(path=self.root, detail=repo_policy.shorten_paths(others), first=others[0])
         for path, data in expected.items():

@@ -115,8 +115,8 @@ def _unused_captures(catalog: Catalog, raw: Sequence[str], sources: set[str]) ->
     unnamed = [path for path in raw if not any(path in source for source in sources)]
     if any(path.startswith(f"{layout.RAW_FILES_FOLDER}/") for path in unnamed):
         stubs = (path for path in raw if path.endswith(layout.NODE_ENDING) and path.count("/") == 1)
-        kept = {captured_file(catalog.text(path)) for path in stubs}
-        unnamed = [path for path in unnamed if path not in kept]
+        captured = {captured_file(catalog.text(path)) for path in stubs}
+        unnamed = [path for path in unnamed if path not in captured]
     return tuple(unnamed)
 
 
@@ -270,7 +270,7 @@ def _tree_mark(root: str) -> tuple[int, int, int]:
     folder = os.path.join(root, ".git")
     files = layout.walk_store(root)
     below = {path.rpartition("/")[0] for path, _ in files} | {""}
-    ignoring = [_stat_or_none(os.path.join(root, each, ".gitignore")) for each in sorted(below)]
+    ignoring = [_stat_or_none(os.path.join(root, subfolder, ".gitignore")) for subfolder in sorted(below)]
     ours = [_stat_or_none(os.path.join(folder, *name.split("/"))) for name in NUDGE_DEPENDENCIES]
     branch, head = repo_policy.read_head(folder)
     remote = branch and repo_policy.read_ref(folder, f"refs/remotes/{REMOTE_NAME}/{branch}")
@@ -321,7 +321,7 @@ def check_store(
     fatal = [finding for finding in lint.lint_store(catalog, git.ours) if finding.fatal]
     secrets = [finding for finding in fatal if finding.code == "secret"]
     first = f"{fatal[0].path}:{fatal[0].line}: {fatal[0].message}" if fatal else ""
-    found = f"{count_noun(len(fatal), 'finding')}; {first}" if fatal else ""
+    summary = f"{count_noun(len(fatal), 'finding')}; {first}" if fatal else ""
     where = f"{len(secrets)}, first {secrets[0].path}:{secrets[0].line}" if secrets else "none found"
     is_due, new, last = check_curation(list(catalog.nodes))
     since = f" since {last}" if last else f", due at {FIRST_CURATION}"
@@ -331,7 +331,7 @@ def check_store(
         _check_tree(status),
         *_check_remote(git, status, environ, now, seconds),
         _check_push(status, noted, git.knows_the_person),
-        KbCheck("lint", not fatal, found, "`ai-kb lint` shows them all"),
+        KbCheck("lint", not fatal, summary, "`ai-kb lint` shows them all"),
         KbCheck("secrets", not secrets, where, "Take them out, and revoke those that were pushed"),
         KbCheck(
             "curation",
@@ -369,9 +369,9 @@ def _check_org_roam(git: Git, environ: Mapping[str, str]) -> KbCheck:
     """Check whether the org-roam database is up to date, or else whether a temporary one can be built."""
     import tempfile
 
-    kept = os.path.join(git.ours, setup.ORG_ROAM_DATABASE)
-    if setup.is_org_roam_fresh(git.root, kept):
-        return KbCheck("org-roam", True, f"{kept} is that of the nodes")
+    database = os.path.join(git.ours, setup.ORG_ROAM_DATABASE)
+    if setup.is_org_roam_fresh(git.root, database):
+        return KbCheck("org-roam", True, f"{database} is that of the nodes")
     with tempfile.TemporaryDirectory(prefix="ai-kb-") as folder:
         done = setup.sync_org_roam(
             git.root, git.ours, environ, database=os.path.join(folder, setup.ORG_ROAM_DATABASE)

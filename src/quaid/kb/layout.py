@@ -91,17 +91,17 @@ def is_store_file(path: str) -> bool:
 
 def walk_store(root: str) -> list[StoreFile]:
     """Return all files of the knowledge base, sorted by path."""
-    found: list[StoreFile] = []
+    files: list[StoreFile] = []
     handle = _open_root(root)
     try:
-        _walk_entries(handle, "", found)
+        _walk_entries(handle, "", files)
     finally:
         os.close(handle)
-    found.sort()
-    return found
+    files.sort()
+    return files
 
 
-def _walk_entries(handle: int, below: str, found: list[StoreFile]) -> None:
+def _walk_entries(handle: int, below: str, files: list[StoreFile]) -> None:
     is_captured = is_raw_file(below)
     with os.scandir(handle) as entries:
         for entry in entries:
@@ -109,7 +109,7 @@ def _walk_entries(handle: int, below: str, found: list[StoreFile]) -> None:
             if name[0] == ".":
                 continue
             if entry.is_dir(follow_symlinks=False):
-                _walk_folder(handle, name, f"{below}{name}/", found)
+                _walk_folder(handle, name, f"{below}{name}/", files)
             elif (  # is_store_file() inlined, without the checks already done: this runs for thousands of files
                 (is_captured or name.endswith(NODE_ENDING))
                 and name[0] != "#"
@@ -117,12 +117,12 @@ def _walk_entries(handle: int, below: str, found: list[StoreFile]) -> None:
                 and entry.is_file(follow_symlinks=False)
             ):
                 try:
-                    found.append((below + name, FileStat.of(entry.stat(follow_symlinks=False))))
+                    files.append((below + name, FileStat.of(entry.stat(follow_symlinks=False))))
                 except FileNotFoundError:  # deleted since scandir() listed it
                     continue
 
 
-def _walk_folder(above: int, name: str, below: str, found: list[StoreFile]) -> None:
+def _walk_folder(above: int, name: str, below: str, files: list[StoreFile]) -> None:
     try:
         handle = os.open(name, FOLDER_FLAGS, dir_fd=above)
     except OSError as error:
@@ -130,7 +130,7 @@ def _walk_folder(above: int, name: str, below: str, found: list[StoreFile]) -> N
             return
         raise
     try:
-        _walk_entries(handle, below, found)
+        _walk_entries(handle, below, files)
     finally:
         os.close(handle)
 
@@ -195,8 +195,8 @@ class OpenStore:
         *above, name = path.split("/")
         folder = self._handle
         try:
-            for each in above:
-                deeper = os.open(each, FOLDER_FLAGS, dir_fd=folder)
+            for segment in above:
+                deeper = os.open(segment, FOLDER_FLAGS, dir_fd=folder)
                 if folder != self._handle:
                     os.close(folder)
                 folder = deeper

@@ -66,7 +66,7 @@ def lint_store(catalog: Catalog, folder: str) -> list[LintFinding]:
     if catalog.index_problem != problem or catalog.files != before:
         catalog.index_problem = problem
         catalogs.save_catalog(catalog, folder)
-    return sorted(findings, key=lambda found: (not found.fatal, found.path, found.line, found.code))
+    return sorted(findings, key=lambda item: (not item.fatal, item.path, item.line, item.code))
 
 
 def lint_files(catalog: Catalog) -> list[LintFinding]:
@@ -108,10 +108,10 @@ def check_file(path: str, data: bytes | None, read: nodes.ParsedNode | None) -> 
         return ((1, "too-large", problem, "keep it outside, and name where it is"),)
     if layout.is_index_file(path):
         return ()  # generated from nodes, which are checked themselves
-    found = list(find_secrets(data))
+    findings = list(find_secrets(data))
     if layout.is_node_file(path):
-        found += lint_node(path, data, read)
-    return tuple(found)
+        findings += lint_node(path, data, read)
+    return tuple(findings)
 
 
 def find_secrets(data: bytes) -> Iterator[FileFinding]:
@@ -269,24 +269,24 @@ def lint_across_files(every: Iterable[Node]) -> Iterator[LintFinding]:
 
 def lint_index(catalog: Catalog) -> Iterator[LintFinding]:
     """Compare the index files with the index generated from the nodes."""
-    wanted = catalog.index = catalog.index or nodes.build_index(catalog.nodes)
-    there = {path for path in catalog.files if layout.is_index_file(path)}
+    expected = catalog.index = catalog.index or nodes.build_index(catalog.nodes)
+    present = {path for path in catalog.files if layout.is_index_file(path)}
     remedy = "`ai-kb index` makes it anew"
-    for path in sorted(wanted.keys() - there):
+    for path in sorted(expected.keys() - present):
         yield finding(path, 1, "index-missing", "it is not there", remedy)
-    for path in sorted(there - wanted.keys()):
+    for path in sorted(present - expected.keys()):
         if nodes.is_generated_index(catalog.text(path)):
             yield finding(path, 1, "index-stale", "it belongs to an earlier index", remedy)
         else:
             problem = "it is named as a part of the index, and is none"
             yield finding(path, 1, "index-foreign", problem, "rename it, so that it can be a node")
-    for path in sorted(there & wanted.keys()):
+    for path in sorted(present & expected.keys()):
         text = catalog.text(path)
         if "[[id:" in text.lower():
             line = text[: text.lower().index("[[id:")].count("\n") + 1
             yield finding(path, line, "index-link", "it holds an id link, which counts as a backlink", remedy)
-        elif text != wanted[path]:
-            line = _first_difference(text, wanted[path])
+        elif text != expected[path]:
+            line = _first_difference(text, expected[path])
             yield finding(path, line, "index-stale", "it is not what the nodes say", remedy)
 
 
@@ -296,8 +296,8 @@ def index_summary(findings: Iterable[LintFinding]) -> str:
     return f"{first.path}: {first.message}; {first.remedy}" if first else ""
 
 
-def _first_difference(text: str, wanted: str) -> int:
-    for number, (one, other) in enumerate(zip(text.split("\n"), wanted.split("\n"), strict=False), 1):
+def _first_difference(text: str, expected: str) -> int:
+    for number, (one, other) in enumerate(zip(text.split("\n"), expected.split("\n"), strict=False), 1):
         if one != other:
             return number
-    return min(text.count("\n"), wanted.count("\n")) + 1
+    return min(text.count("\n"), expected.count("\n")) + 1

@@ -39,14 +39,14 @@ def _foreign_files(listings: Iterable[Listing]) -> str:
 
     The text is also empty if a file shows that a listing is that of a knowledge base.
     """
-    found: set[str] = set()
+    foreign: set[str] = set()
     for entries, read in listings:
         names = sorted(name for name in entries if name not in IGNORABLE_NAMES and ".quaid-" not in name)
         org_files = sorted(filter(layout.is_index_file, names)) + list(filter(layout.is_node_file, names))
         if layout.CONTRACT_FILE in names or any(_is_mark(name, read) for name in org_files[:MAX_FILES_READ]):
             return ""
-        found.update(names)
-    return shorten_paths(sorted(found))
+        foreign.update(names)
+    return shorten_paths(sorted(foreign))
 
 
 def _is_mark(name: str, read: Callable[[str], bytes | None]) -> bool:

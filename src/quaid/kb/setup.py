@@ -110,9 +110,9 @@ def _refuse_foreign(git: Git, remote: str, environ: Mapping[str, str]) -> None:
     files = store_remote.foreign_store(git)
     if files:
         raise StoreOccupied(path=git.root, detail=files, remedy=FOLDER_REMEDY)
-    known = git.remote() if git.is_repository() else None
-    url = remote or known or ""
-    if not url or (url == known and git.head() is not None):
+    configured = git.remote() if git.is_repository() else None
+    url = remote or configured or ""
+    if not url or (url == configured and git.head() is not None):
         return
     import tempfile
 

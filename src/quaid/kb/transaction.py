@@ -344,33 +344,33 @@ def _edited_nodes(git: Git, catalog: Catalog, theirs: set[str], today: str) -> l
     """
     gone = [path for path in theirs - catalog.files.keys() if layout.is_node_file(path)]
     moved: dict[str, str] | None = None
-    found = []
+    edited = []
     for path in sorted(theirs & catalog.files.keys()):
         if not layout.is_node_file(path) or catalog.node(catalog.files[path]).updated >= today:
             continue
         old = git.content(path)
         if old is None and gone:
             if moved is None:
-                texts = [(git.content(each) or b"").decode("utf-8", "replace") for each in gone]
+                texts = [(git.content(old_path) or b"").decode("utf-8", "replace") for old_path in gone]
                 moved = {nodes.parse_node("", text).node.id: text for text in texts}
-            known = moved.get(catalog.node(catalog.files[path]).id)
+            old_text = moved.get(catalog.node(catalog.files[path]).id)
         else:
-            known = None if old is None else old.decode("utf-8", "replace")
-        if known is None or known == catalog.text(path):
+            old_text = None if old is None else old.decode("utf-8", "replace")
+        if old_text is None or old_text == catalog.text(path):
             continue
-        if nodes.parse_node(path, known).node.updated == catalog.node(catalog.files[path]).updated:
-            found.append(path)
-    return found
+        if nodes.parse_node(path, old_text).node.updated == catalog.node(catalog.files[path]).updated:
+            edited.append(path)
+    return edited
 
 
 def _changed_files(catalog: Catalog, files: Mapping[str, bytes | None]) -> dict[str, bytes | None]:
     """Return the files of a change that differ from the catalog."""
-    there = catalog.files
+    existing = catalog.files
     return {
         path: data
         for path, data in files.items()
-        if (path in there) is (data is None)
-        or (data is not None and catalogs.content_digest(data) != there[path].digest)
+        if (path in existing) is (data is None)
+        or (data is not None and catalogs.content_digest(data) != existing[path].digest)
     }
 
 
@@ -508,9 +508,11 @@ def _index_paths(catalog: Catalog) -> list[str]:
 
 def _generated_paths(catalog: Catalog) -> set[str]:
     """Return the existing files of the index, except files that only have a similar name."""
-    there = {path for path in catalog.files if layout.is_index_file(path)}
+    index_files = {path for path in catalog.files if layout.is_index_file(path)}
     return {
-        path for path in there if path in nodes.INDEX_NAMES or nodes.is_generated_index(catalog.text(path))
+        path
+        for path in index_files
+        if path in nodes.INDEX_NAMES or nodes.is_generated_index(catalog.text(path))
     }
 
 
@@ -518,11 +520,11 @@ def _index_changes(catalog: Catalog) -> dict[str, bytes | None]:
     """Return the changes needed to bring the index up to date."""
     if catalog.index_problem == "":  # already compared, and no file has changed since
         return {}
-    wanted = catalog.index = catalog.index or nodes.build_index(catalog.nodes)
-    there = _generated_paths(catalog)
-    changes: dict[str, bytes | None] = dict.fromkeys(there - wanted.keys())
-    for path, text in wanted.items():
+    expected = catalog.index = catalog.index or nodes.build_index(catalog.nodes)
+    generated = _generated_paths(catalog)
+    changes: dict[str, bytes | None] = dict.fromkeys(generated - expected.keys())
+    for path, text in expected.items():
         data = text.encode("utf-8", "replace")
-        if path not in there or layout.read_file(catalog.root, path) != data:
+        if path not in generated or layout.read_file(catalog.root, path) != data:
             changes[path] = data
     return changes
