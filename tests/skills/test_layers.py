@@ -46,8 +46,10 @@ def test_a_skill_is_named_described_and_hashed(tmp_path: Path) -> None:
 def test_a_later_layer_shadows_an_earlier_one_of_the_same_name(tmp_path: Path) -> None:
     home = write(tmp_path / "home", "setup", skill("setup", "Of the home folder."))
     here = write(tmp_path / "here", "setup", skill("setup", "Of this folder."))
-    results = {item.name: item for item in skills.found([str(tmp_path / "home"), str(tmp_path / "here")])}
-    embedded = next(item for item in skills.found(()) if item.name == "setup")
+    results = {
+        item.name: item for item in skills.effective_skills([str(tmp_path / "home"), str(tmp_path / "here")])
+    }
+    embedded = next(item for item in skills.effective_skills(()) if item.name == "setup")
     assert results["setup"].description == "Of this folder."
     assert results["setup"].path == str(here)
     assert results["setup"].shadows == (str(home), embedded.path)
@@ -56,10 +58,10 @@ def test_a_later_layer_shadows_an_earlier_one_of_the_same_name(tmp_path: Path) -
 def test_skills_of_different_names_stand_beside_each_other(tmp_path: Path) -> None:
     write(tmp_path, "zebra", skill("zebra"))
     write(tmp_path, "apple", skill("apple"))
-    names = [item.name for item in skills.found([str(tmp_path)])]
+    names = [item.name for item in skills.effective_skills([str(tmp_path)])]
     assert names == sorted(names)
     assert {"apple", "setup", "zebra"} <= set(names)
-    assert all(item.shadows == () for item in skills.found([str(tmp_path)]))
+    assert all(item.shadows == () for item in skills.effective_skills([str(tmp_path)]))
 
 
 def test_a_missing_folder_is_a_layer_that_is_not_present(tmp_path: Path) -> None:
@@ -78,7 +80,9 @@ def test_a_file_in_place_of_the_folder_is_reported(tmp_path: Path) -> None:
 def test_a_folder_that_is_named_twice_shadows_nothing_of_itself(tmp_path: Path) -> None:
     write(tmp_path, "mine", skill("mine"))
     assert len(skills.layers([str(tmp_path), str(tmp_path / ".")])) == 2
-    mine = next(item for item in skills.found([str(tmp_path), str(tmp_path / ".")]) if item.name == "mine")
+    mine = next(
+        item for item in skills.effective_skills([str(tmp_path), str(tmp_path / ".")]) if item.name == "mine"
+    )
     assert mine.shadows == ()
 
 
@@ -104,7 +108,7 @@ def test_other_things_in_a_layer_are_passed_over(tmp_path: Path) -> None:
 def test_binary_file_does_not_affect_others(tmp_path: Path, content: bytes, problem: str) -> None:
     path = write(tmp_path, "setup", content)
     write(tmp_path, "good", skill("good"))
-    results = {item.name: item for item in skills.found([str(tmp_path)])}
+    results = {item.name: item for item in skills.effective_skills([str(tmp_path)])}
     assert results["setup"].origin == "embedded", "a broken file shadows nothing"
     assert results["good"].origin == str(tmp_path)
     (reported,) = problems(tmp_path)
@@ -143,7 +147,7 @@ def test_a_fault_in_the_front_matter_is_reported_and_the_skill_stays(
     result = problems(tmp_path)
     assert len(result) == len(expected)
     assert all(start in item.problem for start, item in zip(expected, result, strict=True))
-    assert "mine" in [item.name for item in skills.found([str(tmp_path)])]
+    assert "mine" in [item.name for item in skills.effective_skills([str(tmp_path)])]
 
 
 @pytest.mark.parametrize(
@@ -168,7 +172,7 @@ def test_extraction_writes_the_embedded_bytes_for_the_owner_only(tmp_path: Path)
     target = tmp_path / "new" / "skills"
     written = skills.extract(str(target))
     assert {item.outcome for item in written} == {"written"}
-    for source, copy in zip(skills.found(()), written, strict=True):
+    for source, copy in zip(skills.effective_skills(()), written, strict=True):
         assert Path(copy.path).read_bytes() == Path(source.path).read_bytes()
         assert stat.S_IMODE(os.stat(copy.path).st_mode) == 0o600
     assert stat.S_IMODE(os.stat(tmp_path / "new").st_mode) == 0o700

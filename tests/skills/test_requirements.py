@@ -13,7 +13,7 @@ from quaid.formats import markdown
 from quaid.model import dates, links
 from quaid.model.page import PAGE_TYPES, Page, build_page
 from quaid.operations import dispatch, index
-from quaid.skills import found, text_of
+from quaid.skills import effective_skills, text_of
 
 SKILLS = (
     "alerts",
@@ -109,7 +109,7 @@ def words_of(name: str) -> str:
 
 
 def test_there_are_ten_skills_without_a_fault() -> None:
-    embedded = found(())
+    embedded = effective_skills(())
     assert tuple(item.name for item in embedded) == SKILLS
     for element in embedded:
         assert 60 < len(element.description) < 400, element.name

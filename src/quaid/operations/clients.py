@@ -250,7 +250,7 @@ def _apply_changes(
         if change.before is not None or change.after
     ]
     step = ""
-    if connected and not dry_run and any(each.outcome != "as it should be" for each in done):
+    if connected and not dry_run and any(change.outcome != "as it should be" for change in done):
         step = f"Restart {client.title} to use the memory"
         if not os.path.exists(brain.settings.db_path):
             step = f"`quaid init {brain.settings.db_path}` creates the memory; then restart {client.title}"
@@ -373,7 +373,7 @@ def skills_show(
     brain: Brain, name: Annotated[str, Arg("The skill, as in setup.", positional=True)]
 ) -> SkillRecord:
     """Print the text of a skill, for an agent to read."""
-    by_name = {skill.name: skill for skill in skills.found(brain.settings.skill_folders)}
+    by_name = {skill.name: skill for skill in skills.effective_skills(brain.settings.skill_folders)}
     if name not in by_name:
         hint = suggestion(name, by_name) or "`quaid skills` lists all skills."
         raise NotFound(what="skill", name=name, hint=hint)

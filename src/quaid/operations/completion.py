@@ -51,7 +51,7 @@ def _session_names(db: Database, start: str) -> list[str]:
 
 
 def _skill_names(settings: Settings, start: str) -> list[str]:
-    return _with_prefix((skill.name for skill in skills.found(settings.skill_folders)), start)
+    return _with_prefix((skill.name for skill in skills.effective_skills(settings.skill_folders)), start)
 
 
 def _token_names(settings: Settings, start: str) -> list[str]:

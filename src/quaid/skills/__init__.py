@@ -49,13 +49,13 @@ class Extracted(NamedTuple):
 
 def layers(folders: Iterable[str]) -> list[Layer]:
     """Return all layers in order, the embedded layer first. A folder that is given twice counts once."""
-    found = [_layer(EMBEDDED, os.path.dirname(os.path.abspath(__file__)))]
-    seen = {os.path.realpath(found[0].path)}
+    all_layers = [_layer(EMBEDDED, os.path.dirname(os.path.abspath(__file__)))]
+    seen = {os.path.realpath(all_layers[0].path)}
     for folder in folders:
         if os.path.realpath(folder) not in seen:
             seen.add(os.path.realpath(folder))
-            found.append(_layer(folder, folder))
-    return found
+            all_layers.append(_layer(folder, folder))
+    return all_layers
 
 
 def resolved(order: Iterable[Layer]) -> list[Skill]:
@@ -68,7 +68,7 @@ def resolved(order: Iterable[Layer]) -> list[Skill]:
     return [winners[name] for name in sorted(winners)]
 
 
-def found(folders: Iterable[str]) -> list[Skill]:
+def effective_skills(folders: Iterable[str]) -> list[Skill]:
     """Return the effective skills, sorted by name."""
     return resolved(layers(folders))
 
@@ -84,16 +84,16 @@ def extract(target: str, force: bool = False) -> list[Extracted]:
     An existing file that differs is kept, unless `force` is set.
     """
     planned = []
-    for skill in found(()):
+    for skill in effective_skills(()):
         path = os.path.join(target, skill.name, FILE_NAME)
         with open(skill.path, "rb") as file:
             content = file.read()
         planned.append((Extracted(skill.name, path, _outcome(path, content, force)), content))
-    for each, content in planned:
-        if each.outcome in ("written", "replaced"):
-            durable_files.make_folders(os.path.dirname(each.path))
-            durable_files.write_file(each.path, content)
-    return [each for each, _ in planned]
+    for item, content in planned:
+        if item.outcome in ("written", "replaced"):
+            durable_files.make_folders(os.path.dirname(item.path))
+            durable_files.write_file(item.path, content)
+    return [item for item, _ in planned]
 
 
 def _layer(origin: str, folder: str) -> Layer:
