@@ -187,17 +187,17 @@ def rebuild_if_deleted(brain: Brain) -> None:
             collections.write_folder_list(brain.db)
         return
     path = os.path.realpath(brain.settings.db_path)
-    known = collections.read_folder_list(path)
-    if known is None or not brain.leaves_marks:
+    folder_list = collections.read_folder_list(path)
+    if folder_list is None or not brain.leaves_marks:
         return  # opening the database raises the error
     with suppress(QuaidError):
         brain.close()  # a server may still have the deleted file open
     with WriterLock(path).held():
         if os.path.lexists(path):  # another process has rebuilt it
             return
-        told = _rebuild_memory(brain, path, known)
+        message = _rebuild_memory(brain, path, folder_list)
     if brain.notice is not None:
-        brain.notice(told)
+        brain.notice(message)
 
 
 def create_memory(brain: Brain, path: str) -> str:
@@ -210,7 +210,7 @@ def create_memory(brain: Brain, path: str) -> str:
     return ", ".join(f"{folder.name} ({folder.root})" for folder in former.folders) if former else ""
 
 
-def _rebuild_memory(brain: Brain, path: str, known: FolderList) -> str:
+def _rebuild_memory(brain: Brain, path: str, folder_list: FolderList) -> str:
     unfinished = path + UNFINISHED_SUFFIX
     taken_in, missing = [], []
     with translate_os_errors(path):
@@ -218,21 +218,26 @@ def _rebuild_memory(brain: Brain, path: str, known: FolderList) -> str:
         durable_files.remove_with_sidecars(unfinished)
         try:
             with brain.beside(unfinished) as other:
-                other.create(unfinished, known.memory_id)
-                for folder in known.folders:
+                other.create(unfinished, folder_list.memory_id)
+                for folder in folder_list.folders:
                     problem = _attach_listed_folder(other, folder)
                     if problem:
                         missing.append(f"{folder.name} ({problem})")
                     else:
                         taken_in.append(folder.name)
                 shown = collections.page_counts(other.db)
-                pages = {each.name: shown.get(each.id, (0, 0))[0] for each in collections.list_all(other.db)}
+                pages = {
+                    collection.name: shown.get(collection.id, (0, 0))[0]
+                    for collection in collections.list_all(other.db)
+                }
             durable_files.rename_durably(unfinished, path)
         finally:
             durable_files.remove_with_sidecars(unfinished)
             with suppress(FileNotFoundError):
                 os.unlink(WriterLock(unfinished).path)
-    return _rebuild_message(brain, path, known, [(name, pages[name]) for name in taken_in], missing, log)
+    return _rebuild_message(
+        brain, path, folder_list, [(name, pages[name]) for name in taken_in], missing, log
+    )
 
 
 def _attach_listed_folder(brain: Brain, folder: AttachedFolder) -> str:
@@ -273,20 +278,25 @@ def _set_log_aside(path: str) -> str:
 
 
 def _rebuild_message(
-    brain: Brain, path: str, known: FolderList, taken_in: list[tuple[str, int]], missing: list[str], log: str
+    brain: Brain,
+    path: str,
+    folder_list: FolderList,
+    taken_in: list[tuple[str, int]],
+    missing: list[str],
+    log: str,
 ) -> str:
     pages = ", ".join(f"{count_noun(number, 'page')} of {name}" for name, number in taken_in) or "no pages"
-    told = f"{path} was deleted and is rebuilt from its folders: {pages}."
-    told += "".join(f" Not rebuilt: {each}." for each in missing)
-    told += " Pages, links, facts and conversations that no file holds are not in it"
+    message = f"{path} was deleted and is rebuilt from its folders: {pages}."
+    message += "".join(f" Not rebuilt: {folder}." for folder in missing)
+    message += " Pages, links, facts and conversations that no file holds are not in it"
     backup = (
-        backups.newest_copy_with_id(known.memory_id, brain.settings.backup_folders, but=path)
-        if known.memory_id
+        backups.newest_copy_with_id(folder_list.memory_id, brain.settings.backup_folders, but=path)
+        if folder_list.memory_id
         else None
     )
     if backup:
-        told += f"; the backup {backup} has those of its day"
-    return f"{told}; the log that it left is {log}" if log else told
+        message += f"; the backup {backup} has those of its day"
+    return f"{message}; the log that it left is {log}" if log else message
 
 
 ChangeEvent = tuple[str, dict[str, Any]]

@@ -118,7 +118,10 @@ def dupes(
             why[pair[:2]] = ["text"]
         names, distinct = pages.namesake_and_distinct_pairs(brain.db)
         cosines = _cosines(brain, names)
-        shown = {*(each for pair in why for each in pair), *(each for pair in names for each in pair[:2])}
+        shown = {
+            *(page_id for pair in why for page_id in pair),
+            *(page_id for pair in names for page_id in pair[:2]),
+        }
         heads = pages.page_heads(brain.db, sorted(shown))
     for first, second, name in names:
         alike, cosine = texts.likeness(first, second) or 0, cosines.get((first, second), 0)
@@ -135,7 +138,7 @@ def dupes(
         for (one, other), reasons in why.items()
         if (min(one, other), max(one, other)) not in distinct
     ]
-    pairs.sort(key=lambda each: (-(each.likeness or 0), each.slug, each.other))
+    pairs.sort(key=lambda pair: (-(pair.likeness or 0), pair.slug, pair.other))
     return DupesRecord(tuple(pairs[:limit]), len(pairs), total)
 
 
@@ -173,17 +176,17 @@ def _cosines(brain: Brain, names: list[tuple[int, int, str]]) -> dict[tuple[int,
     model = vectors.active_model(brain.db)
     if model is None or not names:
         return {}
-    mean = pages.mean_vectors(brain.db, model, {each for pair in names for each in pair[:2]})
-    there = [(one, other) for one, other, _ in names if one in mean and other in mean]
-    return {(one, other): float(mean[one] @ mean[other]) for one, other in there}
+    mean = pages.mean_vectors(brain.db, model, {page_id for pair in names for page_id in pair[:2]})
+    comparable = [(one, other) for one, other, _ in names if one in mean and other in mean]
+    return {(one, other): float(mean[one] @ mean[other]) for one, other in comparable}
 
 
 def _duplicate_pages(pair: list[PageHead], likeness: float | None, why: list[str]) -> DuplicatePages:
     """Return the record of two pages. The first of them, the longer one, is kept by the suggested merge."""
-    kept, gone = (slugs.address(head.collection, head.slug) for head in pair)
+    target, gone = (slugs.address(head.collection, head.slug) for head in pair)
     rounded = None if likeness is None else round(likeness, 2)
-    command = f"quaid merge {kept} {gone} --into {kept}"
-    return DuplicatePages(kept, gone, pair[0].title, pair[1].title, rounded, tuple(why), command)
+    command = f"quaid merge {target} {gone} --into {target}"
+    return DuplicatePages(target, gone, pair[0].title, pair[1].title, rounded, tuple(why), command)
 
 
 @op(
@@ -212,12 +215,12 @@ def merge(
     now = brain.now()
 
     def work(tx: Transaction) -> MergeRecord:
-        kept, gone = require_exact_slug(brain, into), require_exact_slug(brain, gone_slug)
-        _check_version(kept, gone, expected_version, other_version)
-        editing.refuse_page_of_folder(brain, kept.slug, kept.collection, "Change")
-        made = _merged_page(kept, gone)
-        version, moved = page_edits.merge_pages(tx, kept, gone, made, now)
-        return _merge_record(kept, gone, made, moved)._replace(done=True, version=version)
+        target, gone = require_exact_slug(brain, into), require_exact_slug(brain, gone_slug)
+        _check_version(target, gone, expected_version, other_version)
+        editing.refuse_page_of_folder(brain, target.slug, target.collection, "Change")
+        made = _merged_page(target, gone)
+        version, moved = page_edits.merge_pages(tx, target, gone, made, now)
+        return _merge_record(target, gone, made, moved)._replace(done=True, version=version)
 
     if yes and not dry_run:
         return brain.db.write(work)
@@ -234,47 +237,47 @@ def require_exact_slug(brain: Brain, address: str) -> PageRow:
 
 
 def _check_version(
-    kept: PageRow, gone: PageRow, expected_version: int | None, other_version: int | None
+    target: PageRow, gone: PageRow, expected_version: int | None, other_version: int | None
 ) -> None:
-    if kept.collection != gone.collection:
-        raise InvalidArgument(name="other", problem=f"is in {gone.collection}, not in {kept.collection}")
-    for version, expected in ((kept, expected_version), (gone, other_version)):
+    if target.collection != gone.collection:
+        raise InvalidArgument(name="other", problem=f"is in {gone.collection}, not in {target.collection}")
+    for version, expected in ((target, expected_version), (gone, other_version)):
         if expected not in (None, version.version):
             raise VersionConflict(slug=version.slug, expected=expected, current_version=version.version)
 
 
-def _merged_page(kept: PageRow, gone: PageRow) -> Page:
+def _merged_page(target: PageRow, gone: PageRow) -> Page:
     """Return the content of the kept page after the merge."""
     text, lines = (
-        page_merge.rebase_relative_links(each, gone.slug, kept.slug) for each in (gone.truth, gone.timeline)
+        page_merge.rebase_relative_links(text, gone.slug, target.slug) for text in (gone.truth, gone.timeline)
     )
-    truth = page_merge.merge_truth(markdown.close_fence(kept.truth), markdown.close_fence(text), gone.title)
+    truth = page_merge.merge_truth(markdown.close_fence(target.truth), markdown.close_fence(text), gone.title)
     front = page_merge.merge_frontmatter(
-        kept.frontmatter, gone.frontmatter, slug=gone.slug, title=gone.title, kept_title=kept.title
+        target.frontmatter, gone.frontmatter, slug=gone.slug, title=gone.title, kept_title=target.title
     )
     return page_model.build_page(
-        kept.slug,
+        target.slug,
         front,
         truth,
-        page_merge.merge_timeline(kept.timeline, lines, gone.title),
-        fallback_title=kept.title,
+        page_merge.merge_timeline(target.timeline, lines, gone.title),
+        fallback_title=target.title,
     )
 
 
-def _merge_record(kept: PageRow, gone: PageRow, made: Page, moved: MergedRows) -> MergeRecord:
-    before = timeline.parse(kept.timeline)
-    known = set(names.aliases(kept.frontmatter))
+def _merge_record(target: PageRow, gone: PageRow, made: Page, moved: MergedRows) -> MergeRecord:
+    before = timeline.parse(target.timeline)
+    aliases = set(names.aliases(target.frontmatter))
     return MergeRecord(
         done=False,
-        kept=kept.slug,
+        kept=target.slug,
         gone=gone.slug,
-        version=kept.version + 1,
+        version=target.version + 1,
         other_version=gone.version,
         title=made.title,
-        aliases=tuple(name for name in names.aliases(made.frontmatter) if name not in known),
-        tags=tuple(tag for tag in made.tags if tag not in kept.tags),
+        aliases=tuple(name for name in names.aliases(made.frontmatter) if name not in aliases),
+        tags=tuple(tag for tag in made.tags if tag not in target.tags),
         entries=len(made.entries) - len(before),
-        truth=made.truth[len(kept.truth) :].strip() if made.truth != kept.truth else "",
+        truth=made.truth[len(target.truth) :].strip() if made.truth != target.truth else "",
         moved=moved,
     )
 
@@ -317,7 +320,7 @@ def _renamed_page(old: PageRow, address: str) -> Page:
     if slugs.check(name) == old.slug:
         raise InvalidArgument(name="new_slug", problem="is already the slug of the page")
     truth, lines = (
-        page_merge.rebase_relative_links(each, old.slug, name) for each in (old.truth, old.timeline)
+        page_merge.rebase_relative_links(text, old.slug, name) for text in (old.truth, old.timeline)
     )
     front = {**old.frontmatter, "slug": name} if "slug" in old.frontmatter else old.frontmatter
     # A title that was derived from the old slug is derived again from the new one.
@@ -383,7 +386,7 @@ class ForgetRecord(NamedTuple):
 
 
 def _with_verdict(record: ForgetRecord) -> ForgetRecord:
-    left = any(each.found for each in record.proof) or any(layer.after for layer in record.layers)
+    left = any(proof.found for proof in record.proof) or any(layer.after for layer in record.layers)
     return record._replace(clean=not left and not record.problem)
 
 
@@ -463,7 +466,7 @@ def _erase(brain: Brain, target: EraseTarget, beside: list[DatabaseCopy], backup
     problem = erasure.vacuum_and_checkpoint(db)
     after = dict(page.count_layers())
     left, mentions = _remaining_bytes(db.path, page)
-    found = ErasureProof("search and query", _remaining_matches(brain, target, page.probes))
+    search_proof = ErasureProof("search and query", _remaining_matches(brain, target, page.probes))
     indexes = page.count_words_left()
     held = ErasureProof(
         f"{count_noun(len(page.words), 'word')} of this page only, in the indexes",
@@ -473,7 +476,7 @@ def _erase(brain: Brain, target: EraseTarget, beside: list[DatabaseCopy], backup
         target, tuple(ErasedLayer(name, number, after[name]) for name, number in before), []
     )._replace(
         done=True,
-        proof=(found, held, *left),
+        proof=(search_proof, held, *left),
         mentions=mentions,
         backups=tuple(copy._replace(deleted=copy in gone) for copy in beside),
         problem=_problem_with_step(problem),
@@ -513,11 +516,11 @@ def _remaining_matches(brain: Brain, target: EraseTarget, pieces: list[str]) -> 
 
     Vector search is skipped, because the layer counts show that no vectors remain.
     """
-    found: dict[str, None] = {}
+    matches: dict[str, None] = {}
     for text in (target.title, target.slug, *pieces[-2:]):
         hits = {hit.slug for hit in text_search.search_pages(brain.db, text, limit=100)}
         answer = answers.answer_question(brain.db, None, text, now=brain.now(), limit=100)
         hits |= {result.slug for result in answer.results}
         if target.slug in hits:
-            found[f"{text!r} finds it"] = None
-    return tuple(found)
+            matches[f"{text!r} finds it"] = None
+    return tuple(matches)

@@ -690,10 +690,10 @@ def quarantine_discard(
         chosen = [_require_quarantined(brain, page)]
     else:
         chosen = [page for page in erasure.quarantined_pages(brain.db) if _expiry(page) <= today]
-    kept = [candidate for candidate in chosen if not (candidate.is_safe or force)]
-    if page and kept:
+    left = [candidate for candidate in chosen if not (candidate.is_safe or force)]
+    if page and left:
         raise OnlyHere(detail=f"{page} holds")
-    going = [candidate for candidate in chosen if candidate not in kept]
+    going = [candidate for candidate in chosen if candidate not in left]
     done = yes and not dry_run
     if done:
 
@@ -704,7 +704,7 @@ def quarantine_discard(
         brain.db.write(discard)
     discarded, kept_slugs = (
         tuple(_waiting_record(candidate) for candidate in going),
-        tuple(candidate.slug for candidate in kept),
+        tuple(candidate.slug for candidate in left),
     )
     return QuarantineDiscardRecord(done, discarded, kept_slugs, ask=not dry_run)
 

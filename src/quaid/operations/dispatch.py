@@ -122,7 +122,7 @@ def _default_of(param: Param, scope: Scope) -> Any:
     return param.default
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
+def suggestion(name: str, names: Iterable[str]) -> str:
     """Return a "Did you mean" hint with the closest known name, or an empty string."""
     from difflib import get_close_matches
 

@@ -48,15 +48,25 @@ def plan_recovery(brain: Brain, *, reads: bool) -> tuple[str, str, tuple[str, ..
         pages = count_noun(good.pages, "page")
         changed = f", last changed on {good.changed[:10]}" if good.changed else ""
         doubt = "" if good.is_same else "; check that it is a copy of this memory, which cannot be compared"
-        found = f"{dates.timestamp(good.made)[:10]}, {good.path}: it is intact, with {pages}{changed}{doubt}"
+        backup_note = (
+            f"{dates.timestamp(good.made)[:10]}, {good.path}: it is intact, with {pages}{changed}{doubt}"
+        )
         back = shell_command(brain, "copy" if _is_windows(brain) else "cp", good.path, path)
         export = [_quaid_command(brain, "export", "--dir", salvaged)] if reads else []
-        return found, good.path, (*export, *_set_aside_steps(brain), back, _quaid_command(brain, "doctor"))
-    found = "no intact backup beside the memory; if you have one elsewhere, restore it"
+        return (
+            backup_note,
+            good.path,
+            (*export, *_set_aside_steps(brain), back, _quaid_command(brain, "doctor")),
+        )
+    backup_note = "no intact backup beside the memory; if you have one elsewhere, restore it"
     if reads:
-        found += ". Without one, pages are recovered; old versions, gaps and conversations are not"
+        backup_note += ". Without one, pages are recovered; old versions, gaps and conversations are not"
     saving, again = _salvage_steps(brain, folders, salvaged) if reads else ([], [])
-    return found, "", (*saving, *_set_aside_steps(brain), shell_command(brain, "quaid", "init", path), *again)
+    return (
+        backup_note,
+        "",
+        (*saving, *_set_aside_steps(brain), shell_command(brain, "quaid", "init", path), *again),
+    )
 
 
 def _attached_collections(brain: Brain) -> list[Collection]:
@@ -471,25 +481,25 @@ def _model(brain: Brain) -> Iterator[DoctorFinding]:
 def _folders(brain: Brain) -> Iterator[DoctorFinding]:
     attached = [collection for collection in collection_list(brain).value if collection.root]
     problems = collections.file_problems(brain.db)
-    for each in attached:
-        name, command = f"folder {each.name}", "info"
+    for folder in attached:
+        name, command = f"folder {folder.name}", "info"
         details: tuple[str, ...] = ()
-        if each.halted:
-            problem, command = each.halted, "sync"
-        elif not os.path.isdir(each.root or ""):
-            problem = f"{each.root} is missing"
-        elif each.ignore_problem:
-            problem, command = each.ignore_problem, "ignore list"
-        elif files := [file for file in problems.get(each.name, ()) if not file.taken_in]:
+        if folder.halted:
+            problem, command = folder.halted, "sync"
+        elif not os.path.isdir(folder.root or ""):
+            problem = f"{folder.root} is missing"
+        elif folder.ignore_problem:
+            problem, command = folder.ignore_problem, "ignore list"
+        elif files := [file for file in problems.get(folder.name, ()) if not file.taken_in]:
             details = tuple(f"{file.path}: {file.problem}" for file in files)
             problem = f"{count_noun(len(files), 'file')} not indexed, first {details[0]}"
         else:
-            waiting = f"; {each.quarantined} in quarantine" if each.quarantined else ""
-            yield DoctorFinding(name, "fine", f"{count_noun(each.pages, 'page')} of {each.root}{waiting}")
+            waiting = f"; {folder.quarantined} in quarantine" if folder.quarantined else ""
+            yield DoctorFinding(name, "fine", f"{count_noun(folder.pages, 'page')} of {folder.root}{waiting}")
             continue
-        remedy = f"quaid collection {command} {each.name}"
+        remedy = f"quaid collection {command} {folder.name}"
         yield DoctorFinding(name, "wrong", problem, remedy, details=details)
-    if not any(each.kind == "notebook" for each in attached):
+    if not any(folder.kind == "notebook" for folder in attached):
         yield DoctorFinding("notebook", "advice", "there is none yet", "quaid notebook init")
 
 
@@ -529,19 +539,19 @@ def _tokens(brain: Brain) -> Iterator[DoctorFinding]:
 
 def _clients(brain: Brain) -> Iterator[DoctorFinding]:
     installed = [client for client in connect(brain).clients if client.state != "not installed"]
-    for each in installed:
-        summary, remedy = f"{each.title}: {each.state}", f"quaid connect {each.client}"
-        if each.state == "unreadable":
-            copy = newest_backup(each.path)
+    for client in installed:
+        summary, remedy = f"{client.title}: {client.state}", f"quaid connect {client.client}"
+        if client.state == "unreadable":
+            copy = newest_backup(client.path)
             before = f"; the backup before Quaid last changed it is {copy}" if copy else ""
-            broken = f"{each.title} cannot read {each.path}: {each.detail}{before}"
-            yield DoctorFinding("client", "wrong", broken, _edit_step(each.path, each.detail), (remedy,))
-        elif each.state == "connected" and not each.detail:
+            broken = f"{client.title} cannot read {client.path}: {client.detail}{before}"
+            yield DoctorFinding("client", "wrong", broken, _edit_step(client.path, client.detail), (remedy,))
+        elif client.state == "connected" and not client.detail:
             yield DoctorFinding("client", "fine", summary)
-        elif each.state == "connected":
-            yield DoctorFinding("client", "wrong", f"{summary}, but {each.detail}", remedy)
+        elif client.state == "connected":
+            yield DoctorFinding("client", "wrong", f"{summary}, but {client.detail}", remedy)
         else:
-            yield DoctorFinding("client", "advice", f"{summary} {each.detail}".rstrip(), remedy)
+            yield DoctorFinding("client", "advice", f"{summary} {client.detail}".rstrip(), remedy)
     if not installed:
         yield DoctorFinding("client", "advice", "no supported client is installed", "quaid connect")
 

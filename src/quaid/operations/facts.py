@@ -58,9 +58,9 @@ def resolve_contradiction(
         stored = contradictions.require(brain.db, id)
         if side != "both":
             world, finding = _current_finding(brain, stored, side)
-            kept = 0 if side == "left" else 1
-            changes = resolution_changes(world, finding, kept)
-            cites = [finding.cites[1 - kept], *remaining_text_links(world, finding, kept)]
+            winner = 0 if side == "left" else 1
+            changes = resolution_changes(world, finding, winner)
+            cites = [finding.cites[1 - winner], *remaining_text_links(world, finding, winner)]
             quotes = contradictions.quote_evidence(brain.db, cites, today=True)
             written = list(dict.fromkeys(quote for quote in quotes if quote.is_written))
         ids = [change.id for change in changes if change.kind == "fact"]
@@ -363,5 +363,5 @@ def contradictions_(
 ) -> ContradictionsRecord:
     """List the open contradictions with both quotes, as `quaid check` last found them."""
     with brain.db.reading():
-        found, total, _ = contradictions.listing(brain.db, None, None, limit)
-        return ContradictionsRecord(tuple(found), total, contradictions.last_check(brain.db))
+        listed, total, _ = contradictions.listing(brain.db, None, None, limit)
+        return ContradictionsRecord(tuple(listed), total, contradictions.last_check(brain.db))

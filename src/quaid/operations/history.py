@@ -291,12 +291,12 @@ def _without_repeats(brain: Brain, stored: PageRow, versions: list[_VersionText]
     The version number also increases when only facts, links or tags are added. The newer version then has the
     imported content and is shown as created by the import, so the row of the import would be a duplicate.
     """
-    kept = versions[:1]
+    distinct = versions[:1]
     for newer, version in pairwise(versions):
         is_import = version.row is not None and _origin(version.row.batch) == "import"
         if not is_import or _content(brain, stored, version) != _content(brain, stored, newer):
-            kept.append(version)
-    return kept
+            distinct.append(version)
+    return distinct
 
 
 def _content(brain: Brain, stored: PageRow, version: _VersionText) -> tuple[object, ...]:

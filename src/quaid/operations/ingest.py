@@ -92,7 +92,7 @@ class Ingestion:
     def run(self, tx: Transaction) -> "IngestRecord | EarlierIngest":
         """Apply all changes, or return the earlier ingest of the same bytes."""
         self.tx = tx
-        earlier = None if self.force else self.known()
+        earlier = None if self.force else self.earlier()
         if earlier is not None and self.is_file:
             if earlier.source_ref != self.source.ref and not os.path.exists(earlier.source_ref):
                 history.move_source(tx, earlier, self.source)  # the file was moved or renamed
@@ -125,20 +125,22 @@ class Ingestion:
         )
         self.changed = [slug for _, slug in changed]
         asked = outcomes[:-1] if self.own else outcomes
-        known = tuple(change.address for change in left)
+        addresses = tuple(change.address for change in left)
         return IngestRecord(
             *(self.source.kind, self.source.ref, True, None, self.import_id),
-            *(tuple(asked), known, (), own_page),
+            *(tuple(asked), addresses, (), own_page),
         )
 
     def _write(self) -> tuple[list[PageOutcome], list[SaveResult]]:
-        there = [pagess.find(self.brain.db, change.slug, _collection_name(change)) for change in self.changes]
-        self._check_versions(there)
-        drafts = [self._draft(change, old) for change, old in zip(self.changes, there, strict=True)]
-        saved = [self._save(*each) for each in zip(self.changes, there, drafts, self.uuids, strict=False)]
-        self.ids = {change.address: each.id for change, each in zip(self.changes, saved, strict=True)}
+        stored = [
+            pagess.find(self.brain.db, change.slug, _collection_name(change)) for change in self.changes
+        ]
+        self._check_versions(stored)
+        drafts = [self._draft(change, old) for change, old in zip(self.changes, stored, strict=True)]
+        saved = [self._save(*draft) for draft in zip(self.changes, stored, drafts, self.uuids, strict=False)]
+        self.ids = {change.address: result.id for change, result in zip(self.changes, saved, strict=True)}
         outcomes = [
-            self._add_links_and_facts(*each) for each in zip(self.changes, drafts, saved, strict=True)
+            self._add_links_and_facts(*item) for item in zip(self.changes, drafts, saved, strict=True)
         ]
         return outcomes, saved
 
@@ -148,12 +150,12 @@ class Ingestion:
         A caller that sends the page's current version has read the page since then, so the change is applied.
         """
         _, touched = history.pages_of_source(self.brain.db, self.source.content_hash, self.source.ref)
-        known: list[PageChange] = []
+        unchanged: list[PageChange] = []
         for change in self.requested:
             old = pagess.find(self.brain.db, change.slug, _collection_name(change))
             if old and old.id in touched and old.version != change.expected_version:
-                known.append(change)
-        return known
+                unchanged.append(change)
+        return unchanged
 
     def _own_page(self) -> tuple[str, PageChange | None]:
         """Return the address of the source's own page, and the change that writes it unless it is up to date.
@@ -163,16 +165,16 @@ class Ingestion:
         page, so that the earlier content can still be found.
         """
         db = self.brain.db
-        known, _ = history.pages_of_source(db, self.source.content_hash, self.source.ref)
-        if known is not None and not self.force:
-            return known, None
+        earlier_page, _ = history.pages_of_source(db, self.source.content_hash, self.source.ref)
+        if earlier_page is not None and not self.force:
+            return earlier_page, None
         front, truth, lines = source_text(self.source)
         taken = {change.slug for change in self.changes if _collection_name(change) == "default"}
         for address in _slug_candidates(self.source.ref):
             old = None if address in taken else pagess.find(db, address, "default")
             if address in taken or (old and old.slug != address):
                 continue
-            if old is not None and address != known and not self._is_edition(old, truth):
+            if old is not None and address != earlier_page and not self._is_edition(old, truth):
                 continue
             if old is not None:
                 front = {**old.frontmatter, **front}
@@ -193,15 +195,15 @@ class Ingestion:
         alike = len(words & others) >= MIN_WORD_OVERLAP * len(words | others)
         return alike and source_text(self.source._replace(data=before[2]))[1] == old.truth
 
-    def known(self) -> EarlierIngest | None:
+    def earlier(self) -> EarlierIngest | None:
         """Return the earlier ingest of the same bytes from the same source, or, for a file, from any path."""
         ref = None if self.is_file else self.source.ref
         return history.earlier_ingest(self.brain.db, self.source.content_hash, ref)
 
-    def _check_versions(self, there: list[PageRow | None]) -> None:
+    def _check_versions(self, stored: list[PageRow | None]) -> None:
         """Check all versions and report all conflicts in one error, so that the caller can merge them in one pass."""
         conflicts: list[VersionConflict] = []
-        for change, old in zip(self.changes, there, strict=True):
+        for change, old in zip(self.changes, stored, strict=True):
             current = old.version if old else 0
             facts = {"slug": change.address, "expected": change.expected_version, "current_version": current}
             if old and old.slug != change.slug:
@@ -379,7 +381,7 @@ def _front_matter_if_truth_stays(change: PageChange, old: PageRow, front: dict[s
     if change.content is None:
         return front
     named = tags.of_frontmatter(old.frontmatter)
-    more = [each for each in tags.of_frontmatter(front) if each not in old.tags]
+    more = [tag for tag in tags.of_frontmatter(front) if tag not in old.tags]
     return pages.with_tags(old.frontmatter, [*named, *more]) if more else old.frontmatter
 
 
@@ -528,8 +530,8 @@ def _change_from_file(
     collection, name = slugs.split_address(slug or default)
     old = pagess.find(brain.db, slugs.check(name), collection or "default")
     name = old.slug if old else name
-    kept = {key: old.frontmatter[key] for key in flags if old and key in old.frontmatter}
-    front = {**kept, **front, **{key: value for key, value in flags.items() if value is not None}}
+    flagged = {key: old.frontmatter[key] for key in flags if old and key in old.frontmatter}
+    front = {**flagged, **front, **{key: value for key, value in flags.items() if value is not None}}
     made = page_model.build_page(name, front, document.truth, document.timeline, fallback_title=title)
     kind, day = _source_type(front), flags["date"]
     change = PageChange(

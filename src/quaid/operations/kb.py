@@ -401,21 +401,21 @@ def with_semantic_matches(
         no_model=problem,
     )
     nodes = {node.path: node for node in catalog.nodes if filters.match(node)}
-    known = {file.slug: file.path or "" for file in collections.page_files(brain.db, collection.id)}
+    paths = {file.slug: file.path or "" for file in collections.page_files(brain.db, collection.id)}
     by_words = {match.path: match for match in matches}
     least = float(brain.option("search.min_score"))  # drop weak matches: every node is somewhat similar
-    found: dict[str, KbMatch] = {}
+    reordered: dict[str, KbMatch] = {}
     for result in answer.results if answer.strength != "none" else ():
-        path = known.get(result.slug, "")
-        if path in nodes and path not in found and (result.score >= least or path in by_words):
+        path = paths.get(result.slug, "")
+        if path in nodes and path not in reordered and (result.score >= least or path in by_words):
             had = by_words.get(path) or kb_match(nodes[path], (), 0.0)
             more = ("meaning",) if result.lane in ("meaning", "both") else () if had.match else ("words",)
-            found[path] = had._replace(match=had.match + more, relevance=round(result.score, 4))
+            reordered[path] = had._replace(match=had.match + more, relevance=round(result.score, 4))
     for path, match in by_words.items():
-        found.setdefault(path, match)
+        reordered.setdefault(path, match)
     note = f"By words only: {problem}" if problem else "; ".join(answer.notes)
     ranked = sorted(
-        found.values(), key=lambda match: match.status == "superseded" and "id" not in match.match
+        reordered.values(), key=lambda match: match.status == "superseded" and "id" not in match.match
     )
     return tuple(ranked[:most]), note
 

@@ -142,7 +142,9 @@ def status(brain: Brain) -> StatusRecord:
             not file.taken_in for files in collections.file_problems(db).values() for file in files
         ),
         folders_halted=tuple(
-            each.name for each in collections.list_all(db) if each.state == "active" and each.halt_reason
+            collection.name
+            for collection in collections.list_all(db)
+            if collection.state == "active" and collection.halt_reason
         ),
         resident=server_socket.is_listening(brain.settings.home, db.path),
         proposals=proposals.count_open(db),
@@ -624,11 +626,11 @@ def _versions_at_url(address: str) -> tuple[str, list[str]]:
 
     class OnlyThere(request.HTTPRedirectHandler):
         def redirect_request(self, req, fp, code, msg, headers, newurl):  # type: ignore[no-untyped-def]
-            there = parse.urlsplit(newurl)
-            if (there.scheme, there.netloc) != (parts.scheme, parts.netloc):
+            target = parse.urlsplit(newurl)
+            if (target.scheme, target.netloc) != (parts.scheme, parts.netloc):
                 raise FileTrouble(
                     path=shown,
-                    problem=f"leads to another place ({there.hostname}); name that one with --from",
+                    problem=f"leads to another place ({target.hostname}); name that one with --from",
                 )
             return super().redirect_request(req, fp, code, msg, headers, newurl)
 

@@ -216,11 +216,11 @@ def _refuse_unused_options(kind: str, model: str | None, key_env: str | None, po
 def _refuse_other_model(brain: Brain, description: ModelDescription) -> None:
     """Refuse a name whose stored vectors were made by another model: vectors of two models cannot be compared."""
 
-    known = vectors.list_models(brain.db).get(description.name)
-    if known is None:
+    model = vectors.list_models(brain.db).get(description.name)
+    if model is None:
         return
-    other = known.dimensions != description.dimensions
-    sample = None if other else vectors.sample_vector(brain.db, known.name)
+    other = model.dimensions != description.dimensions
+    sample = None if other else vectors.sample_vector(brain.db, model.name)
     if sample is not None:
         text, stored = sample
         (vector,) = embedders.open_embedder(description, model_surroundings(brain)).embed_passages([text])
@@ -228,7 +228,7 @@ def _refuse_other_model(brain: Brain, description: ModelDescription) -> None:
     if other:
         raise InvalidArgument(
             name="name",
-            problem=f"{known.name} has vectors of another model here ({known.dimensions} dimensions); choose another"
+            problem=f"{model.name} has vectors of another model here ({model.dimensions} dimensions); choose another"
             " with --name",
         )
 
@@ -368,9 +368,9 @@ def _refuse_if_pinned(brain: Brain) -> None:
 @op("owner", command="embeddings status", aliases={"embeddings": {}}, examples=("quaid embeddings status",))
 def embeddings_status(brain: Brain) -> EmbeddingsRecord:
     """Show which model is chosen, whether it can be used, and how many vectors it has. Loads no model."""
-    chosen, kept = brain.model_name, collections.get_setting(brain.db, "embedding_model")
-    name = chosen or kept or embedders.DEFAULT_MODEL
-    source = brain.settings.configured("embedding.plugin")[1] or ("memory" if kept else "default")
+    chosen, configured = brain.model_name, collections.get_setting(brain.db, "embedding_model")
+    name = chosen or configured or embedders.DEFAULT_MODEL
+    source = brain.settings.configured("embedding.plugin")[1] or ("memory" if configured else "default")
     problem = _model_problem(brain) if chosen else "semantic search is off"
     made, total = embedding_queue.ChunkQueue(brain.db, name).coverage()
     filling = embedding_queue.current_run(brain.db.path) is not None

@@ -336,7 +336,9 @@ def wings(brain: Brain) -> WingsRecord:
     """List the wings and page types, each with its number of pages, and the collections."""
     with brain.db.reading():
         wings, types = (tuple(store.count_pages_by(brain.db, column)) for column in ("wing", "type"))
-        return WingsRecord(wings, types, tuple(each.name for each in collections.list_all(brain.db)))
+        return WingsRecord(
+            wings, types, tuple(collection.name for collection in collections.list_all(brain.db))
+        )
 
 
 @op("read", examples=("quaid wing people", "quaid wing people --limit 500 --json"))

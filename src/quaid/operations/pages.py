@@ -515,8 +515,10 @@ def tag(
         if (label in old.tags) is not remove:
             return rebuild_page(old)
         named = tags.of_frontmatter(old.frontmatter)
-        kept = [each for each in named if each != label]
-        new = rebuild_page(old, frontmatter=with_tags(old.frontmatter, kept if remove else [*kept, label]))
+        others = [other for other in named if other != label]
+        new = rebuild_page(
+            old, frontmatter=with_tags(old.frontmatter, others if remove else [*others, label])
+        )
         if remove and label in new.tags:
             raise TagInText(tag=label, slug=slugs.address(old.collection, old.slug))
         return new

@@ -327,11 +327,11 @@ def token_create(
     if len(_names_in_folder(folder)) >= MAX_TOKENS:
         raise InvalidArgument(name="name", problem=f"there are {MAX_TOKENS} tokens already; revoke some")
     token = _new_token()
-    kept = {"scope": scope, "created_at": brain.now(), "sha256": _token_hash(token)}
+    content = {"scope": scope, "created_at": brain.now(), "sha256": _token_hash(token)}
     path = os.path.join(folder, name + ".json")
     with translate_os_errors(path):
         try:
-            durable_files.write_file(path, json.dumps(kept).encode(), exclusive=True)
+            durable_files.write_file(path, json.dumps(content).encode(), exclusive=True)
             os.utime(path, (0, 0))  # mtime 0 means never used
         except FileExistsError:
             hint = f"`quaid token revoke {name}` ends it; or choose another name."
@@ -346,7 +346,9 @@ def token_list(brain: Brain) -> TokensRecord:
     paths = {name: os.path.join(folder, name + ".json") for name in _names_in_folder(folder)}
     files = [(name, path, _read_token_file(path)) for name, path in paths.items()]
     tokens = [
-        Token(name, kept["scope"], kept["created_at"], _last_used(path)) for name, path, kept in files if kept
+        Token(name, content["scope"], content["created_at"], _last_used(path))
+        for name, path, content in files
+        if content
     ]
     return TokensRecord(tuple(sorted(tokens)), owner_token_path(brain.settings))
 
@@ -396,32 +398,32 @@ def owner_token(settings: Settings) -> str:
     return token
 
 
-def scope_of_token(settings: Settings, owner: str, given: str) -> Scope | None:
+def scope_of_token(settings: Settings, owner: str, token: str) -> Scope | None:
     """Return the scope of a given token, or None if it is invalid, and record that it was used.
 
     The token is compared with every stored token in constant time.
     """
-    found: Scope | None = None
-    digest = _token_hash(given)
+    scope: Scope | None = None
+    digest = _token_hash(token)
     if hmac.compare_digest(digest, _token_hash(owner)):
-        found = "owner"
+        scope = "owner"
     folder = os.path.join(_token_path(settings), "tokens")
     for name in _names_in_folder(folder):
         path = os.path.join(folder, name + ".json")
-        kept = _read_token_file(path)
-        if kept and hmac.compare_digest(digest, kept["sha256"]):
-            found = found or kept["scope"]
+        content = _read_token_file(path)
+        if content and hmac.compare_digest(digest, content["sha256"]):
+            scope = scope or content["scope"]
             with suppress(OSError):  # the folder may not be writable; accept the token anyway
                 os.utime(path)  # the modification time records the last use, so the content never changes
-    return found
+    return scope
 
 
 def login_code(settings: Settings, port: int, moment: float) -> str:
     """Create a code for one login at the server on this port, valid for LOGIN_CODE_SECONDS."""
     folder = _token_folder(settings, "logins")
     for name in os.listdir(folder):  # remove expired codes
-        kept = _read_token_file(os.path.join(folder, name))
-        if not kept or kept["until"] < moment:
+        content = _read_token_file(os.path.join(folder, name))
+        if not content or content["until"] < moment:
             _unlink_token(os.path.join(folder, name))
     code = _new_token()
     path = os.path.join(folder, _token_hash(code))
@@ -434,8 +436,8 @@ def login_code(settings: Settings, port: int, moment: float) -> str:
 def redeem_login_code(settings: Settings, port: int, moment: float, code: str) -> bool:
     """Return True if the code is valid, and invalidate it."""
     path = os.path.join(_token_path(settings), "logins", _token_hash(code))
-    kept = _read_token_file(path)
-    return bool(kept and _unlink_token(path) and kept["port"] == port and moment <= kept["until"])
+    content = _read_token_file(path)
+    return bool(content and _unlink_token(path) and content["port"] == port and moment <= content["until"])
 
 
 def _check_name(name: str) -> None:
@@ -476,8 +478,8 @@ def _read_token_file(path: str) -> dict[str, Any] | None:
         return None
     if not isinstance(value, dict):
         return None
-    wanted = {"port", "until"} if "until" in value else {"scope", "created_at", "sha256"}
-    return value if set(value) == wanted and value.get("scope") in (None, "read", "write") else None
+    expected = {"port", "until"} if "until" in value else {"scope", "created_at", "sha256"}
+    return value if set(value) == expected and value.get("scope") in (None, "read", "write") else None
 
 
 def _last_used(path: str) -> str | None:
