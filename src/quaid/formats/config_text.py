@@ -129,8 +129,8 @@ def _insert_member(text: str, node: JsonNode, key: str | None, value: Any) -> st
     written = name + (_json_text(text, value, inner) if lines else json.dumps(value, ensure_ascii=False))
     newline = _newline(text)
     if not node.items:
-        kept = text[node.start + 1 : close].rstrip(_SPACE)  # keeps a comment in an empty object
-        body = f"{kept}{newline}{inner}{written}{newline}{outer}"
+        comment = text[node.start + 1 : close].rstrip(_SPACE)  # keeps a comment in an empty object
+        body = f"{comment}{newline}{inner}{written}{newline}{outer}"
         return text[: node.start + 1] + body + text[close:]
     last = node.items[-1].end
     comma = _comma(text, last, close)
@@ -204,13 +204,13 @@ def _comma(text: str, start: int, end: int) -> int | None:
 
 def _content_end(text: str, start: int, end: int) -> int:
     """Return the end of the last non-whitespace character in a range; comments count as content."""
-    found = at = start
+    content_end = at = start
     while at < end:
         if text[at] in _SPACE:
             at += 1
         else:
-            at = found = _skip(text, at) if text[at] == "/" else at + 1
-    return found
+            at = content_end = _skip(text, at) if text[at] == "/" else at + 1
+    return content_end
 
 
 def _indent_at(text: str, at: int) -> str:
@@ -366,19 +366,19 @@ def remove_toml(text: str, path: tuple[str, ...]) -> str:
     expected = parse_toml(text)
     if _table_at(expected, path) is None:
         return text
-    kept: list[str] = []
+    lines: list[str] = []
     loose: list[str] = []  # blank lines and comments that may belong to the next table
     inside = False
     for line in text.splitlines(keepends=True):
         header = _table_header(line)
         if header is not None:
-            kept += loose if inside and header[: len(path)] != path else []
+            lines += loose if inside and header[: len(path)] != path else []
             inside, loose = header[: len(path)] == path, []
         if not inside:
-            kept.append(line)
+            lines.append(line)
         elif header is None:
             loose = [*loose, line] if not line.strip() or line.lstrip().startswith("#") else []
-    new, newline = "".join([*kept, *loose]), _newline(text)
+    new, newline = "".join([*lines, *loose]), _newline(text)
     if new.endswith(newline * 2) and not text.endswith(newline * 2):
         new = new[: -len(newline)]  # the blank line before a table removed from the end
     *parents, name = path

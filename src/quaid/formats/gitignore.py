@@ -43,15 +43,15 @@ def bound_backtracking(regex: str) -> str:
         return last
     if first[0].startswith(ANYWHERE):
         first[0] = f"^(?>(?:.+?/)??{first[0].removeprefix(ANYWHERE)}(?=/))"
-    others = [f"(?>(?:/.+?)??{each}(?=/))" for each in first[1:]]
+    others = [f"(?>(?:/.+?)??{name}(?=/))" for name in first[1:]]
     return "".join((first[0], *others, DEEP, last))
 
 
 def _bound_names(regex: str) -> str:
     """Put the stars of a name into atomic groups, except the last star, which may backtrack."""
     before, *behind = regex.split(STAR)
-    told = [before]
-    for number, each in enumerate(behind, 1):
-        is_between_stars = number < len(behind) and "/" not in each.replace(ONE, "")
-        told.append(f"(?>{STAR}?{each})" if is_between_stars else f"{STAR}{each}")
-    return "".join(told)
+    pieces = [before]
+    for number, name in enumerate(behind, 1):
+        is_between_stars = number < len(behind) and "/" not in name.replace(ONE, "")
+        pieces.append(f"(?>{STAR}?{name})" if is_between_stars else f"{STAR}{name}")
+    return "".join(pieces)

@@ -49,8 +49,8 @@ def decode(data: bytes) -> tuple[str, str | None]:
             return data.decode("cp1252"), "not UTF-8: read as Windows-1252"
         encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
         text = data.decode(encoding, "replace")
-        kept = data.decode(encoding, "ignore").encode("utf-8" if encoding == "utf-8" else "utf-16-le")
-        lost = len(data) - len(kept) - (2 if encoding == "utf-16" else 0)
+        decoded = data.decode(encoding, "ignore").encode("utf-8" if encoding == "utf-8" else "utf-16-le")
+        lost = len(data) - len(decoded) - (2 if encoding == "utf-16" else 0)
         if lost:
             mended.append(f"not {encoding.upper()}: {count_noun(lost, 'byte')} replaced")
     text = text.removeprefix(_BOM)
@@ -113,8 +113,8 @@ def _read_front_matter(fence: str, block: str) -> tuple[dict[str, Any], str | No
     try:
         return read(block, 2), None
     except InvalidFrontMatter as error:
-        kept = {UNPARSED_KEY: block} if fence == "---" else {UNPARSED_KEY: block, FENCE_KEY: fence}
-        return kept, str(error.facts["problem"])
+        frontmatter = {UNPARSED_KEY: block} if fence == "---" else {UNPARSED_KEY: block, FENCE_KEY: fence}
+        return frontmatter, str(error.facts["problem"])
 
 
 def _find_divider(text: str) -> "re.Match[str] | None":
@@ -239,8 +239,8 @@ def patch(text: str, frontmatter: Mapping[str, Any], truth: str, timeline: str) 
 
 def _line_end(lines: list[str]) -> str:
     """Return the most frequent line end."""
-    found = [line[len(line.rstrip("\r\n")) :] for line in lines]
-    return max(("\n", "\r\n", "\r"), key=found.count) if found else "\n"
+    endings = [line[len(line.rstrip("\r\n")) :] for line in lines]
+    return max(("\n", "\r\n", "\r"), key=endings.count) if endings else "\n"
 
 
 def _page_lines(lines: list[str]) -> _PageLines:
@@ -250,8 +250,8 @@ def _page_lines(lines: list[str]) -> _PageLines:
     first = text.count("\n", 0, len(text) - len(body))  # the closing fence, if there is one
     is_unclosed = problem is not None and not frontmatter
     opening = _OPENING.match(text) if len(body) < len(text) and not is_unclosed else None
-    found = _find_divider(body)
-    divider = None if found is None else first + body.count("\n", 0, found.start())
+    match = _find_divider(body)
+    divider = None if match is None else first + body.count("\n", 0, match.start())
     bare = [line.strip(_BLANK + _BOM) for line in lines]
     last = len(lines) if divider is None else divider
     timeline = (last, last) if divider is None else _without_blank_ends(bare, divider + 1, len(lines))
@@ -403,8 +403,8 @@ def _rewrite_list(block: list[str], old: list[Any], new: list[Any]) -> list[str]
     ]:
         return [block[0], *(lines.get(name, mark[1] + made[name]) for name in order)]
     gone = {id(line) for name, line in lines.items() if name not in made}
-    kept = [line for line in block if id(line) not in gone]
-    return [*kept, *(mark[1] + made[name] for name in order if name not in lines)]
+    remaining = [line for line in block if id(line) not in gone]
+    return [*remaining, *(mark[1] + made[name] for name in order if name not in lines)]
 
 
 def _is_comment(line: str, place: int) -> bool:

@@ -60,10 +60,10 @@ def find_links(text: str, hidden: OrgSpans) -> tuple[list[OrgLink], list[int]]:
 
     A broken link is an id or file link that is not closed, or is closed only by the end of another link.
     """
-    found: list[OrgLink] = []
+    links: list[OrgLink] = []
     torn: list[int] = []
     if "[[" not in text:
-        return _with_plain_ids(text, found, hidden), torn
+        return _with_plain_ids(text, links, hidden), torn
     lines = _LineCounter(text)
     closed, breaks = _ForwardSearch(text, _CLOSED), _ForwardSearch(text, _BREAK)
     cover = _SpanCover(hidden)
@@ -83,23 +83,25 @@ def find_links(text: str, hidden: OrgSpans) -> tuple[list[OrgLink], list[int]]:
             if target and at >= 0 and not start < breaks.after(start) < at:
                 end = at + 2
                 description = text[stop + 2 : at] if described else ""
-                found.append(_make_link(target[0], description, lines.of(start), start, end))
+                links.append(_make_link(target[0], description, lines.of(start), start, end))
             if text.startswith(("id:", "file:"), start + 2) and (end == start + 1 or "[[" in text[stop:end]):
                 torn.append(start)
-    return _with_plain_ids(text, found, hidden), torn
+    return _with_plain_ids(text, links, hidden), torn
 
 
 def _with_plain_ids(text: str, links: list[OrgLink], hidden: OrgSpans) -> list[OrgLink]:
     """Add plain ids in the text to the links, since Emacs treats them as links too."""
-    matches = [each for each in _PLAIN_ID.finditer(text) if not _WORD.match(text, max(each.start() - 1, 0))]
+    matches = [
+        match for match in _PLAIN_ID.finditer(text) if not _WORD.match(text, max(match.start() - 1, 0))
+    ]
     if not matches:
         return links
     lines, cover, quoted = _LineCounter(text), _SpanCover(hidden), _SpanCover(list(verbatim_spans(text)))
     inside = _SpanCover([(link.start, link.end) for link in links])
-    for each in matches:
-        start = each.start()
+    for match in matches:
+        start = match.start()
         if not (inside.holds(start) or cover.holds(start) or quoted.holds(start)):
-            links.append(OrgLink("id", each[1], "", "", lines.of(start), start, each.end()))
+            links.append(OrgLink("id", match[1], "", "", lines.of(start), start, match.end()))
     return sorted(links, key=lambda link: link.start)
 
 
@@ -129,7 +131,7 @@ def verbatim_spans(text: str) -> Iterator[tuple[int, int]]:
     first, second = _ForwardSearch(text, _LINE_END), _ForwardSearch(text, _LINE_END)
     passed = 0
     openers = [
-        found.start() for sign, opener in _OPENERS.items() if sign in text for found in opener.finditer(text)
+        match.start() for sign, opener in _OPENERS.items() if sign in text for match in opener.finditer(text)
     ]
     for at in sorted(openers):
         end = closers[text[at]].after(at + 2) if at >= passed else -1
@@ -162,8 +164,8 @@ class _ForwardSearch:
 
     def after(self, start: int) -> int:
         if self.at != -1 and self.at < start:
-            found = self.sought.search(self.text, start)
-            self.at = found.start() if found else -1
+            match = self.sought.search(self.text, start)
+            self.at = match.start() if match else -1
         return self.at
 
 
@@ -441,7 +443,7 @@ class OrgReader:
                 start, line, f"must stand {'right below its heading' if self.headings else _AT_THE_TOP}"
             )
             return
-        found: dict[str, str] = {}
+        properties: dict[str, str] = {}
         position = self._next_line(start)
         problems: list[OrgProblem] = []
         while (match := _PROPERTY.match(self.text, position)) is not None:
@@ -450,13 +452,13 @@ class OrgReader:
             name, value = match[1].upper(), (match[2] or "").strip()
             if name == "END" and not value:
                 self.problems += problems
-                self._keep_properties(found, start, position, line)
+                self._keep_properties(properties, start, position, line)
                 return
             if name[-1] == "+" and len(name) > 1:
                 name = name[:-1]
-                found[name] = f"{found[name]} {value}" if name in found else value
-            elif name not in found:
-                found[name] = value
+                properties[name] = f"{properties[name]} {value}" if name in properties else value
+            elif name not in properties:
+                properties[name] = value
             else:
                 code = "second-id" if name == "ID" else "duplicate-property"
                 problems.append(OrgProblem(number, code, f":{name}: stands here twice; the first one counts"))
@@ -475,22 +477,22 @@ class OrgReader:
         else:
             self._say(line, "bad-property", "no line like ':NAME: value', so the whole drawer says nothing")
 
-    def _keep_properties(self, found: dict[str, str], start: int, after: int, line: int) -> None:
+    def _keep_properties(self, properties: dict[str, str], start: int, after: int, line: int) -> None:
         self.passed, self.drawer_place = after, -1
-        named = found.get("ID")
+        named = properties.get("ID")
         if named and self.ids.setdefault(named, line) != line:
             self._say(line, "duplicate-id", f"the id {named} stands in line {self.ids[named]} too")
         if self.headings:
-            self.headings[-1][6] = found
+            self.headings[-1][6] = properties
             self.headings[-1][10] = after
         else:
-            self.properties, self.drawer = found, (start, after)
+            self.properties, self.drawer = properties, (start, after)
 
     # Results
 
     def body_start(self) -> int:
-        found = _HEAD.match(self.text, self.drawer[1] if self.drawer else self.top)
-        return found.end() if found else self.top
+        match = _HEAD.match(self.text, self.drawer[1] if self.drawer else self.top)
+        return match.end() if match else self.top
 
     def finished_headings(self) -> tuple[OrgHeading, ...]:
         """Return the headings, each ending where the next heading of the same or a higher level starts."""
@@ -533,14 +535,14 @@ def _heading_words(
 def _todo_words(text: str) -> tuple[set[str], set[str]]:
     """Return the open and done keywords: those defined in the file, else Emacs's defaults."""
     lists = (
-        [found.split() for found in _WORD_LISTS.findall(text)] if "TODO:" in text or "todo:" in text else []
+        [words.split() for words in _WORD_LISTS.findall(text)] if "TODO:" in text or "todo:" in text else []
     )
     if not lists:
         return {"TODO"}, {"DONE"}
     open_words: set[str] = set()
     done_words: set[str] = set()
-    for each in lists:
-        words = [word.partition("(")[0] for word in each]
+    for word_list in lists:
+        words = [word.partition("(")[0] for word in word_list]
         cut = words.index("|") if "|" in words else len(words) - 1
         open_words.update(words[:cut])
         done_words.update(words[cut:])
@@ -675,7 +677,9 @@ class _PageBuilder:
             while tags and tags[-1][0] <= heading.start:
                 tags.pop()
             tags.append((heading.end, heading.tags))
-            self._heading(heading, self._plain(heading.body, end), [tag for _, each in tags for tag in each])
+            self._heading(
+                heading, self._plain(heading.body, end), [tag for _, names in tags for tag in names]
+            )
 
     def _heading(self, heading: OrgHeading, body: str, tags: list[str]) -> None:
         while self.above[-1].end <= heading.start and len(self.above) > 1:
@@ -806,18 +810,18 @@ def _property_front_matter(properties: dict[str, str]) -> dict[str, Any]:
 
 def _heading_date(title: str) -> str:
     """Return the date at the start of a heading or in a timestamp in it, else an empty string."""
-    for found in _DATED.finditer(title):
-        date = found[1] or found[2]
-        if is_date(date) and (found.start() == 0 or found[1]):
+    for match in _DATED.finditer(title):
+        date = match[1] or match[2]
+        if is_date(date) and (match.start() == 0 or match[1]):
             return str(date)
     return ""
 
 
 def _title_without_date(title: str, date: str) -> str:
     """Return the rest of a dated heading, prefixed with a dash, or "" if only a weekday is left."""
-    for found in _DATED.finditer(title):
-        if date in (found[1], found[2]):
-            title = f"{title[: found.start()].strip()} {title[found.end() :].strip()}".strip()
+    for match in _DATED.finditer(title):
+        if date in (match[1], match[2]):
+            title = f"{title[: match.start()].strip()} {title[match.end() :].strip()}".strip()
             break
     return "" if not title or _WEEKDAY.fullmatch(title) else f" — {title.lstrip('-—–: ')}"
 

@@ -47,12 +47,12 @@ def remove_property(text: str, name: str) -> str:
     start, end = read.drawer
     lines = list(_drawer_lines(text, read.drawer))
     named = (name.upper(), f"{name.upper()}+")
-    kept = [line for line in lines if line[2].upper() not in named]
-    if len(kept) == len(lines):
+    remaining = [line for line in lines if line[2].upper() not in named]
+    if len(remaining) == len(lines):
         return text
-    if len(kept) == 2:  # only :PROPERTIES: and :END: are left
+    if len(remaining) == 2:  # only :PROPERTIES: and :END: are left
         return text[:start] + text[end:]
-    return text[:start] + "".join(line[0] for line in kept) + text[end:]
+    return text[:start] + "".join(line[0] for line in remaining) + text[end:]
 
 
 def set_title(text: str, title: str) -> str:
@@ -100,10 +100,10 @@ def _set_keyword(text: str, name: str, value: str) -> str:
             _refuse_torn(text, read)
         end = _line_end(text)
         return _insert(text, _below_head(text, read, name), f"#+{name}: {value}{end}", end)
-    found = _KEYWORD.match(text, place)
-    assert found is not None, "parse found a keyword here"
-    gap = "" if found[1].endswith((" ", "\t")) or not value else " "
-    return text[: found.start(2)] + gap + value + text[found.end(2) :]
+    match = _KEYWORD.match(text, place)
+    assert match is not None, "parse found a keyword here"
+    gap = "" if match[1].endswith((" ", "\t")) or not value else " "
+    return text[: match.start(2)] + gap + value + text[match.end(2) :]
 
 
 def _below_head(text: str, read: org.OrgDocument, name: str) -> int:
@@ -121,9 +121,11 @@ def _below_head(text: str, read: org.OrgDocument, name: str) -> int:
 def _refuse_torn(text: str, read: org.OrgDocument) -> None:
     """Raise InvalidArgument if the drawer at the top is invalid, since a new drawer would hide it."""
     until = read.headings[0].line if read.headings else text.count("\n") + 2
-    for each in read.problems:
-        if each.code in _TORN_DRAWER and each.line < until:
-            raise InvalidArgument(name="text", problem=f"line {each.line}: {each.message}; mend it first")
+    for problem in read.problems:
+        if problem.code in _TORN_DRAWER and problem.line < until:
+            raise InvalidArgument(
+                name="text", problem=f"line {problem.line}: {problem.message}; mend it first"
+            )
 
 
 def _drawer_lines(text: str, drawer: tuple[int, int]) -> Iterator[re.Match[str]]:

@@ -62,12 +62,12 @@ def _headed_sections(text: str) -> list[tuple[int, Section]]:
     front = _FRONT.match(text)
     code = markdown_text.find_fences(text)
     heads: list[tuple[int, int, int, str]] = []
-    for found in _HEADING.finditer("\n" + text):
-        start = found.start()
-        if (front and start < front.end()) or any(each.start <= start < each.end for each in code):
+    for match in _HEADING.finditer("\n" + text):
+        start = match.start()
+        if (front and start < front.end()) or any(block.start <= start < block.end for block in code):
             continue
-        level = len(found[1] or found[3])
-        heads.append((start, found.end() - 1, level, heading_title(found[2] or "")))
+        level = len(match[1] or match[3])
+        heads.append((start, match.end() - 1, level, heading_title(match[2] or "")))
     ends = [start for start, *_ in heads[1:]] + [len(text)]
     return [
         (level, Section(start, body, end, title))
@@ -84,8 +84,8 @@ def heading_title(heading: str) -> str:
 
 def find_section(text: str, section: str) -> Section | None:
     """Return the first section with this title, ignoring case and spacing, or None."""
-    wanted = _fold_title(section)
-    return next((section for section in find_sections(text) if _fold_title(section.title) == wanted), None)
+    folded = _fold_title(section)
+    return next((section for section in find_sections(text) if _fold_title(section.title) == folded), None)
 
 
 def append_to_section(text: str, section: str | None, block: str) -> SectionEdit:
@@ -128,15 +128,15 @@ def replace_section(text: str, section: str, body: str) -> SectionEdit:
 def list_items(text: str) -> list[ListItem]:
     """Return the list lines outside of code, with their line numbers."""
     code = markdown_text.find_fences(text)
-    found: list[ListItem] = []
+    items: list[ListItem] = []
     position = 0
     for number, line in enumerate(text.split("\n"), 1):
         match = LIST_ITEM.fullmatch(line.rstrip("\r"))
-        if match and not any(each.start <= position < each.end for each in code):
+        if match and not any(block.start <= position < block.end for block in code):
             indent, bullet, digits, _, box, words = match.groups()
-            found.append(ListItem(number, indent, bullet, int(digits or 0), box, words.strip()))
+            items.append(ListItem(number, indent, bullet, int(digits or 0), box, words.strip()))
         position += len(line) + 1
-    return found
+    return items
 
 
 def format_items(texts: list[str], body: str, box: bool) -> str:
@@ -144,8 +144,8 @@ def format_items(texts: list[str], body: str, box: bool) -> str:
 
     `box` asks for checkboxes; a numbered list gets them only if its last item has one.
     """
-    there = [item for item in list_items(body) if not item.indent]
-    last = there[-1] if there else None
+    items = [item for item in list_items(body) if not item.indent]
+    last = items[-1] if items else None
     boxed = box if last is None else last.box is not None or (box and not last.number)
     lines = []
     for place, text in enumerate(texts, 1):
@@ -169,15 +169,15 @@ def sanitize(text: str) -> str:
     text = text.translate(_CONTROLS)
     text = "\n".join(line.rstrip() for line in text.strip().splitlines())
     blocks = markdown_text.find_fences(text)
-    kept: list[str] = []
+    pieces: list[str] = []
     position = 0
     for block in blocks:
-        kept += [_MARKUP_LINE.sub(r"\\", text[position : block.start]), text[block.start : block.end]]
+        pieces += [_MARKUP_LINE.sub(r"\\", text[position : block.start]), text[block.start : block.end]]
         position = block.end
-    kept.append(_MARKUP_LINE.sub(r"\\", text[position:]))
+    pieces.append(_MARKUP_LINE.sub(r"\\", text[position:]))
     if blocks and blocks[-1].left_open:
-        kept.append(f"\n{blocks[-1].left_open}")
-    return "".join(kept)
+        pieces.append(f"\n{blocks[-1].left_open}")
+    return "".join(pieces)
 
 
 def _continues_list(before: str, block: str) -> bool:

@@ -195,16 +195,16 @@ def iter_json_list(chunks: Iterable[str]) -> Iterator[Any]:
     text = next(source, "").lstrip("\ufeff \t\r\n")
     if not text.startswith("["):
         raise BrokenTranscript("not a list of conversations")
-    at, wanted, ended = 1, 0, False
+    at, needed, ended = 1, 0, False
     while True:
         blank = _BLANK.match(text, at)
         at = blank.end() if blank else at
         if text.startswith("]", at):
             return
-        if ended or len(text) - at >= wanted:
+        if ended or len(text) - at >= needed:
             try:
                 value, at = decoder.raw_decode(text, at)
-                wanted = 0
+                needed = 0
                 yield value
                 continue
             except RecursionError:
@@ -212,7 +212,7 @@ def iter_json_list(chunks: Iterable[str]) -> Iterator[Any]:
             except JSONDecodeError:
                 if ended:
                     raise BrokenTranscript("it ends in the middle of a conversation") from None
-                wanted = 2 * (len(text) - at)  # avoids retrying a long item with every chunk
+                needed = 2 * (len(text) - at)  # avoids retrying a long item with every chunk
         more = next(source, "")
         ended = not more
         text, at = text[at:] + more, 0
@@ -317,7 +317,7 @@ def _chatgpt_turn(node: dict[str, Any]) -> TranscriptTurn | None:
     if not isinstance(message, dict):
         return None
     content, author, facts = (message.get(key) or {} for key in ("content", "author", "metadata"))
-    if not all(isinstance(each, dict) for each in (content, author, facts)):
+    if not all(isinstance(part, dict) for part in (content, author, facts)):
         return None
     if content.get("content_type") not in ("text", "multimodal_text"):
         return None
@@ -337,7 +337,9 @@ def _claude_conversation(value: dict[str, Any]) -> ExportedConversation | None:
             turns.append(
                 make_turn(message.get("sender"), text, message.get("created_at"), message.get("uuid"))
             )
-    kept = tuple(turn for turn in turns if turn)
+    present = tuple(turn for turn in turns if turn)
     return (
-        ExportedConversation("claude.ai", session, short_text(value.get("name")), kept) if session else None
+        ExportedConversation("claude.ai", session, short_text(value.get("name")), present)
+        if session
+        else None
     )
