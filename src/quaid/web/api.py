@@ -59,14 +59,22 @@ def _tool_methods(operation: Operation) -> list[str]:
 def tool_routes() -> list[Route]:
     """Return one route for each tool."""
     return [
-        Route(tool_path(each.tool), _tool_endpoint(each), methods=_tool_methods(each), name=each.tool)
-        for each in served_tools()
+        Route(
+            tool_path(operation.tool),
+            _tool_endpoint(operation),
+            methods=_tool_methods(operation),
+            name=operation.tool,
+        )
+        for operation in served_tools()
     ]
 
 
 def tool_scopes() -> dict[str, dict[str, str]]:
     """Return the scope that each tool route needs, by path and method."""
-    return {tool_path(each.tool): dict.fromkeys(_tool_methods(each), each.scope) for each in served_tools()}
+    return {
+        tool_path(operation.tool): dict.fromkeys(_tool_methods(operation), operation.scope)
+        for operation in served_tools()
+    }
 
 
 def _tool_endpoint(operation: Operation) -> Endpoint:
@@ -110,29 +118,29 @@ async def json_body(request: Request) -> dict[str, Any]:
 
 def _query_arguments(request: Request, operation: Operation) -> dict[str, Any]:
     params = {param.name: param for param in operation.params}
-    given: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for name in dict.fromkeys(name for name, _ in request.query_params.multi_items()):
         values = request.query_params.getlist(name)
         param = params.get(name)
         if param is not None and param.kind == "array":
-            given[name] = values
+            arguments[name] = values
         elif len(values) > 1:
             raise InvalidArgument(name=name, problem="must be given only once")
         else:
-            given[name] = values[0] if param is None else _parse_query_value(param, values[0])
-    return given
+            arguments[name] = values[0] if param is None else _parse_query_value(param, values[0])
+    return arguments
 
 
 def _parse_query_value(param: Param, text: str) -> Any:
     if param.kind == "string":
         return text
-    wanted = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}[param.kind]
+    expected = {"integer": "a whole number", "number": "a number", "boolean": "true or false"}[param.kind]
     try:
         value = jsonrpc.decode(text.encode())
     except (ValueError, jsonrpc.RpcError):
         value = None
     if isinstance(value, str) or value is None:
-        raise InvalidArgument(name=param.name, problem=f"must be {wanted}, not {text[:60]!r}")
+        raise InvalidArgument(name=param.name, problem=f"must be {expected}, not {text[:60]!r}")
     return value
 
 
@@ -160,7 +168,9 @@ ERROR_STATUSES = ("400", "401", "403", "404", "405", "409", "413", "415", "421",
 
 def openapi_document(debug: dict[str, Any] | None = None) -> dict[str, Any]:
     """Return the OpenAPI document. `debug` holds the paths of the debug endpoints, if they are served."""
-    paths: dict[str, Any] = {tool_path(each.tool): _describe_tool(each) for each in served_tools()}
+    paths: dict[str, Any] = {
+        tool_path(operation.tool): _describe_tool(operation) for operation in served_tools()
+    }
     return {
         "openapi": "3.1.0",
         "info": {

@@ -298,10 +298,10 @@ def media_type(headers: Headers) -> str:
 
 
 def _check_csrf(request: Request, expected: str, body: bytes) -> None:
-    given = request.headers.get("x-csrf-token", "")
-    if not given and media_type(request.headers) == "application/x-www-form-urlencoded":
-        given = form_field(body, "csrf_token")
-    if not hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode()):
+    token = request.headers.get("x-csrf-token", "")
+    if not token and media_type(request.headers) == "application/x-www-form-urlencoded":
+        token = form_field(body, "csrf_token")
+    if not hmac.compare_digest(token.encode("utf-8", "replace"), expected.encode()):
         raise ForeignRequest(problem="the form was not opened in this session; load the page again")
 
 

@@ -416,8 +416,8 @@ def _queue_of(message: Message) -> str:
 
 def _accepts(request: Request, kind: str) -> bool:
     accepted = request.headers.get("accept", "*/*")
-    wanted = (kind, kind.partition("/")[0] + "/*", "*/*")
-    return any(part.partition(";")[0].strip().lower() in wanted for part in accepted.split(","))
+    accepted_kinds = (kind, kind.partition("/")[0] + "/*", "*/*")
+    return any(part.partition(";")[0].strip().lower() in accepted_kinds for part in accepted.split(","))
 
 
 def _sse_event(message: dict[str, Any]) -> bytes:

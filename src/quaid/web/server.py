@@ -205,8 +205,8 @@ def _command_work(
         text = output.format_record(record, line.as_json, out_is_terminal, program)
         asked = arguments.get("slug")
         notes = output.format_side_notes(asked, record, line.as_json, err_is_terminal, program)
-        told = "".join(f"quaid: {output.strip_control_characters(notice)}.\n" for notice in notices)
-        return int(getattr(record, "exit_status", 0)), before + told, text, notes
+        notice_lines = "".join(f"quaid: {output.strip_control_characters(notice)}.\n" for notice in notices)
+        return int(getattr(record, "exit_status", 0)), before + notice_lines, text, notes
 
     return queue, work
 
@@ -407,15 +407,15 @@ def _run_server(
         signal again."""
         server.should_exit = True
 
-    before = {each: signal.signal(each, end) for each in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         _announce(settings, place, options)
         if link:
             _show_link(_login_link(settings, port), opens, "Open")
         server.run(sockets=[listener])
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     if not app.state.stopped_cleanly:
         sys.stdout.flush()
         os._exit(0)  # a worker thread hangs; its open transaction is rolled back
@@ -483,13 +483,13 @@ def _is_same_memory(port: int, settings: Settings, bind: str = LOOPBACK) -> bool
     Another program that pretends to be such a server would only obtain a login code that is useless
     elsewhere.
     """
-    wanted = f"quaid {service.memory_fingerprint(settings)}\n".encode()
+    expected = f"quaid {service.memory_fingerprint(settings)}\n".encode()
     where = LOOPBACK if bind in ANY_ADDRESS else bind
     try:
-        with socket.create_connection((where, port), timeout=PROBE_TIMEOUT) as there:
+        with socket.create_connection((where, port), timeout=PROBE_TIMEOUT) as connection:
             host = f"[{where}]" if ":" in where else where
             request = f"GET /health HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n"
-            there.sendall(request.encode())
-            return there.recv(4_096).endswith(wanted) or there.recv(4_096).endswith(wanted)
+            connection.sendall(request.encode())
+            return connection.recv(4_096).endswith(expected) or connection.recv(4_096).endswith(expected)
     except OSError:
         return False

@@ -130,8 +130,8 @@ class WorkerQueue:
 
     def end(self) -> None:
         """Cancel running tasks and accept no more."""
-        for each in list(self._running):
-            each.stopped = True
+        for task in list(self._running):
+            task.stopped = True
         for _ in self._threads:
             self._queue.put(None)
 
@@ -210,12 +210,12 @@ class WorkerPool:
 
     async def call(self, operation: str, arguments: Mapping[str, Any], scope: Scope = "owner") -> Any:
         """Run an operation, named as a command ("kb status") or as a tool ("memory_get"), and return its record."""
-        found, preset = find_operation(operation)
-        key = operation_key(found)
+        entry, preset = find_operation(operation)
+        key = operation_key(entry)
         listing = key == "clients.connect" and not arguments.get("client")
-        if self.readonly and found.scope != "read" and key not in READ_ONLY_OWNER_OPERATIONS and not listing:
+        if self.readonly and entry.scope != "read" and key not in READ_ONLY_OWNER_OPERATIONS and not listing:
             raise NotAllowed(
-                name=operation, needed=found.scope, granted="read, because the server is read-only"
+                name=operation, needed=entry.scope, granted="read, because the server is read-only"
             )
         values = {**arguments, **preset}
         return await self.run(

@@ -83,8 +83,8 @@ def may_write(request: Request) -> bool:
 
 async def call_operation(request: Request, command: str, /, **arguments: Any) -> Any:
     """Run an operation and return its record. Arguments that are None are omitted; `from_` is passed as `from`."""
-    given = {key.rstrip("_"): value for key, value in arguments.items() if value is not None}
-    return await request.app.state.workers.call(command, given, request_scope(request))
+    present = {key.rstrip("_"): value for key, value in arguments.items() if value is not None}
+    return await request.app.state.workers.call(command, present, request_scope(request))
 
 
 async def try_operation(request: Request, command: str, /, **arguments: Any) -> Any:
@@ -127,10 +127,10 @@ async def read_form(request: Request) -> dict[str, str]:
 
 def read_days(request: Request, *names: str) -> tuple[dict[str, str], dict[str, str]]:
     """Return the dates in these query parameters, and an error message for each parameter that is not a date."""
-    given = {name: request.query_params.get(name, "").strip()[:100] for name in names}
-    wrong = {name: text for name, text in given.items() if text and not dates.is_date(text)}
+    texts = {name: request.query_params.get(name, "").strip()[:100] for name in names}
+    wrong = {name: text for name, text in texts.items() if text and not dates.is_date(text)}
     problems = {name: f"“{text}” is not a date. Write it as 2026-04-25." for name, text in wrong.items()}
-    return {name: "" if name in wrong else text for name, text in given.items()}, problems
+    return {name: "" if name in wrong else text for name, text in texts.items()}, problems
 
 
 def parse_number(text: str, otherwise: int = 0) -> int:

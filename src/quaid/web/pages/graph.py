@@ -98,10 +98,10 @@ async def load_graph(request: Request) -> dict[str, Any] | None:
     }
 
 
-async def suggest_pages(request: Request, wanted: str) -> list[Any]:
-    """Return pages to choose as a centre: those that match `wanted`, or the most recently changed ones."""
-    if wanted:
-        record = await try_operation(request, "glance", text=wanted, limit=MAX_SUGGESTIONS)
+async def suggest_pages(request: Request, query: str) -> list[Any]:
+    """Return pages to choose as a centre: those that match `query`, or the most recently changed ones."""
+    if query:
+        record = await try_operation(request, "glance", text=query, limit=MAX_SUGGESTIONS)
         return list(record.answer.results) if record else []
     record = await try_operation(request, "list", limit=MAX_SUGGESTIONS)
     return list(record.pages) if record else []
@@ -109,9 +109,9 @@ async def suggest_pages(request: Request, wanted: str) -> list[Any]:
 
 @route("/graph", GET="read")
 async def show_graph(request: Request) -> Response:
-    wanted = request.query_params.get("find", "").strip()[:MAX_QUERY]
+    query = request.query_params.get("find", "").strip()[:MAX_QUERY]
     graph, wings, pages = await gather_all(
-        load_graph(request), cached_operation(request, "wings"), suggest_pages(request, wanted)
+        load_graph(request), cached_operation(request, "wings"), suggest_pages(request, query)
     )
     days, wrong = read_days(request, "on")
     day = days["on"] or f"{datetime.now(UTC):%Y-%m-%d}"
@@ -126,7 +126,7 @@ async def show_graph(request: Request) -> Response:
         graph=graph,
         titles={address: title for address, title, _, _ in nodes},
         wings=wings.wings if wings else [],
-        wanted=wanted,
+        wanted=query,
         suggestions=[(slugs.address(page.collection, page.slug), page.title, page.type) for page in pages],
         links=links[:MAX_LISTED],
         total=len(links),

@@ -60,8 +60,8 @@ def graph_url(address: str) -> str:
 
 def with_query(path: str, values: dict[str, str | int]) -> str:
     """Return a path with a query string; empty and zero values are omitted."""
-    given = {name: value for name, value in values.items() if value not in ("", 0)}
-    return path + (f"?{urlencode(given)}" if given else "")
+    present = {name: value for name, value in values.items() if value not in ("", 0)}
+    return path + (f"?{urlencode(present)}" if present else "")
 
 
 class LinkTarget(NamedTuple):

@@ -266,22 +266,22 @@ _NOT_NAMES = re.compile(
 class PageNames(NamedTuple):
     """The pages that some content refers to, by the name used there."""
 
-    known: Mapping[str, LinkTarget]
+    targets: Mapping[str, LinkTarget]
     here: str = ""
     """URL of the current page. Links to it are shown as bold text."""
 
     def resolve(self, name: str) -> LinkTarget | None:
-        return self.known.get(name)
+        return self.targets.get(name)
 
     def title(self, name: str) -> str:
         """Return the title of the page with this name, or the words of the name if there is no such page."""
-        return self.known[name].title if name in self.known else slug_words(name)
+        return self.targets[name].title if name in self.targets else slug_words(name)
 
     def worded(self, text: str) -> str:
         """Replace the page names in `text` by titles, for places that cannot contain links."""
         text = _WIKI_LINK.sub(self._link_text, text)
         return _BARE_SLUG.sub(
-            lambda name: self.known[name[0]].title if name[0] in self.known else name[0], text
+            lambda name: self.targets[name[0]].title if name[0] in self.targets else name[0], text
         )
 
     def _link_text(self, link: re.Match[str]) -> str:
@@ -305,9 +305,9 @@ def link_names(text: str, resolve: LinkResolver, here: str = "") -> Markup:
         return f"**{target.title}**" if target.href == here else f"[[{name[0]}]]"
 
     pieces, at = [], 0
-    for kept in _NOT_NAMES.finditer(text):
-        pieces += [_BARE_SLUG.sub(put, text[at : kept.start()]), kept[0]]
-        at = kept.end()
+    for span in _NOT_NAMES.finditer(text):
+        pieces += [_BARE_SLUG.sub(put, text[at : span.start()]), span[0]]
+        at = span.end()
     return render_line("".join([*pieces, _BARE_SLUG.sub(put, text[at:])]), resolve)
 
 
@@ -324,10 +324,12 @@ def names_in(texts: Iterable[str]) -> list[str]:
 
 async def look_up_names(request: Request, texts: Iterable[str], here: str = "") -> PageNames:
     """Look up the pages that `texts` refer to."""
-    wanted = names_in(texts)
-    record = await try_operation(request, "titles", names=wanted) if wanted else None
+    names = names_in(texts)
+    record = await try_operation(request, "titles", names=names) if names else None
     titles = record.value if record else ()
-    return PageNames({each.name: LinkTarget(urls.page_url(each.slug), each.title) for each in titles}, here)
+    return PageNames(
+        {title.name: LinkTarget(urls.page_url(title.slug), title.title) for title in titles}, here
+    )
 
 
 MAX_SNIPPET = 260

@@ -77,7 +77,7 @@ async def view_page(
         cached_operation(request, "contradictions", limit=MAX_CONTRADICTIONS),
         _load_diff(request, address, version),
     )
-    links, backlinks = (found.links if found else () for found in (links, backlinks))
+    links, backlinks = (record.links if record else () for record in (links, backlinks))
     part, line = requested_line(request)
     facts = [fact for fact in facts.facts if fact.kind == "fact"] if facts else []
     names = await look_up_names(
@@ -196,8 +196,8 @@ _FACT_SOURCE = re.compile(r"fact (\d+)(?:,|$)")
 
 def _contradicted_facts(record: Any) -> dict[int, int]:
     """Return the ids of facts in open contradictions, each with the id of its contradiction."""
-    found = record.contradictions if record else ()
-    sides = ((each.id, _FACT_SOURCE.match(quote.source)) for each in found for quote in each.quotes)
+    listed = record.contradictions if record else ()
+    sides = ((item.id, _FACT_SOURCE.match(quote.source)) for item in listed for quote in item.quotes)
     return {int(fact[1]): id for id, fact in sides if fact}
 
 

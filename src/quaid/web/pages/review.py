@@ -98,14 +98,14 @@ def _drop_shared_end(subject: str, says: str) -> str:
     return subject
 
 
-def _side_view(quote: Any, place: int, each: Any) -> dict[str, Any]:
+def _side_view(quote: Any, place: int, contradiction: Any) -> dict[str, Any]:
     """Return one side. `keep` is the value of the form field, `label` the text of the button that keeps this
     side.
     """
     kind, _, source = quote.source.partition(", ")
     is_text = not kind
     says, label = humanize(quote.says), "This is true"
-    if each.type == "temporal":
+    if contradiction.type == "temporal":
         is_over = is_text or (kind.startswith("link") and bool(quote.until))
         says = says or ("It is over" if is_text else "")
         label = "It is over" if is_over else "It still holds"
@@ -136,28 +136,30 @@ async def _show_tab(
     """Render a tab. Fields of a submitted form keep their values; `gap` is the id of the form's gap."""
     form = defaultdict(str, await read_form(request) if request.method == "POST" else {})
     name, arguments = TAB_OPERATIONS[tab]
-    found, contradictions, gaps, waiting = await gather_all(
+    record, contradictions, gaps, waiting = await gather_all(
         try_operation(request, name, **arguments),
         try_operation(request, "contradictions", limit=1),
         try_operation(request, "gaps", limit=1),
         try_operation(request, "collection quarantine list"),
     )
-    open_gaps = found.gaps if found and tab == "gaps" else ()
+    open_gaps = record.gaps if record and tab == "gaps" else ()
     return render_page(
         *(request, "review.html"),
         http=http,
         tab=tab,
         tabs=TABS,
-        found=found,
+        found=record,
         counts={
             "contradictions": contradictions.total if contradictions else 0,
             "gaps": gaps.total if gaps else 0,
             "quarantine": len(waiting.value) if waiting else 0,
         },
         plan=None,
-        pairs=await _duplicate_pairs(request, found) if found and tab == "duplicates" else [],
+        pairs=await _duplicate_pairs(request, record) if record and tab == "duplicates" else [],
         flash=FlashMessage(problem, succeeded=False) if problem and tab != "gaps" else None,
-        contradictions=contradiction_views(found.contradictions) if found and tab == "contradictions" else [],
+        contradictions=contradiction_views(record.contradictions)
+        if record and tab == "contradictions"
+        else [],
         form=form,
         problem=problem,
         gap=parse_number(form["id"]) if gap is None else gap,
@@ -172,11 +174,11 @@ async def _show_failed_form(request: Request, error: QuaidError) -> Response:
     return await _show_tab(request, tab, browser_message(error), error.http_status)
 
 
-async def _duplicate_pairs(request: Request, found: Any) -> list[tuple[Any, str]]:
+async def _duplicate_pairs(request: Request, record: Any) -> list[tuple[Any, str]]:
     """Return the pairs of similar pages, each with the reason why it cannot be merged here, or ""."""
     folders = await cached_operation(request, "collection list")
     of_folder = {folder.name for folder in folders.value if folder.root} if folders else set()
-    return [(pair, _merge_obstacle(pair, of_folder)) for pair in found.pairs]
+    return [(pair, _merge_obstacle(pair, of_folder)) for pair in record.pairs]
 
 
 def _merge_obstacle(pair: Any, of_folder: set[str]) -> str:
@@ -284,8 +286,8 @@ async def _apply_gap_action(request: Request, form: dict[str, str]) -> str:
 async def _find_gap(request: Request, text: str) -> Response:
     """Show the open gap of a question, found by its hash. The question itself is not stored."""
     record = await call_operation(request, "gaps", limit=MAX_GAPS)
-    wanted = question_hash(text)
-    gap = next((gap.id for gap in record.gaps if text and gap.query_hash == wanted), 0)
+    digest = question_hash(text)
+    gap = next((gap.id for gap in record.gaps if text and gap.query_hash == digest), 0)
     problem = "No open question has these words." if text else "Type a question."
     return await _show_tab(request, "gaps", "" if gap else problem, gap=gap)
 

@@ -112,14 +112,14 @@ def read_filters(request: Request, *names: str) -> tuple[dict[str, str], dict[st
 async def search_memory(request: Request, question: str, filters: dict[str, str]) -> dict[str, Any]:
     """Search pages, notebook and knowledge base for a question. Return what the template shows."""
     began = time.perf_counter()
-    given = {name: value for name, value in filters.items() if value}
-    searches = [try_operation(request, "glance", text=question, limit=MAX_RESULTS, **given)]
-    if not given:
+    active = {name: value for name, value in filters.items() if value}
+    searches = [try_operation(request, "glance", text=question, limit=MAX_RESULTS, **active)]
+    if not active:
         searches.append(try_operation(request, "kb query", context=question, max_results=6))
-    found, *others = await gather_all(*searches)
-    recalled = found.recalled if found else None
+    pages, *others = await gather_all(*searches)
+    recalled = pages.recalled if pages else None
     nodes = others[0] if others and others[0] else None
-    results = found.answer.results if found else ()
+    results = pages.answer.results if pages else ()
     names = await look_up_names(request, _result_texts(results, recalled, nodes))
     formatter = _ResultFormatter(question, names)
     groups: dict[str, list[ResultView]] = {"Notebook": [], "Daily": [], "Pages": [], "Knowledge base": []}
@@ -136,15 +136,15 @@ async def search_memory(request: Request, question: str, filters: dict[str, str]
             is_wanted = not (nodes and result.collection == KB_COLLECTION)
         if is_wanted:
             groups[_group_name(result)].append(formatter.page(result))
-    notes = {"Pages": "" if found else found.message, "Knowledge base": nodes.note if nodes else ""}
+    notes = {"Pages": "" if pages else pages.message, "Knowledge base": nodes.note if nodes else ""}
     views = [view for group in groups.values() for view in group]
-    is_strong = bool(found) and found.answer.strength == "strong"
+    is_strong = bool(pages) and pages.answer.strength == "strong"
     return {
         "groups": sort_groups(
             [(name, _sort_results(group), notes.get(name, "")) for name, group in groups.items()]
         ),
         "is_answered": is_strong or any(view.is_good for view in views),
-        "notes": found.answer.notes if found else (),
+        "notes": pages.answer.notes if pages else (),
         "total": len(views),
         "strong": sum(view.strength == "strong" for view in views),
         "weaker": sum(not view.is_good for view in views),
@@ -292,17 +292,17 @@ async def _search(request: Request) -> dict[str, Any]:
     """Run the search in the query. Return the values for its templates."""
     question = request.query_params.get("q", "").strip()[:MAX_QUERY]
     filters, wrong = read_filters(request, *SEARCH_FILTERS)
-    found = await search_memory(request, question, filters) if question else None
-    return {"question": question, "found": found, "filters": filters, "wrong": wrong}
+    results = await search_memory(request, question, filters) if question else None
+    return {"question": question, "found": results, "filters": filters, "wrong": wrong}
 
 
 @route("/search", GET="read")
 async def show_search(request: Request) -> Response:
     values = await _search(request)
-    question, found = values["question"], values["found"]
+    question, results = values["question"], values["found"]
     filtered = any((*values["filters"].values(), *values["wrong"].values()))
     is_asked = "link" not in request.query_params and not filtered
-    if found and not found["is_answered"] and is_asked and is_question(question) and may_write(request):
+    if results and not results["is_answered"] and is_asked and is_question(question) and may_write(request):
         await try_operation(request, "gaps add", query_text=question, context="asked in the dashboard")
     choices = await cached_operation(request, "wings")
     return render_page(request, "search.html", **values, filtered=filtered, choices=choices, problems=[])
@@ -371,9 +371,9 @@ async def show_timeline(request: Request) -> Response:
     if filters["kind"] not in {name for name, _ in ITEM_KINDS}:
         filters["kind"] = ""
     offset = parse_number(request.query_params.get("offset", ""))
-    given = {name: value for name, value in filters.items() if value}
+    active = {name: value for name, value in filters.items() if value}
     record, choices = await gather_all(
-        try_operation(request, "days", limit=ITEMS_PER_PAGE, offset=offset, **given),
+        try_operation(request, "days", limit=ITEMS_PER_PAGE, offset=offset, **active),
         cached_operation(request, "wings"),
     )
     dated = record.dated if record else ()
