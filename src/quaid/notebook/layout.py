@@ -21,19 +21,23 @@ def find_notebook(db: "Database") -> Collection | None:
     if named is not None and named.kind == NOTEBOOK_KIND and named.state == "active":
         return named
     return next(
-        (each for each in collections.list_all(db) if each.kind == NOTEBOOK_KIND and each.state == "active"),
+        (
+            collection
+            for collection in collections.list_all(db)
+            if collection.kind == NOTEBOOK_KIND and collection.state == "active"
+        ),
         None,
     )
 
 
 def require_notebook(db: "Database") -> Collection:
     """Return the notebook, or raise NoNotebook or NotebookGone if it or its folder is missing."""
-    found = find_notebook(db)
-    if found is None:
+    notebook = find_notebook(db)
+    if notebook is None:
         raise NoNotebook(what="notebook", name="", hint="")
-    if not folder_exists(found):
-        raise folder_missing(found)
-    return found
+    if not folder_exists(notebook):
+        raise folder_missing(notebook)
+    return notebook
 
 
 def folder_exists(notebook: Collection) -> bool:
@@ -66,15 +70,15 @@ def create_folders(root: str) -> tuple[str, ...]:
 
 def list_files(root: str) -> list[str]:
     """Return the Markdown files directly in lists, reference and knowledge, indexed or not."""
-    found = []
+    files = []
     for folder in (LISTS, REFERENCE, KNOWLEDGE):
         try:
             with os.scandir(os.path.join(root, folder)) as entries:
                 names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
         except OSError:
             continue
-        found += [f"{folder}/{name}" for name in sorted(names) if name.lower().endswith(".md")]
-    return found
+        files += [f"{folder}/{name}" for name in sorted(names) if name.lower().endswith(".md")]
+    return files
 
 
 class RememberedLine(NamedTuple):

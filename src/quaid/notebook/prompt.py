@@ -216,14 +216,14 @@ def _page_paths(root: str, folder: str) -> list[str]:
     """Return the pages in a folder and its subfolders, sorted by path."""
     try:
         with Folder(os.path.join(root, folder)) as opened:
-            found = [
-                each.path
-                for each in opened.walk()
-                if isinstance(each, ScannedFile) and each.kind != "sidecar"
+            paths = [
+                entry.path
+                for entry in opened.walk()
+                if isinstance(entry, ScannedFile) and entry.kind != "sidecar"
             ]
     except QuaidError:
         return []
-    return sorted(f"{folder}/{path}" for path in found)
+    return sorted(f"{folder}/{path}" for path in paths)
 
 
 def _read_files(root: str, paths: tuple[str, ...] | list[str]) -> list[_PromptFile]:

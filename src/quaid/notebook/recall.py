@@ -110,11 +110,11 @@ def _exact_matches(db: Database, part: str, matched: list[int]) -> list[int]:
     stemmer = text_index.Stemmer(db)
     if not matched or not text_search.is_mistakable(stemmer, part):
         return matched
-    wanted = text_search.stem_text(stemmer, part)
+    stems = text_search.stem_text(stemmer, part)
     return [
         row.id
         for row in chunks.load(db, matched)
-        if text_search.stem_text(stemmer, f"{row.heading_path}\n{row.text}").hold(wanted)
+        if text_search.stem_text(stemmer, f"{row.heading_path}\n{row.text}").hold(stems)
     ]
 
 
@@ -123,12 +123,12 @@ def _without_overlaps(rows: list[ChunkRow]) -> list[ChunkRow]:
 
     Rows are sorted best first.
     """
-    kept: list[ChunkRow] = []
+    distinct: list[ChunkRow] = []
     for row in rows:
-        same_page = [other for other in kept if other.page_id == row.page_id]
+        same_page = [other for other in distinct if other.page_id == row.page_id]
         if not any(row.start_line <= one.end_line and one.start_line <= row.end_line for one in same_page):
-            kept.append(row)
-    return kept
+            distinct.append(row)
+    return distinct
 
 
 def _build_hits(
@@ -228,4 +228,4 @@ def project_summary(db: Database, name: str, notebook: Collection | None) -> str
 
 def _words_of_name(folder: str) -> str:
     name = os.path.basename(folder).lstrip(".")
-    return " ".join("".join(each if each.isalnum() else " " for each in name).split())
+    return " ".join("".join(character if character.isalnum() else " " for character in name).split())

@@ -71,20 +71,20 @@ def find_named_list(text: str) -> tuple[str, str] | None:
     if len(text) > MAX_LIST_SENTENCE or "list" not in text.lower():
         return None
     for form in LIST_FORMS:
-        found = form.match(text)
-        if found and not _OTHER_LISTS.fullmatch(found["list"][: -len("list")].rstrip(" -")):
-            items = found["items"].strip(" ,")
-            name = _list_name(found["list"])
+        match = form.match(text)
+        if match and not _OTHER_LISTS.fullmatch(match["list"][: -len("list")].rstrip(" -")):
+            items = match["items"].strip(" ,")
+            name = _list_name(match["list"])
             if items and name is not None:
                 return name, items
     return None
 
 
-def list_path(name: str, there: tuple[str, ...]) -> str:
+def list_path(name: str, paths: tuple[str, ...]) -> str:
     """Return the path of a list's file: an existing file with a matching name, else a new path."""
-    wanted = _list_key(name)
-    for path in there:
-        if path.startswith(f"{LISTS}/") and _list_key(path[len(LISTS) + 1 :].removesuffix(".md")) == wanted:
+    key = _list_key(name)
+    for path in paths:
+        if path.startswith(f"{LISTS}/") and _list_key(path[len(LISTS) + 1 :].removesuffix(".md")) == key:
             return path
     return f"{LISTS}/{slugs.segment(name.replace('’', '').replace(chr(39), ''))[:100].strip('-')}.md"
 
@@ -94,22 +94,22 @@ def quoted_titles(items: str) -> list[str]:
     rest = _QUOTED.sub("\0", items)
     if not all(not part or _BETWEEN_QUOTED.fullmatch(part) for part in rest.split("\0")) or "\0" not in rest:
         return []
-    return [next(filter(None, found)).strip() for found in _QUOTED.findall(items)]
+    return [next(filter(None, groups)).strip() for groups in _QUOTED.findall(items)]
 
 
 def _list_name(phrase: str) -> str | None:
-    found = _LIST_NAME.fullmatch(phrase)
-    if found is None:
+    match = _LIST_NAME.fullmatch(phrase)
+    if match is None:
         return None
-    before, after = " ".join(found["before"].split()), " ".join((found["after"] or "").split())
-    return f"{before} {found['by']} {after}" if before and after else before or after
+    before, after = " ".join(match["before"].split()), " ".join((match["after"] or "").split())
+    return f"{before} {match['by']} {after}" if before and after else before or after
 
 
 def _list_key(name: str) -> str:
     """Return a key that is equal for spelling variants: "Reading List", "reading-list" and "reading"."""
     words = slugs.segment(name).replace("_", "-").split("-")
-    kept = [word for word in words if word != "list"] or words
-    return _PLURAL.sub("", " ".join(kept))
+    telling = [word for word in words if word != "list"] or words
+    return _PLURAL.sub("", " ".join(telling))
 
 
 class NoteKind(NamedTuple):
@@ -229,8 +229,8 @@ def _normalize_sentence(text: str) -> str:
 def strip_lead_in(content: str) -> str:
     """Remove a lead-in such as "please remember that"."""
     text = content.strip()
-    found = _pattern("LEAD_INS").match(text)
-    rest = text[found.end() :].strip() if found else ""
+    match = _pattern("LEAD_INS").match(text)
+    rest = text[match.end() :].strip() if match else ""
     return rest or text
 
 
@@ -247,8 +247,8 @@ def lines_to_write(content: str, kind: NoteKind | None) -> list[str]:
         return _list_entries(text)
     if kind is not None and kind.name == "todos":
         text = _pattern("TODO_TAIL").sub("", text)
-        found = _pattern("TODO_LEADS").match(text)
-        rest = text[found.end() :] if found else text
+        match = _pattern("TODO_LEADS").match(text)
+        rest = text[match.end() :] if match else text
         return [_capitalize(rest.strip() or text)]
     return [_capitalize(text) if text != content.strip() else text]
 
@@ -277,8 +277,8 @@ def _list_entries(text: str) -> list[str]:
 
 def _shopping_items(text: str) -> list[str]:
     text = _pattern("SHOPPING_TAIL").sub("", text.strip().rstrip(".!"))
-    found = _pattern("SHOPPING_LEADS").match(text)
-    rest = text[found.end() :] if found else text
+    match = _pattern("SHOPPING_LEADS").match(text)
+    rest = text[match.end() :] if match else text
     rest = _pattern("SHOPPING_TAIL").sub("", rest)
     goods = [_LIST_MARK.sub("", part.strip()).strip() for part in _ITEM_SEPARATOR.split(_protect_pairs(rest))]
     if any(good.lower().split()[-1:] in _PRONOUNS for good in goods):
@@ -292,16 +292,16 @@ _PRONOUNS = (["it"], ["them"], ["him"], ["her"])
 
 def _protect_pairs(text: str) -> str:
     """Protect fixed pairs such as "fish and chips" from being split."""
-    return _pattern("FIXED_PAIRS").sub(lambda found: found[0].replace(" and ", _PAIR_MARK), text)
+    return _pattern("FIXED_PAIRS").sub(lambda match: match[0].replace(" and ", _PAIR_MARK), text)
 
 
 def find_person(content: str) -> str:
     """Return the first person named in a note, or ""."""
-    for found in _pattern("PERSON", 0).finditer(
+    for match in _pattern("PERSON", 0).finditer(
         strip_lead_in(content[: 2 * MAX_ROUTED_LENGTH])[:MAX_ROUTED_LENGTH]
     ):
         words: list[str] = []
-        for word in found[0].split():
+        for word in match[0].split():
             name = word.replace("’", "'").removesuffix("'s")
             if words or name.lower() not in _NOT_A_PERSON:
                 words.append(name)
@@ -335,21 +335,21 @@ class NoteTarget(NamedTuple):
 
 
 def choose_target(
-    content: str, category: str | None, file: str | None, section: str | None, there: tuple[str, ...] = ()
+    content: str, category: str | None, file: str | None, section: str | None, paths: tuple[str, ...] = ()
 ) -> NoteTarget:
-    """Return the destination of a note. `there` are the notebook's files, searched for a name or a list."""
+    """Return the destination of a note. `paths` are the notebook's files, searched for a name or a list."""
     if not content.strip():
         raise InvalidArgument(name="content", problem="is empty; write what to remember")
     on = find_named_list(strip_lead_in(content))
-    listed = _list_kind(*on, there) if on else None
+    listed = _list_kind(*on, paths) if on else None
     kind = _choose_kind(content, category, listed)
-    path = kind.path if file is None else _choose_path(file, category, kind, there)
+    path = kind.path if file is None else _choose_path(file, category, kind, paths)
     named = next((kind for kind in NOTE_KINDS.values() if kind.path == path), None)
     if named:
         kind = named
     elif path != kind.path:
-        kept = kind if category in NOTE_KINDS else NoteKind("", path, "")
-        kind = kept._replace(path=path, section=_title_from_path(path))
+        base = kind if category in NOTE_KINDS else NoteKind("", path, "")
+        kind = base._replace(path=path, section=_title_from_path(path))
     if on and listed and listed.path == path:
         content = on[1]
     person = kind.name == "contacts"
@@ -408,12 +408,16 @@ def _find_existing_line(text: str, goal: NoteTarget, line: str) -> sections.List
         return None
     first = text.count("\n", 0, place.body) + 1 if place else 1
     last = text.count("\n", 0, place.end) + 1 if place else text.count("\n") + 1
-    wanted, *more = line.split("\n")
+    first_line, *more = line.split("\n")
     every = text.split("\n")
     for item in sections.list_items(text):
-        if first <= item.line <= last and item.box in (None, " ") and similarity.same_line(item.text, wanted):
+        if (
+            first <= item.line <= last
+            and item.box in (None, " ")
+            and similarity.same_line(item.text, first_line)
+        ):
             below = every[item.line : item.line + len(more)]
-            if [each.strip() for each in below] == [each.strip() for each in more]:
+            if [row.strip() for row in below] == [row.strip() for row in more]:
                 return item
     return None
 
@@ -422,21 +426,21 @@ def _person_section(text: str, name: str) -> str:
     """Return the title of a person's section: the name, or the only existing title with it as a word."""
     if sections.find_section(text, name):
         return name
-    wanted = name.casefold()
+    folded = name.casefold()
     alike = [
         section.title
         for section in sections.find_sections(text)
-        if wanted in section.title.casefold().split()
+        if folded in section.title.casefold().split()
     ]
     return alike[0] if len(alike) == 1 else name
 
 
-def _list_kind(name: str, items: str, there: tuple[str, ...]) -> NoteKind:
+def _list_kind(name: str, items: str, paths: tuple[str, ...]) -> NoteKind:
     """Return the kind of a named list: a predefined one, or a file in lists/."""
     if name.lower() in KNOWN_LISTS:
         return NOTE_KINDS[KNOWN_LISTS[name.lower()]]
     if name:
-        path = list_path(name, there)
+        path = list_path(name, paths)
         is_new = path == list_path(name, ())
         return NoteKind("", path, _heading(name.lower()) if is_new else _title_from_path(path))
     return route_kind(items, ("todos", "shopping")) if is_task(items) else NOTE_KINDS["shopping"]
@@ -451,7 +455,7 @@ def _choose_kind(content: str, category: str | None, listed: NoteKind | None) ->
     return route_kind(content, among)
 
 
-def _choose_path(file: str, category: str | None, kind: NoteKind, there: tuple[str, ...]) -> str:
+def _choose_path(file: str, category: str | None, kind: NoteKind, paths: tuple[str, ...]) -> str:
     """Resolve a path or a bare name to a notebook file. With a category, the file must be in its folder."""
     name = file.strip()
     name = name[:-3] if name.lower().endswith(".md") else name
@@ -462,9 +466,11 @@ def _choose_path(file: str, category: str | None, kind: NoteKind, there: tuple[s
     if category is None:
         if name in NOTE_KINDS:
             return NOTE_KINDS[name].path
-        known = [path for path in there if path.endswith(f"/{name}.md") and not path.startswith(f"{DAILY}/")]
-        if "/" not in name and len(known) == 1:
-            return known[0]
+        matching = [
+            path for path in paths if path.endswith(f"/{name}.md") and not path.startswith(f"{DAILY}/")
+        ]
+        if "/" not in name and len(matching) == 1:
+            return matching[0]
     has_folder = begins and (category is None or begins in NOTEBOOK_FOLDERS)
     path = check_page_path(f"{name}.md" if has_folder else f"{folder}/{name}.md", "file")
     if category is not None and not path.startswith(f"{folder}/"):

@@ -227,7 +227,7 @@ def build_answer(
     """Build the answer within the token budget."""
     shown = _shown_pages(db, ranked, limit)
     builder = _AnswerBuilder(db, ranked)
-    servings = spend_budget([_servable_texts(each) for each in shown], token_budget, depth)
+    servings = spend_budget([_servable_texts(result) for result in shown], token_budget, depth)
     results = tuple(builder.result(page, serving) for page, serving in zip(shown, servings, strict=False))
     spent = sum(result.tokens_used for result in results)
     return Answer(
@@ -326,7 +326,7 @@ class _AnswerBuilder:
         if not shown:
             return "none"
         candidates = self._ranked.candidates
-        of_time = any(self._is_of_time(each) for each in shown[:RESULTS_JUDGED])
+        of_time = any(self._is_of_time(result) for result in shown[:RESULTS_JUDGED])
         if candidates.only_time and of_time:
             return "strong"
         words = max(map(self._share, shown[:RESULTS_JUDGED]))
@@ -397,7 +397,7 @@ class _AnswerBuilder:
             chunk = (shown.chunk.heading_path, shown.chunk.text) if shown.chunk else ()
             text = "\n".join((shown.head.title, *chunk))
             stems = text_search.stem_text(self._stemmer, text)
-            words = [word for word, wanted in self._stems.items() if stems.hold(wanted)]
+            words = [word for word, word_stems in self._stems.items() if stems.hold(word_stems)]
             words += [word for word, literal in self._letters.items() if literal and literal in text]
             self._holding[shown.head.id] = words
         return self._holding[shown.head.id]

@@ -80,13 +80,13 @@ class _ScoredTurn(NamedTuple):
 
 def search_turns_by_words(db: Database, query: str, limit: int = 10) -> list[TurnHit]:
     """Find turns by words. Accepts any text as a query."""
-    wanted = plan_query(query)
-    if not wanted.words or limit < 1:
+    plan = plan_query(query)
+    if not plan.words or limit < 1:
         return []
     with db.reading():
         highest = TextIndex(db, TURNS).highest_id()
-        scores = _match_turns(db, wanted, limit, highest) if highest else {}
-        return _turn_hits(db, wanted, {turn: _ScoredTurn(*score) for turn, score in scores.items()})
+        scores = _match_turns(db, plan, limit, highest) if highest else {}
+        return _turn_hits(db, plan, {turn: _ScoredTurn(*score) for turn, score in scores.items()})
 
 
 def search_turns(
@@ -99,9 +99,9 @@ def search_turns(
     no_model: str = "no model is set up",
 ) -> ConversationSearchRecord:
     """Find turns by words and by meaning; by words alone, with a note, if the model is not available."""
-    wanted = plan_query(query)
+    plan = plan_query(query)
     result = ConversationSearchRecord(query, (), conversations.list_all(db, 0)[1])
-    if not wanted.words or limit < 1 or not TextIndex(db, TURNS).highest_id():
+    if not plan.words or limit < 1 or not TextIndex(db, TURNS).highest_id():
         return result
     # The model may be slow, so it is called outside of any transaction.
     asked = embed_question(db, embedder, query, vectors()) if embedder else no_model
@@ -109,7 +109,7 @@ def search_turns(
         hits = search_turns_by_words(db, query, limit)
         return result._replace(hits=tuple(hits), semantic=False, note=asked)
     with db.reading():
-        hits = _turn_hits(db, wanted, _fuse_turns(db, wanted, asked, vectors(), limit))
+        hits = _turn_hits(db, plan, _fuse_turns(db, plan, asked, vectors(), limit))
     note = ""
     if asked.embedded < asked.total:
         note = f"{asked.embedded:,} of {asked.total:,} texts have vectors; of the others only words were searched"
@@ -117,11 +117,11 @@ def search_turns(
 
 
 def _fuse_turns(
-    db: Database, wanted: QueryPlan, asked: MeaningLane, vectors: "TurnIndex", limit: int
+    db: Database, plan: QueryPlan, asked: MeaningLane, vectors: "TurnIndex", limit: int
 ) -> dict[int, _ScoredTurn]:
     """Return the best turns of full-text and vector search."""
     most = max(CANDIDATES, limit)
-    expression = " OR ".join(_terms_to_rank(db, wanted, TextIndex(db, TURNS).highest_id(), WORD_BUDGET))
+    expression = " OR ".join(_terms_to_rank(db, plan, TextIndex(db, TURNS).highest_id(), WORD_BUDGET))
     words = dict(TextIndex(db, TURNS).match(expression, SearchFilters(), most)) if expression else {}
     near = dict(vectors.nearest(asked.model, asked.vector, most))
     lanes = (list(near), list(words))
@@ -138,10 +138,10 @@ def _fuse_turns(
             best[turn] = _ScoredTurn(ranking.chunks[turn], False, found_by)
         if len(best) == limit:
             break
-    every_word = " AND ".join(term.quoted for term in wanted.words)
+    every_word = " AND ".join(term.quoted for term in plan.words)
     for turn in TextIndex(db, TURNS).scores_of(every_word, list(best)):
         best[turn] = best[turn]._replace(all_words=True)
-    silent = [turn for turn, each in best.items() if WORDS not in each.lanes]
+    silent = [turn for turn, scored in best.items() if WORDS not in scored.lanes]
     for turn, (_, start) in vectors.best_parts(asked.model, asked.vector, silent).items():
         best[turn] = best[turn]._replace(start=start)
     return best
@@ -164,16 +164,16 @@ def _lanes_of(
     return (WORDS,) * (turn in words) + (MEANING,) * (far >= STANDING_OUT)
 
 
-def _match_turns(db: Database, wanted: QueryPlan, limit: int, highest: int) -> dict[int, tuple[float, bool]]:
+def _match_turns(db: Database, plan: QueryPlan, limit: int, highest: int) -> dict[int, tuple[float, bool]]:
     """Return turns with their scores, best first, and whether each contains all words."""
     scores: dict[int, tuple[float, bool]] = {}
-    for terms in dict.fromkeys((wanted.words, wanted.telling)):
+    for terms in dict.fromkeys((plan.words, plan.telling)):
         expression = " AND ".join(term.quoted for term in terms)
         for turn, score in _rank_matches(db, expression, len(terms), limit, highest):
-            scores.setdefault(turn, (score, terms == wanted.words))
+            scores.setdefault(turn, (score, terms == plan.words))
         if len(scores) >= limit:
             return dict(list(scores.items())[:limit])
-    quoted = _terms_to_rank(db, wanted, highest, ROW_BUDGET)
+    quoted = _terms_to_rank(db, plan, highest, ROW_BUDGET)
     for turn, score in (
         TextIndex(db, TURNS).match(" OR ".join(quoted), SearchFilters(), limit) if quoted else ()
     ):
@@ -181,9 +181,9 @@ def _match_turns(db: Database, wanted: QueryPlan, limit: int, highest: int) -> d
     return dict(list(scores.items())[:limit])
 
 
-def _terms_to_rank(db: Database, wanted: QueryPlan, highest: int, budget: int) -> list[str]:
+def _terms_to_rank(db: Database, plan: QueryPlan, highest: int, budget: int) -> list[str]:
     """Return the terms for an OR query, without those that are too common to rank within the budget."""
-    quoted = [part.quoted for part in wanted.parts]
+    quoted = [part.quoted for part in plan.parts]
     if highest * len(quoted) > budget:
         counts = TextIndex(db, TURNS).document_counts(quoted, highest)
         held = {term: number for term, number in zip(quoted, counts, strict=True) if number}
@@ -202,20 +202,20 @@ def _rank_matches(
     return TextIndex(db, TURNS).match(expression, SearchFilters(), limit, above=above)
 
 
-def _turn_hits(db: Database, wanted: QueryPlan, scored: dict[int, _ScoredTurn]) -> list[TurnHit]:
+def _turn_hits(db: Database, plan: QueryPlan, scored: dict[int, _ScoredTurn]) -> list[TurnHit]:
     turns = conversations.load_turns(db, list(scored))
-    marker = ExcerptMarker(text_index.Stemmer(db), wanted)
+    marker = ExcerptMarker(text_index.Stemmer(db), plan)
     hits = []
-    for turn_id, each in scored.items():
+    for turn_id, score in scored.items():
         if turn_id not in turns:
             continue
         turn, held = turns[turn_id]
-        snippet = marker.excerpt(turn.text) or " ".join(turn.text[each.start : each.start + 200].split())
+        snippet = marker.excerpt(turn.text) or " ".join(turn.text[score.start : score.start + 200].split())
         hits.append(
             TurnHit(
                 *(held.client, held.session, held.title, held.project, turn.said_at or held.started_at),
-                *(turn.role, turn.turn, snippet, round(each.score, 6), each.all_words),
-                lanes=each.lanes,
+                *(turn.role, turn.turn, snippet, round(score.score, 6), score.all_words),
+                lanes=score.lanes,
             )
         )
     return hits

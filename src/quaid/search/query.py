@@ -321,13 +321,13 @@ def find_entities(db: Database, question: str) -> Entities:
     """Return the pages and wings that a question names, the most reliable matches first."""
     whole = names.fold_name(question)
     references = {names.fold_name(name) for name in _REFERENCE.findall(question[:10_000])}
-    wanted = references | ({whole} if len(question) <= names.LONGEST_NAME else set())
+    keys = references | ({whole} if len(question) <= names.LONGEST_NAME else set())
     parts = name_spans(question)
-    named_pages = pages.pages_called(db, sorted((wanted | parts.keys()) - {""}))
+    named_pages = pages.pages_called(db, sorted((keys | parts.keys()) - {""}))
     exact: dict[int, str] = {}
     mentioned: dict[int, str] = {}
     for page in named_pages:
-        if page.name in wanted:
+        if page.name in keys:
             exact.setdefault(page.page_id, f"[[{page.name}]]" if page.name in references else page.kind)
         elif page.name in parts:
             mentioned.setdefault(page.page_id, parts[page.name])
@@ -461,9 +461,9 @@ def gather_candidates(
     """Find the candidates for a question and score them by words, by meaning and by date."""
     periods = find_periods(question, now)
     of_periods = _chunks_of_periods(db, periods, filters)
-    searched, wanted = plan_query(question), _without_time(question, periods if of_periods else ())
-    counts = _count_chunks(db, wanted)
-    expression = _any_word_expression(db, counts if wanted == searched else _count_chunks(db, searched))
+    searched, plan = plan_query(question), _without_time(question, periods if of_periods else ())
+    counts = _count_chunks(db, plan)
+    expression = _any_word_expression(db, counts if plan == searched else _count_chunks(db, searched))
     matched = chunks.match(db, expression, filters, CANDIDATES) if expression else []
     words = {chunk: score for chunk, _, score in matched}
     near = meaning.nearest(CANDIDATES, filters) if isinstance(meaning, MeaningLane) else {}
@@ -471,7 +471,7 @@ def gather_candidates(
     places = _chunk_places(db, {*words, *near, *of_periods, *openings.values()}, filters)
     if not words.keys() <= places.keys():
         raise DamagedDatabase(path=db.path, problem="its text index refers to missing text")
-    if wanted != searched:
+    if plan != searched:
         # Chunks of the period already get a score for their date; the words that name it must not count too.
         expression, words = _any_word_expression(db, counts), {}
     others = [chunk for chunk in places if chunk not in words]
@@ -482,17 +482,17 @@ def gather_candidates(
     else:
         cosines = {}
     dates = _dates_in_periods(db, places, periods)
-    only_time = bool(of_periods) and _says_nothing(wanted)
+    only_time = bool(of_periods) and _says_nothing(plan)
     evidence = Evidence(
         places=places,
         words=words,
-        page_words=_score_pages(db, searched, wanted, filters),
+        page_words=_score_pages(db, searched, plan, filters),
         cosines=cosines,
         baseline=meaning.baseline if isinstance(meaning, MeaningLane) else 0.0,
         lanes=(list(near), [chunk for chunk, _, _ in matched]),
         favours=_favours(db, places, named, dates, ONLY_DATED_FAVOUR if only_time else DATED_FAVOUR),
     )
-    return Candidates(wanted, counts, evidence, named, dates, periods, openings, only_time)
+    return Candidates(plan, counts, evidence, named, dates, periods, openings, only_time)
 
 
 def _without_time(question: str, periods: Iterable[Period]) -> QueryPlan:
@@ -501,19 +501,19 @@ def _without_time(question: str, periods: Iterable[Period]) -> QueryPlan:
     for period in sorted(periods, key=lambda period: period.span, reverse=True):
         first, last = period.span
         rest = f"{rest[:first]} {rest[last:]}"
-    wanted = plan_query(rest)
-    if all(word.text.lower() in STOP_WORDS for word in wanted.words):
+    plan = plan_query(rest)
+    if all(word.text.lower() in STOP_WORDS for word in plan.words):
         return plan_query(question)
-    return wanted
+    return plan
 
 
-def _says_nothing(wanted: QueryPlan) -> bool:
-    return all(word.text.lower() in VAGUE_WORDS or word.text.lower() in STOP_WORDS for word in wanted.words)
+def _says_nothing(plan: QueryPlan) -> bool:
+    return all(word.text.lower() in VAGUE_WORDS or word.text.lower() in STOP_WORDS for word in plan.words)
 
 
-def _count_chunks(db: Database, wanted: QueryPlan) -> dict[str, int]:
+def _count_chunks(db: Database, plan: QueryPlan) -> dict[str, int]:
     """Return the approximate number of chunks that contain each term."""
-    quoted = [part.quoted for part in wanted.parts]
+    quoted = [part.quoted for part in plan.parts]
     counts = TextIndex(db, text_index.CHUNKS).document_counts(
         quoted, TextIndex(db, text_index.CHUNKS).highest_id()
     )
@@ -528,23 +528,25 @@ def _any_word_expression(db: Database, counts: dict[str, int]) -> str:
 
 
 def _score_pages(
-    db: Database, searched: QueryPlan, wanted: QueryPlan, filters: SearchFilters
+    db: Database, searched: QueryPlan, plan: QueryPlan, filters: SearchFilters
 ) -> dict[int, float]:
     """Return the word scores of pages; date filters are ignored.
 
-    `searched` has all words of the question, `wanted` only those that do not name a period. If the two
+    `searched` has all words of the question, `plan` only those that do not name a period. If the two
     differ, half of the score comes from each: a page that mentions the date should score higher, but not so
     much that a date in a title outweighs the subject of the question.
     """
     # A page is dated by its last change, but its content may be older. Only chunks have reliable dates.
     filters = filters._replace(since=None, until=None)
     scores = page_scores(db, searched, filters, CANDIDATES, WORD_BUDGET)
-    if wanted == searched:
+    if plan == searched:
         return scores
-    both = [scores, page_scores(db, wanted, filters, CANDIDATES, WORD_BUDGET)]
-    highest = [max(each.values(), default=0.0) or 1.0 for each in both]
+    both = [scores, page_scores(db, plan, filters, CANDIDATES, WORD_BUDGET)]
+    highest = [max(page_score.values(), default=0.0) or 1.0 for page_score in both]
     return {
-        page: sum(each.get(page, 0.0) / most / 2 for each, most in zip(both, highest, strict=True))
+        page: sum(
+            page_score.get(page, 0.0) / most / 2 for page_score, most in zip(both, highest, strict=True)
+        )
         for page in {**both[0], **both[1]}
     }
 

@@ -42,13 +42,13 @@ class WordSpan(NamedTuple):
 class ExcerptMarker:
     """Makes excerpts for one query."""
 
-    def __init__(self, stemmer: Stemmer, wanted: QueryPlan, marks: tuple[str, str] = ("**", "**")) -> None:
+    def __init__(self, stemmer: Stemmer, plan: QueryPlan, marks: tuple[str, str] = ("**", "**")) -> None:
         self._stemmer = stemmer
         self._marks = marks
-        self._by_letters = wanted.unspaced
-        words = " ".join(term.text for term in wanted.parts if not term.unspaced)
+        self._by_letters = plan.unspaced
+        words = " ".join(term.text for term in plan.parts if not term.unspaced)
         self._stems = {stem for _, _, stem in stemmer.words(words.encode())}
-        self._literals = [term.literal or term.text for term in wanted.parts]
+        self._literals = [term.literal or term.text for term in plan.parts]
         self._letters: re.Pattern[str] | None = None  # compiled only if no stem matches
 
     def excerpt(self, *texts: str) -> str:
@@ -182,15 +182,15 @@ class TextStems(NamedTuple):
     telling: frozenset[str]
     """The stems of the words that are not stop words."""
 
-    def hold(self, wanted: "TextStems") -> bool:
+    def hold(self, other: "TextStems") -> bool:
         """Return True if this text contains all words of a term.
 
         A stop word in this text does not match a word of the term that has the same stem, unless the term
         itself contains stop words.
         """
-        if wanted.every == wanted.telling:
-            return bool(wanted.every) and wanted.every <= self.telling
-        return wanted.every <= self.every
+        if other.every == other.telling:
+            return bool(other.every) and other.every <= self.telling
+        return other.every <= self.every
 
 
 def stem_text(stemmer: Stemmer, text: str) -> TextStems:
@@ -205,8 +205,8 @@ def stem_text(stemmer: Stemmer, text: str) -> TextStems:
 
 def is_mistakable(stemmer: Stemmer, part: str) -> bool:
     """Return True if a word is not a stop word but has the same stem as a stop word."""
-    wanted = stem_text(stemmer, part)
-    return wanted.every == wanted.telling and not wanted.every.isdisjoint(
+    stems = stem_text(stemmer, part)
+    return stems.every == stems.telling and not stems.every.isdisjoint(
         stem_text(stemmer, " ".join(STOP_WORDS)).every
     )
 
@@ -254,33 +254,31 @@ def search_pages(
 
     Any query is valid; with `raw` it must be an FTS5 expression, otherwise InvalidSearch is raised.
     """
-    wanted = plan_query(query)
+    plan = plan_query(query)
     scored: list[_ScoredPage] = []
     with db.reading():
         if raw:
             scored = [
                 (*page, True) for page in TextIndex(db, text_index.SPACED).match_raw(query, filters, limit)
             ]
-        elif wanted.words and limit > 0:
-            scored = _TextSearch(db, wanted, filters, limit).run(query)
-        return _page_hits(db, wanted, scored)
+        elif plan.words and limit > 0:
+            scored = _TextSearch(db, plan, filters, limit).run(query)
+        return _page_hits(db, plan, scored)
 
 
-def page_scores(
-    db: Database, wanted: QueryPlan, filters: SearchFilters, limit: int, budget: int
-) -> PageScores:
+def page_scores(db: Database, plan: QueryPlan, filters: SearchFilters, limit: int, budget: int) -> PageScores:
     """Return up to `limit` pages that contain any part of the plan, with their scores; higher is better."""
-    return _TextSearch(db, wanted, filters, limit, budget).ranked_any([]) if wanted.parts else {}
+    return _TextSearch(db, plan, filters, limit, budget).ranked_any([]) if plan.parts else {}
 
 
 class _TextSearch:
     """One query against both full-text indexes."""
 
     def __init__(
-        self, db: Database, wanted: QueryPlan, filters: SearchFilters, limit: int, budget: int | None = None
+        self, db: Database, plan: QueryPlan, filters: SearchFilters, limit: int, budget: int | None = None
     ) -> None:
         self._db = db
-        self._plan = wanted
+        self._plan = plan
         self._filters = filters
         self._limit = limit
         self._budget = ROW_BUDGET if budget is None else budget
@@ -357,7 +355,10 @@ class _TextSearch:
             # The indexes contain different numbers of pages, so their BM25 scores are not on the same scale.
             lift = max(1.0, max(spaced.values()) / max(unspaced.values()))
             unspaced = {page_id: score * lift for page_id, score in unspaced.items()}
-            return {each: max(unspaced.get(each, 0.0), spaced.get(each, 0.0)) for each in unspaced | spaced}
+            return {
+                page_id: max(unspaced.get(page_id, 0.0), spaced.get(page_id, 0.0))
+                for page_id in unspaced | spaced
+            }
         return unspaced | spaced
 
     def _ranked_any_in(self, name: str, parts: list[Term], first: list[int]) -> PageScores:
@@ -394,23 +395,23 @@ def terms_worth_ranking(counts: dict[str, int], total: int, budget: int) -> list
 
 def affordable_terms(terms: list[str], counts: list[int], budget: int) -> list[str]:
     """Return the rarest terms whose counts add up to at most the budget, but at least one term."""
-    kept: list[str] = []
+    affordable: list[str] = []
     for count, term in sorted(zip(counts, terms, strict=True), key=lambda pair: pair[0]):
         budget -= count
-        if kept and budget < 0:
+        if affordable and budget < 0:
             break
-        kept.append(term)
-    return kept
+        affordable.append(term)
+    return affordable
 
 
 def _all_terms(terms: Terms) -> str:
     return " AND ".join(term.quoted for term in terms)
 
 
-def _page_hits(db: Database, wanted: QueryPlan, scored: list[_ScoredPage]) -> list[PageHit]:
+def _page_hits(db: Database, plan: QueryPlan, scored: list[_ScoredPage]) -> list[PageHit]:
     ids = [page_id for page_id, _, _ in scored]
     heads, texts = pages.page_heads(db, ids), pages.page_texts(db, ids)
-    marker = ExcerptMarker(text_index.Stemmer(db), wanted)
+    marker = ExcerptMarker(text_index.Stemmer(db), plan)
     return [
         PageHit(*heads[page_id][1:], marker.excerpt(*texts[page_id]), score, all_words, page_id)
         for page_id, score, all_words in scored
