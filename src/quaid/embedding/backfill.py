@@ -245,26 +245,26 @@ class Backfill:
         if not texts:
             return [], None
         try:
-            found = self._embedder.embed_passages([text.text for text in texts])
+            embeddings = self._embedder.embed_passages([text.text for text in texts])
         except EmbedderUnavailable as failure:
             return self._embed_one_by_one(texts, failure) if insist else ([], failure)
-        if len(found) != len(texts):
-            return [], self._unavailable(f"it gave {len(found)} vectors for {len(texts)} texts")
-        pairs = zip(texts, found, strict=True)
+        if len(embeddings) != len(texts):
+            return [], self._unavailable(f"it gave {len(embeddings)} vectors for {len(texts)} texts")
+        pairs = zip(texts, embeddings, strict=True)
         return [pair for pair in pairs if vectors.is_usable_vector(pair[1], self._embedder.dimensions)], None
 
     def _embed_one_by_one(self, texts: list[PendingText], failure: EmbedderUnavailable) -> Batch:
         """Embed texts one by one and skip those the model rejects. Stop if it also rejects PROBE_TEXT."""
-        found: list[tuple[PendingText, bytes]] = []
+        embedded: list[tuple[PendingText, bytes]] = []
         for text in texts:
             alone, problem = ([], failure) if len(texts) == 1 else self._embed_texts([text], insist=False)
-            found += alone
+            embedded += alone
             if problem is not None:
                 try:
                     self._embedder.embed_passages([PROBE_TEXT])
                 except EmbedderUnavailable as down:
-                    return found, down
-        return found, None
+                    return embedded, down
+        return embedded, None
 
     def _register_model(self) -> None:
         db, embedder = self._db, self._embedder

@@ -91,7 +91,7 @@ class OnnxSession:
 
         ort = load_onnxruntime()
         self._session = ort.InferenceSession(path, chosen, providers=["CPUExecutionProvider"])
-        self._inputs = [each.name for each in self._session.get_inputs()]
+        self._inputs = [item.name for item in self._session.get_inputs()]
         outputs = self._session.get_outputs()
         # Some exports return the pooled vector; the others return one vector per token.
         pooled = [output for output in outputs if output.name == "sentence_embedding"]
@@ -103,15 +103,15 @@ class OnnxSession:
         import numpy as np
 
         tokens = np.array([ids], dtype=np.int64)
-        given = {"input_ids": tokens}
+        inputs = {"input_ids": tokens}
         for name in self._inputs:
             if name == "attention_mask":
-                given[name] = np.ones_like(tokens)
+                inputs[name] = np.ones_like(tokens)
             elif name == "position_ids":
-                given[name] = np.arange(tokens.shape[1], dtype=np.int64)[None]
+                inputs[name] = np.arange(tokens.shape[1], dtype=np.int64)[None]
             elif name == "token_type_ids":
-                given[name] = np.zeros_like(tokens)
-        out: Any = self._session.run([self._output], given)[0][0]
+                inputs[name] = np.zeros_like(tokens)
+        out: Any = self._session.run([self._output], inputs)[0][0]
         vector = (self._pool(out) if out.ndim == 2 else out).astype(np.float32)
         length = float(np.sqrt(np.dot(vector, vector)))
         if not 0 < length < float("inf"):
@@ -138,8 +138,9 @@ def is_plain(text: str) -> bool:
     Other scripts depend on the Unicode version that a tokenizer was built with.
     """
     return all(
-        (each <= LAST_LATIN and (each.isprintable() or each in "\t\n\r")) or each in PLAIN_MARKS
-        for each in text
+        (character <= LAST_LATIN and (character.isprintable() or character in "\t\n\r"))
+        or character in PLAIN_MARKS
+        for character in text
     ) and not any(token in text for token in SPECIAL_TOKENS)
 
 
@@ -155,19 +156,19 @@ class Vocabulary:
 
     def ids(self, text: str, limit: int) -> list[int]:
         """Return up to `limit` token ids of `text`, including [CLS] and [SEP]."""
-        found: list[int] = []
+        token_ids: list[int] = []
         for word in split_words(text):
-            found += self._pieces(word)
-            if len(found) > limit - 2:
+            token_ids += self._pieces(word)
+            if len(token_ids) > limit - 2:
                 break
-        return [self._known("[CLS]"), *found[: limit - 2], self._known("[SEP]")]
+        return [self._required_id("[CLS]"), *token_ids[: limit - 2], self._required_id("[SEP]")]
 
     def _pieces(self, word: str) -> list[int]:
         """Split a word greedily into the longest known pieces. If a part is unknown, the whole word is [UNK]."""
         pieces: list[int] = []
         start = 0
         if len(word) > LONGEST_WORD:
-            return [self._known("[UNK]")]
+            return [self._required_id("[UNK]")]
         while start < len(word):
             for end in range(len(word), start, -1):
                 piece = self.id_of(("##" if start else "") + word[start:end])
@@ -176,30 +177,30 @@ class Vocabulary:
                     start = end
                     break
             else:
-                return [self._known("[UNK]")]
+                return [self._required_id("[UNK]")]
         return pieces
 
-    def _known(self, piece: str) -> int:
-        found = self.id_of(piece)
-        if found is None:
+    def _required_id(self, piece: str) -> int:
+        token_id = self.id_of(piece)
+        if token_id is None:
             raise ValueError(f"the vocabulary has no {piece}")
-        return found
+        return token_id
 
 
 def split_words(text: str) -> list[str]:
     """Split text into words and punctuation characters, in lower case and without accents."""
-    found: list[str] = []
+    words: list[str] = []
     word = ""
-    for each in unicodedata.normalize("NFD", text).lower():
-        if each.isspace() or _stands_alone(each):
+    for character in unicodedata.normalize("NFD", text).lower():
+        if character.isspace() or _stands_alone(character):
             if word:
-                found.append(word)
+                words.append(word)
             word = ""
-            if not each.isspace():
-                found.append(each)
-        elif unicodedata.category(each) != "Mn":
-            word += each
-    return [*found, word] if word else found
+            if not character.isspace():
+                words.append(character)
+        elif unicodedata.category(character) != "Mn":
+            word += character
+    return [*words, word] if word else words
 
 
 def _stands_alone(character: str) -> bool:
@@ -338,8 +339,8 @@ def find_model_file(folder: str) -> str | None:
     return None
 
 
-def describe_folder(folder: str, name: str, given: dict[str, str], pooling: str = "") -> ModelDescription:
-    """Describe the model in a folder from its files; prefixes in `given` and `pooling` take precedence.
+def describe_folder(folder: str, name: str, prefixes: dict[str, str], pooling: str = "") -> ModelDescription:
+    """Describe the model in a folder from its files; `prefixes` and `pooling` take precedence.
 
     The number of dimensions is found by a test run.
     """
@@ -354,8 +355,8 @@ def describe_folder(folder: str, name: str, given: dict[str, str], pooling: str 
         kind="onnx",
         place=folder,
         max_tokens=_max_tokens(folder),
-        query_prefix=given.get("query_prefix", prompts.get("query", "")),
-        passage_prefix=given.get("passage_prefix", prompts.get("passage", prompts.get("document", ""))),
+        query_prefix=prefixes.get("query_prefix", prompts.get("query", "")),
+        passage_prefix=prefixes.get("passage_prefix", prompts.get("passage", prompts.get("document", ""))),
         pooling=pooling or _pooling(folder),
     )
     embedder = OnnxEmbedder(description)
@@ -617,9 +618,11 @@ class BgeSmall(OnnxEmbedder):
 
         worst = 1.0
         for text, expected in BGE_EXPECTED_VECTORS.items():
-            known = np.frombuffer(base64.b85decode(expected), dtype=np.int8).astype(np.float32)
-            found = np.frombuffer(session.vector(self._tokens(text)), dtype="<f4")
-            worst = min(worst, float(known @ found) / float(np.sqrt(known @ known)))
+            expected_vector = np.frombuffer(base64.b85decode(expected), dtype=np.int8).astype(np.float32)
+            vector = np.frombuffer(session.vector(self._tokens(text)), dtype="<f4")
+            worst = min(
+                worst, float(expected_vector @ vector) / float(np.sqrt(expected_vector @ expected_vector))
+            )
         return worst
 
     def _unlike(self, alike: float) -> str:

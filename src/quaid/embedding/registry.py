@@ -90,10 +90,10 @@ def parse_models(text: str | None) -> dict[str, ModelDescription]:
         return {}
     import json
 
-    known = set(ModelDescription._fields)
+    fields = set(ModelDescription._fields)
     return {
-        each["name"]: ModelDescription(**{key: value for key, value in each.items() if key in known})
-        for each in json.loads(text)
+        item["name"]: ModelDescription(**{key: value for key, value in item.items() if key in fields})
+        for item in json.loads(text)
     }
 
 
@@ -101,7 +101,7 @@ def format_models(added: Mapping[str, ModelDescription]) -> str:
     """Format the added models for the configuration."""
     import json
 
-    return json.dumps([each._asdict() for each in added.values()], ensure_ascii=False)
+    return json.dumps([description._asdict() for description in added.values()], ensure_ascii=False)
 
 
 def available_models(added: Mapping[str, ModelDescription]) -> dict[str, ModelDescription]:
@@ -156,10 +156,10 @@ def _plugins() -> "dict[str, EntryPoint]":
     return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 
-def _similar_name(name: str, known: Mapping[str, ModelDescription]) -> str:
+def _similar_name(name: str, models: Mapping[str, ModelDescription]) -> str:
     from difflib import get_close_matches
 
-    close = get_close_matches(name, known, n=1)
+    close = get_close_matches(name, models, n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 

@@ -50,7 +50,7 @@ class WireFormat(NamedTuple):
 
 def _vectors_by_index(data: list[dict[str, Any]]) -> list[Any]:
     """Return the vectors ordered by index; raise ValueError if an index is missing or duplicated."""
-    by_index = {int(each["index"]): each["embedding"] for each in data}
+    by_index = {int(item["index"]): item["embedding"] for item in data}
     if sorted(by_index) != list(range(len(data))):
         raise ValueError("indexes that are missing or there twice")
     return [by_index[place] for place in range(len(data))]
@@ -113,12 +113,12 @@ class HttpEmbedder:
         return self._embed([self._cut(self.query_prefix + text)])[0]
 
     def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
-        found: list[bytes] = []
+        vectors: list[bytes] = []
         for start in range(0, len(texts), TEXTS_PER_REQUEST):
-            found += self._embed(
+            vectors += self._embed(
                 [self._cut(self.passage_prefix + text) for text in texts[start : start + TEXTS_PER_REQUEST]]
             )
-        return found
+        return vectors
 
     def health(self) -> str | None:
         try:
@@ -144,12 +144,12 @@ class HttpEmbedder:
             ) from None
         if len(packed) != len(texts):
             raise self._unavailable(f"it gives {len(packed)} vectors for {len(texts)} texts")
-        widths = {len(each) // 4 for each in packed}
+        widths = {len(vector) // 4 for vector in packed}
         if len(widths) != 1 or (self.dimensions and widths != {self.dimensions}):
-            wanted = self.dimensions or "the same number for each text"
-            given = " and ".join(str(width) for width in sorted(widths))
+            expected = self.dimensions or "the same number for each text"
+            actual = " and ".join(str(width) for width in sorted(widths))
             raise self._unavailable(
-                f"its vectors have {given} numbers, not {wanted}: it is not the model that was added"
+                f"its vectors have {actual} numbers, not {expected}: it is not the model that was added"
             )
         return packed
 
@@ -166,24 +166,24 @@ class HttpEmbedder:
                 f"{self._description.place} did not answer within {self._time_out:g} seconds"
             ) from None
         except (OSError, ValueError) as error:
-            said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise self._unavailable(f"{self._description.place} cannot be reached ({said})") from None
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise self._unavailable(f"{self._description.place} cannot be reached ({reason})") from None
         if status != 200:
-            said = " ".join(answer[:300].decode("utf-8", "replace").split())[:200]
-            raise self._unavailable(f"{self._description.place} answers with status {status}", said)
+            excerpt = " ".join(answer[:300].decode("utf-8", "replace").split())[:200]
+            raise self._unavailable(f"{self._description.place} answers with status {status}", excerpt)
         try:
             return json.loads(answer)
         except ValueError:
             raise self._unavailable(f"{self._description.place} answers something else than JSON") from None
 
-    def _unavailable(self, problem: str, said: str = "") -> EmbedderUnavailable:
+    def _unavailable(self, problem: str, detail: str = "") -> EmbedderUnavailable:
         """Return the error to raise.
 
         The server's response may quote the text that was sent, so it is part of the message but not of `noted`,
         which background work logs instead.
         """
-        told = f"{problem} ({said})" if said else problem
-        return EmbedderUnavailable(name=self.name, problem=told, noted=problem, remedy=REMEDY)
+        message = f"{problem} ({detail})" if detail else problem
+        return EmbedderUnavailable(name=self.name, problem=message, noted=problem, remedy=REMEDY)
 
 
 def pack_numbers(numbers: Sequence[float]) -> bytes:
@@ -261,9 +261,9 @@ def _post(
 
     def cut_off() -> None:
         late.set()
-        for each in sockets:
+        for connection in sockets:
             try:
-                each.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass
 

@@ -121,17 +121,17 @@ def read_lines(source: BinaryIO, *keys: str) -> Iterator[bytes | OversizedLine]:
 def _read_long_line(source: BinaryIO, begun: bytes, keys: tuple[str, ...]) -> bytes | OversizedLine:
     """Read the rest of a long line. Return it whole if it is within the limit once its escapes are decoded."""
     unread = OversizedLine(keys)
-    kept: bytearray | None = bytearray()
+    line: bytearray | None = bytearray()
     size, part = 0, begun
     while part:
         unread.feed(part)
-        if kept is not None:
-            kept += part
+        if line is not None:
+            line += part
             size += decoded_size(part.rstrip(b"\n"))
-            if size > MAX_LINE_BYTES or len(kept) > MAX_RAW_LINE_BYTES + 1:
-                kept = None
+            if size > MAX_LINE_BYTES or len(line) > MAX_RAW_LINE_BYTES + 1:
+                line = None
         part = b"" if part.endswith(b"\n") else source.readline(_READ_BYTES)
-    return unread if kept is None else bytes(kept)
+    return unread if line is None else bytes(line)
 
 
 def decoded_size(data: bytes) -> int:
@@ -200,17 +200,17 @@ def parse_message(value: Any) -> tuple[RequestId | None, Message]:
     if not isinstance(value, dict):
         return None, RpcError(INVALID_REQUEST, "Invalid request: a message is a JSON object")
     id = value.get("id")
-    known = id if isinstance(id, int | str) and not isinstance(id, bool) else None
+    request_id = id if isinstance(id, int | str) and not isinstance(id, bool) else None
     if value.get("jsonrpc") != "2.0":
-        return known, RpcError(INVALID_REQUEST, 'Invalid request: "jsonrpc" must be "2.0"')
+        return request_id, RpcError(INVALID_REQUEST, 'Invalid request: "jsonrpc" must be "2.0"')
     if "method" not in value and ("result" in value or "error" in value):
         return None, None
     if not isinstance(value.get("method"), str):
-        return known, RpcError(INVALID_REQUEST, 'Invalid request: "method" must be text')
-    if "id" in value and known is None:
+        return request_id, RpcError(INVALID_REQUEST, 'Invalid request: "method" must be text')
+    if "id" in value and request_id is None:
         return None, RpcError(INVALID_REQUEST, 'Invalid request: "id" must be text or a whole number')
     params = {} if value.get("params") is None else value["params"]
-    return known, Request(known, value["method"], params if isinstance(params, dict) else None)
+    return request_id, Request(request_id, value["method"], params if isinstance(params, dict) else None)
 
 
 def result(id: RequestId | None, value: dict[str, Any]) -> dict[str, Any]:

@@ -258,8 +258,8 @@ def get_prompt(brain: Brain, name: str, arguments: dict[str, Any]) -> dict[str, 
             raise InvalidArgument(name=key, problem=f"{name} has no such argument")
         if not isinstance(value, str):
             raise InvalidArgument(name=key, problem="must be text")
-    given = {key: value for key, value in arguments.items() if value.strip()}
-    text = _briefing_text(brain) if name == "memory_briefing" else _meeting_text(**given)
+    present = {key: value for key, value in arguments.items() if value.strip()}
+    text = _briefing_text(brain) if name == "memory_briefing" else _meeting_text(**present)
     message = {"role": "user", "content": {"type": "text", "text": text}}
     return {"description": prompt["description"], "messages": [message]}
 

@@ -62,8 +62,8 @@ class Connection:
 
     def hears(self, request: Request, level: str) -> bool:
         """Return True if the client wants log messages of this level for this request."""
-        wanted = request.meta.get(LEVEL_KEY) if VERSION_KEY in request.meta else self.level
-        return wanted in LEVELS and LEVELS.index(level) >= LEVELS.index(wanted)
+        threshold = request.meta.get(LEVEL_KEY) if VERSION_KEY in request.meta else self.level
+        return threshold in LEVELS and LEVELS.index(level) >= LEVELS.index(threshold)
 
 
 class MethodCall(NamedTuple):
@@ -148,8 +148,8 @@ def _check_envelope(meta: Params) -> None:
         raise RpcError(INVALID_PARAMS, f"Invalid params: {CAPABILITIES_KEY} must be an object")
     if version not in STATELESS_VERSIONS:
         # Older revisions are not listed, because they start with the handshake.
-        known = {"supported": [*STATELESS_VERSIONS], "requested": version}
-        raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", known)
+        versions = {"supported": [*STATELESS_VERSIONS], "requested": version}
+        raise RpcError(UNSUPPORTED_VERSION, "Unsupported protocol version", versions)
 
 
 def _stamped(method: str, result: dict[str, Any]) -> dict[str, Any]:
@@ -442,7 +442,7 @@ def _is_success(answer: Response) -> bool:
 def progress_reporter(call: PendingCall, send: Callable[[Any], None]) -> Progress:
     """Return a progress callback that notifies the client. Values never decrease, and the rate is limited."""
     token = call.request.meta.get("progressToken")
-    wanted = isinstance(token, int | str) and not isinstance(token, bool)
+    is_requested = isinstance(token, int | str) and not isinstance(token, bool)
     before = last = 0  # steps before the operation last restarted its count, and since then
     sent, sent_at = -1, 0.0
 
@@ -454,7 +454,11 @@ def progress_reporter(call: PendingCall, send: Callable[[Any], None]) -> Progres
             before += last
         last = done
         now = time.monotonic()
-        if not wanted or before + done <= sent or (now - sent_at < SECONDS_BETWEEN_REPORTS and done < total):
+        if (
+            not is_requested
+            or before + done <= sent
+            or (now - sent_at < SECONDS_BETWEEN_REPORTS and done < total)
+        ):
             return
         sent, sent_at = before + done, now
         params = {"progressToken": token, "progress": sent, "total": before + total, "message": what}

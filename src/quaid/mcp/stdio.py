@@ -89,7 +89,9 @@ def _handle_line(
         return
     try:
         if not isinstance(value, list):
-            _handle_message(value, connection, memory, worker, lambda given: send(given) if given else None)
+            _handle_message(
+                value, connection, memory, worker, lambda answer: send(answer) if answer else None
+            )
             return
         if connection.version not in BATCH_VERSIONS:
             raise RpcError(
@@ -98,8 +100,8 @@ def _handle_line(
         if not value:
             raise RpcError(INVALID_REQUEST, "Invalid request: an empty batch")
         reply = _batch_reply(len(value), send)
-        for each in value:
-            _handle_message(each, connection, memory, worker, reply)
+        for message in value:
+            _handle_message(message, connection, memory, worker, reply)
     except RpcError as error:
         send(jsonrpc.failure(None, error.code, str(error)))
 
@@ -212,19 +214,19 @@ def _private_pipes() -> Iterator[tuple[BinaryIO, int]]:
 def _stop_on_signals() -> Iterator[None]:
     """Leave the block on SIGTERM or SIGINT. A second signal has its default effect and kills the process."""
 
-    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
     def stop(_number: int, _frame: FrameType | None) -> None:
-        for each in before:
-            signal.signal(each, signal.SIG_DFL)
+        for number in before:
+            signal.signal(number, signal.SIG_DFL)
         raise StopSignal
 
     try:
-        for each in before:
-            signal.signal(each, stop)
+        for number in before:
+            signal.signal(number, stop)
         yield
     except StopSignal:
         pass  # the signal arrived before the loop started or after it ended
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)

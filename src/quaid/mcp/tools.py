@@ -105,10 +105,10 @@ def call_tool(
 
 def tool_failure(error: QuaidError) -> dict[str, Any]:
     """Return the result of a failed tool call: message and code as text, and all facts as an object."""
-    told = {**error_facts(error), "code": error.code, "message": str(error), "rpc_code": error.rpc_code}
+    facts = {**error_facts(error), "code": error.code, "message": str(error), "rpc_code": error.rpc_code}
     return {
         "content": [{"type": "text", "text": f"{error} ({error.code})"}],
-        "structuredContent": {"error": told},
+        "structuredContent": {"error": facts},
         "isError": True,
     }
 
