@@ -148,8 +148,8 @@ class Brain:
         value, _ = self.settings.configured(name)
         if value is None:
             stored = OPTIONS[name].stored
-            kept = collections.get_setting(self.db, stored) if stored else None
-            value = check_option(name, kept) if kept else OPTIONS[name].default
+            setting = collections.get_setting(self.db, stored) if stored else None
+            value = check_option(name, setting) if setting else OPTIONS[name].default
         return value
 
     @cached_property

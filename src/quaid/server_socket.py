@@ -40,8 +40,8 @@ def is_handover_off(environ: "Mapping[str, str]") -> bool:
 
 def socket_path(home: str, db_path: str) -> str:
     """Return the socket path for a database, named by the device and inode of the database file."""
-    found = os.stat(db_path)
-    return os.path.join(home, SOCKET_FOLDER, f"{found.st_dev:x}-{found.st_ino:x}")
+    status = os.stat(db_path)
+    return os.path.join(home, SOCKET_FOLDER, f"{status.st_dev:x}-{status.st_ino:x}")
 
 
 def connect(home: str, db_path: str) -> "socket | None":

@@ -77,13 +77,13 @@ class EmbeddingMonitor:
         failed = embedding_queue.last_failure(brain.db.path) is not None
         recovered, self._troubled = self._troubled and not failed, failed
         if background.failed_recently(brain):
-            wanted = stamp[1] != (self._tried[1] if self._tried else 0)
+            is_due = stamp[1] != (self._tried[1] if self._tried else 0)
         else:
             # Another run on the same state would not do better, unless the model has recovered.
-            wanted = recovered or failed or self._tried != stamp
-        if wanted:
+            is_due = recovered or failed or self._tried != stamp
+        if is_due:
             self._tried = stamp
-        return wanted
+        return is_due
 
 
 class WorkerProcess:
@@ -217,9 +217,9 @@ class Supervisor:
         ]
         is_free = not all(watched)
         # A process that watches other folders usually takes a new folder too: wait one interval for that.
-        wanted = is_free and (self._saw_free or not any(watched))
+        may_start = is_free and (self._saw_free or not any(watched))
         self._saw_free = is_free
-        return wanted and time.monotonic() >= self._watch.not_before
+        return may_start and time.monotonic() >= self._watch.not_before
 
     def end(self) -> None:
         """Stop all workers."""

@@ -149,11 +149,11 @@ HANDLERS: dict[str, Callable[[HookEvent, Settings, str | None], Iterator[dict[st
 def _notebook_context(event: HookEvent, settings: Settings, room: int) -> str:
     """Return the text of `quaid prompt`, at most `room` characters, or "" without a memory or a notebook."""
     operation = dispatch.find_command("prompt")
-    given = {"characters": room, "project": True}
+    arguments = {"characters": room, "project": True}
     here = event.cwd if os.path.isdir(event.cwd) else settings.cwd
     try:
         with Brain(settings._replace(cwd=here)) as brain:
-            record = dispatch.call(brain, operation, given, "owner")
+            record = dispatch.call(brain, operation, arguments, "owner")
     except QuaidError as error:
         if error.code != "not_found":  # having no notebook is not an error
             _log(str(error))

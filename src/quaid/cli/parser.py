@@ -258,8 +258,8 @@ def _missing_file_argument(arguments: dict[str, Any], params: Sequence[Param]) -
     if file is None or file.name in arguments:
         return ""
     parts = [param for param in params if not param.arg.positional and not param.arg.version]
-    given = any(param.name in arguments for param in parts if param.kind != "boolean")
-    return file.name if file.required or not given else ""
+    has_part = any(param.name in arguments for param in parts if param.kind != "boolean")
+    return file.name if file.required or not has_part else ""
 
 
 def _read_text(name: str) -> str:

@@ -1747,7 +1747,7 @@ def _sync(record: Any) -> Lines:
 
 @_renders("CollectionRemoveRecord")
 def _collection_remove(record: Any) -> Lines:
-    kept = f"In quarantine for {QUARANTINE_DAYS} days, for data that is in no file: {count_noun(record.kept, 'page')}"
+    note = f"In quarantine for {QUARANTINE_DAYS} days, for data that is in no file: {count_noun(record.kept, 'page')}"
     if record.done:
         pages = (
             f"{count_noun(record.removed, 'page')} removed from the memory"
@@ -1763,7 +1763,7 @@ def _collection_remove(record: Any) -> Lines:
     if record.removed:
         yield f"  {count_noun(record.removed, 'page')} would leave the memory with their history; the files stay"
     if record.kept:
-        yield f"  {kept}"
+        yield f"  {note}"
     if record.removed or record.kept:
         yield "  --keep-pages keeps all pages in the memory"
 

@@ -140,7 +140,7 @@ def _remove_event_hooks(text: str, event: str, keep: config_text.JsonPaths = ())
     text = config_text.remove_json_items(text, path, lambda group: _is_our_group(group, event), keep)
     for at in range(len(_hook_groups(text, event))):  # groups that also have other hooks
         text = config_text.remove_json_items(
-            text, (*path, at, "hooks"), lambda each: _is_our_hook(_command_of_hook(each), event)
+            text, (*path, at, "hooks"), lambda hook: _is_our_hook(_command_of_hook(hook), event)
         )
     return text
 
@@ -172,7 +172,7 @@ def _is_our_hook(command: str, event: str) -> bool:
 
 def _is_our_group(group: Any, event: str) -> bool:
     inner = _hooks_of_group(group)
-    return bool(inner) and all(_is_our_hook(_command_of_hook(each), event) for each in inner)
+    return bool(inner) and all(_is_our_hook(_command_of_hook(hook), event) for hook in inner)
 
 
 # Instructions
@@ -315,7 +315,7 @@ def text_before_install(path: str, ours: Callable[[str], bool]) -> str:
 
 
 def _make_backup(path: str, text: str, moment: str) -> str:
-    stamp = "".join(each for each in moment if each.isalnum())
+    stamp = "".join(character for character in moment if character.isalnum())
     for number in range(100):
         backup = f"{path}.{stamp}{f'-{number}' if number else ''}{BACKUP_SUFFIX}"
         try:

@@ -72,8 +72,8 @@ class Client(NamedTuple):
 
 
 CLIENTS = {
-    each.name: each
-    for each in (
+    client.name: client
+    for client in (
         Client(
             "claude-code",
             "Claude Code",
@@ -161,7 +161,7 @@ def context_limit(name: str | None, environ: Mapping[str, str]) -> int:
     running = [
         client for client in CLIENTS.values() if client.hook_variable and environ.get(client.hook_variable)
     ]
-    return min((each.context for each in running), default=DEFAULT_CONTEXT)
+    return min((client.context for client in running), default=DEFAULT_CONTEXT)
 
 
 def find_client(name: str) -> Client:
