@@ -216,7 +216,7 @@ class Supervisor:
             for collection in collections.watched_collections(brain)
         ]
         is_free = not all(watched)
-        # A process that watches other folders usually takes a new folder too: wait one interval for that.
+        # A process that watches other folders usually starts to watch a new folder too, so wait one interval.
         may_start = is_free and (self._saw_free or not any(watched))
         self._saw_free = is_free
         return may_start and time.monotonic() >= self._watch.not_before

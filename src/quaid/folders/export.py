@@ -928,7 +928,7 @@ def _pages_of_file(path: str, data: bytes) -> list[tuple[tuple[str, str], Compar
 
 
 def _compared_page(path: str, made: Page) -> ComparedPage:
-    # Pages are matched by slug, so the slug is not compared. A title added for the export is no difference.
+    # Pages are matched by slug, so the slug is not compared. A title added for the export is ignored.
     front = {key: value for key, value in made.frontmatter.items() if key != "slug"}
     front["title"] = made.title
     hashes = indexer.digest(made.truth.encode()), indexer.digest(made.timeline.encode())

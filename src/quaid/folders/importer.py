@@ -461,7 +461,7 @@ class ImportRun(FolderRun):
         self._has_page(item.path, stored.slug)
 
     def _keep_conflict(self, tx: Transaction, item: SpooledFile, stored: PageRow) -> None:
-        self._keep(tx, item, stored, None)  # no version: the page never had this content
+        self._keep(tx, item, stored, None)  # None, because no version of the page has this content
         self._add_conflict(item.path, stored.slug)
 
     def _add_conflict(self, path: str, slug: str) -> None:

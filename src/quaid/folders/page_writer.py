@@ -89,7 +89,7 @@ def _heading_page_with_slug(
     holder = pages.slug_holder(tx, collection.id, address)
     if holder is not None and holder.page_id != page_id:
         if holder.is_hidden:
-            page_edits.vacate_slug(tx, holder.page_id)  # that page gets a new slug when it is restored
+            page_edits.vacate_slug(tx, holder.page_id)  # the hidden page gets a new slug when it is restored
         else:
             taken = pages.slugs_beginning(tx, collection.id, address)
             before = pages.slug_of(tx, page_id)

@@ -1,6 +1,6 @@
 """Walk a folder and read its files without following symlinks.
 
-A walk finds page files and sidecars (JSON files with raw data of a page), and tells why other entries are
+A walk finds page files and sidecars (JSON files with raw data of a page), and reports why other entries are
 skipped.
 """
 
@@ -125,7 +125,7 @@ class Folder:
                 yield _file_entry(entry, path, _file_kind(entry.name, prefix, in_raw, self.endings))
 
     def look(self, path: str) -> ScannedFile | SkippedEntry | None:
-        """Return the file at a path, a skipped entry with the reason if it is no page or sidecar, or None.
+        """Return the file at a path, a skipped entry with the reason if it is not a page or sidecar, or None.
 
         None means that the path does not exist. If a parent folder is a symlink, the skipped entry names that
         folder.

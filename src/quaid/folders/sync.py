@@ -548,7 +548,7 @@ class SyncRun(FolderRun):
 
     def write_page(self, tx: Transaction, item: SpooledFile) -> None:
         """Create or update the page of one file, unless another process has indexed the file meanwhile."""
-        self.slugs_in_use = None  # this write may change them
+        self.slugs_in_use = None  # invalidate the cache, because this write may change slugs
         read, old = self.reads[item.path], self.opened[item.path][1]
         if self._is_overtaken(tx, read):
             return

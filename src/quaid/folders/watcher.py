@@ -247,7 +247,7 @@ class Watcher:
         except (OSError, RuntimeError):
             self._hints.close()
             self._hints, self._watched, changes = ChangeHints(self.stop), set(), set()
-            self._look_at = time.monotonic() + min(1.0, self.pace.look)  # then the subscription is renewed
+            self._look_at = time.monotonic() + min(1.0, self.pace.look)  # time at which to subscribe again
             for folder in self._folders.values():
                 folder.is_unsure = True
                 folder.heard(time.monotonic())

@@ -153,7 +153,7 @@ def _cut_member(text: str, path: tuple[str | int, ...], node: JsonNode, at: int)
     expected = _replaced(parse_json(text), path, rest)
     item = node.items[at]
     before = _content_end(text, node.items[at - 1].end if at else node.start + 1, item.key_start)
-    for begin in (before, item.key_start):  # the latter keeps a line end that terminates a // comment
+    for begin in (before, item.key_start):  # key_start keeps a line end that terminates a // comment
         new = _cut_from(text, node, at, begin)
         try:
             if parse_json(new) == expected:

@@ -213,9 +213,9 @@ class _PageLines(NamedTuple):
 
 
 def patch(text: str, frontmatter: Mapping[str, Any], truth: str, timeline: str) -> str:
-    """Return the text with these parts replaced, in place if possible, else rendered anew.
+    """Return the text with these parts replaced, in place if possible; otherwise render the whole text.
 
-    Raise InvalidFrontMatter if `parse` would return other parts from both results, or if the front matter
+    Raise InvalidFrontMatter if `parse` would not return these parts from either result, or if the front matter
     changes and the old one is TOML or invalid.
     """
     old = parse(text)

@@ -251,7 +251,7 @@ _BLOCK = re.compile(r"#\+(begin|end)(?:_(\S+)|:)", re.IGNORECASE)
 _KEYWORD = re.compile(r"#\+(\S+):[ \t]*([^\n]*)")
 _HEAD = re.compile(
     r"(?:[ \t]*(?:#(?: [^\n]*|\r)?|#\+(?!(?:begin|end)[_:]|(?:attr_\w+|caption|header|name|plot|results)[\[:])"
-    r"\S+:[^\n]*|\r)?(?:\n|\Z(?<!\n)))*+",  # possessive: without backtracking, a million lines need no memory
+    r"\S+:[^\n]*|\r)?(?:\n|\Z(?<!\n)))*+",  # possessive, so that no state is stored for each line
     re.IGNORECASE,
 )
 _DRAWER = re.compile(r":([-\w]+):[ \t\r]*(?=\n|\Z)")

@@ -522,7 +522,7 @@ class Git:
     # The remote
 
     def fetch(self, seconds: float = FETCH_TIMEOUT) -> RemoteEvent:
-        """Fetch from the remote without changing the working tree. Not reaching the remote is no error."""
+        """Fetch from the remote without changing the working tree. An unreachable remote is not an error."""
         url = self.remote()
         if url is None:
             return RemoteEvent("unreachable", "there is no remote")
@@ -613,7 +613,7 @@ class Git:
         return new
 
     def _check_same(self, tree: str, commit: str) -> None:
-        """Verify an empty diff by comparing tree IDs: git may report no difference if its output got lost."""
+        """Verify an empty diff by comparing tree IDs: if the output of git is lost, the diff looks empty."""
         if tree != self.call("rev-parse", f"{commit}^{{tree}}", reads=True).decode().strip():
             problem = "it told of no difference where there is one"
             raise GitFailed(verb="diff-tree", path=self.root, problem=problem)

@@ -181,7 +181,7 @@ class OpenStore:
             # Request only as much as the file holds: allocating a buffer of limit bytes would be slow.
             left = size + 1 if limit is None else min(size + 1, limit)
             data = os.read(handle, left)
-            if len(data) == size:  # one byte more was requested, so this is the end of the file
+            if len(data) == size:  # end of the file, or `limit` reached
                 return data
             parts = [data]
             while parts[-1] and (limit is None or sum(map(len, parts)) < limit):

@@ -370,7 +370,7 @@ class CallThread:
                 self._run(call)
                 with self._changed:
                     self._calls.popleft()
-        except OSError:  # from writing to the client; errors with files become responses
+        except OSError:  # the client closed its end; other file errors are returned as responses
             self._close()
             self._on_disconnect()
         else:
@@ -402,7 +402,7 @@ class CallThread:
         try:
             self._supervisor.start_due_workers(self._memory)
         except QuaidError:
-            pass  # the next call reports it
+            pass  # the next call fails with the same error and reports it to the client
         except Exception as error:
             problem = f"quaid: background work failed ({type(error).__name__}) and will be retried"
             if problem not in self._logged:

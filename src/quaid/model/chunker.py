@@ -264,7 +264,7 @@ def _split_sections(text: str, headings: list[MarkdownHeading], *, bare: bool = 
 
 
 def _split_note_sections(text: str, headings: list[MarkdownHeading]) -> Iterator[_Segment]:
-    """Split notes at headings. A heading without text is a section, because in a log it is an entry."""
+    """Split notes at headings. A heading without text is a section too, as a log entry may be just a heading."""
     return _split_sections(text, headings, bare=True)
 
 

@@ -719,7 +719,7 @@ def _shorten_fact(
     says = f"{lost.about} {lost.predicate} {lost.says}"
     if won is not None and won.until and won.until <= today:
         if fact.since and fact.since >= won.until:
-            return None  # it began after the other had ended
+            return None  # the lost fact began after the other had ended
         if fact.since and fact.since >= (won.since or "") and (fact.until is None or fact.until > won.until):
             return ResolutionChange("fact", fact.id, fact.page_id, says, won.until, fact.until)
     day = (won.since if won is not None else over) or today

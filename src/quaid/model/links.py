@@ -281,7 +281,7 @@ def normalize_relationship(text: str) -> str:
 
 
 def _date_or_none(value: Any) -> str | None:
-    """Return a date as YYYY-MM-DD, with the first day of a month or year; None if the value is no date."""
+    """Return a date as YYYY-MM-DD, with the first day of a month or year; None if the value is not a date."""
     text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
     text += {4: "-01-01", 7: "-01"}.get(len(text), "")
     return text if dates.is_date(text) else None

@@ -278,7 +278,7 @@ class EntryInput(NamedTuple):
 
 
 class PageChange(NamedTuple):
-    """One page of an ingest. Assertions are validated later: the default subject is the page's title."""
+    """One page of an ingest. Assertions are validated later, because their default subject is the page's title."""
 
     where: str
     slug: str

@@ -309,7 +309,7 @@ def _is_token_value(value: str, name: str) -> bool:
 
 
 def is_told_password(match: Match[str]) -> bool:
-    """Accept a password in a sentence if it contains a digit or sign and is no known term or filename."""
+    """Accept a password in a sentence if it contains a digit or sign and is not a known term or filename."""
     return _is_password_word(match["secret"])
 
 
@@ -586,7 +586,7 @@ def _needle_places(needle: str, text: str, within: str, budget: _Budget) -> list
             break
         name = names(text, at) if names is not None else None
         if name is not None and positions and at == end:
-            positions[-1] = at  # passwordpassword: the last one is the name
+            positions[-1] = at  # a repeated name, such as passwordpassword: use the last
         elif name is not None or names is None:
             positions.append(at)
         end = name.end() if name is not None else -1

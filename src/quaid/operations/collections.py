@@ -659,7 +659,7 @@ def quarantine_export(
     page: Annotated[str | None, Arg("The page, as in people/alice [all].", positional=True)] = None,
     force: Annotated[bool, Arg("Write into a folder that is not empty.")] = False,
 ) -> QuarantineExportRecord:
-    """Export quarantined pages: each as its file was, with links, facts and raw data as JSON."""
+    """Export quarantined pages as their original files, with links, facts and raw data as JSON."""
     chosen = erasure.quarantined_pages(brain.db) if page is None else [_require_quarantined(brain, page)]
     if not chosen:
         raise NotFound(what="page", name="in quarantine", hint=" Nothing was written.")

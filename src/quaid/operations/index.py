@@ -94,7 +94,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "collection ignore clear": ("collections.ignore_clear", "Remove all ignore patterns. Comments and built-in patterns are kept."),
     "collection quarantine list": ("collections.quarantine_list", "List pages whose file is deleted or ignored, with dates and the data that no file contains."),
     "collection quarantine": ("collections.quarantine_list", "List pages whose file is deleted or ignored, with dates and the data that no file contains."),
-    "collection quarantine export": ("collections.quarantine_export", "Export quarantined pages: each as its file was, with links, facts and raw data as JSON."),
+    "collection quarantine export": ("collections.quarantine_export", "Export quarantined pages as their original files, with links, facts and raw data as JSON."),
     "collection quarantine discard": ("collections.quarantine_discard", "Delete quarantined pages permanently. Data that no file contains must be exported first."),
     "collection quarantine restore": ("collections.quarantine_restore", "Restore a page's file at its old path. The page keeps its links and facts."),
     "collection restore": ("collections.collection_restore", "Write every file of a collection, byte for byte, into an empty folder, and attach that folder."),

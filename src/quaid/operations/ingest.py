@@ -325,7 +325,7 @@ class Ingestion:
             try:
                 return self._add_link(saved.id, to_id, link)
             except LinkOverlaps:
-                pass  # the page's text or this ingest has already added it: handled below
+                pass  # the link exists, from the page's text or from this ingest; its dates are compared below
         for row in links.between(self.brain.db, saved.id, to_id, link.relationship):
             undated = link.valid_from is None and link.valid_until is None and row.valid_until is None
             if row.valid_from == link.valid_from or undated:

@@ -493,7 +493,7 @@ def rebuild(brain: Brain) -> RebuiltRecord:
     try:
         made = dispatch.call(brain, dispatch.find_command("embed"), {}, "owner").embedded
     except EmbeddingsOff:
-        pass  # vectors are not wanted
+        pass  # embedding is turned off in the settings
     except Cancelled:
         raise
     except QuaidError as error:

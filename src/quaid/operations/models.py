@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Transaction
 
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,79}")
-SAME_MODEL_COSINE = 0.95  # vectors of the same text with at least this cosine are of one model
+SAME_MODEL_COSINE = 0.95  # minimum cosine of two vectors of one text to count as the same model
 PROBE_TEXT = (
     "The pier was closed for repairs in the spring of 2024; the harbour master asked for a second survey of "
     "the piles, and the ferry used the old quay until the report was signed in May."

@@ -188,7 +188,7 @@ def _last_check_note(brain: Brain) -> str:
 
 
 def _notes(undated: int, with_threads: BriefingPart) -> list[str]:
-    """Return notes on what the parts omit."""
+    """Return notes on commitments without a due date and on pages whose open threads were not read."""
     notes = []
     if undated:
         named = count_noun(undated, "open commitment names", "open commitments name")

@@ -47,7 +47,7 @@ def locate_page(brain: Brain, address: str) -> tuple[Collection, str]:
     named, name = _split_address(brain, address)
     holder = named or pages.single_collection_with(brain.db, name)
     if holder is None:
-        # the default collection comes first and takes new pages if no other does
+        # the collection for new pages; if none is set, the default collection, which is listed first
         return max(collections.list_all(brain.db), key=lambda row: row.is_write_target), name
     return collections.require(brain.db, holder), name
 

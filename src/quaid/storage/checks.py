@@ -35,7 +35,7 @@ PAGES_PER_PROGRESS = 50
 def rebuild_derived_rows(
     tx: Transaction, report: Callable[[int, int], None] = lambda _done, _total: None
 ) -> None:
-    """Rebuild all rows derived from pages. Call `told(done, total)` to report progress."""
+    """Rebuild all rows derived from pages. Call `report(done, total)` to report progress."""
     total: int = tx.execute("SELECT count(*) FROM pages").get
     empty_text_indexes(tx)
     tx.execute("DELETE FROM tags")

@@ -144,7 +144,7 @@ def _uncut_state(db: "Database") -> tuple[int, str]:
 
 
 def _update_uncut(db: "Database", seen: _UncutPages) -> _UncutPages:
-    """Update the list after a write. Only new pages can have joined it, unless UNCUT_COUNTER has changed."""
+    """Return the current list of pages without chunks. Check only new pages, unless UNCUT_COUNTER has changed."""
     if _uncut_state(db)[1] != seen.left:
         return _find_uncut(db)
     return _find_uncut(db, seen.last, str(seen.pages))

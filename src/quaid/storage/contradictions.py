@@ -102,7 +102,7 @@ def _quote_side(cite: "Citation", page: _QuotedPage) -> EvidenceQuote:
 
 
 def _first_telling_line(lines: list[str], part: str) -> tuple[int | None, str]:
-    """Return number and text of the first non-empty line that is no heading, or of the newest entry."""
+    """Return number and text of the first non-empty line that is not a heading, or of the newest entry."""
     if part == "timeline":
         entries = timeline.parse("\n".join(lines))
         if entries:

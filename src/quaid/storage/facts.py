@@ -225,7 +225,7 @@ def _matching_fact(existing: list[FactRow], fact: FactInput, today: str) -> Fact
     fitting = [row for row in same if row.valid_until == fact.valid_until]
     fitting += [row for row in (*began, *same) if row.valid_until is None]
     if len(same) == 1 and (same[0].valid_from or "") <= fact.valid_until:
-        fitting += same  # the only row has an end date: correct it
+        fitting += same  # correct the end date of the only row
     return fitting[0] if fitting else None
 
 

@@ -159,7 +159,7 @@ def error_response(error: QuaidError) -> Response:
     body = {"code": error.code, "message": str(error), "facts": error_facts(error)}
     try:
         return json_response({"error": body}, error.http_status, headers)
-    except (TypeError, ValueError):  # a fact is NaN or contains a value that JSON cannot represent
+    except (TypeError, ValueError):  # the facts of the error contain NaN or a type that JSON lacks
         return json_response({"error": {**body, "facts": {}}}, error.http_status, headers)
 
 

@@ -827,7 +827,7 @@ clear	@command	Remove all ignore patterns
 --help	-	help on a command' ;;
     'collection quarantine') printf '%s\n' 'list	@command	List pages whose file is deleted or ignored, with dates and the data that no file contains
 1	@collections	The collection [all]
-export	@command	Export quarantined pages: each as its file was, with links, facts and raw data as JSON
+export	@command	Export quarantined pages as their original files, with links, facts and raw data as JSON
 discard	@command	Delete quarantined pages permanently
 restore	@command	Restore a page'\''s file at its old path
 --db	@files:db	the memory
@@ -1372,7 +1372,7 @@ add	@command	Ignore files of a collection
 remove	@command	Remove an ignore pattern
 clear	@command	Remove all ignore patterns' ;;
     'help collection quarantine') printf '%s\n' 'list	@command	List pages whose file is deleted or ignored, with dates and the data that no file contains
-export	@command	Export quarantined pages: each as its file was, with links, facts and raw data as JSON
+export	@command	Export quarantined pages as their original files, with links, facts and raw data as JSON
 discard	@command	Delete quarantined pages permanently
 restore	@command	Restore a page'\''s file at its old path' ;;
     'help config') printf '%s\n' 'get	@command	Show one setting

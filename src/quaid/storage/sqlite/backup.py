@@ -116,7 +116,7 @@ def compact(db: "Database") -> Compacted:
         raise ReadOnly(path=db.path, problem="it was opened for reading only")
     dropped = db.write(vectors.purge_vectors)
     with db.lock.held(), translate_sqlite_errors(db.path):
-        db.connection.pragma("optimize")  # may write
+        db.connection.pragma("optimize")  # may write statistics, so the lock is needed
         wal_before = file_size(db.path + "-wal")
         db.connection.set_busy_timeout(READERS_WAIT_MS)
         try:

@@ -634,7 +634,7 @@ class Database:
                 result = work(self.connection)
                 self.connection.execute(end)
             except BaseException:
-                if self._in_transaction():  # a full disk may already have rolled it back
+                if self._in_transaction():  # on a full disk, SQLite may already have rolled back
                     self.connection.execute("ROLLBACK")
                 while self._undo:
                     self._undo.pop()()

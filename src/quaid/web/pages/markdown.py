@@ -394,7 +394,7 @@ def plain_text(text: str) -> str:
 
 
 def _repair_cut_links(text: str) -> str:
-    """Replace a link that was cut in two by its words."""
+    """Replace a link that lost its opening or closing brackets in an excerpt with the text that it shows."""
     closing = text.find("]]")
     if 0 <= closing < MAX_SNIPPET and "[[" not in text[:closing]:
         text = text[:closing].rpartition("|")[2].rpartition("/")[2] + text[closing + 2 :]
