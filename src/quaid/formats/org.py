@@ -337,7 +337,7 @@ class OrgReader:
                     ends[start] = next_end[":"]
             elif text.startswith("+", at + 1) and (edge := _BLOCK.match(text, at)):
                 kind = (edge[2] or "").lower() + "_"
-                if len(edge[1]) == 5:  # begin
+                if len(edge[1]) == 5:  # the length of "begin", in any letter case
                     if kind in next_end:
                         ends[start] = next_end[kind]
                 elif not text[edge.end() : self._line_end(at)].strip():

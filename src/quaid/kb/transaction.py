@@ -83,16 +83,15 @@ def store_lock(git: Git, what: str = "ai-kb", patience: float = LOCK_TIMEOUT) ->
             holder = f"{name} for more than {patience:g} s" if name else "another process"
             raise StoreLocked(path=git.root, holder=holder, hint="")
         git.keep = (handle,)
-        _clear_git_locks(
-            git, _lock_holder(handle)
-        )  # before the name is overwritten: if this raises, the next writer still sees the killed holder
+        # Done before the holder is overwritten: if it raises, the next writer still sees the killed holder.
+        _clear_git_locks(git, _lock_holder(handle))
         _write_holder(handle, f"{os.getpid()} {what}".encode())
         try:
             git.recover()
             yield
         except Exception as error:
-            # Clear the name below: only a killed writer leaves it behind. A killed git process of ours may go
-            # unnoticed until the next git command fails on its lock file.
+            # A git process of ours that was killed may have left a lock file, on which the next command fails.
+            # The holder is cleared below, because a name that is left in the file marks a killed writer.
             if isinstance(error, (GitFailed, DiskFull, StoreLocked)):
                 _remove_new_locks(git, before)
             _write_holder(handle, b"")

@@ -440,9 +440,8 @@ def _ended_relations(
             and _is_named(departure.object, tie.names, departure.scope)
             for tie in ended
         ]
-        ends_named = (
-            departure.scope != "parent"
-        )  # the text names the new parent; relations to all others ended
+        # If a company got a new parent, the text names the new one, and the relations to all others ended.
+        ends_named = departure.scope != "parent"
         ended = [tie for tie, is_named in zip(ended, named, strict=True) if is_named is ends_named]
     written = text.truth if part == "truth" else text.timeline
     reported: set[int | str] = set()

@@ -51,9 +51,8 @@ def _line_words(text: str) -> list[str]:
 
 def _strip_signs(piece: str) -> str:
     word = piece.strip(LINE_PUNCTUATION)
-    return (
-        word if any(character.isalnum() for character in word) else piece
-    )  # an operator such as != counts as a word
+    # An operator such as != counts as a word.
+    return word if any(character.isalnum() for character in word) else piece
 
 
 LINE_PUNCTUATION = "\"'`*_()[]{}“”‘„«»,;:.!?…"

@@ -264,9 +264,8 @@ def check_rows(brain: Brain) -> Iterator[DoctorFinding]:
     lines = [
         line for violation in violations if _is_damage(violation) for line in violation.problem.splitlines()
     ]
-    damage = tuple(
-        line for line in lines if not line.startswith("***")
-    )  # omit the headings of SQLite's report
+    # Lines with *** are headings of SQLite's report.
+    damage = tuple(line for line in lines if not line.startswith("***"))
     if damage:
         yield DoctorFinding(DAMAGE, "wrong", "rows", details=damage)
         return

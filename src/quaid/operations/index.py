@@ -61,7 +61,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "notebook list": ("notebook.notebook_list", "List the files of the notebook."),
     "notebook": ("notebook.notebook_list", "List the files of the notebook."),
     "notebook read": ("notebook.notebook_read", "Read a file of the notebook, and the version to send with a change."),
-    "notebook write": ("notebook.notebook_write", "Append to a file of the notebook or to a section of it, or (replace) replace it."),
+    "notebook write": ("notebook.notebook_write", "Append to a file of the notebook or to a section of it, or replace it."),
     "notebook migrate": ("notebook.notebook_migrate", "Copy files of an older layout into reference/."),
     "conversations add": ("conversations.conversations_add", "Import transcripts of Claude Code and Codex, plain JSON lines, and exports of ChatGPT and Claude.ai."),
     "conversations sync": ("conversations.conversations_sync", "Read new turns of all imported transcripts, and of the folders in the setting conversation_folders."),

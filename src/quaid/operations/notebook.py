@@ -443,7 +443,7 @@ def notebook_write(
         int | None, Arg("The version you read; required to replace. 0 for a new file.", minimum=0)
     ] = None,
 ) -> NotebookWriteRecord:
-    """Append to a file of the notebook or to a section of it, or (replace) replace it."""
+    """Append to a file of the notebook or to a section of it, or replace it."""
     notebook = layout.require_notebook(brain.db)
     lines: list[int] = []
 

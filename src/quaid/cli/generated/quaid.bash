@@ -586,7 +586,7 @@ merge	@command	Propose to merge two pages about the same thing
     'notebook') printf '%s\n' 'init	@command	Create a notebook, or attach a folder as one: lists, reference, knowledge, daily
 list	@command	List the files of the notebook
 read	@command	Read a file of the notebook, and the version to send with a change
-write	@command	Append to a file of the notebook or to a section of it, or (replace) replace it
+write	@command	Append to a file of the notebook or to a section of it, or replace it
 migrate	@command	Copy files of an older layout into reference/
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -1340,7 +1340,7 @@ merge	@command	Propose to merge two pages about the same thing' ;;
     'help notebook') printf '%s\n' 'init	@command	Create a notebook, or attach a folder as one: lists, reference, knowledge, daily
 list	@command	List the files of the notebook
 read	@command	Read a file of the notebook, and the version to send with a change
-write	@command	Append to a file of the notebook or to a section of it, or (replace) replace it
+write	@command	Append to a file of the notebook or to a section of it, or replace it
 migrate	@command	Copy files of an older layout into reference/' ;;
     'help conversations') printf '%s\n' 'add	@command	Import transcripts of Claude Code and Codex, plain JSON lines, and exports of ChatGPT and Claude.ai
 sync	@command	Read new turns of all imported transcripts, and of the folders in the setting conversation_folders
