@@ -536,7 +536,7 @@ def put_named_first(db: Database, answer: Answer, typed: str, filters: SearchFil
     for head, how in matches:
         other = results.pop((head.collection, head.slug), None)
         named.append(other if other and other.lane == "exact" else _named_result(head, how, other))
-    named.sort(key=lambda each: each.lane != "exact")
+    named.sort(key=lambda page: page.lane != "exact")
     exact = [result for result in results.values() if result.lane == "exact"]
     rest = [result for result in results.values() if result.lane != "exact"]
     strength = answer.strength
@@ -549,22 +549,22 @@ def put_named_first(db: Database, answer: Answer, typed: str, filters: SearchFil
 
 def _find_named(db: Database, typed: str, filters: SearchFilters) -> list[tuple[PageHead, int]]:
     """Return the pages whose name matches and the strength of each match, best first."""
-    wanted = typed.split()
-    if len(wanted) > MOST_WORDS or all(each in STOP_WORDS for each in wanted):
+    typed_words = typed.split()
+    if len(typed_words) > MOST_WORDS or all(word in STOP_WORDS for word in typed_words):
         return []
     with db.reading():
         called: dict[int, list[str]] = {}
-        for each in pages.pages_beginning(db, typed, NAMES_COMPARED):
-            called.setdefault(each.page_id, []).append(each.name)
-        expression = "title : (" + " AND ".join(f'"{each}"*' for each in wanted) + ")"
+        for match in pages.pages_beginning(db, typed, NAMES_COMPARED):
+            called.setdefault(match.page_id, []).append(match.name)
+        expression = "title : (" + " AND ".join(f'"{word}"*' for word in typed_words) + ")"
         titled = TextIndex(db, text_index.SPACED).matching_pages(expression, filters, NAMES_COMPARED)
         allowed = chunks.first_chunks_of_pages(db, list(called), filters) if any(filters) else called
-        heads = pages.page_heads(db, list({*titled, *(each for each in called if each in allowed)}))
+        heads = pages.page_heads(db, list({*titled, *(page_id for page_id in called if page_id in allowed)}))
     fits: list[tuple[tuple[int, bool, int, int], PageHead]] = []
     for head in heads.values():
         title = fold_name(head.title)
         name = max(
-            (title, *called.get(head.id, ())), key=lambda each: (match_strength(each, typed), each == title)
+            (title, *called.get(head.id, ())), key=lambda name: (match_strength(name, typed), name == title)
         )
         how = match_strength(name, typed)
         if how:

@@ -271,16 +271,16 @@ def standing_out(cosine: float, baseline: float, chunks: int) -> float | None:
     return max(0.0, (cosine - others) / (1 - others)) if others < 1 else 0.0
 
 
-def expected_baseline(mean: float, chunks: int, known: float | None) -> float:
+def expected_baseline(mean: float, chunks: int, prior: float | None) -> float:
     """Return the expected cosine of an unrelated chunk.
 
-    This is the mean over the database, mixed with `known` if there are few chunks. `known` is the model's
+    This is the mean over the database, mixed with `prior` if there are few chunks. `prior` is the model's
     measured cosine of unrelated texts, or None.
     """
-    if known is None or chunks >= ENOUGH_CHUNKS:
+    if prior is None or chunks >= ENOUGH_CHUNKS:
         return mean
     share = chunks / ENOUGH_CHUNKS
-    return share * mean + (1 - share) * known
+    return share * mean + (1 - share) * prior
 
 
 def word_weights(counts: Mapping[str, int], total: int) -> dict[str, float]:
