@@ -450,8 +450,8 @@ def _write_text(folder: Folder, path: str, old: FileText | None, new: str, token
 
 
 def _is_indexed(db: Database, collection: Collection, path: str, file: FileText) -> bool:
-    known = collections.indexed_file(db, collection.id, path)
-    return known is not None and known.content_hash == file.content_hash
+    indexed = collections.indexed_file(db, collection.id, path)
+    return indexed is not None and indexed.content_hash == file.content_hash
 
 
 def _check_version(

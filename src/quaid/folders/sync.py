@@ -534,8 +534,8 @@ class SyncRun(FolderRun):
         return self.opened[item.path][1] is None and not has_id and not indexer.is_org(item.path)
 
     def keep_new(self, tx: Transaction, items: list[tuple[int, SpooledFile]]) -> None:
-        kept = [(page_id, 1, item.path, item.data, item.content_hash) for page_id, item in items]
-        history.keep_versions(tx, self.collection.id, kept, self.now, self.batch)
+        versions = [(page_id, 1, item.path, item.data, item.content_hash) for page_id, item in items]
+        history.keep_versions(tx, self.collection.id, versions, self.now, self.batch)
         if self.authored:
             for page_id, _ in items:
                 history.record_author(tx, page_id, 1)
@@ -570,8 +570,10 @@ class SyncRun(FolderRun):
                 tx, made.slug, expected_version=None, now=self.now, collection=self.collection.name
             )
             saved = saved._replace(version=version)
-        kept = (saved.id, saved.version, item.path, item.data, read.content_hash)
-        history.keep_versions(tx, self.collection.id, [kept], self.now, self.batch, trim=not saved.created)
+        file_version = (saved.id, saved.version, item.path, item.data, read.content_hash)
+        history.keep_versions(
+            tx, self.collection.id, [file_version], self.now, self.batch, trim=not saved.created
+        )
         if self.authored:
             history.record_author(tx, saved.id, saved.version)
         row = (read.file, read.content_hash, saved.id, self.problems.get(item.path))

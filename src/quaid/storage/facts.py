@@ -129,9 +129,9 @@ def _insert_fact(tx: "Transaction", page_id: int, fact: FactInput, created_at: s
         " supersedes_id, confidence, asserted_by, source_ref, evidence_text, created_at, author)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            *(page_id, given.subject, fold_name(given.subject), given.predicate, given.object),
-            *(given.valid_from, given.valid_until, given.supersedes_id, given.confidence),
-            *(given.asserted_by, given.source_ref, given.evidence_text, created_at, tx.author),
+            *(page_id, fact.subject, fold_name(fact.subject), fact.predicate, fact.object),
+            *(fact.valid_from, fact.valid_until, fact.supersedes_id, fact.confidence),
+            *(fact.asserted_by, fact.source_ref, fact.evidence_text, created_at, tx.author),
         ),
     )
     return tx.last_insert_rowid()

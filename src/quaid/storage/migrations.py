@@ -300,7 +300,7 @@ def migrate(db: "Database", now: str) -> None:
         # Rows are copied in any order; foreign_key_check verifies the result before the commit.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 0)
         try:
-            _run_migration(connection, found, now)
+            _run_migration(connection, version, now)
         except Exception as failure:
             problem = str(failure) or type(failure).__name__
             raise MigrationFailed(
@@ -309,7 +309,7 @@ def migrate(db: "Database", now: str) -> None:
         finally:
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_FKEY, 1)
         db.migrated = (
-            f"{db.path} was migrated from schema {found} to {SCHEMA_VERSION} and checked. The previous state"
+            f"{db.path} was migrated from schema {version} to {SCHEMA_VERSION} and checked. The previous state"
             f" is kept in {backup}"
         )
 

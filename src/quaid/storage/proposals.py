@@ -90,13 +90,13 @@ def search(db: "Database", author: str, words: str, limit: int = 5) -> list[Prop
 
     Other callers do not see proposals in searches until they are accepted.
     """
-    wanted = [word for word in fold_name(words).split() if len(word) > 2]
+    query_words = [word for word in fold_name(words).split() if len(word) > 2]
     matches: list[tuple[int, int, ProposalRow]] = []
     for row in open_proposals(db):
         if row.author == author:
             text = fold_name(f"{row.slug.replace('/', ' ')} {added_text(row.diff)}")
-            count = sum(word in text for word in wanted)
-            if count * 2 > len(wanted):
+            count = sum(word in text for word in query_words)
+            if count * 2 > len(query_words):
                 matches.append((-count, -row.id, row))
     return [row for *_, row in sorted(matches)[:limit]]
 
