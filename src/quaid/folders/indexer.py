@@ -118,9 +118,9 @@ def _parse_org(path: str, data: bytes) -> ParsedPage:
         address = slugs.from_path(f"{asked}/{slugs.segment(node.title)}")
         if front["id"] != made.frontmatter.get("id"):  # of nodes with the same id, the first is used
             nodes.setdefault(front["id"], page_model.build_page(address, front, node.truth, node.timeline))
-    told = [f"line {problem.line}: {problem.message}" for problem in problems[:MAX_ORG_PROBLEMS]]
-    more = len(problems) - len(told)
-    notes = [*([mended] if mended else []), *told, *([f"{more} more of this kind"] if more else [])]
+    messages = [f"line {problem.line}: {problem.message}" for problem in problems[:MAX_ORG_PROBLEMS]]
+    more = len(problems) - len(messages)
+    notes = [*([mended] if mended else []), *messages, *([f"{more} more of this kind"] if more else [])]
     return ParsedPage(made, (*notes, *_type_notes(made)), tuple(nodes.values()))
 
 

@@ -744,27 +744,27 @@ def _patches(text: str, parsed: OrgDocument) -> list[tuple[int, int, str]]:
 
     Blocks become fenced code, comments are dropped, and verbatim text with brackets becomes a code span.
     """
-    found: list[tuple[int, int, str]] = []
+    patches: list[tuple[int, int, str]] = []
     blocks = [block for block in parsed.blocks if block[0] in VERBATIM_BLOCKS]
     for kind, argument, start, end in blocks:
         first = text.find("\n", start) + 1
         last = text.rfind("\n", 0, end) + 1
         if kind == "comment":
-            found.append((start, end, ""))
+            patches.append((start, end, ""))
             continue
         ticks = max((len(run) for run in _TICKS.findall(text[first:last])), default=2)
         fence = "`" * max(3, ticks + 1)
         language = argument.split()[0] if kind != "example" and argument else ""
         language = language if language.replace("-", "").replace("+", "").isalnum() else ""
-        found.append((start, first, f"{fence}{language}\n"))
-        found.append((last, end, fence))
+        patches.append((start, first, f"{fence}{language}\n"))
+        patches.append((last, end, fence))
     spans = [(start, end) for _, _, start, end in blocks]
-    found += [(start, end, "") for start, end in parsed.comments]
+    patches += [(start, end, "") for start, end in parsed.comments]
     if "[[" in text:
         for start, end in verbatim_spans(text):
             if "[[" in text[start:end] and "`" not in text[start:end] and not _is_in_spans(spans, start):
-                found.append((start, end, f"`{text[start + 1 : end - 1]}`"))
-    return sorted(found)
+                patches.append((start, end, f"`{text[start + 1 : end - 1]}`"))
+    return sorted(patches)
 
 
 def _is_in_spans(spans: list[tuple[int, int]], at: int) -> bool:

@@ -373,8 +373,8 @@ def walk_from(
     reached: ReachedNodes = {start: (0, None)}
     ring, complete = [start], True
     for distance in range(1, depth + 1):
-        found = touching(ring, most_edges + 1)
-        complete = complete and len(found) <= most_edges
+        nearby_edges = touching(ring, most_edges + 1)
+        complete = complete and len(nearby_edges) <= most_edges
         outer: list[int] = []
         for edge in nearby_edges[:most_edges]:
             for node, before in ((edge.to_id, edge.from_id), (edge.from_id, edge.to_id)):
@@ -436,7 +436,7 @@ def shortest_path(
 
 def _path_back(node: int, side: dict[int, GraphLink | None]) -> list[GraphLink]:
     """Return the edges from a node back to the start of its side of the search."""
-    found: list[GraphLink] = []
+    edges: list[GraphLink] = []
     while (edge := side[node]) is not None:
         edges.append(edge)
         node = edge.from_id if edge.to_id == node else edge.to_id

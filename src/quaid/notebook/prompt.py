@@ -151,7 +151,7 @@ def _fit_blocks(
     """
     usable = room.amount - min(room.reserve * 2, room.amount // 4)  # keeps space for the note
     wants = _fitting([room.size(text) + 1 for text, _ in blocks], usable, 2 * room.reserve, last)
-    kept: list[_PromptBlock] = []
+    fitting: list[_PromptBlock] = []
     missing = []
     for (file, limit), (text, part), want, allowed in zip(
         files, blocks, wants, fair_shares(wants, usable), strict=True
@@ -162,8 +162,8 @@ def _fit_blocks(
         if not want or room.size(text) + 1 > allowed or not part.characters:
             text, part = "", PromptPart(file[0], 0, len(file[1]))
             missing.append(file[0])
-        kept.append((text, part))
-    return kept, missing
+        fitting.append((text, part))
+    return fitting, missing
 
 
 def _fitting(wants: list[int], usable: int, least: int, last: int) -> list[int]:

@@ -81,7 +81,7 @@ class FactChange(NamedTuple):
 
 
 def add_fact(
-    tx: "Transaction", page_id: int, given: FactInput, now: str, batch: "Collection[int]" = ()
+    tx: "Transaction", page_id: int, fact: FactInput, now: str, batch: "Collection[int]" = ()
 ) -> FactChange:
     """Add a fact to a page, or update the matching fact that is already there.
 
@@ -101,12 +101,14 @@ def add_fact(
         return _update_fact(tx, match, fact, named, now)
     earlier: list[FactRow] = []
     later = None
-    if not given.valid_until:
+    if not fact.valid_until:
         others = [
-            row for row in there if row.id not in batch and object_key(row.object) != object_key(given.object)
+            row
+            for row in existing
+            if row.id not in batch and object_key(row.object) != object_key(fact.object)
         ]
-        if others and _is_single_valued(tx, wanted, others, given):
-            earlier, later = _neighbours_in_time(others, given.valid_from, now[:10])
+        if others and _is_single_valued(tx, predicate, others, fact):
+            earlier, later = _neighbours_in_time(others, fact.valid_from, now[:10])
     before = named or (earlier[-1] if earlier else None)
     until = later.valid_from if later else fact.valid_until
     new = _insert_fact(
