@@ -1757,7 +1757,7 @@ def _collection_remove(record: Any) -> Lines:
         yield f"Detached {record.name}: {pages}; the folder was not changed"
         if record.kept:
             them = "it" if record.kept == 1 else "them"
-            yield f"{kept}; `quaid collection quarantine list` lists {them}"
+            yield f"{note}; `quaid collection quarantine list` lists {them}"
         return
     yield f"To be detached: {record.name} ({record.root}). The folder is not changed."
     if record.removed:

@@ -127,11 +127,13 @@ def suggestion(name: str, names: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     # The dashes of an option say nothing about its spelling, but would make all short options similar.
-    names = {option.lstrip("-"): option for option in known}
+    spelled = {option.lstrip("-"): option for option in names}
     typed = name.lstrip("-")
-    close = get_close_matches(typed, names, n=1)
-    close = close or [option for option in names if sorted(option) == sorted(typed)]  # two letters exchanged
-    return f" Did you mean {names[close[0]]!r}?" if close else ""
+    close = get_close_matches(typed, spelled, n=1)
+    close = close or [
+        option for option in spelled if sorted(option) == sorted(typed)
+    ]  # two letters exchanged
+    return f" Did you mean {spelled[close[0]]!r}?" if close else ""
 
 
 def inline_suggestion(name: str, names: Iterable[str]) -> str:

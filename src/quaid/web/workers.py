@@ -219,7 +219,7 @@ class WorkerPool:
             )
         values = {**arguments, **preset}
         return await self.run(
-            queue_name(found), lambda brain: _call_as_person(brain, found, values, scope), operation
+            queue_name(entry), lambda brain: _call_as_person(brain, entry, values, scope), operation
         )
 
     async def run(self, queue: str, work: Callable[[Brain], T], name: str = "") -> T:
