@@ -91,7 +91,7 @@ class Brain:
                 self._db.set_cancel_check(self._unwanted)
             if self.notice is not None and self._db.migrated:
                 self.notice(self._db.migrated)
-        self._db.connection.author = self.author
+        self._db.set_author(self.author)
         return self._db
 
     @property

@@ -670,6 +670,10 @@ class Database:
             self._seen = now
             self._cache.clear()  # the new connection counts data_version from the start
 
+    def set_author(self, author: str) -> None:
+        """Set the author that is recorded for page versions and facts: the name of a client, or "owner"."""
+        self.connection.author = author
+
     def set_cancel_check(self, unwanted: Callable[[], bool]) -> None:
         """Call `unwanted` regularly while a statement runs; interrupt the statement if the result is True."""
         self.connection.set_progress_handler(unwanted, CANCEL_CHECK_STEPS)
