@@ -22,6 +22,7 @@ WITHOUT_A_VERSION = {
     *("remember", "daily_log", "notebook_write", "kb_remember"),
     # A person decides on them, and sees what the page says then.
     *("memory_forget", "memory_merge"),
+    "memory_correct",  # it finds the statement in the current text
 }
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

@@ -43,12 +43,17 @@ WRITES: list[tuple[str, dict[str, Any]]] = [
     ("memory_put", {"slug": "people/bob", "content": "# Bob\n\nNew here."}),
     (
         "memory_put",
-        {"slug": "people/alice", "compiled_truth": "# Alice\n\nLives in Oslo.", "expected_version": 1},
+        {
+            "slug": "people/alice",
+            "compiled_truth": "# Alice\n\nLives in Paris.\nHas a cat.",
+            "expected_version": 1,
+        },
     ),
     ("memory_assert", {"slug": "people/alice", "predicate": "lives_in", "object": "Paris"}),
     ("memory_tag", {"slug": "people/alice", "tag": "friend"}),
     ("memory_timeline_add", {"slug": "people/alice", "date": "2026-04-01", "summary": "Met in Paris."}),
     ("memory_ingest", {"content": "Alice agreed.", "source_type": "meeting", "source_ref": "meeting/1"}),
+    ("memory_correct", {"about": "Alice", "was": "Paris", "now": "Oslo"}),
     ("remember", {"content": "Sarah prefers email to phone"}),
     ("daily_log", {"entry": "Shipped version 2"}),
     ("notebook_write", {"path": "lists/reading.md", "content": "- Emma\n"}),

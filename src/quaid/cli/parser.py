@@ -297,6 +297,7 @@ SECTION_TITLES = {
     "ingest": "Ingest",
     "cleanup": "Clean up",
     "review": "Review of agents",
+    "corrections": "Truth over time",
     "overview": "Search",
     "notebook": "Notebook",
     "conversations": "Conversations",

@@ -477,6 +477,20 @@ def _by(version: Any) -> str:
     return f" by {version.author}" if version.author not in ("", "sync", "import") else ""
 
 
+@_renders("CorrectRecord")
+def _correct(record: Any) -> Lines:
+    if not record.changed:
+        yield record.note
+        yield from format_table((row.id, row.says) for row in record.candidates)
+        return
+    for row in record.replaced:
+        yield f"No longer: {row.says} ({row.id}{_optional(', until {}', row.until)})"
+    if record.now:
+        yield f"Now: {record.now}"
+    place = record.path or slugs.address(record.collection, record.slug)
+    yield f"{place}, version {record.version}{_optional(', fact {}', record.fact)}"
+
+
 @_renders("Proposed")
 def _proposed(record: Any) -> Lines:
     yield f"Proposal {record.proposal} for {record.slug}: {record.summary}"

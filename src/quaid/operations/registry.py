@@ -24,6 +24,7 @@ SUBJECTS = (
     "ingest",
     "cleanup",
     "review",
+    "corrections",
     "overview",
     "notebook",
     "conversations",

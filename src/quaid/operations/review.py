@@ -364,7 +364,6 @@ Reason = Annotated[str, Arg("Why, for the person who decides.")]
     "write",
     command="propose forget",
     tool="memory_forget",
-    core=True,
     examples=("quaid propose forget people/alice --reason 'She asked for it.'",),
 )
 def propose_forget(

@@ -54,6 +54,7 @@ rename	@command	Rename a page
 forget	@command	Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains
 review	@command	List changes proposed by agents with their diffs, or accept or reject them
 propose	@command	forget, merge
+correct	@command	Correct what is stored: "X is now Y", "that was wrong", "done"
 briefing	@command	Summarize recent changes, due commitments, actions, contradictions, gaps, stale pages, threads, deals, people
 days	@command	List dated items from all pages, newest first
 titles	@command	Resolve names to pages as links do, and return their slugs, titles and types
@@ -132,7 +133,7 @@ token	@command	List the tokens with their scope, creation date and last use
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'call') printf '%s\n' '1	memory_get|memory_put|memory_list|memory_tags|memory_tag|memory_timeline|memory_timeline_add|memory_raw|memory_history|memory_blame|memory_revert|memory_diff|memory_search|memory_gaps|memory_gap|memory_gap_approve|memory_gap_resolve|memory_gap_clear|memory_query|memory_glance|memory_link|memory_link_close|memory_links|memory_backlinks|memory_unlink|memory_graph|memory_path|memory_facts|memory_assert|memory_check|memory_contradictions|memory_ingest|memory_dupes|memory_distinct|memory_rename|memory_forget|memory_merge|memory_briefing|memory_days|memory_titles|memory_wings|memory_wing|remember|recall|daily_log|memory_context|notebook_list|notebook_read|notebook_write|conversation_list|conversation_search|conversation_show|memory_collections|memory_status|memory_stats|kb_query|kb_show|kb_backlinks|kb_status|kb_remember	The tool, as in memory_get
+    'call') printf '%s\n' '1	memory_get|memory_put|memory_list|memory_tags|memory_tag|memory_timeline|memory_timeline_add|memory_raw|memory_history|memory_blame|memory_revert|memory_diff|memory_search|memory_gaps|memory_gap|memory_gap_approve|memory_gap_resolve|memory_gap_clear|memory_query|memory_glance|memory_link|memory_link_close|memory_links|memory_backlinks|memory_unlink|memory_graph|memory_path|memory_facts|memory_assert|memory_check|memory_contradictions|memory_ingest|memory_dupes|memory_distinct|memory_rename|memory_forget|memory_merge|memory_correct|memory_briefing|memory_days|memory_titles|memory_wings|memory_wing|remember|recall|daily_log|memory_context|notebook_list|notebook_read|notebook_write|conversation_list|conversation_search|conversation_show|memory_collections|memory_status|memory_stats|kb_query|kb_show|kb_backlinks|kb_status|kb_remember	The tool, as in memory_get
 2	@any	Its arguments as JSON
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -516,6 +517,15 @@ merge	@command	Propose to merge two pages about the same thing
 2	@slugs	The other page
 --into	@slugs	Which of the two is kept
 --reason	@any	Why, for the person who decides
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'correct') printf '%s\n' '*	@any	The page, person, thing or to-do
+--now	@any	What is true now, or done for a to-do
+--was	@any	What is no longer true, or was wrong
+--date	@any	Since when, YYYY-MM-DD [today]
+--id	@any	The candidate to change, if an earlier call listed several
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1297,6 +1307,7 @@ rename	@command	Rename a page
 forget	@command	Erase a page: text, index, vectors, links, facts, imported bytes; then verify that nothing remains
 review	@command	List changes proposed by agents with their diffs, or accept or reject them
 propose	@command	forget, merge
+correct	@command	Correct what is stored: "X is now Y", "that was wrong", "done"
 briefing	@command	Summarize recent changes, due commitments, actions, contradictions, gaps, stale pages, threads, deals, people
 days	@command	List dated items from all pages, newest first
 titles	@command	Resolve names to pages as links do, and return their slugs, titles and types

@@ -1,0 +1,251 @@
+"""Corrections: find the statement that a correction is about, and put the new one in its place."""
+
+import re
+from typing import NamedTuple
+
+from quaid.model.claims import stem_words
+from quaid.model.english import split_sentences
+from quaid.model.names import fold_name
+from quaid.model.plain_text import has_cjk
+
+STRUCK = re.compile(r"~~.+?~~")
+OPEN_BOX = re.compile(r"\[ \]")
+_LEAD = re.compile(r"\s*(?:>\s*)*(?:(?:[-*+]|\d+[.)])\s+)?(?:\[[ xX]\]\s+)?")
+_DONE = re.compile(
+    r"(?:is |it's |was |all )*(?:done|finished|completed?|ticked(?: off)?|checked(?: off)?|bought|erledigt|fertig"
+    r"|fait|terminé|hecho|fatto|klar|完成|済)",
+    re.IGNORECASE,
+)
+_NEVER_HELD = re.compile(
+    r"\b(?:(?:that|this|it) (?:is|was) )?(?:wrong|false|incorrect|not true|never true|never held|untrue|a mistake"
+    r"|mistaken|an error|a typo|a misunderstanding)\b[.!]?",
+    re.IGNORECASE,
+)
+_FILLER = re.compile(
+    r"^(?:(?:is|are|was|has|have)\s+)?(?:now|actually|currently|instead)\b[:,]?\s*", re.IGNORECASE
+)
+_NOW_VERB = re.compile(r"\b(is|are|has|have) now\b", re.IGNORECASE)
+_VALUE = re.compile(r"(.*?(?:\s(?:is|are|was)\s|[:=]\s*)|.*\s(?:to|at|in|on|by|for)\s)(\S.*?)([.!]?)")
+_PRONOUN = re.compile(r"^(?:she|he|they|it)\s+", re.IGNORECASE)
+_TRAILING = re.compile(
+    r"\s*(?:,?\s*(?:now|instead|as of (?:now|today)|from now on))?[.!]*\s*$", re.IGNORECASE
+)
+_VALUE_LEADS = frozenset(
+    "is are was were be now has have had the a an to in at as of for on with from moved changed new its his her"
+    " their became becomes it he she they".split()
+)
+
+MIN_SHARE_OF_WAS = 0.6
+"""Minimum share of the words of `was` that a statement must contain."""
+
+MIN_SHARE_OF_NOW = 0.3
+"""Minimum share of the words of `now`, apart from the subject's, that the statement it replaces must contain."""
+
+
+class Wording(NamedTuple):
+    """A correction as read from the words of the caller."""
+
+    was: str
+    """The wrong or former statement or value, or ""."""
+    now: str
+    """The new statement or value, or ""."""
+    never_held: bool
+    """True if the old statement was never true; False if it was true until now."""
+    is_done: bool
+    """True if a to-do is to be ticked."""
+
+
+class StatementPlace(NamedTuple):
+    """A sentence in a text, with its offsets."""
+
+    line: int
+    start: int
+    end: int
+    text: str
+    score: float
+
+
+def read_wording(was: str, now: str) -> Wording:
+    """Return what a caller means by the old and the new words, such as "that was wrong" or "is now Oslo"."""
+    old, new = _NEVER_HELD.sub("", was).strip(" ,;:-"), _NEVER_HELD.sub("", now).strip(" ,;:-")
+    says_wrong = old != was.strip(" ,;:-") or new != now.strip(" ,;:-")
+    done = bool(_DONE.fullmatch(new.strip(" .!")))
+    new = "" if done else _NOW_VERB.sub(r"\1", _FILLER.sub("", new))
+    return Wording(old, new, says_wrong or (bool(old) and not new and not done), done)
+
+
+def find_statements(
+    text: str, wording: Wording, about: frozenset[str], known: frozenset[str]
+) -> list[StatementPlace]:
+    """Return the sentences of a text that a correction may be about, each with a score from 0 to 1.
+
+    `about` has the stems of the subject. `known` has the stems that hold for the whole text, such as those of its
+    title. Struck text, headings, code and ticked to-dos are skipped.
+    """
+    places, offset, fenced = [], 0, False
+    for number, line in enumerate(text.split("\n"), 1):
+        fenced ^= line.lstrip().startswith(("```", "~~~ "))
+        lead = _LEAD.match(line)
+        start = offset + (lead.end() if lead else 0)
+        body = line[start - offset :]
+        is_ticked = lead is not None and re.search(r"\[[xX]\]", lead[0]) is not None
+        if not fenced and not is_ticked and not line.lstrip().startswith("#") and not STRUCK.search(line):
+            for sentence in split_sentences(body):
+                score = _score(sentence, wording, about, known)
+                if score:
+                    trimmed = sentence.strip()
+                    begin = start + sentence.index(trimmed)
+                    places.append(StatementPlace(number, begin, begin + len(trimmed), trimmed, score))
+                start += len(sentence)
+        offset += len(line) + 1
+    return places
+
+
+def _score(sentence: str, wording: Wording, about: frozenset[str], known: frozenset[str]) -> float:
+    if not sentence.strip():
+        return 0
+    stems = stem_words(sentence.lower())
+    if about and not about <= stems | known:
+        return 0
+    if wording.was:
+        if fold_name(wording.was) in fold_name(sentence):
+            return 1
+        return _share(stem_words(wording.was.lower()) - about, stems, MIN_SHARE_OF_WAS)
+    if wording.now:
+        if fold_name(wording.now) == fold_name(sentence):
+            return 0
+        if about & stems and about - known <= stems and not _shares_words(wording.now, sentence):
+            return 1  # the subject names the line, and the new words are its value
+        return _share(stem_words(wording.now.lower()) - about, stems, MIN_SHARE_OF_NOW)
+    # The words of the subject name the statement itself, as in "buy milk" for a to-do.
+    return len(about & stems) / len(about) if about else 0
+
+
+def _shares_words(one: str, other: str) -> bool:
+    return bool(stem_words(one.lower()) & stem_words(other.lower()))
+
+
+def _has_words(text: str, words: str) -> bool:
+    """Return True if a text has these words next to each other, regardless of case and accents."""
+    return bool(words.strip()) and f" {fold_name(words)} " in f" {fold_name(text)} "
+
+
+def _share(wanted: frozenset[str], stems: frozenset[str], minimum: float) -> float:
+    share = len(wanted & stems) / len(wanted) if wanted else 0
+    return share if share >= minimum else 0
+
+
+def fact_score(predicate: str, value: str, wording: Wording, about: frozenset[str]) -> float:
+    """Return from 0 to 1 how likely a correction about a subject is about one of its facts."""
+    relation = predicate.replace("_", " ")
+    if wording.was:
+        return float(_has_words(wording.was, value) or _has_words(f"{relation} {value}", wording.was))
+    if wording.now:
+        if _has_words(wording.now, value):
+            return 0
+        words = stem_words(relation.lower())
+        if not words:
+            return float(_has_words(wording.now, relation))
+        return _share(words, stem_words(wording.now.lower()) | about, 0.5)
+    return float(bool(about) and stem_words(value.lower()) <= about)
+
+
+def states_fact(sentence: str, predicate: str, value: str) -> bool:
+    """Return True if a sentence has the value of a fact and a word of its predicate."""
+    return _has_words(sentence, value) and _shares_words(sentence, predicate.replace("_", " "))
+
+
+def new_value(wording: Wording, subject: str, predicate: str, value: str) -> str:
+    """Return the new value of a fact, from the words of a correction such as "Alice lives in Oslo now"."""
+    now = _TRAILING.sub("", wording.now)
+    old_words, new_words = wording.was.rstrip(".!").split(), now.split()
+    if fold_name(wording.was) == fold_name(value):
+        return now
+    same = [fold_name(word) for word in f"{subject} {predicate.replace('_', ' ')}".split()]
+    if old_words:
+        while len(new_words) > 1 and old_words and fold_name(new_words[0]) == fold_name(old_words[0]):
+            new_words, old_words = new_words[1:], old_words[1:]
+        while len(new_words) > 1 and old_words and fold_name(new_words[-1]) == fold_name(old_words[-1]):
+            new_words, old_words = new_words[:-1], old_words[:-1]
+    stems = stem_words(" ".join(same))
+    while len(new_words) > 1 and (
+        fold_name(new_words[0]).removesuffix("'s") in (*same, *_VALUE_LEADS)
+        or stem_words(new_words[0].lower()) & stems
+    ):
+        new_words = new_words[1:]
+    return " ".join(new_words)
+
+
+def replaced_sentence(old: str, wording: Wording, about: str, value: tuple[str, str] | None) -> str:
+    """Return the sentence that takes the place of an old one; "" if only the old one is withdrawn.
+
+    `about` has the words that name the subject. `value` is the old and the new value of the fact that the sentence
+    states, if there is one.
+    """
+    if not wording.now:
+        return ""
+    for before, after in ((wording.was, wording.now), value or ("", "")):
+        match = _find_words(old, before)
+        if match and not _shares_words(after, old[: match.start()] + old[match.end() :]):
+            after = after.rstrip(".!") if old[match.end() :].startswith((".", "!")) else after
+            if not match.start() and not _shares_words(after, about):
+                after = " ".join([*_leading_words(before, about), after])
+            return old[: match.start()] + after + old[match.end() :]
+    match = _VALUE.fullmatch(old)
+    if match and not _shares_words(wording.now, old):
+        return match[1] + wording.now.rstrip(".!") + match[3]
+    now = wording.now
+    if not _shares_words(now, about) and (names := _leading_words(old, about)):
+        now = " ".join([*names, _PRONOUN.sub("", now)])
+    now = now[:1].upper() + now[1:] if old[:1].isupper() else now
+    return now if now.endswith((".", "!", "?", "。")) or not old.endswith(".") else f"{now}."
+
+
+def _find_words(text: str, words: str) -> "re.Match[str] | None":
+    """Return the first place of some words in a text, as whole words if the script separates them by spaces."""
+    pattern = re.escape(words) if has_cjk(words) else rf"(?<!\w){re.escape(words)}(?!\w)"
+    return re.search(pattern, text, re.IGNORECASE) if words else None
+
+
+def _leading_words(sentence: str, about: str) -> list[str]:
+    """Return the first words of a sentence that name the subject."""
+    names, words = set(fold_name(about).split()), sentence.split()
+    count = 0
+    while count < len(words) and fold_name(words[count]) in names:
+        count += 1
+    return words[:count]
+
+
+def replace_in_page(truth: str, place: StatementPlace, new: str) -> str:
+    """Return the truth of a page with one sentence replaced, or removed with its line if nothing else is on it."""
+    text = truth[: place.start] + new + truth[place.end :]
+    if new:
+        return text
+    begin = text.rfind("\n", 0, place.start) + 1
+    end = text.find("\n", place.start)
+    end = len(text) if end < 0 else end
+    line = text[begin:end]
+    lead = _LEAD.match(line)
+    if line[lead.end() if lead else 0 :].strip():
+        return text[:begin] + line.rstrip().replace("  ", " ") + text[end:]
+    return text[:begin] + text[end + 1 :]
+
+
+def strike_in_notebook(text: str, place: StatementPlace, new: str, day: str) -> str:
+    """Return the text of a notebook file with a statement struck, and the new one in the next line of the list."""
+    begin = text.rfind("\n", 0, place.start) + 1
+    lead, rest = text[begin : place.start], text[place.end :]
+    head = f"{text[: place.start]}~~{place.text}~~ ({day})"
+    if not new:
+        return head + rest
+    if rest.partition("\n")[0].strip() or not _LEAD.fullmatch(lead):
+        return f"{head} {new}{rest}"
+    line_end, _, below = rest.partition("\n")
+    return f"{head}{line_end}\n{lead}{new}\n{below}"
+
+
+def tick_box(text: str, place: StatementPlace) -> str | None:
+    """Return the text with the to-do of this place ticked, or None if its line has no open box."""
+    begin = text.rfind("\n", 0, place.start) + 1
+    box = OPEN_BOX.search(text, begin, place.start)
+    return None if box is None else f"{text[: box.start()]}[x]{text[box.end() :]}"

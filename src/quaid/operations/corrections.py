@@ -1,0 +1,404 @@
+"""Correct what the memory says: end or withdraw the old fact and the old line, and write the new ones."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+
+from quaid.app import Brain
+from quaid.errors import InvalidArgument, NotFound, QuaidError
+from quaid.model import corrections as model, dates, facts as fact_model, slug as slugs, timeline
+from quaid.model.claims import stem_words
+from quaid.model.corrections import StatementPlace, Wording
+from quaid.model.names import fold_name
+from quaid.model.page import Page
+from quaid.notebook import layout
+from quaid.operations import notebook as notebooks, pages
+from quaid.operations.registry import Arg, op
+from quaid.search import text as text_search
+from quaid.storage import collections, facts as fact_store, page_edits, pages as page_store
+from quaid.storage.facts import FactRow
+from quaid.storage.pages import PageRow
+
+if TYPE_CHECKING:
+    from quaid.storage.page_edits import SaveResult
+    from quaid.storage.sqlite.connection import Transaction
+
+MAX_CANDIDATES = 8
+MAX_PAGES_SEARCHED = 20
+CLOSE_SCORE = 0.75
+"""Statements whose score is at least this share of the best one are candidates too."""
+
+MAX_NAME_WORDS = 4
+
+
+Candidate = TypeVar("Candidate")
+
+
+class CorrectionCandidate(NamedTuple):
+    id: str
+    """fact:12, or line:3:people/alice (line and page). Send it as `id`."""
+    says: str
+    slug: str
+
+
+class ReplacedStatement(NamedTuple):
+    id: str
+    says: str
+    until: str | None
+    """The day on which a fact ended; None for a line."""
+
+
+class CorrectRecord(NamedTuple):
+    changed: bool
+    now: str
+    """The line that says it now, or ""."""
+    slug: str
+    collection: str
+    version: int
+    path: str
+    """The file in the notebook, if the line is there."""
+    replaced: tuple[ReplacedStatement, ...]
+    fact: int | None
+    """The id of the new fact, if there is one."""
+    candidates: tuple[CorrectionCandidate, ...] = ()
+    """Set if several statements match: nothing was changed; call again with one of the ids."""
+    note: str = ""
+
+
+class _Line(NamedTuple):
+    """A sentence of a page or notebook file that a correction may be about."""
+
+    page: PageRow
+    place: StatementPlace
+
+    @property
+    def id(self) -> str:
+        return f"line:{self.place.line}:{slugs.address(self.page.collection, self.page.slug)}"
+
+
+class _Fact(NamedTuple):
+    row: FactRow
+    page: PageRow
+    score: float
+
+    @property
+    def id(self) -> str:
+        return f"fact:{self.row.id}"
+
+    @property
+    def says(self) -> str:
+        return f"{self.row.subject} {self.row.predicate} {self.row.object}"
+
+
+@op(
+    "write",
+    examples=(
+        "quaid correct 'Alice' --now 'lives in Oslo'",
+        "quaid correct people/alice --was Paris --now Oslo --date 2026-03-01",
+        "quaid correct 'Bob' --was 'works at Acme, that was wrong'",
+        "quaid correct 'call the bank' --now done",
+    ),
+)
+def correct(
+    brain: Brain,
+    about: Annotated[
+        str, Arg("The page, person, thing or to-do.", positional=True, any_text=True, question=True)
+    ],
+    now: Annotated[str, Arg("What is true now, or done for a to-do.", any_text=True)] = "",
+    was: Annotated[str, Arg("What is no longer true, or was wrong.", any_text=True)] = "",
+    date: Annotated[str | None, Arg("Since when, YYYY-MM-DD [today].")] = None,
+    id: Annotated[str | None, Arg("The candidate to change, if an earlier call listed several.")] = None,
+) -> CorrectRecord:
+    """Correct what is stored: "X is now Y", "that was wrong", "done". The old fact and line stay in the history."""
+    day = dates.check_date(date, "date") if date else None
+    wording = model.read_wording(was, now)
+    if not about.strip() or not (was.strip() or now.strip()):
+        name = "now" if about.strip() else "about"
+        raise InvalidArgument(name=name, problem="is empty; say what is true now, or in was what was wrong")
+    with brain.db.reading():
+        facts, lines = _candidates(brain, about, wording, id)
+    if not facts and not lines:
+        name = f"{about}: {was or now}"
+        hint = "Nothing stored says so. Write it with remember or memory_put."
+        raise NotFound(what="statement", name=repr(name), hint=hint)
+    if len({(fact.row.predicate, fact.row.object) for fact in facts}) > 1 or len(lines) > 1:
+        found = [
+            *(CorrectionCandidate(fact.id, fact.says, fact.page.slug) for fact in facts),
+            *(CorrectionCandidate(line.id, line.place.text, line.page.slug) for line in lines),
+        ]
+        note = "Several statements match; nothing was changed. Call again with id."
+        return CorrectRecord(False, "", "", "", 0, "", (), None, tuple(found[:MAX_CANDIDATES]), note)
+    return _Correction(brain, about, wording, day, facts, lines[0] if lines else None).apply()
+
+
+class _Correction:
+    """One correction: of facts that say the same, of a line, or of both."""
+
+    def __init__(
+        self,
+        brain: Brain,
+        about: str,
+        wording: Wording,
+        day: str | None,
+        facts: list[_Fact],
+        line: _Line | None,
+    ) -> None:
+        self.brain, self.wording, self.facts, self.line = brain, wording, facts, line
+        self.about = about
+        self.now = brain.now()
+        self.day = day
+        self.today = day or self.now[:10]
+        self.fact_id: int | None = None
+        self.says = ""
+
+    def apply(self) -> CorrectRecord:
+        path = ""
+        if self.line is not None and self._is_notebook(self.line):
+            path, version = self._edit_file(self.line)
+            if self.facts:
+                self.brain.db.write(self._end_facts)
+            page = self.line.page
+        elif self.line is not None:
+            page, version = self.line.page, self._edit_page(self.line)
+        else:
+            page = self.facts[0].page
+            self.brain.db.write(self._end_facts)
+            version = page_store.require(self.brain.db, page.slug, page.collection).version
+        replaced = [ReplacedStatement(fact.id, fact.says, self._end_of(fact)) for fact in self.facts]
+        if self.line is not None:
+            replaced.append(ReplacedStatement(self.line.id, self.line.place.text, None))
+        return CorrectRecord(
+            *(True, self.says, page.slug, page.collection, version, path, tuple(replaced), self.fact_id)
+        )
+
+    def _is_notebook(self, line: _Line) -> bool:
+        return collections.require(self.brain.db, line.page.collection).kind == layout.NOTEBOOK_KIND
+
+    def _value(self) -> tuple[str, str] | None:
+        """Return the old and the new value of the fact, if the correction names a new one."""
+        if not self.facts or not self.wording.now:
+            return None
+        row = self.facts[0].row
+        return row.object, model.new_value(self.wording, row.subject, row.predicate, row.object)
+
+    def _new_sentence(self, line: _Line) -> str:
+        about = f"{self.about} {line.page.title}"
+        self.says = model.replaced_sentence(line.place.text, self.wording, about, self._value())
+        return self.says
+
+    def _edit_page(self, line: _Line) -> int:
+        """Replace the line in the truth of a page, with a timeline entry that has the old and the new text."""
+        new = self._new_sentence(line)
+        entry = f"~~{line.place.text}~~ {new or ('was wrong' if self.wording.never_held else '')}".strip()
+
+        def change(old: PageRow | None) -> Page:
+            assert old is not None
+            place = self._find_again(old.truth, line)
+            ticked = model.tick_box(old.truth, place) if self.wording.is_done else None
+            if ticked is not None:
+                self.says = f"[x] {place.text}"
+                return pages.build_checked_page(old.slug, old.frontmatter, ticked, old.timeline, old)
+            truth = model.replace_in_page(old.truth, place, new)
+            lines = timeline.add_entry_once(old.timeline, self.today, entry, "correction", "")
+            return pages.build_checked_page(old.slug, old.frontmatter, truth, lines, old)
+
+        def also(tx: "Transaction", saved: "SaveResult", _page: Page, _now: str) -> "SaveResult":
+            self._end_facts(tx, but=saved.id)
+            return saved
+
+        address = slugs.address(line.page.collection, line.page.slug)
+        saved, _ = pages.edit_page(self.brain, address, None, change, also=also)
+        return saved.version
+
+    def _edit_file(self, line: _Line) -> tuple[str, int]:
+        """Tick the to-do, or strike the line in the notebook file and write the new one below it."""
+        notebook = collections.require(self.brain.db, line.page.collection)
+        file, _ = collections.file_of_page(self.brain.db, line.page.id)
+        path = file.path if file else f"{line.page.slug}.md"
+
+        def change(old: str | None) -> str:
+            place = self._find_again(old or "", line)
+            ticked = model.tick_box(old or "", place) if self.wording.is_done else None
+            self.says = f"[x] {place.text}"
+            return ticked or model.strike_in_notebook(old or "", place, self._new_sentence(line), self.today)
+
+        edited = notebooks.edit_file(self.brain, notebook, path, change)
+        return edited.path, edited.version
+
+    def _find_again(self, text: str, line: _Line) -> StatementPlace:
+        """Return the place of the sentence in the current text, which may have moved."""
+        start = text.find(line.place.text, max(0, line.place.start - 200))
+        start = start if start >= 0 else text.find(line.place.text)
+        if start < 0:
+            raise NotFound(what="line", name=repr(line.place.text), hint="It was just changed; try again.")
+        return line.place._replace(start=start, end=start + len(line.place.text))
+
+    def _end_facts(self, tx: "Transaction", but: int | None = None) -> None:
+        """End or withdraw the facts and add the new one. The page `but` has just got its new version."""
+        value = self._value()
+        for fact in self.facts:
+            row = fact.row
+            if value is not None:
+                self._add_value(tx, row, value[1])
+            if self.wording.never_held:
+                since = row.valid_from or row.created_at[:10]
+                tx_row = fact_store.read_facts(self.brain.db, ids=[row.id])[0]
+                fact_store.shorten_fact(tx, tx_row, since, since, None)
+            elif value is None:
+                ended = fact_model.FactInput(
+                    row.subject, row.predicate, row.object, row.valid_from, valid_until=self._end_of(fact)
+                )
+                fact_store.add_fact(tx, row.page_id, ended, self.now)
+            if row.page_id != but:
+                page_edits.touch(
+                    tx, fact.page.slug, expected_version=None, now=self.now, collection=fact.page.collection
+                )
+
+    def _add_value(self, tx: "Transaction", row: FactRow, value: str) -> None:
+        values: dict[str, Any] = {
+            "subject": row.subject,
+            "predicate": row.predicate,
+            "object": value,
+            "valid_from": row.valid_from if self.wording.never_held else self.day,
+            "evidence_text": self.wording.now,
+            "source_ref": "correction",
+        }
+        if not self.wording.never_held:
+            values["supersedes_id"] = row.id
+        self.fact_id = fact_store.add_fact(tx, row.page_id, fact_model.check_fact(values, ""), self.now).id
+        self.says = self.says or f"{row.subject} {row.predicate} {value}"
+
+    def _end_of(self, fact: _Fact) -> str:
+        row = fact.row
+        if self.wording.never_held:
+            return row.valid_from or row.created_at[:10]
+        return max(self.today, row.valid_from or "")
+
+
+def _candidates(
+    brain: Brain, about: str, wording: Wording, id: str | None
+) -> tuple[list[_Fact], list[_Line]]:
+    """Return the facts and lines that a correction may be about: the best and those close to it."""
+    today = brain.now()[:10]
+    subject, rest = _find_subject(brain, about)
+    words = stem_words(about.lower()) if subject is None else stem_words(rest.lower())
+    facts = _matching_facts(brain, subject, about, words, wording, today)
+    lines = _matching_lines(brain, subject, about, words, wording)
+    if id is not None:
+        chosen = {part.strip() for part in id.split(",")}
+        facts = [fact for fact in facts if fact.id in chosen]
+        lines = [line for line in lines if line.id in chosen]
+        if not facts and not lines:
+            raise NotFound(what="candidate", name=id, hint="Call without id to list the candidates.")
+        return facts, lines
+    facts = _best(facts, lambda fact: fact.score)
+    lines = _best(lines, lambda line: line.place.score)
+    if len(lines) == 1 and not facts:
+        facts = _facts_in_line(brain, lines[0], wording, today)
+    if facts and not lines:
+        lines = _lines_with_fact(facts[0], subject, wording)
+    return facts, lines
+
+
+def _facts_in_line(brain: Brain, line: _Line, wording: Wording, today: str) -> list[_Fact]:
+    """Return the facts of a page that the line states and the correction does not repeat."""
+    return [
+        _Fact(row, line.page, 1)
+        for row in fact_store.read_facts(brain.db, line.page.id)
+        if fact_model.is_valid_on(row.valid_from, row.valid_until, today)
+        and model.states_fact(line.place.text, row.predicate, row.object)
+        and not model.states_fact(f"{row.predicate} {wording.now}", row.predicate, row.object)
+    ]
+
+
+def _lines_with_fact(fact: _Fact, subject: PageRow | None, wording: Wording) -> list[_Line]:
+    """Return the line that states a fact on its page or the page of its subject, if there is exactly one."""
+    pages_of_fact = {page.id: page for page in (fact.page, subject) if page is not None}
+    lines = [
+        _Line(page, place)
+        for page in pages_of_fact.values()
+        for place in model.find_statements(
+            page.truth, wording._replace(was=fact.row.object), frozenset(), frozenset()
+        )
+        if model.states_fact(place.text, fact.row.predicate, fact.row.object)
+    ]
+    return lines if len(lines) == 1 else []
+
+
+def _best(candidates: list[Candidate], score: Callable[[Candidate], float]) -> list[Candidate]:
+    top = max(map(score, candidates), default=0)
+    return [candidate for candidate in candidates if score(candidate) >= top * CLOSE_SCORE]
+
+
+def _find_subject(brain: Brain, about: str) -> tuple[PageRow | None, str]:
+    """Return the page that the first words of `about` name, if there is one, and the other words.
+
+    Tries the whole text as address, title or alias, then ever fewer words of it.
+    """
+    try:
+        return pages.require_page(brain, about.strip()), ""
+    except QuaidError:
+        pass  # neither an address nor a unique title
+    words = about.replace("'s ", " ").replace("’s ", " ").split()
+    for length in range(min(len(words), MAX_NAME_WORDS), 0, -1):
+        for start in range(len(words) - length + 1):
+            name = fold_name(" ".join(words[start : start + length]))
+            named = page_store.pages_called(brain.db, [name]) if name else []
+            ids = {row.page_id for row in named if row.kind == named[0].kind}
+            if len(ids) == 1:
+                head = page_store.page_heads(brain.db, sorted(ids))[ids.pop()]
+                page = page_store.require(brain.db, head.slug, head.collection)
+                return page, " ".join([*words[:start], *words[start + length :]])
+    return None, about
+
+
+def _matching_facts(
+    brain: Brain,
+    subject: PageRow | None,
+    about: str,
+    words: frozenset[str],
+    wording: Wording,
+    today: str,
+) -> list[_Fact]:
+    if subject is not None:
+        keys = [fold_name(subject.title), fold_name(subject.slug.rpartition("/")[2].replace("-", " "))]
+        rows = {row.id: row for row in fact_store.facts_about(brain.db, keys)}
+        rows |= {row.id: row for row in fact_store.read_facts(brain.db, subject.id)}
+        about_words = stem_words(subject.title.lower()) | words
+    else:
+        rows = {row.id: row for row in fact_store.facts_about(brain.db, [fold_name(about)])}
+        about_words = words
+    heads = page_store.page_heads(brain.db, sorted({row.page_id for row in rows.values()}))
+    facts = []
+    for row in rows.values():
+        holds = row.valid_until is None or row.valid_until > today
+        if not holds or row.page_id not in heads:
+            continue
+        score = model.fact_score(row.predicate, row.object, wording, about_words)
+        if score:
+            head = heads[row.page_id]
+            facts.append(_Fact(row, page_store.require(brain.db, head.slug, head.collection), score))
+    return facts
+
+
+def _matching_lines(
+    brain: Brain, subject: PageRow | None, about: str, words: frozenset[str], wording: Wording
+) -> list[_Line]:
+    query = f"{about} {wording.was or wording.now}"
+    hits = text_search.search_pages(brain.db, query, limit=MAX_PAGES_SEARCHED)
+    found = {
+        (hit.collection, hit.slug): page_store.require(brain.db, hit.slug, hit.collection) for hit in hits
+    }
+    if subject is not None:
+        found = {(subject.collection, subject.slug): subject, **found}
+    kinds = {collection.name: collection.kind for collection in collections.list_all(brain.db)}
+    title = stem_words(subject.title.lower()) if subject is not None else frozenset()
+    lines = []
+    for page in found.values():
+        kind = kinds.get(page.collection, "")
+        if kind == "kb" or (kind == layout.NOTEBOOK_KIND and page.slug.startswith("daily/")):
+            continue  # nodes are corrected with `ai-kb`, and a log says what was known on its day
+        known = stem_words(f"{page.title} {page.slug}".lower().replace("-", " ").replace("/", " "))
+        own = subject is not None and page.id == subject.id
+        places = model.find_statements(page.truth, wording, words if own else words | title, known)
+        lines += [_Line(page, place) for place in places]
+    return lines

@@ -1,0 +1,163 @@
+"""Correcting a fact or a line by saying what is true now or what was wrong."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quaid.app import Brain
+from quaid.errors import InvalidArgument, NotFound
+from quaid.operations import dispatch
+from quaid.operations.dispatch import json_value
+
+ALICE = """# Alice Example
+
+Alice lives in Paris. She likes tea.
+
+- Works at River AI as a designer
+- Budget: 35,000 EUR
+"""
+
+
+def run(brain: Brain, command: str, **arguments: Any) -> Any:
+    return json_value(dispatch.call(brain, dispatch.find_command(command), arguments, "owner"))
+
+
+@pytest.fixture
+def memory(brain: Brain, tmp_path: Path) -> Brain:
+    run(brain, "put", slug="people/alice", content=ALICE)
+    run(brain, "assert", slug="people/alice", predicate="lives_in", object="Paris")
+    run(
+        brain, "assert", slug="people/alice", predicate="works_at", object="River AI", valid_from="2024-01-01"
+    )
+    run(brain, "notebook init", path=str(tmp_path / "notebook"))
+    return brain
+
+
+def facts(brain: Brain, subject: str = "people/alice") -> list[tuple[str, str, str | None]]:
+    rows = run(brain, "facts", subject=subject, history=True)["facts"]
+    return [(row["predicate"], row["object"], row["until"]) for row in rows if row["kind"] == "fact"]
+
+
+def test_x_is_now_y_ends_the_fact_and_replaces_the_line(memory: Brain) -> None:
+    record = run(memory, "correct", about="Alice", now="lives in Oslo now", date="2026-03-01")
+    assert record["changed"]
+    assert record["now"] == "Alice lives in Oslo."
+    assert [(row["says"], row["until"]) for row in record["replaced"]] == [
+        ("Alice Example lives_in Paris", "2026-03-01"),
+        ("Alice lives in Paris.", None),
+    ]
+    assert ("lives_in", "Paris", "2026-03-01") in facts(memory)
+    assert ("lives_in", "Oslo", None) in facts(memory)
+    page = run(memory, "get", slug="people/alice")
+    assert "Alice lives in Oslo. She likes tea." in page["compiled_truth"]
+    assert (
+        page["timeline"] == "- **2026-03-01** | correction — ~~Alice lives in Paris.~~ Alice lives in Oslo."
+    )
+    assert page["version"] == record["version"]
+    assert "Alice lives in Paris." in run(memory, "diff", slug="people/alice")["diff"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ({"about": "people/alice", "was": "River AI", "now": "Acme"}, "- Works at Acme as a designer"),
+        ({"about": "Alice's job", "now": "She works at Acme"}, "- Works at Acme as a designer"),
+        ({"about": "Alice", "now": "budget is now 40,000 EUR"}, "- Budget is 40,000 EUR"),
+        ({"about": "Alice Example", "now": "Alice moved to Rome"}, "Alice lives in Rome. She likes tea."),
+        ({"about": "Alice", "was": "likes tea"}, "Alice lives in Paris."),
+        (
+            {"about": "Alice", "was": "likes tea", "now": "likes coffee"},
+            "Alice lives in Paris. She likes coffee.",
+        ),
+    ],
+)
+def test_the_line_is_replaced_in_its_own_words(memory: Brain, arguments: dict[str, str], line: str) -> None:
+    assert run(memory, "correct", **arguments)["changed"]
+    assert line in run(memory, "get", slug="people/alice")["compiled_truth"].split("\n")
+
+
+def test_that_was_wrong_withdraws_the_fact(memory: Brain) -> None:
+    record = run(memory, "correct", about="Alice", was="works at River AI, that was wrong")
+    assert [row["id"] for row in record["replaced"]] == ["fact:2", "line:5:people/alice"]
+    assert ("works_at", "River AI", "2024-01-01") in facts(memory), "it never held"
+    assert "River AI" not in run(memory, "get", slug="people/alice")["compiled_truth"]
+    assert run(memory, "facts", subject="people/alice")["total"] == 1
+
+
+def test_a_wrong_value_is_withdrawn_and_the_right_one_has_its_dates(memory: Brain) -> None:
+    run(memory, "correct", about="Alice", was="River AI was wrong", now="Ocean AI")
+    assert ("works_at", "River AI", "2024-01-01") in facts(memory)
+    [current] = [
+        row for row in run(memory, "facts", subject="people/alice")["facts"] if row["predicate"] == "works_at"
+    ]
+    assert (current["object"], current["since"]) == ("Ocean AI", "2024-01-01")
+
+
+def test_several_candidates_change_nothing_until_one_is_named(brain: Brain) -> None:
+    run(
+        brain,
+        "put",
+        slug="people/carol",
+        content="Carol lives in Rome.\n\nIn winter Carol lives in Rome too.",
+    )
+    arguments = {"about": "Carol", "was": "lives in Rome", "now": "lives in Bern"}
+    record = run(brain, "correct", **arguments)
+    assert not record["changed"]
+    assert [row["id"] for row in record["candidates"]] == ["line:1:people/carol", "line:3:people/carol"]
+    assert run(brain, "get", slug="people/carol")["version"] == 1
+    assert run(brain, "correct", **arguments, id="line:3:people/carol")["changed"]
+    truth = run(brain, "get", slug="people/carol")["compiled_truth"]
+    assert truth.split("\n") == ["Carol lives in Rome.", "", "In winter Carol lives in Bern too."]
+    with pytest.raises(NotFound, match="Call without id"):
+        run(brain, "correct", **arguments, id="line:9:people/carol")
+
+
+def test_nothing_found_names_the_tools_that_write(memory: Brain) -> None:
+    with pytest.raises(NotFound, match="remember or memory_put"):
+        run(memory, "correct", about="Zed", now="is tall")
+    with pytest.raises(InvalidArgument, match="now"):
+        run(memory, "correct", about="Alice")
+
+
+def test_a_line_of_the_notebook_is_struck(memory: Brain, tmp_path: Path) -> None:
+    run(memory, "notebook write", path="reference/preferences.md", content="- Sarah prefers email to phone\n")
+    record = run(memory, "correct", about="Sarah", now="prefers phone to email", date="2026-03-01")
+    assert record["path"] == "reference/preferences.md"
+    assert (tmp_path / "notebook" / "reference" / "preferences.md").read_text() == (
+        "- ~~Sarah prefers email to phone~~ (2026-03-01)\n- Sarah prefers phone to email\n"
+    )
+    run(memory, "correct", about="Sarah", was="prefers phone, that was wrong")
+    text = (tmp_path / "notebook" / "reference" / "preferences.md").read_text()
+    assert text.count("~~") == 4
+    with pytest.raises(NotFound):
+        run(memory, "correct", about="Sarah", was="prefers phone")
+
+
+@pytest.mark.parametrize("done", ["done", "is done.", "erledigt", "finished"])
+def test_a_to_do_is_ticked_in_one_call(memory: Brain, tmp_path: Path, done: str) -> None:
+    run(memory, "notebook write", path="lists/todos.md", content="- [ ] Call the bank\n- [ ] Pay the rent\n")
+    assert run(memory, "correct", about="call the bank", now=done)["now"] == "[x] Call the bank"
+    text = (tmp_path / "notebook" / "lists" / "todos.md").read_text()
+    assert text == "- [x] Call the bank\n- [ ] Pay the rent\n"
+
+
+def test_a_to_do_on_a_page_is_ticked(brain: Brain) -> None:
+    run(brain, "put", slug="tasks", content="# Tasks\n\n- [ ] Send the invoice\n- [ ] Book flights")
+    run(brain, "correct", about="send invoice", now="done")
+    assert "- [x] Send the invoice\n- [ ] Book flights" in run(brain, "get", slug="tasks")["compiled_truth"]
+
+
+def test_text_without_spaces_is_corrected(brain: Brain) -> None:
+    run(brain, "put", slug="people/zhang", content="# 张伟\n\n张伟住在北京。")
+    assert run(brain, "correct", about="张伟", was="北京", now="上海")["now"] == "张伟住在上海。"
+
+
+def test_a_fact_without_a_line_is_corrected(brain: Brain) -> None:
+    run(brain, "put", slug="projects/atlas", content="# Atlas")
+    run(brain, "assert", slug="projects/atlas", predicate="headcount", object="12")
+    record = run(brain, "correct", about="Atlas headcount", now="18")
+    assert record["now"] == "Atlas headcount 18"
+    assert facts(brain, "projects/atlas")[0][:2] == ("headcount", "12")
+    assert facts(brain, "projects/atlas")[1] == ("headcount", "18", None)
+    assert record["fact"] == 2
