@@ -341,10 +341,19 @@ class Play:
         for call in item["calls"]:
             make = self._correct_by_adding if self._reads_versions else self.act
             reply = await make(call["tool"], call["arguments"], item["id"])
+            if candidates := reply.record.get("candidates"):
+                reply = await self._choose(candidates, call, item["id"])
             if reply.failed:
                 self.failed_items.add(item["id"])
             elif _values(reply.record, "proposal"):
                 self.person("review", "--yes")
+
+    async def _choose(self, candidates: list[Row], call: Row, item: str) -> Reply:
+        """Repeat a correction with the candidate that has most words of it. The first call counts as wasted."""
+        self.calls[-1] = self.calls[-1]._replace(wasted="repeated")
+        words = set(_strings([call["arguments"]]).casefold().split())
+        best = max(candidates, key=lambda row: len(words & set(_strings(row).casefold().split())))
+        return await self.act(call["tool"], {**call["arguments"], "id": best["id"]}, item)
 
     async def _correct_by_adding(self, _tool: str, arguments: Row, item: str) -> Reply:
         """What an agent can do without memory_correct: add the new statement where the old one is."""
