@@ -31,8 +31,8 @@ class Operation(NamedTuple):
     """What is there for it, beyond pages with and without files."""
     folders: tuple[str, ...] = ()
     """Collections that it writes into."""
-    imports_v5: bool = False
-    """Whether it is the first to open a memory of schema 5."""
+    old_schema: int = 0
+    """The schema of the memory that it is the first to open; 0: the current one."""
 
     @property
     def uses_git(self) -> bool:
@@ -104,7 +104,8 @@ OPERATIONS = (
     Operation("collection sync", lambda brain: run(brain, "collection sync", name=FOLDER), _edit_folder),
     Operation("backup", lambda brain: run(brain, "backup", file=os.path.join(brain.settings.cwd, "copy.db"))),
     Operation("kb remember", _remember_node, lambda brain, home: run(brain, "kb init")),
-    Operation("migrate 5", lambda brain: brain.db, imports_v5=True),
+    Operation("migrate 5", lambda brain: brain.db, old_schema=5),
+    Operation("migrate 8", lambda brain: brain.db, old_schema=8),
 )
 
 BY_NAME = {operation.name: operation for operation in OPERATIONS}
@@ -115,8 +116,8 @@ def make(home: Path, name: str) -> None:
     operation = BY_NAME[name]
     root = home / FOLDER
     root.mkdir(parents=True)
-    if operation.imports_v5:
-        old_schema.make(home / "memory.db", 12)
+    if operation.old_schema:
+        old_schema.make(home / "memory.db", 12, operation.old_schema)
         return
     for number in range(3):
         (root / f"p{number}.md").write_text(

@@ -16,7 +16,7 @@ from tests.faults.workspace import FOLDER, open_brain, page_text, run
 from quaid.app import Brain
 from quaid.errors import QuaidError
 
-SINGLE = [operation.name for operation in OPERATIONS if not operation.imports_v5]
+SINGLE = [operation.name for operation in OPERATIONS if not operation.old_schema]
 DISK = 16_000_000
 PAGE = 4096
 

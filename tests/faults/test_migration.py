@@ -15,64 +15,70 @@ from tests.faults.ledger import Cases
 from tests.faults.workspace import FOLDER, open_brain, page_text, run
 
 from quaid.errors import NewerDatabase, QuaidError
-from quaid.storage import IMPORTED_VERSION, SCHEMA_VERSION
+from quaid.storage import IMPORTED_VERSION, PREVIOUS_VERSION, SCHEMA_VERSION
 
 pytestmark = pytest.mark.promise("migration is all or nothing")
 
 
+@pytest.fixture(params=[IMPORTED_VERSION, PREVIOUS_VERSION])
+def version(request: pytest.FixtureRequest) -> int:
+    """The schema of the older memory."""
+    return int(request.param)
+
+
 @pytest.fixture
-def stage(fork_server: ForkServer) -> Iterator[FaultTarget]:
+def stage(fork_server: ForkServer, version: int) -> Iterator[FaultTarget]:
     with quick_folder() as folder:
-        yield prepare_target(fork_server, "migrate 5", folder)
+        yield prepare_target(fork_server, f"migrate {version}", folder)
 
 
 @syscalls.needs_strace
 def test_a_migration_that_is_hit_at_any_call_leaves_the_old_or_the_new(
-    stage: FaultTarget, cases: Cases
+    stage: FaultTarget, cases: Cases, version: int
 ) -> None:
     before = old_schema.texts(stage.template / "memory.db")
     for fault in cases.walk_names(3, stage.faults(*syscalls.FAULTS)):
         ended = stage.hit(fault)
         assert (ended.status == signal.SIGKILL) == fault.startswith("KILL"), ended
-        check(stage.home, before, ended)
+        check(stage.home, before, ended, version)
         assert operations.look(stage.home).pages == stage.new.pages, "the next one brings it forward"
         operations.goes_on(stage.home)
 
 
-def check(home: Path, before: list[tuple[str, str]], ended: End) -> None:
+def check(home: Path, before: list[tuple[str, str]], ended: End, version: int) -> None:
     """Old or new, and whatever bears a backup's name is whole."""
     path = home / "memory.db"
     connection = apsw.Connection(str(path))
     result = connection.pragma("user_version")
     assert connection.pragma("integrity_check") == "ok"
     connection.close()
-    assert result in (IMPORTED_VERSION, SCHEMA_VERSION)
+    assert result in (version, SCHEMA_VERSION)
     assert old_schema.texts(path) == before
     if ended.acknowledged:
         assert result == SCHEMA_VERSION
     backups = [path for path in home.glob("memory.db.backup-v*") if "-unfinished" not in path.name]
-    assert backups or result == IMPORTED_VERSION, "nothing is brought forward without a backup"
+    assert backups or result == version, "nothing is brought forward without a backup"
     for backup in backups:
-        check_backup(backup, before)
+        check_backup(backup, before, version)
 
 
-def check_backup(backup: Path, before: list[tuple[str, str]]) -> None:
+def check_backup(backup: Path, before: list[tuple[str, str]], version: int) -> None:
     connection = apsw.Connection(str(backup), flags=apsw.SQLITE_OPEN_READONLY)
     assert connection.pragma("integrity_check") == "ok"
-    assert connection.pragma("user_version") == IMPORTED_VERSION
+    assert connection.pragma("user_version") == version
     connection.close()
     assert old_schema.texts(backup) == before
 
 
 def test_a_disk_without_room_for_a_migration_leaves_the_memory_as_it_was(
-    tmp_path: Path, cases: Cases
+    tmp_path: Path, cases: Cases, version: int
 ) -> None:
     refused = 0
     with tiny_disk(tmp_path / "disk", 20_000_000) as disk:
         for seed in cases.walk(3, 80):
             home = disk / f"home{seed}"
             home.mkdir()
-            old_schema.make(home / "memory.db", 12)
+            old_schema.make(home / "memory.db", 12, version)
             before = old_schema.texts(home / "memory.db")
             leave_room(disk, seed % 80 * 16_384)
             try:
@@ -84,7 +90,7 @@ def test_a_disk_without_room_for_a_migration_leaves_the_memory_as_it_was(
                 refused += 1
             finally:
                 make_room(disk)
-            check(home, before, ended)
+            check(home, before, ended, version)
             operations.goes_on(home)
             for path in home.iterdir():
                 path.unlink()

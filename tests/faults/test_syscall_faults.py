@@ -14,7 +14,7 @@ from tests.faults.killer import ForkServer
 from tests.faults.ledger import Cases
 from tests.faults.operations import OPERATIONS
 
-SINGLE = [operation.name for operation in OPERATIONS if not operation.imports_v5]
+SINGLE = [operation.name for operation in OPERATIONS if not operation.old_schema]
 pytestmark = syscalls.needs_strace
 
 

@@ -6,9 +6,11 @@ import re
 from typing import Any
 
 import pytest
-from tests.web.dashboard import Visitor, call
+from tests.web.dashboard import Visitor, call, called
 
+from quaid.app import Brain
 from quaid.config import Settings
+from quaid.operations import dispatch
 
 MIRA = "people/mira-dahlquist"
 
@@ -241,3 +243,49 @@ def test_home_shows_no_slugs_or_predicates(visitor: Visitor) -> None:
     assert "Mira Dahlquist" in shown
     assert "people/mira-dahlquist" not in shown
     assert "lives_in" not in shown
+
+
+def propose(mine: Settings, tool: str, **arguments: Any) -> int:
+    """A write of an agent in review mode; return the id of the proposal."""
+    with Brain(mine) as brain:
+        called(brain, "config set", key="agent_writes", value="review")
+        brain.agent = "codex"
+        return int(dispatch.call(brain, dispatch.find_tool(tool), arguments, "write").proposal)
+
+
+def test_a_proposal_is_accepted_with_one_click(visitor: Visitor, mine: Settings) -> None:
+    assert "No proposals" in visitor.get("/review?tab=proposals").text
+    id = propose(mine, "memory_put", slug="people/nils", content="# Nils\n\nSails <b>boats</b>.")
+    text = visitor.get("/review?tab=proposals").text
+    assert "people/nils" in text
+    assert "codex" in text
+    assert '<div class="added">+Sails &lt;b&gt;boats&lt;/b&gt;.</div>' in text
+    visitor.post("/review/proposal", id=id, act="accept", note="Good.")
+    assert message(visitor, "/review?tab=proposals") == "1 proposal accepted."
+    assert call(mine, "get", slug="people/nils").title == "Nils"
+
+
+def test_a_proposal_is_rejected_and_a_second_decision_changes_nothing(
+    visitor: Visitor, mine: Settings
+) -> None:
+    id = propose(mine, "memory_put", slug="people/nils", content="# Nils")
+    visitor.post("/review/proposal", id=id, act="reject")
+    assert message(visitor, "/review?tab=proposals") == "1 proposal rejected."
+    visitor.post("/review/proposal", id=id, act="accept")
+    assert "Nothing was changed" in message(visitor, "/review?tab=proposals")
+
+
+def test_all_proposals_are_accepted_except_conflicts(visitor: Visitor, mine: Settings) -> None:
+    version = call(mine, "get", slug=MIRA).version
+    propose(mine, "memory_put", slug=MIRA, content="# Mira\n\nRewritten.", expected_version=version)
+    propose(mine, "memory_put", slug="people/nils", content="# Nils")
+    call(mine, "put", slug=MIRA, compiled_truth="# Mira\n\nChanged by hand.")
+    text = visitor.get("/review?tab=proposals").text
+    assert "2 proposals, oldest first" in text
+    visitor.post("/review/proposal", act="accept_all")
+    shown = message(visitor, "/review?tab=proposals")
+    assert "1 proposal accepted." in shown
+    assert "has changed since" in shown
+    assert "Changed by hand." in call(mine, "get", slug=MIRA).compiled_truth
+    visitor.post("/review/proposal", act="reject_all")
+    assert call(mine, "review").total == 0

@@ -191,6 +191,7 @@ def _duplicate_pages(pair: list[PageHead], likeness: float | None, why: list[str
 
 @op(
     "owner",
+    tool="memory_merge_now",  # agents propose it: memory_merge
     examples=(
         "quaid merge people/robert people/bob --into people/robert --dry-run",
         "quaid merge people/robert people/bob --into people/robert --yes",
@@ -392,6 +393,7 @@ def _with_verdict(record: ForgetRecord) -> ForgetRecord:
 
 @op(
     "owner",
+    tool="memory_forget_now",  # agents propose it: memory_forget
     examples=(
         "quaid forget people/alice --dry-run",
         "quaid forget people/alice --yes --backups",

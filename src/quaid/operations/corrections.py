@@ -103,8 +103,8 @@ def correct(
     about: Annotated[
         str, Arg("The page, person, thing or to-do.", positional=True, any_text=True, question=True)
     ],
-    now: Annotated[str, Arg("What is true now, or done for a to-do.", any_text=True)] = "",
-    was: Annotated[str, Arg("What is no longer true, or was wrong.", any_text=True)] = "",
+    now: Annotated[str, Arg("What is true now, or done for a to-do.")] = "",
+    was: Annotated[str, Arg("What is no longer true, or was wrong.")] = "",
     date: Annotated[str | None, Arg("Since when, YYYY-MM-DD [today].")] = None,
     id: Annotated[str | None, Arg("The candidate to change, if an earlier call listed several.")] = None,
 ) -> CorrectRecord:

@@ -1,9 +1,10 @@
-"""Items that need a decision: contradictions, gaps (unanswered questions), quarantined pages, duplicates.
+"""Items that need a decision: contradictions, agents' proposals, gaps (unanswered questions), quarantined pages,
+duplicates.
 
 Each kind has a tab and is loaded only when the tab is open, because comparing all pages takes a while.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Any
 
 from starlette.requests import Request
@@ -31,15 +32,18 @@ from quaid.web.pages.base import (
     route,
     try_operation,
 )
+from quaid.web.pages.page import diff_lines
 
 TABS = (
     ("contradictions", "Contradictions"),
+    ("proposals", "Proposals"),
     ("gaps", "Gaps"),
     ("quarantine", "Quarantine"),
     ("duplicates", "Duplicates"),
 )
 TAB_OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "contradictions": ("contradictions", {"limit": 50}),
+    "proposals": ("review", {}),
     "gaps": ("gaps", {"limit": 100}),
     "quarantine": ("collection quarantine list", {}),
     "duplicates": ("dupes", {"limit": 30}),
@@ -136,11 +140,12 @@ async def _show_tab(
     """Render a tab. Fields of a submitted form keep their values; `gap` is the id of the form's gap."""
     form = defaultdict(str, await read_form(request) if request.method == "POST" else {})
     name, arguments = TAB_OPERATIONS[tab]
-    record, contradictions, gaps, waiting = await gather_all(
+    record, contradictions, gaps, waiting, status = await gather_all(
         try_operation(request, name, **arguments),
         try_operation(request, "contradictions", limit=1),
         try_operation(request, "gaps", limit=1),
         try_operation(request, "collection quarantine list"),
+        try_operation(request, "status"),
     )
     open_gaps = record.gaps if record and tab == "gaps" else ()
     return render_page(
@@ -153,7 +158,11 @@ async def _show_tab(
             "contradictions": contradictions.total if contradictions else 0,
             "gaps": gaps.total if gaps else 0,
             "quarantine": len(waiting.value) if waiting else 0,
+            "proposals": status.proposals if status else 0,
         },
+        proposals=[(row, _proposal_lines(row.diff)) for row in record.proposals]
+        if record and tab == "proposals"
+        else [],
         plan=None,
         pairs=await _duplicate_pairs(request, record) if record and tab == "duplicates" else [],
         flash=FlashMessage(problem, succeeded=False) if problem and tab != "gaps" else None,
@@ -166,6 +175,19 @@ async def _show_tab(
         approver=next((gap.approved_by for gap in open_gaps if gap.approved_by), ""),
         wordless=sum(gap.approved_by is None for gap in open_gaps),
     )
+
+
+def _proposal_lines(diff: str) -> list[tuple[str, str]]:
+    """Return kind and text of the lines of a proposal's diff, in the form of `diff_lines`.
+
+    The diff may have several pages, each under its name, and facts and links without a header.
+    """
+    lines = [line for line in diff.rstrip("\n").split("\n") if not line.startswith("--- ")]
+    marked = diff_lines("\n".join(["", "", *lines]))
+    return [
+        ("place", line[4:]) if line.startswith("+++ ") else row
+        for line, row in zip(lines, marked, strict=True)
+    ]
 
 
 async def _show_failed_form(request: Request, error: QuaidError) -> Response:
@@ -247,6 +269,30 @@ def _stale_text_links(record: Any) -> list[tuple[str, str]]:
         )
         for text in record.written[:3]
     ]
+
+
+@route("/review/proposal", POST="owner")
+async def decide_proposal(request: Request) -> Response:
+    """Accept or reject one proposal of an agent, or all of them."""
+    form = await read_form(request)
+    act, note = form.get("act", ""), form.get("note", "").strip()
+    if act in ("accept", "reject"):
+        arguments: dict[str, Any] = {"id": parse_number(form.get("id", "")), act: True}
+    elif act in ("accept_all", "reject_all"):
+        arguments = {"yes" if act == "accept_all" else act: True}
+    else:
+        raise InvalidArgument(name="act", problem="must be accept, reject, accept_all or reject_all")
+    try:
+        record = await call_operation(request, "review", **arguments, note=note)
+    except QuaidError as error:
+        problem = f"Nothing was changed. {browser_message(error)}"
+        return redirect(request, "/review?tab=proposals", problem, succeeded=False)
+    problems = [f"Proposal {row.id}: {row.problem}." for row in record.decided if row.problem]
+    done = Counter(row.outcome for row in record.decided if not row.problem)
+    messages = [f"{count_noun(number, 'proposal')} {outcome}." for outcome, number in done.items()]
+    return redirect(
+        request, "/review?tab=proposals", " ".join([*messages, *problems]), succeeded=not problems
+    )
 
 
 @route("/review/gap", POST="write", on_error=_show_failed_form)
