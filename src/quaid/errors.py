@@ -169,6 +169,11 @@ class VersionConflict(QuaidError):
     code, exit_status, http_status, rpc_code = "version_conflict", 4, 409, -32009
 
 
+class ContentChanged(VersionConflict):
+    """The text of {slug} is not the one with hash {expected}: it is at version {current_version}. Read it again, \
+merge your change, and send version {current_version}."""
+
+
 class NoSuchVersion(VersionConflict):
     """There is no page {slug} yet, so it has no version {expected}. Omit the version to create the page."""
 

@@ -1,9 +1,10 @@
-"""A client that adds its own words to the texts of shared pages, each to the version that it read.
+"""A client that adds its own words to the texts of shared pages, to what it read or by appending.
 
 Called as `updater.py HOME SEED NAME ROUNDS STRIDE WAY ADDRESS TOKEN`. The way is "resident" (the memory open in this
 process, as in `quaid pipe`), "stdio" (a server of its own, over MCP), "http" (a server that others ask, too) or "cli"
-(a `quaid get` and a `quaid put` for each update). Every update sends the whole truth of a page as it was read, with a
-word more: whoever writes over a version that it has not read takes the words of others away.
+(a `quaid get` and a `quaid put` for each update). Two of three updates send the whole truth of a page as it was read,
+with a word more and the version or the hash of what was read: writing over a text that was not read would remove the
+words of others. The third appends its word without a version.
 
 All walk over the same pages at about the same time, so that they meet; whoever is slower takes longer strides. And
 they are sure to meet on the first ones, which each reads before it says "ready" and waits for a line on stdin. At the
@@ -111,6 +112,15 @@ def cli(home: str, address: str, token: str) -> Iterator[Call]:
 WAYS = {"resident": resident, "stdio": stdio, "http": http, "cli": cli}
 
 
+def change(there: dict[str, Any], word: str, number: int) -> dict[str, Any]:
+    """Add a word: to the version that was read, to the text with the hash that was read, or without having read."""
+    if number % 3 == 2:
+        return {"append": word}
+    text = f"{there['compiled_truth'].rstrip()}\n{word}\n"
+    name = "content_hash" if number % 3 else "expected_version"
+    return {"compiled_truth": text, name: there["content_hash" if number % 3 else "version"]}
+
+
 def update(
     call: Call, seed: str, name: str, rounds: int, stride: int, codes: Counter[str], read: list[Any]
 ) -> list[float]:
@@ -124,9 +134,8 @@ def update(
         while True:
             arguments = {
                 "slug": slug,
-                "compiled_truth": f"{there['compiled_truth'].rstrip()}\n{word}\n",
                 "timeline_append": f"- **2026-04-25** | {name} — {word} was here.",
-                "expected_version": there["version"],
+                **change(there, word, number),
             }
             began = time.perf_counter()
             try:

@@ -10,6 +10,7 @@ import pytest
 from quaid.app import Brain
 from quaid.errors import (
     AlreadyExists,
+    ContentChanged,
     FileTrouble,
     InvalidArgument,
     InvalidDate,
@@ -189,7 +190,9 @@ def test_a_page_that_was_renamed_is_named_by_its_new_slug(alice: Brain) -> None:
     ("page", "error"),
     [
         (moved(3), VersionConflict),
-        ({**moved(), "expected_version": None}, PageExists),
+        ({"slug": "people/alice", "content": "# Alice"}, PageExists),
+        ({"slug": "people/alice", "content": "# Alice", "content_hash": "0123456789ab"}, ContentChanged),
+        ({"slug": "people/new", "content": "# New", "content_hash": "0123456789ab"}, NoSuchVersion),
         ({"slug": "people/new", "content": "# New", "expected_version": 1}, NoSuchVersion),
         ({"slug": "people/new"}, InvalidArgument),
         ({"slug": "people/new", "tags": ["x"]}, InvalidArgument),

@@ -251,8 +251,8 @@ def derive_data(page: "Page") -> DerivedData:
 
 
 CHANGE_KEYS = (
-    *("slug", "content", "compiled_truth", "timeline_append", "frontmatter", "expected_version"),
-    *("assertions", "links", "timeline_entries", "tags"),
+    *("slug", "content", "compiled_truth", "timeline_append", "frontmatter"),
+    *("expected_version", "content_hash", "assertions", "links", "timeline_entries", "tags"),
 )
 LINK_KEYS = ("to", "relationship", "context", "valid_from", "valid_until", "target", "type")
 ENTRY_KEYS = ("date", "summary", "source", "detail")
@@ -284,8 +284,11 @@ class PageChange(NamedTuple):
     slug: str
     collection: str | None
     """None means the collection that contains the page or, for a new page, that receives new pages."""
-    expected_version: int = 0
-    """The version of the page that the author of the change had read; 0 for a new page."""
+    expected_version: int | None = None
+    """The version of the page that the author of the change had read; 0 for a new page. None if the change only
+    adds to the page, or for a new page."""
+    content_hash: str | None = None
+    """In place of the version: the hash of the text that the author had read."""
     content: str | None = None
     compiled_truth: str | None = None
     timeline_append: str | None = None
@@ -337,7 +340,8 @@ def _parse_change(values: dict[str, Any], where: str) -> PageChange:
         where=where,
         slug=slugs.check(name),
         collection=collection,
-        expected_version=_version_value(present.get("expected_version", 0), f"{where}.expected_version"),
+        expected_version=_version_value(present.get("expected_version"), f"{where}.expected_version"),
+        content_hash=_optional_text(present, "content_hash", where),
         content=content,
         compiled_truth=_optional_text(present, "compiled_truth", where),
         timeline_append=_optional_text(present, "timeline_append", where),
@@ -433,7 +437,9 @@ def _date_value(values: dict[str, Any], name: str, where: str) -> str | None:
     return dates.check_date(text, f"{where}.{name}") if text else None
 
 
-def _version_value(value: Any, name: str) -> int:
+def _version_value(value: Any, name: str) -> int | None:
+    if value is None:
+        return None
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:

@@ -63,6 +63,7 @@ def call(brain: Brain, operation: Operation, arguments: Mapping[str, Any], scope
         raise NotAllowed(name=operation.tool, needed=operation.scope, granted=scope)
     checked = check_arguments(operation, arguments, scope)
     brain.leaves_marks = scope != "read"
+    brain.may_overwrite = scope == "owner"
     try:
         if brain.agent and operation.scope == "write":
             from quaid.operations import review  # only for agents, so that commands need not import it
@@ -117,8 +118,6 @@ def _default_of(param: Param, scope: Scope) -> Any:
     """Return the default of an omitted argument. Only the owner may write without giving the page version."""
     if param.required or (param.arg.version == "page" and scope != "owner"):
         raise InvalidArgument(name=param.name, problem="is required")
-    if param.arg.version == "or new" and scope != "owner":
-        return 0
     return param.default
 
 

@@ -15,7 +15,7 @@ from quaid.model.contradictions import (
 from quaid.model.facts import FactInput, Snapshot
 from quaid.operations import pages
 from quaid.operations.history import texts_at
-from quaid.operations.pages import PageVersion, Slug
+from quaid.operations.pages import IfVersion, Slug
 from quaid.operations.registry import Arg, op
 from quaid.storage import contradictions, facts as store, links, page_edits, pages as pagess
 from quaid.storage.contradictions import Contradiction, EvidenceQuote
@@ -252,7 +252,7 @@ def assert_(
     asserted_by: Annotated[
         Literal["agent", "manual", "import", "enrichment"], Arg("Who states it.")
     ] = "agent",
-    expected_version: PageVersion = None,
+    expected_version: IfVersion = None,
 ) -> AssertRecord:
     """Add a fact to a page, with dates and source. Repeating it from the same source changes nothing."""
     stored = pages.require_page(brain, slug)

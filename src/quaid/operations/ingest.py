@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from quaid.app import Brain
 from quaid.errors import (
     AlreadyExists,
+    ContentChanged,
     FileTrouble,
     InvalidArgument,
     InvalidFrontMatter,
@@ -153,7 +154,8 @@ class Ingestion:
         unchanged: list[PageChange] = []
         for change in self.requested:
             old = pagess.find(self.brain.db, change.slug, _collection_name(change))
-            if old and old.id in touched and old.version != change.expected_version:
+            has_read = change.content_hash is not None and _conflict_kind(change, old) is None
+            if old and old.id in touched and old.version != change.expected_version and not has_read:
                 unchanged.append(change)
         return unchanged
 
@@ -205,14 +207,18 @@ class Ingestion:
         conflicts: list[VersionConflict] = []
         for change, old in zip(self.changes, stored, strict=True):
             current = old.version if old else 0
-            facts = {"slug": change.address, "expected": change.expected_version, "current_version": current}
+            expected = change.expected_version
+            facts = {"slug": change.address, "expected": expected, "current_version": current}
+            kind = _conflict_kind(change, old)
             if old and old.slug != change.slug:
                 conflicts.append(PageMoved(target=old.slug, **facts))
-            elif current != change.expected_version:
-                kind = (
-                    NoSuchVersion if not old else VersionConflict if change.expected_version else PageExists
-                )
-                conflicts.append(kind(**facts))
+            elif kind is not None:
+                conflicts.append(kind(**{**facts, "expected": change.content_hash or expected}))
+        rows = {change.address: old for change, old in zip(self.changes, stored, strict=True)}
+        length = pages.MAX_CONFLICT_TEXT // max(1, len(conflicts))
+        conflicts = [
+            pages.with_current_text(conflict, rows[conflict.facts["slug"]], length) for conflict in conflicts
+        ]
         if len(conflicts) == 1:
             raise conflicts[0]
         if conflicts:
@@ -383,6 +389,25 @@ def _front_matter_if_truth_stays(change: PageChange, old: PageRow, front: dict[s
     named = tags.of_frontmatter(old.frontmatter)
     more = [tag for tag in tags.of_frontmatter(front) if tag not in old.tags]
     return pages.with_tags(old.frontmatter, [*named, *more]) if more else old.frontmatter
+
+
+def _conflict_kind(change: PageChange, old: PageRow | None) -> type[VersionConflict] | None:
+    """Return the error for a change whose author had not read the current text, or None.
+
+    A change without version must not replace text of an existing page; it may add to it.
+    """
+    expected, current = change.expected_version, old.version if old else 0
+    if expected is not None and expected != current:
+        return NoSuchVersion if not old else VersionConflict if expected else PageExists
+    if change.content_hash is not None:
+        if old is None:
+            return NoSuchVersion
+        return None if pages.has_content_hash(old, change.content_hash) else ContentChanged
+    if expected is not None or old is None:
+        return None
+    front = pages.with_front_matter_keys(old.frontmatter, change.frontmatter or {})
+    replaces = change.content is not None or change.compiled_truth is not None
+    return PageExists if replaces or not pages.keeps_keys(old, front) else None
 
 
 def _version_text(facts: dict[str, Any]) -> str:

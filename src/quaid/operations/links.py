@@ -8,7 +8,7 @@ from quaid.model import dates, links as linkss, slug as slugs
 from quaid.model.links import LONGEST_CONTEXT, RELATED, normalize_relationship
 from quaid.model.markdown_text import shorten
 from quaid.operations import pages as editing
-from quaid.operations.pages import PageVersion, Slug
+from quaid.operations.pages import IfVersion, Slug
 from quaid.operations.registry import Arg, op
 from quaid.storage import links as store, page_edits
 from quaid.storage.briefing import link_beginnings
@@ -74,7 +74,7 @@ def link(
     valid_until: Annotated[
         str | None, Arg("The first day on which it no longer holds, if it has ended.")
     ] = None,
-    expected_version: PageVersion = None,
+    expected_version: IfVersion = None,
 ) -> LinkRecord:
     """Link a page to another, with a relationship and an optional validity period. Returns the link's id."""
     start, end = editing.require_page(brain, from_), editing.require_page(brain, to)
@@ -108,9 +108,7 @@ def link_close(
     brain: Brain,
     link_id: Annotated[int, Arg("The link's id, as `quaid links` shows it.", positional=True, minimum=1)],
     valid_until: Annotated[str, Arg("The first day on which it no longer holds.")],
-    expected_version: Annotated[
-        int | None, Arg("The version of the page that it starts from.", version="page", minimum=1)
-    ] = None,
+    expected_version: IfVersion = None,
 ) -> LinkRecord:
     """Set the end date of a link. It stays in the memory as history."""
     until = dates.check_date(valid_until, "valid_until")
@@ -168,7 +166,7 @@ def unlink(
     from_: FromPage,
     to: ToPage,
     relationship: Relationship = None,
-    expected_version: PageVersion = None,
+    expected_version: IfVersion = None,
 ) -> UnlinkRecord:
     """Remove links that were never right; use `quaid link-close` for links that have ended."""
     start, end = editing.require_page(brain, from_), editing.require_page(brain, to)

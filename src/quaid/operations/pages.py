@@ -1,23 +1,28 @@
 """Pages: read, write, list and tag them, add timeline entries and raw data."""
 
+import hashlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import (
+    ContentChanged,
     FileChanged,
     InvalidArgument,
     InvalidPageDate,
     InvalidSlug,
     InvalidType,
     MissingDate,
+    NoSuchVersion,
     NotFound,
+    PageExists,
     PageNotFound,
     PageOfFolder,
     QuaidError,
     TagInText,
+    VersionConflict,
 )
-from quaid.formats import front_matter, markdown
+from quaid.formats import front_matter, markdown, sections
 from quaid.model import dates, page as page_model, slug as slugs, tags, timeline
 from quaid.model.page import EntryInput, Page
 from quaid.operations.registry import Arg, op
@@ -36,6 +41,13 @@ MAX_GAPS_TRIED = 20
 
 Slug = Annotated[str, Arg("The page, as in people/alice.", positional=True)]
 PageVersion = Annotated[int | None, Arg("The version you read.", version="page", minimum=1)]
+IfVersion = Annotated[int | None, Arg("Fail unless this is its version.", version="optional", minimum=1)]
+
+MAX_CONFLICT_TEXT = 8_000
+"""Maximum characters of a page's text in the error for a version conflict."""
+
+HASH_DIGITS = 12
+"""Hexadecimal digits of a content hash."""
 
 
 def locate_page(brain: Brain, address: str) -> tuple[Collection, str]:
@@ -93,14 +105,16 @@ def edit_page(
     expected: int | None,
     change: Callable[[PageRow | None], Page],
     *,
+    content_hash: str | None = None,
     may_create: bool = False,
     also: "Callable[[Transaction, SaveResult, Page, str], SaveResult] | None" = None,
     exact: Callable[[], bytes | None] | None = None,
 ) -> "tuple[SaveResult, Page]":
     """Read, change and save a page in one transaction, so that no concurrent write is lost.
 
-    `also` writes related rows in the same transaction and returns the updated save result. `exact` is
-    called after `change` and returns the exact bytes for the page's file.
+    `expected` and `content_hash` are the version and the hash of the text that the caller had read. `also`
+    writes related rows in the same transaction and returns the updated save result. `exact` is called after `change`
+    and returns the exact bytes for the page's file.
     """
     from quaid.folders import page_writer
 
@@ -112,9 +126,13 @@ def edit_page(
         old = find(brain.db, name, collection.name)
         new = change(old)
         data = exact() if exact else None
-        saved = page_writer.save_page(
-            brain.db, tx, collection, old, new, uuid=uuid, now=now, expected_version=expected, data=data
-        )
+        try:
+            check_content_hash(old, content_hash, slugs.address(collection.name, name))
+            saved = page_writer.save_page(
+                brain.db, tx, collection, old, new, uuid=uuid, now=now, expected_version=expected, data=data
+            )
+        except VersionConflict as conflict:
+            raise with_current_text(conflict, old) from None
         return also(tx, saved, new, now) if also else saved, new
 
     try:
@@ -122,6 +140,37 @@ def edit_page(
     except FileChanged as changed:
         _sync_changed_file(brain, address, str(changed.facts["path"]))
         raise
+
+
+def content_hash_of(page: PageRow) -> str:
+    """Return the first digits of the SHA-256 of a page's text, by which a write can name the text it replaces."""
+    text = markdown.render(page.frontmatter, page.truth, page.timeline)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:HASH_DIGITS]
+
+
+def has_content_hash(page: PageRow, content_hash: str) -> bool:
+    """Return True if a page's text has this hash, which may have more digits."""
+    return content_hash_of(page) == content_hash.strip().lower()[:HASH_DIGITS]
+
+
+def check_content_hash(page: PageRow | None, content_hash: str | None, address: str) -> None:
+    """Raise VersionConflict if there is no page or its text does not have this hash."""
+    if content_hash is None or (page and has_content_hash(page, content_hash)):
+        return
+    if page is None:
+        raise NoSuchVersion(slug=address, expected=content_hash, current_version=0)
+    raise ContentChanged(slug=address, expected=content_hash, current_version=page.version)
+
+
+def with_current_text(
+    conflict: VersionConflict, page: PageRow | None, length: int = MAX_CONFLICT_TEXT
+) -> VersionConflict:
+    """Return a conflict with the current text of the page, so that the caller can merge without reading it again."""
+    if page is None:
+        return conflict
+    text = markdown.render(page.frontmatter, page.truth, page.timeline)
+    current = {"content_hash": content_hash_of(page), "current_text": text[:length]}
+    return type(conflict)(**conflict.facts, **current)
 
 
 def _sync_changed_file(brain: Brain, address: str, path: str) -> None:
@@ -243,6 +292,8 @@ class PageRecord(NamedTuple):
     title: str
     type: str
     version: int
+    content_hash: str
+    """The first digits of the SHA-256 of the page's text; `put` accepts it in place of the version."""
     summary: str
     compiled_truth: str
     timeline: str
@@ -298,7 +349,7 @@ def get(brain: Brain, slug: Slug) -> PageRecord:
     """Read a page: current truth, timeline, front matter, and the version to send with a change."""
     stored = require_page(brain, slug)
     own = {name: value for name, value in stored._asdict().items() if name in PageRecord._fields}
-    return PageRecord(**own, compiled_truth=stored.truth)
+    return PageRecord(**own, compiled_truth=stored.truth, content_hash=content_hash_of(stored))
 
 
 @op(
@@ -319,12 +370,22 @@ def put(
         Arg("The whole page as markdown: front matter, truth, '---', timeline.", positional=True, file=True),
     ] = None,
     compiled_truth: Annotated[str | None, Arg("New text above the line.")] = None,
+    append: Annotated[str | None, Arg("Text to add above the line.")] = None,
+    section: Annotated[str | None, Arg("Heading to append under.")] = None,
     timeline_append: Annotated[str | None, Arg("Markdown to add to the timeline.")] = None,
     frontmatter: Annotated[
         dict[str, Any] | None, Arg("Front-matter keys to set; null removes a key.")
     ] = None,
     expected_version: Annotated[
-        int | None, Arg("The version you read; omit for a new page.", version="or new", minimum=0)
+        int | None,
+        Arg(
+            "The version you read; only to replace text.",
+            version="optional",
+            minimum=0,
+        ),
+    ] = None,
+    content_hash: Annotated[
+        str | None, Arg("The hash you read, instead of the version.", version="optional")
     ] = None,
     assertions: Annotated[
         list[dict[str, Any]] | None,
@@ -336,22 +397,27 @@ def put(
 ) -> PutRecord:
     """Write a page, whole (`content`) or in parts (`compiled_truth`, `timeline_append`, `frontmatter`).
 
-    Timeline entries missing from `content` are kept; missing keys and tags are removed. If the version is not the
-    current one, nothing is written and the error has the current one."""
+    Timeline entries missing from `content` are kept; missing keys and tags are removed. Adding needs no version. If
+    text was changed since you read it, nothing is written and the error has the current text and version."""
     parts = (compiled_truth, timeline_append, frontmatter)
-    if content is None and all(part is None for part in parts) and not assertions:
-        raise InvalidArgument(name="content", problem="is required, or a part of the page")
-    if content is not None and any(part is not None for part in parts):
-        raise InvalidArgument(
-            name="content", problem="is the whole page; send either that or parts, not both"
-        )
+    _check_put_parts(content, (compiled_truth, append, timeline_append, frontmatter), assertions)
     if content is None and replace_timeline:
         raise InvalidArgument(name="replace_timeline", problem="needs `content` with the new timeline")
+    if section is not None and append is None:
+        raise InvalidArgument(name="section", problem="needs `append` with the text to add")
+    must_name_text = not brain.may_overwrite and expected_version is None and content_hash is None
     left_out: list[str] = []
     lost: list[tuple[str, ...]] = [(), ()]
 
     def change(old: PageRow | None) -> Page:
         front, truth, lines = page_text(old, content, *parts)
+        replaces = content is not None or compiled_truth is not None or not keeps_keys(old, front)
+        # a redirected slug is refused when the page is saved
+        if old and must_name_text and replaces and old.slug == slugs.check(slugs.split_address(slug)[1]):
+            conflict = PageExists(slug=slug, expected=None, current_version=old.version)
+            raise with_current_text(conflict, old)
+        if append is not None:
+            truth = _append_text(truth, append, section)
         if content is None:
             return build_checked_page(slug, front, truth, lines, old)
         own = markdown.parse(content).timeline
@@ -361,7 +427,7 @@ def put(
         lost[:] = removed_front(old, page)
         return page
 
-    may_create = any(part is not None for part in (content, *parts))
+    may_create = any(part is not None for part in (content, append, *parts))
     stated: list[FactChange] = []
 
     def add_facts(tx: "Transaction", saved: "SaveResult", page: Page, now: str) -> "SaveResult":
@@ -382,7 +448,12 @@ def put(
         )
         return saved._replace(version=version, changed=True)
 
-    saved, new = edit_page(brain, slug, expected_version, change, may_create=may_create, also=add_facts)
+    saved, new = edit_page(
+        *(brain, slug, expected_version, change),
+        content_hash=content_hash,
+        may_create=may_create,
+        also=add_facts,
+    )
     if saved.changed:
         close_answered_gaps(brain, [new.slug])
     return PutRecord(
@@ -394,6 +465,48 @@ def put(
         lost[0],
         lost[1],
         locate_page(brain, slug)[0].name,
+    )
+
+
+def _check_put_parts(content: str | None, parts: tuple[Any, ...], assertions: list[Any] | None) -> None:
+    """Raise InvalidArgument unless a put has either the whole page or parts of it."""
+    if content is None and all(part is None for part in parts) and not assertions:
+        raise InvalidArgument(name="content", problem="is required, or a part of the page")
+    if content is not None and any(part is not None for part in parts):
+        raise InvalidArgument(
+            name="content", problem="is the whole page; send either that or parts, not both"
+        )
+    truth, appended = parts[:2]
+    if truth is not None and appended is not None:
+        raise InvalidArgument(
+            name="append", problem="cannot be combined with compiled_truth; send one of them"
+        )
+
+
+def keeps_keys(old: PageRow | None, front: dict[str, Any]) -> bool:
+    """Return True if front matter keeps the values of an old page: it only adds keys, or items to lists."""
+
+    def is_kept(value: Any, new: Any) -> bool:
+        if isinstance(value, list):
+            return isinstance(new, list) and all(item in new for item in value)
+        return bool(value == new)
+
+    return old is None or all(is_kept(value, front.get(key)) for key, value in old.frontmatter.items())
+
+
+def _append_text(truth: str, text: str, section: str | None) -> str:
+    """Return compiled truth with a text added to a section or at the end, unless the text is already there."""
+    text = markdown.normalize_part(text)
+    if not text:
+        raise InvalidArgument(name="append", problem="is empty; write the text to add")
+    if markdown.has_divider(text):
+        raise InvalidArgument(name="append", problem="contains a '---' line, which starts the timeline")
+    place = sections.find_section(truth, section) if section else None
+    body = truth[place.body : place.end] if place else "" if section else truth
+    if f"\n{text}\n" in f"\n{body.strip()}\n":
+        return truth  # a repeated call changes nothing
+    return markdown.normalize_part(
+        sections.append_to_section(f"{truth}\n" if truth else "", section, text)[0]
     )
 
 
@@ -505,7 +618,7 @@ def tag(
     slug: Slug,
     tag: Annotated[str, Arg("The tag, as in founder.", positional=True)],
     remove: Annotated[bool, Arg("Remove the tag instead.")] = False,
-    expected_version: PageVersion = None,
+    expected_version: IfVersion = None,
 ) -> TagsRecord:
     """Add a tag to a page, or remove one."""
     label = tags.check(tag)
@@ -558,7 +671,7 @@ def timeline_add(
     summary: Annotated[str, Arg("What happened, in one line.")],
     source: Annotated[str, Arg("The source, as in meeting/123.")] = "",
     detail: Annotated[str, Arg("Details, as markdown.")] = "",
-    expected_version: PageVersion = None,
+    expected_version: IfVersion = None,
 ) -> TimelineAddRecord:
     """Add a dated entry to a page's timeline. Repeating the same day and summary changes nothing."""
     day = dates.check_date(date, "date")
@@ -588,7 +701,8 @@ def raw(
         dict[str, Any] | None, Arg("The data to store; replaces earlier data of this source.")
     ] = None,
     expected_version: Annotated[
-        int | None, Arg("The page's version as you read it; needed with `data`.", version="or new", minimum=0)
+        int | None,
+        Arg("The version you read; needed to replace data of a source.", version="optional", minimum=0),
     ] = None,
 ) -> RawRecord:
     """Read the raw data stored with a page, or (with `source` and `data`) replace the data of one source."""
@@ -598,13 +712,17 @@ def raw(
         return RawRecord(stored.slug, stored.version, False, tuple(rows), stored.collection)
     if not source or not source.strip():
         raise InvalidArgument(name="source", problem="is required with `data`")
-    if expected_version == 0:  # dispatch passes 0 if a caller that is not the owner omits it
-        raise InvalidArgument(name="expected_version", problem="is required with `data`")
     from quaid.storage import page_edits
 
     now = brain.now()
 
     def work(tx: "Transaction") -> int:
+        if expected_version is None and not brain.may_overwrite:
+            before = pages.read_raw_data(brain.db, stored.id, source)
+            if before and before[0].data != data:
+                raise InvalidArgument(
+                    name="expected_version", problem=f"is required to replace the data of {source}"
+                )
         page_id, version = page_edits.touch(
             tx, stored.slug, expected_version=expected_version, now=now, collection=stored.collection
         )

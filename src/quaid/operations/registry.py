@@ -58,9 +58,9 @@ class Arg(NamedTuple):
     positional: bool = False
     file: bool = False  # on the command line the value is a file name, and the argument is the file's text
     path: bool = False  # a path on this machine
-    version: Literal["", "page", "or new"] = (
-        ""  # "page": the page version the caller has read; "or new": the same, or 0 for a new page
-    )
+    version: Literal["", "page", "optional"] = ""
+    # The page version that the caller has read. "page": only the owner may omit it; "optional": the operation
+    # decides whether it is needed.
     any_text: bool = False  # replace invalid Unicode instead of rejecting it
     question: bool = False  # a search query: limited to MAX_QUESTION bytes
     minimum: int | None = None

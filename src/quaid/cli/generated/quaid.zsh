@@ -168,9 +168,12 @@ token	@command	List the tokens with their scope, creation date and last use
     'put') printf '%s\n' '1	@slugs	The page, as in people/alice
 2	@files	The whole page as markdown: front matter, truth, '\''---'\'', timeline
 --compiled-truth	@any	New text above the line
+--append	@any	Text to add above the line
+--section	@any	Heading to append under
 --timeline-append	@any	Markdown to add to the timeline
 --frontmatter	@any	Front-matter keys to set; null removes a key
---expected-version	@any	The version you read; omit for a new page
+--expected-version	@any	The version you read; only to replace text
+--content-hash	@any	The hash you read, instead of the version
 --assertions	@any	Facts: predicate, object; subject, valid_from, valid_until, source_ref, evidence_text, supersedes_id
 --replace-timeline	-	Remove timeline entries that FILE omits
 --db	@files:db	the memory
@@ -196,14 +199,14 @@ token	@command	List the tokens with their scope, creation date and last use
     'tag') printf '%s\n' '1	@slugs	The page, as in people/alice
 2	@tags	The tag, as in founder
 --remove	-	Remove the tag instead
---expected-version	@any	The version you read
+--expected-version	@any	Fail unless this is its version
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'untag') printf '%s\n' '1	@slugs	The page, as in people/alice
 2	@tags	The tag, as in founder
---expected-version	@any	The version you read
+--expected-version	@any	Fail unless this is its version
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -219,7 +222,7 @@ token	@command	List the tokens with their scope, creation date and last use
 --summary	@any	What happened, in one line
 --source	@any	The source, as in meeting/123
 --detail	@any	Details, as markdown
---expected-version	@any	The version you read
+--expected-version	@any	Fail unless this is its version
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -227,7 +230,7 @@ token	@command	List the tokens with their scope, creation date and last use
     'raw') printf '%s\n' '1	@slugs	The page, as in people/alice
 --source	@any	Where the data is from, as in crm
 --data	@any	The data to store; replaces earlier data of this source
---expected-version	@any	The page'\''s version as you read it; needed with --data
+--expected-version	@any	The version you read; needed to replace data of a source
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -335,14 +338,14 @@ clear	@command	Close every open gap whose text is not stored
 --context	@any	The sentence that states it
 --valid-from	@any	The first day on which it holds, if known
 --valid-until	@any	The first day on which it no longer holds, if it has ended
---expected-version	@any	The version you read
+--expected-version	@any	Fail unless this is its version
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'link-close') printf '%s\n' '1	@any	The link'\''s id, as `quaid links` shows it
 --valid-until	@any	The first day on which it no longer holds
---expected-version	@any	The version of the page that it starts from
+--expected-version	@any	Fail unless this is its version
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -366,7 +369,7 @@ clear	@command	Close every open gap whose text is not stored
     'unlink') printf '%s\n' '1	@slugs	The page that the link starts from
 2	@slugs	The page that the link leads to
 --relationship	@any	Only this relationship, as in works_at
---expected-version	@any	The version you read
+--expected-version	@any	Fail unless this is its version
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -409,7 +412,7 @@ clear	@command	Close every open gap whose text is not stored
 --evidence-text	@any	The words of the source
 --confidence	@any	Confidence, from 0 to 1
 --asserted-by	agent|manual|import|enrichment	Who states it
---expected-version	@any	The version you read
+--expected-version	@any	Fail unless this is its version
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
