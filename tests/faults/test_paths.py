@@ -48,7 +48,7 @@ NOT_ASKED = {
     "memory_model_add",
     "memory_connect",
     "memory_disconnect",
-    "memory_forget",
+    "memory_forget_now",
     "memory_compact",
 }
 

@@ -147,7 +147,7 @@ def test_errors_carry_their_code_and_facts(db: str, mode: str) -> None:
         invalid = await failure(client, "memory_timeline_add", slug="people/alice", date="tomorrow")
         assert (invalid["code"], invalid["rpc_code"]) == ("invalid_argument", -32602)
         with pytest.raises(MCPError) as unknown:
-            await client.call_tool("memory_forget", {})
+            await client.call_tool("memory_erase", {})
         assert unknown.value.error.code == -32602
         assert (await record(client, "memory_get", slug="people/alice"))["version"] == 1
 

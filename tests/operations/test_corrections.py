@@ -114,7 +114,7 @@ def test_several_candidates_change_nothing_until_one_is_named(brain: Brain) -> N
 
 
 def test_nothing_found_names_the_tools_that_write(memory: Brain) -> None:
-    with pytest.raises(NotFound, match="remember or memory_put"):
+    with pytest.raises(NotFound, match="`quaid remember` or `quaid put`"):
         run(memory, "correct", about="Zed", now="is tall")
     with pytest.raises(InvalidArgument, match="now"):
         run(memory, "correct", about="Alice")

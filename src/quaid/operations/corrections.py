@@ -118,7 +118,7 @@ def correct(
         facts, lines = _candidates(brain, about, wording, id)
     if not facts and not lines:
         name = f"{about}: {was or now}"
-        hint = "Nothing stored says so. Write it with remember or memory_put."
+        hint = "Nothing stored says so. Write it with `quaid remember` or `quaid put`."
         raise NotFound(what="statement", name=repr(name), hint=hint)
     if len({(fact.row.predicate, fact.row.object) for fact in facts}) > 1 or len(lines) > 1:
         found = [

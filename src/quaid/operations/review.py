@@ -199,10 +199,13 @@ def text_diff(name: str, old: str, new: str) -> str:
 
 def _summary(diff: str) -> str:
     """Return the first added line of a diff that is no heading, else a heading, else a removed line."""
+    first = diff.partition("\n")[0]
     lines = [line for line in diff.split("\n") if not line.startswith(("+++", "---"))]
+    if first[:1] not in ("+", "-"):
+        lines = [f"+{first}"]  # an erasure, with its reason
     marked = [line for mark in "+-" for line in lines if line.startswith(mark) and line.strip("+- ")]
     text = next((line for line in marked if not line[1:].startswith("#")), (marked or [""])[-1])
-    text = text[1:].strip(" #-*>") or diff.partition("\n")[0]
+    text = text[1:].strip(" #-*>")
     return text if len(text) <= MAX_SUMMARY else f"{text[: MAX_SUMMARY - 1]}…"
 
 
