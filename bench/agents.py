@@ -14,8 +14,9 @@ an empty home folder, with the tools of the default list. --quick takes the firs
 - Tokens are those of all results, and of the tool list and instructions once for each conversation. Checks are not
   counted.
 
---source measures another copy of the sources. If that copy has no memory_correct, the agent reads the version of each
-page before it changes it. --keep stores the figures in bench/data/agents/baseline.json, to compare later runs with.
+--source measures another copy of the sources. The agent follows the tools that it lists: where every change needs a
+version, it reads the page first, and without memory_correct it adds a statement. --keep stores the figures in
+bench/data/agents/baseline.json, to compare later runs with.
 """
 
 import json
@@ -165,7 +166,7 @@ class Play:
         self.task = ""
         self._slugs: set[str] = set()  # pages that the agent has written
         self._refused_types: set[str] = set()
-        self._reads_versions = False  # the server is older than memory_correct
+        self._arguments: dict[str, list[str]] = {}  # names of the arguments of each listed tool
         self._client: Client | None = None
         self._home = ""
 
@@ -175,7 +176,7 @@ class Play:
             async with self._session():
                 pass  # only to learn which tools there are
             self.list_tokens = 0
-            if self._reads_versions:  # that server does not create what is missing
+            if "memory_correct" not in self._arguments:  # an older server does not create what is missing
                 self.person("init")
                 self.person("notebook", "init")
             for task in WRITING_TASKS:
@@ -206,7 +207,7 @@ class Play:
             async with Client(transport, mode="legacy", read_timeout_seconds=CALL_SECONDS) as client:
                 self._client = client
                 listed = (await client.list_tools()).tools
-                self._reads_versions = "memory_correct" not in {tool.name for tool in listed}
+                self._arguments = {tool.name: list(tool.input_schema["properties"]) for tool in listed}
                 dumped = [tool.model_dump(by_alias=True, exclude_none=True) for tool in listed]
                 text = json.dumps(dumped, ensure_ascii=False, separators=(",", ":"))
                 self.list_bytes = len(text.encode())
@@ -277,13 +278,13 @@ class Play:
         if slug := call.get("reads"):
             page = await self.act("memory_get", {"slug": slug}, item)
             arguments = {**arguments, "expected_version": _version(page)}
-        elif self._reads_versions:
+        elif "content_hash" not in self._arguments["memory_put"]:  # an older server, needs versions always
             arguments = await self._with_versions(arguments, item)
         arguments = self._with_accepted_types(arguments)
         reply = await self.act(tool, arguments, item)
         if reply.failed and (version := reply.record.get("current_version")):
             reply = await self.act(tool, {**arguments, "expected_version": version}, item)
-        elif reply.failed and (refused := re.match(r"'(\w+)' is not a page type", reply.text)):
+        elif reply.failed and (refused := re.search(r"'(\w+)' is not a page type", reply.text)):
             self._refused_types.add(refused[1])
             reply = await self.act(tool, self._with_accepted_types(arguments), item)
         if not reply.failed:
@@ -318,7 +319,7 @@ class Play:
         self._note(self.embedded, id, not missing, f"{missing} chunks without a vector")
 
     def _question(self, words: str) -> Row:
-        return {"question" if self._reads_versions else "query": words}
+        return {"query" if "query" in self._arguments["memory_query"] else "question": words}
 
     async def _ask_questions(self) -> None:
         for row in self.data.questions:
@@ -339,7 +340,7 @@ class Play:
             await self._write_item(item)
             return
         for call in item["calls"]:
-            make = self._correct_by_adding if self._reads_versions else self.act
+            make = self.act if "memory_correct" in self._arguments else self._correct_by_adding
             reply = await make(call["tool"], call["arguments"], item["id"])
             if candidates := reply.record.get("candidates"):
                 reply = await self._choose(candidates, call, item["id"])
