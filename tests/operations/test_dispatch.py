@@ -99,7 +99,7 @@ def test_a_whole_number_may_come_as_a_float_or_as_text() -> None:
         ({"text": "a", "share": "half"}, "share"),
         ({"text": "a", "share": float("nan")}, "share"),
         ({"text": "a", "sure": 1}, "sure"),
-        ({"text": "a", "names": "x"}, "names"),
+        ({"text": "a", "names": 5}, "names"),
         ({"text": "a", "names": [1]}, "names"),
         ({"text": "a", "facts": []}, "facts"),
         ({"text": "a", "facts": {"x": float("inf")}}, "facts"),

@@ -51,9 +51,11 @@ def format_side_notes(asked: Any, record: Any, as_json: bool, terminal: bool, pr
     if as_json or not isinstance(slug, str):
         return ""
     notes = ""
+    asked = asked[0] if isinstance(asked, list) and len(asked) == 1 else asked
     is_moved = isinstance(asked, str) and asked.rpartition("::")[2] != slug.rpartition("::")[2]
     if is_moved and not hasattr(record, "old_slug"):
-        notes = f"quaid: {asked} is {slug} now\n"
+        now = "" if " " in asked or "." in asked else " now"  # a title or a file name did not change
+        notes = f"quaid: {asked} is {slug}{now}\n"
     if terminal and type(record).__name__ == "PageRecord":
         notes += f"quaid: {slug} is at version {record.version}\n"
     return notes

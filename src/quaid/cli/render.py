@@ -355,6 +355,7 @@ SENTENCES: dict[str, str | Callable[[Any], str]] = {
     "ModelRecord": "Added {0.name}: {0.dimensions} dimensions, up to {0.max_tokens:,} tokens\n"
     "`quaid embed --model {0.name}` makes it the active model",
     "NotebookReadRecord": "{0.text}",
+    "LinesRecord": "{0.text}",
     "PageRecord": lambda page: markdown.render(page.frontmatter, page.compiled_truth, page.timeline),
     "QuarantineExportRecord": lambda record: (
         f"Wrote {count_noun(len(record.pages), 'page')} to {record.folder}: {count_noun(record.files, 'file')}"
@@ -372,6 +373,17 @@ SENTENCES: dict[str, str | Callable[[Any], str]] = {
 
 
 # Pages
+
+
+@_renders("PagesRecord")
+def _pages(record: Any) -> Lines:
+    for page in record.pages:
+        span = f", lines {page.lines} of {page.total_lines}" if hasattr(page, "lines") else ""
+        yield f"==> {_address(page)}, version {page.version}{span} <=="
+        yield render(page).rstrip("\n")
+        yield ""
+    for page in record.missing:
+        yield f"There is no page {page.slug}.{_optional(' {}', page.hint)}"
 
 
 @_renders("PutRecord")

@@ -202,6 +202,8 @@ def _boolean(param: Param, value: Any) -> bool:
 
 
 def _array(param: Param, value: Any) -> list[Any]:
+    if isinstance(value, str) and param.items == "string":
+        value = _list_of_text(value)
     if not isinstance(value, list):
         raise InvalidArgument(name=param.name, problem=f"must be a list, not {_type_name(value)}")
     if param.items == "string":
@@ -215,6 +217,15 @@ def _array(param: Param, value: Any) -> list[Any]:
     if _holds_nul(value):
         raise InvalidArgument(name=param.name, problem="holds a NUL character; remove it")
     return list(value)
+
+
+def _list_of_text(text: str) -> Any:
+    """Return the list that a text stands for: the JSON list that some models send as text, else the text alone."""
+    try:
+        value = json.loads(text) if text.startswith("[") else text
+    except ValueError:
+        value = text
+    return value if isinstance(value, list) else [text]
 
 
 def _object(param: Param, value: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ A cold command imports this table and then only the one module that it needs.
 
 # command: (operation, what it does)
 COMMANDS: dict[str, tuple[str, str]] = {
-    "get": ("pages.get", "Read a page: current truth, timeline, front matter, and the version to send with a change."),
+    "get": ("pages.get", "Read pages: current truth, timeline, front matter, and the version to send with a change."),
     "put": ("pages.put", "Write a page, whole (FILE) or in parts (--compiled-truth, --timeline-append, --frontmatter)."),
     "list": ("pages.list", "List pages, newest first."),
     "tags": ("pages.tags", "List the tags of a page."),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import (
+    AmbiguousSlug,
     ContentChanged,
     FileChanged,
     InvalidArgument,
@@ -42,6 +43,9 @@ MAX_GAPS_TRIED = 20
 Slug = Annotated[str, Arg("The page, as in people/alice.", positional=True)]
 PageVersion = Annotated[int | None, Arg("The version you read.", version="page", minimum=1)]
 IfVersion = Annotated[int | None, Arg("Fail unless this is its version.", version="optional", minimum=1)]
+
+MAX_PAGES_READ = 50
+"""Maximum number of pages that one `get` returns."""
 
 MAX_CONFLICT_TEXT = 8_000
 """Maximum characters of a page's text in the error for a version conflict."""
@@ -309,6 +313,36 @@ class PageRecord(NamedTuple):
     timeline_updated_at: str
 
 
+class LinesRecord(NamedTuple):
+    """Some lines of a page."""
+
+    slug: str
+    title: str
+    version: int
+    content_hash: str
+    lines: str
+    """The range of lines, as in 10-40."""
+    total_lines: int
+    text: str
+    collection: str
+
+
+class MissingPage(NamedTuple):
+    slug: str
+    """As the caller wrote it."""
+    hint: str
+    """Pages with a similar name."""
+
+
+class PagesRecord(NamedTuple):
+    pages: tuple[PageRecord | LinesRecord, ...]
+    missing: tuple[MissingPage, ...]
+
+    @property
+    def exit_status(self) -> int:
+        return PageNotFound.exit_status if self.missing else 0
+
+
 class PutRecord(NamedTuple):
     slug: str
     version: int
@@ -341,15 +375,94 @@ class ListRecord(NamedTuple):
 @op(
     "read",
     core=True,
-    examples=("quaid get people/alice", "quaid get people/alice --json"),
+    examples=(
+        "quaid get people/alice",
+        "quaid get people/alice companies/acme --json",
+        "quaid get 'Alice Example' --lines 10-40",
+    ),
     cli_note="As text, standard output has only the page, so that `quaid put` accepts it unchanged; the version is "
     "shown on a terminal's standard error, and in --json.",
 )
-def get(brain: Brain, slug: Slug) -> PageRecord:
-    """Read a page: current truth, timeline, front matter, and the version to send with a change."""
-    stored = require_page(brain, slug)
-    own = {name: value for name, value in stored._asdict().items() if name in PageRecord._fields}
-    return PageRecord(**own, compiled_truth=stored.truth, content_hash=content_hash_of(stored))
+def get(
+    brain: Brain,
+    slug: Annotated[
+        list[str], Arg("One page or several, each by slug, title, alias or file path.", positional=True)
+    ],
+    lines: Annotated[str | None, Arg("Only these lines, as in 10-40.")] = None,
+) -> PageRecord | LinesRecord | PagesRecord:
+    """Read pages: current truth, timeline, front matter, and the version to send with a change."""
+    if not 0 < len(slug) <= MAX_PAGES_READ:
+        raise InvalidArgument(name="slug", problem=f"must name from 1 to {MAX_PAGES_READ} pages")
+    span = _line_range(lines) if lines is not None else None
+    with brain.db.reading():
+        if len(slug) == 1:
+            return _page_record(open_page(brain, slug[0]), span)
+        records: list[PageRecord | LinesRecord] = []
+        missing: list[MissingPage] = []
+        for address in dict.fromkeys(slug):
+            try:
+                records.append(_page_record(open_page(brain, address), span))
+            except (PageNotFound, InvalidSlug, AmbiguousSlug, NotFound) as error:
+                hint = error.facts.get("hint") or str(error)
+                missing.append(MissingPage(address, str(hint)))
+        return PagesRecord(tuple(records), tuple(missing))
+
+
+def open_page(brain: Brain, name: str) -> PageRow:
+    """Return the page with this slug, else of this file, else with this title or alias if only one page has it."""
+    try:
+        return require_page(brain, name)
+    except (InvalidSlug, PageNotFound):
+        collection, title = slugs.split_address(name)
+        place = _page_of_file(brain, name) or pages.single_namesake(brain.db, title, collection)
+        if place is None:
+            raise
+        return pages.require(brain.db, *place)
+
+
+def _page_of_file(brain: Brain, path: str) -> tuple[str, str] | None:
+    """Return slug and collection of the page of a file.
+
+    The path is absolute, or within a collection: after `NAME::` or `NAME/`, or alone if only one collection has it.
+    """
+    named, path = slugs.split_address(path)
+    first, _, rest = path.partition("/")
+    found: list[tuple[str, str]] = []
+    for collection in collections.list_all(brain.db):
+        if collection.root is None or named not in (None, collection.name):
+            continue
+        inside = path.removeprefix(f"{collection.root}/") if path.startswith("/") else path
+        for candidate in (inside, rest if first == collection.name else ""):
+            file = collections.indexed_file(brain.db, collection.id, candidate) if candidate else None
+            if file and file.slug and pages.find(brain.db, file.slug, collection.name):
+                found.append((file.slug, collection.name))
+                break
+    return found[0] if len(found) == 1 else None
+
+
+def _line_range(lines: str) -> tuple[int, int]:
+    """Return first and last line of a range such as 10-40, 10- or 10."""
+    first, dash, last = (part.strip() for part in lines.partition("-"))
+    if first.isdecimal() and (last.isdecimal() or not last):
+        start, end = int(first), int(last) if last else 10**9 if dash else int(first)
+        if 0 < start <= end:
+            return start, end
+    raise InvalidArgument(name="lines", problem=f"must be a range such as 10-40, not {lines!r}")
+
+
+def _page_record(page: PageRow, span: tuple[int, int] | None) -> PageRecord | LinesRecord:
+    if span is None:
+        own = {name: value for name, value in page._asdict().items() if name in PageRecord._fields}
+        return PageRecord(**own, compiled_truth=page.truth, content_hash=content_hash_of(page))
+    text = markdown.render(page.frontmatter, page.truth, page.timeline).removesuffix("\n").split("\n")
+    start, end = span[0], min(span[1], len(text))
+    if start > len(text):
+        address = slugs.address(page.collection, page.slug)
+        raise InvalidArgument(name="lines", problem=f"{address} has {len(text)} lines, not {start}")
+    return LinesRecord(
+        *(page.slug, page.title, page.version, content_hash_of(page), f"{start}-{end}", len(text)),
+        *("\n".join(text[start - 1 : end]), page.collection),
+    )
 
 
 @op(

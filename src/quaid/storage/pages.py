@@ -304,6 +304,17 @@ def namesake_hint(db: "Database", name: str, collection: str | None = None) -> s
     )
 
 
+def single_namesake(db: "Database", name: str, collection: str | None = None) -> tuple[str, str] | None:
+    """Return slug and collection of the page with this title or alias, or None if there is none or several."""
+    rows = db.rows(
+        "SELECT DISTINCT p.slug, c.name FROM page_names n CROSS JOIN pages p ON p.id = n.page_id"
+        " JOIN collections c ON c.id = p.collection_id WHERE n.name = ?1 AND n.kind IN ('title', 'alias')"
+        " AND p.quarantined_at IS NULL AND (?2 IS NULL OR c.name = ?2) LIMIT 2",
+        (fold_name(name), collection),
+    )
+    return (rows[0][0], rows[0][1]) if len(rows) == 1 else None
+
+
 def pages_beginning(db: "Database", start: str, limit: int) -> list[PageName]:
     """Return up to `limit` visible pages with a folded name that begins with `start`, ordered by name."""
     rows = db.rows(

@@ -16,7 +16,7 @@ completion	@command	Print a completion script for a shell: commands, options and
 demo	@command	Create a sample memory in a separate folder, and walk through ten questions
 version	@command	Show versions and where the memory is
 --tools-json	-	Print the tools as MCP lists them
-get	@command	Read a page: current truth, timeline, front matter, and the version to send with a change
+get	@command	Read pages: current truth, timeline, front matter, and the version to send with a change
 put	@command	Write a page, whole (FILE) or in parts (--compiled-truth, --timeline-append, --frontmatter)
 list	@command	List pages, newest first
 tags	@command	List the tags of a page
@@ -159,7 +159,8 @@ token	@command	List the tokens with their scope, creation date and last use
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'get') printf '%s\n' '1	@slugs	The page, as in people/alice
+    'get') printf '%s\n' '*	@slugs	One page or several, each by slug, title, alias or file path
+--lines	@any	Only these lines, as in 10-40
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1272,7 +1273,7 @@ pipe	@command	Answer tool calls line by line: {"tool": NAME, "arguments": {...}}
 completion	@command	Print a completion script for a shell: commands, options and slugs
 demo	@command	Create a sample memory in a separate folder, and walk through ten questions
 version	@command	Show versions and where the memory is
-get	@command	Read a page: current truth, timeline, front matter, and the version to send with a change
+get	@command	Read pages: current truth, timeline, front matter, and the version to send with a change
 put	@command	Write a page, whole (FILE) or in parts (--compiled-truth, --timeline-append, --frontmatter)
 list	@command	List pages, newest first
 tags	@command	List the tags of a page

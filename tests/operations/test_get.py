@@ -1,0 +1,108 @@
+"""Read one page or several, by slug, title, alias or file path, whole or some lines."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quaid.app import Brain
+from quaid.cli.render import render
+from quaid.errors import InvalidArgument, PageNotFound
+from quaid.operations import dispatch
+
+
+def call(brain: Brain, tool: str, /, **arguments: Any) -> Any:
+    return dispatch.call(brain, dispatch.find_tool(f"memory_{tool}"), arguments, "write")
+
+
+@pytest.fixture
+def town(brain: Brain, tmp_path: Path) -> Brain:
+    call(brain, "put", slug="people/bo", content="---\naliases: [Bo B.]\n---\n# Bo Berg\n\nBakes.\n\nSings.")
+    call(brain, "put", slug="people/cy", content="# Cy Dahl")
+    call(brain, "put", slug="places/oslo", content="# Harbour")
+    call(brain, "put", slug="places/rome", content="# Harbour")
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "Rainy Day.md").write_text("# Rain\n\nIt rains.\n")
+    (folder / "sub").mkdir()
+    (folder / "sub" / "snow.md").write_text("# Snow\n")
+    arguments = {"name": "notes", "path": str(folder)}
+    dispatch.call(brain, dispatch.find_command("collection add"), arguments, "owner")
+    return brain
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [
+        ("people/bo", "people/bo"),
+        ("Bo Berg", "people/bo"),
+        ("bo b", "people/bo"),
+        ("Rainy Day.md", "rainy-day"),
+        ("notes::sub/snow.md", "sub/snow"),
+        ("notes/sub/snow.md", "sub/snow"),
+        ("sub/snow.md", "sub/snow"),
+        ("notes::Snow", "sub/snow"),
+    ],
+)
+def test_a_page_is_found_by_its_names(town: Brain, name: str, slug: str) -> None:
+    assert call(town, "get", slug=name).slug == slug
+    assert call(town, "get", slug=[name]).slug == slug
+
+
+def test_a_page_is_found_by_the_absolute_path_of_its_file(town: Brain, tmp_path: Path) -> None:
+    page = call(town, "get", slug=str(tmp_path / "notes" / "sub" / "snow.md"))
+    assert (page.collection, page.slug) == ("notes", "sub/snow")
+
+
+@pytest.mark.parametrize(
+    "name", ["Harbour", "people/nobody", "default::Snow", "notes::nothing.md", "/etc/passwd"]
+)
+def test_an_unknown_or_ambiguous_name_is_no_page(town: Brain, name: str) -> None:
+    with pytest.raises(Exception) as caught:  # noqa: PT011 (an invalid slug or no page)
+        call(town, "get", slug=name)
+    assert getattr(caught.value, "code", "") in ("page_not_found", "invalid_slug")
+
+
+def test_several_pages_are_read_and_missing_ones_listed_with_near_names(town: Brain) -> None:
+    record = call(town, "get", slug=["people/bo", "Cy Dahl", "people/boo", "Harbour", "people/bo"])
+    assert [page.slug for page in record.pages] == ["people/bo", "people/cy"]
+    assert [(page.slug, page.hint) for page in record.missing] == [
+        ("people/boo", "Did you mean people/bo?"),
+        ("Harbour", "The pages of that name are places/oslo (Harbour) and places/rome (Harbour)."),
+    ]
+    assert record.exit_status == PageNotFound.exit_status
+    text = render(record)
+    assert "==> people/bo, version 1 <==" in text
+    assert text.endswith("places/rome (Harbour).")
+    fields = dispatch.json_value(record)["pages"][1]
+    assert (fields["title"], len(fields["content_hash"])) == ("Cy Dahl", 12)
+
+
+def test_a_list_as_json_text_is_a_list(town: Brain) -> None:
+    record = call(town, "get", slug=json.dumps(["people/bo", "people/cy"]))
+    assert [page.slug for page in record.pages] == ["people/bo", "people/cy"]
+
+
+def test_some_lines_of_a_page(town: Brain) -> None:
+    whole = render(call(town, "get", slug="people/bo")).split("\n")
+    part = call(town, "get", slug="people/bo", lines="4-6")
+    assert (part.text.split("\n"), part.lines) == (whole[3:6], "4-6")
+    assert part.content_hash == call(town, "get", slug="people/bo").content_hash
+    assert call(town, "get", slug="people/bo", lines="4-999").lines == f"4-{part.total_lines}"
+    assert call(town, "get", slug="people/bo", lines="4").text == whole[3]
+    assert call(town, "get", slug="people/bo", lines="4-").text == "\n".join(whole[3:]).rstrip("\n")
+    several = call(town, "get", slug=["people/bo", "people/cy"], lines="1-1")
+    assert "lines 1-1 of" in render(several)
+
+
+@pytest.mark.parametrize("lines", ["0-3", "x", "7-3", "-3", "500-600", "1-2-3"])
+def test_a_wrong_range_is_refused(town: Brain, lines: str) -> None:
+    with pytest.raises(InvalidArgument, match="lines"):
+        call(town, "get", slug="people/bo", lines=lines)
+
+
+@pytest.mark.parametrize("slugs", [[], [f"p{number}" for number in range(51)]])
+def test_the_number_of_pages_is_limited(brain: Brain, slugs: list[str]) -> None:
+    with pytest.raises(InvalidArgument, match="slug"):
+        call(brain, "get", slug=slugs)
