@@ -4,10 +4,19 @@ A memory is one SQLite database file with its pages, facts, links and conversati
 """
 
 SCHEMA_VERSION = 9
-"""Version of the tables in schema.sql. Defined here so that it can be imported without opening a memory."""
+"""The version of the tables in schema.sql.
+
+It is defined here so that it can be imported without opening a memory.
+"""
 
 IMPORTED_VERSION = 5
-"""Schema version of the predecessor written in Rust. Its memories are imported when they are opened."""
+"""The schema version of the predecessor written in Rust.
+
+A memory with this version is imported when it is opened.
+"""
 
 PREVIOUS_VERSION = 8
-"""Schema version without authors and proposals. Its memories are migrated in place when they are opened."""
+"""The schema version without authors and proposals.
+
+A memory with this version is migrated in place when it is opened.
+"""

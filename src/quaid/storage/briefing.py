@@ -31,7 +31,10 @@ _DAY_GLOB = "'[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*'"
 
 
 class BriefingLine(NamedTuple):
-    """One line of a briefing, about a page, fact, link, contradiction or gap (an unanswered question)."""
+    """One line of a briefing.
+
+    The line is about a page, a fact, a link, a contradiction or a gap (an unanswered question).
+    """
 
     slug: str
     day: str
@@ -42,14 +45,14 @@ class BriefingLine(NamedTuple):
 
 
 class BriefingPart(NamedTuple):
-    """The first lines of a briefing part. `total` also counts the lines beyond the limit."""
+    """The first lines of a briefing part. `total` counts all its lines, including those beyond the limit."""
 
     items: tuple[BriefingLine, ...] = ()
     total: int = 0
 
 
 def _day_expression(*keys: str) -> str:
-    """Return an SQL expression for the date in the first of these front-matter keys that contains one."""
+    """Return an SQL expression for the first date found in these front-matter keys, which are tried in order."""
     dated = [
         f"CASE WHEN p.frontmatter ->> '$.{key}' GLOB {_DAY_GLOB} THEN substr(p.frontmatter ->> '$.{key}', 1, 10) END"
         for key in keys
@@ -88,10 +91,12 @@ _REVIEWED = (
     "max(p.truth_updated_at, coalesce((SELECT max(x.resolved_at) FROM contradictions x"
     " WHERE x.page_id = p.id AND x.type = 'stale'), ''))"
 )
-_SECONDS_AHEAD = f"unixepoch(p.timeline_updated_at) - unixepoch({_REVIEWED})"  # julianday() is not exact
+# Julianday() would not be exact.
+_SECONDS_AHEAD = f"unixepoch(p.timeline_updated_at) - unixepoch({_REVIEWED})"
 
-# Facts superseded by a fact recorded since :since, if the old fact was recorded before :since or the new fact
-# starts in the period. A history recorded all at once, such as a career, is not a change and is left out.
+# Facts superseded by a fact that was recorded since :since. Either the old fact was recorded before :since,
+# or the new fact starts in the period. A history recorded all at once, such as a career, is not a change and
+# is left out.
 _SUPERSEDED_FACTS = (
     f"SELECT count(*) OVER (), {_ADDRESS}, coalesce(new.valid_from, substr(new.created_at, 1, 10)), 'superseded',"  # noqa: S608
     " format('%s %s %s → %s', old.subject, old.predicate, old.object, new.object), '', NULL"
@@ -112,8 +117,8 @@ _ENDED_FACTS = (
     " FROM last JOIN assertions a ON a.id = last.id JOIN pages p ON p.id = a.page_id"
     " JOIN collections c ON c.id = p.collection_id ORDER BY a.valid_until DESC, a.id DESC"
 )
-# Links that began or ended in the period, and links added by hand since :since. Links derived from page text
-# are selected only by their dates, because pages with new text are listed in the part "changed".
+# Links that began or ended in the period, and links added by hand since :since. A link derived from page text
+# is selected only by its dates, because a page with new text is already listed in the part "changed".
 _CHANGED_LINKS = (
     f"SELECT count(*) OVER (), {_ADDRESS},"  # noqa: S608
     " CASE WHEN l.valid_until BETWEEN :first AND :today THEN l.valid_until"
@@ -146,7 +151,7 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
         ),
     ),
     "commitments": (_open_pages("commitment", _DUE, f"{_DUE}, p.id", f" AND {_DUE} <= :due_until"),),
-    # Open commitments without a due date; a briefing only counts them.
+    # Open commitments without a due date. A briefing shows only their number.
     "undated": (_open_pages("commitment", _DUE, "p.id", f" AND {_DUE} IS NULL"),),
     # Ordered by priority, then by due date; within a priority, items without a due date come last.
     "actions": (_open_pages("action_item", _DUE, f"{_URGENCY}, {_DUE} IS NULL, {_DUE}, p.id"),),
@@ -158,7 +163,7 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
         " ORDER BY x.detected_at DESC, x.id DESC LIMIT :limit",
     ),
     # Gaps (questions that the memory could not answer), most frequent first. The text of internal questions
-    # is withheld.
+    # is left out.
     "gaps": (
         "SELECT count(*) OVER (), '', substr(last_seen_at, 1, 10),"
         " format('%s, asked %,d time%s', sensitivity, times_seen, iif(times_seen = 1, '', 's')),"
@@ -166,9 +171,9 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
         " '', id"
         " FROM knowledge_gaps WHERE resolved_at IS NULL ORDER BY times_seen DESC, detected_at, id LIMIT :limit",
     ),
-    # The rule of model.contradictions.stale_pages in SQL, which is faster; a test compares them.
-    # Pages with a timeline that changed STALE_DAYS or more after the truth (the body above the timeline) was
-    # last changed or reviewed, stalest first. Every page is read; table order is faster for this than an
+    # Pages whose timeline changed STALE_DAYS or more after the truth (the text above the timeline) was last
+    # changed or reviewed, stalest first. This is the rule of model.contradictions.stale_pages in SQL, which
+    # is faster; a test compares both. Every page is read, and reading in table order is faster than using an
     # index.
     "stale": (
         _page_lines(
@@ -179,7 +184,7 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
             source="pages p NOT INDEXED CROSS JOIN collections c ON c.id = p.collection_id",
         ),
     ),
-    # The compiled truth (the body above the timeline) of pages that mention "open threads" in it, least
+    # The compiled truth (the text above the timeline) of pages that mention "open threads" there, least
     # recently changed first.
     "threads": (
         "WITH named AS (SELECT p.id, p.truth_updated_at FROM page_fts f JOIN pages p ON p.id = f.rowid"  # noqa: S608
@@ -245,7 +250,7 @@ class DatedItem(NamedTuple):
     kind: str
     """One of DATED_KINDS."""
     state: str
-    """For links and facts "begun" or "ended"; for due dates the page's status; otherwise empty."""
+    """"begun" or "ended" for links and facts, the page's status for due dates, and empty for other kinds."""
     slug: str
     title: str
     type: str
@@ -253,7 +258,7 @@ class DatedItem(NamedTuple):
     text: str
     source: str
     line: int | None
-    """Line in the timeline for entries, from 1; line in the file for logs, if known; None for other kinds."""
+    """For an entry, its line in the timeline, from 1. For a log, its line in the file, if known. Otherwise None."""
     id: int
 
 
@@ -276,7 +281,7 @@ class DatedFilter(NamedTuple):
 
 
 _DATED_SOURCES: dict[str, tuple[str, ...]] = {
-    # kind: (day, state, text, source, line, id, tables with the page p, condition)
+    # Each value is (day, state, text, source, line, id, tables with the page p, condition).
     "entry": (
         *("t.date", "''", "t.summary", "t.source", "t.line", "t.id"),
         "timeline_entries AS t INDEXED BY timeline_entries_by_date CROSS JOIN pages AS p ON p.id = t.page_id",
@@ -339,8 +344,8 @@ def sort_dated(items: list[DatedItem]) -> list[DatedItem]:
 def daily_logs(db: "Database", chosen: DatedFilter, most: int) -> list[tuple[DatedItem, bool]]:
     """Return up to `most` daily logs of notebooks that match the filter, with their full text, newest first.
 
-    The second value of each pair is True if the text is the whole file, so that its line numbers are also
-    those of the file.
+    The second value of each pair is True if the text is the whole file. Line numbers in the text are then
+    also line numbers in the file.
     """
     rows = db.rows(
         "SELECT substr(p.slug, 7) AS day, (SELECT name FROM collections WHERE id = p.collection_id), p.slug, p.title,"  # noqa: S608
@@ -402,10 +407,11 @@ def pages_of_wing(db: "Database", wing: str, most: int) -> list[int]:
 def link_beginnings(db: "Database", edges: "list[GraphLink]") -> dict[int, str]:
     """Return the day on which each of these links began, by link id.
 
-    The day is the link's start date; else the date of the timeline entry that contains the link; else the
-    first day stated by the source page, or that of the target page if it is later, since a page cannot link
-    to something that did not exist yet. For a source page without a stated day, the day it was added to the
-    memory is used. Links without a start date are left out if they ended on or before the day found.
+    The day is the link's start date. Without a start date, the day is the date of the timeline entry that
+    contains the link. Otherwise it is the first day stated by the source page (without a stated day, the day
+    the page was added to the memory), or the first day stated by the target page if that day is later, since
+    a page cannot link to something that did not exist yet. A link without a start date is left out if it
+    ended on or before the day found.
     """
     undated = [edge for edge in edges if not edge.valid_from]
     ends = sorted({end for edge in undated for end in (edge.from_id, edge.to_id)})
@@ -482,7 +488,7 @@ def database_stats(db: "Database") -> Stats:
 
 
 def latest_changes(db: "Database") -> tuple[int, str, int]:
-    """Return the number of visible pages, the time of the latest change, and the highest knowledge gap id."""
+    """Return the number of visible pages, the time of the latest change, and the highest id of a knowledge gap."""
     row = db.one(
         "SELECT count(*), coalesce(max(updated_at), ''), (SELECT coalesce(max(id), 0) FROM knowledge_gaps)"
         " FROM pages WHERE quarantined_at IS NULL"

@@ -26,10 +26,10 @@ TEXT_INDEXES = ("page_fts", "page_fts_unspaced", "chunk_fts", "turn_fts")
 """The full-text indexes. SQLite stores each in shadow tables named after it."""
 
 LONGEST_REASON = 200
-"""Maximum number of characters of an exception message that a check shows."""
+"""A check shows at most this many characters of an exception message."""
 
 PAGES_PER_PROGRESS = 50
-"""Number of pages between two progress reports."""
+"""A progress report is made after every this many pages."""
 
 
 def rebuild_derived_rows(
@@ -40,8 +40,8 @@ def rebuild_derived_rows(
     empty_text_indexes(tx)
     tx.execute("DELETE FROM tags")
     tx.execute("DELETE FROM timeline_entries")
-    # Chunks with unchanged content keep their ids: searches break ties by id, and estimate the number of
-    # chunks from the highest id.
+    # Chunks with unchanged content keep their ids, because searches break ties by id, and estimate the number
+    # of chunks from the highest id.
     tx.execute("DELETE FROM chunks WHERE page_id IN (SELECT id FROM pages WHERE quarantined_at IS NOT NULL)")
     for done, (page_id, page, quarantined) in enumerate(parsed_pages(tx)):
         if done % PAGES_PER_PROGRESS == 0:
@@ -81,7 +81,7 @@ def _recreate_index(tx: Transaction, index: str) -> None:
     # The shadow tables of an index are write-protected in defensive mode.
     tx.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
     try:
-        # SQLite has to open an index to drop it, and reads the version from this table to do so.
+        # To drop an index, SQLite has to open the index, and reads the version from this table to do so.
         tx.execute(f"CREATE TABLE IF NOT EXISTS {config} (k PRIMARY KEY, v) WITHOUT ROWID")
         tx.execute(f"INSERT OR REPLACE INTO {config} (k, v) VALUES ('version', 4)")  # noqa: S608 (our own names)
         for table in _index_tables(index):
@@ -99,7 +99,10 @@ def recut_pages(tx: Transaction) -> None:
 
 
 def parsed_pages(tx: Transaction) -> Iterator[tuple[int, Page, bool]]:
-    """Yield id, parsed page and whether it is quarantined. Skip the pages that unbuilt_pages() yields."""
+    """Yield the id, the parsed page, and True if the page is quarantined.
+
+    Skip the pages that unbuilt_pages() yields.
+    """
     for page_id, _, page, quarantined in _built(tx):
         if isinstance(page, Page):
             yield page_id, page, quarantined
@@ -113,7 +116,7 @@ def unbuilt_pages(tx: Transaction) -> Iterator[tuple[str, str]]:
 
 
 def _built(tx: Transaction) -> Iterator[tuple[int, str, Page | str, bool]]:
-    """Yield id, slug, the page or a description of the problem, and whether it is quarantined."""
+    """Yield the id, the slug, the page or a description of the problem, and True if the page is quarantined."""
     for page_id, slug, title, frontmatter, truth, timeline, quarantined in tx.execute(
         "SELECT id, slug, title, frontmatter, compiled_truth, timeline, quarantined_at IS NOT NULL FROM pages"
     ):
@@ -126,7 +129,7 @@ def _built(tx: Transaction) -> Iterator[tuple[int, str, Page | str, bool]]:
                 made = "its front matter is not a JSON object"
         except json.JSONDecodeError:
             made = "its front matter is not JSON"
-        except Exception as error:  # report it, and go on with the other pages
+        except Exception as error:  # report the error, and go on with the other pages
             made = failed_on(error)
         yield int(page_id), str(slug), made, bool(quarantined)
 
@@ -172,14 +175,15 @@ def run_checks(db: "Database", names: tuple[str, ...]) -> list[Violation]:
             try:
                 violations.extend(Violation(name, *finding) for finding in CHECKS[name](connection))
             except (apsw.CorruptError, apsw.NotADBError, apsw.FullError) as damage:
-                # SQLite reports a pointer beyond the end of the file as a full disk.
+                # SQLite reports a page number beyond the end of the file as a full disk.
                 violations.append(Violation(name, "database", str(damage)))
             except apsw.SQLError as damage:
                 if not is_text_index_damage(str(damage)):
                     raise
                 violations.append(Violation(name, "database", str(damage)))
             except (AttributeError, TypeError, ValueError) as damage:
-                # NULL in a NOT NULL column, or text instead of a number: a flipped byte in the row header.
+                # The row has NULL in a NOT NULL column, or text instead of a number, because a byte of its
+                # header was flipped.
                 problem = f"a row holds what cannot be in it ({type(damage).__name__})"
                 violations.append(Violation(name, "database", problem))
 
@@ -201,7 +205,8 @@ def check_links(connection: Transaction) -> Findings:
         "SELECT id, valid_from, valid_until FROM links WHERE valid_until < valid_from"
     ):
         yield f"link {link}", f"it ends on {until}, before it begins on {since}"
-    # A link without a start date is taken to start on its end date, or on the maximum date if it has neither.
+    # A link without a start date is taken to start on its end date. If both dates are missing, it starts on
+    # the maximum date.
     for link, other in connection.execute(
         "WITH spans AS (SELECT *, coalesce(valid_from, valid_until, '9999-12-31') AS first,"
         " coalesce(valid_until, '~') AS last FROM links)"
@@ -445,12 +450,13 @@ def _check_derived_rows(connection: Transaction) -> Findings:
         strategy = chunks.strategy(connection, page_id)
         made = () if quarantined else chunk_page(page.truth, page.timeline, strategy)
         stored = connection.execute(_CHUNK_ROWS_SQL, (page_id,)).fetchall()
-        if stored and stored != _expected_chunk_rows(page, made):  # no rows: not chunked yet
+        # A page without rows has not been chunked yet.
+        if stored and stored != _expected_chunk_rows(page, made):
             yield f"page {page.slug}", "its chunks are not those of its text"
         if stored:
             try:
                 chunk_by_structure(page.truth, page.timeline, strategy)
-            except Exception as error:  # chunk_page() fell back to chunking by length
+            except Exception as error:  # chunk_page() does not raise, but falls back to chunking by length
                 yield f"page {page.slug}", f"it is cut by its length alone: {failed_on(error)}"
     for slug, problem in unbuilt_pages(connection):
         yield f"page {slug}", problem

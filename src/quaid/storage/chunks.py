@@ -25,7 +25,7 @@ def _first_day(text: str) -> str:
     padded = f"(' ' || {text} || ' ')"
     month = f"substr({padded}, place.value + 1, 7)"
     return (
-        # Fast path: most values are just a date. The search below takes ten times as long.
+        # This is a fast path, because most values are just a date. The search below takes ten times as long.
         f"CASE WHEN {text} GLOB '[12][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]' THEN {text}"  # noqa: S608
         f" WHEN {text} GLOB '*[0-9][0-9][0-9][0-9]-[01][0-9]*' THEN (SELECT substr({padded}, place.value + 1,"
         f" CASE WHEN substr({padded}, place.value + 8, 4) GLOB '-[0-3][0-9][^0-9]' THEN 10 ELSE 7 END)"
@@ -46,11 +46,13 @@ def _whole_day(day: str) -> str:
 
 
 OWN_DAY = f"coalesce({_frontmatter_day('date')}, {_first_day('p.slug')})"
-"""SQL expression: the day that page p is about, from its `date` or its slug; NULL if there is none."""
+"""SQL expression for the day that page p is about: `date` in its front matter, or a date in its slug, or else NULL.
+"""
 
 _OTHER_DAYS = f"{_frontmatter_day('updated')}, {_frontmatter_day('created')}, substr(p.updated_at, 1, 10)"
 PAGE_DAY = f"coalesce({OWN_DAY}, {_OTHER_DAYS})"
-"""SQL expression: the day of page p, falling back to `updated`, `created` and the time of its last change."""
+"""SQL expression for the day of page p: OWN_DAY, else `updated`, `created` or the time of the page's last change.
+"""
 
 _FIRST_ENTRY = "(SELECT min(date) FROM timeline_entries WHERE page_id = p.id)"
 
@@ -60,7 +62,7 @@ FIRST_STATED_DAY = "nullif(min({}), '~')".format(
         for expression in (_whole_day(OWN_DAY), _whole_day(_frontmatter_day("created")), _FIRST_ENTRY)
     )
 )
-"""SQL expression: the earliest of OWN_DAY, `created` and the first timeline entry of page p, or NULL."""
+"""SQL expression for the earliest of OWN_DAY, `created` and the first timeline entry of page p, or NULL."""
 
 HASH_BYTES = 16
 
@@ -69,7 +71,10 @@ NOTEBOOK_WINDOW = "notebook_window"
 
 
 UNCUT_COUNTER = "pages_left_uncut"
-"""Config key of a counter that leave_uncut() increments. After a change, uncut_pages() checks all pages."""
+"""Config key of a counter that leave_uncut() increments.
+
+When the counter has changed, uncut_pages() checks all pages.
+"""
 
 
 class ChunkRow(NamedTuple):
@@ -102,26 +107,26 @@ def content_hash(title: str, cut: "Chunk") -> bytes:
 
 
 class _UncutPages(NamedTuple):
-    """Cached list of pages without chunks, and the database state it was computed from."""
+    """The cached list of pages without chunks, and the state of the database when the list was computed."""
 
     pages: list[int]
     last: int
-    """Highest page id so far."""
+    """The highest page id when the list was computed."""
     left: str
-    """Value of UNCUT_COUNTER."""
+    """The value of UNCUT_COUNTER when the list was computed."""
 
 
 def uncut_pages(db: "Database") -> list[int]:
     """Return the ids of pages with text but without chunks, most recently changed first."""
-    # Called for every search. Checking all pages of a large memory is slow, so the list is cached and
-    # updated.
+    # This function is called for every search. Checking all pages of a large memory is slow, so the list is
+    # cached and updated.
     return db.cached("uncut pages", lambda: _find_uncut(db), lambda seen: _update_uncut(db, seen)).pages
 
 
 def _find_uncut(db: "Database", above: int = 0, among: str = "[]") -> _UncutPages:
     """Return the pages without chunks whose ids are above `above` or in the JSON list `among`."""
     rows = db.rows(
-        # Find pages without chunks through a narrow index, and read the text of those only.
+        # A narrow index finds the pages without chunks, so that the text of other pages is not read.
         "SELECT pages.id FROM (SELECT id AS bare FROM pages INDEXED BY pages_by_filter"
         " WHERE id > ?1 AND quarantined_at IS NULL AND NOT EXISTS"
         " (SELECT 1 FROM chunks WHERE page_id = pages.id) UNION SELECT value FROM json_each(?2)"
@@ -144,7 +149,10 @@ def _uncut_state(db: "Database") -> tuple[int, str]:
 
 
 def _update_uncut(db: "Database", seen: _UncutPages) -> _UncutPages:
-    """Return the current list of pages without chunks. Check only new pages, unless UNCUT_COUNTER has changed."""
+    """Return the current list of pages without chunks.
+
+    Only new pages are checked, unless UNCUT_COUNTER has changed.
+    """
     if _uncut_state(db)[1] != seen.left:
         return _find_uncut(db)
     return _find_uncut(db, seen.last, str(seen.pages))
@@ -183,7 +191,7 @@ def write(tx: "Transaction", page_id: int, title: str, truth: str, timeline: str
     new: list[tuple[int, bytes, Chunk]] = []
     for index, cut in enumerate(chunker.chunk_page(truth, timeline, strategy(tx, page_id))):
         hash_ = content_hash(title, cut)
-        # The hash alone is not enough: the hashed text leaves out some headings.
+        # The hash alone is not enough, because the hashed text leaves out some headings.
         rows = present.get((hash_, cut.kind, cut.heading_path, cut.text, cut.tokens, cut.date))
         if rows:
             chunk_id, *place = rows.pop()
@@ -203,7 +211,7 @@ def write(tx: "Transaction", page_id: int, title: str, truth: str, timeline: str
 def _insert_chunks(
     tx: "Transaction", page_id: int, title: str, new: "list[tuple[int, bytes, Chunk]]"
 ) -> None:
-    # Ids are never reused, so the next ones are known before the insert.
+    # Ids are never reused, so the ids of the new rows are known before the insert.
     last = tx.execute("SELECT seq FROM sqlite_sequence WHERE name = 'chunks'").fetchone()
     first = 1 + (int(last[0]) if last else 0)
     tx.executemany(
@@ -270,7 +278,8 @@ def match(
     `expression` is an FTS5 query of quoted words and character pairs.
     """
     allowed, values = chunk_filter(filters)
-    # Ordering by the function keeps a heap of `limit` rows; ordering by FTS5's rank column sorts all rows.
+    # Ordering by the bm25() function keeps a heap of `limit` rows; ordering by FTS5's rank column sorts all
+    # rows.
     matches = db.rows(
         f"SELECT rowid, -{text_index.BM25[text_index.CHUNKS]} AS score FROM chunk_fts"  # noqa: S608
         f" WHERE chunk_fts MATCH ?{allowed} ORDER BY score DESC, rowid DESC LIMIT ?",
@@ -366,7 +375,7 @@ def neighbours(db: "Database", chunk_ids: list[int], reach: int = 2) -> dict[int
         " AND near.chunk_index BETWEEN c.chunk_index - ? AND c.chunk_index + ?",
         (str(chunk_ids), reach, reach),
     )
-    return {row[0]: row[1:] for row in rows}  # plain tuples for speed: there can be a thousand
+    return {row[0]: row[1:] for row in rows}  # plain tuples are faster, and there can be a thousand of them
 
 
 def count(db: "Database") -> int:
@@ -383,8 +392,8 @@ def highest_id(db: "Database") -> int:
 def chunks_in_period(db: "Database", start: str, end: str, filters: "SearchFilters", limit: int) -> list[int]:
     """Return the ids of up to `limit` timeline chunks dated between two days, newest first.
 
-    They are followed by the first chunks of up to `limit` pages that are dated to a day in the period, or to
-    a month that overlaps it.
+    After these follow the first chunks of up to `limit` pages that are dated to a day in the period, or to a
+    month that overlaps the period.
     """
     allowed, values = chunk_filter(filters, "dated.id")
     entries = db.rows(
@@ -427,7 +436,10 @@ def chunk_dates(db: "Database", places: "dict[int, tuple[int, int]]") -> dict[in
 
 
 def first_chunks_of_pages(db: "Database", page_ids: list[int], filters: "SearchFilters") -> dict[int, int]:
-    """Return the id of the first chunk that passes the filters, by page id, for those pages that have one."""
+    """Return the id of the first chunk of each page that passes the filters, by page id.
+
+    Pages without such a chunk are left out.
+    """
     conditions, values = page_conditions(filters)
     rows = db.rows(
         "SELECT c.page_id, c.id, min(c.chunk_index) FROM json_each(?) AS wanted"  # noqa: S608

@@ -34,7 +34,7 @@ def list_settings(db: "Database") -> list[tuple[str, str]]:
 
 
 MEMORY_ID_KEY = "memory_id"
-"""Key in quaid_config of the id that a memory shares with its copies."""
+"""Key in quaid_config under which the id of a memory is stored. Copies of the memory have the same id."""
 
 
 def read_memory_id(db: "Database") -> str | None:
@@ -44,7 +44,7 @@ def read_memory_id(db: "Database") -> str | None:
 
 
 def set_memory_id(tx: "Transaction", id: str) -> None:
-    """Set the id of a memory that has none."""
+    """Set the id of a memory that has no id yet."""
     tx.execute("INSERT OR IGNORE INTO quaid_config (key, value) VALUES (?, ?)", (MEMORY_ID_KEY, id))
 
 
@@ -58,14 +58,14 @@ class Collection(NamedTuple):
     name: str
     kind: str
     root: str | None
-    """The attached folder; None for pages stored in the database."""
+    """Path of the attached folder; None if the pages are stored only in the database."""
     state: CollectionState
     writable: bool
     is_write_target: bool
     ignore_patterns: str
     ignore_problem: str | None
     halted_at: str | None
-    """Time since which syncing waits for confirmation by the user; None if it does not wait."""
+    """The time when the sync stopped to wait for confirmation by the user; None if it is not waiting."""
     halt_reason: str | None
     last_sync_at: str | None
     created_at: str
@@ -118,7 +118,7 @@ def update(tx: "Transaction", collection_id: int, **values: object) -> None:
 def record_sync(
     tx: "Transaction", collection_id: int, now: str, *, root_identity: str = "", halted: str | None = None
 ) -> None:
-    """Record the time of a sync, the folder's inode if given, and the reason if the sync halted."""
+    """Record the time of a sync, the folder's inode if given, and the reason if the sync was halted."""
     tx.execute(
         "UPDATE collections SET last_sync_at = ?1, reconcile_halt_reason = ?2,"
         " reconcile_halted_at = iif(?2 IS NULL, NULL, coalesce(reconcile_halted_at, ?1)) WHERE id = ?3",
@@ -186,9 +186,9 @@ def read_folder_list(database_path: str) -> FolderList | None:
 
 
 def write_folder_list(db: "Database") -> None:
-    """Write the list of attached folders beside the memory, or delete it if there are none.
+    """Write the list of attached folders beside the memory, or delete the list if there are no such folders.
 
-    Errors are ignored: the memory works without the list.
+    Errors are ignored, because the memory works without the list.
     """
     rows = [row for row in list_all(db) if row.root and row.state == "active"]
     folders = [
@@ -284,7 +284,7 @@ def record_files(
 
 
 class IndexedFile(NamedTuple):
-    """The indexed state of a file: the hash of its content, and its page, if it has one."""
+    """The indexed state of a file: the hash of its content, and the id of its page, if it has a page."""
 
     content_hash: str
     page_id: int | None
@@ -305,7 +305,10 @@ def indexed_file(db: "Database | Transaction", collection_id: int, path: str) ->
 def forget_files(
     tx: "Transaction", collection_id: int, path: str | None = None, page_id: int | None = None
 ) -> None:
-    """Delete the state of a file, or of all files of a collection. With `page_id`, only that page's files."""
+    """Delete the stored state of a file, or of all files of a collection.
+
+    With `page_id`, only files of that page are affected.
+    """
     tx.execute(
         "DELETE FROM file_state WHERE collection_id = ?1 AND (?2 IS NULL OR relative_path = ?2)"
         " AND (?3 IS NULL OR page_id IS ?3)",
@@ -334,7 +337,10 @@ def file_of_page(db: "Database", page_id: int) -> "tuple[LastSeenFile | None, st
 
 
 FileStamp = tuple[int, int, int, int]
-"""Size, mtime, ctime and inode, as in FileSignature; a plain tuple, because there are thousands of them."""
+"""Size, mtime, ctime and inode of a file, as in FileSignature.
+
+A plain tuple is used because there are thousands of them.
+"""
 
 
 def settled_files(db: "Database", collection_id: int, racy_ns: int) -> dict[str, FileStamp]:
@@ -409,7 +415,7 @@ class PageFile(NamedTuple):
     slug: str
     uuid: str
     path: str | None
-    """Path of its file; None if no file is known."""
+    """Path of the page's file; None if no file is known."""
     content_hash: str | None
     raw_id: int | None
     raw_path: str | None
@@ -438,8 +444,8 @@ def page_of_heading(
 ) -> tuple[int | None, str | None]:
     """Return the page made from a heading with this id in any file of the collection, or None.
 
-    Also return the path of the file that contained the heading when last read, if the page is visible and the
-    file is not that of `file_page_id`.
+    Also return the path of the file that contained the heading when last read, if the page is visible and
+    that file is not the file of `file_page_id`.
     """
     row = tx.one(
         "SELECT n.page_id, (SELECT f.relative_path FROM file_state f JOIN pages p ON p.id = n.page_id"

@@ -1,4 +1,4 @@
-"""Contradictions: store them with their evidence, and load the snapshot of the memory that a check reads."""
+"""Store contradictions with their evidence, and load the snapshot of the memory that a check reads."""
 
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,7 +30,7 @@ class EvidenceQuote(NamedTuple):
     title: str = ""
     """Title of the page."""
     says: str = ""
-    """The statement of a fact or link, such as "lives_in Oslo"; empty for text, which is quoted instead."""
+    """The statement of a fact or link, such as "lives_in Oslo". It is empty for text, which is quoted instead."""
     since: str | None = None
     until: str | None = None
 
@@ -46,10 +46,13 @@ class _QuotedPage(NamedTuple):
     truth: str
     timeline: str
     changed_at: tuple[str, str]
-    """Times of the last change of truth and timeline."""
+    """The times of the last change of the truth (the text above the timeline) and of the timeline."""
 
     def as_of(self, time: str) -> tuple[str, str]:
-        """Return truth and timeline, each replaced by "" if it changed after `time` (if `time` is not "")."""
+        """Return truth and timeline, with "" in place of a text that changed after `time`.
+
+        An empty `time` means no limit.
+        """
         truth_changed, timeline_changed = (bool(time) and changed > time for changed in self.changed_at)
         return "" if truth_changed else self.truth, "" if timeline_changed else self.timeline
 
@@ -84,8 +87,8 @@ def _as_of_today(cite: "Citation") -> "Citation":
 def _quote_side(cite: "Citation", page: _QuotedPage) -> EvidenceQuote:
     more = (page.title, cite.says, cite.since, cite.until)
     if cite.part in ("truth", "timeline") and not cite.quote:
-        # A stale page has a timeline newer than its truth: quote the first line of its truth, or the newest
-        # entry.
+        # A stale page has a timeline that is newer than its truth. Quote the first line of the truth, or the
+        # newest timeline entry.
         lines = (page.truth if cite.part == "truth" else page.timeline).split("\n")
         line, quote = _first_telling_line(lines, cite.part)
         return EvidenceQuote(page.address, cite.part, line, quote, cite.source, *more)
@@ -102,7 +105,7 @@ def _quote_side(cite: "Citation", page: _QuotedPage) -> EvidenceQuote:
 
 
 def _first_telling_line(lines: list[str], part: str) -> tuple[int | None, str]:
-    """Return number and text of the first non-empty line that is not a heading, or of the newest entry."""
+    """Return number and text of the first line with text that is not a heading, or of the newest timeline entry."""
     if part == "timeline":
         entries = timeline.parse("\n".join(lines))
         if entries:
@@ -121,13 +124,13 @@ _QUOTED_PAGES = (
 )
 
 MOST_NAMING = 200
-"""Maximum number of pages read because their text contains the title of a page."""
+"""At most this many pages are read because their text contains the title of a page."""
 
 LAST_CHECK_KEY = "checked_at"
-"""Key in quaid_config of the time of the last check of the whole memory."""
+"""Key in quaid_config under which the time of the last check of the whole memory is stored."""
 
 PAGES_PER_BATCH = 500
-"""Number of pages whose text is held in memory at once."""
+"""The text of at most this many pages is held in RAM at once."""
 
 
 class Contradiction(NamedTuple):
@@ -170,7 +173,7 @@ def _snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> S
     roots = sorted(set(page_ids))
     texts = list(_select_texts(db, sorted(_related_pages(db, roots))))
     keys = {key for (key,) in db.rows(_SUBJECTS, (str(roots),))}
-    for text in texts:  # if the text may say that someone left a job, school or home, include its names
+    for text in texts:  # A text that may say that someone left a job, school or home adds the names in it.
         for half in (text.truth, text.timeline):
             if may_mention_departure(half):
                 keys |= candidate_names(half)
@@ -348,7 +351,7 @@ def record(
 def listing(
     db: "Database", page_id: int | None, type: str | None, limit: int
 ) -> tuple[list[Contradiction], int, int]:
-    """Return up to `limit` open contradictions, newest first, their number, and the number of all types.
+    """Return up to `limit` open contradictions, newest first, their total number, and the number of all types.
 
     `page_id` limits all three results to one page; `type` limits the first two to one type.
     """
@@ -438,7 +441,10 @@ def _select_facts(db: "Database", where: str, values: tuple[Any, ...]) -> list[S
 
 
 def _select_texts(db: "Database", page_ids: list[int] | None) -> "Iterator[SnapshotText]":
-    """Yield the text of these pages, or of all visible pages. Read in batches to limit memory use."""
+    """Yield the text of these pages, or of all visible pages.
+
+    The pages are read in batches to limit the use of RAM.
+    """
     ids = page_ids
     if ids is None:
         ids = [row for (row,) in db.rows("SELECT id FROM pages WHERE quarantined_at IS NULL ORDER BY id")]
@@ -452,7 +458,10 @@ def _select_texts(db: "Database", page_ids: list[int] | None) -> "Iterator[Snaps
 
 
 def _select_ages(db: "Database", page_ids: list[int] | None) -> list[PageAge]:
-    """Return pages with a timeline newer than the truth, with the last time a stale finding was resolved."""
+    """Return the pages with a timeline that is newer than their compiled truth (the text above the timeline).
+
+    Each has the time when a contradiction of type "stale" was last resolved for the page, if any.
+    """
     rows = db.rows(
         "SELECT p.id, p.truth_updated_at, p.timeline_updated_at, (SELECT max(x.resolved_at) FROM contradictions AS x"
         " WHERE x.page_id = p.id AND x.type = 'stale') FROM pages AS p WHERE p.quarantined_at IS NULL"
@@ -481,7 +490,8 @@ _NAMES = (
     " WHERE p.quarantined_at IS NULL"
 )
 _NAMES_NEAR = (
-    # Include other pages that share a name with one of these: a name shared by two pages is ambiguous.
+    # Include other pages that share a name with one of these pages, because a name shared by two pages is
+    # ambiguous.
     "SELECT DISTINCT m.name, m.page_id, m.kind FROM json_each(?) AS w CROSS JOIN page_names AS n"
     " ON n.page_id = w.value CROSS JOIN page_names AS m ON m.name = n.name JOIN pages AS p ON p.id = m.page_id"
     " AND p.quarantined_at IS NULL"

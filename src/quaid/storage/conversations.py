@@ -1,8 +1,8 @@
 """Conversations: add, match, read and remove turns, and record how far transcripts have been read.
 
-A turn is one message of a conversation. It is identified by the client's key for it, else by role, time and
-text. Turns with neither key nor time are numbered, so that the second "yes" of a conversation is a different
-turn from the first. The caller masks secrets.
+A turn is one message of a conversation. It is identified by the key that the client gave to it, else by role,
+time and text. Turns with neither key nor time are numbered, so that the second "yes" of a conversation is a
+different turn from the first. The caller masks secrets.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ TURNS_PER_BATCH = 1_000
 
 
 TurnPart = tuple[int, int, int, bytes]
-"""Number of a part, its start and end in the text of the turn, and its content hash."""
+"""The number of a part, its start and end in the text of the turn, and its content hash."""
 
 
 # Parts
@@ -48,7 +48,7 @@ def recut_turns(tx: "Transaction") -> None:
 
 
 def wrong_parts(connection: "Transaction") -> "Iterator[tuple[int, str]]":
-    """Yield the id of each turn whose stored parts do not match its text, and a message about it."""
+    """Yield the id of each turn whose stored parts do not match its text, with a description of the mismatch."""
     for turns in _turn_batches(connection):
         stored: dict[int, list[tuple[Any, ...]]] = {}
         for turn_id, *row in connection.execute(
@@ -126,7 +126,10 @@ class TurnRow(NamedTuple):
 
 
 SeenTurns = dict[bytes, int]
-"""Number of occurrences so far of each turn without key and time, while one file is read."""
+"""The number of occurrences so far of each turn that has neither key nor time.
+
+It is counted while one file is read.
+"""
 
 _CONVERSATION_COLUMNS = (
     "c.id, c.client, c.session, c.title, c.project, c.started_at, c.ended_at,"
@@ -141,7 +144,7 @@ _TURN_COLUMNS = "id, conversation_id, turn, role, said_at, text"
 def add(
     tx: "Transaction", batch: TurnBatch, now: str, seen: SeenTurns, *, anew: bool, again: bool = False
 ) -> TurnsAdded:
-    """Append turns to a conversation, skipping those it already has.
+    """Append turns to a conversation, skipping turns that the conversation already has.
 
     `anew` means that the file is read from its start. With `again`, turns are also added to a conversation
     that the user removed.
@@ -215,7 +218,7 @@ def _turn_identity(turn: NewTurn) -> bytes:
 def _counted_identity(
     tx: "Transaction", conversation: int, content: bytes, seen: SeenTurns, anew: bool
 ) -> bytes:
-    """Return the identity of the next occurrence of a turn without key and time."""
+    """Return the identity of the next occurrence of a turn that has neither key nor time."""
     number = seen.get(content, 0)
     if content not in seen and not anew:  # earlier occurrences were stored by a previous run
         while _has_turn(tx, conversation, _numbered_identity(content, number)):
@@ -274,7 +277,10 @@ def rebuild_words(tx: "Transaction") -> None:
 
 
 def wrong_words(connection: "Transaction") -> Iterator[tuple[int, str]]:
-    """Yield the id of each turn with a word count that differs from a new in-memory index, and a message."""
+    """Yield the id of each turn whose full-text entry is wrong, with a description of the error.
+
+    To find the errors, all turns are indexed again in an in-memory database and the word counts are compared.
+    """
     from quaid.storage.sqlite.connection import Transaction
 
     aside = Transaction(":memory:")
@@ -388,13 +394,13 @@ class TranscriptState(NamedTuple):
     client: str
     """The client that writes the file; "" if unknown."""
     session: str
-    """Session of the last line that was read."""
+    """The session id in the last line that was read."""
     size: int
     mtime_ns: int
     inode: int
     read_to: int
     mark: bytes
-    """Hash of the first and last bytes of the part that was read."""
+    """A hash of the first and last bytes of the part of the file that was read."""
     broken: int
     problem: str | None
 
@@ -407,7 +413,7 @@ _TRANSCRIPT_COLUMNS = (
 def list_transcripts(
     db: "Database", *, path: str | None = None, inode: int | None = None
 ) -> list[TranscriptState]:
-    """Return the state of the file at a path, of files with an inode, or of all recognised transcripts."""
+    """Return the state of the file at `path`, or of the files with `inode`, or of all recognised transcripts."""
     condition, values = ("client <> ''", ()) if path is None else ("path = ?", (path,))  # type: str, tuple[object, ...]
     if inode is not None:
         condition, values = "inode = ?", (inode,)

@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     from quaid.storage.vectors import EmbeddingModel
 
 LEASE = "embed"
-"""Name of the lease (see leases.py) of the embedding process. It contains the current run or last failure."""
+"""Name of the lease (see leases.py) of the embedding process.
 
-LONGEST_PROBLEM = 600  # characters; even with JSON escapes, it fits into the lease file
+The lease contains the current run or the last failure.
+"""
+
+LONGEST_PROBLEM = 600  # characters; a message of this length fits into the lease file even with JSON escapes
 
 
 class EmbeddingRun(NamedTuple):
@@ -44,7 +47,7 @@ class EmbeddingFailure(NamedTuple):
     problem: str
     at: str
     down: bool = False
-    """True if the model did not respond; False if it returned no vectors for some of the inputs."""
+    """True if the model did not respond; False if the model returned no vectors for some of the inputs."""
 
 
 def current_run(database_path: str) -> EmbeddingRun | None:
@@ -82,7 +85,7 @@ def record_state(database_path: str, state: dict[str, Any]) -> None:
 
 
 MOST_LINKS_COUNTED = 1_000
-"""Maximum number of links counted per page when ordering the queue; more make no difference."""
+"""When the queue is ordered, at most this many links are counted per page, because more make no difference."""
 
 
 class PendingText(NamedTuple):
@@ -137,7 +140,7 @@ class ChunkQueue:
         return [chunk_id for (chunk_id,) in rows]
 
     def coverage(self) -> tuple[int, int]:
-        """Return the number of chunks with a vector (0 if the model is not registered), and of all chunks."""
+        """Return the numbers of chunks with a vector (0 if the model is not registered) and of all chunks."""
         model = find_model(self._db, self._model)
         if model is None:
             return 0, chunks.count(self._db)
@@ -199,23 +202,23 @@ FEW_CHUNKS = 2_000
 """Up to this many chunks are checked one by one, and up to this many ids of chunks without a vector are cached."""
 
 SAMPLE_WINDOWS, SAMPLE_WINDOW = 8, 128
-"""Number of windows sampled in larger memories, and ids per window.
+"""In larger memories, SAMPLE_WINDOWS windows of SAMPLE_WINDOW chunk ids are sampled.
 
 If a sampled chunk lacks a vector, all chunks are counted.
 """
 
 MOST_UPDATES = 64
-"""Number of incremental updates before all chunks are counted again, which takes 11 ms per million."""
+"""After this many incremental updates all chunks are counted again, which takes 11 ms per million chunks."""
 
 
 class VectorCoverage(NamedTuple):
-    """The numbers of all chunks and of chunks without a vector, with the state they were computed from."""
+    """The number of chunks and the chunks without a vector, with the database state they were computed from."""
 
     total: int
-    """Number of chunks; in a large memory it may include recently deleted ones."""
+    """The number of chunks. In a large memory, recently deleted chunks may be included."""
     lacking: int
     waiting: list[int] | None
-    """Ids of the chunks without a vector, newest first; None if there are more than FEW_CHUNKS."""
+    """The ids of the chunks without a vector, newest first; None if there are more than FEW_CHUNKS of them."""
     last: int
     """Highest chunk id."""
     looks: int = 0
@@ -379,7 +382,10 @@ def highest_part_id(db: "Database") -> int:
 
 
 def has_missing_parts(db: "Database", model: str, since: str, after: int) -> bool:
-    """Return True if a turn part with an id above `after` lacks a vector. An empty `since` means any time."""
+    """Return True if a turn part with an id above `after` has no vector.
+
+    An empty `since` means conversations of any age.
+    """
     in_time = (
         " AND EXISTS (SELECT 1 FROM conversation_turns AS t JOIN conversations AS c ON c.id = t.conversation_id"
         " WHERE t.id = p.turn_id AND coalesce(c.ended_at, c.added_at) >= ?)"
@@ -399,14 +405,15 @@ class EmbeddedRange(NamedTuple):
     chunk_id: int = 0
     part_id: int = 0
     turns: str = "none"
-    """Which turns were checked: none, recent or all."""
+    """Which turns were checked: "none", "recent" or "all"."""
 
 
 def embedded_range(db: "Database", earlier: EmbeddedRange, since: str | None = None) -> EmbeddedRange | None:
     """Return the range of all chunks and turn parts, or None if some are not embedded yet.
 
-    `since` limits the turns to conversations that ended since then; "" means all turns, None no turns. Pages
-    that are not chunked yet count as not embedded. Rows within `earlier` are not checked again.
+    `since` is a timestamp: only turns of conversations that ended since then are checked. "" means all turns
+    and None no turns. Pages that are not chunked yet count as not embedded. Rows within `earlier` are not
+    checked again.
     """
     turns = {None: "none", "": "all"}.get(since, "recent")
     with db.reading():

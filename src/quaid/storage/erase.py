@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database, Transaction
 
 QUARANTINE_DAYS = 30
-"""Days after which a quarantined page is discarded."""
+"""A quarantined page is discarded after this many days."""
 
 _QUARANTINED_SQL = (
     "SELECT p.id, p.uuid, p.slug, p.title, c.name, r.file_path, p.quarantined_at,"
@@ -35,7 +35,7 @@ _QUARANTINED_SQL = (
 
 
 class QuarantinedPage(NamedTuple):
-    """A quarantined page, with the numbers of its links, facts and raw data, which no file can restore."""
+    """A quarantined page, with the numbers of its links, facts and raw data items, which are in no file."""
 
     id: int
     uuid: str
@@ -43,14 +43,14 @@ class QuarantinedPage(NamedTuple):
     title: str
     collection: str
     path: str | None
-    """Path of its former file."""
+    """Path of the page's former file."""
     quarantined_at: str
     links: int
     assertions: int
     raw_data: int
     exported_to: str | None
     raw_id: int | None
-    """Id of the raw_imports row with the bytes of its file as last read."""
+    """Id of the raw_imports row that contains the bytes of the page's file as last read."""
 
     @property
     def is_only_here(self) -> bool:
@@ -58,7 +58,7 @@ class QuarantinedPage(NamedTuple):
 
     @property
     def is_safe(self) -> bool:
-        """Return True if discarding the page loses nothing: its data was in its file, or it was exported."""
+        """Return True if discarding the page loses nothing, because its data was in its file or was exported."""
         return self.exported_to is not None or not self.is_only_here
 
 
@@ -67,7 +67,7 @@ def quarantine_page(
 ) -> None:
     """Hide a page and the pages made from headings in its file, except the pages in `keep`.
 
-    Links to the hidden pages are resolved again, as other pages may have the same names.
+    Links to the hidden pages are resolved again, because other pages may have the same names.
     """
     headings = tx.rows(
         "SELECT n.page_id FROM file_nodes n JOIN pages p ON p.id = n.page_id"
@@ -107,7 +107,7 @@ def mark_exported(tx: "Transaction", pages: list[QuarantinedPage], path: str, no
 
 
 def discard_page(tx: "Transaction", page_id: int) -> None:
-    """Delete a page with its history, except for raw bytes that an import still refers to."""
+    """Delete a page with its history. Raw bytes that an import still refers to are kept."""
     names = links.detach_page(tx, page_id)
     tx.execute(
         "UPDATE raw_imports SET page_id = NULL, is_active = 0 WHERE page_id = ?"
@@ -121,7 +121,7 @@ def discard_page(tx: "Transaction", page_id: int) -> None:
 def remove_collection(tx: "Transaction", db: "Database", collection_id: int, now: str) -> tuple[int, int]:
     """Delete a collection and its pages. Pages with data that is in no file are quarantined instead.
 
-    The collection stays if it has such pages. Return the numbers of discarded and quarantined pages.
+    If there are such pages, the collection is kept. Return the numbers of discarded and quarantined pages.
     """
     shown = [
         int(row[0]) for row in tx.execute("SELECT id FROM pages WHERE collection_id = ?", (collection_id,))
@@ -150,10 +150,10 @@ def _names_of(tx: "Transaction", page_id: int) -> set[str]:
 PAGE_INDEXES = ("page_fts", "page_fts_unspaced", "chunk_fts")
 READERS_WAIT_MS = 2_000
 VACUUM_IN_MEMORY_BYTES = 512 * 1024 * 1024
-"""Databases larger than this use a temporary file, not memory, for VACUUM."""
+"""VACUUM of a database larger than this uses a temporary file instead of RAM."""
 
 MOST_PLACES = 50
-"""Maximum number of places reported per table that still contain a probe (a string from the erased page)."""
+"""Per table, at most this many places are reported that still contain a probe (a string from the erased page)."""
 
 
 class EraseTarget(NamedTuple):
@@ -170,11 +170,11 @@ class EraseTarget(NamedTuple):
     truth: str
     timeline: str
     former: tuple[str, ...]
-    """Slugs that redirect to it."""
+    """The former slugs that redirect to the page."""
     files: tuple[str, ...]
-    """Paths of the files that it was imported from."""
+    """Paths of the files that the page was imported from."""
     hashes: tuple[bytes, ...]
-    """Content hashes of chunks that no other page has."""
+    """Content hashes of those of the page's chunks whose content no other page has."""
 
 
 def find_target(db: "Database", slug: str, collection: str) -> EraseTarget | None:
@@ -199,9 +199,9 @@ def find_target(db: "Database", slug: str, collection: str) -> EraseTarget | Non
     return EraseTarget._make((*row[:6], bool(row[6]), *row[7:10], former, files, own))
 
 
-# The layers of a page: all tables with data about the page, as (name, table and condition). Parameters: ?1
-# page id, ?2 JSON list of its slugs, ?3 JSON list of the paths of its sidecars (JSON files beside the page
-# file).
+# The layers of a page are all tables with data about the page, given as (name, table and condition).
+# Parameters: ?1 is the page id, ?2 a JSON list of the page's slugs, and ?3 a JSON list of the paths of its
+# sidecars (JSON files beside the page file).
 _LAYERS: tuple[tuple[str, str], ...] = (
     ("page", "pages WHERE id = ?1"),
     ("redirects", "redirects WHERE page_id = ?1"),
@@ -252,7 +252,7 @@ class Erasure:
         self._db.write(lambda tx: _erase_page(tx, self._target, self._sidecars))
 
     def places_with_text(self, piece: str) -> list[str]:
-        """Return readable names of the rows, or else of the index entries, that still contain a string.
+        """Return names of the rows that still contain a string, or else of the index entries that contain it.
 
         A page is named by its slug.
         """
@@ -309,7 +309,7 @@ def _erase_page(tx: "Transaction", target: EraseTarget, sidecars: list[str]) -> 
     for index in PAGE_INDEXES:  # without this, deleted words stay in the segments of the index
         tx.execute(f"INSERT INTO {index} ({index}) VALUES ('optimize')")  # noqa: S608
     if tx.execute("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat4'").fetchone():
-        # contains samples of slugs and names; `quaid compact` collects new ones
+        # sqlite_stat4 contains samples of slugs and names; `quaid compact` collects new samples
         tx.execute("DELETE FROM sqlite_stat4")
 
 
@@ -400,7 +400,7 @@ def _own_words(db: "Database", target: EraseTarget) -> list[str]:
 
 
 def _index_holds(db: "Database", index: str, word: str, but: str) -> bool:
-    """Return True if an index has a word in a row that is not in the JSON list `but`."""
+    """Return True if a word occurs in an index in any row whose id is not in the JSON list `but`."""
     sql = "SELECT 1 FROM {} WHERE term = ? AND doc NOT IN (SELECT value FROM json_each(?)) LIMIT 1"
     return bool(_query_vocabulary(db, index, "instance", sql, (word, but)))
 
@@ -408,7 +408,7 @@ def _index_holds(db: "Database", index: str, word: str, but: str) -> bool:
 def _query_vocabulary(
     db: "Database", index: str, shape: str, sql: str, values: tuple[str, ...]
 ) -> list[tuple[Any, ...]]:
-    """Query the vocabulary of an index; `{}` in `sql` is replaced by the name of the vocabulary table."""
+    """Run a query on the vocabulary of an index. `{}` in `sql` is replaced by the name of the vocabulary table."""
     table = f"temp.{shape}s_of_{index}"
     with db.lock.turn, translate_sqlite_errors(db.path):
         db.connection.execute(
@@ -424,7 +424,7 @@ def _pages_with_term(db: "Database", piece: str) -> list[str]:
     """
     places: dict[str, None] = {}
     for index, named in _INDEX_OWNERS.items():
-        # A term without rows is a remnant of an erased page, so only terms with rows count.
+        # A term without rows is a remnant of an erased page, so only terms with rows are returned.
         rows = _query_vocabulary(
             db,
             index,
@@ -512,15 +512,15 @@ def _parameter_count(sql: str) -> int:
 
 
 PROBE_LENGTH = 40
-"""Maximum number of characters of a probe, a string to search for after a page is erased."""
+"""A probe (a string to search for after a page is erased) has at most this many characters."""
 
 SHORTEST_PROBE = 12
-"""Minimum number of characters of a probe; shorter strings may occur in other pages by chance."""
+"""A probe has at least this many characters, because shorter strings may occur in other pages by chance."""
 
 MOST_PROBES = 24
 
 _PROBE_WORD = re.compile(r"[^\W_]{12,40}")
-# JSON escapes these characters, so a probe must not contain them.
+# A probe must not contain these characters, because JSON escapes them.
 _PROBE_BREAK = re.compile(r'[\\"\x00-\x1f]+')
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database, Transaction
 
 SINGLE_VALUED_SETTING = "single_valued_predicates"
-"""Configuration key for predicates the user declares single-valued, in addition to the built-in ones."""
+"""Configuration key with the predicates that the user declares single-valued, in addition to the built-in ones."""
 
 _FACT_COLUMNS = (
     "a.id, a.page_id, a.subject, a.subject_key, a.predicate, a.object, a.valid_from, a.valid_until, a.supersedes_id,"
@@ -69,13 +69,13 @@ class FactChange(NamedTuple):
     added: bool
     """True if a new row was inserted, False if the fact already existed."""
     superseded: tuple[int, ...]
-    """Ids of the facts that ended because this one superseded them."""
+    """Ids of the facts that ended because this fact superseded them."""
     changed: bool
-    """True if any row was written, including a new end date or source on an existing fact."""
+    """True if any row was written, for example if an existing fact got a new end date or source."""
     ended: bool = False
     """True if an existing fact got an end date or a different one."""
     ended_before: str | None = None
-    """The previous end date, if it was replaced."""
+    """The previous end date, if the end date was replaced."""
     witnessed: bool = False
     """True if the source, evidence or confidence of an existing fact changed."""
 
@@ -87,9 +87,9 @@ def add_fact(
 
     Facts that the new fact supersedes end when it begins, or today if it has no start date: the fact named by
     `supersedes_id` and, unless the new fact has an end date, earlier facts with the same page, subject and
-    single-valued predicate. A fact with a start date that is added late is inserted between its neighbours in time,
-    so the order of insertion does not matter. `batch` has the ids of facts from the same call, which stay: values
-    that are stated together hold together.
+    single-valued predicate. A fact with a start date that is added late is inserted between its neighbours in
+    time, so the order of insertion does not matter. `batch` has the ids of facts from the same call. These
+    are not superseded, because values that are stated together hold together.
     """
     key, predicate = fold_name(fact.subject), canonical_predicate(fact.predicate)
     named = _require_superseded(tx, page_id, fact) if fact.supersedes_id else None
@@ -149,9 +149,9 @@ def restore_fact(
 ) -> FactChange:
     """Insert an exported fact into a page, unless it is already there.
 
-    The fact is inserted unchanged if, before the import, the page had no fact with its subject and predicate.
-    Otherwise add the fact with add_fact(), unless an earlier import restored it. `is_new_group` records
-    during an import, by page id, subject and predicate, whether the page had no such facts before.
+    The fact is inserted unchanged if the page had no fact with this subject and predicate before the import.
+    Otherwise it is added with add_fact(), unless an earlier import restored it. During an import,
+    `is_new_group` records, by page id, subject and predicate, whether the page had no such facts before.
     """
     key, predicate = fold_name(fact.subject), canonical_predicate(fact.predicate)
     rows = [
@@ -160,7 +160,7 @@ def restore_fact(
     is_new = is_new_group.setdefault((page_id, key, predicate), not rows)
     time = (fact.valid_from, fact.valid_until if is_new else created_at)
     for row in rows:
-        # If the page had facts before, the row may have ended since it was restored.
+        # If the page had facts before, the row may have got an end date since it was restored.
         row_time = (row.valid_from, row.valid_until if is_new else row.created_at)
         if row_time == time and object_key(row.object) == object_key(fact.object):
             return FactChange(row.id, False, (), False)
@@ -221,13 +221,13 @@ def _matching_fact(existing: list[FactRow], fact: FactInput, today: str) -> Fact
     if fact.valid_from:
         return began[0] if began else None
     if not fact.valid_until:
-        # A fact that ended and has no start date may become valid again, so add a new row, unless the same source
-        # and evidence are being replayed.
+        # A fact that ended and has no start date may become valid again, so a new row is added, unless the
+        # same source and evidence are being replayed.
         return next((row for row in began if _holds_on(row, today) or _is_replay(row, fact)), None)
     fitting = [row for row in same if row.valid_until == fact.valid_until]
     fitting += [row for row in (*began, *same) if row.valid_until is None]
     if len(same) == 1 and (same[0].valid_from or "") <= fact.valid_until:
-        fitting += same  # correct the end date of the only row
+        fitting += same  # correct the end date of the only row for this object
     return fitting[0] if fitting else None
 
 
@@ -310,10 +310,11 @@ def _refuse_cycle(tx: "Transaction", row: FactRow, named: FactRow) -> None:
 def _neighbours_in_time(
     others: list[FactRow], start: str | None, today: str
 ) -> tuple[list[FactRow], FactRow | None]:
-    """Return the earlier facts that a fact with this start date supersedes, and the later fact superseding it.
+    """Return the earlier facts that a fact with this start date supersedes, and the later fact that supersedes it.
 
-    The earlier facts are ordered by start date. Facts with an explicit end date keep it and are ignored. An existing
-    fact without a start date is always earlier; a new one supersedes all that began up to today.
+    The earlier facts are ordered by start date. Facts with an explicit end date keep that date and are
+    ignored. An existing fact without a start date counts as earlier. A new fact without a start date
+    supersedes all facts that began up to today.
     """
     day = start or today
     beginnings = {(row.supersedes_id, row.valid_from) for row in others}
@@ -346,10 +347,10 @@ def _end_fact(tx: "Transaction", row: FactRow, day: str) -> bool:
 def shorten_fact(
     tx: "Transaction", seen: FactRow, since: str | None, until: str | None, successor: int | None
 ) -> bool:
-    """Set a shorter validity interval on a fact; return False if its row no longer equals `seen`.
+    """Set a shorter validity interval on a fact. Return False if its row no longer equals `seen`.
 
-    Also mark it as superseded by `successor`, unless `successor` already supersedes another fact or a cycle
-    would result.
+    Also mark the fact as superseded by `successor`, unless `successor` already supersedes another fact or a
+    cycle would result.
     """
     row = tx.execute(f"SELECT {_FACT_COLUMNS} FROM assertions AS a WHERE a.id = ?", (seen.id,)).fetchone()  # noqa: S608
     if row is None or FactRow(*row) != seen:
@@ -384,7 +385,7 @@ def facts_in_range(db: "Database", first: int, last: int) -> list[tuple[str, str
 
 
 def facts_about(db: "Database", keys: "Iterable[str]") -> list[FactRow]:
-    """Return the facts on visible pages that have one of `keys` as their folded subject."""
+    """Return the facts on visible pages whose normalized subject is one of `keys`."""
     return _select_facts(
         db,
         "FROM json_each(?) AS wanted CROSS JOIN assertions AS a ON a.subject_key = wanted.value"
@@ -411,7 +412,8 @@ def single_valued_predicates(db: "Database") -> frozenset[str]:
 def _is_single_valued(tx: "Transaction", predicate: str, others: list[FactRow], new: FactInput) -> bool:
     """Return True if a new value of a predicate replaces the other values of the subject.
 
-    By the list, the setting and the name of the predicate, else by the values that other subjects have.
+    This is decided by the built-in list, the setting and the name of the predicate, or else by the values
+    that other subjects have.
     """
     row = tx.execute("SELECT value FROM config WHERE key = ?", (SINGLE_VALUED_SETTING,)).fetchone()
     setting = str(row[0]) if row else None
@@ -456,7 +458,7 @@ class FactSubject(NamedTuple):
     slug: str | None
     page_id: int | None
     keys: tuple[str, ...]
-    """Folded names that refer to this subject and not to another page."""
+    """Normalized names that refer to this subject and to no other page."""
 
 
 class FactLine(NamedTuple):
@@ -471,19 +473,22 @@ class FactLine(NamedTuple):
     since: str | None
     until: str | None
     by: str
-    """Fact: agent, manual, import or enrichment. Link: "text" if derived from page text, else "link"."""
+    """For a fact: agent, manual, import or enrichment.
+
+    For a link: "text" if it was derived from page text, else "link".
+    """
     source: str
     slug: str
     """Slug of the page that contains the fact or link."""
     part: str
     line: int | None
     quote: str
-    """The evidence given with the fact, else the matching line of the page when the fact was recorded.
+    """The evidence given with the fact, or else the matching line of the page when the fact was recorded.
 
-    For a link, the text around it.
+    For a link, the text around the link.
     """
     version: int | None
-    """The page version the quote is from; None for the current version or if no line was found."""
+    """The page version that the quote is from. None means the current version, or that no line was found."""
     confidence: float
     supersedes: int | None
     superseded_by: int | None
@@ -548,9 +553,10 @@ def _page_by_name(db: "Database", text: str, key: str) -> tuple[int, str, str] |
 
 
 def _page_meant_by(db: "Database", key: str) -> int | None:
-    """Return the page that a name refers to, or None if there is no page or more than one.
+    """Return the page that a name refers to, or None if no page or more than one has the name.
 
-    If several pages have the name, only those with the most reliable kind of name count; see pages_called().
+    If several pages have the name, only the pages with the most reliable kind of name count; see
+    pages_called().
     """
     named_pages = pages.pages_called(db, [key])
     pages_called = {page.page_id for page in named_pages if page.kind == named_pages[0].kind}
@@ -572,16 +578,18 @@ def _similar_names(db: "Database", key: str) -> str:
 
 
 PastTexts = Callable[[str, str, str], Iterable[tuple[int | None, str, str]]]
-"""Function that returns the versions of a page that were current at a given time.
+"""A function that returns the versions of a page that were current at a given time.
 
-Called with slug, collection and timestamp. Returns the page version (None for the current one), compiled
-truth (the body above the timeline) and timeline. Several versions may have been current within the same
-second.
+It is called with slug, collection and timestamp. It returns the page version (None for the current one), the
+compiled truth (the text above the timeline) and the timeline. Several versions may have been current within
+the same second.
 """
 
 
 def _lines_about(db: "Database", whom: FactSubject, day: str | None, past: PastTexts) -> list[FactLine]:
-    """Return the subject's facts and links valid on `day`, or, if it is None, all in chronological order.
+    """Return the subject's facts and links that are valid on `day`.
+
+    If `day` is None, return all in chronological order.
 
     Links that are mere mentions are returned only if there is nothing else.
     """
@@ -603,7 +611,8 @@ def _fact_lines(db: "Database", whom: FactSubject, past: PastTexts) -> list[Fact
     rows = {row.id: row for row in facts_about(db, whom.keys)}
     if whom.page_id is not None:
         own = read_facts(db, whom.page_id)
-        # On its own page, a subject may be called by part of its name. Skip facts about other subjects.
+        # On its own page, a subject may be called by part of its name. Facts about other subjects are
+        # skipped.
         parts = person_name_parts(whom.name) | set(_names_of_page(db, whom.page_id))
         rows |= {row.id: row for row in own if row.subject_key in parts}
         turned = facts_with_object(db, [whom.name, whom.slug or "", *_spoken_names(db, whom.page_id)])
@@ -617,7 +626,7 @@ def _names_of_page(db: "Database", page_id: int) -> list[str]:
 
 
 def _spoken_names(db: "Database", page_id: int) -> list[str]:
-    """Return the aliases of a page as written, with case and accents, and all folded names of the page."""
+    """Return the aliases of a page as written, with case and accents, and all normalized names of the page."""
     row = db.one("SELECT frontmatter FROM pages WHERE id = ?", (page_id,))
     return [*(aliases(json.loads(row[0])) if row else ()), *_names_of_page(db, page_id)]
 
@@ -656,7 +665,7 @@ def _locate_fact(
         place = facts.find_quote(truth, timeline, words)
         if place:
             quotes.setdefault(place.quote, (place, version))
-    if len(quotes) != 1:  # not found, or versions of the same second disagree
+    if len(quotes) != 1:  # no line was found, or versions of the same second disagree
         return None, None
     place, version = next(iter(quotes.values()))
     return place if version is None else place._replace(line=None), version
@@ -722,7 +731,7 @@ def _subject_entries(
 ) -> tuple[list[SubjectEntry], int]:
     """Return the newest timeline entries of the subject's page up to the day `last`, and their total number.
 
-    At most `limit` entries are returned, but the number counts all.
+    At most `limit` entries are returned; the total number counts all of them.
     """
     if whom.page_id is None or whom.slug is None:
         return [], 0

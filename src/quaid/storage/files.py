@@ -24,7 +24,7 @@ def make_folders(path: str) -> None:
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
-        if not os.path.isdir(path):  # otherwise another process created it first
+        if not os.path.isdir(path):  # if the folder exists, another process created it first
             problem = "a file stands where a folder must be"
             raise NotADirectoryError(errno.ENOTDIR, problem, path) from None
     sync_folder(os.path.dirname(path))

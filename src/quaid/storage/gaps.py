@@ -67,7 +67,7 @@ def listing(
     where = "(resolved_at IS NULL OR ?) AND (NOT ? OR coalesce(query_text, redacted_query) IS NOT NULL)"
     rows = db.rows(
         f"SELECT {_COLUMNS} FROM knowledge_gaps WHERE {where}"  # noqa: S608
-        # For resolved gaps, the id breaks ties between those resolved within the same second.
+        # The id breaks ties between gaps that were resolved within the same second.
         " ORDER BY resolved_at IS NOT NULL, resolved_at DESC, iif(resolved_at IS NULL, times_seen, id) DESC,"
         " detected_at, id LIMIT ?",
         (resolved, with_text, limit),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database, Transaction
 
 MOST_VERSIONS = 10
-"""Maximum number of former versions kept per page."""
+"""At most this many former versions are kept per page."""
 
 HISTORY_DAYS = 90
 
@@ -26,14 +26,14 @@ class PageVersion(NamedTuple):
 
     id: int
     version: int | None
-    """The page version with this text; None if it is the text of a file that never became the page's text."""
+    """The page version with this text; None for the text of a file that never became the text of the page."""
     created_at: str
     size: int
     path: str
     content_hash: str
     is_present: bool
     batch: str
-    """The import id, or `sync-` or `edit-` followed by an id."""
+    """The id of the import, or `sync-` or `edit-` followed by an id."""
 
 
 StoredFile = tuple[int | None, int | None, str, bytes, str]
@@ -57,7 +57,7 @@ def keep_versions(
     MOST_VERSIONS, except versions that an import refers to.
     """
     if present:
-        # Two statements, because with OR SQLite would scan all active rows.
+        # There are two statements because with OR, SQLite would scan all active rows.
         tx.execute(
             "UPDATE raw_imports SET is_active = 0 WHERE is_active = 1"
             " AND page_id IN (SELECT value FROM json_each(?))",
@@ -121,8 +121,8 @@ def read_sidecar_file(db: "Database", collection_id: int, path: str) -> bytes | 
 
 
 def _trim_versions(tx: "Transaction", page_ids: list[int | None], oldest: str) -> None:
-    # A version's age counts from the day it was replaced: the ten-year-old text of a page changed today is kept for
-    # the full period from today.
+    # The age of a version counts from the day it was replaced. If a page changes today, its previous text is
+    # kept for the full period from today, even if that text is ten years old.
     tx.executemany(
         "DELETE FROM raw_imports WHERE page_id = ?1 AND is_active = 0"
         " AND NOT EXISTS (SELECT 1 FROM import_files f WHERE f.raw_id = raw_imports.id)"
@@ -132,7 +132,7 @@ def _trim_versions(tx: "Transaction", page_ids: list[int | None], oldest: str) -
         " ORDER BY id DESC LIMIT ?3))",
         [(page_id, oldest, MOST_VERSIONS) for page_id in page_ids],
     )
-    # Keep the author of the oldest stored text: the newest one recorded up to its version.
+    # Keep the author of the oldest stored text, which is the newest author recorded up to its version.
     tx.executemany(
         "DELETE FROM page_authors WHERE page_id = ?1 AND version < (SELECT max(a.version) FROM page_authors a"
         " WHERE a.page_id = ?1 AND a.version <= (SELECT min(page_version) FROM raw_imports WHERE page_id = ?1))",
@@ -181,9 +181,9 @@ class IngestSource(NamedTuple):
 
 
 def earlier_ingest(db: "Database", content_hash: str, source_ref: str | None = None) -> EarlierIngest | None:
-    """Return the last ingest of this content from `source_ref`, or from any source if that is None.
+    """Return the last ingest of this content from `source_ref`, or from any source if `source_ref` is None.
 
-    Ingests are skipped if all the pages that they changed are gone or hidden.
+    An ingest is skipped if all the pages that it changed are gone or hidden.
     """
     rows = db.rows(
         "SELECT import_id, source_ref, created_at, pages_updated FROM ingest_log"
@@ -229,7 +229,7 @@ def newest_source(db: "Database", page_id: int) -> tuple[str, int | None, bytes]
 
 
 def sources_without_page(db: "Database") -> list[IngestSource]:
-    """Return the ingested sources without a page; older releases did not create a page for each source."""
+    """Return the ingested sources that have no page. Older releases did not create a page for each source."""
     rows = db.rows(
         "SELECT substr(m.source_dir, 1, length(m.source_dir) - length(l.source_ref) - 2), l.source_ref,"
         " r.file_path, r.raw_bytes, r.content_hash FROM ingest_log AS l JOIN import_manifest AS m USING (import_id)"
@@ -314,8 +314,8 @@ def _stored_source(tx: "Transaction", source: IngestSource, page: tuple[int, int
 def _source_path(tx: "Transaction", source: IngestSource, page_id: int) -> str:
     """Return the path that `export --raw` writes a source to, in the folder of its page.
 
-    The path begins with './', which no path in a folder does, so that an import does not mistake the row for
-    one of its files. A page in an attached folder already has its file as the active row, so its sources keep
+    The path begins with './', unlike any path in a folder, so that an import does not mistake the row for one
+    of its files. A page in an attached folder already has its file as the active row, so its sources keep
     their own path.
     """
     (slug, is_ours), *_ = tx.execute("SELECT slug, collection_id = 1 FROM pages WHERE id = ?", (page_id,))

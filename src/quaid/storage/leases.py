@@ -1,10 +1,10 @@
-"""Leases: they decide which process embeds and which process watches a folder.
+"""Leases, which decide which process embeds and which process watches a folder.
 
-A lease is a named lock file next to the database, held by at most one process and kept alive by a heartbeat.
-Its content is JSON written by the holder. The system releases the lock when the process ends, even if it
-crashes. The holder touches the file every HEARTBEAT_SECONDS. If the file was not touched for STALE_SECONDS,
-the holder is assumed to hang: another process deletes the file and locks a new one, and the former holder can
-tell by is_held(). It does no harm if two processes act as holders for a moment, because every write is a
+A lease is a named lock file next to the database. At most one process holds it. Its content is JSON written
+by the holder. The system releases the lock when the process ends, even if the process crashes. The holder
+touches the file every HEARTBEAT_SECONDS as a heartbeat. If the file was not touched for STALE_SECONDS, the
+holder is assumed to hang: another process deletes the file and locks a new file, which the former holder
+detects with is_held(). It does no harm if two processes act as holders for a moment, because every write is a
 transaction.
 """
 
@@ -47,7 +47,7 @@ class Lease:
             if hangs and is_file_at(handle, self._path):
                 with suppress(
                     OSError
-                ):  # Windows cannot delete an open file: the hanging process keeps the lease
+                ):  # Windows cannot delete an open file, so the hanging process keeps the lease there
                     os.unlink(self._path)
             os.close(handle)
             if not is_locked and not hangs:
@@ -93,7 +93,7 @@ class Lease:
 
 
 def is_leased(database_path: str, name: str) -> bool:
-    """Return True if a live process holds the lease, or if that cannot be tested."""
+    """Return True if a live process holds the lease, or if it cannot be determined whether one does."""
     try:
         handle = os.open(_lease_path(database_path, name), os.O_RDWR)
     except FileNotFoundError:
@@ -107,7 +107,7 @@ def is_leased(database_path: str, name: str) -> bool:
 
 
 def read_state(database_path: str, name: str) -> dict[str, Any]:
-    """Return the state that the current or last holder wrote to a lease; {} if none can be read."""
+    """Return the state that the current or last holder wrote to a lease; {} if it cannot be read."""
     try:
         with open(_lease_path(database_path, name), "rb") as file:
             state = json.loads(file.read(LONGEST_STATE) or b"{}")

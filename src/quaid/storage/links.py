@@ -110,7 +110,7 @@ def _add_references(tx: "Transaction", page_id: int, slug: str, new: list[LinkRe
 def add_from_texts(
     tx: "Transaction", new: list[tuple[int, str, list[LinkReference]]], collection: str, now: str
 ) -> None:
-    """Insert derived links that are not stored yet, given as (page id, slug, references)."""
+    """Insert derived links that are not stored yet. Each item of `new` is (page id, slug, references)."""
     candidates = _candidates(tx, {reference.key for _, _, named in new for reference in named}) if new else {}
     tx.executemany(
         "INSERT INTO links (from_page_id, to_page_id, relationship, context, source_kind, valid_from,"
@@ -138,7 +138,7 @@ def add_from_texts(
 
 
 def resolve_again(tx: "Transaction", names: "Iterable[str]") -> None:
-    """Resolve again all derived links whose target was written as one of these folded names."""
+    """Resolve again all derived links whose target, as written, has one of these normalized names."""
     rows = tx.execute(
         "SELECT l.id, l.target, l.target_key, l.to_page_id, p.slug, c.name FROM json_each(?) AS wanted"
         " CROSS JOIN links AS l ON l.target_key = wanted.value JOIN pages AS p ON p.id = l.from_page_id"
@@ -171,10 +171,10 @@ def differ_from_text(tx: "Transaction", page_id: int, page: "Page") -> bool:
 
 
 def wrong_targets(tx: "Transaction") -> list[int]:
-    """Return ids of derived links whose stored target is wrong.
+    """Return the ids of derived links whose stored target is wrong.
 
-    Links from or to hidden pages are skipped: a hidden page may still be a target, and its own links are resolved
-    when it becomes visible again.
+    Links from or to hidden pages are skipped. A hidden page may still be a target, and its own links are
+    resolved when it becomes visible again.
     """
     rows = tx.execute(
         "SELECT l.id, l.target, l.target_key, l.to_page_id, p.slug, c.name FROM links AS l"
@@ -186,7 +186,7 @@ def wrong_targets(tx: "Transaction") -> list[int]:
 
 
 def _candidates(tx: "Transaction", keys: "Iterable[str]") -> dict[str, list[LinkCandidate]]:
-    """Return the visible pages with one of these folded names, by name."""
+    """Return the visible pages with one of these normalized names, by name."""
     candidates: dict[str, list[LinkCandidate]] = {}
     for name, page_id, collection, slug, kind, former in tx.execute(
         "SELECT n.name, p.id, c.name, p.slug, n.kind,"
@@ -217,7 +217,7 @@ def resolve_targets(db: "Database", targets: list[str], collection: str) -> dict
 def detach_page(tx: "Transaction", page_id: int) -> set[str]:
     """Unset the target of derived links to a page that is about to be removed.
 
-    Return its names, to be passed to `resolve_again` after the removal.
+    Return the names of the page, to be passed to `resolve_again` after the removal.
     """
     tx.execute(
         "UPDATE links SET to_page_id = NULL WHERE to_page_id = ? AND source_kind = 'wiki_link'", (page_id,)
@@ -301,7 +301,7 @@ def require_added(db: "Database", link_id: int) -> LinkRow:
 
 
 def between(db: "Database", from_id: int, to_id: int, relationship: str | None) -> list[LinkRow]:
-    """Return the links from one page to another, with one relationship or, if that is None, with any."""
+    """Return the links from one page to another with this relationship, or with any relationship if it is None."""
     where, values = "l.from_page_id = ? AND l.to_page_id = ?", [from_id, to_id]
     rows = _select_links(db, where, tuple(values), "all", "")
     return [link for link in rows if relationship in (None, link.relationship)]
@@ -349,12 +349,13 @@ def _merge_duplicates(rows: list[LinkRow]) -> list[LinkRow]:
 
 
 def count(db: "Database", page_ids: list[int] | None = None) -> int:
-    """Count all links, or those derived from the text of these pages. Links that are merged count once."""
+    """Count all links, or only the links derived from the text of these pages. Merged links count once."""
     among = " AND from_page_id IN (SELECT value FROM json_each(?))" if page_ids is not None else ""
     of_text = " AND source_kind = 'wiki_link'" if page_ids is not None else ""
     pages = () if page_ids is None else (str(page_ids),)
     (rows,) = db.one(f"SELECT count(*) FROM links WHERE 1{of_text}{among}", pages) or (0,)  # noqa: S608 (fixed parts)
-    # Duplicates are rare, and the index shows which pairs of pages have several links: only those rows are read.
+    # Duplicates are rare, and the index shows which pairs of pages have several links, so only those rows are
+    # read.
     (again,) = db.one(
         "SELECT coalesce(sum(alike - 1), 0) FROM (SELECT count(*) AS alike FROM ("  # noqa: S608 (fixed parts)
         f"SELECT from_page_id, to_page_id FROM links WHERE to_page_id IS NOT NULL{among}"
@@ -369,7 +370,7 @@ def count(db: "Database", page_ids: list[int] | None = None) -> int:
 def listing(
     db: "Database", page_id: int, direction: Literal["out", "in"], temporal: Temporal, day: str, limit: int
 ) -> tuple[list[LinkRow], int]:
-    """Return the first `limit` links from or to a page, and their total number.
+    """Return the first `limit` links from or to a page, and the total number of such links.
 
     Incoming links are read only up to the limit, because some pages have tens of thousands of them.
     """
@@ -393,8 +394,8 @@ def listing(
 _LINK_KEY = "l.from_page_id, l.to_page_id, l.relationship, l.valid_from, l.valid_until"
 """Columns by which derived links are merged."""
 
-# SQL condition: the page in the column `end` is visible, and the link does not lead to its own page. The
-# index hint avoids reading the page row.
+# SQL condition that the page in the column `end` is visible and that the link does not lead to its own page.
+# The index hint avoids reading the page row.
 _BOTH_SHOWN = (
     " AND l.to_page_id IS NOT l.from_page_id AND EXISTS (SELECT 1 FROM pages AS p INDEXED BY pages_by_filter"
     " WHERE p.id = l.{end} AND p.quarantined_at IS NULL)"

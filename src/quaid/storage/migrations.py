@@ -1,8 +1,8 @@
-"""Create databases, and bring older ones to the current schema.
+"""Create databases, and bring older databases to the current schema.
 
-Schema 8 is extended in place. Databases of the predecessor written in Rust (schema 5) are imported: their rows are
-copied and derived rows are rebuilt. Either way the database is backed up first, changed in one transaction and
-checked before the commit.
+A database with schema 8 is extended in place. A database of the predecessor written in Rust (schema 5) is
+imported: its rows are copied and derived rows are rebuilt. Either way the database is backed up first,
+changed in one transaction and checked before the commit.
 """
 
 import hashlib
@@ -252,7 +252,7 @@ def _copy_v5_pages(tx: Transaction) -> None:
 
 
 def _with_tags(frontmatter: str, beside: list[str]) -> str:
-    """Return the front matter with the tags added that only the tags table had."""
+    """Return the front matter with those tags added that were only in the tags table."""
     values: dict[str, Any] = json.loads(frontmatter)
     key = "tag" if "tag" in values and "tags" not in values else "tags"
     inside = tags.parse(values.get(key))
@@ -265,7 +265,7 @@ def _with_tags(frontmatter: str, beside: list[str]) -> str:
 
 
 def _with_entries(text: str, entries: list[tuple[Any, ...]]) -> str:
-    """Return the timeline with the entries added that only the timeline_entries table had."""
+    """Return the timeline with those entries added that were only in the timeline_entries table."""
     inside = {(entry.date, entry.summary) for entry in timeline.parse(text)}
     for date, summary, source, detail in entries:
         line = " ".join(summary.split())
@@ -346,7 +346,8 @@ def _back_up_before_migration(db: "Database", version: int) -> str:
     name = f"{db.path}.backup-v{version}"
     unfinished = f"{name}-unfinished"
     with translate_os_errors(name):
-        durable_files.remove_with_sidecars(unfinished)  # left by a killed process, since we hold the lock
+        # A killed process left this file, since we hold the lock.
+        durable_files.remove_with_sidecars(unfinished)
         try:
             durable_files.make_private_file(unfinished)
             db.connection.execute("VACUUM INTO ?", (unfinished,))

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from quaid.storage.pages import PageRow
 
 BULK_ROWS = 128
-"""Pages per INSERT statement; larger batches save little."""
+"""A bulk insert writes this many pages per INSERT statement. Larger batches save little time."""
 
 BULK_BYTES = 2 * 1024 * 1024
-"""Maximum bytes of text waiting for a bulk insert."""
+"""A bulk insert is made when this many bytes of text are waiting."""
 
 _BULK_COLUMNS = (
     "id, collection_id, slug, uuid, type, title, summary, wing, room, created_at, updated_at,"
@@ -203,7 +203,7 @@ def save_with_slug(
     free_slug(tx, collection.id, page.slug)
     saved = save(tx, page, uuid=uuid, now=now, expected_version=None, collection=collection.name, cut=False)
     if not saved.changed and before != page.slug:
-        # The content is unchanged but the slug is not, so links to and from the page resolve differently.
+        # The content is unchanged, but links to and from the page resolve differently under the new slug.
         derive(tx, saved.id, page, cut=False)
     return saved
 
@@ -280,7 +280,7 @@ def _find_existing(tx: Transaction, slug: str, collection_id: int) -> _ExistingP
 
 
 def _refuse_moved(tx: Transaction, slug: str, collection_id: int, expected: int | None) -> None:
-    """Raise PageMoved if the slug redirects to a visible page; drop a redirect to a hidden one."""
+    """Raise PageMoved if the slug redirects to a visible page. Delete the redirect if it leads to a hidden page."""
     for target, version, hidden in tx.execute(
         "SELECT p.slug, p.version, p.quarantined_at IS NOT NULL FROM redirects AS r"
         " JOIN pages AS p ON p.id = r.page_id WHERE r.collection_id = ? AND r.slug = ?",
@@ -358,7 +358,8 @@ def change_slug(
 
     if redirect and not is_vacated_slug(old, page_id):
         links.add_redirect(tx, collection_id, old, page_id, now)
-    # A link without a folder resolves to the nearest page, which may differ after either end has moved.
+    # A link without a folder resolves to the nearest page, which may be a different page after either end has
+    # moved.
     near = "SELECT name FROM page_names WHERE page_id = ?1 UNION SELECT target_key FROM links WHERE from_page_id = ?1"
     links.resolve_again(tx, [name for (name,) in tx.execute(near, (page_id,)) if name is not None])
 
@@ -366,7 +367,7 @@ def change_slug(
 def vacate_slug(tx: Transaction, page_id: int) -> None:
     """Give a page a temporary slug so that another page can take its slug.
 
-    The caller gives it a new slug later; a hidden page gets one when it becomes visible again.
+    The caller gives the page a new slug later. A hidden page gets one when it becomes visible again.
     """
     tx.execute("UPDATE pages SET slug = 'moving-' || id || '-' || version WHERE id = ?", (page_id,))
 
@@ -380,19 +381,20 @@ class MergedRows(NamedTuple):
     """Numbers of rows moved or changed by a merge."""
 
     links: int
-    """Explicitly added links that now start or end at the kept page."""
+    """Number of explicitly added links that now start or end at the kept page."""
     links_joined: int
-    """Links deleted because they overlapped in time with a link of the same pages and relationship."""
+    """Number of links deleted because they overlapped in time with a link of the same pages and relationship."""
     links_between: int
-    """Explicitly added links between the two pages, which were deleted."""
+    """Number of explicitly added links between the two pages. These links were deleted."""
     links_in_texts: int
-    """Links to the removed page in the text of other pages."""
+    """Number of links to the removed page in the text of other pages."""
     assertions: int
     assertions_same: int
-    """Facts that the kept page already had."""
+    """Number of facts that the kept page already had."""
     raw_data: int
     raw_data_renamed: tuple[str, ...]
-    """New names of moved raw data whose source name the kept page already used for different data."""
+    """New source names of moved raw data, where the kept page already used the old source name for different data.
+    """
     imports: int
     contradictions: int
     gaps: int
@@ -407,7 +409,7 @@ def rename_page(tx: Transaction, old: "PageRow", page: "Page", now: str, *, redi
 
 
 def check_slug_free(tx: Transaction, collection_id: int, slug: str, page_id: int) -> None:
-    """Raise AlreadyExists or PageMoved if another page has or had the slug."""
+    """Raise AlreadyExists if another page has the slug, or PageMoved if another page had it before."""
     for hidden in _first_column(
         tx,
         "SELECT quarantined_at IS NOT NULL FROM pages WHERE collection_id = ? AND slug = ?",
@@ -557,7 +559,7 @@ def _move_raw_data(tx: Transaction, target_id: int, gone: "PageRow") -> tuple[in
     moved = 0
     for row, source, data in theirs:
         if ours.get(source) == data:
-            continue  # identical: deleted with its page
+            continue  # identical data is deleted with its page
         name = str(source)
         if name in ours:
             name, number = f"{source} ({gone.slug})", 1
@@ -574,7 +576,7 @@ def _move_raw_data(tx: Transaction, target_id: int, gone: "PageRow") -> tuple[in
 def _move_imports(tx: Transaction, target_id: int, gone: int) -> int:
     """Move stored bytes to the kept page as history.
 
-    The moved rows have no page version, because the kept page never had exactly their text.
+    The moved rows get no page version, because the kept page never had exactly their text.
     """
     is_active = "is_active AND NOT EXISTS (SELECT 1 FROM raw_imports WHERE page_id = ?1 AND is_active = 1)"
     moved = _count_changes(

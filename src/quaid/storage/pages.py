@@ -1,4 +1,4 @@
-"""Read pages, their timeline entries and their names; read and write raw data; find possible duplicates."""
+"""Read pages with their timeline entries and names, read and write raw data, and find possible duplicates."""
 
 import json
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -50,7 +50,7 @@ class PageRow(NamedTuple):
 
 
 class PageListItem(NamedTuple):
-    """A page without its content: the compiled truth (the body above the timeline) and the timeline."""
+    """A page without its content, which is the compiled truth (the text above the timeline) and the timeline."""
 
     slug: str
     collection: str
@@ -154,7 +154,7 @@ def count(
 
 
 def timeline_entries(db: "Database", page_id: int, limit: int | None = None) -> "list[TimelineEntry]":
-    """Return a page's timeline entries, newest first; entries of one day in page order."""
+    """Return a page's timeline entries, newest first. Entries of the same day are in page order."""
     rows = db.rows(
         "SELECT date, source, summary, detail, line FROM timeline_entries WHERE page_id = ?"
         " ORDER BY date DESC, line LIMIT ?",
@@ -202,7 +202,7 @@ def _tags_of_pages(db: "Database", page_ids: list[int]) -> dict[int, list[str]]:
 
 
 def _did_you_mean(db: "Database", slug: str) -> str:
-    """Suggest pages for an unknown slug: in another folder, with this title or alias, or a similar slug."""
+    """Suggest pages for an unknown slug: with this name in another folder, this title or alias, or a similar slug."""
     import difflib
 
     name = slug.rpartition("/")[2]
@@ -210,9 +210,9 @@ def _did_you_mean(db: "Database", slug: str) -> str:
     near = _matching_slugs(db, elsewhere, (name, "/" + name, "/" + name))
     if not near and (called := namesake_hint(db, slug)):
         return called
-    # difflib is slow, so compare few candidates: first the neighbours in sort order, then slugs of similar
-    # length that begin with the same two letters, or have a segment that begins with the first two letters of
-    # the name.
+    # difflib is slow, so only few candidates are compared: first the neighbours in sort order, then slugs of
+    # similar length that begin with the same two letters, or that have a segment beginning with the first two
+    # letters of the name.
     for among, values in (
         ("slug < ? ORDER BY slug DESC LIMIT 20", (slug,)),
         ("slug > ? ORDER BY slug LIMIT 20", (slug,)),
@@ -232,7 +232,7 @@ def _matching_slugs(db: "Database", among: str, values: tuple[str, ...]) -> list
 
 
 PageTexts = dict[int, tuple[str, str]]
-"""Compiled truth and timeline of pages, by page id."""
+"""The compiled truth (the text above the timeline) and the timeline of pages, by page id."""
 
 
 def check_against_chunks(db: "Database", texts: PageTexts) -> None:
@@ -271,7 +271,7 @@ def _first_mismatch(db: "Database", texts: PageTexts) -> int | None:
 
 
 class PageName(NamedTuple):
-    """A folded name, the id of a page that has it, and the kind of name."""
+    """A normalized name, the id of a page that has it, and the kind of name."""
 
     name: str
     page_id: int
@@ -279,7 +279,7 @@ class PageName(NamedTuple):
 
 
 def pages_called(db: "Database", names: list[str]) -> list[PageName]:
-    """Return the visible pages that have one of these folded names, the most reliable kind of name first."""
+    """Return the visible pages that have one of these normalized names, the most reliable kind of name first."""
     rows = db.rows(
         "SELECT n.name, n.page_id, n.kind FROM json_each(?) AS wanted CROSS JOIN page_names AS n"
         " ON n.name = wanted.value JOIN pages AS p ON p.id = n.page_id AND p.quarantined_at IS NULL",
@@ -316,7 +316,7 @@ def single_namesake(db: "Database", name: str, collection: str | None = None) ->
 
 
 def pages_beginning(db: "Database", start: str, limit: int) -> list[PageName]:
-    """Return up to `limit` visible pages with a folded name that begins with `start`, ordered by name."""
+    """Return up to `limit` visible pages with a normalized name that begins with `start`, ordered by name."""
     rows = db.rows(
         "SELECT n.name, n.page_id, n.kind FROM page_names AS n CROSS JOIN pages AS p ON p.id = n.page_id"
         " WHERE n.name >= ? AND n.name < ? AND p.quarantined_at IS NULL ORDER BY n.name LIMIT ?",
@@ -326,7 +326,7 @@ def pages_beginning(db: "Database", start: str, limit: int) -> list[PageName]:
 
 
 def wings_called(db: "Database", names: list[str]) -> list[str]:
-    """Return those of the names that are wings (top-level categories) of visible pages."""
+    """Return the names among these that are wings (top-level categories) of visible pages."""
     rows = db.rows(
         "SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM pages INDEXED BY pages_by_wing"
         " WHERE wing = value AND quarantined_at IS NULL)",
@@ -344,7 +344,8 @@ class SlugHolder(NamedTuple):
 
 def collections_with(db: "Database", slug: str) -> list[str]:
     """Return the collections that have a visible page with this slug, or else a redirect from this slug."""
-    # CROSS JOIN: loop over the few collections and look up the unique key; otherwise SQLite would scan all pages.
+    # With CROSS JOIN, SQLite loops over the few collections and looks up the unique key; otherwise it would
+    # scan all pages.
     rows = db.rows(
         "SELECT c.name FROM collections c CROSS JOIN pages p ON p.collection_id = c.id AND p.slug = ?"
         " WHERE p.quarantined_at IS NULL ORDER BY c.id",
@@ -401,7 +402,7 @@ def slugs_or_folders(
     ]
     slugs: set[str] = set()
     for collection_id in ids:
-        rows = db.rows(  # a range scan of the unique key, limited
+        rows = db.rows(  # this is a limited range scan of the unique key
             "SELECT slug FROM pages WHERE collection_id = ?1 AND slug >= ?2 AND slug < ?2 || '~'"
             " AND quarantined_at IS NULL ORDER BY slug LIMIT ?3",
             (collection_id, start, most_slugs + 1),
@@ -515,10 +516,13 @@ TRUTHS_PER_QUERY = 500
 """Pages read per query by `page_truths`."""
 
 DISTINCT_KEY = "distinct "
-"""Prefix of the configuration keys that mark two pages as distinct; the sorted UUIDs of the pages follow."""
+"""Prefix of the configuration keys that mark two pages as distinct.
+
+The sorted UUIDs of both pages follow the prefix.
+"""
 
 MOST_NAMESAKES = 3
-"""Maximum number of pages that share a name; names of more pages, such as "Overview", are ignored."""
+"""A name that more pages than this share, such as "Overview", is ignored."""
 
 
 def page_truths(db: "Database") -> "Iterator[tuple[int, str]]":
@@ -535,9 +539,9 @@ def page_truths(db: "Database") -> "Iterator[tuple[int, str]]":
 def namesake_and_distinct_pairs(db: "Database") -> tuple[list[tuple[int, int, str]], set[tuple[int, int]]]:
     """Return the pairs of visible pages that share a title or alias, and the pairs marked as distinct.
 
-    Each pair has the lower id first; a pair of the first kind also has the shared name. Pages that share a
-    name form a pair only if they have the same type and collection, and at most MOST_NAMESAKES of these share
-    it.
+    Each pair has the lower id first; a pair of the first kind also has the shared name. Two pages that share
+    a name form a pair only if they have the same type and collection, and at most MOST_NAMESAKES pages of
+    this type and collection have the name.
     """
     rows = db.rows(
         "WITH called AS (SELECT n.name, n.page_id, p.type, p.collection_id FROM page_names AS n"
@@ -600,7 +604,7 @@ class PageHead(NamedTuple):
 
 
 def page_heads(db: "Database", page_ids: list[int]) -> dict[int, PageHead]:
-    """Return the columns shown in search results, by page id, for those of these pages that are visible."""
+    """Return the columns shown in search results, by page id. Hidden pages are left out."""
     rows = db.rows(
         "SELECT p.id, p.slug, c.name, p.title, p.type, p.wing, p.room, p.summary"
         " FROM pages AS p JOIN collections AS c ON c.id = p.collection_id"
@@ -611,7 +615,10 @@ def page_heads(db: "Database", page_ids: list[int]) -> dict[int, PageHead]:
 
 
 def page_texts(db: "Database", page_ids: list[int]) -> dict[int, tuple[str, str]]:
-    """Return truth and timeline of these pages; raise DamagedDatabase if a page does not match its chunks."""
+    """Return the compiled truth (the text above the timeline) and the timeline of these pages, by page id.
+
+    Raise DamagedDatabase if a page does not match its chunks.
+    """
 
     rows = db.rows(
         "SELECT id, compiled_truth, timeline FROM pages WHERE id IN (SELECT value FROM json_each(?))",

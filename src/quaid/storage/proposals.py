@@ -22,7 +22,7 @@ class ProposalRow(NamedTuple):
     author: str
     tool: str
     slug: str
-    """The page or file that would change, or "" if there are several."""
+    """The page or file that would change, or "" if several pages or files would change."""
     collection: str
     base_version: int
     created_at: str
@@ -32,7 +32,7 @@ class ProposalRow(NamedTuple):
     note: str
     summary: str
     arguments: str
-    """The arguments of the tool call as JSON; cleared by the decision, as the diff is."""
+    """The arguments of the tool call as JSON. The decision clears the arguments and the diff."""
     diff: str
 
 
@@ -50,7 +50,7 @@ def add(tx: "Transaction", proposal: ProposalRow) -> int:
 
 
 def open_proposals(db: "Database", limit: int = 10_000) -> list[ProposalRow]:
-    """Return the open proposals, oldest first, so that later ones are applied after those they build on."""
+    """Return the open proposals, oldest first, so that a proposal is applied after the proposals it builds on."""
     rows = db.rows(
         f"SELECT {_COLUMNS} FROM proposals WHERE decided_at IS NULL ORDER BY id LIMIT ?",  # noqa: S608
         (limit,),
@@ -116,7 +116,7 @@ class ChangedRow(NamedTuple):
     slug: str
     version: int
     parts: tuple[str, ...]
-    """A page: front matter as JSON, truth and timeline. Other rows: one sentence."""
+    """For a page: front matter as JSON, compiled truth and timeline. For other rows: one sentence."""
 
 
 _STATE_SQL = {
@@ -137,7 +137,7 @@ _STATE_SQL = {
 
 
 def read_state(db: "Database", rows: set[tuple[str, int]]) -> dict[tuple[str, int], ChangedRow]:
-    """Return the state of the rows (table and id) that hold a page, fact, link or raw data, in stable order."""
+    """Return the state of those rows (table and id) that hold a page, fact, link or raw data, in stable order."""
     state = {}
     for table, sql in _STATE_SQL.items():
         ids = sorted(row_id for name, row_id in rows if name == table)

@@ -26,20 +26,20 @@ BM25 = {
     TURNS: "bm25(turn_fts)",
 }
 NAME_COLUMNS = {SPACED: "{title slug}", UNSPACED: "{title}"}
-"""The columns that contain names of a page."""
+"""The columns of each index that contain the names of a page."""
 
 COUNT_WINDOWS, COUNT_WINDOW = 4, 256
-"""Number of rowid windows that `count` samples, and their width in pages."""
+"""`count` samples COUNT_WINDOWS windows, each of COUNT_WINDOW row ids."""
 
 MOST_COUNTED = 2_000
-"""Number of matches up to which `document_counts` is exact."""
+"""`document_counts` is exact up to this many matches."""
 
 
 class SearchFilters(NamedTuple):
-    """Restricts a search to some pages. None means no restriction.
+    """Filters that restrict a search to some pages. None means no restriction.
 
-    A new filter needs a condition in _PAGE_CONDITIONS below, in chunks._CHUNK_CONDITIONS, and a column in the
-    query of vector_index.
+    A new filter needs a condition in _PAGE_CONDITIONS below, a condition in chunks._CHUNK_CONDITIONS, and a
+    column in the query of vector_index.
     """
 
     type: str | None = None
@@ -47,14 +47,16 @@ class SearchFilters(NamedTuple):
     tag: str | None = None
     collection: str | None = None
     since: str | None = None
-    """The first day. It is compared with the day of the chunk, else of its page (see chunks.PAGE_DAY).
+    """The first day.
+
+    It is compared with the day of the chunk, or else with the day of its page (see chunks.PAGE_DAY).
 
     In page indexes it is compared with the day of the page's last change.
     """
     until: str | None = None
 
 
-# A lookup of one page in a narrow index: reading the page row itself takes six times as long.
+# The page is looked up in a narrow index, because reading the page row itself takes six times as long.
 _PAGE_LOOKUP = (
     "EXISTS (SELECT 1 FROM pages AS p INDEXED BY pages_by_filter"
     " WHERE p.id = {page} AND p.quarantined_at IS NULL AND p."
@@ -130,7 +132,10 @@ class TextIndex:
         )
 
     def matching_pages(self, expression: str, filters: SearchFilters, limit: int) -> list[int]:
-        """Return the ids of up to `limit` matching pages, last added first; far cheaper than ranking all."""
+        """Return the ids of up to `limit` matching pages, last added first.
+
+        This is far cheaper than ranking all matches.
+        """
         index = self._index
         allowed, values = _filter_sql(index, filters)
         rows = self._db.rows(
@@ -166,7 +171,8 @@ class TextIndex:
 
     def match_raw(self, query: str, filters: SearchFilters, limit: int) -> list[tuple[int, float]]:
         """Return the best matches of an FTS5 expression written by a user; raise InvalidSearch if it is invalid."""
-        import apsw  # imported late, because commands that open no memory import this module through chunks
+        # Imported late, because chunks.py imports this module in commands that do not open a database.
+        import apsw
 
         try:
             return self.match(query, filters, limit)
@@ -176,7 +182,8 @@ class TextIndex:
     def count(self, expression: str, filters: SearchFilters, highest: int) -> int:
         """Estimate the number of matching pages from a few windows of ids up to `highest`.
 
-        The time of an exact count grows with the number of matches; this takes a third of a millisecond for any word.
+        The time of an exact count grows with the number of matches; this estimate takes a third of a
+        millisecond for any word.
         """
         index = self._index
         if highest <= COUNT_WINDOWS * COUNT_WINDOW:
@@ -199,7 +206,7 @@ class TextIndex:
     def document_counts(self, terms: list[str], highest: int) -> list[int]:
         """Count the pages that contain each term.
 
-        Counts below MOST_COUNTED are exact and take a third of the time of `count`; higher ones are
+        Counts below MOST_COUNTED are exact and take a third of the time of `count`; higher counts are
         estimated.
         """
         index = self._index

@@ -1,9 +1,9 @@
 """In-memory search for the chunks, pages and turns nearest to a vector.
 
-A turn is a message of a conversation. An index belongs to one process. The first query reads all one-bit
-codes, and only the vectors on the shortlist: the candidates with the nearest codes. From the second query on,
-vectors are cached in memory if they fit. Rows written since the last query are read before the next query;
-deleted rows are dropped when the matches are looked up, in the same snapshot.
+A turn is a message of a conversation. Each process has its own index. The first query reads all one-bit
+codes, but only those vectors that are on the shortlist: the candidates with the nearest codes. From the
+second query on, vectors are cached in RAM if they fit. Rows written since the last query are read before the
+next query. Deleted rows are dropped when the matches are looked up, in the same snapshot.
 """
 
 import re
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from quaid.storage.vectors import Array, EmbeddingModel
 
 GROWTH_DIVISOR = 8
-"""Spare capacity after growing, as a fraction (1/n) of the size."""
+"""A growing array gets spare capacity of 1/GROWTH_DIVISOR of its size."""
 
 LEAST_GROWTH = 1_024
 
@@ -59,16 +59,19 @@ class GrowingArray:
 
 
 SHORTLIST, SHORTLIST_AT = 2_048, 50_000
-"""Candidates compared exactly among SHORTLIST_AT vectors; scales with the cube root of the vector count."""
+"""With SHORTLIST_AT vectors, SHORTLIST candidates are compared exactly.
+
+Their number grows with the cube root of the vector count.
+"""
 
 LEAST_SHORTLIST, SHORTLIST_PER_RESULT = 1_024, 16
-"""Minimum number of candidates, in total and per requested result.
+"""At least LEAST_SHORTLIST candidates are compared exactly, and SHORTLIST_PER_RESULT for each requested result.
 
 The recall of the 100 nearest vectors is 0.988 among 50,000 vectors, and 0.997 among 12,000.
 """
 
 REFINED_PER_RESULT = 8
-"""Vectors read per requested result when vectors are not in memory.
+"""If the vectors are not cached in RAM, this many are read for each requested result.
 
 They are chosen from the shortlist by comparing their codes with the query itself instead of its code. The
 recall of the 10 nearest among 200,000 vectors is 0.9995 when 1,024 of the 8,192 vectors on the shortlist are
@@ -76,7 +79,7 @@ read.
 """
 
 CODES_PER_STRIDE = 32_768
-"""Codes compared at once, so that intermediate arrays stay in the processor cache."""
+"""This many codes are compared at once, so that intermediate arrays stay in the processor cache."""
 
 
 def code_distances(codes: "Array", code: "Array") -> "Array":
@@ -102,7 +105,10 @@ def shortlist_size(count: int, results: int) -> int:
 
 
 def nearest_codes(codes: "Array", code: "Array", size: int, allowed: "Array | None") -> "Array":
-    """Return the positions of the `size` nearest codes, or more if tied; `allowed` limits the positions."""
+    """Return the positions of the `size` nearest codes, or of more if some are tied.
+
+    `allowed` limits the positions.
+    """
     if allowed is not None:
         if len(allowed) <= size:
             return allowed
@@ -138,14 +144,14 @@ def highest_scores(scores: "Array", count: int) -> "Array":
 
 
 FEW_VECTORS = 2_000
-"""Up to this many vectors are compared exactly, without codes."""
+"""Up to this many vectors are compared exactly, without using codes."""
 
 SPARE_RESULTS = 32
-"""Extra vectors fetched beyond the requested number, because their chunks or turns may have been deleted."""
+"""This many vectors more than requested are fetched, because their chunks or turns may have been deleted."""
 
 
 class VectorView:
-    """In-memory view of a model's vectors: ascending ids, one-bit codes and, if they fit, the vectors."""
+    """In-memory view of a model's vectors: ascending ids, one-bit codes and, if they fit into RAM, the vectors."""
 
     def __init__(self, db: "Database", tables: VectorTables, resident_bytes: int, questions: int) -> None:
         self.tables = tables
@@ -176,7 +182,7 @@ class VectorView:
         return self._kept_vectors.now if self._kept_vectors else None
 
     def mean(self) -> "Array":
-        """Return the stored mean, or else the mean of all vectors."""
+        """Return the stored mean, or the mean of all vectors if no mean is stored."""
         if self._mean is None:
             if self.tables.mean is not None:
                 self._mean = np.frombuffer(self.tables.mean, "<f4")
@@ -190,7 +196,7 @@ class VectorView:
     def refresh(self) -> int | None:
         """Read the vectors added since the last call.
 
-        Return the highest id known before, or None if nothing was written.
+        Return the highest id read by earlier calls, or None if nothing was written.
         """
         version = self._db.connection.data_version()
         if version == self._seen:
@@ -209,7 +215,7 @@ class VectorView:
         return last
 
     def warm_up(self) -> None:
-        """Count a query and, from the second query on, cache the vectors if they fit into memory."""
+        """Count a query and, from the second query on, cache the vectors if they fit into RAM."""
         self.questions += 1
         if self.questions == 1:
             return
@@ -311,7 +317,7 @@ class ChunkDays:
             self._first, self._version = _day_numbers(db, rows), version
         first = self._first
         in_range = np.ones(len(first), bool)
-        if since is not None:  # a month, stored as day 0, extends to its end
+        if since is not None:  # a month is stored as day 0, and extends to its end
             in_range &= np.where(first % 100 == 0, first + 31, first) >= int(since.replace("-", ""))
         if until is not None:
             in_range &= first <= int(until.replace("-", ""))
@@ -345,14 +351,18 @@ def _day_number_sql(day: str) -> str:
 
 
 CHUNK_RESIDENT_BYTES = 256 * 1024 * 1024
-"""Maximum size of a model's vectors in memory; beyond it the shortlist is read from the database."""
+"""Vectors of a model are cached in RAM up to this size.
+
+Beyond it, those on the shortlist are read from the database.
+"""
 
 MOST_DELETED = 1_000
-"""Number of deleted chunks tolerated in memory, in addition to a quarter of the number of all chunks."""
+"""The cache of chunks is rebuilt if its deleted chunks exceed a quarter of the existing chunks by more than this.
+"""
 
 
 MOST_PAGE_VECTORS = 1_500
-"""Maximum number of vectors summed per query. The last page may be included in part."""
+"""At most this many vectors are summed per query. Of the last page, only some vectors may be included."""
 
 
 class VectorIndex:
@@ -430,7 +440,7 @@ class ChunkIndex(VectorIndex):
         return dict(zip(ids.tolist(), scores.tolist(), strict=True))
 
     def vectors_of(self, model: str, chunk_ids: list[int]) -> "tuple[Array, Array]":
-        """Return the ids of those chunks that have a vector, in order, and the vectors.
+        """Return the ids of those chunks that have a vector, in order, and their vectors.
 
         The caller must have read the chunk ids in the same snapshot.
         """
@@ -523,7 +533,7 @@ class _ChunkView(VectorView):
         return np.flatnonzero(np.isin(self._ids, ids))
 
     def of_chunks(self, chunk_ids: list[int]) -> "tuple[Array, Array]":
-        """Return the ids of those chunks that have a vector, and the vectors, from memory or the database."""
+        """Return the ids of those chunks that have a vector, and their vectors, from the cache or the database."""
         if self._chunks is not None:
             with_vectors, places = self._chunks.with_vectors(np.array(chunk_ids, np.int64))
             if self._vectors is not None:
@@ -546,7 +556,7 @@ class _ChunkView(VectorView):
 
 
 class _ChunkTable:
-    """Maps chunks to pages and vector positions; may contain deleted chunks."""
+    """A mapping of chunks to pages and vector positions, which may contain deleted chunks."""
 
     def __init__(self) -> None:
         self._days = ChunkDays()
@@ -660,14 +670,16 @@ def _read_ids(db: "Database", sql: str, values: tuple[str, ...] = ()) -> "Array"
 
 
 TURN_RESIDENT_BYTES = 64 * 1024 * 1024
-"""Maximum size of turn vectors in memory, enough for 42,000 parts of turns; beyond it only codes are cached.
+"""Turn vectors are cached in RAM up to this size, enough for 42,000 parts of turns.
+
+Beyond it only codes are cached.
 
 The limit is lower than for chunks, because conversations are searched less often than pages.
 """
 
 
 class TurnIndex(VectorIndex):
-    """Nearest-neighbour search over the vectors of turns. The score of a turn is that of its best part."""
+    """Nearest-neighbour search over the vectors of turns. The score of a turn is the score of its best part."""
 
     TABLES = vectors.TURN_TABLES
 

@@ -44,10 +44,10 @@ def encode_vectors(vectors: "Array", mean: "Array") -> "Array":
 
 
 CODES_PER_BLOCK = 1_024
-"""Maximum number of codes per row of a code table."""
+"""A row of a code table contains at most this many codes."""
 
 FIRST_MEAN, LAST_MEAN = 256, 65_536
-"""Number of vectors needed for the first mean, and number from which on the mean is no longer recomputed."""
+"""The mean is first computed with FIRST_MEAN vectors, and no longer recomputed from LAST_MEAN vectors on."""
 
 
 class VectorTables(NamedTuple):
@@ -79,7 +79,7 @@ TURN_TABLES = (
     " 'turn_codes', 'turn_encodings', 'model'"
     " FROM embedding_models AS m LEFT JOIN turn_encodings AS e ON e.model = m.name WHERE m.name = ?"
 )
-"""Queries for the VectorTables of a model: of chunk vectors, and of turn vectors."""
+"""The queries for the VectorTables of a model, first of chunk vectors and then of turn vectors."""
 
 
 def tables_of_row(row: tuple[Any, ...] | None, model: str) -> VectorTables:
@@ -357,10 +357,10 @@ def encode_chunk_vectors(tx: "apsw.Connection", model: str) -> None:
 # Deletion
 
 DELETE_BATCH = 2_000
-"""Vectors deleted per write transaction."""
+"""One write transaction deletes at most this many vectors."""
 
 FEW_UNUSED = 1_000
-"""Number of unused vectors that are always kept, because deleted text may be restored."""
+"""This many unused vectors are always kept, because deleted text may be restored."""
 
 
 def purge_vectors(tx: "apsw.Connection") -> int:
@@ -387,7 +387,7 @@ def unused_contents(db: "Database", few: int = FEW_UNUSED) -> list[bytes]:
 
 
 def drop_outlived_vectors(db: "Database") -> None:
-    """Delete unused vectors if there are many (see unused_contents): a server keeps all vectors in memory."""
+    """Delete unused vectors if there are many (see unused_contents), because a server keeps all vectors in RAM."""
     hashes = unused_contents(db)
     for start in range(0, len(hashes), DELETE_BATCH):
         some = hashes[start : start + DELETE_BATCH]
@@ -397,7 +397,7 @@ def drop_outlived_vectors(db: "Database") -> None:
 def drop_unused_vectors(tx: "apsw.Connection", hashes: "Iterable[bytes]") -> int:
     """Delete the vectors with these content hashes that no chunk uses, for all models. Return their number.
 
-    In-memory indexes are reloaded before the next query.
+    Indexes in RAM are reloaded before the next query.
     """
     hex_hashes = json.dumps([digest.hex() for digest in hashes])
     among = "v.content_hash IN (SELECT unhex(value) FROM json_each(?))"

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database
 
 READERS_WAIT_MS = 100
-"""Milliseconds that compact() waits for readers of an older snapshot before it keeps the rest of the WAL."""
+"""compact() waits this many milliseconds for readers of an older snapshot, and then leaves the rest in the WAL."""
 
 
 FRAME_HEADER = 24
-"""Bytes before each page in the WAL."""
+"""Number of bytes before each page in the WAL."""
 
 UNFINISHED_BACKUP = ".quaid-backup-"
-"""Prefix of the file name of an unfinished backup; the process id follows."""
+"""The file name of an unfinished backup begins with this prefix. The process id follows."""
 
 UNFINISHED_BACKUP_SECONDS = 3600
-"""Seconds without a write after which an unfinished backup is assumed to belong to a dead process."""
+"""An unfinished backup that was not written to for this many seconds is assumed to belong to a dead process."""
 
 
 class BackedUp(NamedTuple):
@@ -41,14 +41,14 @@ class BackedUp(NamedTuple):
 
 
 class Compacted(NamedTuple):
-    """Result of a WAL checkpoint; `busy` is True if a reader still needs part of the WAL."""
+    """The result of a WAL checkpoint. `busy` is True if a reader still needs part of the WAL."""
 
     size: int
     wal_before: int
     wal_after: int
     busy: bool
     folded: int
-    """Bytes of the WAL that were moved into the database."""
+    """Number of bytes of the WAL that were moved into the database."""
     vectors_dropped: int
     """Number of vectors deleted because their content no longer exists."""
 
@@ -87,11 +87,11 @@ def create_backup(db: "Database", target: str, new_id: str = "") -> BackedUp:
 def _remove_unfinished_backups(ours: str) -> None:
     """Remove unfinished backups that killed processes left in the same folder.
 
-    Files written in the last hour are kept.
+    Files that were written to within the last hour are kept.
     """
 
     folder, name = os.path.split(ours)
-    # our file was just created, and its mtime comes from the same clock as those of the other files
+    # Our file was just created, and its mtime comes from the same clock as the mtimes of the other files.
     now = os.stat(ours).st_mtime
     for other in os.listdir(folder):
         path = os.path.join(folder, other)
@@ -103,7 +103,7 @@ def _remove_unfinished_backups(ours: str) -> None:
             try:
                 if now - os.lstat(path).st_mtime > UNFINISHED_BACKUP_SECONDS:
                     durable_files.remove_with_sidecars(path)
-            except FileNotFoundError:  # finished, or removed by another process, in the meantime
+            except FileNotFoundError:  # the file was finished, or removed by another process, in the meantime
                 continue
 
 
@@ -153,13 +153,13 @@ def _check_copy(path: str) -> None:
 
 
 MIGRATION_BACKUP_INFIX = ".backup-v"
-"""Infix between a memory's file name and the schema version in the name of a backup made by a migration."""
+"""Part of the name of a backup made by a migration, between the memory's file name and the schema version."""
 
 PAGES_COMPARED = 20
-"""Number of pages compared to recognise memories without ids."""
+"""Up to this many pages are compared to recognise a copy of a memory without an id."""
 
 PAGES_SCANNED = 4
-"""Number of first pages, and of last pages, of a copy to search for in the file of a damaged memory."""
+"""This many first pages, and as many last pages, of a copy are searched for in the file of a damaged memory."""
 
 
 class DatabaseCopy(NamedTuple):
@@ -168,14 +168,14 @@ class DatabaseCopy(NamedTuple):
     path: str
     size: int
     ours: bool
-    """True if a migration made the file or its contents show that it is a copy of this memory.
+    """True if a migration made the file, or if its contents show that it is a copy of this memory.
 
     Only such files may be deleted.
     """
     made_by: str
-    """One of "migration", "backup" and "somebody" (unknown)."""
+    """"migration", "backup", or "somebody" if unknown."""
     holds_it: bool
-    """True if it contains the page, or cannot be read and therefore might contain it."""
+    """True if the file contains the page, or might contain it because it cannot be read."""
     deleted: bool = False
 
 
@@ -186,12 +186,12 @@ class IntactCopy(NamedTuple):
     made: float
     """Modification time of the file."""
     version: int
-    """Schema version; an older schema is migrated when the copy is opened."""
+    """Schema version. A copy with an older schema is migrated when it is opened."""
     pages: int
     changed: str | None
-    """Time of the latest change to a page in it."""
+    """Time of the latest change to a page in the copy."""
     is_same: bool = True
-    """False if it is only assumed to be a copy of the same memory."""
+    """False if the file is only assumed to be a copy of the same memory."""
 
 
 def copies_beside(path: str, target: "EraseTarget") -> list[DatabaseCopy]:
@@ -245,9 +245,9 @@ class DatabaseIdentity(NamedTuple):
 
     id: str
     made: str
-    """Creation time of the memory; identifies a memory without an id, together with its pages. Empty if unknown."""
+    """Creation time of the memory, or "" if unknown. With `pages`, it identifies a memory that has no id."""
     pages: frozenset[tuple[int, str, str]]
-    """Id, UUID and creation time of its first pages."""
+    """Id, UUID and creation time of the memory's first pages."""
 
 
 def _read_identity(path: str) -> DatabaseIdentity | None:
@@ -273,7 +273,7 @@ def _read_identity(path: str) -> DatabaseIdentity | None:
 
 
 def _is_same_database(one: DatabaseIdentity, other: DatabaseIdentity | None) -> bool:
-    """Compare by id, or by creation time and first pages if either memory has no id."""
+    """Return True if two memories are the same, by id, or by creation time and first pages if either has no id."""
     if other is None:
         return False
     if one.id and other.id:
@@ -292,7 +292,7 @@ def newest_intact_copy(path: str, folders: "Iterable[str]") -> IntactCopy | None
     is_empty = os.path.getsize(path) == 0
     perhaps = None
     for made, other in _databases_in(path, folders):
-        if os.path.exists(other + "-wal"):  # in use by a process, so not a backup
+        if os.path.exists(other + "-wal"):  # the file is in use by a process, so it is not a backup
             continue
         copy = _check_intact(other, made)
         if copy is None or copy.version > storage.SCHEMA_VERSION:

@@ -1,10 +1,10 @@
 """Open a database: header and WAL checks, connection settings, the writer lock, transactions.
 
-The header of a database file is read through SQLite's own file layer: opening and closing the file with
-os.open would drop the locks that this process holds through other connections. For SQLite, a WAL ends at the
-first frame with a wrong checksum. One transaction behind that end may be left by a power cut; two or more
-mean that acknowledged writes are lost. Every writer therefore records the end of the WAL in the lock file,
-and a shorter WAL is refused.
+The header of a database file is read through SQLite's own file layer, because opening and closing the file
+with os.open would drop the locks that this process holds through other connections. For SQLite, a WAL ends at
+the first frame with a wrong checksum. A power cut may leave one transaction behind that end; two or more mean
+that acknowledged writes are lost. Every writer therefore records the end of the WAL in the lock file, and a
+WAL that is shorter than recorded is refused.
 """
 
 import errno
@@ -67,17 +67,20 @@ class Transaction(apsw.Connection):
 
 
 WAL_HEADER_BYTES, WAL_FRAME_BYTES = 32, 24
-"""Size of the WAL header, and of the header of each frame, in bytes."""
+"""The size in bytes of the WAL header, and of the header of each frame."""
 
 WAL_FRAMES_CHECKED = 256
-"""Frames checked behind the end of the WAL. This is enough for two commits, except in the largest imports."""
+"""Up to this many frames behind the end of the WAL are checked.
+
+This covers two commits, except in the largest imports.
+"""
 
 
 CAN_READ_WAL_END = hasattr(apsw, "SQLITE_CHECKPOINT_NOOP") and hasattr(os, "pread")
-"""Whether this SQLite can report the end of the WAL without a checkpoint, and the platform has pread."""
+"""True if this SQLite can report the end of the WAL without a checkpoint, and the platform has pread."""
 
 NO_WAL_NOTE = bytes(16)
-"""Note written to the lock file when there is no WAL, or its end is unknown."""
+"""The note written to the lock file if there is no WAL or if its end is unknown."""
 
 
 def wal_note(path: str, connection: Transaction) -> bytes:
@@ -117,7 +120,8 @@ def check_wal(path: str, connection: Transaction, noted: bytes = b"") -> None:
         if size < WAL_HEADER_BYTES + (end + 2) * (WAL_FRAME_BYTES + page) and not missing:
             return
         behind = _commits_after_end(handle, end, page, header)
-        # A concurrent writer appends frames behind this end or restarts the WAL. Then the WAL is not torn.
+        # A concurrent writer appends frames behind this end or restarts the WAL. In these cases the WAL is
+        # not torn.
         alive = _wal_end(connection) != end or os.pread(handle, WAL_HEADER_BYTES, 0) != header
     finally:
         os.close(handle)
@@ -144,9 +148,12 @@ def _wal_end(connection: Transaction) -> int:
 
 
 def _commits_after_end(handle: int, end: int, page: int, header: bytes) -> int:
-    """Return the number of commit frames behind the end of the WAL. Frames of a previous WAL have other salts."""
+    """Return the number of commit frames behind the end of the WAL.
+
+    Frames left from a previous WAL have different salts.
+    """
     salts = header[16:24]
-    if not _is_wal_header_valid(header):  # use the salts of the first frame, if that is intact
+    if not _is_wal_header_valid(header):  # use the salts of the first frame, if that frame is intact
         salts = os.pread(handle, 8, WAL_HEADER_BYTES + 8)
     commits = 0
     for number in range(end, end + WAL_FRAMES_CHECKED):
@@ -173,10 +180,13 @@ def _is_wal_header_valid(header: bytes) -> bool:
 APPLICATION_ID = 0x51414944
 
 CACHE_KIB = 32 * 1024
-"""Page cache limit in KiB. A whole import is one transaction; spilling to disk makes it a tenth slower."""
+"""Page cache limit in KiB.
+
+A whole import is one transaction, and becomes a tenth slower if the cache spills to disk.
+"""
 
 EMPTY_FILE, NOT_SQLITE = "it is empty", "it is not a SQLite file"
-"""Problems of a file that may have been a memory before it was damaged."""
+"""Problems of a file that may have been a memory before the file was damaged."""
 
 WAL_FORMAT = b"\x02\x02"
 
@@ -280,7 +290,8 @@ def _configure(connection: Transaction) -> Transaction:
         (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
         (apsw.SQLITE_DBCONFIG_DQS_DML, 0),
         (apsw.SQLITE_DBCONFIG_DQS_DDL, 0),
-        # Checkpoint only under the writer lock; Database.close resets this when it holds the lock.
+        # Checkpoints are made only under the writer lock; Database.close resets this setting when it holds
+        # the lock.
         (apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1),
     ):
         connection.config(setting, value)
@@ -403,11 +414,12 @@ class WriterLock:
 
 
 CANCEL_CHECK_STEPS = 10_000
-"""SQLite virtual machine steps between two checks for cancellation: less than a millisecond."""
+"""SQLite runs this many steps of its virtual machine, less than a millisecond, between two checks for cancellation.
+"""
 
 
 class Rehearsal:
-    """The changes of operations that run without effect."""
+    """Records the changes of operations that are run and then rolled back."""
 
     def __init__(self) -> None:
         self.rows: set[tuple[str, int]] = set()
@@ -427,7 +439,7 @@ class Database:
         self.connection = connection
         self.writable = writable
         self.lock = WriterLock(path)
-        self.full = False  # opened read-only because there is no disk space for a WAL
+        self.full = False  # True if opened read-only because there is no disk space for a WAL
         self.rehearsal: Rehearsal | None = None  # set while rehearse() runs
         self.migrated = ""  # description of the migration that was run on opening, if any
         self._open = True
@@ -437,7 +449,10 @@ class Database:
 
     @classmethod
     def create(cls, path: str, now: str, memory_id: str = "") -> Self:
-        """Create a new memory and its parent folders, and open it. It shares `memory_id` with its copies."""
+        """Create a new memory and its parent folders, and open it.
+
+        Copies of the memory will have the same `memory_id`.
+        """
         from quaid.storage.migrations import create_database
 
         check_sqlite()
@@ -449,8 +464,9 @@ class Database:
     def open(cls, path: str, now: str, *, accept_torn_log: bool = False) -> Self:
         """Open a memory.
 
-        Migrate an older schema; refuse newer schemas, damaged files and files that are not memories. Unless
-        `accept_torn_log`, also refuse a WAL that has lost acknowledged writes.
+        A memory with an older schema is migrated. Newer schemas, damaged files and files that are not
+        memories are refused. A WAL that has lost acknowledged writes is refused too, unless `accept_torn_log`
+        is True.
         """
         check_sqlite()
         path = os.path.realpath(path)
@@ -517,7 +533,7 @@ class Database:
             except DamagedDatabase:
                 if not self.writable:
                     raise
-                # another process may be restarting the WAL; check again under the lock
+                # Another process may be restarting the WAL, so check again under the lock.
                 with self.lock.held():
                     check_wal(self.path, self.connection, self.lock.noted())
         except BaseException:
@@ -564,7 +580,7 @@ class Database:
             if self.connection.txn_state() == apsw.SQLITE_TXN_WRITE:
                 return compute()
         with self.reading():
-            # data_version is only current after a read has taken the snapshot
+            # The value of data_version is current only after a read has taken the snapshot.
             self.one("SELECT 1 FROM config")
             version = self.connection.data_version()
             seen, value = self._cache.get(key, (None, None))
@@ -582,7 +598,7 @@ class Database:
         return self._transaction(work, "ROLLBACK")
 
     def rehearse(self, work: Callable[[Rehearsal], T]) -> T:
-        """Run operations without effect: their writes are rolled back, and no page file is written.
+        """Run operations whose writes are rolled back. No page file is written.
 
         `work` gets the changes made so far, and can read the changed rows until it returns.
         """
@@ -668,7 +684,7 @@ class Database:
             self.connection.close()
             self.connection = connect(self.path, False)
             self._seen = now
-            self._cache.clear()  # the new connection counts data_version from the start
+            self._cache.clear()  # a new connection starts to count data_version again
 
     def set_author(self, author: str) -> None:
         """Set the author that is recorded for page versions and facts: the name of a client, or "owner"."""
@@ -685,7 +701,7 @@ class Database:
     def close(self) -> None:
         """Close the connection.
 
-        The last connection to close checkpoints the WAL, unless another process is writing.
+        The last connection that is closed checkpoints the WAL, unless another process is writing.
         """
         with self.lock.turn:
             if not self._open:

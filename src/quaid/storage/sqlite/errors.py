@@ -1,7 +1,7 @@
 """Translate errors of SQLite and the operating system into the classes of quaid.errors.
 
-Mistakes in our own code (wrong SQL, a violated constraint) pass through unchanged. A schema version that cannot be
-opened is described here too.
+Mistakes in our own code (wrong SQL, a violated constraint) are not translated. A schema version that cannot
+be opened is described here too.
 """
 
 import errno
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 BUSY_SECONDS = 10
-"""Seconds that SQLite waits for a program that does not use our writer lock."""
+"""SQLite waits this many seconds for a program that does not use our writer lock."""
 
 DAMAGE_MESSAGES = ("fts5 file format", "vtable constructor failed", "malformed", "unsupported file format")
-"""Messages of generic SQL errors from SQLite that in fact mean a damaged file."""
+"""SQLite reports some damaged files as generic SQL errors, which are recognised by these messages."""
 
 CHECK_THE_DISK = (
     "what was being written was not. Check the disk and try again; `quaid validate` tells whether all is well"
@@ -112,14 +112,14 @@ def sqlite_error(path: str, failure: Exception) -> QuaidError | None:
 
 
 def is_row_error(failure: Exception) -> bool:
-    """Return True if the data written may have caused the failure, not the memory, the disk or the caller."""
+    """Return True if the written data may have caused the failure, not the database, the disk or the caller."""
     if isinstance(failure, QuaidError):
         return isinstance(failure, InvalidArgument)
     return sqlite_error("", failure) is None and not isinstance(failure, OSError | MemoryError)
 
 
 def write_alone(tx: "Transaction", write: "Callable[[], None]") -> Exception | None:
-    """Run `write` in a savepoint. Return an exception that the data may have caused; raise any other."""
+    """Run `write` in a savepoint. Return an exception that the data may have caused, and raise any other one."""
     try:
         with tx:
             write()
