@@ -1,7 +1,7 @@
 """The catalog of a knowledge base: all its files and nodes, with lookup of nodes by name and search by words.
 
-The catalog is cached in .git/ai-kb, and the cache can be deleted at any time. A normal load trusts files
-whose stat is unchanged; a load with certain=True reads the files and compares their digests.
+The catalog is cached in .git/ai-kb, and the cache can be deleted at any time. A normal load does not read
+files whose stat is unchanged; a load with certain=True reads the files and compares their digests.
 """
 
 import json
@@ -21,18 +21,18 @@ from quaid.kb.node import Node, NodeFilters, NodeLink, ParsedNode
 from quaid.storage import files as durable_files
 
 CATALOG_VERSION = 6
-"""Version of the cache. Increase it when the format of the cache or of the generated index changes."""
+"""Version of the cache. It must be increased when the format of the cache or of the generated index changes."""
 
 CATALOG_NAME = "catalog"
 MAX_NODE_BYTES = 4 * 1024 * 1024
 MAX_RAW_BYTES = 64 * 1024 * 1024
-"""Limits in bytes. Larger files are neither parsed nor committed, and lint reports them."""
+"""Larger files (sizes in bytes) are neither parsed nor committed, and lint reports them."""
 
 MAX_REREAD_RAW_BYTES = 1024 * 1024
-"""Size in bytes up to which certain=True rereads raw files whose stat is unchanged."""
+"""A load with certain=True rereads raw files with an unchanged stat up to this size in bytes."""
 
 RACY_NS = 2_000_000_000
-"""Nanoseconds. A file modified this recently may change again without a visible change of its timestamps."""
+"""A file modified within this many nanoseconds may change again without a visible change of its timestamps."""
 
 OWN_FIELDS = frozenset({"ID", "PROJECTS", "STATUS", "SUMMARY"})
 """Properties that a query searches as separate fields, and therefore not as generic properties."""
@@ -40,7 +40,7 @@ OWN_FIELDS = frozenset({"ID", "PROJECTS", "STATUS", "SUMMARY"})
 LINKS_FIELD = Node._fields.index("links") - 1
 
 UNKNOWN_STAT = FileStat(0, 0, -1, 0)
-"""A stat that equals that of no real file, so that the file is read again."""
+"""A stat that no real file has, so that the file is read again."""
 
 CachedFindings = tuple[nodes.FileFinding, ...]
 
@@ -54,9 +54,9 @@ class CatalogFile(NamedTuple):
     start: int
     middle: int
     end: int
-    """Offsets in Catalog.texts of the searchable head (start to middle) and the body (middle to end)."""
+    """Offsets in Catalog.texts. The searchable head is from start to middle, the body from middle to end."""
     rules: str
-    """Identifier of the rules that produced the findings; empty if the file must be checked again."""
+    """Identifier of the rules that produced the findings. If it is empty, the file must be checked again."""
     findings: CachedFindings
 
 
@@ -64,11 +64,14 @@ class FileChecker(NamedTuple):
     """A function that checks the content of a file, with an identifier of its rules."""
 
     rules: str
-    """Identifier of the rules. Findings cached under another identifier are computed again."""
+    """Identifier of the rules. Findings cached under a different identifier are computed again."""
     passing: frozenset[str]
-    """Codes of findings that can disappear without a change of the file. Such a file is checked again."""
+    """Codes of findings that can disappear without a change of the file.
+
+    A file with such a finding is checked again.
+    """
     judge: Callable[[str, bytes | None, ParsedNode | None], CachedFindings]
-    """Takes the path, the bytes (None if unreadable) and the parsed node (None if the file is not a node)."""
+    """Called with the path, the bytes (None if unreadable) and the parsed node (None if the file is not a node)."""
 
 
 class Catalog:
@@ -112,7 +115,7 @@ class Catalog:
         return self.texts[file.middle : file.end]
 
     def properties(self, file: CatalogFile) -> str:
-        """Return the properties without a separate search field, in lowercase: `name value name value`."""
+        """Return the properties that are not a separate search field, in lowercase: `name value name value`."""
         return self.texts[file.start : file.middle - 2].rpartition("\n")[2]
 
     def text(self, path: str) -> str:
@@ -156,7 +159,10 @@ def load_catalog(
 
 
 def _is_unchanged(cached: Catalog, store_files: list[layout.StoreFile], judge: FileChecker | None) -> bool:
-    """Return True if all stats match and all files were checked. One list comparison keeps queries fast."""
+    """Return True if all stats match and all files were checked.
+
+    Queries stay fast because two whole lists are compared.
+    """
     files = cached.files.values()
     return [file[:2] for file in files] == store_files and (
         judge is None or {file.rules for file in files} <= {judge.rules}
@@ -315,18 +321,23 @@ def _unpack_node(path: str, values: list[Any]) -> Node:
 _POINTER = re.compile(r"(?:ai-kb:\s*)?(.*?)\s*\(([0-9a-fA-F-]{36})\)\s*\Z", re.DOTALL)
 _ORG_LINK = re.compile(r"\[\[id:([^\]]+)\](?:\[(.*)\])?\]\Z", re.DOTALL)
 MIN_ID_PREFIX = 6
-"""Minimum number of leading characters of an ID that can identify a node, if they are unambiguous."""
+"""A node can be named by at least this many leading characters of its ID, if they are unambiguous."""
 
 
 def find_node(catalog: Catalog, name: str) -> Node:
-    """Return the node with this ID, path, title, pointer or link."""
+    """Return the node with this ID, path or title.
+
+    A link, or a reference with title and ID (Node.pointer), is accepted too.
+    """
     return _find_node(catalog, name, by_title=False)[0]
 
 
 def find_node_to_read(catalog: Catalog, name: str) -> tuple[Node, str]:
-    """Return the node with this name. A pointer with an unknown ID is resolved by its title.
+    """Return the node with this name.
 
-    Also return a note that the title was used, else "".
+    If the name contains an unknown ID and a title, the node is found by the title.
+
+    Also return a note if the title was used, else "".
     """
     return _find_node(catalog, name, by_title=True)
 
@@ -346,7 +357,7 @@ def _find_node(catalog: Catalog, name: str, *, by_title: bool) -> tuple[Node, st
 
 
 def _split_name(name: str) -> tuple[str, str]:
-    """Return the ID, path or title to look up, and the title in a name that is a pointer or a link."""
+    """Return the ID, path or title to look up, and the title if the name is a link or a Node.pointer."""
     text = name.strip()
     pointer = _POINTER.match(text)
     if pointer:
@@ -401,7 +412,7 @@ MAX_WHOLE_WORD_LENGTH = 2
 """Query words of up to this many letters match whole words only; longer words match prefixes of words."""
 
 MIN_QUERY_ID_PREFIX = 6
-"""Minimum number of leading characters of an ID that match a node, as in `ai-kb show`."""
+"""A query word matches the start of a node's ID if it has at least this many characters, as in `ai-kb show`."""
 
 _WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
 STOP_WORDS = frozenset(
@@ -409,7 +420,7 @@ STOP_WORDS = frozenset(
     " our should that the their then there these this to use used using was we what when where which who why will"
     " with would you your".split()
 )
-"""Words ignored in a query, unless it has no others."""
+"""Words that are ignored in a query, unless it consists only of such words."""
 
 
 class NodeMatch(NamedTuple):
@@ -458,7 +469,10 @@ def query_nodes(
 
 
 def _rank(match: NodeMatch) -> tuple[bool, int, int, str]:
-    """Return the sort key of a match, highest for the best. Superseded nodes not found by ID come last."""
+    """Return the sort key of a match; the best match has the highest.
+
+    Superseded nodes come last unless found by ID.
+    """
     is_valid = match.node.status != "superseded" or "id" in match.reasons
     return is_valid, match.score, match.words, match.node.updated
 
@@ -516,7 +530,7 @@ def _find_word(text: str, word: str, at: int = 0, end: int | None = None) -> int
 
 
 def _word_continues(text: str, at: int) -> bool:
-    """Return True if the word continues at this position, other than with a plural s."""
+    """Return True if the word continues at this position with anything but a plural s."""
     rest = text[at : at + 2]
     return rest[:1].isalnum() and not (rest[0] == "s" and not rest[1:].isalnum())
 

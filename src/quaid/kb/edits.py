@@ -31,20 +31,20 @@ from quaid.model import claims, secrets
 from quaid.model.plain_text import count_noun
 
 MAX_COMPARED_BODY = 4_000
-"""Characters of each body that are compared when looking for contradictions."""
+"""To find contradictions, this many characters of each body are compared."""
 
 MAX_OWN_BODY = 100_000
-"""Characters of a node's body that an addition to this node is compared with."""
+"""An addition to a node is compared with this many characters of the node's body."""
 
 SHORT_ID_LENGTH = 8
-"""Length of the ID prefix that users type to name a node."""
+"""Length of the ID prefix by which users name a node."""
 
 MAX_ID_ATTEMPTS = 100
 
 _ID_LINK = re.compile(r"(?:[A-Za-z_]+:? )?[0-9a-fA-F]{6}[0-9a-fA-F-]*\Z")
 
 DEFAULT_RELATION = nodes.RELATIONS[2]
-"""Relation of a link that is given without a relation."""
+"""The relation of a link for which the user gave no relation."""
 
 
 class ContradictedNode(NamedTuple):
@@ -56,7 +56,7 @@ class ContradictedNode(NamedTuple):
     why: str
     one: str
     other: str
-    """The contradicting statements: `one` is from the new text, `other` from this node."""
+    """The contradicting statements. `one` is from the new text and `other` from this node."""
 
 
 def check_draft(draft: NodeDraft) -> NodeDraft:
@@ -294,7 +294,7 @@ def _free_path(catalog: Catalog, path: str) -> str:
 MAX_EXCERPT_WORDS, MAX_EXCERPT_BYTES = 2_000, 16 * 1024
 MAX_CAPTURE_BYTES = 32 * 1024 * 1024
 DOWNLOAD_TIMEOUT = 30.0
-"""Socket timeout in seconds: how long the server may send nothing."""
+"""Socket timeout: the download fails if the server sends nothing for this many seconds."""
 
 ZERO_WIDTH_JOINER = "\u200d"
 _JOINERS = frozenset(f"\u200c{ZERO_WIDTH_JOINER}\ufe0e\ufe0f")
@@ -395,7 +395,7 @@ def _downloaded_name(host: str, path: str, kind: str) -> str:
 
 
 def limit_excerpt(text: str) -> tuple[str, bool]:
-    """Return an excerpt cut to the limits of a stub, at a word if possible, and True if it was cut."""
+    """Return an excerpt cut to the limits of a stub, at the end of a word if possible, and True if it was cut."""
     text = text.replace("\r\n", "\n").replace("\0", "").strip("\n")
     words = list(re.finditer(r"\S+", text))
     end = words[MAX_EXCERPT_WORDS].start() if len(words) > MAX_EXCERPT_WORDS else len(text)
@@ -483,7 +483,7 @@ def _drop_self_relations(text: str, id: str) -> str:
 def plan_raw_deletion(catalog: Catalog, path: str, *, force: bool) -> StoreChange:
     """Plan deleting a capture and its complete file.
 
-    Refuse while a node names the capture as its source, unless forced.
+    Unless forced, the deletion is refused while a node names the capture as its source.
     """
     if path not in catalog.files or path == RAW_README:
         hint = " `ai-kb curate --dry-run` lists captures that no node names."
@@ -507,7 +507,8 @@ def plan_raw_deletion(catalog: Catalog, path: str, *, force: bool) -> StoreChang
 def plan_deletion(catalog: Catalog, node: Node, *, force: bool) -> StoreChange:
     """Plan deleting a node.
 
-    Refuse while other nodes link to it; if forced, replace the links by their text.
+    The deletion is refused while other nodes link to the node. If forced, it replaces these links by their
+    text.
     """
     linking = catalogs.nodes_linking_to(catalog, node)
     if linking and not force:
@@ -565,7 +566,7 @@ def _refuse_same_node(one: Node, other: Node) -> None:
 
 
 def _demote_headings(body: str) -> str:
-    """Demote all headings by one level, so that they are below the heading that the caller adds above."""
+    """Demote all headings by one level, so that they are below the heading that the caller puts above them."""
     return "\n".join(
         f"*{line}" if line.startswith("*") and line.lstrip("*")[:1] == " " else line
         for line in body.split("\n")

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
 LOCAL_TIMEOUT = 120.0
-"""Timeout in seconds for commands without network access, far above what any of them needs."""
+"""Timeout in seconds for commands without network access. It is far longer than any of them needs."""
 
 STOP_GRACE_SECONDS = 2.0
-"""Seconds to wait after SIGTERM, so that git can remove its lock files, before SIGKILL."""
+"""After SIGTERM, git has this many seconds to remove its lock files before SIGKILL."""
 
 SSH_COMMAND = "ssh -oBatchMode=yes -oConnectTimeout=10 -oServerAliveInterval=10 -oServerAliveCountMax=3"
 
@@ -72,10 +72,10 @@ GIT_SETTINGS = {
     "core.protectHFS": "true",
     "core.protectNTFS": "true",
     "transfer.fsckObjects": "true",
-    # A commit that was reported must survive a power failure.
+    # A commit must survive a power failure once it was reported to the user.
     "core.fsync": "all",
     "core.fsyncMethod": "fsync",
-    # No background maintenance; Git.tidy() runs gc explicitly.
+    # Git starts no maintenance in the background; Git.tidy() runs gc explicitly.
     "gc.auto": "0",
     "gc.autoDetach": "false",
     "maintenance.auto": "false",
@@ -224,7 +224,7 @@ PUSH_TIMEOUT = 60.0
 CLONE_TIMEOUT = 600.0
 
 FALLBACK_IDENTITY = ("ai-kb", "ai-kb@localhost")
-"""Name and address for commits if git has no user configured."""
+"""The name and address used for commits if git has no user configured."""
 
 UNFILTERED_VERBS = frozenset({"cat-file", "for-each-ref", "ls-remote", "ls-tree"})
 """Commands that do not read git attributes, so they are safe to run before neutralize_attributes()."""
@@ -239,7 +239,7 @@ Git knows the empty tree even if it is not stored.
 """
 
 MIN_FREE_BYTES = 64 * 1024
-"""Bytes. If less is free, a failed git command is reported as a full disk."""
+"""If fewer bytes than this are free, a failed git command is reported as a full disk."""
 
 
 class Git:
@@ -271,7 +271,7 @@ class Git:
     # Reading
 
     def remote(self) -> str | None:
-        """Return the URL of the remote, including any credentials."""
+        """Return the URL of the remote with its credentials, if it has any."""
         return self.config().remote
 
     def branch(self) -> str | None:
@@ -286,13 +286,14 @@ class Git:
 
     def state(self) -> TreeState:
         """Return uncommitted changes, and how far the branch is ahead of and behind the fetched remote."""
-        seen = self._seen(self.branch())  # read first, so that stands_as() notices a change made meanwhile
+        # Read before the status, so that stands_as() notices a change made meanwhile.
+        seen = self._seen(self.branch())
         options = ("--porcelain=v2", "--branch", "-z", "--no-renames", "--ignore-submodules=all")
         out = self.call("status", *options, "--untracked-files=all", "--ignored=traditional", reads=True)
         tree = repo_policy.parse_status(out, repo_policy.unfinished_act(self.folder))._replace(seen=seen)
         if seen is None or not tree.head or tree.upstream:
             return tree
-        # The remote was configured by hand, and the branch has no upstream: count the commits here.
+        # If the remote was configured by hand, the branch has no upstream, so the commits are counted here.
         counts = self.call("rev-list", "--left-right", "--count", f"{tree.head}...{seen}", "--", reads=True)
         ahead, behind = map(int, counts.split())
         return tree._replace(upstream=f"{REMOTE_NAME}/{tree.branch}", ahead=ahead, behind=behind)
@@ -462,7 +463,7 @@ class Git:
         return cls(folder, environ)
 
     def follow_the_only_branch(self) -> None:
-        """If this store has no commit and the remote has a single branch, switch to that branch."""
+        """Switch to the only branch of the remote, if there is only one and this store has no commit."""
         prefix = f"refs/remotes/{REMOTE_NAME}"
         names = [name.removeprefix(f"{prefix}/") for name in self.branches(prefix)]
         url = self.remote()
@@ -578,10 +579,11 @@ class Git:
     def commit(
         self, paths: Sequence[str], message: str, expected: Mapping[str, bytes | None] | None = None
     ) -> str:
-        """Commit exactly these files as they are on disk (missing ones as deleted) and return the commit ID.
+        """Commit exactly these files as they are on disk, and missing files as deleted. Return the commit ID.
 
-        `expected` holds the content that was checked (None: no file). Raise FileChanged if a file has other
-        content by now. If nothing differs, return the ID of the last commit.
+        `expected` holds the content that was checked (None means that there was no file). Raise FileChanged
+        if a file has different content by now. If nothing differs from the last commit, return the ID of that
+        commit.
         """
         branch, parent = self.branch(), self.head()
         begun = os.stat(self.folder).st_mtime_ns
@@ -613,7 +615,7 @@ class Git:
         return new
 
     def _check_same(self, tree: str, commit: str) -> None:
-        """Verify an empty diff by comparing tree IDs: if the output of git is lost, the diff looks empty."""
+        """Verify an empty diff by comparing tree IDs: the diff also looks empty if git's output is lost."""
         if tree != self.call("rev-parse", f"{commit}^{{tree}}", reads=True).decode().strip():
             problem = "it told of no difference where there is one"
             raise GitFailed(verb="diff-tree", path=self.root, problem=problem)
@@ -629,7 +631,7 @@ class Git:
         committed = self._committed(chosen)
         tracked = [path for path in chosen if path in committed]
         gone = [path for path in chosen if path not in committed]
-        for path in gone:  # delete first: on a full disk, the following steps need the space
+        for path in gone:  # delete first, because on a full disk the following steps need the space
             self._remove(path)
         staged = self.call("ls-files", "-z", "--", *gone, reads=True) if gone else b""
         if staged:
@@ -641,11 +643,13 @@ class Git:
     def changing(
         self, paths: Sequence[str], writes: Mapping[str, bytes | None] | None = None
     ) -> Iterator[None]:
-        """Change these files atomically: restore them on an error or, after a crash, when next locked.
+        """Change these files atomically.
 
-        `writes` gives the new content of some of the files (None: deleted). If such a file has other content
-        when it would be restored, another program has changed the file, and the file is kept. All other files
-        are restored.
+        On an error they are restored; after a crash, they are restored when the store is next locked.
+
+        `writes` gives the new content of some of the files (None means deleted). A file in `writes` that has
+        different content when it would be restored was changed by another program, and is kept. All other
+        files are restored.
         """
         checked = [repo_policy.check_tracked_path(path) for path in paths]
         repo_policy.check_git_folder(self.root)
@@ -660,7 +664,7 @@ class Git:
         state.end_journal(self.ours, around)
 
     def _still_ours(self, note: JournalEntries) -> list[str]:
-        """Return the files that may be restored: the journal recorded their present content or no content.
+        """Return the files that may be restored: the journal recorded their present content, or no content.
 
         Missing files that are not in the last commit are included: a restore may have been interrupted after
         deleting these files, before it removed them from the index.
@@ -766,7 +770,7 @@ class Git:
 
 
 def _is_disk_full(folder: str) -> bool:
-    """Return True if the disk is nearly full. Git often reports only that it could not write."""
+    """Return True if the disk is nearly full. In that case git often reports only that it could not write."""
     if not hasattr(os, "statvfs"):
         return False
     room = os.statvfs(folder)

@@ -28,13 +28,13 @@ FIRST_CURATION, CURATION_INTERVAL = 150, 50
 """Curation is first due at FIRST_CURATION nodes, then after every CURATION_INTERVAL new nodes."""
 
 CURATION_BATCH = 25
-"""Number of nodes reviewed in one pass, starting with those reviewed least recently."""
+"""This many nodes are reviewed in one pass, starting with those reviewed least recently."""
 
 UNTOUCHED_DAYS = 365
 BROAD_CHARACTERS, BROAD_HEADINGS = 6_000, 6
 LARGE_RAW_FILE = 256 * 1024
 MAX_NODES_PER_WORD, MIN_SHARED_WORDS = 40, 2
-"""Duplicates share MIN_SHARED_WORDS words that are each in at most MAX_NODES_PER_WORD nodes."""
+"""Duplicates share at least MIN_SHARED_WORDS words that occur in at most MAX_NODES_PER_WORD nodes each."""
 
 
 class DuplicatePair(NamedTuple):
@@ -48,7 +48,7 @@ class SupersededNode(NamedTuple):
     by: tuple[Node, ...]
     """Nodes that supersede this node."""
     linked_from: tuple[Node, ...]
-    """Current nodes that link to this node other than with SUPERSEDES or CONTRADICTS."""
+    """Current nodes that link to this node with a relation other than SUPERSEDES or CONTRADICTS."""
 
 
 class CurationReport(NamedTuple):
@@ -303,9 +303,10 @@ def _fetch_problem(git: Git, noted: StoreState) -> str:
 
 
 def _unpushed_commits(git: Git, tree: TreeState) -> int:
-    """Return the number of commits not on the remote; up to 1000 if nothing was ever fetched from it.
+    """Return the number of commits that are not on the remote, up to 1000 if nothing was ever fetched.
 
-    Without a branch, for example during a rebase, there is nothing to compare, and the result is 0."""
+    Without a branch, for example during a rebase, there is nothing to compare, and the result is 0.
+    """
     if git.remote() is None or tree.head is None or tree.branch is None:
         return 0
     return tree.ahead if tree.upstream is not None else git.count_commits(1000)

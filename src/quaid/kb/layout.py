@@ -19,7 +19,7 @@ INDEX_PREFIX = "index"
 NODE_ENDING = ".org"
 
 OWN_FOLDER = "ai-kb"
-"""Folder inside .git for the lock, the state and the journal. Git never commits or pushes this folder."""
+"""The folder inside .git for the lock, the state and the journal. Git never commits or pushes this folder."""
 
 NO_FOLLOW_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -110,7 +110,9 @@ def _walk_entries(handle: int, below: str, files: list[StoreFile]) -> None:
                 continue
             if entry.is_dir(follow_symlinks=False):
                 _walk_folder(handle, name, f"{below}{name}/", files)
-            elif (  # is_store_file() inlined, without the checks already done: this runs for thousands of files
+            # This is is_store_file() without the checks already done, inlined because it runs for thousands
+            # of files.
+            elif (
                 (is_captured or name.endswith(NODE_ENDING))
                 and name[0] != "#"
                 and name[-1] != "~"
@@ -178,7 +180,8 @@ class OpenStore:
         )
         try:
             size = os.fstat(handle).st_size
-            # Request only as much as the file holds: allocating a buffer of limit bytes would be slow.
+            # Request only as many bytes as the file has, because allocating a buffer of `limit` bytes would
+            # be slow.
             left = size + 1 if limit is None else min(size + 1, limit)
             data = os.read(handle, left)
             if len(data) == size:  # end of the file, or `limit` reached
@@ -222,7 +225,7 @@ class KbStatus(NamedTuple):
     remote: str
     """URL without credentials; empty if no remote is configured."""
     ahead: int
-    """Number of commits that the remote does not have."""
+    """Number of local commits that are not on the remote."""
     behind: int
     uncommitted: tuple[str, ...]
     push_problem: str

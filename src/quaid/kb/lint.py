@@ -1,7 +1,7 @@
-"""Lint a knowledge base. Fatal findings stop a commit, style findings do not.
+"""Lint a knowledge base. Fatal findings stop a commit; style findings do not.
 
 Findings in one file are cached with its digest; findings across files (IDs, links, the index) are computed
-each time. If the secret scan fails, that is a fatal finding.
+each time. A failure of the secret scan is a fatal finding.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from quaid.kb.node import FileFinding, Node
 from quaid.model import dates, secrets
 
 RULES_VERSION = "4"
-"""Version of the rules. Increase it with every change of a rule, so that files are checked again."""
+"""Version of the rules. It must be increased with every change of a rule, so that files are checked again."""
 
 # Codes that do not stop a commit.
 STYLE_CODES = frozenset(
@@ -40,7 +40,7 @@ NOT_REPEATED = frozenset(nodes.REQUIRED_PROPERTIES) - {"ID"}
 reports a repeated ID itself."""
 
 MAX_FINDINGS = 1_000
-"""Maximum number of findings of one kind per file."""
+"""At most this many findings of one kind are reported per file."""
 
 
 class LintFinding(NamedTuple):
@@ -107,7 +107,7 @@ def check_file(path: str, data: bytes | None, read: nodes.ParsedNode | None) -> 
         problem = f"it is larger than {limit // 1024 // 1024} MB"
         return ((1, "too-large", problem, "keep it outside, and name where it is"),)
     if layout.is_index_file(path):
-        return ()  # generated from nodes, which are checked themselves
+        return ()  # index files are generated from nodes, which are checked themselves
     findings = list(find_secrets(data))
     if layout.is_node_file(path):
         findings += lint_node(path, data, read)

@@ -24,11 +24,11 @@ IGNORABLE_NAMES = frozenset(
 """Files that operating systems and git hosts create in an otherwise empty folder."""
 
 MAX_FILES_READ = 20
-"""Maximum number of org files read when looking for a complete node."""
+"""To find a complete node, at most this many org files are read."""
 
 MAX_BRANCHES = 20
 MAX_HEAD_BYTES = 64 * 1024
-"""Maximum number of bytes read from each file."""
+"""At most this many bytes are read from each file."""
 
 Listing = tuple[Iterable[str], Callable[[str], bytes | None]]
 """The top-level names in a folder or commit (folders end with a slash), and a function that reads a file."""
@@ -37,7 +37,7 @@ Listing = tuple[Iterable[str], Callable[[str], bytes | None]]
 def _foreign_files(listings: Iterable[Listing]) -> str:
     """Return the first file names in these listings as text; empty if there are no files.
 
-    The text is also empty if a file shows that a listing is that of a knowledge base.
+    The text is also empty if a file shows that one of the listings is a knowledge base.
     """
     foreign: set[str] = set()
     for entries, read in listings:
@@ -97,12 +97,15 @@ def foreign_store(git: Git) -> str:
         yield from _list_commits(git, [head] if head else git.branches("refs/heads").values())
 
     if git.is_repository() and git.head() is None and state.read_journal(git.ours):
-        return ""  # init was interrupted before its first commit
+        return ""  # the folder is a store whose init was interrupted before the first commit
     return _foreign_files(listings())
 
 
 def require_own_store(git: Git) -> Git:
-    """Return the store. Raise StoreForeign if AI_KB_DIR or kb.store names a repository of something else."""
+    """Return the store.
+
+    Raise StoreForeign if AI_KB_DIR or kb.store names a repository that is not a knowledge base.
+    """
     files = foreign_store(git)
     if files:
         raise StoreForeign(path=git.root, detail=files)
@@ -112,7 +115,8 @@ def require_own_store(git: Git) -> Git:
 def foreign_remote(git: Git) -> str:
     """Return the names of files on the remote, as last fetched; "" if it is empty or a knowledge base.
 
-    Only the current branch is inspected if the remote has that branch, else up to MAX_BRANCHES branches.
+    If the remote has the current branch, only that branch is inspected; otherwise up to MAX_BRANCHES branches
+    are.
     """
     branches = git.branches(f"refs/remotes/{REMOTE_NAME}")
     current = branches.get(f"refs/remotes/{REMOTE_NAME}/{git.branch() or DEFAULT_BRANCH}")
@@ -120,10 +124,10 @@ def foreign_remote(git: Git) -> str:
 
 
 SLOW_SECONDS = 3.0
-"""Seconds. A remote that takes this long to fail would delay every writer."""
+"""A remote that takes at least this many seconds to fail counts as slow, because it would delay every writer."""
 
 SILENT_MINUTES = 10
-"""Minutes for which writers do not contact a remote that was slow to fail."""
+"""Writers do not contact a remote for this many minutes after it was slow to fail."""
 
 
 def push_store(git: Git, now: str, seconds: float = PUSH_TIMEOUT) -> RemoteEvent:
@@ -142,7 +146,7 @@ def push_store(git: Git, now: str, seconds: float = PUSH_TIMEOUT) -> RemoteEvent
             event = RemoteEvent("nothing", at=now)  # the commits of the failed push are on the remote by now
         state.note_state(git.root, tree, now, push=event)
         return RemoteEvent("nothing")
-    if tree.upstream is None:  # the first push of this branch: inspect the remote before sending files to it
+    if tree.upstream is None:  # before the first push of this branch, inspect the remote
         problem = _first_push_problem(git, now, seconds)
         if problem is not None:
             state.note_state(git.root, push=problem._replace(at=now))
@@ -160,7 +164,10 @@ def push_store(git: Git, now: str, seconds: float = PUSH_TIMEOUT) -> RemoteEvent
 
 
 def _first_push_problem(git: Git, now: str, seconds: float) -> RemoteEvent | None:
-    """Inspect a remote before the first push to it. Return why it must not be used, or None."""
+    """Inspect a remote before the first push to it.
+
+    Return a failed event if the remote must not be used, or else None.
+    """
     fetched, _ = fetch_store(git, now, min(seconds, FETCH_TIMEOUT))
     if fetched.outcome != "reached":
         return RemoteEvent("unreachable", fetched.problem)
@@ -312,7 +319,8 @@ def _check_server(scheme: str, rest: str, environ: Mapping[str, str], seconds: f
     if scheme == "http" and name.lower() not in LOCAL_HOSTS:
         message = "http sends everything in the clear, so the network can read it"
         return KbCheck("private", False, message, "`ai-kb init --remote URL` with https or ssh")
-    # Try without the user's credentials: no credential helper, .netrc, headers or client certificate.
+    # Try without the user's credentials, that is without credential helper, .netrc, headers or client
+    # certificate.
     anonymous = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "NETRC", "GIT_CONFIG_GLOBAL"), os.devnull)
     anonymous["GIT_CONFIG_NOSYSTEM"] = "1"
     address = f"{scheme}://{host}/{rest.partition('/')[2]}"

@@ -23,7 +23,10 @@ ATTRIBUTES = """\
 * !filter !diff !merge !ident !eol !working-tree-encoding -text
 /index*.org merge=union
 """
-"""Attribute overrides. With merge=union, index files never conflict: all lines are kept until a rebuild."""
+"""Attribute overrides.
+
+With merge=union, index files never conflict, because all lines are kept until the next rebuild.
+"""
 
 ALLOWED_SETTINGS = {
     "core": frozenset(
@@ -296,7 +299,8 @@ def parse_status(out: bytes, act: str | None) -> TreeState:
             changed.append(rest.split(" ", 7)[7])
         elif mark == "u":
             conflicted.append(rest.split(" ", 9)[9])
-        elif mark in ("?", "!"):  # include ignored files: a cloned .gitignore must not hide a node
+        # Ignored files are included, because a cloned .gitignore must not hide a node.
+        elif mark in ("?", "!"):
             untracked.append(rest)
     counts = headers.get("branch.ab", "")
     return TreeState(

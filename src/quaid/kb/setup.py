@@ -1,6 +1,6 @@
 """Set up a store and this machine: init, clone, the push timer, and org-roam's database for Emacs.
 
-All except a clone can be repeated: a further run only restores missing or outdated parts.
+All of these except the clone can be repeated: a further run only restores missing or outdated parts.
 """
 
 import hashlib
@@ -170,7 +170,10 @@ WantedBy=timers.target
 
 
 def service_unit(command: Sequence[str]) -> str:
-    """Return the service unit that pushes once. The unit runs env, since systemd restricts program paths."""
+    """Return the service unit that pushes once.
+
+    The unit runs env, because systemd restricts the paths of programs.
+    """
     return SERVICE_TEMPLATE.format(command=" ".join(map(config_text.systemd_quote, command)))
 
 
@@ -203,7 +206,8 @@ def install_timer(
 ) -> KbTimerReport:
     """Install a timer that runs `command` (with absolute paths), and start it if systemd is available.
 
-    Idempotent. `home` is the user's home folder."""
+    A repeated call has no further effect. `home` is the user's home folder.
+    """
     if platform == "darwin":
         return _install_launchd(command, home)
     systemctl = git_cli.find_program("systemctl", environ) if platform == "linux" else ""

@@ -31,8 +31,8 @@ STATE_LOCK_TIMEOUT = 5.0
 class RemoteEvent(NamedTuple):
     """The outcome of a fetch or of a push, the reason for a failure, and when the outcome was recorded.
 
-    A fetch is "reached", "unreachable", or "silent" after a long wait; a push is "pushed", "nothing",
-    "rejected" or "unreachable".
+    The outcome of a fetch is "reached", "unreachable", or "silent" after a long wait. The outcome of a push
+    is "pushed", "nothing", "rejected" or "unreachable".
     """
 
     outcome: str = ""
@@ -102,7 +102,7 @@ def read_state(root: str) -> StoreState:
 
 
 def note_state(root: str, tree: TreeState | None = None, now: str = "", **values: Any) -> None:
-    """Set some fields of the recorded state, under a file lock; with `tree`, also `diverged_at`."""
+    """Set some fields of the recorded state, under a file lock. With `tree`, `diverged_at` is updated too."""
     check_git_folder(root)
     folder = _own_folder(root)
     with translate_os_errors(folder):
@@ -130,7 +130,10 @@ JournalEntries = dict[str, str]
 """For each path, the hash of the content that the change writes; ANY_CONTENT if that is not known."""
 
 ANY_CONTENT, NO_FILE = "", "-"
-"""Journal entries without a hash: any content is accepted, or the change deletes the file."""
+"""Journal entries without a hash.
+
+ANY_CONTENT means any content, and NO_FILE means that the change deletes the file.
+"""
 
 
 def begin_journal(folder: str, paths: Iterable[str], writes: Mapping[str, bytes | None]) -> JournalEntries:

@@ -47,7 +47,7 @@ LOCK_TIMEOUT = 30.0
 """Seconds that a writer waits for the store's lock."""
 
 GIT_LOCK_TIMEOUT = 2.0
-"""Seconds to wait for git lock files held by git processes of the user."""
+"""Seconds to wait for git lock files held by the user's own git processes."""
 
 MINUTE, HOUR = 60.0, 3600.0
 INDEX_MESSAGE = "index: made anew"
@@ -83,15 +83,17 @@ def store_lock(git: Git, what: str = "ai-kb", patience: float = LOCK_TIMEOUT) ->
             holder = f"{name} for more than {patience:g} s" if name else "another process"
             raise StoreLocked(path=git.root, holder=holder, hint="")
         git.keep = (handle,)
-        # Done before the holder is overwritten: if it raises, the next writer still sees the killed holder.
+        # This is done before the holder is overwritten. If it raises an error, the next writer still sees the
+        # killed holder.
         _clear_git_locks(git, _lock_holder(handle))
         _write_holder(handle, f"{os.getpid()} {what}".encode())
         try:
             git.recover()
             yield
         except Exception as error:
-            # A git process of ours that was killed may have left a lock file, on which the next command fails.
-            # The holder is cleared below, because a name that is left in the file marks a killed writer.
+            # A git process of ours that was killed may have left a lock file, which would make the next
+            # command fail. The holder is cleared below, because a name left in the file marks a killed
+            # writer.
             if isinstance(error, (GitFailed, DiskFull, StoreLocked)):
                 _remove_new_locks(git, before)
             _write_holder(handle, b"")
@@ -168,7 +170,7 @@ def _remove_stale_lock(path: str, root: str, left: tuple[str, float]) -> bool:
     except FileNotFoundError:
         return True
     age = time.time() - since
-    ours = bool(left[0]) and since >= left[1] - 0.1  # file times may be coarser than the clock
+    ours = bool(left[0]) and since >= left[1] - 0.1  # the clock may be finer than the times of files
     at_work = is_git_running(root)
     if at_work is None:
         is_stale = age >= (MINUTE if ours else HOUR)
@@ -255,8 +257,8 @@ def apply_change(git: Git, now: str, what: str, plan: ChangePlan, *, foreign: bo
         tree = _settled_tree(git)
         _refuse_dirty(git, tree)
         offline = _fetch_and_forward(git, now, tree, foreign=foreign)
-        # The committed bytes are written and compared here. The other files may be trusted by their
-        # stat: git uses the stat too, and has just reported that they match the last commit.
+        # The committed bytes are written and compared here. For other files an unchanged stat is enough,
+        # because git uses the stat too, and has just reported that they match the last commit.
         catalog = catalogs.load_catalog(git.root, git.ours, judge=lint.file_checker())
         change = plan(catalog)
         change = change._replace(files=_changed_files(catalog, change.files))
@@ -408,7 +410,7 @@ def _refuse_fatal(findings: Iterable[LintFinding]) -> None:
 
 
 def _linted_bytes(catalog: Catalog, changed: set[str]) -> dict[str, bytes | None]:
-    """Return the linted content of each changed file, to be compared with the commit; None if missing."""
+    """Return the linted content of each changed file, or None if it is missing, for comparison with the commit."""
     contents: dict[str, bytes | None] = dict.fromkeys(changed)
     for path in changed & catalog.files.keys():
         data = layout.read_file(catalog.root, path)
@@ -517,7 +519,7 @@ def _generated_paths(catalog: Catalog) -> set[str]:
 
 def _index_changes(catalog: Catalog) -> dict[str, bytes | None]:
     """Return the changes needed to bring the index up to date."""
-    if catalog.index_problem == "":  # already compared, and no file has changed since
+    if catalog.index_problem == "":  # the index was already compared, and no file has changed since
         return {}
     expected = catalog.index = catalog.index or nodes.build_index(catalog.nodes)
     generated = _generated_paths(catalog)
