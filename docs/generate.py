@@ -92,10 +92,10 @@ def error_page() -> str:
     rows.append(
         "\nOn the command line `--json` gives `error.code` and `error.message`, and the process exits with the "
         "status under *exit*; the HTTP API answers the same object with the status under *HTTP*. Over MCP a tool "
-        "that fails answers with a result: `isError` is true, the text is the message with its code, and "
-        "`structuredContent.error` holds `code`, `message`, `rpc_code` (the column *JSON-RPC*) and facts such as "
-        "`current_version`. What is no failure of a tool is an error of JSON-RPC, with the code of that column: "
-        "a tool that does not exist, a cancelled call, a resource or prompt that cannot be read.\n"
+        "that fails answers with a result: `isError` is true, and the text is JSON with `code`, `message` (what is "
+        "wrong), `next` (what to do, with tools in place of commands) and facts such as `current_version`. A tool or "
+        "an argument that does not exist is such a result, too. Cancelled calls, and resources and prompts that "
+        "cannot be read, are errors of JSON-RPC with the code of that column.\n"
     )
     rows.append("\n| code | exit | HTTP | JSON-RPC | message |\n|---|---|---|---|---|\n")
     for error in errors.all_errors():

@@ -496,7 +496,7 @@ class StoreLocked(QuaidError):
 
 
 class LintFailed(QuaidError):
-    """Nothing was committed. Lint found: {detail}."""
+    """Lint found: {detail}. Nothing was committed; correct this and try again."""
 
     code, exit_status, http_status, rpc_code = "lint_failed", 1, 422, -32012
 

@@ -264,7 +264,7 @@ GUARDS = (
     Guard(
         "an answer is labelled by where its text is kept",
         "mcp/tools.py",
-        "    label = provenance_of(name)\n",
+        '    label = {"trust": provenance_of(name)["trust"]}\n',
         "    label: dict[str, str] = {}\n",
         "tests/faults/test_stored_text.py",
     ),

@@ -56,7 +56,7 @@ def resident(home: str, address: str, token: str) -> Iterator[Call]:
 
 @contextmanager
 def stdio(home: str, address: str, token: str) -> Iterator[Call]:
-    from tests.mcp.pipes import Pipes, failure_of
+    from tests.mcp.pipes import Pipes, content_of, failure_of
 
     server = Pipes(str(Path(home) / "memory.db"), environ={"HOME": home})
     server.greet()
@@ -65,7 +65,7 @@ def stdio(home: str, address: str, token: str) -> Iterator[Call]:
         answer = server.call(tool, **arguments)
         if answer["result"]["isError"]:
             raise Refused(failure_of(answer)["code"])
-        return answer["result"]["structuredContent"]
+        return content_of(answer["result"])
 
     try:
         yield call

@@ -51,13 +51,23 @@ def hasty_command(db: str, *more: str) -> list[str]:
 
 
 def failure_of(answer: dict[str, Any]) -> dict[str, Any]:
-    """The error of a tool that failed: its result is marked as one, and a model reads the message and the code."""
+    """The error of a tool that failed: a result marked as an error, with code and message as JSON."""
     assert "error" not in answer, answer
     result = answer["result"]
     assert result["isError"] is True, answer
-    error: dict[str, Any] = result["structuredContent"]["error"]
-    assert result["content"] == [{"type": "text", "text": f"{error['message']} ({error['code']})"}]
+    error = content_of(result)
+    assert error["code"]
+    assert error["message"]
     return error
+
+
+def content_of(result: dict[str, Any]) -> dict[str, Any]:
+    """The record in the result of a tool: one text block with JSON."""
+    assert "structuredContent" not in result
+    (block,) = result["content"]
+    assert block["type"] == "text"
+    record: dict[str, Any] = json.loads(block["text"])
+    return record
 
 
 class Pipes:
@@ -114,7 +124,7 @@ class Pipes:
         """Call a tool that must succeed; its record."""
         answer = self.call(tool, **arguments)
         assert answer["result"]["isError"] is False, answer
-        return dict(answer["result"]["structuredContent"])
+        return content_of(answer["result"])
 
     def fail(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """Call a tool that must fail; its error."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.mcp.pipes import PATIENCE, ROOT, SOURCE, Pipes
+from tests.mcp.pipes import PATIENCE, ROOT, SOURCE, Pipes, content_of
 
 from quaid.app import Brain
 from quaid.config import Settings
@@ -75,7 +75,7 @@ def children(process: int) -> list[int]:
 
 def finds(server: Pipes, words: str) -> bool:
     answer = server.call("memory_search", query=f'"{words}"')
-    return bool(answer["result"]["structuredContent"]["hits"])
+    return bool(content_of(answer["result"]).get("hits"))
 
 
 def begin(start: Start, db: str, count: int) -> list[Pipes]:

@@ -173,17 +173,18 @@ def test_failing_model_is_reported_not_retried_and_resumed_later(
     tries = len(model.asked)
     time.sleep(1.2)  # two looks, and as many pauses
     assert len(model.asked) == tries
-    content = server.call("memory_status")["result"]["structuredContent"]
+    content = server.record("memory_status")
     assert "answers with status 500" in content["trouble"]["problem"]
-    assert (content["model"]["missing"], content["filling"]) == (1, None)
-    result = server.call("memory_query", question="tide")["result"]["structuredContent"]
+    assert (content["model"]["missing"], content.get("filling")) == (1, None)
+    result = server.record("memory_query", question="tide")
     assert result["results"][0]["slug"] == "concepts/tide"
     assert result["notes"][0].startswith("by words only: the model m failed at")
     model.mood = "well"
     assert server.record("memory_put", slug="concepts/ebb", content="# Ebb\n\nIt goes as often.")
     wait_until(lambda: is_whole(settings))
-    content = server.call("memory_status")["result"]["structuredContent"]
-    assert (content["trouble"], content["model"]["missing"], content["next_steps"]) == (None, 0, [])
+    content = server.record("memory_status")
+    assert content["model"]["missing"] == 0
+    assert not {"trouble", "next_steps"} & set(content)
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="asks the system about processes")

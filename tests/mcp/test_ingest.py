@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.mcp.pipes import Pipes
+from tests.mcp.pipes import Pipes, content_of
 
 from quaid.app import Brain
 from quaid.config import Settings
@@ -32,15 +32,15 @@ def test_agent_ingests_a_source_once(start: Start, db: str, settings: Settings) 
     server = start(db)
     server.greet()
     stale = server.fail("memory_ingest", **SOURCE, pages=[BO, river(9)])
-    assert (stale["code"], stale["rpc_code"], stale["current_version"]) == ("version_conflict", -32009, 1)
+    assert (stale["code"], stale["current_version"]) == ("version_conflict", 1)
     assert "companies/river is at version 1, not 9" in stale["message"]
     assert server.fail("memory_get", slug="people/bo")["code"] == "page_not_found"  # nothing was written
     both = server.fail("memory_ingest", **SOURCE, pages=[{**BO, "expected_version": 4}, river(9)])
     assert [conflict["current_version"] for conflict in both["conflicts"]] == [0, 1]
-    done = server.call("memory_ingest", **SOURCE, pages=[BO, river(1)])["result"]["structuredContent"]
+    done = server.record("memory_ingest", **SOURCE, pages=[BO, river(1)])
     assert [page["outcome"] for page in done["pages"]] == ["created", "updated"]
-    again = server.call("memory_ingest", **SOURCE, pages=[BO, river(2)])["result"]["structuredContent"]
-    assert (again["written"], again["known_pages"]) == (False, ["people/bo", "companies/river"])
+    again = server.record("memory_ingest", **SOURCE, pages=[BO, river(2)])
+    assert (again.get("written"), again["known_pages"]) == (None, ["people/bo", "companies/river"])
     assert server.end()[0] == 0
     with Brain(settings) as brain:
         assert checks.validate(brain.db) == []
@@ -51,8 +51,8 @@ def test_weak_answer_records_a_gap_without_words(start: Start, db: str) -> None:
     server.greet()
     server.call("memory_query", question="Who repairs the zyxwvut crane?")
     listed = server.ask("tools/call", {"name": "memory_gaps", "arguments": {}})
-    (gap,) = listed["result"]["structuredContent"]["gaps"]
-    assert (gap["query_text"], gap["times_seen"], gap["sensitivity"]) == (None, 1, "internal")
+    (gap,) = content_of(listed["result"])["gaps"]
+    assert (gap.get("query_text"), gap["times_seen"], gap["sensitivity"]) == (None, 1, "internal")
     wrong = {"gap_id": gap["id"], "query_text": "Who?", "sensitivity": "external", "approver": "Mira"}
     refused = server.fail("memory_gap_approve", **wrong)
     assert refused["code"] == "wrong_question"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.mcp.pipes import PATIENCE, ROOT, SOURCE, command
+from tests.mcp.pipes import PATIENCE, ROOT, SOURCE, command, content_of
 
 from quaid.operations import dispatch, index
 
@@ -52,8 +52,7 @@ def test_it_calls_a_tool(db: str, tmp_path: Path) -> None:
     result = inspect(
         db, tmp_path, "tools/call", "--tool-name", "memory_get", "--tool-arg", "slug=people/alice"
     )
-    assert result["structuredContent"]["title"] == "Alice Berg"
-    assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
+    assert content_of(result)["title"] == "Alice Berg"
 
 
 def test_inspector_shows_our_error_message(db: str, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from tests.mcp.pipes import content_of
 
 from quaid.app import Brain
 from quaid.errors import UnknownTool
@@ -84,11 +85,23 @@ def test_the_same_write_twice_changes_nothing_more(brain: Brain) -> None:
     )
 
 
-def test_a_result_is_the_record_as_an_object_and_as_text(brain: Brain) -> None:
+def test_a_result_is_one_text_block_of_compact_json_without_empty_fields(brain: Brain) -> None:
     result = tools.call_tool(brain, None, "memory_get", {"slug": "people/alice"})
-    assert result["structuredContent"]["title"] == "Alice Berg"
-    assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
+    assert set(result) == {"content", "isError"}
     assert result["isError"] is False
+    record = content_of(result)
+    assert record["title"] == "Alice Berg"
+    assert record["frontmatter"]["tags"] == ["founder"]
+    assert not [key for key, value in record.items() if value in (None, "", [], {}, False)]
+    assert result["content"][0]["text"] == json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+
+
+def test_empty_values_of_front_matter_are_kept(brain: Brain) -> None:
+    text = "---\ndone: false\nowner: null\n---\nA page."
+    tools.call_tool(brain, None, "memory_put", {"slug": "notes/a", "content": text})
+    record = content_of(tools.call_tool(brain, None, "memory_get", {"slug": "notes/a"}))
+    assert record["frontmatter"]["done"] is False
+    assert record["frontmatter"]["owner"] is None
 
 
 def test_unlisted_tools_can_be_called_unless_tools_were_named(brain: Brain) -> None:

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import quaid
 from quaid.app import Brain, Progress
 from quaid.config import Settings
-from quaid.errors import Cancelled, QuaidError, UnknownTool
-from quaid.mcp import jsonrpc, resources, tools
+from quaid.errors import Cancelled, Defect, QuaidError
+from quaid.mcp import jsonrpc, messages, resources, tools
 from quaid.mcp.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Request, RequestId, RpcError
 from quaid.operations.registry import Scope
 from quaid.worker import Supervisor
@@ -85,20 +85,22 @@ def answer_request(connection: Connection, brain: Brain, request: Request) -> di
         return failure_response(request, error)
     except Exception as error:
         log_to_stderr(f"quaid: internal error: {type(error).__name__}")
+        if request.method == "tools/call":
+            return failure_response(request, Defect(problem=type(error).__name__))
         return jsonrpc.failure(request.id, jsonrpc.INTERNAL_ERROR, "Internal error")
 
 
 def failure_response(request: Request, error: QuaidError) -> dict[str, Any]:
     """Return the response to a failed request. Clients pass tool results on to the model, but may hide protocol
-    errors from it. Therefore a failed tool call is a result, unless the tool is unknown or the call was cancelled.
+    errors from it. Therefore a failed tool call is a result, unless it was cancelled.
     """
-    if request.method == "tools/call" and not isinstance(error, UnknownTool | Cancelled):
-        result = tools.tool_failure(error)
+    if request.method == "tools/call" and not isinstance(error, Cancelled):
+        result = tools.tool_failure(error, str((request.params or {}).get("name")))
         return jsonrpc.result(
             request.id, _stamped(request.method, result) if _is_stateless(request) else result
         )
     return jsonrpc.failure(
-        request.id, error.rpc_code, str(error), {**tools.error_facts(error), "code": error.code}
+        request.id, error.rpc_code, str(error), {**messages.error_facts(error), "code": error.code}
     )
 
 

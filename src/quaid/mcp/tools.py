@@ -8,10 +8,10 @@ from typing import Any
 
 from quaid.app import Brain
 from quaid.errors import QuaidError, UnknownTool
+from quaid.mcp import messages
 from quaid.mcp.jsonrpc import compact
 from quaid.operations import dispatch, index
-from quaid.operations.dispatch import json_value
-from quaid.operations.registry import SCOPES, Operation, Scope, schema
+from quaid.operations.registry import SCOPES, Named, Operation, Scope, schema
 
 TRUST_DATA = "data"  # text of pages, transcripts and nodes: information, not instructions
 TRUST_OWN = "own"  # the notebook's files, in which the user writes instructions for agents
@@ -32,8 +32,8 @@ def provenance_of(name: str) -> dict[str, str]:
 
 
 def with_provenance(name: str, record: dict[str, Any]) -> dict[str, Any]:
-    """Return the record with its label first. Keys of the record cannot override the label."""
-    label = provenance_of(name)
+    """Return the record with its trust label first. Keys of the record cannot override it."""
+    label = {"trust": provenance_of(name)["trust"]}
     return {**label, **{key: value for key, value in record.items() if key not in label}}
 
 
@@ -90,32 +90,52 @@ def call_tool(
     arguments: dict[str, Any],
     scope: Scope = "write",
 ) -> dict[str, Any]:
-    """Call a tool. Return its labeled record as an object, and as text for models that see only text."""
+    """Call a tool. Return its labeled record as compact JSON, without empty fields."""
     if served is not None and name not in served:
         raise UnknownTool(name=name, hint=" This server was started with other tools only.")
-    record = with_provenance(
-        name, json_value(dispatch.call(brain, dispatch.find_tool(name), arguments, scope))
-    )
-    return {
-        "content": [{"type": "text", "text": compact(record)}],
-        "structuredContent": record,
-        "isError": False,
-    }
+    operation = dispatch.find_tool(name)
+    record = with_provenance(name, _without_empty(dispatch.call(brain, operation, arguments, scope)))
+    return {"content": [{"type": "text", "text": compact(record)}], "isError": False}
 
 
-def tool_failure(error: QuaidError) -> dict[str, Any]:
-    """Return the result of a failed tool call: message and code as text, and all facts as an object."""
-    facts = {**error_facts(error), "code": error.code, "message": str(error), "rpc_code": error.rpc_code}
-    return {
-        "content": [{"type": "text", "text": f"{error} ({error.code})"}],
-        "structuredContent": {"error": facts},
-        "isError": True,
-    }
+def tool_failure(error: QuaidError, name: str) -> dict[str, Any]:
+    """Return the result of a failed call of the tool with this name."""
+    operation = dispatch.find_tool(name) if name in index.TOOLS else None
+    text = compact(messages.failure_record(error, operation))
+    return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
-def error_facts(error: QuaidError) -> dict[str, Any]:
-    """Return the facts of an error that can be represented in JSON, such as the current version of a page."""
-    return {key: value for key, value in error.facts.items() if isinstance(value, str | int | float | list)}
+def _without_empty(value: Any) -> Any:
+    """Convert a result to JSON types. Empty fields of records are left out, and guidance is put in terms of tools.
+
+    Objects that users wrote, such as front matter, are kept as they are.
+    """
+    if isinstance(value, Named):
+        return {value.name: _without_empty(value.value)}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        fields = zip(value._fields, value, strict=True)
+        return {name: _field(name, item) for name, item in fields if not _is_empty(item)}
+    if isinstance(value, tuple | list):
+        return [_without_empty(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _without_empty(item) for key, item in value.items()}
+    return value
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or value is False or (isinstance(value, str | tuple | list | dict) and not value)
+
+
+def _field(name: str, value: Any) -> Any:
+    """Return a field of a record as JSON, with commands in guidance for the reader replaced by tools."""
+    if name == "command" and isinstance(value, str):
+        return messages.tool_call(value) or value
+    if name in messages.GUIDANCE_FIELDS:
+        if isinstance(value, str):
+            return messages.for_agent(value)
+        if isinstance(value, tuple | list) and all(isinstance(line, str) for line in value):
+            return [messages.for_agent(line) for line in value]
+    return _without_empty(value)
 
 
 def _tool_entry(operation: Operation) -> dict[str, Any]:
