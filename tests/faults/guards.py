@@ -234,6 +234,20 @@ GUARDS = (
         "tests/storage/test_migrations.py",
     ),
     Guard(
+        "a write of an agent is reviewed where the settings say so",
+        "operations/dispatch.py",
+        'if brain.agent and operation.scope == "write":',
+        "if False:",
+        "tests/operations/test_review.py",
+    ),
+    Guard(
+        "what was not reviewed is not written",
+        "operations/review.py",
+        "if not operation.adds_only and not _was_reviewed(change.diff, row.diff, days):",
+        "if False:",
+        "tests/operations/test_review.py",
+    ),
+    Guard(
         "what cannot be undone goes by the very name",
         "operations/cleanup.py",
         "if stored.slug != slugs.split_address(address)[1]:",

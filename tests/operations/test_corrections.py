@@ -113,6 +113,28 @@ def test_several_candidates_change_nothing_until_one_is_named(brain: Brain) -> N
         run(brain, "correct", **arguments, id="line:9:people/carol")
 
 
+def test_the_page_of_the_subject_comes_first_and_other_lines_are_listed(memory: Brain) -> None:
+    run(memory, "put", slug="notes/trip", content="We met Alice in Paris.")
+    record = run(memory, "correct", about="Alice", was="Paris", now="Oslo")
+    assert record["changed"]
+    assert [row["id"] for row in record["remaining"]] == ["line:1:notes/trip"]
+    assert "Paris" in run(memory, "get", slug="notes/trip")["compiled_truth"]
+
+
+def test_a_chosen_line_ends_the_fact_that_it_states(memory: Brain) -> None:
+    run(
+        memory,
+        "put",
+        slug="people/alice",
+        compiled_truth="Alice lives in Paris.\n\nAlice lives in Paris, too.",
+    )
+    arguments = {"about": "Alice", "was": "lives in Paris", "now": "lives in Oslo"}
+    assert len(run(memory, "correct", **arguments)["candidates"]) == 3
+    record = run(memory, "correct", **arguments, id="line:1:people/alice")
+    assert [row["id"] for row in record["replaced"]] == ["fact:1", "line:1:people/alice"]
+    assert ("lives_in", "Oslo", None) in facts(memory)
+
+
 def test_nothing_found_names_the_tools_that_write(memory: Brain) -> None:
     with pytest.raises(NotFound, match="`quaid remember` or `quaid put`"):
         run(memory, "correct", about="Zed", now="is tall")

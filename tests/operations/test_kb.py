@@ -794,3 +794,24 @@ def test_the_password_of_an_address_is_in_no_name(call: Call, kb: Path) -> None:
         call("capture", source=source, excerpt="Words.")
     assert "pw123secret" not in str(error.value)
     assert "abcdef" not in str(error.value)
+
+
+def test_a_node_of_an_agent_waits_for_review(brain: Brain, call: Call, kb: Path) -> None:
+    brain.create(brain.settings.db_path)
+
+    def owner(command: str, **arguments: Any) -> Any:
+        return dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
+
+    owner("config set", key="agent_writes", value="review")
+    before = head(kb)
+    brain.agent = "codex"
+    fields = {"text": "Two wheels.", "title": "Bicycles", "summary": "What bicycles have"}
+    answer = dispatch.call(brain, dispatch.find_tool("kb_remember"), fields, "write")
+    brain.agent = ""
+    assert (answer.proposal, answer.collection) == (1, "kb")
+    assert head(kb) == before
+    [shown] = owner("review").proposals
+    assert "+Two wheels." in shown.diff
+    assert [row.outcome for row in owner("review", yes=True).decided] == ["accepted"]
+    assert head(kb) != before
+    assert call("query", context="bicycles")["matches"][0]["title"] == "Bicycles"

@@ -62,6 +62,8 @@ class CorrectRecord(NamedTuple):
     candidates: tuple[CorrectionCandidate, ...] = ()
     """Set if several statements match: nothing was changed; call again with one of the ids."""
     note: str = ""
+    remaining: tuple[CorrectionCandidate, ...] = ()
+    """Lines on other pages that still say the old thing."""
 
 
 class _Line(NamedTuple):
@@ -115,7 +117,7 @@ def correct(
         name = "now" if about.strip() else "about"
         raise InvalidArgument(name=name, problem="is empty; say what is true now, or in was what was wrong")
     with brain.db.reading():
-        facts, lines = _candidates(brain, about, wording, id)
+        facts, lines, others = _candidates(brain, about, wording, id)
     if not facts and not lines:
         name = f"{about}: {was or now}"
         hint = "Nothing stored says so. Write it with `quaid remember` or `quaid put`."
@@ -123,11 +125,16 @@ def correct(
     if len({(fact.row.predicate, fact.row.object) for fact in facts}) > 1 or len(lines) > 1:
         found = [
             *(CorrectionCandidate(fact.id, fact.says, fact.page.slug) for fact in facts),
-            *(CorrectionCandidate(line.id, line.place.text, line.page.slug) for line in lines),
+            *map(_line_candidate, [*lines, *others]),
         ]
         note = "Several statements match; nothing was changed. Call again with id."
         return CorrectRecord(False, "", "", "", 0, "", (), None, tuple(found[:MAX_CANDIDATES]), note)
-    return _Correction(brain, about, wording, day, facts, lines[0] if lines else None).apply()
+    record = _Correction(brain, about, wording, day, facts, lines[0] if lines else None).apply()
+    return record._replace(remaining=tuple(map(_line_candidate, others[:MAX_CANDIDATES])))
+
+
+def _line_candidate(line: "_Line") -> CorrectionCandidate:
+    return CorrectionCandidate(line.id, line.place.text, line.page.slug)
 
 
 class _Correction:
@@ -276,8 +283,11 @@ class _Correction:
 
 def _candidates(
     brain: Brain, about: str, wording: Wording, id: str | None
-) -> tuple[list[_Fact], list[_Line]]:
-    """Return the facts and lines that a correction may be about: the best and those close to it."""
+) -> tuple[list[_Fact], list[_Line], list[_Line]]:
+    """Return the facts and lines that a correction may be about: the best and those close to it.
+
+    Lines on the page of the subject come before lines elsewhere, which are returned apart.
+    """
     today = brain.now()[:10]
     subject, rest = _find_subject(brain, about)
     words = stem_words(about.lower()) if subject is None else stem_words(rest.lower())
@@ -289,14 +299,17 @@ def _candidates(
         lines = [line for line in lines if line.id in chosen]
         if not facts and not lines:
             raise NotFound(what="candidate", name=id, hint="Call without id to list the candidates.")
-        return facts, lines
     facts = _best(facts, lambda fact: fact.score)
     lines = _best(lines, lambda line: line.place.score)
+    others: list[_Line] = []
+    if subject is not None and any(line.page.id == subject.id for line in lines):
+        others = [line for line in lines if line.page.id != subject.id]
+        lines = [line for line in lines if line.page.id == subject.id]
     if len(lines) == 1 and not facts:
         facts = _facts_in_line(brain, lines[0], wording, today)
     if facts and not lines:
         lines = _lines_with_fact(facts[0], subject, wording)
-    return facts, lines
+    return facts, lines, others
 
 
 def _facts_in_line(brain: Brain, line: _Line, wording: Wording, today: str) -> list[_Fact]:
