@@ -551,6 +551,7 @@ def tables(play: Play, figures: dict[str, float], before: dict[str, Any]) -> Non
         return form(before[name]) if name in before else ""
 
     kinds = play.corrections()
+    ratio = figures["tokens"] / before["tokens"] if before else 0.0
     summary = [
         (
             "questions answered on the first call",
@@ -586,9 +587,9 @@ def tables(play: Play, figures: dict[str, float], before: dict[str, Any]) -> Non
         *((f"  {KINDS[kind]}", "yes" if done else "no", "", "") for kind, done in kinds.items()),
         (
             "tokens of results, tool lists and instructions",
-            f"{figures['tokens']:,}",
+            f"{figures['tokens']:,}" + (f", {percent(ratio)} of before" if before else ""),
             earlier("tokens", "{:,}".format),
-            verdict(figures["tokens"] / before["tokens"], 0.4) if before else "",
+            verdict(ratio, 0.4) if before else "",
         ),
         ("  of these tool lists", f"{figures['list_tokens']:,}", earlier("list_tokens", "{:,}".format), ""),
         ("calls", f"{figures['calls']}", earlier("calls", str), ""),
