@@ -46,13 +46,11 @@ def _whole_day(day: str) -> str:
 
 
 OWN_DAY = f"coalesce({_frontmatter_day('date')}, {_first_day('p.slug')})"
-"""SQL expression for the day that page p is about: `date` in its front matter, or a date in its slug, or else NULL.
-"""
+"""SQL expression for the day that page p is about: its `date`, else a date in its slug, else NULL."""
 
 _OTHER_DAYS = f"{_frontmatter_day('updated')}, {_frontmatter_day('created')}, substr(p.updated_at, 1, 10)"
 PAGE_DAY = f"coalesce({OWN_DAY}, {_OTHER_DAYS})"
-"""SQL expression for the day of page p: OWN_DAY, else `updated`, `created` or the time of the page's last change.
-"""
+"""SQL expression for the day of page p: OWN_DAY, else `updated`, `created` or the time of the last change."""
 
 _FIRST_ENTRY = "(SELECT min(date) FROM timeline_entries WHERE page_id = p.id)"
 

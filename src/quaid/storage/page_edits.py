@@ -393,8 +393,7 @@ class MergedRows(NamedTuple):
     """Number of facts that the kept page already had."""
     raw_data: int
     raw_data_renamed: tuple[str, ...]
-    """New source names of moved raw data, where the kept page already used the old source name for different data.
-    """
+    """New source names of moved raw data, because the kept page has different data under the old name."""
     imports: int
     contradictions: int
     gaps: int

@@ -357,8 +357,7 @@ Beyond it, those on the shortlist are read from the database.
 """
 
 MOST_DELETED = 1_000
-"""The cache of chunks is rebuilt if its deleted chunks exceed a quarter of the existing chunks by more than this.
-"""
+"""The cached chunks are reloaded if they exceed 1.25 times the number of existing chunks by more than this."""
 
 
 MOST_PAGE_VECTORS = 1_500

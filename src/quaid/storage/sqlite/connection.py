@@ -414,8 +414,7 @@ class WriterLock:
 
 
 CANCEL_CHECK_STEPS = 10_000
-"""SQLite runs this many steps of its virtual machine, less than a millisecond, between two checks for cancellation.
-"""
+"""SQLite runs this many virtual machine steps (less than a millisecond) between two checks for cancellation."""
 
 
 class Rehearsal:
