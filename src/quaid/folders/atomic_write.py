@@ -26,7 +26,10 @@ NEW_FILE_FLAGS = (
     os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 )
 UNFINISHED_NAME = ".quaid-{token}.new"
-"""Name of a new file that may be incomplete. The leading dot keeps syncs from treating the file as a page."""
+"""The name of a new file that may be incomplete.
+
+It begins with a dot, so that a sync does not treat the file as a page.
+"""
 
 HASH_PREFIX_LENGTH = 16
 MAX_NAME_BYTES = 255
@@ -42,7 +45,8 @@ ExchangeFunction = Callable[[int, str, str], bool]
 def _entered(folder: Folder, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
     """Enter the folder of a file. Yield the handle of that folder and the name of the file.
 
-    With `make`, missing folders are created. Errors of the operating system are translated to Quaid's own.
+    With `make`, missing folders are created. Errors of the operating system are translated to classes of
+    quaid.errors.
     """
     with translate_os_errors(os.path.join(folder.root, path)):
         parent, _, name = path.rpartition("/")
@@ -50,7 +54,7 @@ def _entered(folder: Folder, path: str, *, make: bool = False) -> Iterator[tuple
 
 
 def create_file(folder: Folder, path: str, data: bytes, token: str) -> None:
-    """Create a file atomically, after its missing parent folders. Raise FileChanged if the file exists."""
+    """Create a file atomically, with its missing parent folders. Raise FileChanged if the file exists."""
     with _entered(folder, path, make=True) as (place, name):
         unfinished = _write_unfinished(place, data, token)
         try:
@@ -110,7 +114,7 @@ def remove_file(folder: Folder, path: str, expected: str, token: str) -> None:
 
 
 def keep_conflict_copy(place: int, temporary: str, name: str, content_hash: str, token: str) -> str:
-    """Keep a temporary file that holds another process's edit: rename it to a conflict copy of `name`.
+    """Rename a temporary file that holds another process's edit to a conflict copy of `name`.
 
     Return the new name, or `temporary` if both candidate names are taken.
     """
@@ -260,10 +264,10 @@ def _unlink_if_exists(place: int, name: str) -> None:
 
 
 def exchange_files(place: int, one: str, other: str) -> bool:
-    """Exchange two files of a folder atomically. Return False where the system does not support it."""
+    """Exchange two files of a folder atomically. Return False if the system does not support this."""
     if sys.platform != "linux":
         return False
-    import ctypes  # imported late: only writes to files need it
+    import ctypes  # imported late, because it is only needed to write files
 
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if rename is None:
@@ -343,7 +347,7 @@ class FolderWriter(Folder):
                 self._take_back()
 
     def _take_back(self) -> None:
-        """Remove the files and folders that a failed export created, and no others."""
+        """Remove the files and folders that a failed export created, and nothing else."""
         for path in reversed(self._made):
             with suppress(OSError):
                 (os.rmdir if path.endswith("/") else os.unlink)(os.path.join(self.root, path))
@@ -376,7 +380,10 @@ class FolderWriter(Folder):
             raise
 
     def make_folder(self, name: str, above: int, path: str) -> None:
-        """Create a folder that only its owner can enter, unless it exists, and note it for `_take_back`."""
+        """Create a folder that only its owner can enter, unless it exists.
+
+        `_take_back` removes it if the export fails.
+        """
         try:
             os.mkdir(name, 0o700, dir_fd=above)
         except FileExistsError as error:

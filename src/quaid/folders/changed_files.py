@@ -1,4 +1,7 @@
-"""Find files that changed since they were indexed, by stat alone, fast enough to run before every search."""
+"""Find files that changed since they were indexed.
+
+Only stat is used, which is fast enough to run before every search.
+"""
 
 import os
 
@@ -12,9 +15,9 @@ from quaid.storage.sqlite.connection import Database
 
 
 class FileStatCache:
-    """Cache of the stat data that the index has for the files of one collection.
+    """A cache of the stat data that the index has for the files of one collection.
 
-    It is loaded again after a write to the database and for another collection.
+    The cache is loaded again after a write to the database, and when it is used for a different collection.
     """
 
     def __init__(self, db: Database) -> None:
@@ -31,7 +34,7 @@ class FileStatCache:
 
 
 def changed_paths(seen: FileStatCache, collection: Collection) -> list[str]:
-    """Return the paths of new, removed and (by stat data) changed files; [] if the folder is unavailable."""
+    """Return the paths of new, removed and changed files, as shown by stat; [] if the folder is unavailable."""
     last_seen = seen.looks(collection)
     new_paths: list[str] = []
     try:

@@ -49,10 +49,10 @@ DATA_FOLDER = ".quaid"
 LINKS_AND_FACTS_PATH = f"{DATA_FOLDER}/links-and-facts.json"
 LINKS_AND_FACTS_FORMAT = 1
 MAX_LINKS_AND_FACTS_BYTES = 32 * 1024 * 1024
-"""Maximum size of the links-and-facts file; enough for some hundred thousand links and facts."""
+"""Maximum size of the links-and-facts file in bytes, enough for some hundred thousand links and facts."""
 
 MAX_JOINED_LENGTH = 100_000
-"""Maximum number of characters of a fact's sources, a fact's evidence or a link's context in the file."""
+"""Maximum number of characters of the sources or evidence of a fact, or of the context of a link."""
 
 SHOWN_PROBLEMS = 20
 MAX_PROBLEM_LENGTH = 300
@@ -131,7 +131,7 @@ class LinksAndFacts(NamedTuple):
     links: list[ImportedLink | None]
     facts: list[ImportedFact | None]
     files: dict[str, str]
-    """Paths of page files by page address, for files that are not named after the address."""
+    """The file path of each page by page address, for files that are not named after the address."""
     problems: list[str]
 
 
@@ -271,8 +271,8 @@ PageKey = tuple[int, str, str]
 class LinksAndFactsImport:
     """Restores links and facts from a parsed links-and-facts file within a transaction.
 
-    Records that exist already or are invalid are skipped. Pages are cached, because a file may name many
-    thousands.
+    Records that exist already or are invalid are skipped. Pages are cached, because a file may refer to many
+    thousands of pages.
     """
 
     def __init__(
@@ -392,8 +392,8 @@ def restore_links_and_facts(
     """Restore links and facts of a collection's pages from the links-and-facts file of an export.
 
     The file is in the collection's folder. If that folder contains no `.quaid` folder, the file in the parent
-    folder is used, because an export of several collections has one file beside their folders. Return the
-    number of restored links, the number of restored facts, and the problems.
+    folder is used, because an export of several collections puts a single file beside their folders. Return
+    the number of restored links, the number of restored facts, and the problems.
     """
     root, prefix = collection.root or "", ""
     above, folder_name = os.path.split(root)
@@ -456,7 +456,7 @@ PagesByType = dict[str, list[tuple[str, str]]]
 class ExportedCollection(NamedTuple):
     name: str
     folder: str
-    """Folder within the export; "" for its root."""
+    """Path of the folder within the export; "" for the root of the export."""
     pages: int
 
 
@@ -595,7 +595,7 @@ def _collection_folders(addresses: list[tuple[str, str, str]]) -> dict[str, str]
 def _count_written(
     writer: FolderWriter, written: dict[str, PagesByType], folders: dict[str, str], with_data: list[str]
 ) -> ExportReport:
-    """Return the report for the written files. Paths that the file system maps to one file count once."""
+    """Return the report for the written files. Paths that the file system treats as the same file count once."""
     identities: dict[str, tuple[int, int, int]] = {}
     for path in writer.written:
         facts = os.stat(os.path.join(writer.root, path), follow_symlinks=False)
@@ -716,8 +716,8 @@ def _import_hint(batches: list[history.ImportBatch]) -> str:
 class ComparedPage(NamedTuple):
     """A parsed page of a compared folder.
 
-    `truth` (the text above the timeline) and `timeline` are hashes, so that folders of any size can be
-    compared.
+    `truth` and `timeline` are hashes of the text above the timeline and of the timeline, so that folders of
+    any size can be compared.
     """
 
     path: str
@@ -726,7 +726,7 @@ class ComparedPage(NamedTuple):
     timeline: str
     entries: int
     why: str = ""
-    """Why an import would skip the file; then `truth` is the hash of the whole file."""
+    """Why an import would skip the file. If set, `truth` is the hash of the whole file."""
 
     @property
     def id(self) -> str:
@@ -737,7 +737,7 @@ class FolderContents(NamedTuple):
     pages: dict[str, ComparedPage]  # by slug
     special: dict[str, ComparedPage]  # index.md etc. at the root, which an import does not treat as pages
     raw: dict[str, tuple[str, str | None]]  # path and hash of a slug's sidecar; no hash if it is invalid
-    contested: set[str]  # slugs requested by several pages: a sync and an import may assign them differently
+    contested: set[str]  # slugs requested by several pages, which a sync and an import may assign differently
     troubles: list[tuple[str, str]]
 
 
@@ -765,7 +765,7 @@ def compare_folders(original: str, exported: str, progress: Progress) -> list[tu
 
 
 def _missing_links_and_facts(original: str, exported: str) -> list[tuple[str, str]]:
-    """Return differences that state how many links and facts of the original the export lacks."""
+    """Return the differences that state how many links and facts of the original are missing in the export."""
     path = LINKS_AND_FACTS_PATH
     try:
         before, after = _read_links_and_facts(original), _read_links_and_facts(exported)
@@ -809,7 +809,7 @@ def _match_by_id(before: dict[str, ComparedPage], after: dict[str, ComparedPage]
 
 
 def _match_by_content(before: FolderContents, after: dict[str, ComparedPage]) -> None:
-    """Match by content the pages whose slug several files requested; their slugs in the export may differ."""
+    """Match pages by content if several files requested their slug; their slugs in the export may differ."""
     here = {address: before.pages[address] for address in before.contested}
     differing = {
         address
@@ -928,7 +928,7 @@ def _pages_of_file(path: str, data: bytes) -> list[tuple[tuple[str, str], Compar
 
 
 def _compared_page(path: str, made: Page) -> ComparedPage:
-    # Pages are matched by slug, so the slug is not compared. A title added for the export is ignored.
+    # The slug is not compared, because pages are matched by slug. A title added for the export is ignored.
     front = {key: value for key, value in made.frontmatter.items() if key != "slug"}
     front["title"] = made.title
     hashes = indexer.digest(made.truth.encode()), indexer.digest(made.timeline.encode())

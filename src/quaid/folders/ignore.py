@@ -17,8 +17,7 @@ TEMPLATES_FOLDER = "_templates/"
 KIND_PATTERNS = {"kb": "/raw/\n/index*.org\n/AGENT_CONTRACT.org\n"}
 """Ignore patterns that always apply, by kind of collection.
 
-The patterns for a knowledge base match the files and folders that hold no nodes (entries of the knowledge
-base).
+The patterns for a knowledge base match the files and folders without nodes (entries of the knowledge base).
 """
 
 MAX_IGNORE_CHARACTERS = 64 * 1024
@@ -122,7 +121,7 @@ def _is_templates_folder(path: str) -> bool:
 
 
 def parse_rules(data: bytes | None, last_good: str) -> tuple[str, str | None]:
-    """Return the patterns of an ignore file and None; if the file is invalid, `last_good` and the problem.
+    """Return the patterns of an ignore file and None, or `last_good` and the problem if the file is invalid.
 
     `data` is None if there is no ignore file.
     """

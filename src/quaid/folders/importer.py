@@ -40,7 +40,7 @@ ImportOutcome = Literal[
     "failed",  # a bug in Quaid prevented the import; an existing page is kept
     "special",  # index.md, schema.md and README.md at the root: stored, but not as pages
     "sidecar",
-    "links_and_facts",  # the links-and-facts file of an export
+    "links_and_facts",  # the file is the links-and-facts file of an export
     "left_out",
 ]
 
@@ -105,9 +105,9 @@ def import_folder(
 class ImportRun(FolderRun):
     """One import. Files of earlier imports are recognized by their path relative to the folder.
 
-    A folder is recognized by its path. A folder at a new path is treated as one that was imported before and
-    then moved if, of its page files with the relative path of an imported file, most also have the content of
-    that file.
+    A folder is recognized by its path. A folder at a new path may have been imported before and then moved.
+    That is assumed if most of its page files that have the relative path of an imported file also have its
+    content.
     """
 
     def __init__(
@@ -146,7 +146,8 @@ class ImportRun(FolderRun):
         self.fresh: set[str] = set()  # page files that no import has seen, by path without extension
         self.different: set[str] = set()  # page files to import again, by path without extension
         self.links_file: tuple[bytes, str] | None = None  # bytes and hash of the links-and-facts file
-        self.is_links_file_known = False  # True if imported before: only records of new pages are restored
+        # True if the file was imported before. In that case only records of new pages are restored.
+        self.is_links_file_known = False
         self.assigned: dict[str, str] = {}  # slugs, by path, of page files that are new in this folder
         self.taken: set[str] = set()  # slugs of all pages of this folder
         self.slugs: dict[str, str] = {}  # slug of each page file, by path without extension
@@ -204,11 +205,11 @@ class ImportRun(FolderRun):
 
     @property
     def has_links_and_facts(self) -> bool:
-        """True if a links-and-facts file is to be imported: it is new, pages are new, or `force` is set."""
+        """True if a links-and-facts file is to be imported: it is new, there are new pages, or `force` is set."""
         return self.links_file is not None and bool(self.fresh or not self.is_links_file_known)
 
     def _read_links_and_facts(self) -> bool:
-        """Read the links-and-facts file of an export. Return False if there is none."""
+        """Read the links-and-facts file of an export. Return False if there is no such file."""
         path, largest = exporter.LINKS_AND_FACTS_PATH, exporter.MAX_LINKS_AND_FACTS_BYTES
         try:
             data = self.folder.read(path, largest)
@@ -368,7 +369,7 @@ class ImportRun(FolderRun):
             )
         except VersionConflict:
             stored = pages.require(self.db, made.slug)
-            # The slug may be a redirect, so the slug of the page is used.
+            # `stored` is used because the slug may be a redirect to the page.
             self._write_over(tx, item, indexer.with_slug(made, stored.slug), stored)
             return
         self._wrote(tx, "new", item, made, saved.id, saved.version)
@@ -430,14 +431,15 @@ class ImportRun(FolderRun):
         self._wrote(tx, "changed", item, made, saved.id, saved.version)
 
     def _is_derived_anew(self, stored: PageRow, made: Page) -> bool:
-        """Return True if the import is forced and would change derived data of the page (title etc.)."""
+        """Return True if the import is forced and would change the title or other derived data of the page."""
         old = (stored.type, stored.title, stored.summary, stored.wing, stored.room)
         return self.force and old != (made.type, made.title, made.summary, made.wing, made.room)
 
     def _is_edited_here(self, stored: PageRow, path: str, past: ImportedFile) -> bool:
         if stored.version == past.page_version_at_import:
             return False
-        # A change of raw data also increments the version, so the content is compared with that of the file.
+        # A change of raw data also increments the version, so the content of the page is compared with the
+        # file.
         return not _matches_bytes(stored, path, history.version_bytes(self.db, past.raw_id))
 
     def _wrote(
@@ -531,7 +533,7 @@ class ImportRun(FolderRun):
         self.files.log(tx, path, content_hash, sorted(restored.changed))
 
     def _find_page(self, address: str, files: dict[str, str]) -> exporter.PageKey | None:
-        """Return the page for an exported address: that of the exported file, else one with its slug."""
+        """Return the page for an exported address: the page of the exported file, else a page with that slug."""
         collection, name = slugs.split_address(address)
         own = self.slugs.get(indexer.page_stem(files.get(address, address.replace("::", "/", 1))))
         inside = name if collection is None else slugs.from_path(f"{collection}/{name}.md")

@@ -1,8 +1,8 @@
 """Convert files to pages: parse page files and sidecars, assign slugs, and collect the results in a spool.
 
-A sidecar is a JSON file with raw data beside a page file. The spool is a buffer, in memory or on disk, of
-files to be written to the database. Large folders are parsed in parallel by a second process, which runs this
-module. The two processes share two unnamed files, the spool and the results; pipes only carry the offsets up
+A sidecar is a JSON file with raw data beside a page file. The spool is a buffer, in RAM or on disk, of files
+to be written to the database. Large folders are parsed in parallel by a second process, which runs this
+module. The two processes share two unnamed files, the spool and the results; pipes carry only the offsets up
 to which the files are complete.
 """
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
 ID_KEY = "quaid_id"
-"""The front-matter key that holds a page's id."""
+"""The front-matter key with the id of the page."""
 
 ORG_ENDING = ".org"
 MAX_ORG_PROBLEMS = 3
-"""Maximum number of problems reported for one org file."""
+"""At most this many problems are reported for one org file."""
 
 MAX_REASON_LENGTH = 200
 
@@ -97,7 +97,8 @@ def requested_identity(path: str, data: bytes) -> tuple[str, str | None]:
     if data.startswith((b"---\n", b"+++\n")):
         closing = data.find(b"\n" + data[:4], 3)
         head = data[: closing + 5] if closing >= 0 else data
-    # Keys may be written with backslash escapes or in UTF-16, so a header with either has to be parsed.
+    # Keys may be written with backslash escapes or in UTF-16, so a header that contains either has to be
+    # parsed.
     if not any(mark in head for mark in _HEADER_MARKS):
         return slugs.from_path(path), None
     # Non-ASCII text is decoded as a whole, because its encoding may depend on bytes after the header.
@@ -116,7 +117,8 @@ def _parse_org(path: str, data: bytes) -> ParsedPage:
     for node in headings:
         front = {**node.frontmatter, IN_FILE_KEY: path}
         address = slugs.from_path(f"{asked}/{slugs.segment(node.title)}")
-        if front["id"] != made.frontmatter.get("id"):  # of nodes with the same id, the first is used
+        # If several nodes have the same id, the first one is used.
+        if front["id"] != made.frontmatter.get("id"):
             nodes.setdefault(front["id"], page_model.build_page(address, front, node.truth, node.timeline))
     messages = [f"line {problem.line}: {problem.message}" for problem in problems[:MAX_ORG_PROBLEMS]]
     more = len(problems) - len(messages)
@@ -192,7 +194,7 @@ def page_stem(path: str) -> str:
 
 
 def _title_from_name(path: str) -> str | None:
-    """Return the file name as a title, or None if it is formed like a slug and adds nothing."""
+    """Return the file name as a title, or None if it has the form of a slug, which makes no better title."""
     name = page_stem(path).rpartition("/")[2].strip()
     return None if _SLUG_LIKE.fullmatch(name) else name or None
 
@@ -203,8 +205,8 @@ MIN_SUFFIX_LENGTH = 6
 def assign_slugs(claims: Iterable[tuple[str, str]], taken: Iterable[str] = ()) -> dict[str, str]:
     """Return a unique slug for each path.
 
-    `claims` are pairs of a path and the slug that its file requests, sorted by path. Slugs in `taken` are in
-    use.
+    `claims` are pairs of a path and the slug that its file requests, sorted by path. Slugs in `taken` are
+    already in use.
     """
     owned = set(taken)
     assigned: dict[str, str] = {}
@@ -309,18 +311,21 @@ def _reject_constant(name: str) -> NoReturn:
 
 
 FILES_BEFORE_HELPER = 30
-"""Number of files parsed in this process before a helper process is considered."""
+"""A helper process is considered after this many files were parsed in this process."""
 
 MIN_FILES_FOR_HELPER = 300
-"""Number of remaining files that justify a helper; starting it takes as long as parsing about 100 files."""
+"""A helper process is started for at least this many remaining files.
+
+Starting it takes as long as parsing about 100 files.
+"""
 
 PROGRESS_STEP_BYTES = 256 * 1024
-"""Number of bytes after which a process reports its progress to the other process."""
+"""A process reports its progress to the other process after this many bytes."""
 
 NUMBER_BYTES = 8
 
 HELPER_TIMEOUT = 60.0
-"""Seconds to wait for progress of the helper; no single file takes this long."""
+"""Seconds to wait for progress of the helper. No single file takes this long."""
 
 
 ParsedFile = tuple[Page, tuple[str, ...], DerivedData]
@@ -328,7 +333,7 @@ ParsedFile = tuple[Page, tuple[str, ...], DerivedData]
 
 
 def is_helper_worthwhile(done: int, waiting: int) -> bool:
-    """Return True if a second process pays off with `done` files parsed and `waiting` files left."""
+    """Return True if a second process saves time, with `done` files parsed and `waiting` files left."""
     return (
         done >= FILES_BEFORE_HELPER
         and waiting >= MIN_FILES_FOR_HELPER
@@ -358,7 +363,7 @@ class ParserProcess:
         self._reported = 0
         self._parsed_to = 0
         shared = (spool.fileno(), results.fileno())
-        # -P: without it Python would also import modules from the current directory of the user.
+        # Without -P, Python would also import modules from the current directory of the user.
         command = [sys.executable, "-P", "-m", "quaid.folders.indexer", *map(str, shared)]
         self._process: Popen[bytes] = subprocess.Popen(
             command,
@@ -370,7 +375,7 @@ class ParserProcess:
         )
 
     def is_behind(self, end: int) -> bool:
-        """Return True if the spool has grown enough since the last report to report its new end."""
+        """Return True if the spool has grown so much since the last report that its new end should be reported."""
         # The steps grow so that the pipe does not fill up while the helper is busy.
         return end - self._reported > max(PROGRESS_STEP_BYTES, self._reported // 8)
 
@@ -459,7 +464,7 @@ def load_parsed(record: bytes) -> ParsedFile | None:
 
 
 MAX_MEMORY_BYTES = 1024 * 1024
-"""Size in bytes up to which the spool is kept in memory, so that a single edit needs no temporary file."""
+"""A spool is kept in RAM up to this size in bytes, so that a single edit needs no temporary file."""
 
 
 class SpooledFile(NamedTuple):
@@ -472,7 +477,7 @@ class SpooledFile(NamedTuple):
     nodes: tuple[Page, ...] = ()
     """Headings of the file that are separate pages."""
     notes: tuple[str, ...] = ()
-    """Notes of the parser that were not reported when the file was read."""
+    """Notes of the parser about the file, if they were not reported when the file was read."""
     derived: "DerivedData | None" = None
     """Data derived from the page, such as its names and links."""
     problem: str = ""
@@ -480,7 +485,7 @@ class SpooledFile(NamedTuple):
 
 
 class Spool:
-    """A buffer, in memory or on disk, of files to be written to the database."""
+    """A buffer, in RAM or on disk, of files to be written to the database."""
 
     def __init__(self, folder: str, memory: str = "") -> None:
         self.folder = folder
@@ -511,7 +516,7 @@ class Spool:
     def _on_disk(self, data: bytes) -> IO[bytes]:
         import tempfile
 
-        # Beside the database, because there must be free space there anyway and /tmp may be in memory.
+        # The file is beside the database, because free space is needed there anyway, and /tmp may be in RAM.
         with translate_os_errors(self.folder):
             file = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115 (closed on exit)
             file.write(data)
@@ -580,7 +585,7 @@ class Spool:
 def _parse_spooled(item: SpooledFile, plain: list[Any] | None) -> SpooledFile:
     """Return the item with its pages and derived data.
 
-    Errors in a file thus occur before any page is written.
+    Errors in a file therefore occur before any page is written.
     """
 
     notes: tuple[str, ...] = ()
@@ -596,7 +601,7 @@ def _parse_spooled(item: SpooledFile, plain: list[Any] | None) -> SpooledFile:
 
 
 def run_parser(spool: int, results: int) -> None:
-    # Ctrl-C reaches all processes of the terminal; the parent process decides when this one ends.
+    # Ctrl-C reaches all processes of the terminal, but the parent process decides when this process ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     end = place = written = 0
     waiting: list[bytes] = []

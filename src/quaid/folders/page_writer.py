@@ -54,10 +54,10 @@ def update_heading_pages(
 ) -> list[FileNote]:
     """Create or update the pages of an org file's headings, given as `nodes`. Return notes for the user.
 
-    If two files have a heading with the same id, the file read last gets the page: while a heading is being
-    moved, it is in both files for a time. `has_left` returns True if a heading is known to be removed from a
-    file. `wrote` is called for each written page. `token` must be unique: ids of new pages are derived from
-    it. Pages of headings that are no longer in the file are moved to quarantine.
+    If two files have a heading with the same id, the file that is read last gets the page, because a heading
+    that is being moved is in both files for a time. `has_left` returns True if a heading is known to be
+    removed from a file. `wrote` is called for each written page. `token` must be unique, because ids of new
+    pages are derived from it. Pages of headings that are no longer in the file are moved to quarantine.
     """
     from uuid import NAMESPACE_URL, uuid5
 
@@ -117,9 +117,9 @@ def save_page(
 ) -> SaveResult:
     """Save a page to the database and, in a collection with a folder, to its file.
 
-    Raise an error if the page does not have the expected version (None: any). `data` is the new content of
-    the file; without `data`, the current content is patched where the page differs, or a new file is
-    rendered. `source` is recorded as the source of the new version.
+    Raise an error if the page does not have the expected version; None accepts any version. `data` is the new
+    content of the file. Without `data`, the current content is patched where the page differs, or a new file
+    is rendered. `source` is recorded as the source of the new version.
     """
     indexed, heading_of = (
         collections.file_of_page(db, old.id)
@@ -137,7 +137,8 @@ def save_page(
     if not saved.changed:
         if indexed is None or data is None or indexer.digest(data) == indexed.content_hash:
             return saved
-        # The page is the same but the bytes differ, as when an older version is restored.
+        # The page is the same but the bytes of its file differ, for example after an older version was
+        # restored.
         _, version = page_edits.touch(
             tx, new.slug, expected_version=None, now=now, collection=collection.name
         )
@@ -289,13 +290,13 @@ def _undo_write(root: str, path: str, data: bytes, before: bytes | None, token: 
 
 EDIT_ATTEMPTS = 10
 RETRY_PAUSE = 0.01
-"""Seconds before the second attempt; each further pause is longer, half a second in total."""
+"""Seconds before the second attempt. Each further pause is longer; together they last half a second."""
 
 MAX_PATH_BYTES, MAX_NAME_BYTES = 1_000, 200
 BOM = "\ufeff"
 
 TextChange = Callable[[str | None], str]
-"""A function that maps the old text (None: no file) to the new text. It may be called more than once."""
+"""A function that maps the old text (None if there is no file) to the new text. It may be called more than once."""
 
 
 class FileText(NamedTuple):
@@ -363,8 +364,8 @@ def edit_file(
 ) -> EditResult:
     """Change or create a file, and index it.
 
-    With `expected_version` (0: the file must not exist), the edit fails if the page of the file has another
-    version.
+    With `expected_version`, the edit fails if the page of the file has a different version. Version 0 means
+    that the file must not exist.
     """
     from quaid.folders.sync import sync_collection
 
@@ -383,7 +384,8 @@ def edit_file(
             with lock, Folder(collection.root or "") as folder:
                 old = _read_text(folder, path)
                 if not attempt and old and not db.rehearsal and not _is_indexed(db, collection, path, old):
-                    raise FileChanged(path=path)  # index what another program wrote as a version of its own
+                    # First index what another program wrote, as a separate version.
+                    raise FileChanged(path=path)
                 if expected_version is not None:
                     _check_version(db, collection, path, expected_version, old)
                 new = change(old.text if old else None)
@@ -433,7 +435,7 @@ def _decode(path: str, data: bytes) -> str:
 def _decode_text(path: str, data: bytes) -> FileText:
     text = _decode(path, data)
     bom = text.startswith(BOM)
-    # CRLF is restored on writing, which is only possible if all line endings are CRLF.
+    # CRLF is restored on writing, which is only possible if every line ends with CRLF.
     crlf = text.count("\r\n") == text.count("\n") == text.count("\r") > 0
     text = text.removeprefix(BOM)
     return FileText(text.replace("\r\n", "\n") if crlf else text, indexer.digest(data), crlf, bom)
@@ -463,7 +465,7 @@ def _check_version(
     if old is None:
         raise NoSuchVersion(slug=path, expected=expected, current_version=0)
     if indexed is None or indexed.version is None or indexed.content_hash != old.content_hash:
-        raise FileChanged(path=path)  # changed since it was indexed; the caller retries
+        raise FileChanged(path=path)  # the file was changed since it was indexed; the caller retries
     if indexed.version != expected:
         kind = VersionConflict if expected else PageExists
         raise kind(slug=path, expected=expected, current_version=indexed.version)
@@ -476,7 +478,7 @@ class IdsReport(NamedTuple):
     had: int
     """Number of files that already had their id."""
     left: tuple[FileNote, ...]
-    """Files that were not changed, and why."""
+    """Files that were not changed, with the reasons."""
     is_rehearsal: bool
 
 
@@ -574,6 +576,6 @@ def _write_id(db: Database, collection: Collection, file: PageFile, now: str, to
     except QuaidError as error:
         if (
             error.exit_status == 5 or error.code == "collection_read_only"
-        ):  # errors of the disk or the database affect all files
+        ):  # an error of the disk or the database affects all files
             raise
         raise _SkipFile(str(error)) from None

@@ -1,6 +1,6 @@
 """Write stored files back to folders, and compare a folder with the index and the stored bytes.
 
-Either all files of a collection are written back, or those of quarantined pages (pages whose file is
+Either all files of a collection are written back, or only the files of quarantined pages (pages whose file is
 gone or ignored).
 """
 
@@ -43,16 +43,16 @@ class RestoreRecord(NamedTuple):
     files: int
     bytes: int
     left: str | None
-    """The previous folder, if it still exists. It is not changed."""
+    """Path of the previous folder, if it still exists. That folder is not changed."""
     without_bytes: tuple[str, ...]
-    """Slugs of pages that got no file, because the bytes of their file are not stored."""
+    """Slugs of pages for which no file was written, because the bytes of the file are not stored."""
 
 
 def restore_collection(
     db: Database, collection: Collection, target: str, *, now: str, token: str, progress: Progress
 ) -> RestoreRecord:
     """Write the files of a collection to a new or empty folder, and attach that folder to the collection."""
-    # A killed restore leaves the state "restoring"; the folder that it wrote may be complete already.
+    # A killed restore leaves the state "restoring", and the folder that it wrote may be complete already.
     before: CollectionState = "detached" if collection.state == "restoring" else collection.state
     files = collections.page_files(db, collection.id)
     with_bytes = [file for file in files if file.raw_id is not None]
@@ -304,7 +304,7 @@ def _added_links(db: Database, page: QuarantinedPage) -> list[AddedLink]:
 
 
 def _quarantine_sidecar(db: Database, hidden: QuarantinedPage) -> bytes:
-    """Render a sidecar that an import can read: raw data under `sources`, other data under other keys."""
+    """Render a sidecar that an import can read. Raw data is under `sources`, other data under other keys."""
     value = {
         "sources": {data.source: data.data for data in pages.read_raw_data(db, hidden.id)},
         "quaid_id": hidden.uuid,
@@ -441,7 +441,7 @@ class AuditRun:
                 self.say("id", path, f"it names the id {named}, its page has {by_path[path].uuid}")
 
     def look_at_bytes(self, files: list[PageFile]) -> None:
-        """Check that the stored bytes of each page are intact and are those last read from its file."""
+        """Check that the stored bytes of each page are intact and are the bytes last read from its file."""
         for done, file in enumerate(files):
             self.progress(done, len(files), "Comparing")
             where = file.path or file.slug

@@ -23,7 +23,8 @@ NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 FOLDER_FLAGS = os.O_RDONLY | NO_LINK | getattr(os, "O_DIRECTORY", 0)
 # Without O_NONBLOCK, opening a named pipe that has no writer would block forever.
 FILE_FLAGS = os.O_RDONLY | NO_LINK | getattr(os, "O_NONBLOCK", 0)
-MAX_DEPTH = 150  # nested folders, more than any slug can have; each level keeps a handle open
+# Maximum depth of nested folders, more than any slug can have; each level keeps a handle open.
+MAX_DEPTH = 150
 
 HIDDEN_FOLDER = "hidden folder"
 HIDDEN_FILE = "hidden file"
@@ -48,7 +49,7 @@ def ignore_nothing(_path: str) -> bool:
 
 
 class SkippedEntry(NamedTuple):
-    path: str  # printable; a folder that was not entered ends with a slash
+    path: str  # escaped so that it is printable; the path of a folder that was not entered ends with a slash
     reason: str
 
 
@@ -125,9 +126,9 @@ class Folder:
                 yield _file_entry(entry, path, _file_kind(entry.name, prefix, in_raw, self.endings))
 
     def look(self, path: str) -> ScannedFile | SkippedEntry | None:
-        """Return the file at a path, a skipped entry with the reason if it is not a page or sidecar, or None.
+        """Return the file at a path, or a skipped entry with the reason if it is not a page or sidecar.
 
-        None means that the path does not exist. If a parent folder is a symlink, the skipped entry names that
+        Return None if the path does not exist. If a parent folder is a symlink, the skipped entry names that
         folder.
         """
         parent, _, name = path.rpartition("/")

@@ -30,7 +30,7 @@ TOUCHED_PER_TRANSACTION = 1_000
 LEFTOVER_AGE_NS = 3_600_000_000_000
 
 INCOMPLETE_REASONS = (scanner.UNREADABLE, scanner.TOO_DEEP, scanner.GONE)
-"""Reasons for skipping an entry after which it is uncertain whether files that were not found are absent."""
+"""If an entry was skipped for one of these reasons, files that were not found may still exist."""
 
 QUARANTINE_NOTE = (
     f"stays in quarantine after {erasure.QUARANTINE_DAYS} days, for it holds what no file has;"
@@ -41,7 +41,8 @@ QUARANTINE_NOTE = (
 class FolderRun(ABC):
     """Base class of syncs and imports: one pass over a folder that parses files and writes pages.
 
-    Subclasses decide what is known about a file, which page it belongs to, and where its bytes are stored.
+    Subclasses find the stored state of a file and the page it belongs to, and decide where its bytes are
+    stored.
     """
 
     folder: Folder
@@ -103,7 +104,7 @@ class FolderRun(ABC):
     def too_large(self, path: str, problem: str) -> None: ...
 
     def read(self, file: ScannedFile) -> bytes | None:
-        """Return the bytes of a file, or None if it cannot be used."""
+        """Return the bytes of a file, or None if the file cannot be used."""
         try:
             data = self.folder.read(file.path)
         except OSError as error:
@@ -118,7 +119,7 @@ class FolderRun(ABC):
     def spool_page(
         self, path: str, content_hash: str, data: bytes, waiting: int
     ) -> tuple[str, str | None, tuple[Page, ...]] | None:
-        """Add a page file, parsed or to be parsed by the helper, to the spool (the buffer of files to write).
+        """Add a page file to the spool (the buffer of files to write), parsed or to be parsed by the helper.
 
         Return the slug and the id that the file requests and the pages of its headings, or None if parsing
         failed.
@@ -189,7 +190,7 @@ class FolderRun(ABC):
         """Return True if the file gets a new page, provided that its slug is free."""
 
     def find_slugs_in_use(self, tx: Transaction, items: list[SpooledFile]) -> set[str]:
-        """Return those of the slugs requested by these files that cannot be given to a new page."""
+        """Return the slugs requested by these files that cannot be given to a new page."""
         return page_edits.taken_slugs(
             tx, self.collection_id, {item.path: _page_of(item).slug for item in items}
         )
@@ -203,7 +204,7 @@ class FolderRun(ABC):
         """Store the bytes of new files. Each item is the id of the new page and its file."""
 
     def _add_pages(self, tx: Transaction, items: list[SpooledFile]) -> None:
-        """Insert pages together; if that fails, one by one, so that an error affects only its file."""
+        """Insert pages together. If that fails, insert them one by one, so that an error affects only its file."""
         if not items or (failure := write_alone(tx, partial(self._add, tx, items))) is None:
             return
         if len(items) == 1:
@@ -232,9 +233,9 @@ class FolderRun(ABC):
         *,
         force: bool = False,
     ) -> bool:
-        """Update the raw data of a page from `sources`, those in its sidecar.
+        """Update the raw data of a page from `sources`, the sources in its sidecar.
 
-        Sources that only the previous sidecar (`before`) has are removed. Sources that were changed in the
+        Sources that are only in the previous sidecar (`before`) are removed. Sources that were changed in the
         database are kept, unless `force` is True and the sidecar has them. Return True if something changed.
         """
         try:
@@ -289,7 +290,7 @@ class SyncReport(NamedTuple):
     failed: int = 0
     """Number of files that could not be indexed; the notes name them."""
     raw_data: int = 0
-    """Number of sources in sidecars that were new or changed."""
+    """Number of sources in sidecars that are new or changed."""
     tags: int = 0
     timeline_entries: int = 0
     links_extracted: int = 0
@@ -315,9 +316,9 @@ def sync_collection(
 ) -> SyncReport:
     """Update the index from the folder, or only from its files with the paths in `only`.
 
-    `confirm_deletes` allows the removal of many pages; `confirm_ignored` only that of pages of ignored files.
-    With `retry`, unchanged files that could not be indexed before are read again. With `authored`, the caller has
-    just written the files, and is recorded as the author of the new versions.
+    `confirm_deletes` allows the removal of many pages; `confirm_ignored` allows only the removal of pages
+    whose files are ignored. With `retry`, unchanged files that could not be indexed before are read again.
+    With `authored`, the caller has just written the files, and is recorded as the author of the new versions.
     """
     run = SyncRun(db, collection, now, new_uuid, progress)
     run.may_remove_many = confirm_deletes
@@ -390,7 +391,7 @@ class SyncRun(FolderRun):
     def note_parsed(self, path: str, notes: tuple[str, ...]) -> None:
         """Report notes about a file.
 
-        All except notes on unknown page types are also recorded in the index.
+        All notes except those on unknown page types are also recorded in the index.
         """
         self.note(path, *notes)
         if problems := [text for text in notes if not text.startswith("type ")]:
@@ -408,7 +409,7 @@ class SyncRun(FolderRun):
         except FileNotFoundError:
             data = None
         except OSError:
-            data = b"\0"  # NUL makes the rules invalid, so that the last valid ones stay in force
+            data = b"\0"  # NUL makes the rules invalid, so that the last valid rules stay in force
         patterns, problem = ignore.parse_rules(data, self.collection.ignore_patterns)
         if (patterns, problem) != (self.collection.ignore_patterns, self.collection.ignore_problem):
             columns = {"ignore_patterns": patterns, "ignore_problem": problem}
@@ -443,7 +444,7 @@ class SyncRun(FolderRun):
                     self.skip_notes.append(FileNote(entry.path, entry.reason))
 
     def _read_files(self, files: FilesToRead) -> list[ReadFile]:
-        """Read the files that may have changed; parse the changed ones and add them to the spool."""
+        """Read the files that may have changed. Parse those that did change and add them to the spool."""
         reads: list[ReadFile] = []
         self.opened = {file.path: (file, old) for file, old in files}
         for done, (file, old) in enumerate(files):
@@ -489,7 +490,7 @@ class SyncRun(FolderRun):
         self.opened.update({read.file.path: (read.file, None) for read in plan.new})
         self.opened.update({read.file.path: (read.file, old) for old, read in plan.moved})
         moved = {read.file.path for _, read in plan.moved}
-        # Pages of moved files are written first: they free slugs that other files may request, and a
+        # Pages of moved files are written first. They free slugs that other files may request, and a
         # quarantined page that comes back must not be assigned to another file of the same name.
         for paths in (moved, self.reads.keys() - moved):
             for batch in self.batches(paths) if paths else ():
@@ -514,7 +515,7 @@ class SyncRun(FolderRun):
                 page_edits.change_slug(tx, self.collection.id, page_id, slug, back, self.now, redirect=False)
 
     def _make_way(self, tx: Transaction, items: list[SpooledFile]) -> None:
-        """Free slugs that known files request but other pages of this batch or quarantined pages have."""
+        """Free slugs that known files request if other pages of this batch, or quarantined pages, have them."""
         self.vacated = {}
         moving = {old.page_id for _, old in (self.opened[item.path] for item in items) if old and old.page_id}
         for item in items:
@@ -564,8 +565,8 @@ class SyncRun(FolderRun):
             tx, self.collection, made, page_id, uuid=uuid, now=self.now, left=left
         )
         if not saved.changed and old is not None and old.content_hash != read.content_hash:
-            # Different bytes with the same content (a comment, line endings) also make a version, so that the
-            # bytes can be restored.
+            # Different bytes with the same content (a comment, line endings) also become a version, so that
+            # the bytes can be restored.
             _, version = page_edits.touch(
                 tx, made.slug, expected_version=None, now=self.now, collection=self.collection.name
             )
@@ -608,14 +609,14 @@ class SyncRun(FolderRun):
     def _is_overtaken(self, tx: Transaction, read: ReadFile) -> bool:
         """Return True if another process has indexed this file since it was read.
 
-        The next sync handles the file then.
+        In that case the next sync handles the file.
         """
         indexed = collections.indexed_file(tx, self.collection.id, read.file.path)
         expected = read.old.content_hash if read.old is not None and read.old.path == read.file.path else None
         return indexed is not None and indexed.content_hash not in ("", expected)
 
     def _with_free_slug(self, tx: Transaction, made: Page, path: str, page_id: int | None) -> Page:
-        """Return the page under a free slug: the requested one, else one made from the path."""
+        """Return the page under a free slug: the requested slug if it is free, else a slug made from the path."""
         holder = pages.slug_holder(tx, self.collection.id, made.slug)
         if holder is None or holder.page_id == page_id or (holder.is_hidden and page_id is None):
             return made
@@ -676,7 +677,7 @@ class SyncRun(FolderRun):
     # Removing
 
     def _clear_leftovers(self) -> None:
-        """In a writable collection, remove old temporary files of interrupted writes; report those kept."""
+        """In a writable collection, remove temporary files of interrupted writes. Report those that are kept."""
         now = collections.timestamp_nanoseconds(self.now)
         old = [path for path in self.leftovers if self._age_ns(path, now) > LEFTOVER_AGE_NS]
 
@@ -685,7 +686,8 @@ class SyncRun(FolderRun):
             self.notes += [note for note in notes if note]
 
         if old and self.collection.writable:
-            # Writing a file requires the writer lock, so no process uses these files while we hold the lock.
+            # Files are written only under the writer lock, so no process uses these files while we hold the
+            # lock.
             self.db.write(work)
 
     def _age_ns(self, path: str, now_ns: int) -> int:
@@ -742,7 +744,7 @@ class SyncRun(FolderRun):
             collections.record_files(tx, self.collection.id, [row], self.now)
         for old in gone:
             if not self._is_unchanged(tx, old):
-                continue  # changed by another process since the walk
+                continue  # another process changed the file since the walk
             collections.forget_files(tx, self.collection.id, old.path)
             if old.page_id is not None:
                 erasure.quarantine_page(tx, old.page_id, self.now)
@@ -751,7 +753,7 @@ class SyncRun(FolderRun):
             collections.record_sync(tx, self.collection.id, self.now, root_identity=str(self.folder.identity))
 
     def _discard_expired(self, tx: Transaction) -> None:
-        """Delete pages whose quarantine has expired, except those with data that exists nowhere else."""
+        """Delete pages whose quarantine has expired, except pages with data that exists nowhere else."""
         before = dates.shift_date(self.now[:10], -erasure.QUARANTINE_DAYS)
         for page in erasure.quarantined_pages(tx, self.collection.id, before=before):
             if page.is_safe:

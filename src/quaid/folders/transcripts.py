@@ -1,6 +1,7 @@
 """Read conversation transcripts and exported archives into the database, and mask secrets in them.
 
-A transcript that has grown is read from where the last run stopped; an export is always read as a whole.
+A transcript that has grown is read from the offset where the last run stopped; an export is always read as a
+whole.
 """
 
 import codecs
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
     from zipfile import ZipInfo
 
 MAX_EXPORT_BYTES = 4 * 1024**3
-"""Maximum total size, unpacked, of the conversations.json files in an archive, in bytes."""
+"""Maximum total size, in bytes, of the unpacked conversations.json files in an archive."""
 
 MAX_COMPRESSION_RATIO = 100
 """Maximum compression ratio of a large archive. The ratio of conversation text is 4 to 10."""
 
 RATIO_CHECK_BYTES = 20 * 1024 * 1024
 MAX_ZIP_DIRECTORY_BYTES = 4 * 1024 * 1024
-"""Maximum size of a zip archive's central directory in bytes: about 30,000 entries."""
+"""Maximum size of a zip archive's central directory in bytes, enough for about 30,000 entries."""
 ARCHIVE_READ_SIZE = 1 << 20
 
 _EXPORT_NAME = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")
@@ -74,7 +75,8 @@ def _read_archive(file: BinaryIO) -> Iterator[Any]:
                     yield from iter_json_list(_decode_pieces(packed))
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise BrokenTranscript(f"is a damaged archive ({error})") from None
-    except (RuntimeError, NotImplementedError) as error:  # password or unknown compression
+    # The archive has a password or an unknown compression.
+    except (RuntimeError, NotImplementedError) as error:
         raise BrokenTranscript(f"cannot be unpacked ({error})") from None
 
 
@@ -107,7 +109,7 @@ def _decode_pieces(file: Any) -> Iterator[str]:
 
 MAX_LINE_BYTES = 32 * 1024 * 1024
 EMPTY_LINES_BEFORE_SKIP = 100
-"""Number of empty lines after which the following empty lines are skipped in bulk."""
+"""After this many empty lines, the following empty lines are skipped in bulk."""
 
 LINE_READ_SIZE = 1 << 20
 
@@ -164,7 +166,7 @@ def _is_complete(line: bytes) -> bool:
 TURNS_PER_TRANSACTION = 1_000
 CHARACTERS_PER_TRANSACTION = 4_000_000
 LINES_TO_DETECT_CLIENT = 50
-"""Number of lines after which a file without a known client is not considered a transcript."""
+"""A file is not considered a transcript if no client is recognized in this many lines."""
 
 MARK_BYTES = 4096
 SKIPPED_TRANSCRIPT_FOLDERS = frozenset((".git", "node_modules", "__pycache__"))
@@ -317,7 +319,7 @@ class _TranscriptReader:
             self._tally.counts["other"] += 1
 
     def _last_state(self, file: BinaryIO, facts: os.stat_result) -> TranscriptState | None:
-        """Return the stored state of this file, found by path or, if it was renamed, by inode; or None."""
+        """Return the stored state of this file, found by path or, if it was renamed, by inode; else None."""
         state = next(iter(conversations.list_transcripts(self._db, path=self._path)), None)
         if state is None:
             for other in conversations.list_transcripts(self._db, inode=facts.st_ino):
@@ -362,7 +364,8 @@ class _TranscriptReader:
             self._state = self._state._replace(broken=self._state.broken + 1)
             return
         session = self._state.session
-        if parsed.session and not (client == "codex" and session):  # a forked session repeats another session
+        # A forked Codex session repeats lines of another session.
+        if parsed.session and not (client == "codex" and session):
             session = parsed.session
         if not session and not parsed.turn:
             self._title = parsed.title or self._title
@@ -375,7 +378,7 @@ class _TranscriptReader:
             self._gather(client, session, parsed.turn, title, parsed.project)
 
     def _own_session(self, client: str) -> str:
-        """Return a session id derived from the file name, for transcripts without one."""
+        """Return a session id derived from the file name, for transcripts without a session id."""
         stem = transcripts.clean_text(os.path.basename(self._path).partition(".")[0])
         if client != "plain":
             return stem
@@ -433,7 +436,7 @@ class _TranscriptReader:
         at = file.tell()
         state = self._state._replace(read_to=read_to, mark=_file_mark(file, read_to) or b"", problem=problem)
         file.seek(at)
-        # No file has this mtime, so after a crash the next run sees that there is more to read.
+        # No file has the mtime -1, so after a crash the next run sees that there is more to read.
         self._flush(state._replace(mtime_ns=-1) if unfinished else state)
 
     def _flush(self, state: TranscriptState | None) -> None:
@@ -492,7 +495,8 @@ def is_same_transcript(file: BinaryIO, facts: os.stat_result, state: TranscriptS
     """Return True if a file with the inode of a known transcript is that transcript, not a new file."""
     if state.read_to:
         return _file_mark(file, state.read_to) == state.mark
-    return (facts.st_size, facts.st_mtime_ns) == (state.size, state.mtime_ns)  # exports are read whole
+    # An export is always read as a whole.
+    return (facts.st_size, facts.st_mtime_ns) == (state.size, state.mtime_ns)
 
 
 def _file_mark(file: BinaryIO, read_to: int) -> bytes | None:

@@ -1,7 +1,7 @@
 """Watch folders and sync them when files change.
 
-Change events are hints: the files that they name are synced after a quiet period, and the whole folder is
-rescanned every few minutes and after an ambiguous event.
+A change event is only a hint. The files that events name are synced after a quiet period, and the whole
+folder is rescanned every few minutes and after an ambiguous event.
 """
 
 import os
@@ -19,7 +19,7 @@ from quaid.storage.collections import Collection
 from quaid.storage.sqlite.connection import Database
 
 MAX_HINTS = 100
-"""Number of changed files above which a rescan of the folder is faster."""
+"""If more than this many files changed, a rescan of the folder is faster."""
 
 ADDED, MODIFIED, DELETED = 1, 2, 3  # the numbers that watchfiles uses
 
@@ -28,7 +28,7 @@ class WatchPace(NamedTuple):
     """Intervals of a watcher, in seconds."""
 
     debounce: float = 1.5
-    """Quiet time before a change is synced."""
+    """A change is synced when no other change has followed for this time."""
     longest: float = 10.0
     """Maximum time that a change waits for a quiet period."""
     look: float = 3.0
@@ -53,7 +53,7 @@ class WatchBegan(NamedTuple):
 
 
 class WatchSynced(NamedTuple):
-    """A sync that changed something, has new notes or a new state, or is the first of its folder."""
+    """Reports a sync that changed something, has new notes or a new state, or is the first of its folder."""
 
     sync: SyncReport
     whole: bool
@@ -70,7 +70,7 @@ class WatchTrouble(NamedTuple):
 class ChangeHints:
     """A source of change events.
 
-    The base class, used when the system reports no changes, yields no events.
+    This base class yields no events. It is used if the system does not report changes.
     """
 
     def __init__(self, stop: Event) -> None:
@@ -89,7 +89,7 @@ class ChangeHints:
 
 
 class SystemHints(ChangeHints):
-    """Change events from watchfiles."""
+    """A source of change events that uses watchfiles."""
 
     def __init__(self, roots: list[str], stop: Event, step: float) -> None:
         from watchfiles._rust_notify import RustNotify  # the API that needs no event loop
@@ -199,7 +199,7 @@ class Watcher:
             self._open(roots)
 
     def _choose(self, chosen: frozenset[int]) -> list[Collection]:
-        """Watch exactly these collections, if they are active. Return those that were not watched before."""
+        """Watch exactly these collections, as far as they are active. Return those that were not watched before."""
         present = {
             collection.id: collection
             for collection in collections.list_all(self.db)
@@ -285,7 +285,7 @@ class Watcher:
         started = time.monotonic()
         whole = folder.is_unsure or started >= folder.rescan_at
         only = None if whole else sorted(folder.hints)
-        folder.forget_hints()  # events from here on belong to the next sync
+        folder.forget_hints()  # events from now on belong to the next sync
         try:
             report = self._synced(folder, only)
         except Cancelled:
@@ -357,7 +357,7 @@ def record_sync_failure(db: Database, collection: Collection, problem: str, now:
 
 
 def _folder_identity(root: str) -> object:
-    """Return the device and inode of a folder, which differ if it was replaced; None if it does not exist."""
+    """Return the device and inode of a folder; None if it does not exist. They change if the folder is replaced."""
     try:
         status = os.stat(root)
     except (OSError, ValueError):
