@@ -28,9 +28,9 @@ class JsonNode(NamedTuple):
     end: int
     items: "tuple[JsonNode, ...]" = ()
     key: str | None = None
-    """The key in its object."""
+    """The key of this value in its object."""
     key_start: int = 0
-    """Start of the key, or of the value in a list."""
+    """Start offset of the key, or of the value if it is in a list."""
 
 
 def parse_json(text: str) -> Any:
@@ -39,7 +39,7 @@ def parse_json(text: str) -> Any:
 
 
 def put_json(text: str, path: tuple[str, ...], value: Any) -> str:
-    """Set the value at a path of keys, creating objects on the way that are missing or null."""
+    """Set the value at a path of keys. Objects on the path that are missing or null are created."""
     node = _json_root(text)
     for depth, key in enumerate(path):
         if not isinstance(node.value, dict):
@@ -90,7 +90,7 @@ def remove_json(text: str, path: tuple[str | int, ...], keep: JsonPaths = ()) ->
 def remove_json_items(
     text: str, path: tuple[str | int, ...], unwanted: Callable[[Any], bool], keep: JsonPaths = ()
 ) -> str:
-    """Remove the items for which `unwanted` is true, and the list if it becomes empty and is not in `keep`.
+    """Remove the items for which `unwanted` is true. Remove an empty list too, unless it is in `keep`.
 
     Integers in the path are list indexes.
     """
@@ -380,7 +380,7 @@ def remove_toml(text: str, path: tuple[str, ...]) -> str:
             loose = [*loose, line] if not line.strip() or line.lstrip().startswith("#") else []
     new, newline = "".join([*lines, *loose]), _newline(text)
     if new.endswith(newline * 2) and not text.endswith(newline * 2):
-        new = new[: -len(newline)]  # the blank line before a table removed from the end
+        new = new[: -len(newline)]  # remove the blank line before a table that was removed from the end
     *parents, name = path
     del _table_at(expected, tuple(parents))[name]
     if not _is_toml(new) or _without_empty(parse_toml(new), parents) != _without_empty(expected, parents):
@@ -445,7 +445,7 @@ def _table_at(values: dict[str, Any], path: Sequence[str]) -> Any:
 
 
 def _without_empty(values: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
-    """Return the values without empty tables on a path, since an edit may or may not remove their headers."""
+    """Return the values without empty tables on a path, because an edit may or may not remove their headers."""
     if not path or path[0] not in values:
         return values
     below = _without_empty(values[path[0]], path[1:])
@@ -483,7 +483,7 @@ WantedBy=default.target
 
 
 def systemd_unit(command: Sequence[str], description: str, environment: Mapping[str, str]) -> str:
-    """Return a unit that keeps a program running. Uses env, since ExecStart restricts the program's path."""
+    """Return a unit that keeps a program running. It runs env, because ExecStart restricts the program's path."""
     variables = "".join(
         f"Environment={systemd_quote(f'{name}={value}')}\n" for name, value in environment.items()
     )

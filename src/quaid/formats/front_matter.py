@@ -12,7 +12,7 @@ from quaid.errors import InvalidFrontMatter
 from quaid.model import dates
 
 _WIDEST_LIST = 100
-_LONGEST_KEY = 500  # parsers reject `key:` beyond 1,024 characters and require `? key`
+_LONGEST_KEY = 500  # parsers reject `key:` beyond 1,024 characters, and require `? key` instead
 
 _BARE = re.compile(r"[^\W\d](?:[\w ./@+()'!%;=~–—’-]*[\w.)!%'’])?")
 _BARE_URL = re.compile(r"https?://[\w./%=~+-]*[\w/]")
@@ -75,7 +75,7 @@ class _YamlWriter:
             self.sequence(value, indent + "  ")
 
     def inline(self, value: Any) -> str | None:
-        """Return the YAML of a scalar, empty mapping or short list for its key's line; None for others."""
+        """Return the YAML of a scalar, an empty mapping or a short list for its key's line; else None."""
         if isinstance(value, dict):
             return None if value else "{}"
         if not isinstance(value, (list, tuple)):
@@ -95,7 +95,7 @@ class _YamlWriter:
             return mantissa + (".0" if "." not in mantissa else "") + exponent + power
         text = str(value)
         if dates.is_date(text):
-            return text  # Obsidian and others recognize dates only without quotes
+            return text  # Obsidian and other programs recognize dates only without quotes
         return self.text(text, bare_urls=bare_urls)
 
     def text(self, text: str, *, bare_urls: bool = False) -> str:
@@ -109,9 +109,10 @@ class _YamlWriter:
 
 LARGEST_BLOCK = 64 * 1024
 DEEPEST_NESTING = 100
-MOST_BRACKETS = 2000  # YAML parsing is quadratic in nesting depth, which quotes can hide from the depth check
+# YAML parsing is quadratic in the nesting depth, and quotes can hide brackets from the depth check.
+MOST_BRACKETS = 2000
 
-# Not compiled here: used only for unusual or invalid blocks.
+# These are not compiled here, because they are used only for unusual or invalid blocks.
 _ANCHOR = "(?<![^\\s\ufeff\\[{,:?-])&([0-9A-Za-z_-]+)"
 _ALIAS = "(?<![^\\s\ufeff\\[{,:?-])\\*([0-9A-Za-z_-]+)"
 _PLACE = r"\s*\(?\bat (?:line ([0-9]+),? column [0-9]+|position ([0-9]+)|end of document)\)?"
@@ -157,7 +158,7 @@ def read_toml(text: str, first_line: int = 1) -> dict[str, Any]:
 
 
 def dump_yaml(values: Mapping[str, Any]) -> str:
-    """Return the YAML of plain values. read_yaml returns them again if the text fits into LARGEST_BLOCK."""
+    """Return the YAML of plain values. read_yaml returns the same values if the text fits into LARGEST_BLOCK."""
     text = write_yaml(values)
     return write_yaml(values, guarded=True) if _refusal(text) else text
 
@@ -264,5 +265,5 @@ def _plain_value(value: Any, depth: int) -> Any:
 
 
 def _without_surrogates(text: str) -> str:
-    """Replace lone surrogates: JSON may contain them, but files and databases cannot store them."""
+    """Replace lone surrogates, which JSON may contain but files and databases cannot store."""
     return text if text.isascii() else text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")

@@ -1,10 +1,10 @@
 """Compile gitignore patterns to regular expressions that match in time linear in the length of the path.
 
-The expressions that pathspec generates backtrack: five stars and a name of 200 letters take hours. With
-atomic groups, each part matches at the first place where it fits and nowhere else. That is enough, because
+The expressions that pathspec generates backtrack: with five stars, matching a name of 200 letters takes
+hours. With atomic groups, each part matches only at the first place where it fits. That is enough, because
 the first place leaves the most text for the stars that follow.
 
-Import this lazily: pathspec takes about 40 ms to load.
+This module should be imported late, because pathspec takes about 40 ms to load.
 """
 
 import re

@@ -4,7 +4,7 @@ import json
 from re import search
 from typing import Any, NamedTuple
 
-BYTES_PER_TOKEN = 5  # estimate for parts of a transcript without usage figures, including the JSON syntax
+BYTES_PER_TOKEN = 5  # for parts of a transcript without usage figures; the bytes include the JSON syntax
 LONG_WINDOW = 1_000_000
 WRITING_TOOLS = (
     "remember",
@@ -66,10 +66,10 @@ def block_response(reason: str) -> dict[str, Any]:
 
 
 def tokens_in_use(tail: bytes, size: int) -> int:
-    """Estimate the tokens in the context, from the usage of the last response and the bytes after it.
+    """Estimate the tokens in the context, from the usage figure of the last response and the bytes after it.
 
-    `tail` is the end of a transcript of `size` bytes. Without a usage, only bytes are counted: those after
-    the last compaction, which resets the context, or the whole transcript.
+    `tail` is the end of a transcript of `size` bytes. If no usage figure is found, only bytes are counted:
+    the bytes after the last compaction, which resets the context, or the whole transcript.
     """
     lines = tail.split(b"\n")
     whole = lines if size <= len(tail) else lines[1:]

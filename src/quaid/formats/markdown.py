@@ -1,6 +1,6 @@
 """Markdown pages: decode, parse into front matter, compiled truth and timeline, render, and patch in place.
 
-The compiled truth is the body of a page above the timeline; a bare `---` line separates the two. A patch
+The compiled truth is the text of a page above the timeline. A bare `---` line separates the two. A patch
 keeps every byte that the edit does not affect, and the result is parsed again before it is returned.
 """
 
@@ -39,7 +39,7 @@ class MarkdownDocument(NamedTuple):
 def decode(data: bytes) -> tuple[str, str | None]:
     """Return the text, and a note about replaced characters or None.
 
-    Decodes UTF-8, Windows-1252 or UTF-16 with a BOM; invalid bytes and NUL characters are replaced.
+    UTF-8, Windows-1252, and UTF-16 with a BOM are recognized. Invalid bytes and NUL characters are replaced.
     """
     mended: list[str] = []
     try:
@@ -61,7 +61,7 @@ def decode(data: bytes) -> tuple[str, str | None]:
 
 
 def _is_western(data: bytes) -> bool:
-    """Return True if bytes look like Windows-1252: printable, without any multi-byte UTF-8 character."""
+    """Return True if the bytes look like Windows-1252: all printable, and no multi-byte UTF-8 character."""
     if b"\0" in data or not data.decode("utf-8", "ignore").isascii():
         return False
     try:
@@ -71,7 +71,7 @@ def _is_western(data: bytes) -> bool:
 
 
 def parse(text: str) -> MarkdownDocument:
-    """Split a page into its parts. Never fails: invalid front matter is kept verbatim."""
+    """Split a page into its parts. This never fails, because invalid front matter is kept verbatim."""
     frontmatter, problem, body = _split_front_matter(_with_line_feeds(text).removeprefix(_BOM))
     divider = _find_divider(body)
     if not divider:
@@ -89,8 +89,9 @@ def check_front_matter(document: MarkdownDocument, before: Mapping[str, Any]) ->
 def _split_front_matter(text: str) -> tuple[dict[str, Any], str | None, str]:
     """Return front matter, error message or None, and body.
 
-    A block after blank lines counts only if it is valid, because its `---` may also be the divider below an
-    empty truth. An unclosed block is text; its opening line is dropped if it would be a divider.
+    A block after blank lines is front matter only if it is valid, because its `---` may also be the divider
+    below an empty compiled truth. An unclosed block is text; its opening line is dropped if it would be a
+    divider.
     """
     opening = _OPENING.match(text)
     if not opening:
@@ -149,12 +150,15 @@ def normalize_part(text: str) -> str:
 
 
 def has_divider(truth: str) -> bool:
-    """Return True if a compiled truth contains a bare `---` line outside code, which would end it there."""
+    """Return True if a compiled truth contains a bare `---` line outside code.
+
+    `parse` would end the compiled truth at that line.
+    """
     return _find_divider(_with_line_feeds(truth)) is not None
 
 
 def close_fence(truth: str) -> str:
-    """Return a compiled truth with its last code block closed if that was left open."""
+    """Return a compiled truth with its last code block closed, if the block was left open."""
     blocks = markdown_text.find_fences(truth)
     return f"{truth}\n{blocks[-1].left_open}" if blocks and blocks[-1].left_open else truth
 
@@ -162,9 +166,9 @@ def close_fence(truth: str) -> str:
 def render(frontmatter: Mapping[str, Any], truth: str, timeline: str) -> str:
     """Render a page such that `parse` returns the same parts.
 
-    If a timeline follows, an open code block in the compiled truth is closed; otherwise the timeline would
-    become part of the block. The compiled truth must not contain a bare `---` line, because `parse` would end
-    it there: check with has_divider first.
+    If a timeline follows, an open code block in the compiled truth is closed, because otherwise the timeline
+    would become part of the block. The compiled truth must not contain a bare `---` line (see has_divider),
+    because `parse` would end it there.
     """
     parts: list[str] = []
     if truth:
@@ -247,7 +251,8 @@ def _page_lines(lines: list[str]) -> _PageLines:
     """Return the line ranges of the parts that `parse` finds."""
     text = "".join([line.rstrip("\r\n") + "\n" for line in lines]).removeprefix(_BOM)
     frontmatter, problem, body = _split_front_matter(text)
-    first = text.count("\n", 0, len(text) - len(body))  # the closing fence, if there is one
+    # Number of the line with the closing fence, or 0 without front matter.
+    first = text.count("\n", 0, len(text) - len(body))
     is_unclosed = problem is not None and not frontmatter
     opening = _OPENING.match(text) if len(body) < len(text) and not is_unclosed else None
     match = _find_divider(body)
@@ -299,7 +304,7 @@ def _smallest_splice(lines: list[str], span: tuple[int, int], text: str, end: st
         tail += 1
     middle = [line + end for line in new[same : len(new) - tail]]
     if middle and last - tail == len(lines) and lines and not lines[-1].endswith(("\r", "\n")):
-        middle[-1] = middle[-1].rstrip("\r\n")  # the file had no final line end; keep it so
+        middle[-1] = middle[-1].rstrip("\r\n")  # if the file had no final line end, none is added
     return first + same, last - tail, middle
 
 
@@ -383,7 +388,7 @@ def _rewrite_key(block: list[str], key: str, old: Any, new: Any) -> list[str]:
 
 
 def _rewrite_list(block: list[str], old: list[Any], new: list[Any]) -> list[str] | None:
-    """Return the new lines of a list with one item per line, or None if the list has another form.
+    """Return the new lines of a list with one item per line, or None if the list is written in a different form.
 
     Comments are kept unless the order of the items changes.
     """
@@ -408,7 +413,7 @@ def _rewrite_list(block: list[str], old: list[Any], new: list[Any]) -> list[str]
 
 
 def _is_comment(line: str, place: int) -> bool:
-    """Return True if the rest of the line is a comment, that is, parsing gives the same value without it."""
+    """Return True if the rest of the line is a comment, so that the line has the same value without it."""
     try:
         return front_matter.read_yaml(line[:place]) == front_matter.read_yaml(line)
     except InvalidFrontMatter:

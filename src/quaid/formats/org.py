@@ -1,6 +1,6 @@
 """Org files: parse headings, drawers, blocks and links as Emacs does, and convert a file to pages.
 
-No code is evaluated and no include is followed. Problems that Emacs ignores silently are reported.
+No code is evaluated, and includes are not followed. Problems that Emacs ignores silently are reported.
 """
 
 import re
@@ -19,13 +19,13 @@ LINK_KINDS = frozenset(
 """Known link types. Any other text before a colon is part of a search term."""
 
 MOST_LINKS = 50_000
-"""Maximum number of links per file; further double brackets are text."""
+"""At most this many links are parsed per file. Further double brackets are text."""
 
 OrgSpans = list[tuple[int, int]]
 
 _START = re.compile(r"\[\[(?=[^\[\]])")
 _TARGET = re.compile(r"(?:[^\[\]\\]|\\.?)+", re.DOTALL)
-# End of a paragraph: an empty line, heading, item, table row, comment, keyword or the edge of a drawer.
+# A paragraph ends at an empty line, heading, item, table row, comment, keyword or the edge of a drawer.
 _BREAK = re.compile(
     r"\n(?=[ \t]*(?:\r?\n|[-+][ \t]|[0-9]+[.)][ \t]|\||#(?:[+ \r\n]|\Z)|:(?:[-\w]+:)?[ \t\r]*\n|: )|\*+ |\Z)"
 )
@@ -33,7 +33,7 @@ _PLAIN_ID = re.compile(r"id:([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12
 _WORD = re.compile(r"\w(?=id:)")
 _CLOSED = re.compile(r"\]\]")
 _LINE_END = re.compile(r"\n")
-# One pattern per sign: a literal prefix makes the search several times as fast.
+# There is one pattern per sign, because a literal prefix makes the search several times as fast.
 _OPENERS = {sign: re.compile(rf"{sign}(?=\S)(?<![^\s({{'\"\u2013\u2014\u200b-]{sign})") for sign in "=~"}
 _CLOSERS = {
     sign: re.compile(rf"{sign}(?<=\S{sign})(?=[\s.,;:!?'\")}}\\\[\u2013\u2014\u200b-]|\Z)") for sign in "=~"
@@ -44,7 +44,7 @@ class OrgLink(NamedTuple):
     """A link in double brackets, or a plain id."""
 
     kind: str
-    """id, file, https and so on; custom-id for `#name`, fuzzy for a search term."""
+    """The link type: id, file, https and so on; custom-id for `#name`, fuzzy for a search term."""
     target: str
     """The target without the link type and the location within a file."""
     place: str
@@ -145,7 +145,7 @@ def verbatim_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 class _LineCounter:
-    """Converts offsets to line numbers; offsets must be given in ascending order."""
+    """Converts offsets to line numbers. Offsets must be given in ascending order."""
 
     def __init__(self, text: str) -> None:
         self.text, self.line, self.counted = text, 1, 0
@@ -157,7 +157,10 @@ class _LineCounter:
 
 
 class _ForwardSearch:
-    """Finds the next match of a pattern, or -1. Offsets must ascend, so that text is searched only once."""
+    """Finds the offset of the next match of a pattern, or -1.
+
+    Offsets must be given in ascending order, so that text is searched only once.
+    """
 
     def __init__(self, text: str, sought: re.Pattern[str]) -> None:
         self.text, self.sought, self.at = text, sought, -2
@@ -170,7 +173,7 @@ class _ForwardSearch:
 
 
 class _SpanCover:
-    """Tests whether an offset is within one of the spans; offsets must be given in ascending order."""
+    """Tests whether an offset is within one of the spans. Offsets must be given in ascending order."""
 
     def __init__(self, spans: OrgSpans) -> None:
         self.spans, self.passed, self.until = spans, 0, -1
@@ -183,7 +186,7 @@ class _SpanCover:
 
 
 class OrgProblem(NamedTuple):
-    """Text that Emacs or org-roam rejects, or parses in another way than a reader would expect."""
+    """Text that Emacs or org-roam rejects, or parses differently than a reader would expect."""
 
     line: int
     code: str
@@ -196,7 +199,7 @@ OrgKeyword = tuple[str, str, int]
 OrgBlock = tuple[str, str, int, int]
 """Kind, argument, start of the first line and end of the last line of a block.
 
-The kind is src, example, quote and so on, in lower case; dynamic for `#+begin: name`.
+The kind is src, example, quote and so on, in lower case. It is "dynamic" for `#+begin: name`.
 """
 
 
@@ -224,7 +227,10 @@ class OrgHeading(NamedTuple):
 
 class OrgDocument(NamedTuple):
     properties: dict[str, str]
-    """Properties of the drawer at the top of the file: upper-case names, first occurrence wins."""
+    """Properties of the drawer at the top of the file.
+
+    Names are in upper case, and the first of several values is used.
+    """
     title: str
     filetags: tuple[str, ...]
     keywords: tuple[OrgKeyword, ...]
@@ -245,7 +251,7 @@ VERBATIM_BLOCKS = ("src", "example", "comment", "export")
 
 BOM = "\ufeff"
 
-# Starts with \n instead of ^ and is searched in "\n" + text: several times as fast.
+# The pattern starts with \n instead of ^ and is searched in "\n" + text, which is several times as fast.
 _MARK = re.compile(r"\n(?:(\*+)|[ \t]*([#:]))")
 _BLOCK = re.compile(r"#\+(begin|end)(?:_(\S+)|:)", re.IGNORECASE)
 _KEYWORD = re.compile(r"#\+(\S+):[ \t]*([^\n]*)")
@@ -263,7 +269,7 @@ _WORD_LISTS = re.compile(r"^[ \t]*#\+(?:seq_|typ_)?todo:([^\n]*)", re.MULTILINE 
 
 
 MOST_MARKS = 50_000
-"""Maximum number of markup lines per file. The rest is plain text, and reported as a problem."""
+"""At most this many markup lines are parsed per file. The rest is plain text, and is reported as a problem."""
 
 _AT_THE_TOP = "at the very top of the file"
 
@@ -294,7 +300,8 @@ class OrgReader:
     def run(self) -> None:
         text = self.text
         padded = "\n" + text if not self.top else " \n" + text[1:]
-        # In the padded text, the line end before a line has the same offset as the line in the original.
+        # In the padded text, the line end before a line has the offset that the line has in the original
+        # text.
         self.marks = [
             (mark.start(), mark[1], mark[2], mark.end() - 2)
             for mark in islice(_MARK.finditer(padded), MOST_MARKS + 1)
@@ -436,7 +443,7 @@ class OrgReader:
             self._say(self._line_of(start), "unclosed-drawer", message)
 
     def _property_drawer(self, start: int) -> None:
-        """Parse names and values up to :END:. With a single invalid line, Emacs ignores the whole drawer."""
+        """Parse names and values up to :END:. If a single line is invalid, Emacs ignores the whole drawer."""
         line = number = self._line_of(start)
         if start != self.drawer_place:
             self._no_drawer(
@@ -514,7 +521,7 @@ class OrgReader:
 def _heading_words(
     words: str, open_words: set[str], done_words: set[str]
 ) -> tuple[str, str, bool, str, tuple[str, ...]]:
-    """Return title, keyword, whether the keyword is a done state, priority and tags."""
+    """Return title, keyword, True if the keyword is a done state, priority and tags."""
     todo = priority = ""
     tags: tuple[str, ...] = ()
     first, _, rest = words.partition(" ")
@@ -550,13 +557,13 @@ def _todo_words(text: str) -> tuple[set[str], set[str]]:
 
 
 LONGEST_TITLE = 2_000
-"""Maximum length of a title in which links are resolved, in characters."""
+"""Links are resolved in titles of up to this many characters."""
 
 _LINK = re.compile(r"\[\[((?:[^\[\]\\]|\\.)+)\](?:\[(.+?)\])?\]")
 
 
 def parse(text: str) -> OrgDocument:
-    """Parse a whole file. Never fails."""
+    """Parse a whole file. This never fails."""
     reading = OrgReader(text)
     reading.run()
     links, torn = find_links(text, reading.hidden)
@@ -597,7 +604,7 @@ PAGE_KEYWORDS = ("DATE", "AUTHOR", "DESCRIPTION", "CATEGORY", "SUBTITLE", "SUMMA
 """Keywords that become front matter of the page, in addition to title and tags."""
 
 MOST_HEADING_PAGES = 1_000
-"""Maximum number of headings per file that become separate pages."""
+"""At most this many headings of a file become separate pages."""
 
 _DATED = re.compile(
     r"[<\[]?([0-9]{4}-[0-9]{2}-[0-9]{2})(?![0-9-])[^<\[\]>]*[>\]]|([0-9]{4}-[0-9]{2}-[0-9]{2})(?![\w/-])"
@@ -701,7 +708,7 @@ class _PageBuilder:
             owner.truth.append(f"\n{'#' * depth} {self._words(heading)[heading.level + 1 :]}\n{body}")
 
     def _node(self, owner: _OrgPageDraft, heading: OrgHeading, body: str, tags: list[str]) -> None:
-        """Start a page for a heading with an id, and put a link to it in the page around the heading."""
+        """Start a page for a heading with an id, and put a link to it into the page that contains the heading."""
         title = _without_links(heading.title) or heading.properties["ID"]
         depth = min(max(heading.level - owner.level, 1), 6)
         link = f"[[id:{heading.properties['ID']}][{title.replace('[', '(').replace(']', ')')}]]"
@@ -818,7 +825,7 @@ def _heading_date(title: str) -> str:
 
 
 def _title_without_date(title: str, date: str) -> str:
-    """Return the rest of a dated heading, prefixed with a dash, or "" if only a weekday is left."""
+    """Return the rest of a dated heading after a dash, or "" if only a weekday is left."""
     for match in _DATED.finditer(title):
         if date in (match[1], match[2]):
             title = f"{title[: match.start()].strip()} {title[match.end() :].strip()}".strip()

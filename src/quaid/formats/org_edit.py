@@ -107,7 +107,7 @@ def _set_keyword(text: str, name: str, value: str) -> str:
 
 
 def _below_head(text: str, read: org.OrgDocument, name: str) -> int:
-    """Return where to insert a new keyword: tags below the title, a title below the drawer."""
+    """Return the offset for a new keyword: tags go below the title, a title goes below the drawer."""
     title = next((start for keyword, _, start in read.keywords if keyword == "TITLE"), None)
     if name != "title" and title is not None:
         return _next_line(text, title)

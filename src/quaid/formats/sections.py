@@ -142,7 +142,7 @@ def list_items(text: str) -> list[ListItem]:
 def format_items(texts: list[str], body: str, box: bool) -> str:
     """Format entries as items that continue the last list in `body`, or start a new list.
 
-    `box` asks for checkboxes; a numbered list gets them only if its last item has one.
+    `box` asks for checkboxes. Items of a numbered list get checkboxes only if its last item has one.
     """
     items = [item for item in list_items(body) if not item.indent]
     last = items[-1] if items else None
@@ -161,7 +161,10 @@ def format_items(texts: list[str], body: str, box: bool) -> str:
 _CONTROLS = {
     code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n\v\f\r\x1c\x1d\x1e\x85"
 }
-"""Control characters to remove, which may affect terminals. Line separators are kept, to be normalized."""
+"""Control characters to remove, because they may affect terminals.
+
+Line separators are not removed but normalized.
+"""
 
 
 def sanitize(text: str) -> str:
@@ -192,7 +195,7 @@ def _continues_list(before: str, block: str) -> bool:
 
 
 def _before_heading(text: str) -> str:
-    """Return the separator before a new heading: a blank line, and the end of a code block left open."""
+    """Return the separator before a new heading: the end of a code block left open, if any, and a blank line."""
     code = markdown_text.find_fences(text)
     if code and code[-1].left_open:
         return ("" if text.endswith("\n") else "\n") + code[-1].left_open + "\n\n"

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 from quaid.model.dates import timestamp
 
 LONGEST_TURN = 100_000
-"""Maximum number of characters that are kept of a turn."""
+"""At most this many characters of a turn are kept."""
 
 LONGEST_ITEM = 64 * 1024 * 1024
 """Maximum size of one conversation in an export, in characters."""
 
-LATEST_SECONDS = 4_102_444_800.0  # 2100-01-01: larger values are milliseconds
+LATEST_SECONDS = 4_102_444_800.0  # 2100-01-01; larger values are milliseconds
 
 ROLE_NAMES = {
     "human": "user",
@@ -51,7 +51,7 @@ class TranscriptLine(NamedTuple):
     """The content of one line of a transcript."""
 
     session: str = ""
-    """Id of the conversation; empty if it is the same as on the line before."""
+    """Id of the conversation; empty if it is the same as in the previous line."""
     turn: TranscriptTurn | None = None
     title: str = ""
     project: str = ""
@@ -82,7 +82,7 @@ def parse_line(line: bytes) -> dict[str, Any]:
 
 
 def detect_client(value: dict[str, Any]) -> str | None:
-    """Return the client that writes such lines (claude-code, codex; plain for {role, content}), or None."""
+    """Return the client that writes such lines, or None: claude-code, codex, or plain for {role, content}."""
     kind = value.get("type")
     if "sessionId" in value or (kind == "summary" and "leafUuid" in value):
         return "claude-code"
@@ -90,7 +90,7 @@ def detect_client(value: dict[str, Any]) -> str | None:
     if kind in ("session_meta", "response_item", "turn_context", "event_msg") and isinstance(payload, dict):
         return "codex"
     if value.get("record_type") == "state" or {"id", "timestamp", "instructions"} <= value.keys():
-        return "codex"  # format of early versions
+        return "codex"  # this is the format of early versions
     if isinstance(value.get("role"), str) and "content" in value:
         return "codex" if kind == "message" and isinstance(value["content"], list) else "plain"
     return None
@@ -165,7 +165,7 @@ def short_text(value: Any) -> str:
 
 
 def parse_time(value: Any) -> str:
-    """Convert ISO 8601, or seconds or milliseconds since 1970, to UTC in whole seconds; "" if invalid."""
+    """Convert ISO 8601, or seconds or milliseconds since 1970, to UTC in whole seconds. Return "" if invalid."""
     if isinstance(value, str):
         if _UTC.fullmatch(value):
             return value[:19] + "Z"
@@ -212,7 +212,7 @@ def iter_json_list(chunks: Iterable[str]) -> Iterator[Any]:
             except JSONDecodeError:
                 if ended:
                     raise BrokenTranscript("it ends in the middle of a conversation") from None
-                needed = 2 * (len(text) - at)  # avoids retrying a long item with every chunk
+                needed = 2 * (len(text) - at)  # this avoids parsing a long item again with every chunk
         more = next(source, "")
         ended = not more
         text, at = text[at:] + more, 0
