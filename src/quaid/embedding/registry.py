@@ -1,9 +1,9 @@
-"""The embedding models that are available, their common interface, and how to open one.
+"""The embedding models that are available, their common interface, and how to open a model.
 
 Models are built in, added to a database by a user, or plugins of other packages. A plugin is a callable under
 the entry-point group `quaid.embedders` that takes a ModelDescription and an EmbedderEnvironment and returns
 an Embedder without loading anything. Searching the installed packages for plugins takes 20 ms, so it is
-skipped for models that are built in or were added.
+skipped for built-in and added models.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Embedder(Protocol):
     """Converts text to normalized vectors of little-endian float32 numbers.
 
-    May be called from several threads.
+    Its methods may be called from several threads.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Embedder(Protocol):
     def ready(self) -> str | None:
         """Return None if the model is expected to work, else the reason why it is not.
 
-        Must not load the model or use the network.
+        This must not load the model or use the network.
         """
 
     def embed_passages(self, texts: Sequence[str]) -> list[bytes]:
@@ -74,7 +74,7 @@ DEFAULT_DIMENSIONS = 384
 DEFAULT_MODEL_ALIASES = ("embeddings-local", "local")  # other names of the default model, for config files
 MODELS_SETTING = "embedders"  # the configuration key with the added models
 
-# Must match the entry points in pyproject.toml, which a test verifies.
+# These must match the entry points in pyproject.toml, which a test verifies.
 BUILT_IN_FACTORIES = {
     "bge-small-en-v1.5": "quaid.embedding.onnx:open_bge_small",
     "onnx": "quaid.embedding.onnx:open_folder",
@@ -164,7 +164,7 @@ def _similar_name(name: str, models: Mapping[str, ModelDescription]) -> str:
 
 
 class ModelCache:
-    """Caches the embedder in use, for several threads. Requesting another model replaces it."""
+    """Caches the embedder in use, for several threads. Requesting a different model replaces the cached one."""
 
     def __init__(self) -> None:
         from threading import Lock  # only a server needs it

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from quaid.embedding.registry import EmbedderEnvironment, ModelDescription
 from quaid.errors import EmbedderUnavailable, InvalidModel, QuaidError
 
-TIMEOUT_SECONDS = 10.0  # for a whole request
+TIMEOUT_SECONDS = 10.0  # limit for a whole request
 TEXTS_PER_REQUEST = 32
 LARGEST_RESPONSE = 64 * 1024 * 1024  # in bytes
-CHARACTERS_PER_TOKEN = 4  # for truncating texts, because some servers reject long ones
+CHARACTERS_PER_TOKEN = 4  # texts are truncated by this estimate, because some servers reject long texts
 REMEDY = "Start the server or mend its address; until it answers, questions are answered by words alone"
 
 
@@ -82,7 +82,7 @@ def open_openai(description: ModelDescription, surroundings: EmbedderEnvironment
 
 
 class HttpEmbedder:
-    """A model on a server. Opens a new connection for each request."""
+    """A model on a server. A new connection is opened for each request."""
 
     def __init__(
         self,
@@ -179,8 +179,8 @@ class HttpEmbedder:
     def _unavailable(self, problem: str, detail: str = "") -> EmbedderUnavailable:
         """Return the error to raise.
 
-        The server's response may quote the text that was sent, so it is part of the message but not of `noted`,
-        which background work logs instead.
+        The server's response may quote the text that was sent. It is therefore part of the message, but not
+        of `noted`, which background work logs instead.
         """
         message = f"{problem} ({detail})" if detail else problem
         return EmbedderUnavailable(name=self.name, problem=message, noted=problem, remedy=REMEDY)
@@ -249,6 +249,7 @@ def _post(
     address: EndpointAddress, path: str, body: bytes, headers: dict[str, str], time_out: float
 ) -> tuple[int, bytes]:
     """Send a POST request. Return the status and the body of the response.
+
     The timeout applies to the whole request, even if the server keeps sending single bytes.
     """
     import http.client
