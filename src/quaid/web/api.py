@@ -92,8 +92,8 @@ def _tool_endpoint(operation: Operation) -> Endpoint:
 def tool_scope(request: Request) -> Scope:
     """Return the caller's scope, capped at "write".
 
-    With the owner scope, a write need not name the page version that it changes; programs must always name
-    it.
+    With the owner scope, a write does not have to name the page version that it changes; programs must always
+    name it.
     """
     scope: Scope = request.state.scope
     return min(scope, "write", key=SCOPES.index)
@@ -288,7 +288,7 @@ async def debug_status(request: Request) -> Response:
 async def debug_search(request: Request) -> Response:
     """Return raw results with scores and the matches of each retrieval method (names, words, vectors, dates).
 
-    Always runs with the read scope, so that it does not record knowledge gaps.
+    The search always runs with the read scope, so that it does not record knowledge gaps.
     """
     question = request.query_params.get("q", "")
     if not question.strip():
@@ -330,9 +330,7 @@ async def debug_notebook_file(request: Request) -> Response:
 
 @_debug_route("memory/simulate-compaction", POST="write")
 async def debug_compaction(request: Request) -> Response:
-    """Simulate a compaction: return the prompts sent before and after it, and the context injected
-    afterwards.
-    """
+    """Simulate a compaction. Return the prompts before and after it, and the context injected afterwards."""
     pool = request.app.state.workers
     context = await pool.call("prompt", {"characters": notebook.session_limit(None, {})}, "owner")
     request.app.state.bus.tell("compaction", {})

@@ -31,7 +31,7 @@ from quaid.web.events import EventBus
 from quaid.web.workers import MaintenanceThread, WorkerPool
 
 DEFAULT_PORT = 4321
-SHUTDOWN_SECONDS = 1.5  # for the whole shutdown; open requests have the first second to finish
+SHUTDOWN_SECONDS = 1.5  # limit for the whole shutdown; open requests have the first second to finish
 
 ROUTE_SCOPES: dict[str, dict[str, str]] = {
     # No login needed
@@ -53,17 +53,21 @@ LOGGED_IN_PAGE = """<!doctype html>
 <meta http-equiv="refresh" content="0; url=/"></head>
 <body><p>You are logged in. <a href="/">Open the memory</a>.</p></body></html>
 """
-"""Shown after logging in. This is a page with a refresh and not a redirect, because after a navigation from
-another site (a chat, a mail) a browser does not send the new SameSite=Strict cookie with a redirect, but does
-so from a page of this origin."""
+"""Shown after logging in.
+
+This is a page with a refresh and not a redirect. After a navigation from another site (a chat, a mail) a
+browser does not send the new SameSite=Strict cookie with a redirect, but sends it from a page of this origin.
+"""
 
 LOGIN_PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Quaid</title></head>
 <body><form method="post" action="/login"><input type="hidden" name="code" value="{code}">
 <p>This link opens the memory once. <button>Open it</button></p></form></body></html>
 """
-"""Shown if the login link is fetched without a navigation, as link previews do: the code must not be used up
-by that."""
+"""Shown if the login link is fetched without a navigation, for example by a link preview.
+
+Such a request must not use up the one-time code.
+"""
 
 
 def build_app(
@@ -76,8 +80,10 @@ def build_app(
     tools: str = "core",
     upkeep: bool = False,
 ) -> Starlette:
-    """Return the app for one memory. With `upkeep`, it also syncs folders and computes vectors, as `quaid
-    serve` does."""
+    """Return the app for one memory.
+
+    With `upkeep`, the app also syncs folders and computes vectors, as `quaid serve` does.
+    """
     place = place or ServerAddress.local(DEFAULT_PORT)
     bus = EventBus()
     pool = WorkerPool(settings, tell=bus.tell, readonly=readonly)
@@ -186,7 +192,7 @@ async def _logout(request: Request) -> Response:
 async def _health(request: Request) -> Response:
     """Return a fingerprint of the memory that is served.
 
-    Computing it requires the path of the memory.
+    Only a program that knows the path of the memory can compute the fingerprint.
     """
     return PlainTextResponse(f"quaid {service.memory_fingerprint(request.app.state.workers.settings)}\n")
 
@@ -205,7 +211,7 @@ async def _error_response(request: Request, error: Exception) -> Response:
         error = _from_http_exception(request, error)
     elif not isinstance(error, QuaidError):
         log_to_stderr(f"quaid: internal error: {type(error).__name__}")
-        error = Defect(problem=type(error).__name__)  # do not leak the exception's message
+        error = Defect(problem=type(error).__name__)  # the message of the exception must not be leaked
     if request.url.path.startswith(API_PREFIXES):
         response = api.error_response(error)
     else:

@@ -1,10 +1,10 @@
 """Checks on every request before it reaches a route: host, origin, token, session cookie, CSRF token, body
 size.
 
-Another site open in the browser can send requests to this machine, but it cannot forge Host (DNS rebinding),
-Origin or Sec-Fetch-Site, does not know the token, and SameSite=Strict keeps the cookie from it. A page on
-another port of this machine counts as the same site, so the cookie alone never permits a change: a form also
-sends its CSRF token.
+Another site that is open in the browser can send requests to this machine. That site cannot forge Host (DNS
+rebinding), Origin or Sec-Fetch-Site, does not have the token, and because of SameSite=Strict the browser does
+not send the cookie with its requests. A page on another port of this machine counts as the same site, so the
+cookie alone never permits a change: a form also sends its CSRF token.
 """
 
 import asyncio
@@ -42,7 +42,8 @@ class BrowserSessions:
         self.cookie = "__Host-quaid" if secure else f"quaid-{port}"
         self._secure = secure
         self._clock = clock
-        self._open: dict[str, BrowserSession] = {}  # by hash of the cookie: lookup timing leaks nothing
+        # By hash of the cookie, so that the timing of a lookup leaks nothing.
+        self._open: dict[str, BrowserSession] = {}
 
     def begin(self, response: Response) -> BrowserSession:
         """Create a session and set its cookie on the response. At the limit, the oldest session ends."""
@@ -83,7 +84,7 @@ SECURITY_HEADERS = {
     ),
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "same-origin",  # with no-referrer, browsers send our own forms with Origin: null
+    "referrer-policy": "same-origin",  # with no-referrer, browsers would send our own forms with Origin: null
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=(), browsing-topics=()",
@@ -100,7 +101,7 @@ class ServerAddress(NamedTuple):
     hosts: frozenset[str]
     origins: frozenset[str]
     address: str  # base URL, shown to users
-    secure: bool = False  # reached over TLS, terminated here or by a proxy
+    secure: bool = False  # True if reached over TLS, terminated here or by a proxy
 
     @classmethod
     def local(cls, port: int, bind: str = "127.0.0.1") -> "ServerAddress":
@@ -112,7 +113,10 @@ class ServerAddress(NamedTuple):
 
     @classmethod
     def named(cls, port: int, hosts: list[str]) -> "ServerAddress":
-        """Return the address of a server reached over TLS by these names, each with its port unless that is 443."""
+        """Return the address of a server that is reached over TLS by these names.
+
+        Each name includes its port unless the port is 443.
+        """
         origins = [f"https://{host}" for host in hosts]
         return cls(port, frozenset(hosts), frozenset(origins), origins[0], secure=True)
 
@@ -189,7 +193,8 @@ class AuthMiddleware:
         needed = self._needed(request.scope)
         if needed != "public":
             self._check_scope(request, caller, needed)
-        # JSON from an authenticated caller may be larger on the wire: `_read_body` limits its size after unescaping.
+        # JSON from an authenticated caller may be larger on the wire, because `_read_body` limits its size
+        # after unescaping.
         most = (
             MAX_RAW_LINE_BYTES
             if needed != "public" and media_type(request.headers) == "application/json"
@@ -207,7 +212,8 @@ class AuthMiddleware:
             raise WrongHost(host=", ".join(hosts)[:100], address=self._place.address)
         site = headers.get("sec-fetch-site")
         for origin in headers.getlist("origin"):
-            # A page with a strict referrer policy sends "null"; Sec-Fetch-Site shows that it is ours.
+            # A page with a strict referrer policy sends "null" as its origin, but Sec-Fetch-Site shows that
+            # the page is ours.
             if origin.lower() not in self._place.origins and (origin, site) != ("null", "same-origin"):
                 raise ForeignRequest(problem="its Origin is another site")
         if site not in (None, "", "same-origin", "none") and not is_navigation(request):
@@ -251,10 +257,9 @@ class AuthMiddleware:
 
 
 def is_navigation(request: Request) -> bool:
-    """Return True if the user navigates to a page, perhaps by a link on another site, which cannot read the
-    response.
+    """Return True if the user navigates to a page. Prefetches and link previews do not count.
 
-    Prefetches and link previews do not count.
+    The navigation may start from a link on another site, because that site cannot read the response.
     """
     headers = request.headers
     ahead = headers.get("sec-purpose", "") + headers.get("purpose", "") + headers.get("x-moz", "")
@@ -268,8 +273,11 @@ def is_navigation(request: Request) -> bool:
 
 
 async def _read_body(headers: Headers, receive: Receive, most: int) -> bytes:
-    """Read the whole body, within BODY_TIMEOUT. `most` limits the bytes on the wire, MAX_BODY the size after
-    unescaping."""
+    """Read the whole body. Raise TooSlow if it does not arrive within BODY_TIMEOUT.
+
+    Raise TooLarge if more than `most` bytes arrive, or if the body has more than MAX_BODY bytes after its
+    JSON escapes are decoded.
+    """
     declared = headers.get("content-length", "0")
     if declared.isascii() and declared.isdigit() and int(declared[:18]) > most:
         raise TooLarge(what="The body", size=int(declared[:18]), limit=MAX_BODY)

@@ -1,7 +1,8 @@
 """Server-sent events about changes in the memory, at /api/events.
 
-Each listener has a bounded queue: a slow reader loses the oldest events and receives the number of lost
-events. An event has a kind and facts about the change; it never contains text of a page or a question.
+Each listener has a bounded queue. If a reader is slow, the oldest events are lost, and the reader receives
+the number of lost events. An event has a kind and details of the change; it never contains text of a page or
+a question.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ MAX_LISTENERS = 32
 MAX_QUEUE = 256
 HEARTBEAT_SECONDS = 15.0
 MAX_RECENT = 50
-"""Number of past events kept to show on the settings page."""
+"""This many past events are kept, to be shown on the settings page."""
 
 RETRY_MS = 2_000
 
@@ -59,12 +60,15 @@ class EventBus:
         self._loop, self._closed = asyncio.get_running_loop(), False
 
     def close(self) -> None:
-        """End all listeners so that the server can stop. Safe to call from any thread or a signal handler."""
+        """End all listeners so that the server can stop.
+
+        This is safe to call from any thread or a signal handler.
+        """
         self._closed = True
         self._run_in_loop(self._end_all)
 
     def tell(self, kind: str, facts: dict[str, Any]) -> None:
-        """Send an event to all listeners. Safe to call from any thread."""
+        """Send an event to all listeners. This is safe to call from any thread."""
         self._run_in_loop(self._put, kind, facts)
 
     def join(self) -> EventListener:

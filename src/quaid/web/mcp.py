@@ -54,7 +54,7 @@ IDLE_SECONDS = 3600.0
 MAX_BATCH = 50
 HEADER_MISMATCH = -32020
 HEADER_NAMED_PARAMS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""Methods that repeat a parameter in the header Mcp-Name, with the parameter's name."""
+"""Methods that repeat one of their parameters in the header Mcp-Name, with the name of that parameter."""
 
 HTTP_STATUSES = {
     PARSE_ERROR: 400,
@@ -64,8 +64,10 @@ HTTP_STATUSES = {
     HEADER_MISMATCH: 400,
     UNSUPPORTED_VERSION: 400,
 }
-"""HTTP status of these error codes in stateless revisions (from 2026-07-28 on); all other errors are sent
-with 200."""
+"""HTTP status of these error codes in stateless revisions (from 2026-07-28 on).
+
+All other errors are sent with status 200.
+"""
 
 _ENCODED = re.compile(r"=\?base64\?(.*)\?=")
 
@@ -112,8 +114,9 @@ class McpSessions:
     def _make_room(self) -> None:
         """End the idle session that was unused longest, of the owner with the most sessions.
 
-        A program that opens sessions without ending them therefore affects only itself. The client of the
-        ended session gets a 404 and sends initialize again. Sessions with running requests are never ended.
+        A program that opens sessions without ending them therefore affects only its own sessions. The client
+        of the ended session gets a 404 and sends initialize again. Sessions with running requests are never
+        ended.
         """
         idle = {id: session for id, session in self._open.items() if not session.running}
         if not idle:
@@ -197,7 +200,7 @@ async def _answer_stateless(request: Request, value: Any) -> Response:
 def _header_mismatch(request: Request, message: Message) -> str:
     """Return how the headers contradict the body, or an empty string.
 
-    Proxies may route by the headers, so they must agree with the body.
+    Proxies may route by the headers, so the headers must agree with the body.
     """
     for name in ("mcp-protocol-version", "mcp-method", "mcp-name"):
         if len(request.headers.getlist(name)) > 1:
@@ -214,8 +217,10 @@ def _header_mismatch(request: Request, message: Message) -> str:
 
 
 def _decode_header(value: str | None) -> str | None:
-    """Return a header's value, decoding the base64 form used for values that are not plain ASCII. Return None
-    if invalid."""
+    """Return the value of a header, or None if it is invalid.
+
+    A value that is not plain ASCII is sent in base64, and is decoded here.
+    """
     match = _ENCODED.fullmatch(value or "")
     if not match:
         return value

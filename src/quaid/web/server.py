@@ -1,9 +1,9 @@
 """The HTTP server, and a Unix socket for commands that the command line delegates to it.
 
-The server listens on the loopback address by default, and beyond this machine only with TLS. It writes no
-request log: a URL may contain a question, and a login link contains a code. A delegated command is refused
-unless it only reads and would use the same memory, settings and version as this process; see
-quaid.server_socket for the client side.
+The server listens on the loopback address by default, and is reachable from other machines only with TLS. It
+writes no request log, because a URL may contain a question, and a login link contains a code. A delegated
+command is refused unless it only reads and would use the same memory, settings and version as this process;
+see quaid.server_socket for the client side.
 """
 
 import asyncio
@@ -55,7 +55,8 @@ REQUEST_TIMEOUT = 5.0
 def accept_commands(app: "Starlette", settings: Settings) -> None:
     """Accept delegated commands while the app runs.
 
-    None are accepted if the server is read-only, delegation is turned off or there are no Unix sockets.
+    No commands are accepted if the server is read-only, delegation is turned off or there are no Unix
+    sockets.
     """
     if (
         app.state.readonly
@@ -75,7 +76,7 @@ def accept_commands(app: "Starlette", settings: Settings) -> None:
 
 @contextlib.asynccontextmanager
 async def listen_for_commands(settings: Settings, pool: WorkerPool) -> AsyncIterator[None]:
-    """Answer delegated commands. If the socket cannot be created, answer none: commands then run locally."""
+    """Answer delegated commands. If the socket cannot be created, no commands are answered and they run locally."""
     try:
         listener, path, inode = _bind_socket(settings)
     except OSError:
@@ -92,7 +93,7 @@ async def listen_for_commands(settings: Settings, pool: WorkerPool) -> AsyncIter
             if server_socket.is_same_user(writer.get_extra_info("socket")) and len(tasks) <= MAX_COMMANDS:
                 line = await asyncio.wait_for(reader.readline(), REQUEST_TIMEOUT)
                 queue, work = _command_work(json.loads(line), settings, database)
-                writer.write(b"\n")  # accepted: the client now waits longer
+                writer.write(b"\n")  # tells the client that the command was accepted, so that it waits longer
                 reply = await _unless_gone(reader, pool.run(queue, work))
                 writer.write(json.dumps(reply).encode())
                 await writer.drain()
@@ -107,7 +108,7 @@ async def listen_for_commands(settings: Settings, pool: WorkerPool) -> AsyncIter
         yield
     finally:
         with contextlib.suppress(OSError):
-            if os.stat(path).st_ino == inode:  # otherwise another server has replaced the socket
+            if os.stat(path).st_ino == inode:  # if the inode differs, another server has replaced the socket
                 os.unlink(path)
         server.close()
         for task in tasks:
@@ -115,8 +116,9 @@ async def listen_for_commands(settings: Settings, pool: WorkerPool) -> AsyncIter
 
 
 def _bind_socket(settings: Settings) -> tuple[socket.socket, str, int]:
-    """Create the socket of this memory and return it with its path and inode. It is bound to a temporary name and
-    renamed once it listens.
+    """Create the socket of this memory and return it with its path and inode.
+
+    The socket is bound to a temporary name and renamed once it listens.
     """
     path = server_socket.socket_path(settings.home, settings.db_path)
     folder = os.path.dirname(path)
@@ -158,10 +160,10 @@ async def _unless_gone(reader: asyncio.StreamReader, work: Any) -> Any:
 def _command_work(
     request: dict[str, Any], ours: Settings, database: os.stat_result
 ) -> tuple[str, Callable[[Brain], tuple[int, str, str, str]]]:
-    """Return the queue for a delegated command, and the function that runs it and returns its status and output.
+    """Return the queue for a delegated command, and a function that runs it and returns status and output.
 
-    Raise ValueError or QuaidError unless the command only reads, and its version, environment, memory and settings
-    equal ours.
+    Raise ValueError or QuaidError unless the command only reads, and its version, environment, memory and
+    settings equal ours.
     """
     here = {"version": quaid.__version__, "package": os.path.dirname(os.path.abspath(quaid.__file__))}
     environ = request["environ"]
@@ -216,7 +218,7 @@ ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104 (listed to be refused)
 MAX_CONNECTIONS = 256
 HEAD_TIMEOUT = 15.0
 KEEP_ALIVE_SECONDS = 20
-PROBE_TIMEOUT = 3.0  # seconds; generous, because the machine may be busy
+PROBE_TIMEOUT = 3.0  # seconds; this is long, because the machine may be busy
 
 
 class ServerOptions(NamedTuple):
@@ -234,8 +236,10 @@ class ServerOptions(NamedTuple):
 
 
 class HeadTimeoutProtocol(H11Protocol):
-    """An HTTP connection that is closed unless a request's head arrives within HEAD_TIMEOUT (against slow
-    clients)."""
+    """An HTTP connection that is closed if the head of a request does not arrive within HEAD_TIMEOUT.
+
+    This limits the harm that slow clients can do.
+    """
 
     _timer: asyncio.TimerHandle | None = None
 
@@ -266,7 +270,7 @@ class HeadTimeoutProtocol(H11Protocol):
 
 
 class WebServer(uvicorn.Server):
-    """A server that ends event streams on a signal; open streams would delay the shutdown."""
+    """A server that ends event streams on a signal, because open streams would delay the shutdown."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         state = self.config.app.state  # type: ignore[union-attr]
@@ -315,8 +319,10 @@ def _check_bind(bind: str) -> None:
 
 
 def is_loopback(bind: str) -> bool:
-    """Return True if only this machine can reach an address: 127.0.0.0/8, ::1 or localhost. Other names are
-    not resolved."""
+    """Return True if only this machine can reach an address: 127.0.0.0/8, ::1 or localhost.
+
+    Other names are not resolved.
+    """
     address = _parse_address(bind)
     address = getattr(address, "ipv4_mapped", None) or address
     return bind.lower() == "localhost" or (address is not None and address.is_loopback)
@@ -403,8 +409,10 @@ def _run_server(
     server = WebServer(_uvicorn_config(app, options))
 
     def end(_number: int, _frame: FrameType | None) -> None:
-        """Handle signals before uvicorn installs its handlers, and after it has stopped, when it raises the
-        signal again."""
+        """Handle signals before uvicorn installs its handlers, and after it has stopped.
+
+        When uvicorn has stopped, it raises the signal again.
+        """
         server.should_exit = True
 
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -480,7 +488,7 @@ def _open_browser(link: str) -> bool:
 def _is_same_memory(port: int, settings: Settings, bind: str = LOOPBACK) -> bool:
     """Return True if a Quaid server of this memory listens on the port.
 
-    Another program that pretends to be such a server would only obtain a login code that is useless
+    Another program that pretends to be such a server would obtain only a login code that is useless
     elsewhere.
     """
     expected = f"quaid {service.memory_fingerprint(settings)}\n".encode()

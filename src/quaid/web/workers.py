@@ -1,9 +1,9 @@
-"""Worker threads, one connection each; callers await a future.
+"""Worker threads, each with its own connection; callers await a future.
 
-There are four queues. Readers run in parallel. Semantic queries share one worker, because the model and the vectors
-in memory should be loaded once. Writers wait for the store's lock. Operations that may take minutes get a fresh
-connection each, so that a rebuild never delays a search. A background thread reports changes to the event bus and
-keeps folders and vectors up to date; another one returns freed memory to the system.
+There are four queues. Readers run in parallel. Semantic queries share one worker, so that the model and the
+vectors are loaded into RAM only once. Writers wait for the store's lock. Operations that may take minutes get
+a fresh connection each, so that a rebuild never delays a search. A background thread reports changes to the
+event bus and keeps folders and vectors up to date; another thread returns freed RAM to the system.
 """
 
 import asyncio
@@ -31,17 +31,19 @@ Work = Callable[[Brain], Any]
 READERS, WRITERS, LONG_WORKERS = 3, 2, 2
 MAX_QUEUED = 500
 CACHE_KIB = 8 * 1024
-"""Page cache of each connection, in KiB. Small, because each thread has a connection and the OS caches the
-file anyway."""
+"""Size of the page cache of each connection, in KiB.
+
+It is small, because each thread has a connection, and the operating system caches the file anyway.
+"""
 
 PROGRESS_DELAY, PROGRESS_INTERVAL = 0.3, 0.2
 
 SEMANTIC_OPERATIONS = frozenset(
     "query.query query.glance notebook.recall conversations.conversation_search kb.kb_query".split()
 )
-"""Operations that use the model or the vectors in memory.
+"""Operations that use the model or the vectors in RAM.
 
-A test compares this set with what the operations import.
+A test compares this set with the imports of the operations.
 """
 
 LONG_OPERATIONS = frozenset(
@@ -96,7 +98,7 @@ class Task:
         try:
             self._loop.call_soon_threadsafe(self._settle, result, error)
         except RuntimeError:
-            pass  # the event loop is closed: the server has stopped
+            pass  # the event loop is closed, because the server has stopped
 
     def _settle(self, result: Any, error: BaseException | None) -> None:
         if self.future.done():
@@ -105,7 +107,8 @@ class Task:
             self.future.set_result(result)
         else:
             self.future.set_exception(error)
-            self.future.exception()  # mark it as retrieved, or asyncio logs it if the caller is gone
+            # Mark the exception as retrieved, because asyncio would log it if the caller is gone.
+            self.future.exception()
 
 
 class WorkerQueue:
@@ -171,7 +174,10 @@ class WorkerQueue:
 
 
 def _call_as_person(brain: Brain, operation: Operation, arguments: Mapping[str, Any], scope: Scope) -> Any:
-    """Run an operation for the dashboard or the API. MCP calls on the same worker set the name of their client."""
+    """Run an operation for the dashboard or the API, with the owner as author.
+
+    The author is set each time, because MCP calls on the same worker set it to the name of their client.
+    """
     brain.agent = ""
     return dispatch.call(brain, operation, arguments, scope)
 
@@ -201,7 +207,7 @@ class WorkerPool:
             queue.start()
 
     def stop(self, seconds: float) -> bool:
-        """Cancel all tasks. Return True if all workers closed in time; unfinished transactions are rolled back."""
+        """Cancel all tasks. Return True if all workers closed in time. Unfinished transactions are rolled back."""
         deadline = time.monotonic() + seconds
         for queue in self._queues.values():
             queue.end()
@@ -340,9 +346,10 @@ TRIM_SECONDS = 60.0
 
 
 def start_memory_trim() -> None:
-    """Return freed memory to the system every TRIM_SECONDS, on a daemon thread.
+    """Return freed RAM to the system every TRIM_SECONDS, on a daemon thread.
 
-    Objects that exist now, mostly code, are frozen: later garbage collections skip them.
+    Objects that exist when this is called, mostly code, are frozen, so that later garbage collections skip
+    them.
     """
     gc.collect()
     gc.freeze()

@@ -9,5 +9,5 @@ from quaid.web.pages.base import PAGE_ROUTES, PAGE_SCOPES, error_page
 
 __all__ = ["PAGE_ROUTES", "PAGE_SCOPES", "error_page"]
 
-# The more specific path first: /page/{slug:path}/edit before /page/{slug:path}.
+# More specific paths come first, for example /page/{slug:path}/edit before /page/{slug:path}.
 PAGE_ROUTES.sort(key=lambda route: -len(route.path))

@@ -63,7 +63,10 @@ def route(
 
 
 class OperationFailure(NamedTuple):
-    """The error of an operation whose result is one part of a page. It is falsy, unlike a record."""
+    """The error of an operation whose result is one part of a page.
+
+    An OperationFailure is falsy; a record is not.
+    """
 
     message: str
     code: str
@@ -99,9 +102,10 @@ async def try_operation(request: Request, command: str, /, **arguments: Any) -> 
 
 
 async def cached_operation(request: Request, command: str, /, **arguments: Any) -> Any:
-    """Like `try_operation`, with results cached for OPERATION_CACHE_SECONDS or until a form is submitted.
+    """Run an operation as `try_operation` does, but cache its result.
 
-    For figures about the whole memory, which are expensive to compute.
+    The cached result is used for OPERATION_CACHE_SECONDS or until a form is submitted. This is for figures
+    about the whole memory, which are expensive to compute.
     """
     cached = request.app.state.operation_cache
     key = (f"{command} {arguments}", request_scope(request))
@@ -134,7 +138,7 @@ def read_days(request: Request, *names: str) -> tuple[dict[str, str], dict[str, 
 
 
 def parse_number(text: str, otherwise: int = 0) -> int:
-    """Return the whole number in `text`, or `otherwise` if it is not one."""
+    """Return the whole number in `text`, or `otherwise` if `text` is not a whole number."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else otherwise
 
 
@@ -224,10 +228,10 @@ BROWSER_REMEDIES = {
     "only_here": "Export it first.",
     "too_large": "Nothing was saved. Go back with the browser's button: the form may still contain your text.",
 }
-"""Remedies for the browser, by error code, in place of sentences that name a command."""
+"""Remedies that are shown in the browser, by error code, in place of sentences that name a command."""
 
 MAX_FLASHES = 100
-"""Maximum number of flash messages kept, one for each browser session."""
+"""At most this many flash messages are kept, one for each browser session."""
 
 
 class FlashMessage(NamedTuple):
@@ -334,7 +338,8 @@ def error_page(request: Request, error: Exception) -> Response:
         "code": code,
         "status_code": status,
     }
-    if not getattr(request.state, "scope", ""):  # not logged in: show a page without navigation
+    # If the user is not logged in, show a page without navigation.
+    if not getattr(request.state, "scope", ""):
         return _html(render_template("login.html", **values), status)
     return render_page(request, "error.html", http=status, missing=missing, back=back_link(request), **values)
 

@@ -28,24 +28,24 @@ from quaid.web.pages.base import (
 MAX_NODES = 2_000
 MAX_DEPTH = 4
 MAX_SUGGESTIONS = 12
-"""Number of pages suggested as a centre."""
+"""At most this many pages are suggested as a centre."""
 MAX_LISTED = 200
-"""Number of links in the list below the drawing."""
+"""The list below the drawing shows at most this many links."""
 
 COLOURS = (
     *("person", "company", "project", "concept", "source", "journal", "decision"),
     *("commitment", "action_item", "media", "original", "deal"),
 )
-"""Page types with a fixed colour. Colours of types that do not occur are given to other types."""
+"""Page types that have a fixed colour. If a type does not occur, its colour is given to another type."""
 MAX_QUERY = 200
-"""Maximum length of the search text for finding a page, in characters."""
+"""The search text for finding a page has at most this many characters."""
 SHAPES = ("circle", "square", "diamond", "triangle")
 
 
 def node_styles(types: Iterable[str]) -> list[tuple[str, str, str, int]]:
     """Return type, colour, shape and number of pages for each type, the most frequent first.
 
-    The first twelve types have distinct colours; further ones reuse a colour with another shape.
+    The first twelve types have distinct colours. Further types reuse a colour with a different shape.
     """
     counts = Counter(types)
     free = [colour for colour in COLOURS if colour not in counts]

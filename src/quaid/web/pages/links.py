@@ -1,6 +1,7 @@
 """URLs of the dashboard's pages, and the targets of links in page content.
 
-The links of a page are resolved when it is saved. A link whose name has no page leads to a search.
+The links of a page are resolved when the page is saved. A link leads to a search if no page has the name in
+the link.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -77,7 +78,7 @@ LinkResolver = Callable[[str], LinkTarget | None]
 
 
 def slug_words(name: str) -> str:
-    """Return a name that has no page as words: `people/alice-berg` becomes "alice berg".
+    """Return a name that has no page as words, for example "alice berg" for `people/alice-berg`.
 
     In a name with spaces, hyphens and underscores are kept.
     """

@@ -27,13 +27,10 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 MAX_MARKDOWN = 200_000
-"""Maximum length of Markdown that is parsed, in characters. Longer content is shown as plain text."""
+"""Markdown of up to this many characters is parsed. Longer content is shown as plain text."""
 
 MAX_MARKS = 40_000
-"""Maximum number of markup characters in Markdown that is parsed.
-
-Content with more is shown as plain text.
-"""
+"""Markdown with up to this many markup characters is parsed. Content with more is shown as plain text."""
 
 _MARKS = "[*_`<&"
 _WIKI_LINK = re.compile(
@@ -106,7 +103,10 @@ def _render(tokens: list["Token"], env: dict[str, Any]) -> Markup:
 
 
 def render_org(text: str, resolve: LinkResolver = resolve_nothing) -> Markup:
-    """Render org as safe HTML: headings, code and links; other markup is shown as written. No code is evaluated."""
+    """Render headings, code and links of org text as safe HTML, and other markup as written.
+
+    No code is evaluated.
+    """
     if _is_too_large(text):
         return Markup('<pre class="plain">{}</pre>').format(text)
     page, nodes, _ = org_page.read_pages(text)
@@ -174,7 +174,7 @@ def _wiki_rule(state: "StateInline", silent: bool) -> bool:
 
 
 def _resolve_links(children: list["Token"], resolve: LinkResolver) -> None:
-    """Replace links to a page's file by links to the page, and remove the target of links to other files."""
+    """Replace links to the file of a page by links to the page, and remove the target of links to other files."""
     for token in children:
         if token.type != "link_open" or "class" in token.attrs:
             continue
@@ -218,7 +218,7 @@ def _strip_marks(text: str) -> str:
 def _add_line_ids(tokens: list["Token"], mark: str, at: int) -> None:
     """Give each block an id with the number of its first line.
 
-    The innermost block that contains line `at` gets that number instead, and a highlight.
+    The innermost block that contains line `at` gets the number `at` instead, and a highlight.
     """
     blocks: list[tuple[Token, int, int]] = [
         (token, token.map[0], token.map[1])
@@ -253,7 +253,7 @@ def _render_checkboxes(tokens: list["Token"]) -> None:
 
 
 MAX_NAMES = 400
-"""Maximum number of names that are looked up for one view."""
+"""At most this many names are looked up for one view."""
 
 _BARE_SLUG = re.compile(
     r"(?<![\w/.:@\[|(-])(?:[\w-]+::)?[a-z0-9][a-z0-9_-]*(?:/[a-z0-9][a-z0-9_-]*)+(?![\w/-]|\.\w)"
@@ -334,12 +334,12 @@ async def look_up_names(request: Request, texts: Iterable[str], here: str = "") 
 
 MAX_SNIPPET = 260
 CONTEXT_BEFORE = 70
-"""Characters of a snippet before the first match."""
+"""A snippet starts this many characters before the first match."""
 MAX_QUERY_WORDS = 12
 SENTENCE_ENDS = ".!?…:)\"'”’»。"
-"""Characters that end a sentence: no ellipsis is added after them."""
+"""Characters that end a sentence. No ellipsis is added after them."""
 SHORT_LINE = 60
-"""A line shorter than this many characters is probably complete (a list item or heading) and gets no ellipsis."""
+"""A line shorter than this is probably complete (a list item or heading) and gets no ellipsis."""
 
 _WORD = re.compile(r"\w+", re.UNICODE)
 _LINE_MARKS = re.compile(r"^[ \t]*(?:#{1,6}|>|[-*+](?:[ \t]+\[[ xX]\])?)[ \t]+", re.MULTILINE)
@@ -357,14 +357,14 @@ STOP_WORDS = frozenset(
 
 
 def query_words(question: str) -> list[str]:
-    """Return the words of a question to highlight: without stop words, unless there are only stop words."""
+    """Return the words of a question to highlight, without stop words unless there are no other words."""
     words = list(dict.fromkeys(word.casefold() for word in _WORD.findall(question)))
     content = [word for word in words if word not in STOP_WORDS and (len(word) > 1 or not word.isascii())]
     return (content or words)[:MAX_QUERY_WORDS]
 
 
 def query_pattern(question: str) -> re.Pattern[str] | None:
-    """Return a pattern that matches the question's words and words with the same stem, or None if it has no words."""
+    """Return a pattern that matches the question's words and words with the same stem, or None without words."""
     words = query_words(question)
     if not words:
         return None
@@ -382,7 +382,7 @@ def _stem(word: str) -> str:
 
 
 def plain_text(text: str) -> str:
-    """Return a passage without markup, on one line. Removes markup that was cut in two."""
+    """Return a passage without markup, on one line. Markup that was cut in two is removed."""
     text = _TABLE_RULE.sub("", _LINE_MARKS.sub("", _LIST_ITEM.sub(" · ", text)))
     text = _TABLE_ROW.sub(
         lambda row: " · ".join(filter(None, map(str.strip, _TABLE_CELL.split(row[0])))), text

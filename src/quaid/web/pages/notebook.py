@@ -38,15 +38,15 @@ from quaid.web.pages.page import (
 MAX_CHANGES = 8
 DUE_DAYS = 30
 MAX_FILES_NAMED = 3
-"""Number of files named for each folder on the home page."""
+"""On the home page, at most this many files are named for each folder."""
 NOTEBOOK_FOLDERS = ("lists", "reference", "knowledge", "daily")
 
 
 def folder_cards(files: Any, today: str) -> list[tuple[str, int, str, str]]:
     """Return the notebook's folders: first the four that every notebook has, then the others.
 
-    Each has its name, number of files, a description (titles of some files; the latest day of the daily log) and
-    the path of the file to open.
+    Each has its name, number of files, a description, and the path of the file to open. The description has
+    the titles of some files or, for the daily log, the latest day.
     """
     folders: dict[str, list[str]] = {name: [] for name in NOTEBOOK_FOLDERS}
     for file in files:
@@ -192,7 +192,7 @@ async def _render_file(
 
 
 async def _stored_page(request: Request, path: str) -> Any:
-    """Return the page of a file, or None if the memory does not have it."""
+    """Return the page of a file, or None if the file has no page."""
     return await try_operation(request, "get", slug=f"{NOTEBOOK_COLLECTION}::{slugs.from_path(path)}") or None
 
 

@@ -37,15 +37,15 @@ from quaid.web.pages.links import LinkResolver, LinkTarget, resolve_nothing, res
 from quaid.web.pages.markdown import PageNames, link_names, look_up_names, readable_line, shorten_markdown
 
 AddressedLinks = dict[str, tuple[str, str, bool, list[Any]]]
-"""Linked pages by address: title, type, whether the page exists, and the links to or from it."""
+"""Linked pages by address: title, type, True if the page exists, and the links to or from the page."""
 
 _HUNK = re.compile(r"\A@@ -\d+(?:,\d+)? \+(\d+)(?:,\d+)? @@\Z")
 """A hunk header such as `@@ -2,4 +2,4 @@`, shown as "… line 2 …"."""
 MAX_NEIGHBOURS = 300
-"""Maximum number of linked pages whose titles are loaded."""
+"""The titles of at most this many linked pages are loaded."""
 MAX_LINKS = 200
 MAX_CONTRADICTIONS = 500
-"""Maximum number of open contradictions that are loaded to find those of a page."""
+"""At most this many open contradictions are loaded to find those of a page."""
 MAX_PROPERTY_VALUE = 200
 PROPERTIES_SHOWN_ELSEWHERE = ("title", "type", "tags", "summary", "links", "slug", "id")
 
@@ -150,7 +150,7 @@ def text_difference(theirs: str, yours: str) -> list[tuple[str, str]]:
 
 
 def timeline_entries(text: str, resolve: LinkResolver, at: int = 0) -> list[dict[str, Any]]:
-    """Return the dated entries of a timeline, newest first. The one that contains line `at` is marked."""
+    """Return the dated entries of a timeline, newest first. The entry that contains line `at` is marked."""
     entries = sorted(timeline.parse(text), key=lambda entry: entry.date, reverse=True)
     return [
         {
@@ -202,8 +202,7 @@ def _contradicted_facts(record: Any) -> dict[int, int]:
 
 
 def lede_of(summary: str, front: dict[str, Any], truth: str) -> str:
-    """Return the text below the title, or "" if the summary is only the page's first paragraph, which follows
-    anyway."""
+    """Return the summary to show below the title. Return "" if it only repeats the page's first paragraph."""
     text = markdown_text.text_head(markdown_text.visible_text(truth))
     is_own = markdown_text.one_line(front.get("summary")) or markdown_text.top_quote(text)
     return summary if is_own or not markdown_text.first_paragraph(text) else ""
@@ -243,7 +242,7 @@ async def revert_page(request: Request) -> Response:
 
 
 MAX_LINK_TEXT = 200_000
-"""Maximum length of the text that is searched for links, in characters."""
+"""At most this many characters of the text are searched for links."""
 MAX_TITLE = 200
 PAGE_REMOVED = (
     "This page was removed while you were editing. Your text is still here: saving creates it again."
@@ -254,7 +253,7 @@ TIMELINE_KEPT = (
 )
 SAVED, UNCHANGED = "Saved.", "Nothing was changed, so nothing was written."
 _PLAIN_TITLE = re.compile(r"[^\W\d_](?:[\w '’.-]*[\w.])?")
-"""Titles that YAML parses as a string without quotes."""
+"""Matches titles that YAML parses as a string even without quotes."""
 
 NEW_PAGE = """---
 title: {quoted}
@@ -353,12 +352,12 @@ async def save_page(request: Request) -> Response:
 async def _save_failed(
     request: Request, address: str, text: str, version: int, error: QuaidError
 ) -> Response:
-    """Show the form again with the submitted text; after a conflict, with the current text beside it."""
+    """Show the form again with the submitted text. After a conflict, show the current text beside it."""
     now, status = await try_operation(request, "get", slug=address), error.http_status
     if not now and version and now.code == PageNotFound.code:
         return await _edit_form(request, address, text, status=409, problem=PAGE_REMOVED)
     if now and isinstance(error, (VersionConflict, FileChanged)):
-        # This includes a page that another writer created meanwhile and a page that has moved.
+        # This also handles a page that another writer created meanwhile, and a page that has moved.
         return await _edit_form(
             *(request, slugs.address(now.collection, now.slug), text, now),
             status=status,
@@ -403,7 +402,7 @@ async def new_page(request: Request) -> Response:
 
 
 def _suggest_slug(request: Request, typed: str, error: QuaidError) -> Response:
-    """Suggest the valid address nearest to the input, with the input as its title: Bob Smith becomes bob-smith."""
+    """Suggest the valid address nearest to the input, with the input as title, such as bob-smith for Bob Smith."""
     collection, mark, name = typed.rpartition("::")
     parts = [part for part in name.split("/") if slugs.segment(part) != "x" or part.lower() == "x"]
     suggestion = f"{collection.lower()}{mark}{slugs.from_path('/'.join(parts))}" if parts else ""

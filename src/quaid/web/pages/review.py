@@ -1,7 +1,7 @@
-"""Items that need a decision: contradictions, agents' proposals, gaps (unanswered questions), quarantined pages,
-duplicates.
+"""Decisions for the user: contradictions, agents' proposals, gaps, quarantined pages and duplicates.
 
-Each kind has a tab and is loaded only when the tab is open, because comparing all pages takes a while.
+A gap is an unanswered question. Each kind has a tab and is loaded only when the tab is open, because
+comparing all pages takes a while.
 """
 
 from collections import Counter, defaultdict
@@ -60,7 +60,7 @@ def contradiction_views(contradictions: Any) -> list[dict[str, Any]]:
     """Return what the page shows of each contradiction and its two sides.
 
     `edit` is the URL of the page's editor if the compiled truth (the text above the timeline) is older than
-    its evidence; otherwise empty.
+    the evidence in the timeline; otherwise it is empty.
     """
     return [
         {
@@ -94,7 +94,7 @@ def _headline(description: str, quotes: Any) -> str:
 
 
 def _drop_shared_end(subject: str, says: str) -> str:
-    """Remove the end of the subject that is repeated at the start of the value."""
+    """Remove the end of the subject if the value starts with the same words."""
     whole, last = subject.split(" "), says.split(" ")
     for shared in range(min(len(whole) - 1, len(last)), 0, -1):
         if whole[-shared:] == last[:shared]:
@@ -103,9 +103,7 @@ def _drop_shared_end(subject: str, says: str) -> str:
 
 
 def _side_view(quote: Any, place: int, contradiction: Any) -> dict[str, Any]:
-    """Return one side. `keep` is the value of the form field, `label` the text of the button that keeps this
-    side.
-    """
+    """Return one side of a contradiction. `keep` is the form value, and `label` the button text, for keeping it."""
     kind, _, source = quote.source.partition(", ")
     is_text = not kind
     says, label = humanize(quote.says), "This is true"
@@ -380,7 +378,7 @@ async def _show_failed_merge(request: Request, error: QuaidError) -> Response:
 
 @route("/review/merge", POST="owner", on_error=_show_failed_merge)
 async def merge_pages(request: Request) -> Response:
-    """Show what a merge would do; merge if the form confirms it; or record that the two pages are distinct.
+    """Show what a merge would do, merge if the form confirms it, or record that the two pages are distinct.
 
     The merge is sent with the versions that were shown, so a change to a page in between causes a conflict.
     """

@@ -45,12 +45,14 @@ from quaid.web.pages.notebook import NOTEBOOK_COLLECTION
 
 MAX_RESULTS = 12
 MAX_BRIEF_RESULTS = 4
-"""Number of results of each group in the drop-down list of the search field."""
+"""The drop-down list of the search field shows at most this many results per group."""
 GOOD_RECALL = 0.5
-"""Score from which a notebook result counts as a good answer (see quaid.notebook.recall)."""
+"""A notebook result is a good answer if its score is at least this (see quaid.notebook.recall)."""
 GOOD_SHARE, NEAR_SHARE = 0.6, 0.3
-"""Share of the question's words in a node from which it is a strong or a weak match (compare
-quaid.search.fusion)."""
+"""A node with at least GOOD_SHARE of the question's words is a strong match, with NEAR_SHARE a weak one.
+
+quaid.search.fusion has the same limits for pages (STRONG_WORDS, WEAK_WORDS).
+"""
 KB_COLLECTION = "kb"
 MAX_QUERY = 2_000
 MAX_NAME_WORDS = 5
@@ -77,7 +79,7 @@ class ResultView(NamedTuple):
     reason: str
     type: str
     strength: str
-    """strong, weak or none: the strength of this result alone."""
+    """The strength of this result alone: strong, weak or none."""
     fit: int = 0
     """How well the name of the result matches the question (see quaid.model.names.match_strength)."""
 
@@ -154,7 +156,7 @@ async def search_memory(request: Request, question: str, filters: dict[str, str]
 
 
 def _sort_results(results: list[ResultView]) -> list[ResultView]:
-    """Sort by name match, then by strength; the order is otherwise kept."""
+    """Sort by name match, then by strength. Results that are equal in both keep their order."""
     return sorted(results, key=lambda result: (-result.fit, -STRENGTHS.index(result.strength)))
 
 
@@ -228,7 +230,9 @@ class _ResultFormatter:
         )
 
     def _line(self, result: Any) -> int | None:
-        """Return the line of the first match in a passage, or None if the link should lead to the top of the page."""
+        """Return the line of the first match in a passage, or None if the link should lead to the top of the
+        page.
+        """
         # Targets of links become spaces, so that they are not matched and offsets stay the same.
         text = _LINK_ADDRESS.sub(lambda link: " " * len(link[0]), result.content)
         match = self._pattern.search(text) if self._pattern else None
@@ -258,7 +262,8 @@ class _ResultFormatter:
     def _fit(self, title: str) -> int:
         """Return how well a node's title matches the question.
 
-        A full question, or one of stop words only, counts only if it matches exactly.
+        A question that is not a name (it is too long, or has only stop words) counts only if it matches
+        exactly.
         """
         typed = names.fold_name(self._question)
         words = typed.split()
@@ -268,8 +273,10 @@ class _ResultFormatter:
 
 
 def _node_strength(match: Any) -> str:
-    """Return the strength of a match, from the share of the question's words in a node and the fields that
-    contain them.
+    """Return how strong a match is: strong, weak or none.
+
+    This depends on the share of the question's words that are in the node, and on the fields that contain
+    them.
     """
     is_about_it = match.held == 1 or not {"title", "summary"}.isdisjoint(match.match)
     if match.held >= GOOD_SHARE and is_about_it:
@@ -320,7 +327,7 @@ async def search_as_typed(request: Request) -> Response:
 
 ITEMS_PER_PAGE = 80
 MAX_LOG_TEXT = 400
-"""Maximum length of the text shown for a log entry, in characters."""
+"""At most this many characters are shown of a log entry."""
 ITEM_KINDS = (
     ("", "Everything"),
     ("entry", "Entries"),

@@ -1,6 +1,6 @@
 """Settings: state of the index, models, folders, clients, tokens, and the log of recent events.
 
-The log shows what was done and when, never text of a page or a question.
+The log shows what was done and when. It never contains text of a page or a question.
 """
 
 import asyncio
@@ -129,7 +129,10 @@ def _sync_counts(counts: dict[str, Any]) -> str:
 
 
 def _check_collections(folders: Iterable[Any]) -> list[tuple[Any, str, str]]:
-    """Return each collection with its state and problem. Call it on a thread: a network folder may block."""
+    """Return each collection with its state and problem.
+
+    This must run on a thread, because a network folder may block.
+    """
     return [(folder, *check_collection(folder)) for folder in folders]
 
 
