@@ -112,7 +112,8 @@ def _serve(line: CommandLine, arguments: dict[str, Any]) -> int:
 
 def _serve_http(line: CommandLine, arguments: dict[str, Any]) -> int:
     """Run `quaid web`, or `quaid serve --http`, which can also serve other machines."""
-    # Set before numpy is imported: OpenBLAS threads would keep spinning after each small matrix product.
+    # This is set before numpy is imported, because OpenBLAS threads would keep spinning after each small
+    # matrix product.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from quaid.web import server
 
@@ -144,7 +145,7 @@ def _serve_http(line: CommandLine, arguments: dict[str, Any]) -> int:
 def _watch(line: CommandLine, arguments: dict[str, Any]) -> int:
     """Watch folders until Ctrl-C, or sync them once.
 
-    Ctrl-C is the normal way to stop, so the exit status is 0.
+    The exit status after Ctrl-C is 0, because Ctrl-C is the normal way to stop.
     """
     from quaid.operations import collections
 
@@ -205,7 +206,10 @@ def _call(line: CommandLine, arguments: dict[str, Any]) -> int:
 
 
 def _pipe(line: CommandLine, _: dict[str, Any]) -> int:
-    """Answer each input line with one output line. A bad line gets an error object and does not end the loop."""
+    """Answer each input line with one output line.
+
+    An invalid line gets an error object and does not end the loop.
+    """
     with Brain(load_settings(line), notice=print_notice) as brain:
         for text in jsonrpc.read_lines(sys.stdin.buffer, "id"):
             if isinstance(text, OversizedLine) or text.strip():
@@ -228,7 +232,7 @@ def _answer_pipe_line(brain: Brain, line: bytes | OversizedLine) -> dict[str, An
         answer: dict[str, Any] = {"result": _tool_result(brain, tool, arguments)}
     except QuaidError as error:
         answer = _error_object(error)
-    except Exception as error:  # one bad line must not end the loop, even if the bug is ours
+    except Exception as error:  # an invalid line must not end the loop, even if the cause is a bug of ours
         answer = _error_object(Defect(problem=type(error).__name__))
     return {"id": request["id"], **answer} if "id" in request else answer
 
@@ -259,7 +263,7 @@ def _tools_json(*_: Any) -> int:
 def _completion(line: CommandLine, arguments: dict[str, Any]) -> int:
     """Print a completion script, or the names that a script asks for.
 
-    If completing names fails, print nothing.
+    If the names cannot be found, nothing is printed.
     """
     from quaid.operations.completion import COMPLETION_KINDS, complete_names
 

@@ -13,7 +13,8 @@ from quaid.cli.main import main
 from quaid.config import Settings
 from quaid.errors import AlreadyExists, InvalidArgument
 
-# Facts that the sample pages do not contain: some follow each other in time, some contradict each other.
+# Facts that the sample pages do not contain. Some of them follow each other in time, and some contradict each
+# other.
 FACTS = (
     "people/ines-karvonen lives_in Turku --valid-from 2019-08-01 --source-ref dinner"
     ' --evidence-text "She lives in Turku"',
@@ -93,7 +94,10 @@ Your own: quaid init, then quaid import YOUR-NOTES or quaid put, and quaid conne
 
 
 def run_demo(settings: Settings, folder: str | None, whole: bool, as_json: bool) -> int:
-    """Build the sample memory and run the example commands. Without a folder, a temporary one is used and removed."""
+    """Build the sample memory and run the example commands.
+
+    Without a folder, a temporary folder is used and removed afterwards.
+    """
     if as_json:
         raise InvalidArgument(name="--json", problem="does not work with demo, which is for people")
     if folder is not None:
@@ -135,7 +139,7 @@ def _run_questions(place: str, whole: bool) -> int:
         shown = " ".join(f'"{word}"' if " " in word else word for word in words)
         print(f"\n{number}. {question}\n\n$ quaid {shown}", flush=True)
         status = main(list(words))
-        if status > 1:  # 1: a check found something
+        if status > 1:  # status 1 means that a check found something
             return status
         print(f"\n   {explanation}", flush=True)
     return 0
@@ -152,14 +156,14 @@ def _continues() -> bool:
 
 
 def _remove_model_copy(place: str) -> None:
-    """Remove the demo's copy of the model: later commands run with the user's home, which has another copy."""
+    """Remove the demo's copy of the model. Later commands use the copy in the user's home."""
     from shutil import rmtree
 
     rmtree(os.path.join(place, ".quaid"), ignore_errors=True)
 
 
 def _isolate_environment(place: str) -> None:
-    """Point this process at the demo's home and memory, and remove all Quaid variables except QUAID_TRACE."""
+    """Make this process use the demo's home and memory, and remove all Quaid variables except QUAID_TRACE."""
     for name in [name for name in os.environ if name.startswith(("QUAID_", "AI_KB_"))]:
         if name != "QUAID_TRACE":
             del os.environ[name]

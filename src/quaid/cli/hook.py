@@ -1,6 +1,6 @@
 """Responses to hook events of a client's session (`quaid hook`): JSON in, JSON out.
 
-A hook must not disturb the session: after 0.3 s of CPU time or 2 s of wall time it returns what it has so
+A hook must not disturb the session. After 0.3 s of CPU time or 2 s of wall time it returns its response so
 far, it always exits with status 0, and it never runs a model. Errors are one line on standard error. A marker
 file per session and message keeps a message from being repeated.
 """
@@ -26,7 +26,7 @@ MAX_EVENT_BYTES = 4 * 1024 * 1024
 TRANSCRIPT_TAIL_BYTES = 512 * 1024
 MAX_SCAN_BYTES = 32 * 1024 * 1024
 NUDGE_ROOM = 500  # characters reserved for the reminder from the knowledge base
-SHORT_SESSION = 50_000  # bytes; a shorter transcript gets no reminder
+SHORT_SESSION = 50_000  # bytes; a session with a shorter transcript gets no reminder
 SESSIONS_KEPT = 200
 
 FLUSH_PROMPT = (
@@ -85,7 +85,7 @@ def _log(problem: str) -> None:
 
 
 def _responses(name: str, settings: Settings, client: str | None) -> Iterator[dict[str, Any]]:
-    """Yield a response, then perhaps a more complete one. The last one within the time limit is used."""
+    """Yield a response, then perhaps a more complete one. The last response within the time limit is used."""
     if name not in HANDLERS:
         raise ValueError(f"there is no event {name!r}; write one of {', '.join(HANDLERS)}")
     if sys.stdin.isatty():
@@ -147,7 +147,7 @@ HANDLERS: dict[str, Callable[[HookEvent, Settings, str | None], Iterator[dict[st
 
 
 def _notebook_context(event: HookEvent, settings: Settings, room: int) -> str:
-    """Return the text of `quaid prompt`, at most `room` characters, or "" without a memory or a notebook."""
+    """Return the text of `quaid prompt`, at most `room` characters, or "" if there is no memory or no notebook."""
     operation = dispatch.find_command("prompt")
     arguments = {"characters": room, "project": True}
     here = event.cwd if os.path.isdir(event.cwd) else settings.cwd
@@ -214,7 +214,7 @@ def _mark_once(settings: Settings, event: HookEvent, what: str) -> bool:
         return False
     except OSError as error:
         _log(f"{path}: {error.strerror}")
-        return False  # on failure, skip the message: it would be repeated at every prompt
+        return False  # on failure, skip the message, because it would be repeated at every prompt
     _prune_marks(os.path.dirname(path))
     return True
 

@@ -1,6 +1,6 @@
-"""Run one command line of `quaid` or `ai-kb`, report errors, return the exit status.
+"""Run one command line of `quaid` or `ai-kb`, report errors, and return the exit status.
 
-Modules are imported only when a command needs them: a command that a running server executes
+Modules are imported only when a command needs them, so that a command that a running server executes
 (docs/decisions/018) costs little more than the start of Python.
 """
 
@@ -17,7 +17,7 @@ from quaid.errors import Defect, FileTrouble, InvalidArgument, QuaidError
 from quaid.operations import dispatch, index
 
 GC_THRESHOLD = 50_000
-"""Allocations between garbage collections. A short command makes fewer objects than this and skips collection."""
+"""Number of allocations between garbage collections. A short command makes fewer objects, so that none is run."""
 
 COMMANDS_WITHOUT_OUTPUT = ("serve", "web", "watch", "hook")
 """Commands that keep running if standard output is closed, because their output is incidental."""
@@ -76,7 +76,8 @@ def _run_reporting(words: list[str], program: str, asks_server: bool) -> int:
         print(f"\n{program}: stopped; nothing half-done is left behind", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader closed the pipe (`quaid list | head`). Redirect stdout so that the flush at exit does not fail.
+        # The reader closed the pipe (`quaid list | head`). Standard output is redirected so that the flush at
+        # exit does not fail.
         _discard_output()
         return 0
     except Exception as error:

@@ -14,7 +14,7 @@ PROGRAM_WORDS = {
     "quaid": (("`ai-kb ", "`quaid kb "),),
     "ai-kb": (("`quaid kb ", "`ai-kb "), ("`quaid --help`", "`ai-kb --help`"), ("'kb ", "'")),
 }
-"""For each program, words of messages to replace so that the commands named in them use the program as typed."""
+"""For each program, words to replace in messages, so that they name its commands as typed."""
 
 
 def name_program(message: str, program: str) -> str:
@@ -78,7 +78,7 @@ def format_error(error: QuaidError, as_json: bool, terminal: bool, program: str 
 
 
 def strip_control_characters(text: str) -> str:
-    """Replace control characters: a page must not be able to move the cursor or rename the terminal's window."""
+    """Replace control characters, so that text cannot move the cursor or rename the terminal's window."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in text)
@@ -89,7 +89,7 @@ PROGRESS_INTERVAL = 0.1
 
 
 def progress_reporter(quiet: bool) -> Progress:
-    """Return a callback that draws a progress bar on standard error, or a no-op if that is not a terminal."""
+    """Return a callback that draws a progress bar on standard error; it does nothing if that is not a terminal."""
     if quiet or not sys.stderr.isatty():
         return no_progress
     started = drawn = time.monotonic()

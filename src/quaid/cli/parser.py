@@ -56,8 +56,9 @@ def load_settings(line: CommandLine) -> config.Settings:
 
 
 COMMON_OPTIONS = {"--db": "a memory", "--config": "a config file", "--json": "", "--help": ""}
-"""Options allowed anywhere on the command line, each with what its value must be the path of, or "" if it
-takes no value.
+"""Options allowed anywhere on the command line, with a description of the file that each names.
+
+The description is empty for an option without a value.
 """
 
 
@@ -90,7 +91,8 @@ def _option_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         exit_on_error=False,
         argument_default=argparse.SUPPRESS,
-        # add_argument creates a formatter, which without a width imports shutil to get that of the terminal.
+        # Without a width, the formatter that add_argument creates would import shutil to get the terminal's
+        # width.
         formatter_class=lambda prog: argparse.HelpFormatter(prog, width=HELP_WIDTH),
     )
 
@@ -130,7 +132,7 @@ def line_arguments(line: CommandLine, params: Sequence[Param]) -> dict[str, Any]
 
 
 def name_options(text: str, params: Sequence[Param]) -> str:
-    """Return a text with arguments in backticks, such as `keep`, written as on the command line: --keep."""
+    """Return a text with arguments in backticks, such as `keep`, written as on the command line, such as --keep."""
     for param in params:
         text = text.replace(f"`{param.name}`", _typed_name(param))
     return text
@@ -146,7 +148,7 @@ def as_typed(error: InvalidArgument, operation: Operation) -> InvalidArgument:
 
 
 def _typed_name(param: Param) -> str:
-    """Return an argument as typed on the command line: an option, or the placeholder of the usage line."""
+    """Return an argument as typed on the command line: an option, or the placeholder in the usage line."""
     return placeholder(param).strip("[]") if param.arg.positional else param.flag
 
 
@@ -162,7 +164,7 @@ def parse_arguments(words: Sequence[str], params: Sequence[Param]) -> dict[str, 
         options, others = parser.parse_known_args(words[:end])
     except argparse.ArgumentError as error:
         name = str(error.argument_name).partition("/")[0]
-        has_value = name in words[: end - 1]  # the value starts with a dash
+        has_value = name in words[: end - 1]  # True if the value starts with a dash
         hint = f"; one that starts with a dash is written {name}=VALUE" if has_value else ""
         problem = "takes no value" if "explicit" in error.message else f"needs a value{hint}"
         raise InvalidArgument(name=name, problem=problem) from None
@@ -218,7 +220,7 @@ def _positional_values(words: list[str], params: Sequence[Param]) -> dict[str, l
 def _convert(param: Param, words: Any) -> Any:
     """Return the value of an argument that was given as one or more words."""
     if param.kind == "boolean":
-        return words  # True: an option without a value
+        return words  # an option without a value; `words` is True
     if param.arg.file:
         return _read_text(words[-1])
     if not param.arg.path:  # a path may contain any bytes
@@ -241,7 +243,7 @@ def _parse_json(param: Param, word: str) -> Any:
 
 
 def _repair_unicode(word: str) -> str:
-    """Replace surrogates, which cannot be stored. Python represents invalid bytes from the shell by them."""
+    """Replace surrogates, by which Python represents invalid bytes from the shell. They cannot be stored."""
     try:
         word.encode()
     except UnicodeEncodeError:
@@ -274,7 +276,7 @@ def _read_text(name: str) -> str:
         hint = "; - reads the text from standard input" if isinstance(error, FileNotFoundError) else ""
         raise FileTrouble(path=name, problem=f"cannot be read: {error.strerror}{hint}") from None
     if len(data) > MAX_TEXT:
-        if name == "-":  # the total size is unknown
+        if name == "-":  # the total size of standard input is unknown
             raise InputTooLarge(limit=MAX_TEXT)
         raise TooLarge(what=name, size=os.path.getsize(os.path.expanduser(name)), limit=MAX_TEXT)
     try:
@@ -286,7 +288,7 @@ def _read_text(name: str) -> str:
 
 HELP_WIDTH = 100
 OVERVIEW_COLUMN = 17  # column at which descriptions start in the overview
-MAX_CHOICES_WIDTH = 60  # maximum width of the choices next to an option; longer lists go into its help
+MAX_CHOICES_WIDTH = 60  # maximum width of the choices next to an option; longer lists are put into its help
 SECTION_TITLES = {
     "pages": "Pages",
     "history": "Pages",

@@ -16,7 +16,7 @@ from quaid.model.plain_text import count_noun
 
 TEXT_WIDTH = 78
 MOST_LINES = 20
-"""Maximum number of lines printed for a list; --json prints all of them."""
+"""At most this many lines are printed for a list; --json prints all of them."""
 QUARANTINE_DAYS = 30
 
 Lines = Iterator[str]
@@ -189,7 +189,7 @@ def _noun(number: int, plural: str) -> str:
 def _first(items: Sequence[Any], line: Callable[[Any], str], more: str, most: int = MOST_LINES) -> Lines:
     """Yield a line for each of the first `most` items.
 
-    If there are others, add `more` with their number for `{}`.
+    If there are more items, also yield `more` with their number in place of `{}`.
     """
     yield from map(line, items[:most])
     if len(items) > most:
@@ -797,7 +797,7 @@ def _conversation(record: Any) -> Lines:
             yield f"… {count_noun(turn.left_out, 'more character')}; --full shows them"
     last = turns[-1].turn if turns else row.turns
     if left := row.turns - last:
-        # Centre of the next window of the same size, which starts after the last turn shown.
+        # The centre of the next window, which has the same size and starts after the last turn shown.
         middle = min(row.turns, last + 1 + len(turns) // 2)
         yield f"\n{count_noun(left, 'turn')} {'follows' if left == 1 else 'follow'}: --around {middle}"
 
@@ -1677,8 +1677,9 @@ def _backup_note(backup: Any, done: bool) -> str:
 
 
 CONFIRMABLE_PROBLEMS = ("missing at once", "is empty", "another one", "would hide", "is a link")
-"""Parts of halt reasons that the user can override with --confirm-deletes. A halt because of an unreadable
-folder cannot be overridden.
+"""Parts of halt reasons that the user can override with --confirm-deletes.
+
+A halt because of an unreadable folder cannot be overridden.
 """
 
 
