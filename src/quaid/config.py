@@ -208,7 +208,7 @@ OPTIONS: dict[str, Option] = {
     "background_embedding": Option("on", str, ON_OFF, stored="background_embedding"),
     "conversation_folders": Option("", str, stored="conversation_folders"),
     "embed_conversations": Option("recent", str, ("recent", "on", "off"), stored="embed_conversations"),
-    "default_token_budget": Option(4_000, int, minimum=1, stored="default_token_budget"),
+    "default_token_budget": Option(1_500, int, minimum=1, stored="default_token_budget"),
     "log_gaps": Option("on", str, ON_OFF, stored="log_gaps"),
     "gap_threshold": Option("strong", str, ("strong", "weak"), stored="gap_threshold"),
     "search_merge_strategy": Option("sum", str, ("sum", "set-union", "rrf"), stored="search_merge_strategy"),

@@ -48,10 +48,10 @@ def test_a_model_that_is_gone_does_not_keep_the_answer_back(brain: Brain) -> Non
 
 def test_the_budget_comes_from_the_settings(brain: Brain) -> None:
     dispatch.call(
-        brain, dispatch.find_command("config set"), {"key": "default_token_budget", "value": "30"}, "owner"
+        brain, dispatch.find_command("config set"), {"key": "default_token_budget", "value": "160"}, "owner"
     )
     answer = ask(brain, "vanadium dendrites")
-    assert answer.total_tokens + answer.budget_remaining == 30
+    assert answer.total_tokens + answer.budget_remaining == 160
     assert ask(brain, "vanadium", token_budget=50).budget_remaining <= 50
 
 

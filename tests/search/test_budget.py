@@ -3,27 +3,38 @@
 from hypothesis import given, strategies as st
 
 from quaid.model.plain_text import count_tokens
-from quaid.search.answer import DEPTHS, ServableTexts, fit_text, spend_budget
+from quaid.search.budget import DEPTHS, ServableTexts, Serving, fit_text, json_text, json_tokens, spend_budget
 
 WORD = "harbour "  # two tokens
 
 
 def result(name: str = "a", full: int = 100, section: int = 50) -> ServableTexts:
-    return ServableTexts(f"Title {name}", f"Summary of {name}.", WORD * section, WORD * full)
+    return ServableTexts({"slug": f"notes/{name}"}, f"Line of {name}.", WORD * section, WORD * full)
 
 
-any_text = st.text(max_size=300) | st.text(alphabet="知识管理のテスト é🙂a 1.\n", max_size=400)
-results = st.lists(st.builds(ServableTexts, any_text, any_text, any_text, any_text), max_size=6)
+def sent(found: list[ServableTexts], served: list[Serving]) -> int:
+    rows = [
+        {**texts.fields, "text": serving.content or serving.line}
+        for texts, serving in zip(found, served, strict=False)
+    ]
+    return count_tokens(json_text(rows)[1:-1])
 
 
-@given(results, st.integers(1, 400), st.sampled_from(DEPTHS))
-def test_the_budget_is_never_exceeded_in_any_script(
+any_text = st.text(max_size=300) | st.text(alphabet='知识管理のテスト é🙂a "\\1.\n', max_size=400)
+fields = st.fixed_dictionaries({"slug": st.text(max_size=30), "title": any_text})
+results = st.lists(st.builds(ServableTexts, fields, any_text, any_text, any_text), max_size=6)
+
+
+@given(results, st.integers(1, 600), st.sampled_from(DEPTHS))
+def test_the_json_of_the_results_never_exceeds_the_budget(
     found: list[ServableTexts], budget: int, depth: str
 ) -> None:
     served = spend_budget(found, budget, depth)
     assert sum(item.tokens for item in served) <= budget
-    for element in served:
-        assert element.tokens == sum(map(count_tokens, (element.title, element.summary, element.content)))
+    assert sent(found, served) <= budget
+    for texts, serving in zip(found, served, strict=False):
+        frame = count_tokens(json_text({**texts.fields, "text": ""})) + 1
+        assert serving.tokens == frame + json_tokens(serving.content or serving.line)
 
 
 @given(any_text, st.integers(-3, 200))
@@ -39,16 +50,10 @@ def test_auto_serves_the_whole_page_to_the_first_three_only() -> None:
     assert depths == ["full", "full", "full", "section", "section"]
 
 
-def test_auto_serves_a_chunk_while_more_than_500_tokens_are_left() -> None:
-    served = spend_budget([result(str(place), full=2_000, section=150) for place in range(6)], 1_200)
-    assert [item.depth for item in served] == [
-        "section",
-        "section",
-        "section",
-        "summary",
-        "summary",
-        "summary",
-    ]
+def test_every_result_gets_its_line_before_any_gets_its_section() -> None:
+    served = spend_budget([result(str(place), full=2_000, section=150) for place in range(10)], 900)
+    assert [item.depth for item in served] == ["section"] * 3 + ["summary"] * 7
+    assert [item.line for item in served] == [f"Line of {place}." for place in range(10)]
 
 
 def test_auto_serves_the_best_chunk_of_a_page_that_does_not_fit_whole() -> None:
@@ -64,9 +69,23 @@ def test_full_cuts_a_page_that_does_not_fit() -> None:
     assert 250 < served.tokens <= 300
 
 
+def test_a_section_that_is_cut_keeps_its_best_line() -> None:
+    line = "The keel was laid in May."
+    texts = ServableTexts({"slug": "notes/a"}, line, f"{WORD * 400}\n{line}\n{WORD * 400}", "")
+    (served,) = spend_budget([texts], 200, "section")
+    assert served.content.startswith(f"…{line}\n")
+    assert served.content.endswith("…")
+    assert served.tokens <= 200
+
+
+def test_a_section_is_not_cut_to_a_few_words() -> None:
+    (served,) = spend_budget([result(section=500)], 50, "section")
+    assert (served.depth, served.content, served.line) == ("summary", "", "Line of a.")
+
+
 def test_summary_serves_no_content() -> None:
     (served,) = spend_budget([result()], 4_000, "summary")
-    assert (served.depth, served.content, served.summary) == ("summary", "", "Summary of a.")
+    assert (served.depth, served.content, served.line) == ("summary", "", "Line of a.")
 
 
 def test_results_that_nothing_is_left_for_are_left_out() -> None:
@@ -74,6 +93,6 @@ def test_results_that_nothing_is_left_for_are_left_out() -> None:
     assert 1 <= len(served) < 50
 
 
-def test_a_page_without_a_summary_is_served_by_its_title() -> None:
-    (served,) = spend_budget([ServableTexts("Title", "", "", "")], 10)
-    assert (served.depth, served.title, served.content) == ("summary", "Title", "")
+def test_a_result_without_text_is_served_by_its_fields() -> None:
+    (served,) = spend_budget([ServableTexts({"title": "Title"}, "", "", "")], 20)
+    assert (served.depth, served.line, served.content) == ("summary", "", "")

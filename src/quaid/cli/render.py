@@ -607,7 +607,7 @@ def _answer(record: Any) -> Lines:
         for number, result in enumerate(record.results, 1):
             yield f"{number}. {_address(result)}  {result.title} ({result.type}, {result.score:.2f}, {result.lane})"
             yield f"   {result.reason} [{result.part} {result.start_line}-{result.end_line}]"
-            yield from _indented(result.content or result.summary, 5)
+            yield from _indented(result.text or result.summary, 5)
             yield ""
         if record.lanes:
             yield from _lane_table(record.lanes)

@@ -93,9 +93,12 @@ def call_tool(
     """Call a tool. Return its labeled record as compact JSON, without empty fields."""
     if served is not None and name not in served:
         raise UnknownTool(name=name, hint=" This server was started with other tools only.")
-    operation = dispatch.find_tool(name)
-    record = with_provenance(name, _without_empty(dispatch.call(brain, operation, arguments, scope)))
-    return {"content": [{"type": "text", "text": compact(record)}], "isError": False}
+    result = dispatch.call(brain, dispatch.find_tool(name), arguments, scope)
+    if hasattr(result, "agent_view"):
+        record = {key: _field(key, value) for key, value in result.agent_view().items()}
+    else:
+        record = _without_empty(result)
+    return {"content": [{"type": "text", "text": compact(with_provenance(name, record))}], "isError": False}
 
 
 def tool_failure(error: QuaidError, name: str) -> dict[str, Any]:

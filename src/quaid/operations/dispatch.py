@@ -33,7 +33,6 @@ COMMAND_SYNONYMS = {
     **dict.fromkeys(("add", "new", "create", "edit", "write"), "put"),
     **dict.fromkeys(("show", "cat", "view", "read", "open"), "get"),
     **dict.fromkeys(("ls", "dir"), "list"),
-    "ask": "query",
     "mv": "rename",
 }
 """Names that other programs use for commands of Quaid. Suggestions by spelling alone would be misleading."""

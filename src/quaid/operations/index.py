@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "gaps resolve": ("search.gap_resolve", "Close a gap, because a page answers it or it no longer matters."),
     "gaps clear": ("search.gap_clear", "Close every open gap whose text is not stored. Asking the same question again may record a new gap."),
     "query": ("query.query", "Answer a question from the memory, by words and by meaning, within a token budget."),
+    "ask": ("query.query", "Answer a question from the memory, by words and by meaning, within a token budget."),
     "glance": ("query.glance", "Search pages and notebook as you type. Does not record knowledge gaps."),
     "link": ("links.link", "Link a page to another, with a relationship and an optional validity period. Returns the link's id."),
     "link-close": ("links.link_close", "Set the end date of a link. It stays in the memory as history."),
@@ -227,6 +228,7 @@ TOOLS: dict[str, str] = {
 # arguments that an alias sets
 ALIASES: dict[str, dict[str, bool]] = {
     "untag": {"remove": True},
+    "ask": {},
     "notebook": {},
     "conversations": {},
     "model": {},

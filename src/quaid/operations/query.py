@@ -36,6 +36,7 @@ Until = Annotated[str | None, Arg("Only what is dated on this day or earlier.")]
 @op(
     "read",
     core=True,
+    aliases={"ask": {}},
     examples=(
         "quaid query 'who knows about vanadium?'",
         "quaid query 'what changed in April 2026?' --type project --depth section",
@@ -44,16 +45,16 @@ Until = Annotated[str | None, Arg("Only what is dated on this day or earlier.")]
 )
 def query(
     brain: Brain,
-    question: Annotated[
+    query: Annotated[
         str, Arg("What you want to know, in your own words.", positional=True, any_text=True, question=True)
     ],
     depth: Annotated[
         Literal["auto", "summary", "section", "full"],
-        Arg("How much of each page: summary, best section, all of it, or as much as the budget allows."),
+        Arg("How much of each result: a line, its best section, all of it, or what the budget allows."),
     ] = "auto",
     token_budget: Annotated[
         int | None,
-        Arg("Maximum tokens of the answer [setting default_token_budget].", minimum=1),
+        Arg("Maximum tokens [setting default_token_budget].", minimum=1),
     ] = None,
     wing: Wing = None,
     type: Type = None,
@@ -61,7 +62,7 @@ def query(
     collection: OfCollection = None,
     since: Since = None,
     until: Until = None,
-    limit: Annotated[int, Arg("How many pages.", minimum=1, maximum=1000)] = 10,
+    limit: Annotated[int, Arg("How many results.", minimum=1, maximum=1000)] = 10,
     explain: Annotated[bool, Arg("Show the scores of each result by words and by meaning.")] = False,
 ) -> Answer:
     """Answer a question from the memory, by words and by meaning, within a token budget.
@@ -73,12 +74,10 @@ def query(
     if brain.db.writable:
         backfill.cut_pages(brain.db, brain.progress)  # an import does not chunk its pages
     budget = token_budget or int(brain.option("default_token_budget"))
-    model = background.question_embedder(brain) if question.strip() else (None, "")
-    answer = _answer(
-        brain, question, filters, model, limit=limit, depth=depth, budget=budget, explain=explain
-    )
+    model = background.question_embedder(brain) if query.strip() else (None, "")
+    answer = _answer(brain, query, filters, model, limit=limit, depth=depth, budget=budget, explain=explain)
     if filters == SearchFilters():  # with a filter, the answer may be on an excluded page
-        _record_gap(brain, question, answer)
+        _record_gap(brain, query, answer)
     return answer
 
 
@@ -121,7 +120,7 @@ class GlanceRecord(NamedTuple):
 @op("read", examples=("quaid glance 'tidal bat'", "quaid glance harbour --wing projects"))
 def glance(
     brain: Brain,
-    text: Annotated[str, Arg("The text typed so far.", positional=True, any_text=True, question=True)],
+    query: Annotated[str, Arg("The text typed so far.", positional=True, any_text=True, question=True)],
     wing: Wing = None,
     type: Type = None,
     collection: OfCollection = None,
@@ -135,19 +134,19 @@ def glance(
     filters = _filters(brain, type, wing, None, collection, since, until)
     if brain.db.writable:
         backfill.cut_pages(brain.db, brain.progress)
-    model = background.question_embedder(brain) if text.strip() else (None, "")
+    model = background.question_embedder(brain) if query.strip() else (None, "")
     answer = _answer(
-        brain, text, filters, model, limit=limit, depth="section", budget=GLANCE_BUDGET, explain=False
+        brain, query, filters, model, limit=limit, depth="section", budget=GLANCE_BUDGET, explain=False
     )
-    answer = answers.put_named_first(brain.db, answer, text, filters, limit)
+    answer = answers.put_named_first(brain.db, answer, query, filters, limit)
     own = layout.find_notebook(brain.db)
-    if not own or not text.strip() or filters not in (SearchFilters(), SearchFilters(collection=own.name)):
+    if not own or not query.strip() or filters not in (SearchFilters(), SearchFilters(collection=own.name)):
         return GlanceRecord(answer, None)
     recalled = notebook_recall.search_notebook(
         brain.db,
         notebook.fresh_notebook(brain),
         model[0],
-        text,
+        query,
         now=brain.now(),
         max_results=limit,
         min_score=float(brain.option("search.min_score")),

@@ -45,6 +45,8 @@ DEPRECATED_NAMES: dict[str, tuple[str, ...]] = {
     "evidence": ("evidence_text",),
     "supersedes": ("supersedes_id",),
     "budget": ("token_budget",),
+    "question": ("query",),
+    "text": ("query",),
 }
 """Deprecated argument names and their replacements. An old name is accepted by operations that have the new
 name and no argument with the old one; schemas and help omit it. Remove this table in the next version.

@@ -1,14 +1,23 @@
 """Answer a question: rank the candidates, assess and explain each result, and fit all into a token budget."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.embedding.registry import Embedder
 from quaid.errors import InvalidArgument
 from quaid.model.chunker import TRUTH_KIND
 from quaid.model.names import EXACT_MATCH, LONGEST_NAME, PREFIX_MATCH, fold_name, match_strength
 from quaid.model.plain_text import count_tokens
+from quaid.model.slug import address
 from quaid.search import fusion, text as text_search
+from quaid.search.budget import (
+    DEPTHS,
+    RESERVED_TOKENS,
+    ServableTexts,
+    fit_text,
+    json_text,
+    spend_budget,
+)
 from quaid.search.fusion import FUSION_STRATEGIES, RRF_K, Ranking, Strength, add_whole_pages, fuse
 from quaid.search.plan import LONGEST_QUERY, STOP_WORDS
 from quaid.search.query import Candidates, MeaningLane, embed_question, gather_candidates
@@ -20,116 +29,6 @@ from quaid.storage.text_index import SearchFilters, TextIndex
 
 if TYPE_CHECKING:  # not imported at run time, because it loads numpy
     from quaid.storage.vector_index import ChunkIndex
-
-DEPTHS = ("auto", "summary", "section", "full")
-
-SECTION_ABOVE = 500
-"""More tokens than this must be left for the depth `auto` to return the best chunk."""
-
-FULL_ABOVE = 1_500
-FULL_PLACES = 3
-"""With `auto`, the first FULL_PLACES results have the whole page if more than FULL_ABOVE tokens are left."""
-
-CHARACTERS_PER_TOKEN = 16
-"""Assumed maximum of characters per token, to limit how much text is counted; only whitespace has more."""
-
-CUT_MARK = "…"
-
-
-class ServableTexts(NamedTuple):
-    """The parts of a result that may be returned."""
-
-    title: str
-    summary: str
-    section: str
-    """The best chunk."""
-    full: str
-    """The page's compiled truth, followed by the best chunk if that is from the timeline."""
-
-
-class Serving(NamedTuple):
-    """The parts of a result that fit into the budget."""
-
-    depth: str
-    title: str
-    summary: str
-    content: str
-    tokens: int
-    is_cut: bool
-    """True if summary or content was truncated and ends with CUT_MARK, or was left out for lack of space."""
-
-
-def spend_budget(results: Sequence[ServableTexts], budget: int, depth: str = "auto") -> list[Serving]:
-    """Return, in order, the parts of each result that fit into the budget of tokens.
-
-    The first result without space for its title and summary is omitted, and all results after it.
-    """
-    served: list[Serving] = []
-    left = budget
-    for place, texts in enumerate(results):
-        serving = _serve(texts, left, depth, place)
-        if serving is None:
-            break
-        served.append(serving)
-        left -= serving.tokens
-    return served
-
-
-def _serve(texts: ServableTexts, left: int, depth: str, place: int) -> Serving | None:
-    title, _ = fit_text(texts.title, left)
-    summary, is_cut = fit_text(texts.summary, left - count_tokens(title))
-    used = count_tokens(title) + count_tokens(summary)
-    if not title and not summary:
-        return None
-    head = Serving("summary", title, summary, "", used, is_cut)
-    if depth == "summary":
-        return head
-    if depth != "auto":
-        return _with_content(head, texts.full if depth == "full" else texts.section, left, depth)
-    serving = head
-    if left - used > SECTION_ABOVE:
-        serving = _with_content(head, texts.section, left, "section")
-    if left - serving.tokens > FULL_ABOVE and place < FULL_PLACES:
-        whole = _with_content(head, texts.full, left, "full")
-        # If the page does not fit, the best chunk is more useful than the beginning of the page.
-        if not whole.is_cut or not serving.content:
-            serving = whole
-    return serving
-
-
-def _with_content(head: Serving, text: str, left: int, depth: str) -> Serving:
-    content, is_cut = fit_text(text, left - head.tokens)
-    if not content:
-        return head._replace(is_cut=head.is_cut or is_cut)
-    return head._replace(
-        depth=depth, content=content, tokens=head.tokens + count_tokens(content), is_cut=head.is_cut or is_cut
-    )
-
-
-def fit_text(text: str, tokens: int) -> tuple[str, bool]:
-    """Truncate text to a number of tokens. Return it, and whether it was cut.
-
-    Text that was cut ends with CUT_MARK, or is "" if nothing fits.
-    """
-    if tokens <= 0:
-        return "", bool(text)
-    if len(text) <= tokens * CHARACTERS_PER_TOKEN and count_tokens(text) <= tokens:
-        return text, False
-    room = tokens - count_tokens(CUT_MARK)
-    low, high = 0, min(len(text), tokens * CHARACTERS_PER_TOKEN)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count_tokens(text[:middle]) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    gap = max(text.rfind(" ", 0, low), text.rfind("\n", 0, low))
-    cut = text[: gap if gap > low // 2 else low].rstrip()
-    # Cutting at the end of a word may cost one more token than cutting within it.
-    while cut and count_tokens(cut + CUT_MARK) > tokens:
-        cut = cut[:-1]
-    return (cut + CUT_MARK, True) if cut else ("", True)
-
 
 RESULTS_JUDGED = 3
 """Number of first results that determine the strength of an answer."""
@@ -167,6 +66,25 @@ class SearchResult(NamedTuple):
     """Strength of the evidence for this result alone."""
     rank_score: float
     """The score used for ordering; not comparable between questions."""
+    line: str = ""
+    """The best sentence or list entry."""
+    date: str = ""
+    """The day or month of the text, if it has one."""
+
+    @property
+    def text(self) -> str:
+        """The text that agents receive."""
+        return self.content or self.line
+
+    def agent_fields(self) -> dict[str, Any]:
+        """Return the fields that agents receive, except the text."""
+        fields = {
+            "slug": address(self.collection, self.slug),
+            "title": self.title,
+            "date": self.date,
+            "strength": self.strength,
+        }
+        return {name: value for name, value in fields.items() if value}
 
 
 class LaneTrace(NamedTuple):
@@ -193,9 +111,22 @@ class Answer(NamedTuple):
     strength: Strength
     results: tuple[SearchResult, ...]
     total_tokens: int
+    """Tokens of `agent_view` as JSON, with the label that MCP adds."""
     budget_remaining: int
     notes: tuple[str, ...]
     lanes: tuple[LaneTrace, ...] = ()
+
+    def agent_view(self) -> dict[str, Any]:
+        """Return what agents need of the answer, in few tokens; everything if it explains its results."""
+        if self.lanes:
+            rows = [result._asdict() for result in self.results]
+            return {**self._asdict(), "results": rows, "lanes": [lane._asdict() for lane in self.lanes]}
+        view = {
+            "strength": self.strength,
+            "results": [{**result.agent_fields(), "text": result.text} for result in self.results],
+            "notes": list(self.notes),
+        }
+        return {name: value for name, value in view.items() if value}
 
 
 class RankedQuestion(NamedTuple):
@@ -219,6 +150,14 @@ class _ShownPage(NamedTuple):
     head: PageHead
     chunk: ChunkRow | None
     truth: str
+    date: str
+
+
+SUMMARY_TOKENS = 200
+"""Maximum tokens of a page's summary in a result. Agents receive the summary only with the depth `summary`."""
+
+LABEL = '"origin":"memory","trust":"data",'
+"""What MCP adds to an answer."""
 
 
 def build_answer(
@@ -227,16 +166,36 @@ def build_answer(
     """Build the answer within the token budget."""
     shown = _shown_pages(db, ranked, limit)
     builder = _AnswerBuilder(db, ranked)
-    servings = spend_budget([_servable_texts(result) for result in shown], token_budget, depth)
-    results = tuple(builder.result(page, serving) for page, serving in zip(shown, servings, strict=False))
-    spent = sum(result.tokens_used for result in results)
-    return Answer(
+    results = [builder.result(page) for page in shown]
+    texts = [
+        ServableTexts(
+            result.agent_fields(),
+            (result.summary if depth == "summary" else "") or builder.best_line(page),
+            *_section_and_full(page),
+        )
+        for page, result in zip(shown, results, strict=True)
+    ]
+    notes = _notes(ranked)
+    servings = spend_budget(texts, token_budget - RESERVED_TOKENS - count_tokens(json_text(notes)), depth)
+    served = tuple(
+        result._replace(
+            depth=serving.depth, line=serving.line, content=serving.content, tokens_used=serving.tokens
+        )
+        for result, serving in zip(results, servings, strict=False)
+    )
+    answer = Answer(
         question=_echo(ranked.question),
         strength=builder.strength(shown),
-        results=results,
+        results=served,
+        total_tokens=0,
+        budget_remaining=0,
+        notes=tuple(notes + _notes_on_budget(len(served), len(shown) - len(served))),
+        lanes=(),
+    )
+    spent = count_tokens(LABEL + json_text(answer.agent_view()))
+    return answer._replace(
         total_tokens=spent,
-        budget_remaining=token_budget - spent,
-        notes=tuple(_notes(ranked, len(results), len(shown) - len(results))),
+        budget_remaining=max(0, token_budget - spent),
         lanes=tuple(builder.trace(page) for page in shown) if explain else (),
     )
 
@@ -248,17 +207,23 @@ def _shown_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[_Show
     exact = {page: openings[page] for page in ranked.candidates.named.exact if page in openings}
     best = {**ranked.ranking.best, **exact}
     rows = {row.page_id: row for row in chunks.load(db, [best[page] for page in page_ids if page in best])}
+    dates = chunks.chunk_dates(db, {row.id: (row.page_id, row.position) for row in rows.values()})
     heads = pages.page_heads(db, page_ids)
     texts = pages.page_texts(db, page_ids)
-    return [_ShownPage(heads[page], rows.get(page), texts[page][0]) for page in page_ids if page in heads]
+    shown = []
+    for page in page_ids:
+        if page in heads:
+            row = rows.get(page)
+            shown.append(_ShownPage(heads[page], row, texts[page][0], dates.get(row.id, "") if row else ""))
+    return shown
 
 
-def _servable_texts(shown: _ShownPage) -> ServableTexts:
+def _section_and_full(shown: _ShownPage) -> tuple[str, str]:
     section = shown.chunk.text.strip("\n") if shown.chunk else ""
     full = shown.truth.strip("\n")
     if shown.chunk and shown.chunk.kind != TRUTH_KIND:
         full = f"{full}\n\n{section}" if full else section
-    return ServableTexts(shown.head.title, shown.head.summary, section, full)
+    return section, full
 
 
 class _AnswerBuilder:
@@ -271,6 +236,7 @@ class _AnswerBuilder:
             {self._evidence.places[chunk][0] for chunk in lane} for lane in self._evidence.lanes
         ]
         self._stemmer = text_index.Stemmer(db)
+        self._marker = text_search.ExcerptMarker(self._stemmer, ranked.candidates.plan, ("", ""))
         self._holding: dict[int, list[str]] = {}
         spaced = [part for part in ranked.candidates.plan.parts if not part.unspaced]
         self._stems = {part.text: text_search.stem_text(self._stemmer, part.text) for part in spaced}
@@ -280,15 +246,16 @@ class _AnswerBuilder:
         }
         self._weights = fusion.word_weights(counts, TextIndex(db, text_index.CHUNKS).highest_id())
 
-    def result(self, shown: _ShownPage, serving: Serving) -> SearchResult:
+    def result(self, shown: _ShownPage) -> SearchResult:
+        """Return the result of a page, without the texts that the budget decides on."""
         head, chunk = shown.head, shown.chunk
         exact = head.id in self._ranked.candidates.named.exact
         judged, score = self._own(shown)
         return SearchResult(
-            *(head.slug, head.collection, serving.title, head.type, head.wing, head.room),
-            *(serving.depth, serving.summary, serving.content),
+            *(head.slug, head.collection, head.title, head.type, head.wing, head.room),
+            *("summary", fit_text(head.summary, SUMMARY_TOKENS)[0], ""),
             score=score,
-            tokens_used=serving.tokens,
+            tokens_used=0,
             lane="exact" if exact else self._lane(head.id),
             reason=self._reason(shown),
             heading_path=chunk.heading_path if chunk else "",
@@ -297,7 +264,23 @@ class _AnswerBuilder:
             end_line=chunk.end_line if chunk else 1,
             strength=judged,
             rank_score=1.0 if exact else round(self._ranked.ranking.pages.get(head.id, 0.0), 4),
+            date=shown.date,
         )
+
+    def best_line(self, shown: _ShownPage) -> str:
+        """Return the sentence or list entry with most of the question's words, or the first one."""
+        if shown.chunk is None or shown.head.id in self._ranked.candidates.named.exact:
+            return shown.head.summary or (shown.chunk.text.strip() if shown.chunk else "")
+        statements = text_search.split_statements(shown.chunk.text)
+        if not statements:
+            return shown.head.summary or shown.chunk.heading_path
+        best = max(statements, key=self._weight_of_words) if self._held(shown) else statements[0]
+        if len(best) <= text_search.LONGEST_LINE:
+            return best
+        return self._marker.excerpt(best) or fit_text(best, text_search.LONGEST_LINE // 4)[0]
+
+    def _weight_of_words(self, text: str) -> float:
+        return sum(self._weights[word] for word in self._words_in(text))
 
     def _own(self, shown: _ShownPage) -> tuple[Strength, float]:
         """Return strength and score of one result, from the words it contains and its cosine."""
@@ -396,11 +379,13 @@ class _AnswerBuilder:
         if shown.head.id not in self._holding:
             chunk = (shown.chunk.heading_path, shown.chunk.text) if shown.chunk else ()
             text = "\n".join((shown.head.title, *chunk))
-            stems = text_search.stem_text(self._stemmer, text)
-            words = [word for word, word_stems in self._stems.items() if stems.hold(word_stems)]
-            words += [word for word, literal in self._letters.items() if literal and literal in text]
-            self._holding[shown.head.id] = words
+            self._holding[shown.head.id] = self._words_in(text)
         return self._holding[shown.head.id]
+
+    def _words_in(self, text: str) -> list[str]:
+        stems = text_search.stem_text(self._stemmer, text)
+        words = [word for word, word_stems in self._stems.items() if stems.hold(word_stems)]
+        return words + [word for word, literal in self._letters.items() if literal and literal in text]
 
     def _cosine(self, chunk_id: int) -> float | None:
         cosine = self._evidence.cosines.get(chunk_id)
@@ -411,7 +396,7 @@ def _echo(question: str) -> str:
     return question if len(question) <= LONGEST_ECHO else question[: LONGEST_ECHO - 1] + "…"
 
 
-def _notes(ranked: RankedQuestion, served: int, left_out: int) -> list[str]:
+def _notes(ranked: RankedQuestion) -> list[str]:
     notes = []
     if isinstance(ranked.meaning, str):
         notes.append(f"by words only: {ranked.meaning}")
@@ -422,14 +407,16 @@ def _notes(ranked: RankedQuestion, served: int, left_out: int) -> list[str]:
         notes.append(f"only the first {LONGEST_QUERY:,} characters of the question were read")
     if len(ranked.question) > LONGEST_ECHO:
         notes.append(f"the question is repeated up to its first {LONGEST_ECHO} characters")
-    if left_out and not served:
-        notes.append(f"{left_out} found, but the budget is too small for any of them")
-    elif left_out:
-        notes.append(f"{left_out} more did not fit into the budget")
     return notes
 
 
-DEFAULT_TOKEN_BUDGET = 4_000
+def _notes_on_budget(served: int, left_out: int) -> list[str]:
+    if left_out and not served:
+        return [f"{left_out} found, but the budget is too small for any of them"]
+    return [f"{left_out} more did not fit into the budget"] if left_out else []
+
+
+DEFAULT_TOKEN_BUDGET = 1_500
 NO_FILTERS = SearchFilters()
 
 WHOLE_PAGES = 25
@@ -458,7 +445,7 @@ def answer_question(
     answer gives for searching by words only if `embedder` is None.
     """
     if not question.strip():
-        raise InvalidArgument(name="question", problem="is empty; write a question")
+        raise InvalidArgument(name="query", problem="is empty; write a question")
     for name, value in (("limit", limit), ("token_budget", token_budget)):
         if value < 1:
             raise InvalidArgument(name=name, problem=f"must be 1 or more, not {value}")

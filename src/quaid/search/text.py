@@ -417,3 +417,45 @@ def _page_hits(db: Database, plan: QueryPlan, scored: list[_ScoredPage]) -> list
         for page_id, score, all_words in scored
         if page_id in heads
     ]
+
+
+# The statements of a text: sentences of paragraphs, list entries and table rows
+
+LONGEST_LINE = 240
+"""Maximum characters of a statement that is shown as the only line of a result."""
+
+_LIST_MARK = re.compile(r"\s*(?:[-*+•]|\d{1,4}[.)])\s+")
+_QUOTE_MARKS = re.compile(r"(?:\s*>)+ ?")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+
+
+def split_statements(text: str) -> list[str]:
+    """Return the sentences, list entries and table rows of Markdown text, each as one line without list mark.
+
+    Headings and the marks of code blocks are left out.
+    """
+    statements: list[str] = []
+    block: list[str] = []
+    is_entry = False
+
+    def end_block() -> None:
+        joined = " ".join(block)
+        block.clear()
+        if joined:
+            statements.extend([joined] if is_entry else filter(None, _SENTENCE_END.split(joined)))
+
+    for line in text.split("\n"):
+        line = _QUOTE_MARKS.sub("", line, count=1) if ">" in line[:4] else line
+        bare = line.strip()
+        mark = _LIST_MARK.match(line)
+        if not bare or bare.startswith(("#", "```", "~~~", "|---")):
+            end_block()
+        elif mark or bare.startswith("|"):
+            end_block()
+            is_entry = True
+            block.append(line[mark.end() :].strip() if mark else bare)
+        else:
+            is_entry = is_entry and bool(block)
+            block.append(bare)
+    end_block()
+    return statements

@@ -284,6 +284,8 @@ def extend_v8(tx: Transaction) -> None:
     for name in ("page_authors", "proposals", "proposals_open"):
         tx.execute(statements[name])
     tx.execute("ALTER TABLE assertions ADD COLUMN author TEXT NOT NULL DEFAULT ''")
+    # The default of schema 8. Answers count all that is sent since, so the same number means more text.
+    tx.execute("UPDATE config SET value = '1500' WHERE key = 'default_token_budget' AND value = '4000'")
     tx.execute("UPDATE config SET value = ? WHERE key = 'version'", (str(SCHEMA_VERSION),))
     tx.execute("UPDATE quaid_config SET value = ? WHERE key = 'schema_version'", (str(SCHEMA_VERSION),))
     tx.pragma("user_version", SCHEMA_VERSION)

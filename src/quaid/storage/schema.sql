@@ -567,7 +567,7 @@ INSERT INTO config (key, value) VALUES
     ('version', '9'),
     ('chunk_strategy', 'section'),
     ('search_merge_strategy', 'sum'),
-    ('default_token_budget', '4000');
+    ('default_token_budget', '1500');
 
 INSERT INTO quaid_config (key, value) VALUES ('schema_version', '9');
 

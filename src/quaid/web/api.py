@@ -293,7 +293,7 @@ async def debug_search(request: Request) -> Response:
     question = request.query_params.get("q", "")
     if not question.strip():
         raise InvalidArgument(name="q", problem="is missing; say what to look for, as in ?q=boat")
-    arguments = {"question": question, "explain": True}
+    arguments = {"query": question, "explain": True}
     return record_response(await request.app.state.workers.call("query", arguments, "read"))
 
 

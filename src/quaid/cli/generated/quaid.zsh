@@ -33,6 +33,7 @@ diff	@command	Show the changes of a page as a unified diff, since its previous v
 search	@command	Find pages by words
 gaps	@command	List questions that the memory could not answer, the most frequent first
 query	@command	Answer a question from the memory, by words and by meaning, within a token budget
+ask	@command	Answer a question from the memory, by words and by meaning, within a token budget
 glance	@command	Search pages and notebook as you type
 link	@command	Link a page to another, with a relationship and an optional validity period
 link-close	@command	Set the end date of a link
@@ -308,15 +309,30 @@ clear	@command	Close every open gap whose text is not stored
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'query') printf '%s\n' '*	@any	What you want to know, in your own words
---depth	auto|summary|section|full	How much of each page: summary, best section, all of it, or as much as the budget allows
---token-budget	@any	Maximum tokens of the answer [setting default_token_budget]
+--depth	auto|summary|section|full	How much of each result: a line, its best section, all of it, or what the budget allows
+--token-budget	@any	Maximum tokens [setting default_token_budget]
 --wing	@wings	Only pages of this wing, as in people
 --type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only pages of this type, as in person
 --tag	@tags	Only pages with this tag
 --collection	@collections	Only pages of this collection
 --since	@any	Only what is dated on this day or later, as in 2026-04-25
 --until	@any	Only what is dated on this day or earlier
---limit	@any	How many pages
+--limit	@any	How many results
+--explain	-	Show the scores of each result by words and by meaning
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'ask') printf '%s\n' '*	@any	What you want to know, in your own words
+--depth	auto|summary|section|full	How much of each result: a line, its best section, all of it, or what the budget allows
+--token-budget	@any	Maximum tokens [setting default_token_budget]
+--wing	@wings	Only pages of this wing, as in people
+--type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only pages of this type, as in person
+--tag	@tags	Only pages with this tag
+--collection	@collections	Only pages of this collection
+--since	@any	Only what is dated on this day or later, as in 2026-04-25
+--until	@any	Only what is dated on this day or earlier
+--limit	@any	How many results
 --explain	-	Show the scores of each result by words and by meaning
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -1290,6 +1306,7 @@ diff	@command	Show the changes of a page as a unified diff, since its previous v
 search	@command	Find pages by words
 gaps	@command	List questions that the memory could not answer, the most frequent first
 query	@command	Answer a question from the memory, by words and by meaning, within a token budget
+ask	@command	Answer a question from the memory, by words and by meaning, within a token budget
 glance	@command	Search pages and notebook as you type
 link	@command	Link a page to another, with a relationship and an optional validity period
 link-close	@command	Set the end date of a link

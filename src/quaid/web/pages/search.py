@@ -115,7 +115,7 @@ async def search_memory(request: Request, question: str, filters: dict[str, str]
     """Search pages, notebook and knowledge base for a question. Return what the template shows."""
     began = time.perf_counter()
     active = {name: value for name, value in filters.items() if value}
-    searches = [try_operation(request, "glance", text=question, limit=MAX_RESULTS, **active)]
+    searches = [try_operation(request, "glance", query=question, limit=MAX_RESULTS, **active)]
     if not active:
         searches.append(try_operation(request, "kb query", context=question, max_results=6))
     pages, *others = await gather_all(*searches)

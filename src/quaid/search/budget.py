@@ -1,0 +1,143 @@
+"""Fit the results of an answer into a budget of tokens: a line of each first, then sections, then whole pages.
+
+What counts is the JSON text that an agent receives, with its keys and escapes.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from quaid.model.plain_text import count_tokens
+
+DEPTHS = ("auto", "summary", "section", "full")
+
+FULL_PLACES = 3
+"""With the depth `auto`, only the first results have the whole page, and only if it fits."""
+
+LEAST_SECTION = 60
+"""A section is cut to the tokens that are left only if at least this many are."""
+
+LEAST_LINE = 6
+"""The same for the line of a result."""
+
+CHARACTERS_PER_TOKEN = 16
+"""Assumed maximum of characters per token, to limit how much text is counted; only whitespace has more."""
+
+CUT_MARK = "…"
+
+RESERVED_TOKENS = 58
+"""Tokens of an answer apart from results, facts and notes, with the label that MCP adds and one more note."""
+
+
+class ServableTexts(NamedTuple):
+    """The parts of a result that may be returned."""
+
+    fields: dict[str, Any]
+    """The other fields of the result that agents receive."""
+    line: str
+    """The best sentence or list entry."""
+    section: str
+    """The best chunk."""
+    full: str
+    """The page's compiled truth, followed by the best chunk if that is from the timeline."""
+
+
+class Serving(NamedTuple):
+    """The parts of a result that fit into the budget."""
+
+    depth: str
+    line: str
+    content: str
+    tokens: int
+    is_cut: bool = False
+    """True if line or content was truncated and contains CUT_MARK."""
+
+
+def json_text(value: Any) -> str:
+    """Return compact JSON, as it is sent over MCP."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def json_tokens(text: str) -> int:
+    """Return the tokens of a text within JSON, without its quotation marks."""
+    return count_tokens(json_text(text)[1:-1])
+
+
+def spend_budget(results: Sequence[ServableTexts], budget: int, depth: str = "auto") -> list[Serving]:
+    """Return, in order, the parts of each result that fit into the budget.
+
+    Every result gets its line before any gets more. The first result without space for its line is omitted, and
+    all results after it.
+    """
+    servings: list[Serving] = []
+    left = budget
+    for texts in results:
+        frame = count_tokens(json_text({**texts.fields, "text": ""})) + 1  # and a comma
+        line, is_cut = fit_text(texts.line, left - frame, json_tokens)
+        if frame > left or (is_cut and json_tokens(line) < LEAST_LINE):
+            break
+        servings.append(Serving("summary", line, "", frame + json_tokens(line), is_cut))
+        left -= servings[-1].tokens
+    if depth in ("auto", "section"):
+        left = _widen(results, servings, left, "section")
+    if depth == "auto":
+        _widen(results[:FULL_PLACES], servings, left, "full", whole=True)
+    elif depth == "full":
+        _widen(results, servings, left, "full")
+    return servings
+
+
+def _widen(
+    results: Sequence[ServableTexts], servings: list[Serving], left: int, depth: str, whole: bool = False
+) -> int:
+    """Replace the text of the servings by a longer one in their order. Return the tokens that are left.
+
+    With `whole`, a text that does not fit is not cut.
+    """
+    for place, (texts, serving) in enumerate(zip(results, servings, strict=False)):
+        text = texts.full if depth == "full" else texts.section
+        spent = json_tokens(serving.content or serving.line)
+        room = left + spent
+        content, is_cut = _fit_around(text, serving.line, room)
+        tokens = json_tokens(content)
+        if not content or (is_cut and (whole or tokens < max(LEAST_SECTION, spent))):
+            continue
+        servings[place] = Serving(depth, serving.line, content, serving.tokens + tokens - spent, is_cut)
+        left -= tokens - spent
+    return left
+
+
+def _fit_around(text: str, line: str, tokens: int) -> tuple[str, bool]:
+    """Truncate text like fit_text, but begin at its best line if that would be cut off."""
+    content, is_cut = fit_text(text, tokens, json_tokens)
+    core = line.strip(CUT_MARK)
+    at = text.find(core) if is_cut and core and core not in content else -1
+    if at <= 0:
+        return content, is_cut
+    rest, _ = fit_text(text[at:], tokens - json_tokens(CUT_MARK), json_tokens)
+    return (CUT_MARK + rest if rest else ""), True
+
+
+def fit_text(text: str, tokens: int, measure: Callable[[str], int] = count_tokens) -> tuple[str, bool]:
+    """Truncate text to a number of tokens. Return it, and whether it was cut.
+
+    Text that was cut ends with CUT_MARK, or is "" if nothing fits.
+    """
+    if tokens <= 0:
+        return "", bool(text)
+    if len(text) <= tokens * CHARACTERS_PER_TOKEN and measure(text) <= tokens:
+        return text, False
+    room = tokens - measure(CUT_MARK)
+    low, high = 0, min(len(text), tokens * CHARACTERS_PER_TOKEN)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if measure(text[:middle]) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    gap = max(text.rfind(" ", 0, low), text.rfind("\n", 0, low))
+    cut = text[: gap if gap > low // 2 else low].rstrip()
+    # Cutting at the end of a word may cost one more token than cutting within it.
+    while cut and measure(cut + CUT_MARK) > tokens:
+        cut = cut[:-1]
+    return (cut + CUT_MARK, True) if cut else ("", True)
