@@ -60,17 +60,8 @@ def test_every_core_tool_can_be_listed_and_called(db: str, mode: str) -> None:
     async def use(client: Client) -> None:
         listed = {tool.name for tool in (await client.list_tools()).tools}
         assert listed == {name for name in index.TOOLS if dispatch.find_tool(name).core}
-        called = {
-            "memory_get",
-            "memory_put",
-            "remember",
-            "recall",
-            "daily_log",
-            "notebook_read",
-            "notebook_write",
-        }
-        called |= {"memory_timeline_add", "memory_search", "memory_query", "conversation_search"}
-        called |= {"memory_link", "memory_facts", "memory_ingest"}
+        called = {"memory_get", "memory_put", "memory_query", "memory_ingest", "memory_facts", "remember"}
+        called |= {"memory_correct", "memory_forget", "memory_briefing", "memory_status"}
         assert called == listed
 
         alice = await record(client, "memory_get", slug="people/alice")
@@ -100,6 +91,14 @@ def test_every_core_tool_can_be_listed_and_called(db: str, mode: str) -> None:
         assert (await record(client, "memory_stats"))["pages"] == 2
         await link_and_ingest(client, version=added["version"])
         await use_the_notebook(client)
+        moved = await record(
+            client, "memory_correct", about="people/alice", was="Oslo", now="lives in Bergen"
+        )
+        assert "Bergen" in str(moved)
+        asked = await record(client, "memory_forget", slug="companies/river", reason="No longer needed")
+        assert asked["proposal"]
+        assert (await record(client, "memory_briefing"))["pages"] == 5
+        assert (await record(client, "memory_status"))["pages"] == 5
 
     with Brain(config.Settings(db_path=db, home=os.path.dirname(db), cwd=os.path.dirname(db))) as brain:
         dispatch.call(brain, dispatch.find_command("notebook init"), {}, "owner")

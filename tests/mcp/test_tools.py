@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 from tests.mcp.pipes import content_of
@@ -6,20 +7,56 @@ from tests.mcp.pipes import content_of
 from quaid.app import Brain
 from quaid.errors import UnknownTool
 from quaid.mcp import tools
+from quaid.mcp.jsonrpc import compact
 from quaid.mcp.tools import list_tools
 from quaid.operations import dispatch, index
 
 
-def test_the_default_list_stays_under_13_kb() -> None:
-    size = len(json.dumps(list_tools("core"), ensure_ascii=False).encode())
-    assert 1024 < size < 13 * 1024
+def size_of(selection: str) -> int:
+    """The bytes that a client receives as the list of tools."""
+    return len(compact({"tools": list_tools(selection)}).encode())
+
+
+def test_default_list_has_ten_tools_in_8_kb() -> None:
+    assert {tool["name"] for tool in list_tools("core")} == {
+        *("memory_query", "memory_get", "remember", "memory_put", "memory_ingest", "memory_facts"),
+        *("memory_briefing", "memory_correct", "memory_forget", "memory_status"),
+    }
+    assert 1024 < size_of("core") <= 8 * 1024
 
 
 def test_lean_list_has_five_tools_and_hides_none() -> None:
-    lean = list_tools("lean")
-    assert {item["name"] for item in lean} == tools.LEAN_TOOLS
-    assert len(json.dumps(lean, ensure_ascii=False).encode()) < 5_400
+    assert {item["name"] for item in list_tools("lean")} == tools.LEAN_TOOLS
+    assert size_of("lean") <= 5_000
     assert tools.selected_tools("lean") is None
+
+
+def test_seed_lists_the_tools_of_the_first_specifications() -> None:
+    assert {item["name"] for item in list_tools("seed")} == tools.SEED_TOOLS
+    assert tools.selected_tools("seed") is None
+
+
+@pytest.mark.parametrize("selection", ["core", "lean", "seed", "all"])
+def test_descriptions_mention_only_listed_tools_and_no_commands(selection: str) -> None:
+    listed = {tool["name"] for tool in list_tools(selection)}
+    for tool in list_tools(selection):
+        text = json.dumps([tool["description"], tool["inputSchema"]])
+        words = set(re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", text))
+        assert (words & set(index.TOOLS)) - {tool["name"]} <= listed, tool["name"]
+        assert "`quaid" not in text, tool["name"]
+
+
+def test_rare_arguments_are_hidden_from_short_lists_and_accepted(brain: Brain) -> None:
+    for name, rare in tools.RARE_ARGUMENTS.items():
+        params = {param.name: param for param in dispatch.find_tool(name).params}
+        assert rare <= set(params), name
+        assert not any(params[argument].required for argument in rare)
+    (short,) = (tool for tool in list_tools("core") if tool["name"] == "memory_facts")
+    (full,) = (tool for tool in list_tools("all") if tool["name"] == "memory_facts")
+    assert "limit" not in short["inputSchema"]["properties"]
+    assert full["inputSchema"]["properties"]["limit"]["maximum"] == 1000
+    arguments = {"subject": "people/alice", "limit": 1}
+    assert len(content_of(tools.call_tool(brain, None, "memory_facts", arguments))["entries"]) == 1
 
 
 def test_core_lists_the_core_tools_and_all_lists_every_one_in_one_order() -> None:

@@ -314,7 +314,9 @@ COMMANDS: dict[str, LocalCommand] = {
     "serve": LocalCommand(
         "Serve the memory to an agent over MCP: on stdio, or (--http) to many, with the browser's pages.",
         (
-            _param("tools", "lean, core, kb, all, or names with commas.", positional=False, default="core"),
+            _param(
+                "tools", "lean, core, seed, kb, all, or names with commas.", positional=False, default="core"
+            ),
             _flag("http", "Serve over HTTP at /mcp; clients need a token (quaid token create)."),
             _PORT,
             _param("bind", "The address to listen on; beyond this machine only with TLS.", positional=False),

@@ -190,8 +190,8 @@ Take a meeting into my memory, in this order.
 
 1. Read {source} and note for yourself: the day{day}, who was there, what was decided, who promised what \
 by when, and what was learned about people, companies and projects.
-2. Find the pages it touches: memory_search for every name, then memory_get for each hit that is really \
-meant. Keep the version that memory_get shows; every change must send it. What has a page already gets no \
+2. Find the pages it touches: memory_query for every name, then memory_get for the hits that are really \
+meant. Keep the version that memory_get shows; whoever replaces text must send it. What has a page already gets no \
 second one.
 3. Prepare everything, then write it with one memory_ingest, which takes all of it or nothing. Its content \
 is the source word for word; its pages are:
@@ -204,7 +204,7 @@ the words that say so;
    - where it changes what is true now, and only there, the whole truth of that page with the change worked in \
 and what still holds kept;
    - a page for every decision, every promise with an owner and a day, every action that somebody has.
-4. Relationships that began get a memory_link with their day.
+4. Relationships that began are links of their page, with their day.
 
 Where two sources disagree, keep both and say so; do not choose silently. On version_conflict somebody else \
 wrote in between and nothing was written: read the page again with memory_get, work your change into what is there, \

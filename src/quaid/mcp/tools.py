@@ -1,7 +1,7 @@
 """List and call operations as MCP tools, and label every result with its provenance.
 
-A server started with `lean`, `core` or `all` accepts calls of every tool, listed or not; one started with tool names
-accepts only those. Recalled text is data: its label depends on where it is stored, never on its content.
+A server started with `lean`, `core`, `seed` or `all` accepts calls of every tool, listed or not; one started with
+tool names accepts only those. Recalled text is data: its label depends on where it is stored, never on its content.
 """
 
 from typing import Any
@@ -42,22 +42,45 @@ def provenance_meta(name: str) -> dict[str, str]:
     return {f"quaid/{key}": value for key, value in provenance_of(name).items()}
 
 
-TOOL_GROUPS = frozenset({"lean", "core", "all", "kb"})
-LEAN_TOOLS = frozenset({"memory_get", "memory_put", "memory_query", "recall", "remember"})
-"""A minimal set for agents with little context: query, read, write, and the notebook."""
+OPEN_GROUPS = frozenset({"lean", "core", "seed", "all"})
+"""Groups that limit what is listed, not what can be called."""
+TOOL_GROUPS = OPEN_GROUPS | {"kb"}
+LEAN_TOOLS = frozenset({"memory_get", "memory_put", "memory_query", "memory_correct", "remember"})
+"""A minimal set for agents with little context: query, read, write, correct."""
+SEED_TOOLS = frozenset(
+    {
+        *("memory_get", "memory_put", "memory_list", "memory_search", "memory_query", "memory_stats"),
+        *("memory_tag", "memory_tags", "memory_timeline", "memory_timeline_add", "memory_raw"),
+        *("memory_link", "memory_link_close", "memory_links", "memory_backlinks", "memory_unlink"),
+        *("memory_graph", "memory_check", "memory_gap", "memory_gaps", "memory_gap_approve"),
+        *("memory_ingest", "memory_briefing"),
+        *("remember", "recall", "daily_log", "notebook_read", "notebook_write", "conversation_search"),
+    }
+)
+"""The tools of the first specifications, for agents with instructions written for those."""
+
+RARE_ARGUMENTS: dict[str, frozenset[str]] = {
+    "memory_query": frozenset({"depth", "wing", "tag", "collection", "limit", "explain"}),
+    "memory_put": frozenset({"replace_timeline"}),
+    "memory_ingest": frozenset({"force"}),
+    "memory_facts": frozenset({"limit"}),
+    "memory_briefing": frozenset({"due", "limit", "short"}),
+    "remember": frozenset({"file", "section"}),
+}
+"""Arguments that the short lists leave out to save context. They are accepted all the same."""
 
 
 def selected_tools(selection: str) -> frozenset[str] | None:
-    """Return the tool names in a selection, or None if it has `lean`, `core` or `all`, which allow every tool."""
+    """Return the tool names in a selection, or None if it has one of OPEN_GROUPS, which allow every tool."""
     names = frozenset(name.strip() for name in selection.split(",") if name.strip())
     for name in sorted(names - TOOL_GROUPS):
         dispatch.find_tool(name)
-    if names & {"lean", "core", "all"}:
+    if names & OPEN_GROUPS:
         return None
     if "kb" in names:
         names = names - {"kb"} | {name for name in index.TOOLS if name.startswith("kb_")}
     if not names:
-        raise UnknownTool(name=selection, hint=" Write lean, core, all, or names with commas between.")
+        raise UnknownTool(name=selection, hint=" Write lean, core, seed, all, or names with commas between.")
     return names
 
 
@@ -67,7 +90,7 @@ def list_tools(selection: str, scope: Scope = "write") -> list[dict[str, Any]]:
     words = {word.strip() for word in selection.split(",")}
     operations = [dispatch.find_tool(name) for name in index.TOOLS]
     return [
-        _tool_entry(operation)
+        _tool_entry(operation, is_short=not words & {"all", "seed", operation.tool})
         for operation in operations
         if _is_listed(operation, words) and SCOPES.index(operation.scope) <= SCOPES.index(scope)
     ]
@@ -79,6 +102,7 @@ def _is_listed(operation: Operation, words: set[str]) -> bool:
         or operation.tool in words
         or ("core" in words and operation.core)
         or ("lean" in words and operation.tool in LEAN_TOOLS)
+        or ("seed" in words and operation.tool in SEED_TOOLS)
         or ("kb" in words and operation.tool.startswith("kb_"))
     )
 
@@ -141,12 +165,24 @@ def _field(name: str, value: Any) -> Any:
     return _without_empty(value)
 
 
-def _tool_entry(operation: Operation) -> dict[str, Any]:
+def _tool_entry(operation: Operation, is_short: bool) -> dict[str, Any]:
+    """Return the entry of a tool. A short one costs less context: no rare arguments, no limits and defaults."""
+    arguments = schema(operation)
+    for name, entry in arguments["properties"].items():
+        entry["description"] = messages.for_agent(entry["description"])
+        if is_short:
+            arguments["properties"][name] = {
+                key: value for key, value in entry.items() if key not in ("minimum", "maximum", "default")
+            }
+    if is_short:
+        for name in RARE_ARGUMENTS.get(operation.tool, ()):
+            arguments["properties"].pop(name, None)
+        del arguments["additionalProperties"]  # arguments that are not listed are accepted
     return {
         "name": operation.tool,
         "title": _title(operation.summary),
-        "description": operation.description,
-        "inputSchema": schema(operation),
+        "description": messages.for_agent(operation.description),
+        "inputSchema": arguments,
         "annotations": _annotations(operation),
     }
 

@@ -215,7 +215,6 @@ def conversations_list(
     "read",
     command="conversations search",
     tool="conversation_search",
-    core=True,
     examples=("quaid conversations search 'why sqlite'", "quaid conversations search oslo --max-results 3"),
 )
 def conversation_search(

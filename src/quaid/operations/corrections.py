@@ -93,6 +93,7 @@ class _Fact(NamedTuple):
 
 @op(
     "write",
+    core=True,
     examples=(
         "quaid correct 'Alice' --now 'lives in Oslo'",
         "quaid correct people/alice --was Paris --now Oslo --date 2026-03-01",

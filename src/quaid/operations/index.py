@@ -55,7 +55,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "titles": ("overview.titles", "Resolve names to pages as links do, and return their slugs, titles and types."),
     "wings": ("overview.wings", "List the wings and page types, each with its number of pages, and the collections."),
     "wing": ("overview.wing", "Show the pages of a wing, those with the most links first, and the links between them."),
-    "remember": ("notebook.remember", "Add to the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern."),
+    "remember": ("notebook.remember", "Remember one thing that the user said: fact, preference, to-do, contact, standing order, shopping, pattern."),
     "recall": ("notebook.recall", "Search the notebook and daily logs, by words and by meaning. Try this first."),
     "log": ("notebook.daily_log", "Add an entry to today's log, under the time of day."),
     "prompt": ("notebook.prompt", "Print the context for the start of a session: all of reference, and the logs of today and yesterday."),

@@ -57,7 +57,6 @@ class UnlinkRecord(NamedTuple):
 
 @op(
     "write",
-    core=True,
     adds_only=True,
     examples=(
         "quaid link people/alice companies/acme --relationship works_at --valid-from 2024-01-15",

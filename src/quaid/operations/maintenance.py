@@ -105,7 +105,7 @@ class StatusRecord(NamedTuple):
     proposals: int = 0  # writes of agents that wait for `quaid review`
 
 
-@op("read", examples=("quaid status", "quaid status --json"))
+@op("read", core=True, examples=("quaid status", "quaid status --json"))
 def status(brain: Brain) -> StatusRecord:
     """Show the state of the memory: pages, chunks, vectors, the model, and recommended commands. Loads no model."""
     db = brain.db

@@ -153,7 +153,7 @@ def remember(
     file: Annotated[str | None, Arg("The file, as in reading or lists/reading.md.")] = None,
     section: Annotated[str | None, Arg("The heading to add it under; created if missing.")] = None,
 ) -> RememberRecord:
-    """Add to the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern.
+    """Remember one thing that the user said: fact, preference, to-do, contact, standing order, shopping, pattern.
 
     It is added once, under the matching heading of the matching file."""
     from quaid.notebook import router  # imported late, because compiling its patterns takes 20 ms
@@ -178,7 +178,6 @@ def remember(
 @op(
     "read",
     tool="recall",
-    core=True,
     examples=("quaid recall sarah phone", "quaid recall 'when do we usually deploy?' --max-results 5"),
 )
 def recall(
@@ -220,7 +219,6 @@ def recall(
     "write",
     command="log",
     tool="daily_log",
-    core=True,
     adds_only=True,
     examples=("quaid log Shipped version 2, Anna was happy",),
 )
@@ -384,7 +382,6 @@ def notebook_list(brain: Brain) -> NotebookListRecord:
     "read",
     command="notebook read",
     tool="notebook_read",
-    core=True,
     examples=("quaid notebook read reference/contacts.md", "quaid notebook read lists/todos.md --lines 20"),
 )
 def notebook_read(
@@ -427,7 +424,6 @@ def _synced_file(brain: Brain, notebook: Collection, path: str) -> tuple[FileTex
     "write",
     command="notebook write",
     tool="notebook_write",
-    core=True,
     examples=(
         "quaid notebook write lists/reading.md books.md",
         "quaid notebook write lists/reading.md - --section Later --replace --expected-version 3",

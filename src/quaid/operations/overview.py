@@ -64,6 +64,7 @@ class BriefingRecord(NamedTuple):
 
 @op(
     "read",
+    core=True,
     examples=(
         "quaid briefing",
         "quaid briefing --since 7d --due 14",

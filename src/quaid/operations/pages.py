@@ -773,7 +773,6 @@ def timeline_(
 
 @op(
     "write",
-    core=True,
     adds_only=True,
     examples=("quaid timeline-add people/alice --date 2026-04-25 --summary 'Moved to Oslo' --source call",),
 )

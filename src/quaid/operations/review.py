@@ -365,6 +365,7 @@ Reason = Annotated[str, Arg("Why, for the person who decides.")]
 
 @op(
     "write",
+    core=True,
     command="propose forget",
     tool="memory_forget",
     examples=("quaid propose forget people/alice --reason 'She asked for it.'",),

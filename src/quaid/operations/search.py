@@ -30,7 +30,6 @@ class SearchRecord(NamedTuple):
 
 @op(
     "read",
-    core=True,
     examples=("quaid search 'river ai board'", "quaid search oslo --type person --limit 3"),
 )
 def search(

@@ -62,7 +62,7 @@ days	@command	List dated items from all pages, newest first
 titles	@command	Resolve names to pages as links do, and return their slugs, titles and types
 wings	@command	List the wings and page types, each with its number of pages, and the collections
 wing	@command	Show the pages of a wing, those with the most links first, and the links between them
-remember	@command	Add to the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern
+remember	@command	Remember one thing that the user said: fact, preference, to-do, contact, standing order, shopping, pattern
 recall	@command	Search the notebook and daily logs, by words and by meaning
 log	@command	Add an entry to today'\''s log, under the time of day
 prompt	@command	Print the context for the start of a session: all of reference, and the logs of today and yesterday
@@ -101,7 +101,7 @@ token	@command	List the tokens with their scope, creation date and last use
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'serve') printf '%s\n' '--tools	lean|core|kb|all	lean, core, kb, all, or names with commas
+    'serve') printf '%s\n' '--tools	lean|core|kb|all	lean, core, seed, kb, all, or names with commas
 --http	-	Serve over HTTP at /mcp; clients need a token (quaid token create)
 --port	@any	The port to listen on; 0: any free one
 --bind	@any	The address to listen on; beyond this machine only with TLS
@@ -1335,7 +1335,7 @@ days	@command	List dated items from all pages, newest first
 titles	@command	Resolve names to pages as links do, and return their slugs, titles and types
 wings	@command	List the wings and page types, each with its number of pages, and the collections
 wing	@command	Show the pages of a wing, those with the most links first, and the links between them
-remember	@command	Add to the notebook: a contact, preference, standing order, todo, shopping item, fact or pattern
+remember	@command	Remember one thing that the user said: fact, preference, to-do, contact, standing order, shopping, pattern
 recall	@command	Search the notebook and daily logs, by words and by meaning
 log	@command	Add an entry to today'\''s log, under the time of day
 prompt	@command	Print the context for the start of a session: all of reference, and the logs of today and yesterday
