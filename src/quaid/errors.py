@@ -75,7 +75,8 @@ people/alice."""
 
 
 class InvalidType(QuaidError):
-    """{type!r} is not a page type.{hint} Page types: {types}."""
+    """{type!r} cannot be a page type. Write a name of at most {longest} characters; any is allowed, and these are \
+known: {types}."""
 
     code, exit_status, http_status, rpc_code = "invalid_type", 2, 400, -32602
 

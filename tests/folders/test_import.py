@@ -59,7 +59,7 @@ def test_mended_and_broken_files_are_listed(messy: Path, bring: Bring) -> None:
     assert note_list["latin.md"] == "not UTF-8: read as Windows-1252"
     for name in ("broken.md", "list.md", "aliases.md", "bad-toml.md"):
         assert note_list[name].startswith("front matter kept as it is: ")
-    assert note_list["odd type.md"] == "type 'spaceship' is not known; taken for a concept"
+    assert note_list["odd type.md"] == "type 'spaceship' is not one of the known types; kept as it is"
     assert note_list["people/.raw/nobody.json"] == "there is no page people/nobody for it; kept as it is"
     assert note_list["people/.raw/broken.json"].startswith("not JSON, kept as it is: ")
     assert note_list["claims/two.md"] == "another file has the slug shared; this one is claims/two"

@@ -34,7 +34,9 @@ def test_what_had_to_be_mended_is_said() -> None:
     assert note == "front matter taken for text: line 1 opens it with '---', and no later line closes it"
     assert (made.truth, made.timeline, made.entries) == ("title: a\n\n- 2026-04-25 - Met.", "", ())
     (note,) = indexer.parse_file("people/a.md", b"---\ntype: Spaceship\n---\nx").notes
-    assert note == "type 'Spaceship' is not known; taken for a person"
+    assert note == "type 'Spaceship' is not one of the known types; kept as it is"
+    (note,) = indexer.parse_file("people/a.md", b"---\ntype: [x]\n---\nx").notes
+    assert note == "type ['x'] is not the name of a type; taken for a person"
 
 
 def test_bytes_of_broken_front_matter_stay_in_the_page() -> None:

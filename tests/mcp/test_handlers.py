@@ -126,7 +126,7 @@ def test_wrong_parameters_are_invalid(
         ("memory_get", {"slug": 5}, "invalid_argument"),
         ("memory_get", {"slug": "people/alice", "more": 1}, "invalid_argument"),
         ("memory_get", {"slug": "People/Alice"}, "invalid_slug"),
-        ("memory_list", {"type": "persn"}, "invalid_type"),
+        ("memory_list", {"type": "x" * 51}, "invalid_type"),
         ("memory_tag", {"slug": "people/alice"}, "invalid_argument"),
     ],
 )

@@ -8,8 +8,8 @@ from quaid.errors import InvalidType
 from quaid.model import page as page_model
 
 
-def test_there_are_seventeen_types_and_each_has_a_wing() -> None:
-    assert len(page_model.PAGE_TYPES) == 17
+def test_known_types_include_meeting_paper_and_note_and_each_has_a_wing() -> None:
+    assert {"meeting", "paper", "note"} <= set(page_model.PAGE_TYPES)
     assert page_model.PAGE_TYPES["action_item"] == "actions"
     assert all(page_model.PAGE_TYPES.values())
 
@@ -19,16 +19,33 @@ def test_a_type_may_be_written_in_several_ways(written: str) -> None:
     assert page_model.check_type(written) == "action_item"
 
 
-def test_an_unknown_type_is_refused_with_the_nearest_name_and_the_whole_list() -> None:
-    with pytest.raises(InvalidType, match="Did you mean person") as caught:
-        page_model.check_type("persno")
-    assert "journal" in str(caught.value)
+@pytest.mark.parametrize(
+    ("written", "stored"),
+    [
+        ("spaceship", "spaceship"),
+        ("Case Study", "case_study"),
+        ("会议", "会议"),
+        ("Re\u0301union", "r\u00e9union"),
+    ],
+)
+def test_unknown_type_is_kept(written: str, stored: str) -> None:
+    assert page_model.check_type(written) == stored
+    assert page_model.build_page("people/a", {"type": written}, "x", "").type == stored
+    assert page_model.build_page("a", {"type": written}, "x", "").wing
 
 
-def test_a_type_that_is_near_nothing_gets_no_hint() -> None:
-    with pytest.raises(InvalidType) as caught:
-        page_model.check_type("zzzz")
-    assert "Did you mean" not in str(caught.value)
+@pytest.mark.parametrize("value", ["", "  ", "x" * 51, 5, ["a"], "a\x00b", None])
+def test_value_that_cannot_be_a_type_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidType, match="journal"):
+        page_model.check_type(value)
+
+
+def test_note_on_an_unknown_type_names_a_similar_known_one() -> None:
+    assert page_model.unknown_type_note("persno") == (
+        "type 'persno' is not one of the known types (did you mean person?); kept as it is"
+    )
+    assert "did you mean" not in page_model.unknown_type_note("zzzz")
+    assert page_model.unknown_type_note("Action Item") == page_model.unknown_type_note(None) == ""
 
 
 @pytest.mark.parametrize(
@@ -38,7 +55,7 @@ def test_a_type_that_is_near_nothing_gets_no_hint() -> None:
         ("person/alice", "person"),
         ("companies/river", "company"),
         ("yc/w24", "yc"),
-        ("meetings/2024", "source"),
+        ("meetings/2024", "meeting"),
         ("programs/x", "source"),
         ("actions/call", "action_item"),
         ("action-items/call", "action_item"),
@@ -51,13 +68,16 @@ def test_a_type_that_is_near_nothing_gets_no_hint() -> None:
         ("daily/2026-04-25", "journal"),
         ("journals/2026-04-25", "journal"),
         ("ideas/x", "project"),
-        ("work/people/alice", "person"),
+        ("papers/x", "paper"),
+        ("notes/x", "note"),
+        ("notes/people/alice", "note"),
+        ("work/people/alice", "concept"),
         ("work/misc/alice", "concept"),
         ("people", "concept"),
         ("x/people", "concept"),
     ],
 )
-def test_the_outermost_telling_folder_gives_the_type(slug: str, expected: str) -> None:
+def test_top_folder_gives_the_type(slug: str, expected: str) -> None:
     assert page_model.type_from_folders(slug) == expected
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from quaid.app import Brain
+from quaid.cli.render import render
 from quaid.errors import (
     InvalidArgument,
     InvalidDate,
@@ -126,7 +127,6 @@ def test_truth_is_dated_apart_from_the_timeline(alice: Brain) -> None:
     [
         ({"slug": "People/Alice", "content": "x"}, InvalidSlug),
         ({"slug": "../etc", "content": "x"}, InvalidSlug),
-        ({"slug": "a", "content": "---\ntype: spaceship\n---\nx"}, InvalidType),
         ({"slug": "a", "content": "---\ntype: [x]\n---\nx"}, InvalidType),
         ({"slug": "a", "content": "---\na: [\n---\nx"}, InvalidFrontMatter),
         ({"slug": "a", "content": "---\ntitle: x\n\n# Never closed"}, InvalidFrontMatter),
@@ -144,9 +144,15 @@ def test_a_wrong_put_leaves_no_page(brain: Brain, arguments: dict[str, Any], err
     assert call(brain, "list").total == 0
 
 
-def test_a_foreign_type_that_was_there_before_may_stay(brain: Brain) -> None:
-    with pytest.raises(InvalidType):
-        call(brain, "put", slug="a", content="---\ntype: docs\n---\nx")
+def test_unknown_type_is_kept_with_a_note(brain: Brain) -> None:
+    record = call(brain, "put", slug="a", content="---\ntype: Meting\n---\nx")
+    note = "type 'Meting' is not one of the known types (did you mean meeting?); kept as it is"
+    assert (record.type, record.wing, record.notes) == ("meting", "meting", (note,))
+    assert note in render(record)
+    again = call(brain, "put", slug="a", content="---\ntype: Meting\n---\ny", expected_version=1)
+    assert again.notes == ()
+    assert [page.slug for page in call(brain, "list", type="METING").pages] == ["a"]
+    assert call(brain, "list", type="METING").notes == ()
 
 
 def test_an_unknown_page_gets_the_nearest_name(alice: Brain) -> None:
@@ -177,9 +183,14 @@ def test_pages_are_listed_by_type_tag_and_wing(alice: Brain) -> None:
     assert call(alice, "list", limit=1, offset=1).total == 2
 
 
-def test_listing_by_an_unknown_type_names_the_known_ones(brain: Brain) -> None:
-    with pytest.raises(InvalidType, match="person"):
-        call(brain, "list", type="persn")
+@pytest.mark.parametrize("command", ["list", "days"])
+def test_listing_by_an_unused_type_says_so(brain: Brain, command: str) -> None:
+    record = call(brain, command, type="persn")
+    assert record.notes == (
+        "no page has the type 'persn' (did you mean person?); `quaid stats` shows the types in use",
+    )
+    assert "did you mean person" in render(record)
+    assert call(brain, command, type="person").notes == ()
 
 
 def test_the_timeline_is_newest_first_and_takes_an_entry_once(alice: Brain) -> None:

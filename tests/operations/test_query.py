@@ -83,12 +83,31 @@ def test_an_answer_is_plain_json(brain: Brain) -> None:
         ({"question": "x", "limit": 0}, InvalidArgument),
         ({"question": "x", "depth": "deep"}, InvalidArgument),
         ({"question": "x", "since": "yesterday"}, InvalidDate),
-        ({"question": "x", "type": "nonsense"}, InvalidType),
+        ({"question": "x", "type": "x" * 51}, InvalidType),
     ],
 )
 def test_a_wrong_argument_is_named(brain: Brain, arguments: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         dispatch.call(brain, dispatch.find_tool("memory_query"), arguments, "read")
+
+
+@pytest.mark.parametrize(("tool", "name"), [("memory_query", "query"), ("memory_search", "query")])
+def test_filter_by_an_unused_type_finds_nothing_and_says_so(brain: Brain, tool: str, name: str) -> None:
+    record = dispatch.call(brain, dispatch.find_tool(tool), {name: "zinc", "type": "persn"}, "read")
+    assert (
+        "no page has the type 'persn' (did you mean person?); `quaid stats` shows the types in use"
+        in record.notes
+    )
+    assert "(no page has the type 'persn'" in render(record)
+    dispatch.call(
+        brain,
+        dispatch.find_tool("memory_put"),
+        {"slug": "a", "content": "---\ntype: Persn\n---\nzinc"},
+        "owner",
+    )
+    record = dispatch.call(brain, dispatch.find_tool(tool), {name: "zinc", "type": "persn"}, "read")
+    assert "no page has" not in render(record)
+    assert [hit["slug"] for hit in json_value(record).get("hits", json_value(record).get("results"))] == ["a"]
 
 
 def test_a_person_reads_why_and_where(brain: Brain) -> None:
@@ -103,7 +122,7 @@ def test_a_person_reads_that_nothing_was_found(brain: Brain) -> None:
     assert render(ask(brain, "quarterly tax")).startswith("Nothing found for 'quarterly tax'.")
 
 
-@pytest.mark.parametrize(("tool", "name"), [("memory_query", "question"), ("memory_search", "query")])
+@pytest.mark.parametrize(("tool", "name"), [("memory_query", "query"), ("memory_search", "query")])
 def test_unknown_wing_is_an_error_that_lists_the_wings(brain: Brain, tool: str, name: str) -> None:
     with pytest.raises(NotFound, match=r"no wing 'mira'\. The wings are concepts, people"):
         dispatch.call(brain, dispatch.find_tool(tool), {name: "vanadium", "wing": "mira"}, "read")

@@ -82,8 +82,8 @@ def v8(path: str) -> str:
     connection.execute(
         "INSERT INTO collections (id, name, is_write_target, created_at, updated_at)"
         " VALUES (1, 'default', 1, '', '');"
-        "INSERT INTO pages (id, slug, uuid, type, title, version, created_at, updated_at, truth_updated_at,"
-        " timeline_updated_at, compiled_truth) VALUES (1, 'people/ada', 'u1', 'person', 'Ada', 2,"
+        "INSERT INTO pages (id, slug, uuid, type, wing, title, version, created_at, updated_at, truth_updated_at,"
+        " timeline_updated_at, compiled_truth) VALUES (1, 'people/ada', 'u1', 'person', 'people', 'Ada', 2,"
         " '2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z', '2026-01-02T00:00:00Z', '2026-01-01T00:00:00Z',"
         " 'Writes notes.');"
         "INSERT INTO raw_imports (page_id, page_version, import_id, is_active, content_hash, file_path, created_at,"

@@ -344,6 +344,25 @@ def test_schema_8_is_extended_in_place(v8: str, tmp_path: Path) -> None:
     assert rows(f"{v8}.backup-v8", "PRAGMA user_version") == [(8,)]
 
 
+@pytest.mark.parametrize(
+    ("slug", "front", "expected"),
+    [
+        ("people/ada", '{"type": "Wizard"}', ("wizard", "people")),
+        ("work/people/ada", "{}", ("concept", "work")),
+        ("ada", '{"type": "paper"}', ("paper", "papers")),
+        ("people/ada", "damaged", ("person", "people")),
+    ],
+)
+def test_extension_of_schema_8_updates_types(
+    v8: str, slug: str, front: str, expected: tuple[str, str]
+) -> None:
+    connection = apsw.Connection(v8)
+    connection.execute("UPDATE pages SET slug = ?, frontmatter = ?", (slug, front))
+    connection.close()
+    with Database.open(v8, NOW) as db:
+        assert db.one("SELECT type, wing FROM pages") == expected
+
+
 def test_a_failed_extension_of_schema_8_changes_nothing(v8: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = migrations.extend_v8
 

@@ -401,6 +401,7 @@ def _put(record: Any) -> Lines:
         yield "Your text leaves them out; --replace-timeline removes them"
     yield from _removed_entries(record)
     yield from _removed_front_matter(record)
+    yield from (f"({note})" for note in record.notes)
 
 
 @_renders("ListRecord")
@@ -417,6 +418,7 @@ def _list(record: Any) -> Lines:
             if record.total
             else "No pages match."
         )
+    yield from (f"({note})" for note in record.notes)
 
 
 @_renders("TagsRecord")
@@ -590,6 +592,7 @@ def _search(record: Any) -> Lines:
         partial = "" if hit.all_words else ", some of the words"
         yield f"{_address(hit)}  {hit.title} ({hit.type}{partial})"
         yield from _wrapped(hit.snippet or hit.summary)
+    yield from (f"({note})" for note in record.notes)
 
 
 STRENGTH_NOTES = {
@@ -1380,6 +1383,7 @@ def _days(record: Any) -> Lines:
             yield f"  {item.slug}  {kind} {_one_line(item.text) or item.title}"
     if record.more:
         yield f"More: --offset {record.offset + len(record.dated)}"
+    yield from (f"({note})" for note in record.notes)
 
 
 @_renders("WingsRecord")
@@ -1532,6 +1536,7 @@ def _ingest(record: Any) -> Lines:
     for page in record.pages:
         yield f"{acts[page.outcome]} {page.slug}, version {page.version}{_ingested_parts(page)}"
         yield from _removed_front_matter(page)
+        yield from (f"({note})" for note in page.notes)
     yield from (f"Skipped, because this source has already changed it: {slug}" for slug in record.known_pages)
     source = f"{record.source_type} {record.source_ref}"
     yield f"Source stored: {source} as {record.source_page} (import {record.import_id})"

@@ -128,9 +128,12 @@ def _parse_org(path: str, data: bytes) -> ParsedPage:
 
 def _type_notes(made: Page) -> tuple[str, ...]:
     named = made.frontmatter.get("type")
-    if named is None or page_model.known_type(named) is not None:
+    if named is None:
         return ()
-    return (f"type {named!r} is not known; taken for a {made.type}",)
+    if page_model.type_name(named) is None:
+        return (f"type {named!r} is not the name of a type; taken for a {made.type}",)
+    note = page_model.unknown_type_note(named)
+    return (note,) if note else ()
 
 
 def _date_notes(made: Page) -> list[str]:

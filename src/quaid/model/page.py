@@ -7,6 +7,7 @@ request that changes several pages at once.
 import json
 import re
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 from quaid.errors import InvalidArgument, InvalidType
 from quaid.model import dates, links, markdown_text, slug as slugs, tags
@@ -35,8 +36,13 @@ PAGE_TYPES: dict[str, str] = {
     "commitment": "commitments",
     "action_item": "actions",
     "journal": "journal",
+    "meeting": "meetings",
+    "paper": "papers",
+    "note": "notes",
 }
-"""Page types and the default wing of each."""
+"""The known page types and the default wing of each. A page may have any other type; see `type_name`."""
+
+LONGEST_TYPE = 50
 
 DATE_FIELDS: dict[str, tuple[str, ...]] = {
     "deal": ("expected_close",),
@@ -50,8 +56,6 @@ DATE_FIELDS: dict[str, tuple[str, ...]] = {
 _TYPE_FOLDERS: dict[str, str] = {
     **{name: name for name in PAGE_TYPES},
     **{wing: name for name, wing in PAGE_TYPES.items()},
-    "meeting": "source",
-    "meetings": "source",
     "program": "source",
     "programs": "source",
     "action": "action_item",
@@ -64,33 +68,55 @@ _ORDER_NUMBER = re.compile(r"[0-9]{1,3}[-_]+(?=[a-z])")
 _WORD_SEPARATORS = re.compile(r"[\s_-]+")
 
 
-def check_type(value: str) -> str:
-    """Return the type in its stored form ("Action Item" becomes action_item), or raise InvalidType."""
-    name = known_type(value)
-    if name:
-        return name
-    from difflib import get_close_matches
-
-    near = get_close_matches(str(value).lower(), PAGE_TYPES, 1)
-    hint = f" Did you mean {near[0]}?" if near else ""
-    raise InvalidType(type=value, hint=hint, types=", ".join(PAGE_TYPES))
+def check_type(value: Any) -> str:
+    """Return a type in its stored form, or raise InvalidType if the value cannot name a type."""
+    name = type_name(value)
+    if name is None:
+        raise InvalidType(type=value, longest=LONGEST_TYPE, types=", ".join(PAGE_TYPES))
+    return name
 
 
-def known_type(value: Any) -> str | None:
-    """Return the page type named by a front matter value, or None if it does not name one."""
+def type_name(value: Any) -> str | None:
+    """Return the stored form of a type ("Action Item" becomes action_item), or None if the value cannot name one.
+
+    The type need not be a known one.
+    """
     if not isinstance(value, str):
         return None
-    name = _WORD_SEPARATORS.sub("_", value.strip().lower())
-    return name if name in PAGE_TYPES else None
+    name = _WORD_SEPARATORS.sub("_", normalize("NFC", value).strip().lower())
+    return name if name and len(name) <= LONGEST_TYPE and name.isprintable() else None
+
+
+def unknown_type_note(value: Any) -> str:
+    """Return a note about a type that is kept although it is not known; "" for a known type or for None."""
+    name = type_name(value)
+    if name is None or name in PAGE_TYPES:
+        return ""
+    return f"type {value!r} is not one of the known types{_similar_type(name)}; kept as it is"
+
+
+def unused_type_note(name: str) -> str:
+    """Return a note about a type that was asked for and that no page has."""
+    return f"no page has the type {name!r}{_similar_type(name)}; `quaid stats` shows the types in use"
+
+
+def _similar_type(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, PAGE_TYPES, 1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def page_type(slug: str, frontmatter: dict[str, Any]) -> str:
+    """Return the type of a page: from the front matter, else from the top folder."""
+    return type_name(frontmatter.get("type")) or type_from_folders(slug)
 
 
 def type_from_folders(slug: str) -> str:
-    """Return the type implied by the outermost folder that maps to a type, or "concept"."""
-    for folder in slug.split("/")[:-1]:
-        name = _TYPE_FOLDERS.get(strip_order_number(folder).replace("-", "_"))
-        if name:
-            return name
-    return "concept"
+    """Return the type implied by the top folder, or "concept" if it does not name a type."""
+    folder, mark, _ = slug.partition("/")
+    name = _TYPE_FOLDERS.get(strip_order_number(folder).replace("-", "_")) if mark else None
+    return name or "concept"
 
 
 def strip_order_number(folder: str) -> str:
@@ -108,7 +134,7 @@ def invalid_dates(slug: str, kind: str, frontmatter: dict[str, Any]) -> dict[str
         for key in DATE_FIELDS.get(kind, ())
         if (value := frontmatter.get(key)) not in (None, "") and not _begins_with_day(value)
     }
-    is_journal = kind == "journal" and known_type(frontmatter.get("type")) == kind
+    is_journal = kind == "journal" and type_name(frontmatter.get("type")) == kind
     if is_journal and not frontmatter.get("date") and not is_date(slug[-10:]):
         wrong["date"] = frontmatter.get("date")
     return wrong
@@ -159,7 +185,7 @@ def page_wing(address: str, page_type: str, frontmatter: dict[str, Any]) -> str:
         return slugs.segment(named)
     folder, mark, _ = address.partition("/")
     if not mark:
-        return PAGE_TYPES[page_type]
+        return PAGE_TYPES.get(page_type) or slugs.segment(page_type)
     folder = strip_order_number(folder)
     return PAGE_TYPES.get(folder.replace("-", "_"), folder)  # project/x and projects/x share a wing
 
@@ -199,7 +225,7 @@ def build_page(
 
     text = markdown_text.visible_text(truth)
     head = markdown_text.text_head(text)
-    kind = known_type(frontmatter.get("type")) or type_from_folders(slug)
+    kind = page_type(slug, frontmatter)
     return Page(
         slug=slug,
         type=kind,

@@ -64,6 +64,7 @@ class PageOutcome(NamedTuple):
     keys_removed: tuple[str, ...] = ()
     """Front matter keys that the new content dropped."""
     tags_removed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Ingestion:
@@ -261,7 +262,10 @@ class Ingestion:
         fresh = timeline.entry_keys(lines) - timeline.entry_keys(old.timeline if old else "")
         lost = ((), ()) if change.content is None else pages.removed_front(old, made)
         tags_added = len(set(made.tags) - set(before))
-        return made, PageOutcome(change.address, 0, "unchanged", outcome, len(fresh), tags_added, 0, 0, *lost)
+        return made, PageOutcome(
+            *(change.address, 0, "unchanged", outcome, len(fresh), tags_added, 0, 0, *lost),
+            notes=pages.new_type_notes(made, old),
+        )
 
     def _refuse_foreign(self, old: PageRow, change: PageChange) -> None:
         """Refuse to replace a page that was not created from this file or that was edited since then."""
@@ -546,8 +550,10 @@ def _change_from_file(
     if document.problem:
         raise InvalidFrontMatter(problem=document.problem)
     front = dict(document.frontmatter)
-    if front.get("type") in SOURCE_TYPES and page_model.known_type(front["type"]) is None:
-        front.setdefault("source_type", front.pop("type"))  # a source type that is not a page type
+    if front.get("type") in SOURCE_TYPES:
+        front.setdefault("source_type", front["type"])
+        if front["type"] not in page_model.PAGE_TYPES:
+            del front["type"]
     stem = _printable(os.path.splitext(os.path.basename(path))[0])
     title = None if slugs.segment(stem) == stem else stem
     own = front.get("slug")

@@ -7,6 +7,7 @@ from quaid.errors import InvalidArgument, NotFound
 from quaid.model import dates, markdown_text, page as page_model, slug as slugs
 from quaid.model.plain_text import count_noun
 from quaid.notebook import files as notebook_files
+from quaid.operations import pages as page_operations
 from quaid.operations.links import EDGES_PER_NODE, GraphEdge, graph_edges
 from quaid.operations.registry import Arg, Named, op
 from quaid.storage import briefing as store, collections, contradictions, links, proposals
@@ -234,6 +235,7 @@ class DaysRecord(NamedTuple):
     offset: int
     more: bool
     """True if there are more items."""
+    notes: tuple[str, ...] = ()
 
 
 class WingsRecord(NamedTuple):
@@ -291,7 +293,8 @@ def days(
         items = store.dated_items(brain.db, filters, kinds, most)
         if "log" in kinds:
             items = store.sort_dated([*items, *_log_entries(brain, filters, most)])
-    return DaysRecord(tuple(items[offset : offset + limit]), offset, len(items) > offset + limit)
+    notes = () if items else page_operations.type_filter_notes(brain, type)
+    return DaysRecord(tuple(items[offset : offset + limit]), offset, len(items) > offset + limit, notes)
 
 
 def _log_entries(brain: Brain, filters: DatedFilter, most: int) -> list[DatedItem]:

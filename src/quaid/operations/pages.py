@@ -12,7 +12,6 @@ from quaid.errors import (
     InvalidArgument,
     InvalidPageDate,
     InvalidSlug,
-    InvalidType,
     MissingDate,
     NoSuchVersion,
     NotFound,
@@ -211,11 +210,12 @@ def rebuild_page(
 def build_checked_page(
     address: str, front: dict[str, Any], truth: str, lines: str, old: PageRow | None, title: str | None = None
 ) -> Page:
-    """Build a page. Raise an error if its type or a date is invalid, unless the old page has that value."""
+    """Build a page. Raise an error if its type or a date is invalid, unless the old page has that value.
+
+    A type that is not known is valid; `new_type_notes` reports it.
+    """
     named = front.get("type")
     if named is not None and (old is None or old.frontmatter.get("type") != named):
-        if not isinstance(named, str):
-            raise InvalidType(type=named, hint="", types=", ".join(page_model.PAGE_TYPES))
         page_model.check_type(named)
     name = slugs.check(slugs.split_address(address)[1])
     if lines:
@@ -223,6 +223,22 @@ def build_checked_page(
     made = page_model.build_page(name, front, truth, lines, fallback_title=old.title if old else title)
     _check_dates(made, old)
     return made
+
+
+def new_type_notes(new: Page, old: "PageRow | Page | None") -> tuple[str, ...]:
+    """Return a note if a page gets a type that is not known."""
+    named = new.frontmatter.get("type")
+    if old is not None and old.frontmatter.get("type") == named:
+        return ()
+    return tuple(filter(None, [page_model.unknown_type_note(named)]))
+
+
+def type_filter_notes(brain: Brain, type: str | None) -> tuple[str, ...]:
+    """Return a note if results were filtered by a type that is not known and that no page has."""
+    name = page_model.check_type(type) if type else None
+    if name is None or name in page_model.PAGE_TYPES or pages.count(brain.db, type=name):
+        return ()
+    return (page_model.unused_type_note(name),)
 
 
 def _check_dates(made: Page, old: PageRow | None) -> None:
@@ -364,12 +380,14 @@ class PutRecord(NamedTuple):
     tags_removed: tuple[str, ...] = ()
     """Tags that the new text omits."""
     collection: str = "default"
+    notes: tuple[str, ...] = ()
 
 
 class ListRecord(NamedTuple):
     pages: tuple[PageListItem, ...]
     total: int
     offset: int
+    notes: tuple[str, ...] = ()
 
 
 @op(
@@ -480,7 +498,12 @@ def put(
     slug: Slug,
     content: Annotated[
         str | None,
-        Arg("The whole page as markdown: front matter, truth, '---', timeline.", positional=True, file=True),
+        Arg(
+            "The whole page as markdown: front matter, truth, '---', timeline. Known types are"
+            f" {', '.join(page_model.PAGE_TYPES)}; any other is kept as it is.",
+            positional=True,
+            file=True,
+        ),
     ] = None,
     compiled_truth: Annotated[str | None, Arg("New text above the line.")] = None,
     append: Annotated[str | None, Arg("Text to add above the line.")] = None,
@@ -521,6 +544,7 @@ def put(
     must_name_text = not brain.may_overwrite and expected_version is None and content_hash is None
     left_out: list[str] = []
     lost: list[tuple[str, ...]] = [(), ()]
+    notes: list[str] = []
 
     def change(old: PageRow | None) -> Page:
         front, truth, lines = page_text(old, content, *parts)
@@ -532,12 +556,15 @@ def put(
         if append is not None:
             truth = _append_text(truth, append, section)
         if content is None:
-            return build_checked_page(slug, front, truth, lines, old)
+            page = build_checked_page(slug, front, truth, lines, old)
+            notes[:] = new_type_notes(page, old)
+            return page
         own = markdown.parse(content).timeline
         if old and old.timeline != own:
             left_out[:] = timeline.describe_entries(timeline.missing_entries(old.timeline, own))
         page = build_checked_page(slug, front, truth, own if replace_timeline else lines, old)
         lost[:] = removed_front(old, page)
+        notes[:] = new_type_notes(page, old)
         return page
 
     may_create = any(part is not None for part in (content, append, *parts))
@@ -578,6 +605,7 @@ def put(
         lost[0],
         lost[1],
         locate_page(brain, slug)[0].name,
+        tuple(notes),
     )
 
 
@@ -658,7 +686,9 @@ def _answering_page(brain: Brain, question: str, slugs: list[str]) -> str | None
 )
 def list_(
     brain: Brain,
-    type: Annotated[str | None, Arg("Only pages of this type, as in person.")] = None,
+    type: Annotated[
+        str | None, Arg(f"Only pages of this type: {', '.join(page_model.PAGE_TYPES)}, or one of your own.")
+    ] = None,
     tag: Annotated[str | None, Arg("Only pages with this tag.")] = None,
     wing: Annotated[str | None, Arg("Only pages of this wing, as in people.")] = None,
     collection: Annotated[str | None, Arg("Only pages of this collection.")] = None,
@@ -677,7 +707,8 @@ def list_(
     }
     with brain.db.reading():
         rows = pages.listing(brain.db, **filters, sort=sort, limit=limit, offset=offset)
-        return ListRecord(tuple(rows), pages.count(brain.db, **filters), offset)
+        total = pages.count(brain.db, **filters)
+        return ListRecord(tuple(rows), total, offset, () if total else type_filter_notes(brain, type))
 
 
 class TagsRecord(NamedTuple):

@@ -78,7 +78,7 @@ def query(
     answer = _answer(brain, query, filters, model, limit=limit, depth=depth, budget=budget, explain=explain)
     if filters == SearchFilters():  # with a filter, the answer may be on an excluded page
         _record_gap(brain, query, answer)
-    return answer
+    return answer._replace(notes=(*answer.notes, *pages.type_filter_notes(brain, type)))
 
 
 def _record_gap(brain: Brain, question: str, answer: Answer) -> None:

@@ -26,6 +26,7 @@ from quaid.storage.text_index import SearchFilters
 class SearchRecord(NamedTuple):
     query: str
     hits: tuple[PageHit, ...]
+    notes: tuple[str, ...] = ()
 
 
 @op(
@@ -49,7 +50,8 @@ def search(
         wing=pages.require_wing(brain, wing) if wing else None,
         tag=tags.check(tag) if tag else None,
     )
-    return SearchRecord(query, tuple(text_search.search_pages(brain.db, query, filters, limit, raw=raw)))
+    hits = tuple(text_search.search_pages(brain.db, query, filters, limit, raw=raw))
+    return SearchRecord(query, hits, () if hits else pages.type_filter_notes(brain, type))
 
 
 GapId = Annotated[int, Arg("The gap's number, as `quaid gaps` shows it.", positional=True, minimum=1)]

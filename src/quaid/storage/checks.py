@@ -9,7 +9,7 @@ import apsw
 
 from quaid.errors import DamagedDatabase
 from quaid.model.chunker import Chunk, chunk_by_structure, chunk_page
-from quaid.model.page import Page, build_page
+from quaid.model.page import Page, build_page, page_type, page_wing
 from quaid.model.timeline import summary_hash
 from quaid.storage import SCHEMA_VERSION, chunks, conversations, links, page_edits, text_index, vectors
 from quaid.storage.facts import facts_in_range
@@ -37,6 +37,7 @@ def rebuild_derived_rows(
 ) -> None:
     """Rebuild all rows derived from pages. Call `report(done, total)` to report progress."""
     total: int = tx.execute("SELECT count(*) FROM pages").get
+    update_types(tx)
     empty_text_indexes(tx)
     tx.execute("DELETE FROM tags")
     tx.execute("DELETE FROM timeline_entries")
@@ -55,6 +56,22 @@ def rebuild_derived_rows(
     for (model,) in tx.execute("SELECT name FROM embedding_models").fetchall():
         vectors.encode_chunk_vectors(tx, str(model))
     vectors.encode_turn_vectors(tx)
+
+
+def update_types(tx: Transaction) -> None:
+    """Update the type and wing of pages to the current rules, which depend on slug and front matter only."""
+    rows = tx.execute("SELECT id, slug, type, wing, frontmatter FROM pages").fetchall()
+    changed = []
+    for page_id, slug, type, wing, text in rows:
+        try:
+            frontmatter = json.loads(str(text))
+            kind = page_type(str(slug), frontmatter)
+            new_wing = page_wing(str(slug), kind, frontmatter)
+        except (ValueError, TypeError, AttributeError):
+            continue  # a damaged row; unbuilt_pages() reports it
+        if (kind, new_wing) != (type, wing):
+            changed.append((kind, new_wing, page_id))
+    tx.executemany("UPDATE pages SET type = ?, wing = ? WHERE id = ?", changed)
 
 
 def empty_text_indexes(tx: Transaction) -> None:

@@ -181,7 +181,7 @@ token	@command	List the tokens with their scope, creation date and last use
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'list') printf '%s\n' '--type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only pages of this type, as in person
+    'list') printf '%s\n' '--type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal|meeting|paper|note	Only pages of this type: person, company, deal, yc, civic, project, area, resource, archive, concept, original, source, media, decision, commitment, action_item, journal, meeting, paper, note, or one of your own
 --tag	@tags	Only pages with this tag
 --wing	@wings	Only pages of this wing, as in people
 --collection	@collections	Only pages of this collection
@@ -262,7 +262,7 @@ token	@command	List the tokens with their scope, creation date and last use
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'search') printf '%s\n' '*	@any	Words to search for; any text is valid
---type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only pages of this type, as in person
+--type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal|meeting|paper|note	Only pages of this type, as in person
 --wing	@wings	Only pages of this wing, as in people
 --tag	@tags	Only pages with this tag
 --limit	@any	How many pages
@@ -311,7 +311,7 @@ clear	@command	Close every open gap whose text is not stored
 --depth	auto|summary|section|full	How much of each result: a line, its best section, all of it, or what the budget allows
 --token-budget	@any	Maximum tokens [setting default_token_budget]
 --wing	@wings	Only pages of this wing, as in people
---type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only pages of this type, as in person
+--type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal|meeting|paper|note	Only pages of this type, as in person
 --tag	@tags	Only pages with this tag
 --collection	@collections	Only pages of this collection
 --since	@any	Only what is dated on this day or later, as in 2026-04-25
@@ -326,7 +326,7 @@ clear	@command	Close every open gap whose text is not stored
 --depth	auto|summary|section|full	How much of each result: a line, its best section, all of it, or what the budget allows
 --token-budget	@any	Maximum tokens [setting default_token_budget]
 --wing	@wings	Only pages of this wing, as in people
---type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only pages of this type, as in person
+--type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal|meeting|paper|note	Only pages of this type, as in person
 --tag	@tags	Only pages with this tag
 --collection	@collections	Only pages of this collection
 --since	@any	Only what is dated on this day or later, as in 2026-04-25
@@ -339,7 +339,7 @@ clear	@command	Close every open gap whose text is not stored
 --help	-	help on a command' ;;
     'glance') printf '%s\n' '*	@any	The text typed so far
 --wing	@wings	Only pages of this wing, as in people
---type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only pages of this type, as in person
+--type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal|meeting|paper|note	Only pages of this type, as in person
 --collection	@collections	Only pages of this collection
 --since	@any	Only what is dated on this day or later, as in 2026-04-25
 --until	@any	Only what is dated on this day or earlier
@@ -561,7 +561,7 @@ merge	@command	Propose to merge two pages about the same thing
     'days') printf '%s\n' '--since	@any	Only items of this day or later, as in 2026-04-25
 --until	@any	Only items of this day or earlier
 --kind	entry|log|page|due|link|fact	Only timeline entries, daily log entries, dated pages, due dates, links, or facts
---type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal	Only pages of this type, as in person
+--type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal|meeting|paper|note	Only pages of this type, as in person
 --wing	@wings	Only pages of this wing, as in people
 --collection	@collections	Only pages of this collection
 --text	@any	Only items whose text or page title contains this text
