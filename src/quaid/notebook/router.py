@@ -1,19 +1,23 @@
 """Choose the kind, file and section for a note, and add the lines that the file does not contain yet.
 
-The rules are in routing_rules.toml: each has a kind, points and a pattern. The kind with the most points
-wins; the default is a fact. `python -m bench notebook` measures them on labelled sentences.
+A sentence is classified in up to three steps, each only if the one before is unsure: by its words (classifier.py);
+for English by the rules of routing_rules.toml too, each with a kind, points and a pattern; and by its embedding.
+`python -m bench notebook` measures this on labelled sentences.
 """
 
 import os
 import re
 import tomllib
-from functools import cache
+from array import array
+from collections.abc import Callable
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from quaid.errors import InvalidArgument
 from quaid.folders.page_writer import check_page_path
 from quaid.formats import sections
 from quaid.model import similarity, slug as slugs
+from quaid.notebook import classifier
 from quaid.notebook.layout import DAILY, LISTS, NOTEBOOK_FOLDERS, RememberedLine
 
 MAX_LIST_SENTENCE = 2_000
@@ -32,19 +36,75 @@ _PUT = (
 )
 _ONTO = r"(?:to|on|onto|in|into|for|under)"
 
-LIST_FORMS = tuple(
-    re.compile(rf"(?is)^{_POLITE}{source}$")
-    for source in (
-        # Add Dune to my reading list
-        rf"{_PUT} (?P<items>.+),? {_ONTO} {_WHOSE} (?P<list>{_PHRASE})(?:,? (?:please|too|as well))?",
-        # Add to my reading list: Dune. New on my list of restaurants: Noma. Reading list: Dune
-        rf"(?:(?:{_PUT}|new)?(?: (?:this|these|one|entry|item|thing))? ?{_ONTO} )?(?:{_WHOSE} )?"
-        rf"(?P<list>{_PHRASE})(?: *[:=] *| +[—–-] +)(?P<items>.+)",
-        # Dune goes on my reading list. Dune, for the reading list
-        rf"(?P<items>.+?),? (?:(?:goes|go|belongs?|should go|should be|has to go|needs to go|can go) {_ONTO}|for)"
-        rf" {_WHOSE} (?P<list>{_PHRASE})(?: please)?",
+
+@cache
+def _list_forms() -> tuple[re.Pattern[str], ...]:
+    """Return the patterns of sentences that name a list, compiled at first use, because that takes 15 ms."""
+    return tuple(
+        re.compile(rf"(?is)^{_POLITE}{source}$")
+        for source in (
+            # Add Dune to my reading list
+            rf"{_PUT} (?P<items>.+),? {_ONTO} {_WHOSE} (?P<list>{_PHRASE})(?:,? (?:please|too|as well))?",
+            # Add to my reading list: Dune. New on my list of restaurants: Noma. Reading list: Dune
+            rf"(?:(?:{_PUT}|new)?(?: (?:this|these|one|entry|item|thing))? ?{_ONTO} )?(?:{_WHOSE} )?"
+            rf"(?P<list>{_PHRASE})(?: *[:=] *| +[—–-] +)(?P<items>.+)",
+            # Dune goes on my reading list. Dune, for the reading list
+            rf"(?P<items>.+?),? (?:(?:goes|go|belongs?|should go|should be|has to go|needs to go|can go) {_ONTO}|for)"
+            rf" {_WHOSE} (?P<list>{_PHRASE})(?: please)?",
+        )
     )
+
+
+_LIST_WORDS = ("list", "zettel", "清单", "列表", "单", "リスト")
+_OTHER_LANGUAGE_LISTS = {
+    "fr": (
+        r"(?:r?ajoute[rz]?|mets|mett(?:re|ez)|note[rz]?|inscri(?:s|re|vez)|enregistre[rz]?) (?P<items>.+?) (?:à|sur|dans)"
+        r" (?:ma|la|notre|une) liste (?P<list>[^:]+?)(?: ?: ?(?P<more>.+))?",
+        r"(?:(?:à mettre |r?ajoute[rz]? )?(?:sur|dans|à) )?(?:ma |la |notre )?liste (?P<list>[^:]+?) ?: ?(?P<items>.+)",
+    ),
+    "de": (
+        r"(?:setze?|schreibe?|packe?|füge?|trage?|notiere?|nimm|tu) (?P<items>.+?) (?:auf|zu|zur|in|an)"
+        r" (?:(?:die|der|den|dem|mein\w*|unser\w*) )?(?P<list>\w*liste(?: (?:der|für|mit|von) .+?)?|\w+zettel)"
+        r"(?: (?:hinzu|ein|auf))?",
+        r"(?:auf (?:die |den |mein\w* |unser\w* )?)?(?P<list>[\w-]*liste|\w+zettel) ?: ?(?P<items>.+)",
+        r"(?P<items>.+?) (?:kommt|gehört|soll|muss) (?:noch )?auf (?:die|den|mein\w*|unser\w*) (?P<list>\w*liste|\w+zettel)",
+    ),
+    "es": (
+        r"(?:añad[ei]r?|agregar?|pon(?:er)?|apuntar?|meter?|incluye|anotar?|sumar?|guardar?) (?P<items>.+?) (?:a|en)"
+        r" (?:mi|la|nuestra|una) lista (?P<list>[^:]+?)(?: ?: ?(?P<more>.+))?",
+        r"(?:(?:en|a) )?(?:(?:mi|la|nuestra) )?lista (?P<list>[^:]+?) ?: ?(?P<items>.+)",
+    ),
+    "zh": (
+        r"(?:请|帮我|麻烦)*把(?P<items>.+?)(?:添?加[到入进在]?|放[到进入]|写[到进]|记[到在]|列入|收[进到]|存到)(?:我的|我们的)?"
+        r"(?P<list>[^：:]*?(?:清单|列表|单子|[书歌名片]单))[里中上]?(?:[：:](?P<more>.+))?",
+        r"(?:在|往)?(?:我的|我们的)?(?P<list>[^：:]*?(?:清单|列表|单子|[书歌名片]单))[里中上]?"
+        r"(?:[：:]|添加|加[上入]|新增|加(?:一?[本部个台张首款])?)(?P<items>.+)",
+    ),
+    "ja": (
+        r"(?P<items>.+?)を(?P<list>[^：:、]*?リスト)に(?:追加|入れ|加え|載せ|登録)[^：:]*(?:[：:](?P<more>.+))?",
+        r"(?P<list>[^：:、]*?リスト)(?:に|へ)(?P<items>.+?)を?(?:追加|入れ|加え|載せ|登録)(?:し?て|る|ておいて|して(?:おいて|ください))?",
+        r"(?P<list>[^：:、]*?リスト)[：:](?P<items>.+)",
+        r"(?P<list>[^：:、]*?リスト)に(?P<items>[^をはが]+)",
+    ),
+}
+_LIST_ARTICLE = re.compile(
+    r"(?i)^(?:(?:de la|de las|de los|del|de|des|du|d['’]|pour|para|por|à|liste (?:der|für|mit|von))\s*)+"
 )
+
+
+def _find_other_list(text: str) -> tuple[str, str] | None:
+    """Return the list that a sentence in another language names, and the items to add, or None."""
+    language = classifier.guess_language(text)
+    for source in _OTHER_LANGUAGE_LISTS.get(language, ()):
+        match = re.fullmatch(source, text, re.IGNORECASE)
+        if match:
+            parts = match.groupdict()
+            name = parts["list"].removeprefix("我的").removeprefix("私の")
+            name = _LIST_ARTICLE.sub("", name).strip(" ,") or name
+            return name, (parts.get("more") or parts["items"]).strip(" ,，、")
+    return None
+
+
 _LIST_NAME = re.compile(
     r"(?is)(?P<before>.*?)[ -]?list(?: (?P<by>of|for) (?:(?:my|the|our|all|a) )?(?P<after>.*))?"
 )
@@ -61,6 +121,13 @@ KNOWN_LISTS = {
     ),
     **dict.fromkeys(("to-do", "to do", "todo", "to-dos", "todos", "task", "tasks", "things to do"), "todos"),
     **dict.fromkeys(("contact", "contacts"), "contacts"),
+    **dict.fromkeys(("courses", "achats", "commissions", "einkaufsliste", "einkaufszettel"), "shopping"),
+    **dict.fromkeys(("compra", "la compra", "compras", "súper", "supermercado"), "shopping"),
+    **dict.fromkeys(
+        ("购物清单", "采购清单", "购物列表", "购物单", "買い物リスト", "お買い物リスト"), "shopping"
+    ),
+    **dict.fromkeys(("tâches", "choses à faire", "faire", "todo-liste", "aufgabenliste"), "todos"),
+    **dict.fromkeys(("tareas", "pendientes", "待办清单", "待办列表", "任务清单", "やることリスト"), "todos"),
 }
 """List names that map to a note kind."""
 
@@ -68,16 +135,20 @@ KNOWN_LISTS = {
 def find_named_list(text: str) -> tuple[str, str] | None:
     """Return the list that a sentence names and the items to add, or None; the name is "" for "the list"."""
     text = text.strip().rstrip(".!")
-    if len(text) > MAX_LIST_SENTENCE or "list" not in text.lower():
+    if len(text) > MAX_LIST_SENTENCE or not _names_list(text):
         return None
-    for form in LIST_FORMS:
+    for form in _list_forms() if "list" in text.lower() else ():
         match = form.match(text)
         if match and not _OTHER_LISTS.fullmatch(match["list"][: -len("list")].rstrip(" -")):
             items = match["items"].strip(" ,")
             name = _list_name(match["list"])
             if items and name is not None:
                 return name, items
-    return None
+    return _find_other_list(text)
+
+
+def _names_list(text: str) -> bool:
+    return any(word in text.lower() for word in _LIST_WORDS)
 
 
 def list_path(name: str, paths: tuple[str, ...]) -> str:
@@ -135,8 +206,20 @@ NOTE_KINDS = {
 }
 
 
+KIND_OF = {
+    "todo": "todos",
+    "shopping": "shopping",
+    "contact": "contacts",
+    "order": "standing-orders",
+    "preference": "preferences",
+    "pattern": "patterns",
+    "fact": "facts",
+}
+"""The kind of note for each category that is written to a file of its own."""
+
+
 class _RoutingRules:
-    """The patterns and rules of routing_rules.toml, compiled at first use, because that takes 60 ms."""
+    """The patterns of routing_rules.toml, and its rules, which are compiled at first use, because that takes 60 ms."""
 
     def __init__(self) -> None:
         with open(os.path.join(os.path.dirname(__file__), "routing_rules.toml"), "rb") as file:
@@ -148,9 +231,13 @@ class _RoutingRules:
         }
         for name, source in data["patterns"].items():
             self.patterns[name] = self._expanded(source)
-        self.rules = [
+        self._sources = data["rules"]
+
+    @cached_property
+    def rules(self) -> list[tuple[str, float, re.Pattern[str]]]:
+        return [
             (kind, points, re.compile(self._expanded(source), 0 if case else re.IGNORECASE))
-            for kind, rules in data["rules"].items()
+            for kind, rules in self._sources.items()
             for points, source, *case in rules
         ]
 
@@ -203,20 +290,83 @@ _NORMALIZATIONS = (
 MAX_SHOPPING_LENGTH = 2_000
 """Maximum length of a sentence that is split into shopping items, in characters."""
 
-MAX_ROUTED_LENGTH = 400
-"""Number of leading characters of a note that are used to classify it; limits the cost."""
+MAX_ROUTED_LENGTH = classifier.MAX_CLASSIFIED_LENGTH
 
 
-def route_kind(content: str, among: tuple[str, ...] = ()) -> NoteKind:
-    """Return the kind that matches best, of all kinds or only of the kinds in `among`."""
-    text = _normalize_sentence(
+Embed = Callable[[str], bytes]
+"""Returns the embedding of a sentence by the built-in model."""
+
+SURE, UNSURE, NEAR = 0.8, 0.35, 0.12
+"""Probabilities: above SURE no further step is taken, below UNSURE a note is filed as a fact, above NEAR a category is
+named as close."""
+
+LISTED_AS = {"shopping": "shopping", "todos": "todo", "contacts": "contact"}
+"""The category of a sentence that names a list of this kind."""
+
+
+class Classification(NamedTuple):
+    """The category of a sentence, and the categories that were close."""
+
+    category: str
+    near: tuple[str, ...]
+
+
+def classify(content: str, embed: Embed | None = None) -> Classification:
+    """Return the category of a sentence, one of classifier.CATEGORIES, and the other categories that were close.
+
+    `embed` is called only if words and rules leave the category of an English sentence in doubt.
+    """
+    shares = _category_shares(content, embed)
+    ranked = sorted(shares, key=lambda category: -shares[category])
+    best = ranked[0]
+    if best not in ("removal", "question", "correction") or shares[best] < SURE / 2:
+        on = find_named_list(strip_lead_in(content))
+        if on:
+            best = LISTED_AS.get(_list_kind(*on, ()).name, "list")
+            return Classification(best, ())
+    if shares[best] < UNSURE:
+        return Classification("fact", tuple(category for category in ranked[:3] if category != "fact"))
+    return Classification(best, tuple(name for name in ranked[1:4] if shares[name] >= NEAR))
+
+
+def _category_shares(content: str, embed: Embed | None) -> dict[str, float]:
+    """Return the probability of each category."""
+    text = normalize(content)
+    language = classifier.guess_language(text)
+    scores = classifier.score_words(text, language)
+    shares = classifier.probabilities(scores)
+    if language == "en" and max(shares.values()) < SURE:
+        points = rule_points(text)
+        shares = classifier.probabilities(classifier.score_again(scores, points))
+        if embed and max(shares.values()) < SURE:
+            vector = array("f", embed(text))
+            shares = classifier.probabilities(classifier.score_again(scores, points, vector))
+    return shares
+
+
+def normalize(content: str) -> str:
+    """Return the part of a note that is classified: its first line, without lead-in and courtesies."""
+    return _normalize_sentence(
         strip_lead_in(content[: 2 * MAX_ROUTED_LENGTH]).split("\n", 1)[0][:MAX_ROUTED_LENGTH]
     )
-    points = dict.fromkeys(among or NOTE_KINDS, 0.0)
+
+
+def rule_points(text: str) -> list[float]:
+    """Return the points that the rules give a sentence for each kind of note."""
+    points = dict.fromkeys(NOTE_KINDS, 0.0)
     for kind, count, pattern in _rules().rules:
-        if kind in points and pattern.search(text):
+        if pattern.search(text):
             points[kind] += count
-    return NOTE_KINDS[max(points, key=lambda kind: points[kind])]
+    return list(points.values())
+
+
+def route_kind(content: str, among: tuple[str, ...] = (), embed: Embed | None = None) -> NoteKind:
+    """Return the kind that matches best, of all kinds or only of the kinds in `among`."""
+    shares = _category_shares(content, embed)
+    kinds = {kind: shares[category] for category, kind in KIND_OF.items() if not among or kind in among}
+    if max(kinds.values()) < UNSURE and "facts" in kinds:
+        return NOTE_KINDS["facts"]
+    return NOTE_KINDS[max(kinds, key=lambda kind: kinds[kind])]
 
 
 def _normalize_sentence(text: str) -> str:
@@ -360,7 +510,7 @@ def choose_target(
 
 def needs_file_list(content: str, file: str | None) -> bool:
     """Return True if `choose_target` needs the list of existing files."""
-    return "/" not in file if file else "list" in content[:MAX_LIST_SENTENCE].lower()
+    return "/" not in file if file else _names_list(content[:MAX_LIST_SENTENCE])
 
 
 class UpdatedNote(NamedTuple):
