@@ -5,18 +5,22 @@ step sees words only. The second, for English, adds the points of routing_rules.
 built-in model; they learn from the scores that the first step gives to sentences it has not seen.
 """
 
+import atexit
 import os
+import shutil
 import tempfile
 from collections import Counter
+from functools import cache
+from typing import Any
 
 import numpy as np
 
-from quaid.embedding.registry import DEFAULT_MODEL, EmbedderEnvironment, get_embedder
+from quaid.embedding.registry import DEFAULT_MODEL, Embedder, EmbedderEnvironment, get_embedder
 from quaid.notebook import classifier, router
 from quaid.notebook.classifier import CATEGORIES
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
-PENALTY, STEPS, FOLDS, LEAST_COUNT = 0.3, 150, 5, 2
+PENALTY, STEPS, FOLDS, LEAST_COUNT = 0.3, 150, 5, 3
 KEPT_WEIGHT = 0.05
 """Features with only smaller weights are left out of the file."""
 
@@ -43,17 +47,18 @@ def training() -> list[Row]:
     return rows + development(held_out=False)
 
 
-def softmax(scores: "np.ndarray") -> "np.ndarray":
+def softmax(scores: Any) -> Any:
     powers = np.exp(scores - scores.max(1, keepdims=True))
     return powers / powers.sum(1, keepdims=True)
 
 
-def fit(inputs: "np.ndarray", rows: list[Row], penalty: float = PENALTY) -> "np.ndarray":
+def fit(inputs: Any, rows: list[Row], penalty: float = PENALTY) -> Any:
     """Return the weights of a logistic regression, found with Adam."""
     wanted = np.zeros((len(rows), len(CATEGORIES)), np.float32)
     wanted[np.arange(len(rows)), [CATEGORIES.index(row[1]) for row in rows]] = 1
     weights = np.zeros((inputs.shape[1], len(CATEGORIES)), np.float32)
-    mean, square = np.zeros_like(weights), np.zeros_like(weights)
+    mean: Any = np.zeros_like(weights)
+    square: Any = np.zeros_like(weights)
     for step in range(1, STEPS + 1):
         slope = (inputs.T @ (softmax(inputs @ weights) - wanted) + penalty * weights) / len(rows)
         mean = 0.9 * mean + 0.1 * slope
@@ -64,7 +69,7 @@ def fit(inputs: "np.ndarray", rows: list[Row], penalty: float = PENALTY) -> "np.
 
 def fit_features(
     rows: list[Row], features: list[set[str]], counted: int = 10**9
-) -> tuple[dict[str, int], "np.ndarray"]:
+) -> tuple[dict[str, int], Any]:
     """Return the columns and weights of features that occur more than once in the first `counted` sentences."""
     counts = Counter(name for names in features[:counted] for name in names)
     index = {
@@ -73,7 +78,7 @@ def fit_features(
     return index, fit(matrix(features, index), rows)
 
 
-def matrix(features: list[set[str]], index: dict[str, int]) -> "np.ndarray":
+def matrix(features: list[set[str]], index: dict[str, int]) -> Any:
     inputs = np.zeros((len(features), len(index)), np.float32)
     for number, names in enumerate(features):
         columns = [index[name] for name in names if name in index]
@@ -81,7 +86,7 @@ def matrix(features: list[set[str]], index: dict[str, int]) -> "np.ndarray":
     return inputs
 
 
-def unseen_scores(rows: list[Row], features: list[set[str]]) -> "np.ndarray":
+def unseen_scores(rows: list[Row], features: list[set[str]]) -> Any:
     """Return the scores of each sentence by a model that was fitted without it."""
     scores = np.zeros((len(rows), len(CATEGORIES)), np.float32)
     for fold in range(FOLDS):
@@ -92,10 +97,19 @@ def unseen_scores(rows: list[Row], features: list[set[str]]) -> "np.ndarray":
     return scores
 
 
-def embeddings(texts: list[str]) -> "np.ndarray":
-    with tempfile.TemporaryDirectory() as folder:
-        model = get_embedder(DEFAULT_MODEL, {}, EmbedderEnvironment(folder, dict(os.environ)))
-        return np.stack([np.frombuffer(model.embed_query(text), "<f4") for text in texts])
+@cache
+def built_in_model() -> Embedder:
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return get_embedder(DEFAULT_MODEL, {}, EmbedderEnvironment(folder, dict(os.environ)))
+
+
+def embed_sentence(text: str) -> bytes:
+    return built_in_model().embed_query(text)
+
+
+def embeddings(texts: list[str]) -> Any:
+    return np.stack([np.frombuffer(embed_sentence(text), "<f4") for text in texts])
 
 
 def main() -> None:
@@ -123,7 +137,7 @@ def main() -> None:
     write(lines)
 
 
-def write(lines: dict[str, "np.ndarray"]) -> None:
+def write(lines: dict[str, Any]) -> None:
     head = (
         "# Weights of features for "
         + ", ".join(CATEGORIES)

@@ -23,6 +23,8 @@ CARRIED = (
     "quaid/model/secret_rules.toml",
     "quaid/model/english.toml",
     "quaid/notebook/routing_rules.toml",
+    "quaid/notebook/routing_words.txt",
+    "quaid/notebook/routing_weights.txt",
     "quaid/clients/memory_instructions.md",
     "quaid/clients/kb_instructions.md",
     "quaid/skills/setup/SKILL.md",

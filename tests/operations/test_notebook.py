@@ -235,3 +235,71 @@ def test_a_category_does_not_lead_out_of_its_folder(brain: Brain, notebook: Path
             call(brain, "remember", content="x", category="lists", file=file)
     assert (notebook / "reference/contacts.md").read_text() == "## Ann\n"
     assert os.listdir(tmp_path / "away") == []
+
+
+def test_removal_strikes_a_line_or_ticks_a_todo(brain: Brain, notebook: Path) -> None:
+    call(brain, "remember", content="buy milk and bread")
+    call(brain, "remember", content="Call the bank about the card")
+    struck = call(brain, "remember", content="remove milk")
+    assert (struck["action"], struck["category"], struck["path"]) == (
+        "struck",
+        "removal",
+        "lists/shopping.md",
+    )
+    assert (notebook / "lists/shopping.md").read_text() == "## Shopping List\n- ~~Milk~~\n- Bread\n"
+    ticked = call(brain, "remember", content="cancel the todo about the bank")
+    assert ticked["action"] == "ticked"
+    assert (notebook / "lists/todos.md").read_text() == "## To Do\n- [x] Call the bank about the card\n"
+    again = call(brain, "remember", content="buy milk")
+    assert (again["action"], again["category"]) == ("added", "shopping")
+    assert (notebook / "lists/shopping.md").read_text().endswith("- Bread\n- Milk\n")
+
+
+def test_removal_that_fits_several_lines_or_none_changes_nothing(brain: Brain, notebook: Path) -> None:
+    for fact in ("The car takes diesel", "The car is parked on level 3"):
+        call(brain, "remember", content=fact)
+    before = (notebook / "knowledge/facts.md").read_text()
+    several = call(brain, "remember", content="forget what I said about the car")
+    assert several["action"] == "nothing"
+    assert [line["text"] for line in several["lines"]] == [
+        "The car takes diesel",
+        "The car is parked on level 3",
+    ]
+    none = call(brain, "remember", content="delete Anna's number")
+    assert (none["action"], none["lines"]) == ("nothing", [])
+    assert (notebook / "knowledge/facts.md").read_text() == before
+
+
+@pytest.mark.parametrize(
+    "text", ["done: renew passport", "I have renewed the passport", "Renewed the passport, done"]
+)
+def test_finished_todo_is_ticked(brain: Brain, notebook: Path, text: str) -> None:
+    call(brain, "remember", content="Renew the passport")
+    call(brain, "remember", content="Call Jo")
+    ticked = call(brain, "remember", content=text)
+    assert (ticked["action"], ticked["category"]) == ("ticked", "todo")
+    assert (notebook / "lists/todos.md").read_text() == "## To Do\n- [x] Renew the passport\n- [ ] Call Jo\n"
+
+
+def test_correction_replaces_the_old_line_or_is_filed_as_a_fact(brain: Brain, notebook: Path) -> None:
+    call(brain, "remember", content="The meeting is at 3")
+    replaced = call(brain, "remember", content="no, the meeting is at 4, not 3")
+    assert replaced["action"] == "replaced"
+    assert (notebook / "knowledge/facts.md").read_text() == (
+        "## Facts\n- ~~The meeting is at 3~~\n- The meeting is at 4, not 3\n"
+    )
+    filed = call(brain, "remember", content="Correction: the rent is 1,260")
+    assert (filed["action"], filed["category"], filed["near"]) == ("added", "fact", ["correction"])
+    assert (notebook / "knowledge/facts.md").read_text().endswith("- The rent is 1,260\n")
+
+
+def test_question_is_not_filed(brain: Brain, notebook: Path) -> None:
+    asked = call(brain, "remember", content="What's Anna's number?")
+    assert (asked["action"], asked["category"], asked["lines"]) == ("question", "question", [])
+    assert "memory_query" in asked["note"]
+    assert not list(notebook.rglob("*.md"))
+
+
+def test_named_category_files_a_question_all_the_same(brain: Brain, notebook: Path) -> None:
+    call(brain, "remember", content="Who am I?", category="lists", file="questions")
+    assert (notebook / "lists/questions.md").read_text() == "## Questions\n- Who am I?\n"

@@ -671,9 +671,16 @@ def _notebook_list(record: Any) -> Lines:
 
 @_renders("RememberRecord")
 def _remember(record: Any) -> Lines:
-    for line in record.lines:
-        act = "Wrote" if line.written else "Already there:"
-        yield f"{act} {line.path}:{line.line}{_optional(' ({})', record.section)}: {line.text.partition(chr(10))[0]}"
+    act = {"ticked": "Ticked", "struck": "Struck", "nothing": "-"}.get(record.action, "Wrote")
+    for number, line in enumerate(record.lines):
+        word = act if line.written or record.action == "nothing" else "Already there:"
+        if record.action == "replaced" and number == 0:
+            word = "Struck"
+        yield f"{word} {line.path}:{line.line}{_optional(' ({})', record.section)}: {line.text.partition(chr(10))[0]}"
+    if record.note:
+        yield record.note
+    if record.near and record.action == "added":
+        yield f"Filed as {record.category}; it could also be: {', '.join(record.near)}. --category decides."
 
 
 @_renders("NotebookWriteRecord")

@@ -18,45 +18,38 @@ _COMMAND_CLASSES = frozenset(
 _HINT_CLASSES = frozenset("REACH BUY LIKE LIVES PACK OUT EVERY".split())
 """Classes of words that a line need not contain, but is more likely to be meant if it does."""
 
-_PAST = {
-    **{
-        "paid": "pay",
-        "sent": "send",
-        "bought": "buy",
-        "made": "make",
-        "got": "get",
-        "took": "take",
-        "wrote": "write",
-    },
-    **{
-        "written": "write",
-        "brought": "bring",
-        "found": "find",
-        "told": "tell",
-        "met": "meet",
-        "sold": "sell",
-    },
-    **{"fed": "feed", "rang": "ring", "gave": "give", "given": "give", "spoke": "speak", "built": "build"},
-    **{"taken": "take", "hung": "hang", "swept": "sweep", "mown": "mow", "dealt": "deal", "chose": "choose"},
-}
+_PAST = dict(
+    pair.split("=")
+    for pair in """paid=pay sent=send bought=buy made=make got=get took=take wrote=write written=write brought=bring
+    found=find told=tell met=meet sold=sell fed=feed rang=ring gave=give given=give spoke=speak built=build taken=take
+    hung=hang swept=sweep mown=mow dealt=deal chose=choose""".split()
+)
+_DONE_BEFORE = (
+    "done(?: with)?|finished|completed|tick(?:ed)?(?: off)?|check(?:ed)? off|fait|terminé|fini|erledigt|fertig|"
+    "abgehakt|hecho|listo|terminado|已?完成|搞定|完了|済み"
+)
+_DONE_AFTER = (
+    "done|finished|completed|sorted|erledigt|abgehakt|terminé|c['’]est fait|hecho|"
+    "已完成|完成了|搞定了|办好了|完了|済み"
+)
 _DONE = re.compile(
-    r"(?:done(?: with)?|finished|completed|tick(?:ed)?(?: off)?|check(?:ed)? off|fait|terminé|fini|erledigt|fertig|abgehakt|"
-    r"hecho|listo|terminado|完成|已完成|搞定|完了|済み)(?:\s*[:：]\s*|[\s、，,]+)(?P<task>.+)|"
-    r"(?P<task_before>.+?)(?:\s+is|\s+are|\s+ist|\s+est|\s+está)?[\s,，、：:]*"
-    r"(?:done|finished|completed|sorted|erledigt|abgehakt|terminé|c['’]est fait|hecho|已完成|完成了|搞定了|办好了|完了|済み)[.!。]?",
+    rf"(?:{_DONE_BEFORE})(?:\s*[:：]\s*|[\s、，,]+)(?P<task>.+)|"
+    rf"(?P<before>.+?)(?:\s+(?:is|are|ist|est|está))?[\s,，、：:]*(?:{_DONE_AFTER})[.!。]?",
     re.IGNORECASE,
 )
 _HAVE_DONE = re.compile(
-    r"(?:(?:i|we)(?:['’]ve| have|['’]ve just| have just)?(?: already| just| finally)? (?!(?:have|am|was|had|did|need|want)\b)"
-    r"|j['’]ai (?:déjà |enfin )?|on a (?:déjà |enfin )?|ich habe? |wir haben |(?:ya )?he |(?:ya )?hemos |我?已经)(?P<task>.+)",
+    r"(?:(?:i|we)(?:['’]ve| have)?(?: already| just| finally)? (?!(?:have|am|was|had|did|need|want)\b)|"
+    r"j['’]ai (?:déjà |enfin )?|on a (?:déjà |enfin )?|ich habe? |wir haben |(?:ya )?he |(?:ya )?hemos |我?已经)"
+    r"(?P<task>.+)",
     re.IGNORECASE,
 )
 _CORRECTION_LEAD = re.compile(
-    r"^(?:(?:no+|nope|nah|actually|correction|sorry|wait|oops|hmm|update|edit|fix|in fact|hold on|scratch that|i was wrong|"
-    r"i made a mistake|mistake on my part|my mistake|turns out|non|en fait|désolée?|pardon|attends|erreur de ma part|"
-    r"je me suis trompée?|finalement|nein|nee|eigentlich|korrektur|moment|mein fehler|ich habe mich (?:vertan|geirrt)|"
-    r"en realidad|corrección|perdón|espera|error mío|me equivoqué|me he equivocado|al final|不对|其实|更正(?:一下)?|抱歉|等等|"
-    r"我?(?:说|弄|搞|记)错了|いや|実は|訂正|間違えた|すみません|待って|実際は)(?:\s*[-–—,:;，、：.。]\s*|\s+))+",
+    r"^(?:(?:no+|nope|nah|actually|correction|sorry|wait|oops|hmm|update|edit|fix|in fact|hold on|scratch that|"
+    r"i was wrong|i made a mistake|mistake on my part|my mistake|turns out|non|en fait|désolée?|pardon|attends|"
+    r"erreur de ma part|je me suis trompée?|finalement|nein|nee|eigentlich|korrektur|moment|mein fehler|"
+    r"ich habe mich (?:vertan|geirrt)|en realidad|corrección|perdón|espera|error mío|me equivoqué|"
+    r"me he equivocado|al final|不对|其实|更正(?:一下)?|抱歉|等等|我?[说弄搞记]错了|"
+    r"いや|実は|訂正|間違えた|すみません|待って|実際は)(?:\s*[-–—,:;，、：.。]\s*|\s+))+",
     re.IGNORECASE,
 )
 
@@ -90,7 +83,8 @@ def open_lines(path: str, text: str) -> Iterator[NotebookLine]:
 
 def subject_of(text: str, language: str = "") -> Subject:
     """Return the words that say what a sentence is about."""
-    needed, hints = [], []
+    needed: list[str] = []
+    hints: list[str] = []
     for word in classifier.tag_words(text, language or classifier.guess_language(text)):
         if _COMMAND_CLASSES.intersection(word.classes):
             continue
@@ -111,7 +105,7 @@ def find_subject(subject: Subject, lines: Iterable[NotebookLine]) -> list[Notebo
         if (own or any(word in _Words(line.section) for word in needed)) and all(
             word in within or word in around for word in needed
         ):
-            exact = len(within) == own
+            exact = within.stems == {stem for word in needed for stem in _stems(word)}
             ranked.append(((exact, sum(word in within for word in hints)), line))
     best = max((rank for rank, _ in ranked), default=None)
     return [line for rank, line in ranked if rank == best]
@@ -122,7 +116,7 @@ def finished_task(text: str) -> tuple[str, bool] | None:
     text = text.strip()
     match = _DONE.fullmatch(text)
     if match:
-        return (match["task"] or match["task_before"]).strip(), True
+        return (match["task"] or match["before"]).strip(), True
     match = _HAVE_DONE.fullmatch(text.rstrip(".!。"))
     return (match["task"].strip(), False) if match else None
 
@@ -210,7 +204,7 @@ class _Words:
         language = classifier.guess_language(text)
         self._unspaced = language in ("zh", "ja")
         self._words = [word.text for word in classifier.tag_words(text, language) if _tells(word)]
-        self._stems = {_stem(part) for part in re.findall(r"[^\W_]+", self._text)}
+        self.stems = _stems(self._text)
 
     def __len__(self) -> int:
         return len(self._words)
@@ -218,7 +212,11 @@ class _Words:
     def __contains__(self, word: str) -> bool:
         if self._unspaced:
             return word in self._text
-        return all(_stem(part) in self._stems for part in re.findall(r"[^\W_]+", word.casefold()))
+        return _stems(word.casefold()) <= self.stems
+
+
+def _stems(text: str) -> set[str]:
+    return {_stem(part) for part in re.findall(r"[^\W_]+", text)}
 
 
 def _stem(word: str) -> str:

@@ -27,6 +27,8 @@ CATEGORIES = (
     "correction",
 )
 LATIN_LANGUAGES = ("en", "fr", "de", "es")
+SURELY_ENGLISH = 0.85
+"""The share of English words from which on a sentence is not compared with other languages."""
 MAX_CLASSIFIED_LENGTH = 400
 """Number of leading characters of a note that are used to classify it; limits the cost."""
 
@@ -139,6 +141,13 @@ def guess_language(text: str) -> str:
     if _HAN_OR_KANA.search(text):
         return "ja" if _KANA.search(text) else "zh"
     words = _split_words(text)
+    english = lexicon("en").word_classes
+    if (
+        len(words) > 2
+        and text.isascii()
+        and sum(map(bool, map(english, words))) >= SURELY_ENGLISH * len(words)
+    ):
+        return "en"  # the usual case, without reading the other lexicons
     scores = {}
     for language in LATIN_LANGUAGES:
         classes = lexicon(language).word_classes
@@ -274,8 +283,15 @@ def probabilities(scores: Sequence[float]) -> dict[str, float]:
 
 
 def score_words(text: str, language: str) -> list[float]:
-    """Return the score of each category by the words and shape of a sentence."""
-    return weights().score(features(" ".join(text.split())[:MAX_CLASSIFIED_LENGTH], language))
+    """Return the score of each category by the words and shape of a sentence; all are 0 if none of them is known."""
+    names = features(" ".join(text.split())[:MAX_CLASSIFIED_LENGTH], language)
+    if not any(name.startswith(("has:", "shape:")) and name not in _UNKNOWN for name in names):
+        return [0.0] * len(CATEGORIES)
+    return weights().score(names)
+
+
+_UNKNOWN = frozenset(("has:OTHER", "has:NAME", "has:DIGIT", "has:COMMA", "has:POSSESSIVE", "shape:NUMBER"))
+"""Features of sentences in any language."""
 
 
 def score_again(

@@ -255,6 +255,40 @@ def _pattern(name: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
 
 
 _ITEM_SEPARATOR = re.compile(r",(?![0-9])\s*(?:and\s+)?|;|(?<=\s)and\s+|&|\n", re.IGNORECASE)
+_OTHER_SEPARATORS = {
+    "fr": r"\s+et\s+|\s*[,;&\n]\s*",
+    "de": r"\s+und\s+|\s*[,;&\n]\s*",
+    "es": r"\s+[ye]\s+|\s*[,;&\n]\s*",
+    "zh": r"[、，,;；\n]|(?<=\w)(?:和|还有|以及)(?=\w)",
+    "ja": r"[、，,;；\n]|(?<=\w)と(?=\w)",
+}
+_OTHER_SHOPPING = {
+    "fr": r"(?:.*?\b(?:racheter|acheter|achète|achetez|prends?|prendre|commander?|ramener?|ramène|rapporter?|rapporte|"
+    r"besoin|courses\s*:|plus|manque|faut|faudrait)\s+)?(?:(?:du|de la|des|de|un peu de|le|la|les)\s+|(?:de l|d|l)['’])?"
+    r"(?P<items>.+?)"
+    r"(?:\s+(?:au|à la|en|dans|sur)\s+(?:supermarché|marché|boulangerie|pharmacie|rentrant|la liste.*))?",
+    "de": r"(?:(?:bitte\s+)?(?:kaufe?|besorge?|hole?|bringe?|bestelle?)\s+(?:bitte\s+|noch\s+)*|.*?\b(?:brauchen|brauche|"
+    r"fehlt|fehlen|haben)(?:\s+(?:wir|ich))?\s+(?:noch\s+|keine?n?\s+)*|(?:einkaufen|einkaufszettel|einkaufsliste)\s*:"
+    r"\s*)?(?P<items>.+?)(?:\s+(?:mehr|kaufen|besorgen|holen|mitbringen|mit|bestellen|nachkaufen|ist (?:fast )?(?:alle|"
+    r"leer)|sind (?:fast )?(?:alle|leer)|geht zur neige))?",
+    "es": r"(?:.*?\b(?:comprar?|compra|trae|traer|pedir|coger?|necesitamos|necesito|faltan?|falta|hacen? falta|quedado sin|"
+    r"quedan?|acabó|acabado|acabando|terminado|terminó)(?:\s*:)?\s+)?(?:(?:el|la|los|las|de|unos|unas)\s+)?(?P<items>.+?)"
+    r"(?:\s+(?:en|del) (?:el |la )?(?:súper|supermercado|mercado|panadería|farmacia))?",
+    "zh": r"(?:.*?(?:购买|[要该再得去]?买[点些]?|带[点些]|下单|订|家里没有|没有|缺|购物[:：]|需要(?!买)))?"
+    r"(?P<items>.+?)(?:都?快?(?:没有?|用完|喝完|吃完|不多|见底|该买|不够)?了)?[。！]?",
+    "ja": r"(?:(?:.*?(?:スーパー|薬局|コンビニ|帰り)[でに])?)(?P<items>.+?)(?:(?:を|が|は|も)?(?:買(?:う|って.*|わ.*|い.*)|必要.*|"
+    r"注文.*|欲しい.*|切れ.*|切らし.*|なくな.*|無くな.*|もうない.*|残り少ない.*|足りない.*|補充.*))?[。！]?",
+}
+"""The part of a shopping sentence that names the items, in languages other than English."""
+_OTHER_ARTICLE = re.compile(
+    r"(?i)^(?:du|de la|de l['’]|des|d['’]|le|la|les|el|los|las|einen?|une?|una?)\s*(?<=[\s'’])(?=\S)"
+)
+_OTHER_TODO_LEADS = re.compile(
+    r"(?i)^(?:rappelle-moi (?:de |d['’])|rappelez-moi (?:de |d['’])|n['’]oublie pas (?:de |d['’])|pense[rz]? à |à faire ?: ?|"
+    r"erinn?ere? mich (?:bitte )?(?:daran|dran)?,? |(?:vergiss nicht|nicht vergessen|denk (?:daran|dran))[,:]? |"
+    r"aufgabe: |recuérdame (?:que )?|no (?:te )?olvides? (?:de )?|acuérdate de |tarea: |提醒我|记得|别忘了|别忘记|待办[:：]|"
+    r"やること[:：])(?=.*\w)"
+)
 _LIST_MARK = re.compile(r"^(?:[-*+]|\d+[.)])\s+(?:\[[ xX]?\]\s*)?")
 _NOT_A_PERSON = frozenset(
     """the my our your you new email emergency contact home reach phone mobile address birthday call remember i he she they
@@ -335,7 +369,7 @@ def _category_shares(content: str, embed: Embed | None) -> dict[str, float]:
     language = classifier.guess_language(text)
     scores = classifier.score_words(text, language)
     shares = classifier.probabilities(scores)
-    if language == "en" and max(shares.values()) < SURE:
+    if language == "en" and max(shares.values()) < SURE and any(scores):
         points = rule_points(text)
         shares = classifier.probabilities(classifier.score_again(scores, points))
         if embed and max(shares.values()) < SURE:
@@ -396,7 +430,7 @@ def lines_to_write(content: str, kind: NoteKind | None) -> list[str]:
     if kind is not None and kind.path.startswith(f"{LISTS}/") and not kind.name:
         return _list_entries(text)
     if kind is not None and kind.name == "todos":
-        text = _pattern("TODO_TAIL").sub("", text)
+        text = _OTHER_TODO_LEADS.sub("", _pattern("TODO_TAIL").sub("", text))
         match = _pattern("TODO_LEADS").match(text)
         rest = text[match.end() :] if match else text
         return [_capitalize(rest.strip() or text)]
@@ -425,7 +459,18 @@ def _list_entries(text: str) -> list[str]:
     return [_capitalize(text)]
 
 
+def _other_shopping_items(text: str, language: str) -> list[str]:
+    """Return the items of a shopping sentence in a language other than English."""
+    match = re.fullmatch(_OTHER_SHOPPING[language], text.strip().rstrip(".!。！"), re.IGNORECASE)
+    items = match["items"] if match else text
+    goods = [part.strip() for part in re.split(_OTHER_SEPARATORS[language], items, flags=re.IGNORECASE)]
+    return [_capitalize(_OTHER_ARTICLE.sub("", good)) for good in goods if good] or [text]
+
+
 def _shopping_items(text: str) -> list[str]:
+    language = classifier.guess_language(text)
+    if language != "en":
+        return _other_shopping_items(text, language)
     text = _pattern("SHOPPING_TAIL").sub("", text.strip().rstrip(".!"))
     match = _pattern("SHOPPING_LEADS").match(text)
     rest = text[match.end() :] if match else text
@@ -445,21 +490,37 @@ def _protect_pairs(text: str) -> str:
     return _pattern("FIXED_PAIRS").sub(lambda match: match[0].replace(" and ", _PAIR_MARK), text)
 
 
+_HAN_PERSON = re.compile(r"(?:[^\W\d_]{1,4}?)(?=さん|先生|くん|ちゃん|的|住|在|は|の)|(?<=叫)[^\W\d_]{2,4}")
+
+
 def find_person(content: str) -> str:
     """Return the first person named in a note, or ""."""
+    language = classifier.guess_language(content[:MAX_ROUTED_LENGTH])
+    if language in ("zh", "ja"):
+        named = _HAN_PERSON.search(content[:MAX_ROUTED_LENGTH])
+        return named[0] if named else ""
     for match in _pattern("PERSON", 0).finditer(
         strip_lead_in(content[: 2 * MAX_ROUTED_LENGTH])[:MAX_ROUTED_LENGTH]
     ):
         words: list[str] = []
         for word in match[0].split():
             name = word.replace("’", "'").removesuffix("'s")
-            if words or name.lower() not in _NOT_A_PERSON:
+            common = _is_common_word(name.lower(), language)
+            if common and words and language == "de":  # "Annas Nummer"
+                words[-1] = words[-1].removesuffix("s")
+                break
+            if words or not (common or name.lower() in _NOT_A_PERSON):
                 words.append(name)
             if words and name != word:
                 break
         if words:
             return " ".join(words)
     return ""
+
+
+def _is_common_word(word: str, language: str) -> bool:
+    """Return True for a capitalized word that is not a name: German nouns, and sentences that begin with a small word."""
+    return language != "en" and bool(classifier.lexicon(language).word_classes(word))
 
 
 def _capitalize(text: str) -> str:
@@ -485,14 +546,23 @@ class NoteTarget(NamedTuple):
 
 
 def choose_target(
-    content: str, category: str | None, file: str | None, section: str | None, paths: tuple[str, ...] = ()
+    content: str,
+    category: str | None,
+    file: str | None,
+    section: str | None,
+    paths: tuple[str, ...] = (),
+    guessed: str | None = None,
 ) -> NoteTarget:
-    """Return the destination of a note. `paths` are the notebook's files, searched for a name or a list."""
+    """Return the destination of a note.
+
+    `paths` are the notebook's files, searched for a name or a list. `guessed` is the kind of note if it is
+    known already.
+    """
     if not content.strip():
         raise InvalidArgument(name="content", problem="is empty; write what to remember")
     on = find_named_list(strip_lead_in(content))
     listed = _list_kind(*on, paths) if on else None
-    kind = _choose_kind(content, category, listed)
+    kind = NOTE_KINDS[guessed] if guessed and not listed else _choose_kind(content, category, listed)
     path = kind.path if file is None else _choose_path(file, category, kind, paths)
     named = next((kind for kind in NOTE_KINDS.values() if kind.path == path), None)
     if named:
@@ -506,6 +576,12 @@ def choose_target(
     title = _check_section(section) if section else _choose_section(content, kind)
     lines = [sections.sanitize(line) for line in lines_to_write(content, kind)]
     return NoteTarget(path, title, lines, kind.box, bool(section) or person, person)
+
+
+def category_of(path: str) -> str:
+    """Return the category of the notes in a file."""
+    category = next((name for name, kind in KIND_OF.items() if NOTE_KINDS[kind].path == path), "")
+    return category or ("list" if path.startswith(f"{LISTS}/") else "fact")
 
 
 def needs_file_list(content: str, file: str | None) -> bool:

@@ -3,17 +3,27 @@
 import os
 import re
 from collections.abc import Mapping
-from typing import Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.clients.known import context_limit
 from quaid.config import is_valid_overlap
 from quaid.embedding import backfill
-from quaid.errors import AlreadyExists, InvalidArgument, InvalidConfig, NoNotebook, NotFound
+from quaid.embedding.registry import DEFAULT_MODEL
+from quaid.errors import (
+    AlreadyExists,
+    FileTrouble,
+    InvalidArgument,
+    InvalidConfig,
+    NoNotebook,
+    NotFound,
+    QuaidError,
+)
 from quaid.folders import page_writer
 from quaid.folders.changed_files import changed_paths
 from quaid.folders.page_writer import EditResult, FileText, TextChange
 from quaid.folders.sync import sync_collection
+from quaid.formats import sections
 from quaid.model import chunker
 from quaid.notebook import files as notebook_files, layout, recall as notebook_recall
 from quaid.notebook.layout import MigratedFile, RecallResult, RememberedLine, SessionPrompt
@@ -26,6 +36,12 @@ from quaid.storage.checks import recut_pages
 from quaid.storage.chunks import NOTEBOOK_WINDOW
 from quaid.storage.collections import Collection, IndexedFile
 from quaid.storage.sqlite.connection import Transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from quaid.notebook.changes import NotebookLine
+    from quaid.notebook.router import Classification
 
 
 def edit_file(
@@ -100,12 +116,24 @@ def fresh_notebook(brain: Brain) -> Collection:
     return notebook
 
 
+RememberAction = Literal["added", "ticked", "struck", "replaced", "question", "nothing"]
+
+
 class RememberRecord(NamedTuple):
     path: str
     section: str
     lines: tuple[RememberedLine, ...]
-    """The remembered lines, each with its position and whether it is new."""
+    """The remembered, ticked or struck lines, each with its position and whether it was changed; for `nothing`, the
+    lines that could be meant."""
     version: int
+    category: str = ""
+    """What the sentence is: todo, shopping, contact, order, preference, pattern, fact, list, removal, question or
+    correction."""
+    near: tuple[str, ...] = ()
+    """Other categories that were close."""
+    action: RememberAction = "added"
+    note: str = ""
+    """What to do next, if the sentence was not simply filed."""
 
 
 class NotebookWriteRecord(NamedTuple):
@@ -155,15 +183,44 @@ def remember(
 ) -> RememberRecord:
     """Remember one thing that the user said: fact, preference, to-do, contact, standing order, shopping, pattern.
 
-    It is added once, under the matching heading of the matching file."""
-    from quaid.notebook import router  # imported late, because compiling its patterns takes 20 ms
+    It is added once, under the matching heading of the matching file. A sentence that removes, corrects or finishes
+    something ("remove milk", "done: renew passport") ticks, strikes or replaces the line it is about."""
+    from quaid.notebook import (
+        router,
+    )  # imported late, because it reads the words and weights of the classifier
 
     notebook = layout.require_notebook(brain.db)
+    guess = router.Classification("", ())
+    if content.strip() and not (category or file or section):
+        guess = router.classify(content, _sentence_embedder(brain))
+        record = _change_lines(brain, notebook, content, guess)
+        if record:
+            return record
+    return _add_note(brain, notebook, content, category, file, section, guess)
+
+
+def _add_note(
+    brain: Brain,
+    notebook: Collection,
+    content: str,
+    category: str | None,
+    file: str | None,
+    section: str | None,
+    guess: "Classification",
+) -> RememberRecord:
+    """Write a note to the file and section that fit it."""
+    from quaid.notebook import changes, router
+
     paths: tuple[str, ...] = ()
     if router.needs_file_list(content, file):
-        indexed = [file.path for file in collections.known_files(brain.db, notebook.id)]
-        paths = tuple(dict.fromkeys([*layout.list_files(notebook.root or ""), *indexed]))
-    goal = router.choose_target(content, category, file, section, paths)
+        paths = _notebook_paths(brain, notebook)
+    fallback = guess.category in ("removal", "question", "correction")
+    if fallback:
+        goal = router.choose_target(changes.strip_correction(content), "facts", None, None)
+    else:
+        goal = router.choose_target(
+            content, category, file, section, paths, guessed=router.KIND_OF.get(guess.category)
+        )
     written = router.UpdatedNote("", "", ())
 
     def change(old: str | None) -> str:
@@ -172,7 +229,114 @@ def remember(
         return written.text
 
     edited = edit_file(brain, notebook, goal.path, change)
-    return RememberRecord(goal.path, written.section, written.lines, edited.version)
+    filed = router.category_of(goal.path)
+    near = tuple(name for name in dict.fromkeys((guess.category, *guess.near)) if name and name != filed)
+    note = ""
+    if guess.category == "correction":
+        note = "No line was found that this clearly corrects, so it was filed as a fact."
+    return RememberRecord(
+        goal.path, written.section, written.lines, edited.version, filed, near, "added", note
+    )
+
+
+def _notebook_paths(brain: Brain, notebook: Collection) -> tuple[str, ...]:
+    indexed = [file.path for file in collections.known_files(brain.db, notebook.id)]
+    return tuple(dict.fromkeys([*layout.list_files(notebook.root or ""), *indexed]))
+
+
+def _sentence_embedder(brain: Brain) -> "Callable[[str], bytes] | None":
+    """Return the built-in model's function for a sentence, or None if another or no model is used.
+
+    The model is opened only when the function is called.
+    """
+    try:
+        embedder = brain.embedder
+    except QuaidError:
+        return None
+    if embedder.name != DEFAULT_MODEL or background.backoff_reason(brain, embedder.name) or embedder.ready():
+        return None
+    return embedder.embed_query
+
+
+def _change_lines(
+    brain: Brain, notebook: Collection, content: str, guess: "Classification"
+) -> RememberRecord | None:
+    """Carry out a sentence that is not a note: tick, strike or replace the line it is about, or refer to a search.
+
+    Returns None if the sentence is to be filed.
+    """
+    from quaid.notebook import changes
+
+    task = changes.finished_task(content)
+    if not task and guess.category not in ("removal", "correction", "question"):
+        return None
+    lines = [
+        line
+        for path in layout.list_files(notebook.root or "")
+        if (text := page_writer.read_text_file(notebook, path))
+        for line in changes.open_lines(path, text.text)
+    ]
+    if task:
+        tasks = changes.find_task(task[0], (line for line in lines if line.box is not None))
+        if len(tasks) == 1:
+            return _mark_line(brain, notebook, tasks[0], "ticked", "todo")
+        if task[1]:
+            return _no_line(tasks, "todo", "to-do")
+    if guess.category == "question":
+        note = "This is a question; ask it with memory_query (`quaid query`)."
+        return RememberRecord("", "", (), 0, "question", guess.near, "question", note)
+    if guess.category == "removal":
+        named = changes.find_subject(changes.subject_of(content), lines)
+        if len(named) == 1:
+            action: RememberAction = "ticked" if named[0].box is not None else "struck"
+            return _mark_line(brain, notebook, named[0], action, "removal")
+        return _no_line(named, "removal", "line")
+    if guess.category == "correction":
+        old = changes.find_corrected(content, lines)
+        if old:
+            new = sections.sanitize(changes.strip_correction(" ".join(content.split())))
+            return _mark_line(brain, notebook, old, "replaced", "correction", new)
+    return None
+
+
+def _mark_line(
+    brain: Brain,
+    notebook: Collection,
+    line: "NotebookLine",
+    action: RememberAction,
+    category: str,
+    new: str = "",
+) -> RememberRecord:
+    from quaid.notebook import changes
+
+    def change(old: str | None) -> str:
+        marked = changes.mark_line(old or "", line, new)
+        if marked is None:
+            problem = (
+                f"changed while this was read: line {line.line} is no longer {line.text[:80]!r}; try again"
+            )
+            raise FileTrouble(path=line.path, problem=problem)
+        return marked
+
+    edited = edit_file(brain, notebook, line.path, change)
+    lines = [RememberedLine(line.text, line.path, line.line, True)]
+    if new:
+        lines.append(RememberedLine(new, line.path, line.line + 1, True))
+    return RememberRecord(line.path, line.section, tuple(lines), edited.version, category, (), action)
+
+
+def _no_line(lines: "list[NotebookLine]", category: str, what: str) -> RememberRecord:
+    """Return the record for a sentence that fits several lines, or none."""
+    if lines:
+        note = f"Several lines fit, so nothing was changed; name the {what} more exactly."
+    else:
+        note = f"No {what} of the notebook fits, so nothing was changed. `quaid recall` shows what is there."
+    shown = tuple(RememberedLine(line.text, line.path, line.line, False) for line in lines[:MAX_SHOWN_LINES])
+    return RememberRecord("", "", shown, 0, category, (), "nothing", note)
+
+
+MAX_SHOWN_LINES = 20
+"""Maximum number of lines listed if a sentence fits several."""
 
 
 @op(

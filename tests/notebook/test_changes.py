@@ -1,0 +1,126 @@
+"""Which line a removal, a correction or a finished task is about, and how it is marked."""
+
+import pytest
+
+from quaid.notebook import changes
+
+SHOPPING = "## Shopping List\n- Milk\n- Oat milk\n- Bread\n- ~~Eggs~~\n"
+TODOS = "## To Do\n- [ ] Renew the passport\n- [ ] Call the bank about the card\n- [ ] Call Jo\n- [x] Pay the rent\n"
+CONTACTS = "## Anna\n- Anna's number is 555-9001\n\n## Ines Byrne\n- Ines lives in Cork\n- ines@example.org\n"
+FACTS = "## Facts\n- The meeting is at 3\n- The garage code is 4418\n- The car takes diesel\n- 会议是三点\n"
+LISTS = "## Reading\n- Dune\n- Emma\n"
+
+
+@pytest.fixture
+def lines() -> list[changes.NotebookLine]:
+    files = {
+        "lists/shopping.md": SHOPPING,
+        "lists/todos.md": TODOS,
+        "lists/reading.md": LISTS,
+        "reference/contacts.md": CONTACTS,
+        "knowledge/facts.md": FACTS,
+    }
+    return [line for path, text in files.items() for line in changes.open_lines(path, text)]
+
+
+def test_open_lines_leave_out_what_is_ticked_or_struck(lines: list[changes.NotebookLine]) -> None:
+    texts = [line.text for line in lines]
+    assert "Milk" in texts
+    assert "Pay the rent" not in texts
+    assert "~~Eggs~~" not in texts
+    assert next(line for line in lines if line.text == "Ines lives in Cork").section == "Ines Byrne"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("remove milk", ["Milk"]),
+        ("take the oat milk off the shopping list", ["Oat milk"]),
+        ("delete Anna's number", ["Anna's number is 555-9001"]),
+        ("forget what I said about the car", ["The car takes diesel"]),
+        ("Remove Dune from my reading list", ["Dune"]),
+        ("delete the todo about the passport", ["Renew the passport"]),
+        ("cancel the reminder to call Jo", ["Call Jo"]),
+        ("delete everything about Ines", ["Ines lives in Cork", "ines@example.org"]),
+        ("remove butter", []),
+        ("clear it", []),
+        ("把会议删掉", ["会议是三点"]),
+    ],
+)
+def test_lines_that_a_removal_is_about(
+    text: str, found: list[str], lines: list[changes.NotebookLine]
+) -> None:
+    assert [line.text for line in changes.find_subject(changes.subject_of(text), lines)] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("done: renew passport", ["Renew the passport"]),
+        ("I have renewed the passport", ["Renew the passport"]),
+        ("I've called the bank", ["Call the bank about the card"]),
+        ("Renew the passport is done", ["Renew the passport"]),
+        ("done: call", ["Call the bank about the card", "Call Jo"]),
+        ("finished: mow the lawn", []),
+    ],
+)
+def test_task_that_is_finished(text: str, found: list[str], lines: list[changes.NotebookLine]) -> None:
+    task = changes.finished_task(text)
+    assert task
+    tasks = [line for line in lines if line.box is not None]
+    assert [line.text for line in changes.find_task(task[0], tasks)] == found
+
+
+@pytest.mark.parametrize("text", ["I have two cats", "We were late", "Call Jo", "I am done for", ""])
+def test_other_sentences_finish_no_task(text: str, lines: list[changes.NotebookLine]) -> None:
+    task = changes.finished_task(text)
+    assert task is None or changes.find_task(task[0], [line for line in lines if line.box is not None]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "old"),
+    [
+        ("no, the meeting is at 4, not 3", "The meeting is at 3"),
+        ("actually Ines lives in Galway now", "Ines lives in Cork"),
+        ("Anna's number is 555-9000, not 555-9001", "Anna's number is 555-9001"),
+        ("the garage code was changed to 5521", "The garage code is 4418"),
+        ("Correction: the rent is 1,260", None),
+        ("Actually Tom lives in Galway", None),
+        ("not Tuesday, Thursday", None),
+    ],
+)
+def test_line_that_a_correction_replaces(
+    text: str, old: str | None, lines: list[changes.NotebookLine]
+) -> None:
+    line = changes.find_corrected(text, lines)
+    assert (line.text if line else None) == old
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("no, the meeting is at 4", "The meeting is at 4"),
+        ("Correction: the rent is 1,260", "The rent is 1,260"),
+        ("En fait Inès habite à Toulouse", "Inès habite à Toulouse"),
+        ("no", "no"),
+        ("Nora left", "Nora left"),
+    ],
+)
+def test_words_that_announce_a_correction_are_removed(text: str, rest: str) -> None:
+    assert changes.strip_correction(text) in (rest, rest.capitalize())
+
+
+def test_marked_lines_keep_their_text() -> None:
+    line = changes.NotebookLine("lists/todos.md", 2, "Renew the passport", "To Do", " ")
+    assert "- [x] Renew the passport\n" in (changes.mark_line(TODOS, line) or "")
+    line = changes.NotebookLine("lists/shopping.md", 3, "Oat milk", "Shopping List", None)
+    assert "- Milk\n- ~~Oat milk~~\n- Bread" in (changes.mark_line(SHOPPING, line) or "")
+    line = changes.NotebookLine("knowledge/facts.md", 2, "The meeting is at 3", "Facts", None)
+    marked = changes.mark_line(FACTS.replace("\n", "\r\n"), line, "The meeting is at 4")
+    assert "- ~~The meeting is at 3~~\r\n- The meeting is at 4\r\n" in (marked or "")
+
+
+def test_line_that_is_gone_is_not_marked() -> None:
+    line = changes.NotebookLine("lists/todos.md", 2, "Something else", "To Do", " ")
+    assert changes.mark_line(TODOS, line) is None
+    assert changes.mark_line("", line) is None
