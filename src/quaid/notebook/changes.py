@@ -11,7 +11,7 @@ from quaid.formats import sections
 from quaid.notebook import classifier
 
 _COMMAND_CLASSES = frozenset(
-    """DELETE PLEASE THE PREP MEMORY LIST ADD I ME MY YOU HE IT BE NOT NOW FIX DO_NOT MUST REMIND DONE RULE DUE COMMA
+    """REMOVE PLEASE THE PREP MEMORY LIST ADD I ME MY YOU HE IT BE NOT NOW FIX DO_NOT MUST REMIND DONE RULE DUE COMMA
     POSSESSIVE WHAT DOES ALWAYS IF SHOW""".split()
 )
 """Classes of words that say what to do, not what it is about."""

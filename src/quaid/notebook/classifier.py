@@ -61,7 +61,7 @@ _SHAPES = {
     "EXCLAMATION": re.compile(r"!"),
     "BOX": re.compile(r"^\s*[-*]?\s*\[ ?\]"),
 }
-_VERB_CLASSES = frozenset(("BE", "TASK", "LIKE", "LIVES", "MUST", "ADD", "DELETE", "I", "HE"))
+_VERB_CLASSES = frozenset(("BE", "TASK", "LIKE", "LIVES", "MUST", "ADD", "REMOVE", "I", "HE"))
 
 
 class TaggedWord(NamedTuple):
