@@ -1,8 +1,8 @@
 """Split pages and conversation turns (messages) into chunks that fit an embedding model.
 
-The compiled truth (the body of a page above the timeline) is split at # and ## headings, the timeline at its
-entries; a section that is too long is split into overlapping windows. Each chunk keeps its line numbers, and
-no line is left out.
+The compiled truth (the text of a page above the timeline) is split at # and ## headings, and the timeline at
+its entries. A section that is too long is split into overlapping windows. Each chunk keeps its line numbers,
+and no line is left out.
 """
 
 import re
@@ -42,8 +42,8 @@ def split_windows(text: str, start: int, end: int, limit: int, overlap: int) -> 
             return
         least = max(fresh, start + (reach - start) * 6 // 10)
         stop = _best_break(text, least, reach)
-        # str.rstrip() may strip characters that count as tokens, so a window of only those could end before
-        # `fresh`.
+        # str.rstrip() may strip characters that count as tokens, so a window with only such characters could
+        # end before `fresh`.
         last = max(fresh, start + len(text[start:stop].rstrip()))
         yield Window(start, fresh, last, count_tokens(text[start:last]))
         fresh = _next_text_start(text, stop, end)
@@ -53,7 +53,7 @@ def split_windows(text: str, start: int, end: int, limit: int, overlap: int) -> 
 
 
 def _token_reach(tokens_in: TokenMeasure, start: int, end: int, limit: int, width: float) -> int:
-    """Return an offset up to which the text has at most, and close to, `limit` tokens."""
+    """Return an offset up to which the text has at most `limit` tokens, and not many fewer."""
     stop = min(end, start + min(int(limit * width), limit * 8) + 1)
     within, beyond = start, end + 1
     while beyond - within > 1:
@@ -71,7 +71,7 @@ def _token_reach(tokens_in: TokenMeasure, start: int, end: int, limit: int, widt
 
 
 def _best_break(text: str, least: int, reach: int) -> int:
-    """Return the last end of a paragraph in the range, else of a line, a sentence or a word, else `reach`."""
+    """Return the end of the last paragraph in the range, else of the last line, sentence or word, else `reach`."""
     for mark in ("\n\n", "\n"):
         position = text.rfind(mark, least, reach)
         if position > least:
@@ -112,22 +112,26 @@ STRATEGIES = ("section", "window", "paragraph", "page")
 STRATEGY_LIMITS = {"section": (450, 60), "window": (400, 80), "paragraph": (450, 60), "page": (450, 60)}
 """Maximum tokens of a chunk, and approximate overlap with the previous chunk, for each strategy.
 
-With title and headings, a chunk then rarely exceeds 512 tokens, the input limit of the usual models.
+With these limits, a chunk with its title and headings rarely exceeds 512 tokens, the input limit of the usual
+models.
 """
 
 FALLBACK_LENGTH = 1_500
-"""Characters per chunk when text is split by length only."""
+"""A text that is split by length only has this many characters per chunk."""
 
 ACROSS_HEADINGS = " across headings"
 
 _LONGEST_HEADING = 200
 _HEADING_REACH = 4_000
-"""Characters below a heading in which the first words under it are searched."""
+"""The first words under a heading are searched for in this many characters below it."""
 
 MOST_PARTS = 10_000
-"""Maximum headings, and maximum segments, of one text. The rest of the text is split by length only."""
+"""A text is split at no more than this many headings, and into no more than this many segments.
 
-# Starts with \n instead of ^ and is applied to "\n" + text: several times as fast.
+The rest of the text is split by length only.
+"""
+
+# The pattern starts with \n instead of ^ and is applied to "\n" + text, which is several times as fast.
 _HEADING = re.compile(r"\n {0,3}(#{1,6})(?:[ \t]+([^\n]*)|(?=\n|\Z))")
 _LEADING_HEADINGS = re.compile(r"(?:\s*#{1,6}(?:[ \t][^\n]*)?(?=\n))+\s*(?=\S)")
 _ONLY_HEADINGS = re.compile(r"(?:\s*#{1,6}(?:[ \t][^\n]*)?(?=\n|\Z))*\s*\Z")
@@ -162,7 +166,7 @@ class _Segment(NamedTuple):
     end: int
     date: str = ""
     entry: int = 0
-    """Offset of the entry itself, below the headings that precede it."""
+    """Offset of the entry itself, which follows the headings above it."""
 
 
 def chunk_page(truth: str, timeline: str, strategy: str = "section") -> tuple[Chunk, ...]:
@@ -188,7 +192,7 @@ def _chunk_by_length(text: str, kind: str) -> Iterator[Chunk]:
 
 
 def chunk_by_structure(truth: str, timeline: str, strategy: str = "section") -> tuple[Chunk, ...]:
-    """Return the chunks of a page, as chunk_page() does, but let exceptions propagate."""
+    """Return the chunks of a page, as chunk_page() does, but without catching exceptions."""
     strategy, limit, overlap = _parse_strategy(strategy)
     headings = _find_headings(truth)
     stretches = _limit_segments(_SPLITTERS[strategy](truth, headings), len(truth))
@@ -248,8 +252,8 @@ def embedding_text(title: str, heading_path: str, text: str) -> str:
 def _split_sections(text: str, headings: list[MarkdownHeading], *, bare: bool = False) -> Iterator[_Segment]:
     """Split at headings of level 1 and 2. A heading with no text below it is joined with the next section.
 
-    With `bare`, such a heading is joined only if the next heading is deeper: two headings of equal level are
-    two sections.
+    With `bare`, such a heading is joined only if the next heading is deeper, so that two headings of equal
+    level are two sections.
     """
     start = looked = 0
     above = 0  # level of the previous heading
@@ -264,7 +268,10 @@ def _split_sections(text: str, headings: list[MarkdownHeading], *, bare: bool = 
 
 
 def _split_note_sections(text: str, headings: list[MarkdownHeading]) -> Iterator[_Segment]:
-    """Split notes at headings. A heading without text is a section too, as a log entry may be just a heading."""
+    """Split notes at headings.
+
+    A heading without text is also a section, because a log entry may be just a heading.
+    """
     return _split_sections(text, headings, bare=True)
 
 
@@ -339,7 +346,7 @@ def _outside_code(breaks: list[int], text: str) -> list[int]:
 
 
 def _split_items(text: str, start: int, end: int) -> Iterator[_Segment]:
-    """Split a paragraph into list items or speaker turns; yield it whole if it has neither."""
+    """Split a paragraph into list items or speaker turns. Yield the whole paragraph if it has neither."""
     starts = [start, *(start + line.end() for line in re.finditer("\n", text[start:end]))]
     lines = [place for place in starts if place < end and _VISIBLE.match(text, place)]
     spoken = len(lines) > 1 and all(_SPEAKER.match(text, place) for place in lines)
@@ -389,7 +396,7 @@ def _entry_places(text: str) -> list[tuple[str, int, int]]:
 
 
 def _entry_end(text: str, start: int, limit: int) -> int:
-    """Return the end of an entry: the next heading, or for a list item the next line not indented deeper."""
+    """Return the end of an entry: the next heading or, for a list item, the next line not indented deeper."""
     heading = text.startswith("#", start)
     indent = len(text[start : start + 4]) - len(text[start : start + 4].lstrip(" "))
     position = text.find("\n", start, limit) + 1
@@ -442,7 +449,7 @@ def _make_chunks(
 
 
 def _chunk_heading_path(text: str, trail: _HeadingPath, stretch: _Segment, start: int) -> str:
-    """Return the headings above the first words of a chunk; for an entry, those above it and its date."""
+    """Return the headings above the first words of a chunk; for an entry, the headings above it and its date."""
     if stretch.date:
         return f"{trail.at(stretch.entry - 1) or '## Timeline'} > {stretch.date}"
     near = min(stretch.end, start + _HEADING_REACH)
@@ -451,18 +458,18 @@ def _chunk_heading_path(text: str, trail: _HeadingPath, stretch: _Segment, start
 
 
 TURN_PART_TOKENS, TURN_PART_OVERLAP = 400, 60
-"""Maximum tokens of a part of a turn, and approximate tokens that it shares with the previous part."""
+"""A part has at most TURN_PART_TOKENS tokens, and shares about TURN_PART_OVERLAP with the part before it."""
 
 SHORTEST_TURN = 6
-"""Minimum tokens of a turn; shorter turns have no parts and are not embedded."""
+"""A turn with fewer tokens has no parts and is not embedded."""
 
 MOST_TURN_PARTS = 8
-"""Maximum parts of one turn, about four book pages."""
+"""A turn has at most this many parts, about four book pages. The rest of its text is not embedded."""
 
 
 def split_turn(text: str) -> tuple[tuple[int, int], ...]:
     """Return start and end of the parts of a turn, in text order."""
-    # Do not measure text beyond the last part: a pasted file may have millions of characters.
+    # Text beyond the last part is not measured, because a pasted file may have millions of characters.
     end = min(len(text), (MOST_TURN_PARTS + 1) * TURN_PART_TOKENS * 4)
     tokens = count_tokens(text[:end])
     if tokens <= TURN_PART_TOKENS:

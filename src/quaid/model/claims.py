@@ -1,7 +1,7 @@
 """Claims (statements) in the sentences of knowledge base nodes, and conflicts and duplicates between nodes.
 
-English text is parsed by a few rules. Every finding is shown to a person, so the rules prefer a miss to a
-false alarm.
+English text is parsed by a few rules. Every finding is shown to a person, so the rules prefer missing a
+conflict to reporting a false one.
 """
 
 import re
@@ -14,10 +14,10 @@ from typing import NamedTuple
 from quaid.model.english import english_rules, pairs, pattern, split_sentences, stem, stems, word_list
 
 LONGEST_SENTENCE = 300
-"""Maximum characters of a sentence; longer sentences make too many claims at once and are skipped."""
+"""A sentence with more characters is skipped, because it makes too many claims at once."""
 
 MOST_CLAIM_WORDS = 12
-"""Maximum words of a claim's topic. A longer topic practically never occurs twice."""
+"""A claim whose topic has more words is skipped, because such a topic practically never occurs twice."""
 
 _LEAD = re.compile(r"^[\s>*+#-]*(?:\d+[.)]\s+)?|\[\[[^\]]*\]\[|\]\]|[*=~`](?=\S)|(?<=\S)[*=~`](?!\w)")
 _WORD = re.compile(r"[^\W_]+(?:[.'’][^\W_]+)*")
@@ -30,9 +30,9 @@ class ClaimNumber(NamedTuple):
     """The number in the base unit of its dimension; for a version, one element for each part."""
     text: str
     unit: str
-    """The dimension: time, size, share, …; "" if the clause names no unit."""
+    """The dimension of the number, such as time, size or share; "" if the clause names no unit."""
     bound: str
-    """most, least, or "" for an exact number."""
+    """"most" or "least" for a bound, or "" for an exact number."""
 
 
 class Claim(NamedTuple):
@@ -41,20 +41,20 @@ class Claim(NamedTuple):
     quote: str
     """The sentence that contains the clause."""
     kind: str
-    """says (a plain statement), setting, compares or chooses."""
+    """"says" (a plain statement), "setting", "compares" or "chooses"."""
     sign: int
-    """1 if the clause is for the topic, -1 if it is against it."""
+    """1 if the clause supports the topic, -1 if it opposes it."""
     words: frozenset[str]
-    """Stems of the topic.
+    """The stems of the words of the topic.
 
-    The topic of a setting is its name, that of a comparison both sides and the comparative, and that of a
-    choice the rejected side.
+    The topic of a setting is its name. The topic of a comparison is both sides and the comparative, and the
+    topic of a choice is the rejected side.
     """
     person: str = ""
-    """The person whose preference the clause states; "" if the sentence names nobody."""
+    """The person whose preference the clause states; "" if the sentence names no person."""
     number: ClaimNumber | None = None
     value: frozenset[str] = frozenset()
-    """For a setting its value, for a comparison its left side, for a choice the preferred side."""
+    """The value of a setting, the left side of a comparison, or the preferred side of a choice."""
     relation: str = ""
     several: bool = False
     """True if several values can hold at once."""
@@ -101,7 +101,7 @@ def parse_claims(sentence: str, *, is_title: bool = False, is_step: bool = False
 
 
 def _leading_person(text: str) -> str:
-    """Return the name at the beginning of a sentence about a preference; "" if there is none."""
+    """Return the name at the beginning of a sentence about a preference; "" if it begins with no name."""
     first, *after = text.split()[:4]
     is_name = (
         first.isalpha()
@@ -222,7 +222,7 @@ def _parse_number(text: str, unit: str, bound: str) -> ClaimNumber:
     if plain.count(".") < 2 and (dimension or plain.startswith("0.")):
         value: tuple[float, ...] = (float(plain) * factor,)
     else:
-        value = tuple(map(float, plain.split(".")))  # a version: 3.9 is before 3.11
+        value = tuple(map(float, plain.split(".")))  # for a version such as 3.9, which is before 3.11
     shown = f"{text}%" if unit == "%" else f"{text} {unit}" if dimension else text
     return ClaimNumber(value, shown, dimension, bound)
 
@@ -263,7 +263,7 @@ def _setting_claims(clause: str, quote: str) -> Iterator[Claim]:
 
 
 def _is_value(words: list[str]) -> bool:
-    """Return True if the words after "is" name a thing, and do not describe the subject or its place."""
+    """Return True if the words after "is" name a thing, rather than describe the subject or its place."""
     first = words[0]
     if first in word_list("stop") - {"a", "an", "the", "one"} or first in word_list("adjectives") | word_list(
         "refusals"
@@ -312,16 +312,19 @@ def _is_past(tokens: list[str]) -> bool:
 
 
 MOST_CANDIDATES = 40
-"""Maximum number of statements compared with a new statement; short titles and summaries come first."""
+"""A new statement is compared with at most this many statements.
+
+Those with short titles and summaries come first.
+"""
 
 SIMILAR_SHARE = 0.75
-"""Minimum Dice similarity of the summaries, or of titles and summaries together, of duplicate statements."""
+"""Duplicate statements have at least this Dice similarity of their summaries, or of titles and summaries."""
 
 SURE_SHARE = 0.85
-"""Minimum similarity if each summary has a word that the other lacks, since these words may be decisive."""
+"""The similarity must be at least this if each summary has a word that the other lacks, which may be decisive."""
 
 LEAST_SHARED = SIMILAR_SHARE / (2 - SIMILAR_SHARE)
-"""Minimum share of the words of a text that another text must contain for both to reach SIMILAR_SHARE."""
+"""Two texts can reach SIMILAR_SHARE only if each contains at least this share of the other's words."""
 
 GENERAL_PROJECT = "general"
 """The project whose statements apply to all projects."""
@@ -342,7 +345,7 @@ class Statement(NamedTuple):
 
 
 WordProbe = tuple[tuple[str, ...], int]
-"""Words to search for in other text, and how many of them may be missing."""
+"""Words to search for in another text, and how many of them may be missing there."""
 
 
 class StatementMatch(NamedTuple):
@@ -351,7 +354,7 @@ class StatementMatch(NamedTuple):
     key: str
     why: str
     one: str = ""
-    """The sentence of the new statement that is contradicted; `other` is the sentence that contradicts it."""
+    """The sentence of the new statement. `other` is the sentence that contradicts it."""
     other: str = ""
     share: float = 0.0
     """Similarity of a near-duplicate."""
@@ -470,14 +473,14 @@ def _number_conflict(one: Claim, first: ClaimNumber, other: Claim, second: Claim
 
 
 def _numbers_exclude(one: ClaimNumber, other: ClaimNumber) -> bool:
-    """Return True if no number satisfies both, or if both are bounds of the same kind with other values."""
+    """Return True if no number satisfies both, or if both are bounds of the same kind with different values."""
     if one.bound == other.bound:
         return one.value != other.value
     if {one.bound, other.bound} == {"most", "least"}:
         most, least = (one, other) if one.bound == "most" else (other, one)
         return least.value > most.value
     exact, limit = (one, other) if not one.bound else (other, one)
-    # An exact value next to an upper bound is read as a bound: "line length is 88", "at most 100".
+    # An exact value is treated as a bound if the other is an upper bound: "line length is 88", "at most 100".
     return exact.value != limit.value if limit.bound == "most" else exact.value < limit.value
 
 
@@ -502,7 +505,7 @@ def _same_project(one: Statement, other: Statement) -> bool:
 def _same_context(new: Statement, one: Claim, other: Statement, two: Claim) -> bool:
     """Return True if both claims apply to the same context.
 
-    The title of a node can restrict its claims, say, to Makefiles.
+    The title of a node can restrict its claims, for example to Makefiles.
     """
     mine, theirs = _content_stems(new.title), _content_stems(other.title)
     first, second = one.words | one.value, two.words | two.value
@@ -541,10 +544,10 @@ def _body_claims(statement: Statement, probes: list[WordProbe] | None = None) ->
 
 
 def _claim_probes(claims: list[Claim]) -> list[WordProbe]:
-    """Return, for each claim, the words that other text must contain to be worth parsing.
+    """Return, for each claim, the words that another text must contain to be worth parsing.
 
-    Words that have synonyms or alternatives are left out, since the other text may use another form. Long
-    words, which are rare, come first, so that most texts fail at the first test.
+    Words that have synonyms or alternatives are left out, because the other text may use a different form.
+    Long words, which are rare, come first, so that most texts fail at the first test.
     """
     probes = {}
     for claim in claims:
@@ -575,7 +578,7 @@ def _matches_probe(text: str, probes: list[WordProbe]) -> bool:
 def _candidates(
     new: Statement, head_probes: list[WordProbe], probes: list[WordProbe], others: Iterable[Statement]
 ) -> list[tuple[Statement, bool]]:
-    """Return the statements to parse, with True if title and summary match, False if only the body does."""
+    """Return the statements to parse. Each has True if title and summary match, or False if only the body does."""
     near, far = [], []
     for other in others:
         if _matches_probe(_lowercase(f"{other.title} {other.summary}"), probes):
@@ -619,7 +622,7 @@ def _similar_share(
 
 
 def corrects_details(old: str, new: str) -> bool:
-    """Return True if two texts differ in numbers, dates or negations: a small change with another meaning."""
+    """Return True if two texts differ in numbers, dates or negations, so that a small change alters the meaning."""
     return Counter(pattern("decisive").findall(old.lower())) != Counter(
         pattern("decisive").findall(new.lower())
     )
@@ -665,7 +668,7 @@ def _synonym_stems() -> frozenset[str]:
 
 @cache
 def _variable_stems() -> frozenset[str]:
-    """Return the stems of words with synonyms or alternatives, which another text may use instead."""
+    """Return the stems of words that have synonyms or alternatives, because another text may use those."""
     return _synonym_stems().union(_alternative_stems())
 
 

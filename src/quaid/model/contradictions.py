@@ -2,7 +2,7 @@
 
 There are four kinds: a fact that is current although the corresponding link has ended, a fact or link that is
 current although it has ended according to the text of a page, two values of a single-valued predicate, and a
-compiled truth (the body of a page above the timeline) that is older than the timeline of the page.
+compiled truth (the text of a page above the timeline) that is older than the timeline of the page.
 """
 
 import hashlib
@@ -44,10 +44,10 @@ from quaid.model.links import RELATED
 from quaid.model.names import fold_name
 
 STALE_DAYS = 30
-"""Days by which a timeline must be newer than the compiled truth for the truth to count as stale."""
+"""The compiled truth (the text above the timeline) is stale if the timeline is newer by at least this many days."""
 
 MOST_COMPARED = 20
-"""Maximum number of other values that a value is compared with; the rest are assumed to agree with it."""
+"""A value is compared with at most this many other values; the rest are assumed to agree with it."""
 
 _OPEN_END = "~"  # sorts after every date
 
@@ -58,15 +58,15 @@ class Citation(NamedTuple):
     page_id: int
     quote: str
     part: str
-    """truth, timeline, frontmatter, or links for a link that is not in the page; "" if not known yet."""
+    """truth, timeline, frontmatter, or "links" for a link that is not in the page; "" if not known yet."""
     line: int | None
     source: str
-    """The origin of the statement: `fact 12, meeting/7`, `link 3`, `changed on 2026-04-25`; "" for text."""
+    """The origin of the statement, such as `fact 12, meeting/7` or `changed on 2026-04-25`; "" for text."""
     needles: tuple[str, ...] = ()
     """Strings by which the position in the page can be found."""
     fact: int | None = None
     link: int | None = None
-    """`fact` or `link` is the id of the fact or link; both are None if the side is text."""
+    """`fact` or `link` is the id of the fact or link. Both are None if this side is text."""
     says: str = ""
     """The statement of the fact or link, such as lives_in Oslo."""
     since: str | None = None
@@ -74,7 +74,10 @@ class Citation(NamedTuple):
     object: str = ""
     """The object of the fact. A line that mentions this object may be the source of the fact."""
     recorded_at: str = ""
-    """When a fact without evidence was recorded. Its source is searched for in the page of that time."""
+    """The time when a fact without evidence was recorded.
+
+    Its source is searched for in the page as of that time.
+    """
 
 
 class ContradictionFinding(NamedTuple):
@@ -113,7 +116,7 @@ def fingerprint(*parts: object) -> str:
 
 
 def cite_fact(claim: ResolvedFact) -> Citation:
-    """Return a citation of a fact: its evidence, or else subject, predicate, object and validity."""
+    """Return a citation of a fact: its evidence or, without evidence, subject, predicate, object and validity."""
     fact = claim.fact
     own = f"{fact.subject} {fact.predicate} {fact.object}"
     time = "".join(
@@ -144,7 +147,7 @@ def cite_link(world: Snapshot, tie: SnapshotLink) -> Citation:
 def ended_links(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
     """Yield a contradiction for each current fact whose corresponding link has ended.
 
-    There is no contradiction if a later link continues the relation, or if the fact began when the link had
+    There is no contradiction if a later link continues the relation, or if the fact began after the link had
     ended.
     """
     between: dict[tuple[int, int], list[SnapshotLink]] = {}
@@ -198,7 +201,7 @@ def _ends_fact(tie: SnapshotLink, predicate: str, exactly: bool = False) -> bool
 
 
 def conflicting_values(world: Snapshot, all_claims: list[ResolvedFact]) -> Iterator[ContradictionFinding]:
-    """Yield a contradiction for each two values of a single-valued predicate that hold at the same time."""
+    """Yield a contradiction for each pair of values of a single-valued predicate that hold at the same time."""
     groups: dict[tuple[EntityRef, str], list[ResolvedFact]] = {}
     for claim in all_claims:
         if claim.predicate in world.single:
@@ -218,7 +221,7 @@ def _overlapping(world: Snapshot, group: list[ResolvedFact]) -> Iterator[Contrad
     begun = [
         claim
         for claim in group
-        # A fact that ended on its first day was corrected: it never held.
+        # A fact that ended on its first day is left out, because it was corrected and never held.
         if claim.since is None or (claim.since <= world.today and claim.since != claim.until)
     ]
     spans = sorted(
@@ -241,14 +244,14 @@ def _certain_span(claim: ResolvedFact, today: str) -> tuple[str, str]:
     """Return the interval in which a fact certainly holds.
 
     Without a start date, the interval is the end date alone or, if the fact has not ended, starts on
-    9999-12-31. An end date in the future counts as open.
+    9999-12-31. A fact with an end date in the future counts as not ended.
     """
     until = claim.until if claim.until and claim.until <= today else None
     return claim.since or until or "9999-12-31", until or _OPEN_END
 
 
 def _is_succeeded(claim: ResolvedFact, later: ResolvedFact) -> bool:
-    """Return True if a claim without dates was recorded before the other value began, so that it has ended since."""
+    """Return True if a claim without dates was recorded before the other value began, so that it has ended."""
     is_undated = claim.since is None and claim.until is None
     return is_undated and later.since is not None and claim.fact.recorded_at[:10] < later.since
 
@@ -276,7 +279,7 @@ def _validity_text(claim: ResolvedFact) -> str:
 
 
 def _agree(one: ResolvedFact, other: ResolvedFact) -> bool:
-    """Return True if two values can denote the same thing at different precision."""
+    """Return True if two values can denote the same thing with different precision."""
     if one.object == other.object or object_key(one.says) == object_key(other.says):
         return True
     if one.predicate == "role":
@@ -285,7 +288,7 @@ def _agree(one: ResolvedFact, other: ResolvedFact) -> bool:
     if _is_date_within(one.says, other.says):
         return True
     if value_key(one.says) or value_key(other.says):
-        return False  # commas in a number are not separators
+        return False  # a comma in a number is not a separator
     parts = ([object_key(part) for part in claim.says.split(",")] for claim in (one, other))
     short, long = sorted(parts, key=len)
     return len(short) < len(long) and short in (long[: len(short)], long[-len(short) :])
@@ -304,7 +307,7 @@ def _is_date_within(one: str, other: str) -> bool:
 
 
 def _role_words(text: str) -> set[str]:
-    """Return the words of a role. "founder" is dropped, since it is compatible with any other role."""
+    """Return the words of a role. "founder" is left out, because it is compatible with any other role."""
     text = text.lower().replace("co-founder", "founder").replace("vice president", "vp")
     text = re.sub(
         r"\bchief (\w+) officer\b", lambda role: pairs("chiefs").get(role[1], role[0]), text
@@ -361,7 +364,7 @@ class OpenRelation(NamedTuple):
     relationship: str
     since: str | None
     names: frozenset[str]
-    """Folded names of the other side."""
+    """Normalized names of the entity on the other side of the relation."""
     shown: str
     target: int | None
     cite: Citation
@@ -440,7 +443,8 @@ def _ended_relations(
             and _is_named(departure.object, tie.names, departure.scope)
             for tie in ended
         ]
-        # If a company got a new parent, the text names the new one, and the relations to all others ended.
+        # If a company got a new parent, the text names the new parent, and the relations to all other parents
+        # ended.
         ends_named = departure.scope != "parent"
         ended = [tie for tie, is_named in zip(ended, named, strict=True) if is_named is ends_named]
     written = text.truth if part == "truth" else text.timeline
@@ -455,9 +459,9 @@ def _ended_relations(
 def _is_ended(tie: OpenRelation, departure: Departure) -> bool:
     """Return True if the departure covers this kind of relation and can have ended it.
 
-    A relation with a start date must have begun before the departure; if the departure gives only a month or
-    year, before its end. A departure without a date ends such a relation only if it describes a state ("no
-    longer at Hexa"), not an event ("left Hexa").
+    A relation with a start date must have begun before the departure or, if the departure gives only a month
+    or year, before the end of that period. A departure without a date ends such a relation only if it
+    describes a state ("no longer at Hexa"), not an event ("left Hexa").
     """
     kind = predicate_family(tie.relationship)
     if departure.scope == "post":
@@ -475,9 +479,9 @@ def _is_ended(tie: OpenRelation, departure: Departure) -> bool:
 
 
 def _is_named(words: str, names: frozenset[str], scope: str) -> bool:
-    """Return True if the words start with one of the names, or with a list that contains one of them.
+    """Return True if the words start with one of the names, or with a list that contains one of the names.
 
-    A name that is only a part of a longer name does not count.
+    A name that is only part of a longer name does not count.
     """
     tokens = list(_TOKEN.finditer(words[:200]))
     for start in _name_starts(tokens):
@@ -489,7 +493,7 @@ def _is_named(words: str, names: frozenset[str], scope: str) -> bool:
 
 
 def _name_starts(tokens: list["re.Match[str]"]) -> Iterator[int]:
-    """Yield the token indexes where a name can start: the first, after "the", and after each listed name."""
+    """Yield the token indexes where a name can start: the first, the next after "the", and after each listed name."""
     at = 1 if tokens and tokens[0][0].lower() == "the" else 0
     for _ in range(4):
         yield at
@@ -573,7 +577,8 @@ def _ended_contradiction(
         ),
         f"The text says that it is over between {who} and {tie.shown}{when}, but {tie.relationship} still stands.",
         (Citation(text.page_id, departure.quote, part, departure.line, ""), tie.cite),
-        # If the text gives only a month or year, the relation has certainly ended by its last day.
+        # If the text gives only a month or year, the relation has certainly ended by the last day of that
+        # period.
         min(departure.last, world.today) if departure.first else None,
     )
 
@@ -591,7 +596,7 @@ class ResolutionChange(NamedTuple):
     until: str | None
     """The new end of validity; None if the validity is open."""
     successor: int | None = None
-    """Id of the fact that replaces this fact; None if no fact does."""
+    """Id of the fact that replaces this fact, or None if no fact replaces it."""
 
     @property
     def never_held(self) -> bool:
@@ -603,7 +608,7 @@ def resolution_changes(
 ) -> list[ResolutionChange]:
     """Return the changes to make if the side with index `winner_index`, 0 or 1, is right.
 
-    Text is never changed: if the rejected side is text, or a link in text, the user has to edit the page.
+    Text is never changed. If the rejected side is text, or a link in text, the user has to edit the page.
     """
     winner, loser = finding.cites[winner_index], finding.cites[1 - winner_index]
     facts = resolve_facts(world)
@@ -612,7 +617,8 @@ def resolution_changes(
     if winner.fact is None and winner.link is None:
         return _end_relation(world, finding, facts, lost, tie)
     if lost is not None:
-        # Change every fact with the same statement, on all pages; otherwise the contradiction would remain.
+        # Every fact with the same statement is changed, on all pages, because otherwise the contradiction
+        # would remain.
         won = next((fact for fact in facts if fact.fact.id == winner.fact), None)
         changes = [
             _shorten_fact(fact, won, finding.day, world.today)
@@ -662,8 +668,8 @@ def _end_relation(
 ) -> list[ResolutionChange]:
     """Return the changes that end the relation of the rejected fact (`lost`) or link (`tie`).
 
-    They end all current facts and links of the same predicate family between the same two entities, except
-    links in page text.
+    The changes end all current facts and links of the same predicate family between the same two entities,
+    except links in page text.
     """
     if lost is not None:
         ends = (lost.subject, lost.object, lost.predicate)
@@ -733,7 +739,7 @@ def _shorten_fact(
 
 
 def _not_before(day: str, since: str | None) -> str:
-    """Return the day, but not before `since`: a fact that is wrong from its first day on ends on that day."""
+    """Return the later of `day` and `since`. A fact that is wrong from its first day on ends on that day."""
     return max(day, since or day)
 
 

@@ -1,4 +1,4 @@
-"""Corrections: find the statement that a correction is about, and put the new one in its place."""
+"""Corrections: find the statement that a correction is about, and replace it by the new statement."""
 
 import re
 from typing import NamedTuple
@@ -36,10 +36,13 @@ _VALUE_LEADS = frozenset(
 )
 
 MIN_SHARE_OF_WAS = 0.6
-"""Minimum share of the words of `was` that a statement must contain."""
+"""A statement matches a correction only if it contains at least this share of the words of `was`."""
 
 MIN_SHARE_OF_NOW = 0.3
-"""Minimum share of the words of `now`, apart from the subject's, that the statement it replaces must contain."""
+"""Without `was`, a statement matches only if it contains at least this share of the words of `now`.
+
+Words of the subject are not counted.
+"""
 
 
 class Wording(NamedTuple):
@@ -66,7 +69,7 @@ class StatementPlace(NamedTuple):
 
 
 def read_wording(was: str, now: str) -> Wording:
-    """Return what a caller means by the old and the new words, such as "that was wrong" or "is now Oslo"."""
+    """Return what the caller means by the old and the new words, such as "that was wrong" or "is now Oslo"."""
     old, new = _NEVER_HELD.sub("", was).strip(" ,;:-"), _NEVER_HELD.sub("", now).strip(" ,;:-")
     says_wrong = old != was.strip(" ,;:-") or new != now.strip(" ,;:-")
     done = bool(_DONE.fullmatch(new.strip(" .!")))
@@ -79,8 +82,8 @@ def find_statements(
 ) -> list[StatementPlace]:
     """Return the sentences of a text that a correction may be about, each with a score from 0 to 1.
 
-    `about` has the stems of the subject. `known` has the stems that hold for the whole text, such as those of its
-    title. Struck text, headings, code and ticked to-dos are skipped.
+    `about` has the stems of the subject. `known` has the stems that apply to the whole text, such as those of
+    its title. Struck text, headings, code and ticked to-dos are skipped.
     """
     places, offset, fenced = [], 0, False
     for number, line in enumerate(text.split("\n"), 1):
@@ -115,7 +118,7 @@ def _score(sentence: str, wording: Wording, about: frozenset[str], known: frozen
         if fold_name(wording.now) == fold_name(sentence):
             return 0
         if about & stems and about - known <= stems and not _shares_words(wording.now, sentence):
-            return 1  # the subject names the line, and the new words are its value
+            return 1  # the sentence names the subject, and the new words are its value
         return _share(stem_words(wording.now.lower()) - about, stems, MIN_SHARE_OF_NOW)
     # The words of the subject name the statement itself, as in "buy milk" for a to-do.
     return len(about & stems) / len(about) if about else 0
@@ -136,7 +139,7 @@ def _share(wanted: frozenset[str], stems: frozenset[str], minimum: float) -> flo
 
 
 def fact_score(predicate: str, value: str, wording: Wording, about: frozenset[str]) -> float:
-    """Return from 0 to 1 how likely a correction about a subject is about one of its facts."""
+    """Return from 0 to 1 how likely it is that a correction about a subject is about this fact."""
     relation = predicate.replace("_", " ")
     if wording.was:
         return float(_has_words(wording.was, value) or _has_words(f"{relation} {value}", wording.was))
@@ -177,10 +180,10 @@ def new_value(wording: Wording, subject: str, predicate: str, value: str) -> str
 
 
 def replaced_sentence(old: str, wording: Wording, about: str, value: tuple[str, str] | None) -> str:
-    """Return the sentence that takes the place of an old one; "" if only the old one is withdrawn.
+    """Return the sentence that replaces an old sentence; "" if the old sentence is only withdrawn.
 
-    `about` has the words that name the subject. `value` is the old and the new value of the fact that the sentence
-    states, if there is one.
+    `about` has the words that name the subject. `value` is the old and the new value of the fact that the
+    sentence states, if there is one.
     """
     if not wording.now:
         return ""
@@ -202,7 +205,7 @@ def replaced_sentence(old: str, wording: Wording, about: str, value: tuple[str, 
 
 
 def _find_words(text: str, words: str) -> "re.Match[str] | None":
-    """Return the first place of some words in a text, as whole words if the script separates them by spaces."""
+    """Return the first match of some words in a text, as whole words if the script has spaces between words."""
     pattern = re.escape(words) if has_cjk(words) else rf"(?<!\w){re.escape(words)}(?!\w)"
     return re.search(pattern, text, re.IGNORECASE) if words else None
 
@@ -217,7 +220,10 @@ def _leading_words(sentence: str, about: str) -> list[str]:
 
 
 def replace_in_page(truth: str, place: StatementPlace, new: str) -> str:
-    """Return the truth of a page with one sentence replaced, or removed with its line if nothing else is on it."""
+    """Return the compiled truth (the text above the timeline) with one sentence replaced or removed.
+
+    If nothing else is on the line of a removed sentence, the line is removed too.
+    """
     text = truth[: place.start] + new + truth[place.end :]
     if new:
         return text
@@ -232,7 +238,7 @@ def replace_in_page(truth: str, place: StatementPlace, new: str) -> str:
 
 
 def strike_in_notebook(text: str, place: StatementPlace, new: str, day: str) -> str:
-    """Return the text of a notebook file with a statement struck, and the new one in the next line of the list."""
+    """Return the text of a notebook file with a statement struck through and the new one as the next list item."""
     begin = text.rfind("\n", 0, place.start) + 1
     lead, rest = text[begin : place.start], text[place.end :]
     head = f"{text[: place.start]}~~{place.text}~~ ({day})"

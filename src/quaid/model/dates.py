@@ -38,7 +38,7 @@ def timestamp(seconds: float) -> str:
 
 def seconds_of(timestamp: str) -> float:
     """Return a UTC timestamp, as in 2026-04-25T12:00:00Z, as seconds since 1970."""
-    from datetime import datetime  # imported late: most commands do not need it
+    from datetime import datetime  # imported late, because most commands do not need it
 
     return datetime.fromisoformat(timestamp).timestamp()
 
@@ -56,7 +56,7 @@ def age_text(since: str, now: str) -> str:
 def day_number(day: str) -> int:
     """Return the number of days from 1970-01-01 to the date."""
     year, month, number = map(int, day.split("-"))
-    year -= month < 3  # years start in March, so that a leap day is the last day of its year
+    year -= month < 3  # the year starts in March here, so that a leap day is the last day of the year
     passed = (153 * ((month + 9) % 12) + 2) // 5 + number - 1
     return 365 * year + year // 4 - year // 100 + year // 400 + passed - 719_468
 

@@ -23,23 +23,23 @@ from quaid.model.english import (
 from quaid.model.names import fold_name
 
 OWNER = ""
-"""As a subject: the entity that the page is about."""
+"""The subject of a departure if it is the entity that the page is about."""
 
 IMPLIED_OBJECT = "@"
-"""As an object: the page itself, or the only place that the subject can have left."""
+"""The object of a departure if it is the page itself, or the only place that the subject can have left."""
 
 LONGEST_LAST_NAME = 300
-"""Number of characters before "who" in which the name that "who" refers to is searched."""
+"""The name that "who" refers to is searched for in this many characters before "who"."""
 
 MOST_MATCHES = 500
-"""Maximum matches that are examined in one text."""
+"""At most this many matches are examined in one text."""
 
 
 class PageOwner(NamedTuple):
     """The entity that a page is about."""
 
     names: frozenset[str]
-    """All its folded names, including first and last name of a person."""
+    """All normalized names of the entity, including the first and last name of a person."""
     is_person: bool
 
 
@@ -47,7 +47,7 @@ class Departure(NamedTuple):
     """A statement that a relation ended."""
 
     subject: str
-    """OWNER or a folded name."""
+    """OWNER or a normalized name."""
     scope: str
     """The kind of relation that ended: work, post, board, home, move, marriage, property, parent or study."""
     post: str
@@ -56,7 +56,7 @@ class Departure(NamedTuple):
     """The part of the sentence that starts with the place or thing that was left, or IMPLIED_OBJECT."""
     first: str
     last: str
-    """First and last day on which the relation can have ended; "" if the text gives no date."""
+    """First and last day on which the relation can have ended. Both are "" if the text gives no date."""
     is_event: bool
     line: int
     quote: str
@@ -66,7 +66,7 @@ class Departure(NamedTuple):
 def departure_phrases() -> dict[str, list[tuple["re.Pattern[str]", str, bool]]]:
     """Map a word to patterns of phrases that start with it, each with a scope and True for an event.
 
-    For a state, such as "no longer at", the last value is False. The first pattern that matches counts.
+    For a state, such as "no longer at", the last value is False. The first pattern that matches is used.
     """
     rules, phrases = english_rules(), dict[str, list[tuple[re.Pattern[str], str, bool]]]()
     for kind, is_event in (("events", True), ("states", False)):
@@ -77,7 +77,7 @@ def departure_phrases() -> dict[str, list[tuple["re.Pattern[str]", str, bool]]]:
 
 
 def candidate_names(text: str) -> set[str]:
-    """Return folded candidates for names: runs of one to five capitalized words, and slugs in links."""
+    """Return normalized candidates for names: runs of one to five capitalized words, and slugs in links."""
     candidates = set()
     for line in text.split("\n"):
         for match in pattern("name").finditer(strip_emphasis(line)):
@@ -91,7 +91,10 @@ def candidate_names(text: str) -> set[str]:
 
 
 def verb_subjects(sentence: Sentence, place: int, reader: PageOwner) -> list[str]:
-    """Return the subjects of the verb at an offset, OWNER or folded names; [] if the subject is unclear."""
+    """Return the subjects of the verb at this offset, each as OWNER or a normalized name (see fold_name).
+
+    The list is empty if the subject is unclear.
+    """
     head = _without_filler_end(_without_times(sentence.text[:place]).rstrip(" ,")).strip()
     pair = pattern("two_names").fullmatch(head)
     if pair:
@@ -126,7 +129,7 @@ def _clause_subjects(clause: str, sentence: Sentence, place: int, reader: PageOw
 
 
 def _pronoun_subjects(sentence: Sentence, reader: PageOwner) -> list[str]:
-    """Return what a pronoun refers to: the subject of a preceding sentence.
+    """Return what a pronoun refers to, which is the subject of a preceding sentence.
 
     If the sentence just before mentions another person, the reference is unclear and the result is empty.
     """
@@ -146,7 +149,7 @@ def _antecedent(head: str, reader: PageOwner) -> list[str]:
 
 
 def _leading_subjects(sentence: Sentence, reader: PageOwner) -> list[str]:
-    """Return the subject of a sentence for a later verb that has no subject of its own."""
+    """Return the subject of a sentence, for a later verb that has no subject."""
     lead = _lead_name(sentence.text)
     if lead is None:
         return []
@@ -208,8 +211,8 @@ def _without_filler_end(text: str) -> str:
 def find_departures(text: str, reader: PageOwner, first_line: int = 1, day: str = "") -> list[Departure]:
     """Return the departures in the text.
 
-    `reader` describes the page with the text, `first_line` is the line number of the text in it, and `day` is
-    the date of the text, such as that of a timeline entry, or "".
+    `reader` describes the page that contains the text, and `first_line` is the line number of the text in the
+    page. `day` is the date of the text, such as the date of a timeline entry, or "".
     """
     matches = _phrase_matches(text)
     if not matches:
@@ -229,13 +232,16 @@ def find_departures(text: str, reader: PageOwner, first_line: int = 1, day: str 
 
 
 def may_mention_departure(text: str) -> bool:
-    """Return True if the text has a word of departure_phrases(), a cheap test before find_departures()."""
+    """Return True if the text has a word of departure_phrases(). This is a cheap test before find_departures()."""
     low = text.lower()
     return any(word in low for word in departure_phrases())
 
 
 def _phrase_matches(text: str) -> list[tuple[int, "re.Match[str]", str, bool]]:
-    """Return the matches of departure_phrases() in text order, only the first at each offset."""
+    """Return the matches of departure_phrases() in text order.
+
+    Of several matches at an offset, only the first is returned.
+    """
     low = text.lower()
     if len(low) != len(text):  # lower() can make a letter longer, which would shift the offsets
         low = "".join(letter.lower() if len(letter.lower()) == 1 else letter for letter in text)
@@ -304,7 +310,7 @@ def _after_word(head: str) -> str:
 
 
 def _departing_subjects(sentence: Sentence, place: int, reader: PageOwner, gerund: bool) -> list[str]:
-    """Return the subjects of a departure; in "After leaving X, Bea joined" the subject follows the comma."""
+    """Return the subjects of a departure. In "After leaving X, Bea joined" the subject follows the comma."""
     if gerund and not sentence.text[:place].strip():
         comma = sentence.text.find(",", place)
         rest = sentence.text[comma + 1 :].strip() if comma >= 0 else ""
@@ -383,7 +389,7 @@ def _until_departures(
     if head.strip() and not before:
         return
     obj = head[before[-1].end() :] if before else ""
-    if not before:  # "Until March 2025 she was at Tarn"
+    if not before:  # as in "Until March 2025 she was at Tarn"
         behind = pattern("place_before").search(tail)
         if not behind:
             return
@@ -408,7 +414,7 @@ def _until_departures(
 def _departure_dates(head: str, tail: str, day: str) -> tuple[str, str]:
     """Return the first and last day on which a departure can have happened.
 
-    The first date after the verb counts, else the last date before it, else `day`.
+    The first date after the verb is used, else the last date before it, else `day`.
     """
     dates = find_dates(tail) or find_dates(head)[-1:]
     return (dates[0].first, dates[0].last) if dates else (day, day)

@@ -10,9 +10,9 @@ from quaid.model.markdown_text import replace_wiki_links
 from quaid.model.plain_text import RuleFile
 
 READ_WINDOW = 2_000
-"""Maximum characters read before and after a match."""
+"""At most this many characters are read before and after a match."""
 MOST_PRECEDING = 5
-"""Maximum preceding sentences that are searched for the antecedent of a pronoun."""
+"""The antecedent of a pronoun is searched for in at most this many preceding sentences."""
 
 _BLOCK = re.compile(r"\n[ \t]*(?=\n)|\n(?=[ \t]*(?:[-*+]|\d+[.)]|\#{1,6}|\|)[ \t])")
 _ABBREVIATIONS = "Inc Ltd Dr Mr Ms Mrs St Co Jr vs etc Corp Prof approx".split()
@@ -76,7 +76,10 @@ _STEM_SUFFIXES = (
     (("ations", "ation", "ating", "ated", "ate", "ment", "ing", "er", "ed", "ly"), 4),
     (("y", "e", "i"), 3),
 )
-"""(suffixes, minimum length of the remaining stem). At most one suffix of each row is removed, in order."""
+"""Rows of suffixes, with the minimum length of the remaining stem.
+
+At most one suffix of each row is removed, in order.
+"""
 
 
 class Sentence(NamedTuple):
@@ -147,9 +150,10 @@ def split_sentences(text: str) -> list[str]:
 def sentence_at(
     text: str, position: int, first_line: int = 1, block: TextBlock | None = None
 ) -> tuple[Sentence, int] | None:
-    """Return the sentence at an offset, and the offset in it; None in an open task, a table or a quotation.
+    """Return the sentence at an offset, and the offset within the sentence.
 
-    `block` is the block at the offset, if the caller already has it.
+    Return None in an open task, a table or a quotation. `block` is the block at the offset, if the caller
+    already has it.
     """
     block = block or block_at(text, position)
     place = position - block.start

@@ -24,7 +24,7 @@ FACT_TEXT_LIMITS = {
     "source_ref": 1_000,
     "evidence_text": 4_000,
 }
-"""Maximum characters of each field."""
+"""Maximum number of characters of each field."""
 _SIGNS = re.compile(r"[+#%$€£]")
 _COMPANY_SUFFIX = re.compile(
     r"(?: (?:inc|llc|ltd|gmbh|corp|corporation|co|company|limited|plc|ag|asa|as|ab|oy|bv|nv|sa|srl))+\Z"
@@ -78,7 +78,7 @@ class FactInput(NamedTuple):
 def check_fact(values: dict[str, Any], where: str, subject: str = "") -> FactInput:
     """Validate a fact from a request and return it.
 
-    `where` is the position of the fact in the request; errors name it with the field, as in
+    `where` is the position of the fact in the request. Errors name the position and the field, as in
     `assertions[2].valid_from`. `subject` is the default subject, the title of the page.
     """
     for name in values:
@@ -227,7 +227,7 @@ def _phone_key(text: str) -> str:
 
 
 def join_sources(one: str, other: str) -> str:
-    """Join the sources of two equal facts with "; ", without duplicates; `one` may be a joined list."""
+    """Join the sources of two equal facts with "; ", without duplicates. `one` may already be such a list."""
     return "; ".join(dict.fromkeys(filter(None, [*one.split("; "), other])))
 
 
@@ -247,16 +247,17 @@ def is_valid_on(since: str | None, until: str | None, day: str) -> bool:
 
 
 SINGLE_VALUED = frozenset(
-    # Predicates of people; of a company and its CEO, in both directions; of companies, projects and so on.
+    # The lines have the predicates of people; of a company and its CEO, in both directions; and of companies,
+    # projects and so on.
     """works_at reports_to role lives_in born_on born_in died_on married_to nationality phone email birthday linkedin
     twitter score location is_ceo_of ceo headquartered_in founded_on status stage owner owned_by valuation
     employee_count domain value expected_close due_on decided_by priority price deadline made_at revisit_at date
     origin confidence""".split()
 )
-"""Predicates with one value at a time.
+"""Predicates that have one value at a time.
 
-Age is not included, because it changes without a new fact; born_on is used instead. All single-valued
-fields of the page types are included; lists (roles, affiliations, funding, parties, stakeholders) are not.
+Age is not included, because it changes without a new fact; born_on is used instead. All single-valued fields
+of the page types are included. Lists (roles, affiliations, funding, parties, stakeholders) are not.
 """
 
 _SINGLE_VALUED_ENDINGS = SINGLE_VALUED | frozenset(
@@ -268,10 +269,10 @@ _SINGLE_VALUED_BEGINNINGS = frozenset("current primary main latest next preferre
 _MANY_VALUED_WORDS = frozenset("history log past previous former other additional alternative".split())
 
 MIN_SUBJECTS_SHOWN = 5
-"""Number of subjects from which on the stored facts show how many values a predicate has."""
+"""The stored facts show how many values a predicate has if at least this many subjects have it."""
 
 MAX_SHARE_WITH_MANY = 0.1
-"""Maximum share of subjects with several values at a time for a predicate to count as single-valued."""
+"""A predicate is single-valued if at most this share of its subjects has several values at a time."""
 
 PREDICATE_SYNONYMS: dict[str, str] = {
     synonym: predicate
@@ -352,10 +353,10 @@ def single_valued_predicates(setting: str | None) -> frozenset[str]:
 
 
 def is_single_valued(predicate: str, listed: frozenset[str], setting: str | None) -> bool:
-    """Return True if a canonical predicate is listed as single-valued, or its name says so.
+    """Return True if a canonical predicate is listed as single-valued, or its name implies it.
 
-    The last word of a name tells most: migration_deadline has one value because a deadline has. A predicate that the
-    setting marks `:many` is never single-valued.
+    The last word of the name decides: migration_deadline has one value, because deadline has one value. A
+    predicate that the setting marks `:many` is never single-valued.
     """
     if predicate in listed:
         return True
@@ -378,8 +379,9 @@ def is_marked_many(predicate: str, setting: str | None) -> bool:
 def shows_single_value(values_by_subject: Mapping[str, set[str]], old: str, new: str) -> bool:
     """Return True if the stored facts of a predicate show that a subject has one value of it at a time.
 
-    `values_by_subject` maps each subject to its current values. Two numbers, amounts or dates replace each other
-    unless some subject has several of them; other values do so only if enough subjects have exactly one.
+    `values_by_subject` maps each subject to its current values. If `old` and `new` are both numbers, amounts
+    or dates, no subject may have several values. Otherwise at least MIN_SUBJECTS_SHOWN subjects are needed,
+    of which at most MAX_SHARE_WITH_MANY may have several values.
     """
     several = sum(len(values) > 1 for values in values_by_subject.values())
     if value_key(old) and value_key(new):
@@ -417,7 +419,7 @@ def is_post_predicate(name: str) -> bool:
 
 
 def post_of_predicate(name: str) -> str:
-    """Return the post that a predicate names: ceo for is_ceo_of; "" if it names none."""
+    """Return the post that a predicate names, such as ceo for is_ceo_of; "" if it names no post."""
     name = canonical_predicate(name)
     return name.removeprefix("is_").split("_", 1)[0] if is_post_predicate(name) else ""
 
@@ -425,7 +427,7 @@ def post_of_predicate(name: str) -> str:
 _SLUG = re.compile(r"[a-z0-9_-]+(?:/[a-z0-9_-]+)+")
 
 EntityRef = int | str
-"""The id of a page, or the folded name of an entity without a page."""
+"""The id of a page, or the normalized name of an entity without a page."""
 
 
 class PageInfo(NamedTuple):
@@ -437,7 +439,7 @@ class PageInfo(NamedTuple):
 
 
 class StoredFact(NamedTuple):
-    """A row of the assertions table, and whether a later fact supersedes it.
+    """A row of the assertions table, and True if a later fact supersedes it.
 
     The fields have the same order as the columns of the query that reads the rows.
     """
@@ -471,7 +473,7 @@ class SnapshotLink(NamedTuple):
 
 
 class SnapshotText(NamedTuple):
-    """The text of a page: the compiled truth (the body above the timeline) and the timeline."""
+    """The text of a page: the compiled truth (the text above the timeline) and the timeline."""
 
     page_id: int
     truth: str
@@ -479,7 +481,7 @@ class SnapshotText(NamedTuple):
 
 
 class PageAge(NamedTuple):
-    """When compiled truth and timeline of a page last changed, and when the page was last reviewed."""
+    """The times when a page's compiled truth and timeline last changed, and when the page was last reviewed."""
 
     page_id: int
     truth_updated_at: str
@@ -488,7 +490,7 @@ class PageAge(NamedTuple):
 
 
 class NameIndex:
-    """Maps folded names to pages."""
+    """Maps normalized names to pages."""
 
     def __init__(self, rows: Iterable[tuple[str, int, str]]) -> None:
         self._pages: dict[str, list[tuple[int, int]]] = {}
@@ -497,10 +499,10 @@ class NameIndex:
         self._names: dict[int, set[str]] = {}
 
     def page(self, key: str, own: int | None = None) -> int | None:
-        """Return the id of the page with a folded name; None if the name is unknown or ambiguous.
+        """Return the id of the page with a normalized name; None if the name is unknown or ambiguous.
 
-        Of several pages with the name, `own` is preferred, then the page for which the kind of the name comes
-        first in NAME_KINDS.
+        If several pages have the name, `own` is preferred, then the page whose kind of name comes first in
+        NAME_KINDS.
         """
         candidates = self._pages.get(key)
         if not candidates:
@@ -514,7 +516,7 @@ class NameIndex:
         return pages.pop() if len(pages) == 1 else None
 
     def of(self, page_id: int) -> set[str]:
-        """Return the folded names of a page."""
+        """Return the normalized names of a page."""
         if not self._names:
             for name, pages in self._pages.items():
                 for _, page in pages:
@@ -543,9 +545,9 @@ class ResolvedFact(NamedTuple):
     subject: EntityRef
     object: EntityRef
     about: str
-    """The subject as displayed."""
+    """The subject in the form in which it is displayed."""
     says: str
-    """The object as displayed."""
+    """The object in the form in which it is displayed."""
 
     @property
     def since(self) -> str | None:
@@ -582,7 +584,7 @@ def resolve_facts(world: Snapshot) -> list[ResolvedFact]:
 
 
 def _resolve_object(world: Snapshot, text: str) -> tuple[EntityRef, str]:
-    """Return the entity that an object denotes, and the text to display: for a slug, the page's title."""
+    """Return the entity that an object denotes, and the text to display, which for a slug is the page's title."""
     name = text.rpartition("::")[2]
     page_id = world.names.page(fold_name(name))
     if page_id is None:
@@ -592,7 +594,7 @@ def _resolve_object(world: Snapshot, text: str) -> tuple[EntityRef, str]:
 
 
 def resolve_name(names: NameIndex, key: str, page_id: int, page: PageInfo | None) -> EntityRef:
-    """Return the entity that a folded name denotes on a page.
+    """Return the entity that a normalized name denotes on a page.
 
     On the page of a person, the first or last name of that person is sufficient.
     """
@@ -603,7 +605,7 @@ def resolve_name(names: NameIndex, key: str, page_id: int, page: PageInfo | None
 
 
 def person_name_parts(title: str) -> set[str]:
-    """Return the first and last word of the title of a person's page, folded."""
+    """Return the first and last word of the title of a person's page, normalized."""
     words = fold_name(title).split()
     return {words[0], words[-1]} if words else set()
 
@@ -620,7 +622,7 @@ class QuotedLine(NamedTuple):
     """A line of a page, quoted as the source of a fact."""
 
     part: str
-    """The part of the page that contains the line: truth (the body above the timeline) or timeline."""
+    """The part of the page that contains the line: truth (the text above the timeline) or timeline."""
     line: int | None
     """Line number from 1; None if the line is in an earlier version of the text."""
     quote: str
@@ -663,7 +665,10 @@ def _line_with(text: str, needle: str) -> int:
 
 
 def _find_whole_words(text: str, needle: str) -> int:
-    """Return the offset of a match at word boundaries, or -1: "active" does not match in "inactive"."""
+    """Return the offset of a match at word boundaries, or -1.
+
+    For example, "active" does not match in "inactive".
+    """
     at = text.find(needle)
     while at >= 0:
         end = at + len(needle)
@@ -678,8 +683,8 @@ def _find_whole_words(text: str, needle: str) -> int:
 def _is_same_word(before: str, after: str) -> bool:
     """Return True if two adjacent characters belong to one word.
 
-    In scripts without spaces between words, each character is a word. Marks, such as the vowel signs of
-    Devanagari, belong to the letter before them.
+    In scripts without spaces between words, each character counts as a word. Marks, such as the vowel signs
+    of Devanagari, belong to the letter before them.
     """
     return all(
         bool(character)

@@ -26,22 +26,26 @@ ID_PREFIX = "id:"
 """Prefix of a link target that is the id of a page."""
 
 IN_FILE_KEY = "in_file"
-"""The front-matter key with the file that contains the page, for a page made from a heading of that file."""
+"""The front-matter key with the path of the file, for a page that was made from a heading of that file."""
 
 LONGEST_CONTEXT = 200
 MOST_LISTED = 1_000
-"""Maximum links in the front matter of one page."""
+"""At most this many links are read from the front matter of one page."""
 
 MOST_LINKS = 10_000
-"""Maximum distinct targets in one text. Far more than any page written by hand has."""
+"""At most this many distinct targets are read from one text, far more than any page written by hand has."""
 
 MOST_PLACES = 100_000
-"""Maximum links of one syntax in one text, including repeated targets."""
+"""At most this many links of one syntax are read from one text, including repeated targets."""
 
 MOST_CONTEXTS = 1_000
-"""Maximum lines of one text that are stored as link context. A page with more is a list, or hostile input."""
+"""At most this many lines of one text are stored as link context.
 
-# Two patterns, each with a literal prefix that the regex engine can search for: three times as fast as one.
+A page with more links is a list, or hostile input.
+"""
+
+# Two patterns, each with a literal prefix that the regex engine can search for, are three times as fast as
+# one.
 _WIKI = re.compile(
     r"\[\[([^\[\]|#^\n]+)(?:[#^][^\[\]|\n]*)?(?:\\?\|[^\[\]\n]*)?\](\[[^\[\]]{0,500}(?:\[[^\[\]\n]*\][^\[\]]{0,500})?\])?\]"
 )
@@ -57,7 +61,7 @@ _BULLET = re.compile(r"\A\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?")
 
 
 OR_FROM_ROOT = "//"
-"""In a target, separates the folder of the linking page from a path written without a leading "./" or "/".
+"""A separator in a target between the folder of the linking page and a path without a leading "./" or "/".
 
 Such a path may be relative to that folder or, as Obsidian also writes it, to the root of the collection.
 """
@@ -68,11 +72,11 @@ class LinkReference(NamedTuple):
 
     target: str
     key: str
-    """The name to look up: the target without its collection, folded as page names are."""
+    """The name to look up: the target without its collection, normalized in the same way as page names."""
     relationship: str
     context: str
     part: str
-    """Part of the page: truth (the body above the timeline), timeline or frontmatter."""
+    """The part of the page: truth (the text above the timeline), timeline or frontmatter."""
     line: int
     """Line number within the part, from 1; always 1 in front matter."""
     valid_from: str | None = None
@@ -80,7 +84,10 @@ class LinkReference(NamedTuple):
 
 
 def find_references(page: "Page") -> list[LinkReference]:
-    """Return the links of a page: the first with each combination of target, relationship and start date."""
+    """Return the links of a page.
+
+    Of links with equal target, relationship and start date, only the first is returned.
+    """
     references: dict[tuple[str, ...], LinkReference] = {}
     listed = page.frontmatter.get("links")
     in_text = [
@@ -124,7 +131,7 @@ def _text_references(page: "Page", text: str, part: str) -> list[LinkReference]:
 
 
 def _base_path(page: "Page") -> str:
-    """Return the path that relative links start from: the slug, or the file of a page made from a heading."""
+    """Return the path that relative links start from: the slug or, for a page made from a heading, its file."""
     file = page.frontmatter.get(IN_FILE_KEY)
     return file if isinstance(file, str) and page.slug.startswith(slugs.from_path(file)) else page.slug
 
@@ -224,7 +231,7 @@ def _resolve_path(page_slug: str, path: str) -> str:
 
 def _context_span(text: str, start: int, end: int) -> tuple[int, int]:
     """Return start and end of the line around a link; a long line is cut near the link."""
-    reach = 2 * LONGEST_CONTEXT + 1  # limit the search: a line may be as long as the page
+    reach = 2 * LONGEST_CONTEXT + 1  # limit the search, because a line may be as long as the page
     first = text.rfind("\n", max(0, start - reach), start) + 1 or max(0, start - reach)
     last = text.find("\n", end, end + reach)
     last = min(len(text), end + reach) if last < 0 else last
@@ -270,7 +277,7 @@ def _frontmatter_references(links: Any) -> list[LinkReference]:
 
 
 def target_key(target: str) -> str:
-    """Return the folded name by which a target is looked up."""
+    """Return the normalized name by which a target is looked up."""
     name = target.rpartition("::")[2]
     return fold_name(name.rpartition("/")[2] if OR_FROM_ROOT in name else name)
 
@@ -304,9 +311,9 @@ def resolve_link(
 ) -> int | None:
     """Return the id of the page that a link leads to, by path, else by file name, alias, title or slug.
 
-    `page_slug` and `collection` are those of the page with the link. Unless the target names a collection,
-    pages in the same collection are preferred. If two pages match equally well, the link is ambiguous and the
-    result is None.
+    `page_slug` and `collection` belong to the page that contains the link. Unless the target names a
+    collection, pages in the same collection are preferred. If two pages match equally well, the link is
+    ambiguous and the result is None.
     """
     named, _, name = target.rpartition("::")
     near = [candidate for candidate in candidates if candidate.collection == (named or collection)]
@@ -354,11 +361,11 @@ class GraphLink(NamedTuple):
 
 
 EdgeQuery = Callable[[list[int], int], list[GraphLink]]
-"""A function that takes node ids and a limit, and returns at most that number of edges of these nodes."""
+"""A function that takes node ids and a limit, and returns edges of these nodes, up to the limit."""
 
 
 ReachedNodes = dict[int, tuple[int, int | None]]
-"""For each node its distance from the start, and the node from which it was first reached."""
+"""For each node, its distance from the start, and the node from which it was first reached."""
 
 
 def walk_from(
@@ -405,9 +412,9 @@ def path_to(reached: ReachedNodes, node: int) -> list[int]:
 def shortest_path(
     start: int, end: int, touching: EdgeQuery, *, longest: int, most_nodes: int, most_edges: int
 ) -> tuple[list[GraphLink], bool]:
-    """Return the edges of the shortest path between two nodes, and whether the search was complete.
+    """Return the edges of the shortest path between two nodes, and True if the search was complete.
 
-    Without edges, a complete search means that there is no path. Searches from both ends, and in
+    If there are no edges and the search was complete, there is no path. The search starts from both ends, and
     each step expands the smaller frontier.
     """
     sides: tuple[dict[int, GraphLink | None], dict[int, GraphLink | None]] = ({start: None}, {end: None})

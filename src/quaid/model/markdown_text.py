@@ -4,12 +4,12 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-# Starts with \n instead of ^ and is searched in "\n" + text: several times as fast.
+# The pattern starts with \n instead of ^ and is searched in "\n" + text, which is several times as fast.
 _FENCE_LINE = re.compile(r"\n {0,3}(`{3,}(?=[^`\n]*(?:\n|\Z))|~{3,})([^\n]*)")
 
 
 MOST_FENCES = 50_000
-"""Maximum number of fenced blocks parsed in one text; later fences count as plain text."""
+"""At most this many fenced blocks are parsed in one text; later fences count as plain text."""
 
 
 class Fence(NamedTuple):
@@ -17,7 +17,7 @@ class Fence(NamedTuple):
 
     start: int
     end: int
-    left_open: str  # the marker that would close it, or "" if it is closed
+    left_open: str  # the marker that would close the block, or "" if it is closed
 
 
 def find_fences(text: str) -> list[Fence]:
@@ -50,12 +50,13 @@ def remove_fences(text: str) -> str:
     return "".join([*pieces, text[position:]]) if position else text
 
 
-_LONGEST_READ = 4000  # characters of a paragraph that are parsed; bounds the cost of hostile markup
+# At most this many characters of a paragraph are parsed, which bounds the cost of hostile markup.
+_LONGEST_READ = 4000
 
 HEAD_LENGTH = 250_000
-"""Number of leading characters searched for a page's title, summary and room."""
+"""A page's title, summary and room are searched for in this many leading characters."""
 
-# These patterns start with \n instead of ^ and are searched in "\n" + text: several times as fast.
+# These patterns start with \n instead of ^ and are searched in "\n" + text, which is several times as fast.
 _HEADINGS = {1: re.compile(r"\n {0,3}#[ \t]+(\S[^\n]*)"), 2: re.compile(r"\n {0,3}##[ \t]+(\S[^\n]*)")}
 _UNDERLINE = re.compile(r"\n {0,3}=+[ \t]*(?=\n|\Z)")
 _TOP_QUOTE = re.compile(r"\s*?(\n {0,3}>[^\n]*(?:\n {0,3}>[^\n]*)*+)")
@@ -82,7 +83,7 @@ _STRUCTURE = re.compile(
 _LABEL = re.compile(r"(\*\*|__|`+)[^*_`]+\1[:.]?")
 _CODE = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
 _CODE_PLACES = 0x10F000
-"""First of the private-use code points that replace code spans, so that markup inside code is left alone."""
+"""The first of the private-use code points that replace code spans, so that markup inside code is not changed."""
 _CODE_PLACE = re.compile(r"[\U0010f000-\U0010ffff]")
 _SHORTCODE = re.compile(r"\{\{[<%]([^{}]*)[%>]\}\}|\{%[^{}]*%\}")
 _SHORTCODE_TEXT = re.compile(r"""\stext=["']([^"']*)""")
@@ -172,7 +173,7 @@ def top_quote(text: str) -> str:
 
 
 def _first_h1_end(text: str) -> int:
-    """Return the end of the line of the first H1, or 0 if there is none. Text begins with a line feed."""
+    """Return the end of the line of the first H1, or 0 if there is no H1. The text must begin with a line feed."""
     heading = _HEADINGS[1].search(text)
     before = heading.start() if heading else len(text)
     for underline in _UNDERLINE.finditer(text, 0, before):
@@ -184,8 +185,8 @@ def _first_h1_end(text: str) -> int:
 def first_paragraph(text: str) -> str:
     """Return the first paragraph that contains a letter or digit, as plain text, or "" if there is none.
 
-    A paragraph that is entirely bold or code is probably a heading or a sample, so it is used only as a
-    fallback.
+    A paragraph that is entirely bold or code is probably a heading or a sample, so it is used only if there
+    is no other.
     """
     second_best = ""
     for paragraph in _paragraphs(text):
@@ -318,7 +319,8 @@ _BACKTICKS = re.compile(r"`+|\n[ \t]*\n")
 def code_spans(text: str) -> list[tuple[int, int]]:
     """Return the (start, end) offsets of code blocks and code spans, sorted."""
     spans = [(block.start, block.end) for block in find_fences(text)]
-    open_runs: dict[int, int] = {}  # run length -> start offset, within the current paragraph
+    # The start offset of each run in the current paragraph, by the length of the run.
+    open_runs: dict[int, int] = {}
     for run in _BACKTICKS.finditer(text):
         if run[0][0] == "\n":
             open_runs.clear()

@@ -1,4 +1,4 @@
-"""Names of a page: title, slug, aliases and ids, folded so that different spellings match."""
+"""Names of a page: title, slug, aliases and ids, normalized so that different spellings match."""
 
 import re
 import unicodedata
@@ -8,7 +8,7 @@ NAME_KINDS = ("title", "slug", "alias", "name")
 """Kinds of names, most reliable first. The kind "name" is the last segment of the slug."""
 
 LONGEST_NAME = 200
-"""Maximum length of a folded name, in characters."""
+"""A normalized name has at most this many characters."""
 
 MOST_ALIASES = 100
 
@@ -20,7 +20,7 @@ def fold_name(text: str) -> str:
     text = text[: 2 * LONGEST_NAME]
     if not text.isascii():
         decomposed = unicodedata.normalize("NFKD", text.casefold())
-        # Accents on Latin letters are spelling variants; in other scripts, marks form a different letter.
+        # Accents on Latin letters are spelling variants. In other scripts, a mark forms a different letter.
         text = unicodedata.normalize("NFC", re.sub("(?<=[a-z])[\u0300-\u036f]+", "", decomposed))
     return _GAP.sub(" ", text.lower()).strip()[:LONGEST_NAME]
 
@@ -28,7 +28,7 @@ def fold_name(text: str) -> str:
 def names_of(
     title: str, slug: str, frontmatter: dict[str, Any], former: list[str] | None = None
 ) -> list[tuple[str, str]]:
-    """Return the folded names of a page with their kinds. Former slugs and ids count as aliases."""
+    """Return the normalized names of a page with their kinds. Former slugs and ids count as aliases."""
     spellings = [(title, "title"), (slug, "slug")]
     earlier = [name for former_slug in former or () for name in (former_slug, former_slug.rpartition("/")[2])]
     spellings += [
@@ -43,11 +43,11 @@ def names_of(
 
 
 EXACT_MATCH, WORD_MATCH, PREFIX_MATCH = 3, 2, 1
-"""Match strengths: the name equals the input, has all its words, or has words that start with its words."""
+"""Match strengths: the name equals the input, has all words of the input, or has words that start with them."""
 
 
 def match_strength(name: str, typed: str) -> int:
-    """Return how well a folded name matches the folded input, or 0 if it does not match."""
+    """Return how well a name matches the input, or 0 if it does not match. Both must be normalized by fold_name."""
     if name == typed:
         return EXACT_MATCH
     words, typed_words = name.split(), typed.split()

@@ -127,7 +127,7 @@ def strip_order_number(folder: str) -> str:
 def invalid_dates(slug: str, kind: str, frontmatter: dict[str, Any]) -> dict[str, Any]:
     """Return the keys that should hold a date but do not, with their values.
 
-    A page with `type: journal` needs a date, either in `date` or at the end of its slug.
+    A page with `type: journal` needs a date, either in its key `date` or at the end of its slug.
     """
     wrong = {
         key: value
@@ -203,7 +203,7 @@ def page_room(address: str, frontmatter: dict[str, Any], text: str) -> str:
 
 
 class Page(NamedTuple):
-    """A page: its compiled truth (what is known now), its timeline of dated entries, and derived fields."""
+    """A page: its compiled truth (the text above the timeline), its timeline, and derived fields."""
 
     slug: str
     type: str
@@ -258,7 +258,7 @@ class DerivedData(NamedTuple):
 
     frontmatter: str
     names: list[tuple[str, str]]
-    """Folded names with their kinds, sorted."""
+    """Normalized names of the page with their kinds, sorted."""
     references: list[LinkReference]
     hashes: list[str]
     """Summary hashes of the timeline entries, in order."""
@@ -284,7 +284,7 @@ LINK_KEYS = ("to", "relationship", "context", "valid_from", "valid_until", "targ
 ENTRY_KEYS = ("date", "summary", "source", "detail")
 
 MOST_CHANGES = 500
-"""Maximum number of pages in one ingest."""
+"""An ingest may change at most this many pages."""
 
 
 class LinkInput(NamedTuple):
@@ -304,17 +304,22 @@ class EntryInput(NamedTuple):
 
 
 class PageChange(NamedTuple):
-    """One page of an ingest. Assertions are validated later, because their default subject is the page's title."""
+    """One page of an ingest. Facts are validated later, because their default subject is the page's title."""
 
     where: str
     slug: str
     collection: str | None
-    """None means the collection that contains the page or, for a new page, that receives new pages."""
+    """Name of the collection.
+
+    None means the collection that contains the page or, for a new page, that receives new pages.
+    """
     expected_version: int | None = None
-    """The version of the page that the author of the change had read; 0 for a new page. None if the change only
-    adds to the page, or for a new page."""
+    """The version of the page that the author of the change had read; 0 for a new page.
+
+    None is allowed for a new page, and for a change that only adds to the page.
+    """
     content_hash: str | None = None
-    """In place of the version: the hash of the text that the author had read."""
+    """The hash of the text that the author had read, which may be given in place of the version."""
     content: str | None = None
     compiled_truth: str | None = None
     timeline_append: str | None = None
@@ -418,7 +423,10 @@ def _parse_entry(values: dict[str, Any], where: str) -> EntryInput:
 def _object_list(
     values: dict[str, Any], name: str, where: str, short: str = ""
 ) -> list[tuple[dict[str, Any], str]]:
-    """Return the objects of a list, with their paths for messages. With `short`, text means {short: text}."""
+    """Return the objects of a list, with their paths for messages.
+
+    With `short`, an item may also be a text, which stands for {short: text}.
+    """
     objects = []
     for place, item in enumerate(_list_value(values, name, where), 1):
         here = f"{where}.{name}[{place}]"

@@ -15,7 +15,7 @@ _IDENTITY_KEYS = ("title", "slug", "type", "wing", "room")
 
 
 class LinkSpan(NamedTuple):
-    """The id and validity interval of a link, and the ids of other links that were merged into this link."""
+    """The id and validity interval of a link, and the ids of the links that were merged into it."""
 
     id: int
     valid_from: str | None
@@ -27,7 +27,7 @@ class LinkSpan(NamedTuple):
 
 
 def merge_truth(truth: str, other: str, title: str) -> str:
-    """Append the blocks that only the compiled truth `other` has, under a heading with its page's title."""
+    """Append the blocks that only the compiled truth `other` has, under a heading with the title of its page."""
     existing = {_fold_text(block) for block in _blocks(truth)}
     new = _new_blocks(_blocks(other), existing, title)
     if not new or _fold_text(other) in _fold_text(truth):
@@ -61,7 +61,7 @@ def _headings_apart(block: str) -> list[str]:
 
 
 def _new_blocks(blocks: list[str], existing: set[str], title: str) -> list[str]:
-    """Return the blocks that are not in `existing` and the headings above them, without other headings."""
+    """Return the blocks that are not in `existing`, with the headings above them. Other headings are left out."""
     new: list[str] = []
     above: list[tuple[int, str]] = []
     for block in blocks:
@@ -78,7 +78,7 @@ def _new_blocks(blocks: list[str], existing: set[str], title: str) -> list[str]:
 
 
 def _lower_headings(blocks: list[str]) -> list[str]:
-    """Add `#` to all headings so that none is above level 3, below the heading of the section."""
+    """Add `#` to all headings so that they are at level 3 or deeper, below the heading of the section."""
     levels = [level for level in map(_heading_level, blocks) if level]
     down = max(0, 3 - min(levels)) if levels else 0
     return [
@@ -104,7 +104,7 @@ def _fold_text(text: str) -> str:
 def merge_timeline(own: str, other: str, title: str) -> str:
     """Add the entries and free text of the other timeline that the first timeline does not contain.
 
-    New entries are inserted in date order if the timeline is sorted, and appended otherwise. Free text comes
+    New entries are inserted in date order if the timeline is sorted, and otherwise appended. Free text comes
     last, under a heading.
     """
     merged = timeline.insert_entries(own.rstrip("\n"), timeline.missing_entries(other, own))
@@ -126,7 +126,8 @@ def merge_frontmatter(
 ) -> dict[str, Any]:
     """Merge the other page's tags, names, links and remaining keys into the first page's front matter.
 
-    On conflict the first page's value wins, and the other value is kept under `merged`.
+    If both pages have different values for a key, the value of the first page is used, and the other value is
+    kept under `merged`.
     """
     result = dict(own)
     lost: dict[str, Any] = {}
@@ -192,7 +193,7 @@ def _union(ours: list[Any], theirs: list[Any]) -> list[Any]:
 
 
 def join_spans(spans: list[LinkSpan]) -> list[LinkSpan]:
-    """Merge the links with overlapping validity; all have the same relationship and the same two pages."""
+    """Merge links with overlapping validity. All must have the same relationship and the same two pages."""
     joined: list[LinkSpan] = []
     for span in sorted(spans, key=lambda span: span.id):
         while other := next((earlier for earlier in joined if _spans_overlap(earlier, span)), None):
@@ -213,7 +214,7 @@ def _spans_overlap(one: LinkSpan, other: LinkSpan) -> bool:
 
 
 def _span_start(span: LinkSpan) -> str:
-    """Return the start of validity, or the end if the start is unknown, or 9999-12-31 if both are unknown.
+    """Return the start of validity, else the end of validity, else 9999-12-31 if both are unknown.
 
     storage.checks uses the same rule to find overlapping links.
     """

@@ -11,9 +11,9 @@ from quaid.errors import InvalidArgument
 
 
 def count_noun(number: int, noun: str, several: str = "") -> str:
-    """Return a number with its noun: 1 page, 2 pages.
+    """Return a number with its noun, such as "1 page" or "2 pages".
 
-    `several` is an irregular plural, as in 1,000 entries.
+    `several` is an irregular plural, as in "1,000 entries".
     """
     return f"{number:,} {noun if number == 1 else several or noun + 's'}"
 
@@ -40,8 +40,9 @@ TokenMeasure = Callable[[int, int], int]
 def count_tokens(text: str) -> int:
     """Estimate the number of tokens into which a model splits the text.
 
-    Fitted to WordPiece on technical pages and conversations: the mean ratio of the estimate to the true count
-    is 1.00, and its 5th percentile is 0.91. Scripts other than Latin are counted per character.
+    The estimate was fitted to WordPiece on technical pages and conversations: the mean ratio of the estimate
+    to the true count is 1.00, and its 5th percentile is 0.91. Scripts other than Latin are counted per
+    character.
     """
     data = text.encode("utf-8", "surrogatepass")
     rest = data.translate(None, _LETTERS)
@@ -61,13 +62,13 @@ def count_tokens(text: str) -> int:
 def token_measure(text: str, start: int, end: int) -> TokenMeasure:
     """Return a function that estimates the tokens of parts of text[start:end], faster than count_tokens.
 
-    Tends to overestimate.
+    The function tends to overestimate.
     """
     stretch = text[start:end]
     data = b"" if stretch.isascii() else stretch.encode("utf-8", "surrogatepass")
     if len(data.translate(None, _DOUBLE)) < len(data):
         return lambda first, last: count_tokens(text[first:last])
-    # One byte per character in any script; non-ASCII characters become "?" and count as signs.
+    # This gives one byte per character in any script. Non-ASCII characters become "?" and count as signs.
     count = stretch.encode("ascii", "replace").translate(_CLASSES).count
 
     def tokens(first: int, last: int) -> int:
@@ -79,8 +80,8 @@ def token_measure(text: str, start: int, end: int) -> TokenMeasure:
 
 
 # Chinese, Japanese, Korean, Thai, Lao, Myanmar, Khmer and the Tai scripts. Korean has spaces, but its
-# particles attach to the word. Punctuation is excluded, so it ends a run. The pattern is not compiled here,
-# which takes 4 ms, because most commands never see these scripts; `re` caches it after first use.
+# particles attach to the word. Punctuation is excluded, so that it ends a run. The pattern is not compiled
+# here, because that takes 4 ms and most commands never need it; `re` caches it after the first use.
 _SCRIPTS = (
     "[\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0edf\u1000-\u1049\u1050-\u109f\u1100-\u11ff\u1780-\u17d3"
     "\u17d7\u17dc-\u17e9\u1950-\u19df\u1a20-\u1a99\u2e80-\u2fd5\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c"
@@ -115,7 +116,10 @@ def cut_cjk(text: str) -> str:
 
 
 def _spaced_bigrams(run: str) -> str:
-    """Return the bigrams of a run with spaces around them, built in pieces because a run may be very long."""
+    """Return the bigrams of a run with spaces around them.
+
+    They are built in pieces, because a run may be very long.
+    """
     if len(run) <= _PIECE_LENGTH:
         return f" {' '.join(map(add, run, run[1:]))} {run[-1]} "
     starts = range(0, len(run), _PIECE_LENGTH)
@@ -134,7 +138,7 @@ def _normalize_cjk(text: str) -> str:
 
 
 _ABSOLUTE_PATH = re.compile(r"/.*|~(?:/.*)?|[A-Za-z]:[\\/].*")
-_FOLDER_SEPARATOR = re.compile(r"[;\n]|(?:(?<=[^;:\n]{2})|(?<=[~/])):")  # except the colon of C:\
+_FOLDER_SEPARATOR = re.compile(r"[;\n]|(?:(?<=[^;:\n]{2})|(?<=[~/])):")  # the colon of C:\ is not a separator
 
 
 def split_folder_list(value: str) -> list[str]:
@@ -197,7 +201,7 @@ def is_newer_version(one: str, other: str) -> bool:
 
 
 class RuleFile:
-    """A TOML file of this package with word lists and patterns, in which {name} stands for another entry."""
+    """A TOML file of this package with word lists and patterns, in which {name} is replaced by another entry."""
 
     def __init__(self, name: str) -> None:
         import pkgutil
@@ -209,7 +213,8 @@ class RuleFile:
         for section in ("words", "parts"):
             for key, text in self.data.get(section, {}).items():
                 self._entries[key] = self._expand(text)
-        # Compiled at first use: compiling all patterns of a file takes 40 ms, and few are usually needed.
+        # Patterns are compiled at first use, because compiling all patterns of a file takes 40 ms, and few
+        # are usually needed.
         self.pattern = cache(lambda key: re.compile(self.expand(self.data["patterns"][key])))
 
     def _expand(self, text: str) -> str:

@@ -2,7 +2,8 @@
 
 The rules are in secret_rules.toml. A rule has needles (fixed strings to search for), a pattern that is
 matched where a needle occurs, and a check of the match. A line that contains `allow-secret` is exempt, except
-when masking. Exceptions are not caught: a caller that guards a commit must treat an error as a refusal.
+when masking. Exceptions are not caught here: a caller that checks a commit must refuse the commit if an
+exception occurs.
 """
 
 import binascii
@@ -19,34 +20,40 @@ from typing import Any, NamedTuple
 from quaid.model.plain_text import RuleFile
 
 RULES_VERSION = 3
-"""Increment with every change to the rules, so that findings stored with files are computed again."""
+"""Version of the rules.
+
+It must be increased with every change of a rule, so that stored findings are computed again.
+"""
 
 LONGEST_VALUE_READ = 96
-"""Number of leading characters of a value that are examined."""
+"""This many leading characters of a value are examined."""
 
 ALLOW_MARK = "allow-secret"
 UNSEARCHED = "too many places to search"
 
 MOST_PLACES = 50_000
-"""Maximum number of needle positions examined in one text; if there are more, UNSEARCHED is reported."""
+"""At most this many needle positions are examined in one text. If there are more, UNSEARCHED is reported."""
 
 MASK_PLACES, CHARACTERS_PER_PLACE = 1_000, 20
-"""Number of needle positions examined for masking: a base, plus one per CHARACTERS_PER_PLACE characters.
+"""For masking, MASK_PLACES needle positions are examined, plus one per CHARACTERS_PER_PLACE characters.
 
-Ordinary conversation has far fewer needles; a transcript that consists only of needles takes 0.4 s per
+Ordinary conversation has far fewer needles. A transcript that consists only of needles takes 0.4 s per
 megabyte.
 """
 
 _SHORTEST = 20
-"""Length of the shortest token with a known format; shorter words are not searched for token prefixes."""
+"""Length of the shortest token with a known format. Shorter words are not searched for token prefixes."""
 _SHORT_NEEDLES = ("-----BEGIN ", "Private-Lines: ", "://")
 """Needles of secrets that may be shorter than `_SHORTEST` or contain a space."""
 _GATE_STEMS = ("secret", "auth", "sess", "cred", "login", "mot", " -", "--")
-"""Substrings shared by several needles: if a text lacks the substring, it is not searched for the needles."""
+"""Substrings that several needles share. A text without the substring is not searched for these needles."""
 _MOST_ROWS = 100
-"""Maximum number of table rows examined."""
+"""At most this many rows of a table are examined."""
 _MOST_RETRIES = 8
-"""Retries inside one rejected match before skipping to the end of it; limits the cost of token=token=…"""
+"""After a rejected match, this many retries are made inside it before the search continues at its end.
+
+This limits the cost of text such as token=token=…
+"""
 
 _MARK = re.compile(r"(?<![\w-])allow-secret(?![\w-])")
 _PARTS = re.compile(r"[-_./:+=\s]+")
@@ -84,11 +91,11 @@ _CONTROLS = bytes(byte for byte in range(32) if byte not in b"\t\n\r\f\b\x1b") +
 
 
 class SecretRule(NamedTuple):
-    """How to find one kind of secret; secret_rules.toml explains the fields."""
+    """A rule that finds one kind of secret. secret_rules.toml explains the fields."""
 
     kind: str
     pattern: str = ""
-    """Compiled at its first use."""
+    """The source of the pattern, which is compiled at its first use."""
     needles: tuple[str, ...] = ()
     check: str = "shaped"
     kinds: int = 0
@@ -109,7 +116,7 @@ class Secret(NamedTuple):
 SecretSpan = tuple[int, int, SecretRule]
 
 PASSWORD_RULE = SecretRule("password")
-"""Rule for a password before the word "password", or in a table column with that heading."""
+"""The rule for a password before the word "password", or in a table column with that heading."""
 CARD_RULE = SecretRule("card number", issuer="the bank")
 
 
@@ -239,17 +246,17 @@ def is_shaped_token(match: Match[str]) -> bool:
 
 
 def is_mixed_token(match: Match[str]) -> bool:
-    """Same as is_shaped_token, but require both letters and digits."""
+    """Accept a token as is_shaped_token does, but require both letters and digits."""
     return has_digits_and_letters(matched_secret(match)) and is_shaped_token(match)
 
 
 def is_random_token(match: Match[str]) -> bool:
-    """Same as is_mixed_token, but require high entropy; for formats that ordinary words may match."""
+    """Accept a token as is_mixed_token does, but require high entropy; for formats that words may match."""
     return is_mixed_token(match) and entropy(matched_secret(match)) >= 3.0
 
 
 def is_generated_token(match: Match[str]) -> bool:
-    """Same as is_random_token, but the value must look generated."""
+    """Accept a token as is_random_token does, but the value must look generated."""
     return is_random_token(match) and is_machine_made(match["secret"])
 
 
@@ -273,7 +280,7 @@ def is_assigned_value(match: Match[str]) -> bool:
 
 
 def _is_alone_on_line(match: Match[str]) -> bool:
-    """Return True for NAME=value alone on its line, as in a settings file."""
+    """Return True if NAME=value is alone on its line, as in a settings file."""
     text = match.string
     if match["sign"] not in ("=", "?=") or text[match.end() : match.end() + 1] not in ("", "\n", "\r"):
         return False
@@ -282,12 +289,15 @@ def _is_alone_on_line(match: Match[str]) -> bool:
 
 
 def _is_password_value(value: str, *, literal: bool) -> bool:
-    """Return True for a plausible password. `literal` is True if it is in quotes or alone on its line."""
+    """Return True if the value is a plausible password.
+
+    `literal` means that it is in quotes or alone on its line.
+    """
     if len(value) < 4:
         return False
     if any(
         letter.isspace() for letter in value
-    ):  # usually a label, an error or a sentence, rarely a passphrase
+    ):  # such a value is usually a label, an error or a sentence, rarely a passphrase
         return character_kinds(value) >= 3 and has_digits_and_letters(value) and is_machine_made(value)
     name = value.replace("_", "").replace("-", "").replace(".", "")
     if name != value and name.isalpha():
@@ -314,7 +324,7 @@ def is_told_password(match: Match[str]) -> bool:
 
 
 def is_distinct_password(match: Match[str]) -> bool:
-    """Same as is_told_password, but require three character classes."""
+    """Accept a password as is_told_password does, but require three character classes."""
     return is_told_password(match) and character_kinds(match["secret"].rstrip(".,;:)'\"`*~=»”")) >= 3
 
 
@@ -348,7 +358,7 @@ def is_option_value(match: Match[str]) -> bool:
 
 
 def is_command_password(match: Match[str]) -> bool:
-    """Accept the argument of -u name: or -p if the line runs a program that takes a password there."""
+    """Accept a password after `-u name:` or `-p` if it follows a program that takes a password there."""
     if not (_is_password_word(match["secret"]) or (match["quote"] and not is_placeholder(match["secret"]))):
         return False
     command = _pattern("command").search(match.string, max(0, match.start() - 160), match.start())
@@ -373,7 +383,7 @@ def is_url_password(match: Match[str]) -> bool:
 
 
 def is_url_password_with_slash(match: Match[str]) -> bool:
-    """Accept a password with a slash, which should be escaped but often is not."""
+    """Accept a password that contains a slash, which should be escaped but often is not."""
     value = match["secret"]
     return is_url_password(match) and character_kinds(value.partition("/")[0]) >= 2 and "." not in value
 
@@ -450,7 +460,7 @@ def passes_luhn(digits: str) -> bool:
 
 
 def card_group_count(text: str, groups: Sequence[Match[str]]) -> int:
-    """Return how many of the leading digit groups form a card number, or 0 if they do not.
+    """Return how many of the leading digit groups form a card number, or 0 if they do not form one.
 
     Brand prefix, length and Luhn digit must match, and the number must not be labelled as an order, an id or
     the like.
@@ -517,14 +527,14 @@ def is_text_data(data: bytes) -> bool:
 
 
 def decode_data(data: bytes) -> str:
-    """Decode a file's text, replacing invalid bytes: a secret in an unexpected encoding is still a secret."""
+    """Decode a file's text, replacing invalid bytes, so that secrets are found in any encoding."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace")
     return data.decode("utf-8-sig", "replace")
 
 
 class _Budget:
-    """How many positions may still be examined, and the offset at which the search stopped, if it did."""
+    """Counts how many positions may still be examined, and records the offset at which the search stopped."""
 
     def __init__(self, places: int) -> None:
         self.left = places
@@ -568,13 +578,13 @@ def _candidates(text: str, budget: _Budget) -> Iterator[SecretSpan]:
 
 
 def _lowercase(text: str) -> str:
-    """Lowercase text without changing its length: the Turkish capital İ would become two characters."""
+    """Lowercase text without changing its length. The Turkish capital İ would become two characters."""
     folded = text.lower()
     return folded if len(folded) == len(text) else text.replace("İ", "i").lower()
 
 
 def _needle_places(needle: str, text: str, within: str, budget: _Budget) -> list[int]:
-    """Return the offsets of a needle; for password and token words, only where the pattern `name` matches."""
+    """Return the offsets of a needle. For password and token words, the pattern `name` must match there."""
     names = _pattern("name").match if needle in secret_rules().name_needles else None
     positions: list[int] = []
     end = -1
@@ -586,7 +596,7 @@ def _needle_places(needle: str, text: str, within: str, budget: _Budget) -> list
             break
         name = names(text, at) if names is not None else None
         if name is not None and positions and at == end:
-            positions[-1] = at  # a repeated name, such as passwordpassword: use the last
+            positions[-1] = at  # of a repeated name, such as passwordpassword, use the last
         elif name is not None or names is None:
             positions.append(at)
         end = name.end() if name is not None else -1

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 LEAST_LINE_SHARE = 0.85
-"""Minimum ratio of the word count of the shorter line to that of the longer line."""
+"""Two lines are equal only if the shorter one has at least this share of the words of the longer one."""
 
 SMALL_WORDS = frozenset(
     """a an the and of to in on at for is are was were be been am my our your his her their its that this it
@@ -68,10 +68,10 @@ def _fold_case(word: str) -> str:
 
 
 LONGEST_GAP_CONTEXT = 500
-"""Maximum characters of the context stored with a gap (a question that the memory could not answer)."""
+"""The context stored with a gap (a question that the memory could not answer) has at most this many characters."""
 
 LONGEST_QUESTION_WORD = 64
-"""Maximum letters of an ASCII word. Not applied to other scripts, where a sentence may have no spaces."""
+"""A plausible ASCII word has at most this many letters. Other scripts may have no spaces, so they have no limit."""
 
 _QUESTION_WORD = re.compile(r"[^\W\d_]+")
 _QUESTION_PUNCTUATION = " ?!.,;:…¿¡。？！．，、；：｡؟،؛"
@@ -94,7 +94,7 @@ def is_question(text: str) -> bool:
 
 
 def question_hash(question: str) -> str:
-    """Return the key under which a question is stored: the SHA-256 of its folded text."""
+    """Return the key under which a question is stored: the SHA-256 of its normalized text."""
     return hashlib.sha256(fold_question(question).encode("utf-8", "replace")).hexdigest()
 
 
@@ -107,23 +107,27 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 SHINGLE_WORDS = 3
-"""Words per shingle."""
+"""Number of words in a shingle, a sequence of consecutive words."""
 
 LEAST_SHINGLES = 12
-"""Minimum number of distinct shingles; shorter texts are too small to compare."""
+"""Texts with fewer distinct shingles are too short to compare."""
 
 LSH_BANDS, LSH_ROWS = 16, 4
-"""Two texts are compared with a probability of 64 % if they share 50 % of their shingles, 99 % if 70 %."""
+"""The number of bands of a MinHash signature, and of rows per band.
+
+Two texts that share 50 % of their shingles are compared with a probability of 64 %; with 70 %, the
+probability is 99 %.
+"""
 
 LEAST_THRESHOLD = 0.5
 
 RARE_SHINGLE_LIMIT = 4
-"""Shingles that occur in more texts than this are weighted down in proportion."""
+"""A shingle that occurs in more texts than this gets a lower weight, in proportion to their number."""
 
 LARGE_GROUP = 40
-"""In candidate groups larger than this, each text is compared only with the first and its neighbours."""
+"""In a larger group of candidates, each text is compared only with the first text and its neighbours."""
 
-# Scripts written without spaces are counted per character.
+# In scripts written without spaces, each character is counted as a word.
 UNSPACED_LETTERS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 )
@@ -161,7 +165,10 @@ class TextSimilarity:
             self._runs[key] = runs
 
     def weigh(self) -> None:
-        """Weight each shingle by the number of texts with it. Call once after all texts were added."""
+        """Weight each shingle by the number of texts with it.
+
+        This must be called once, after all texts were added.
+        """
         import numpy as np
 
         if not self._runs:
@@ -214,7 +221,8 @@ class TextSimilarity:
         for place, key in enumerate(keys):
             if place % 500 == 0:
                 progress(place, len(keys))
-            # The upper bits of a product are well mixed, so the minimum approximates that of a random hash.
+            # The upper bits of a product are well mixed, so their minimum approximates the minimum of a
+            # random hash.
             signatures[place] = ((self._runs[key][:, None] * factors) >> np.uint64(16)).min(axis=0)
         numbers = np.zeros((len(keys), LSH_BANDS), np.uint64)
         for row in range(LSH_ROWS):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 RACY_NS = 2_000_000_000
-"""Nanoseconds before a read within which a change makes a file uncertain.
+"""A file that changed less than this many nanoseconds before it was read is uncertain.
 
 Timestamps are coarse, so such a file may have changed again without a new mtime.
 """
@@ -81,13 +81,13 @@ MovedFiles = list[tuple[LastSeenFile, ReadFile]]
 
 
 class SyncPlan(NamedTuple):
-    """What to do with the files that were read and those that are missing."""
+    """The actions for the files that were read and for the files that are missing."""
 
     touched: list[ReadFile]
-    """Same content, different stat fields."""
+    """Files with the same content but different stat fields."""
     changed: list[ReadFile]
     moved: MovedFiles
-    """The page is kept; its file has a new path and possibly new content."""
+    """Files that have a new path, and possibly new content. Their pages are kept."""
     new: list[ReadFile]
     gone: list[LastSeenFile]
 
@@ -97,7 +97,7 @@ def classify_files(
 ) -> tuple[int, FilesToRead, list[LastSeenFile]]:
     """Return the number of unchanged files, the files to read, and the missing files.
 
-    Files are matched by path. A file whose path differs from a known one only in case or Unicode
+    Files are matched by path. A file whose path differs from a known path only in case or Unicode
     normalization is matched with it, unless a file with exactly the known path exists. With `retry`,
     unchanged files that could not be indexed, which have no content hash, are read again.
     """
@@ -146,7 +146,7 @@ def plan_sync(
         old = read_file.old
         if read_file.file.path in carried:
             if old is not None and _file_key(old) not in taken:
-                lost[_file_key(old)] = old  # another page moved here and replaced the old one
+                lost[_file_key(old)] = old  # another page moved to this path and replaced the old one
         elif old is None or _file_key(old) in taken:
             fresh.append(read_file)
         else:
@@ -172,7 +172,7 @@ def _file_key(last_seen: LastSeenFile) -> _FileKey:
 def _follow_ids(
     reads: list[ReadFile], last_seen: Iterable[LastSeenFile], lost: Mapping[_FileKey, LastSeenFile]
 ) -> MovedFiles:
-    """Return files with the id of a page whose old file is missing or has another id, with that old file."""
+    """Return files with the id of a page whose old file is missing or has a different id, each with that old file."""
     named = Counter(read.page_uuid for read in reads if read.page_uuid)
     names_now = {_file_key(read.old): read.page_uuid for read in reads if read.old}
     by_uuid = {file.page_uuid: file for file in last_seen if file.page_uuid}
@@ -230,7 +230,7 @@ def removal_obstacle(gone: int, total: int, files: int, *, complete: bool, confi
 def hiding_obstacle(hidden: int, total: int, *, confirmed: bool) -> str:
     """Return why newly ignored files may not be hidden, or "".
 
-    A mistake in the ignore rules must not hide most of the memory.
+    This prevents a mistake in the ignore rules from hiding most of the memory.
     """
     if not hidden or confirmed:
         return ""

@@ -10,14 +10,14 @@ from quaid.model.markdown_text import code_spans
 
 LONGEST = 100
 MOST_IN_TEXT = 500
-"""Maximum tags taken from the text of one page."""
+"""At most this many tags are taken from the text of one page."""
 
 MOST_LOOKED_AT = 100_000
-"""Maximum "#" matches examined in one text; the rest of the text is skipped."""
+"""At most this many "#" matches are examined in one text; the rest of the text is skipped."""
 
 _MARK = re.compile(r"\A[#\s]+")
-# Starts with a literal that the regex engine can search for. A tag may contain anything except whitespace,
-# punctuation and quotation marks; "-", "_" and "/" are allowed.
+# The pattern starts with a literal that the regex engine can search for. A tag may contain anything except
+# whitespace, punctuation and quotation marks; "-", "_" and "/" are allowed.
 _IN_TEXT = re.compile(r"#([^\s\x00-,.:-@\[-^`{-\xbf\u2000-\u206f\u3000-\u303f\uff00-\uff0f]+)")
 _BEFORE = (" ", "\t", "\n", "(")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]")
@@ -66,7 +66,8 @@ def in_text(text: str) -> tuple[str, ...]:
     """
     tags: dict[str, None] = {}
     code: list[tuple[int, int]] | None = None
-    passed = hidden = 0  # number of code spans that start before this tag, and the largest end of these
+    # Number of code spans that start before this tag, and the largest end of these code spans.
+    passed = hidden = 0
     line = _Line(text)
     for match in islice(_IN_TEXT.finditer(text), MOST_LOOKED_AT):
         start = match.start()
@@ -92,13 +93,16 @@ def _is_tag(spelled: str) -> bool:
         character.isalpha() or character > "\u20ff" for character in spelled
     ):
         return False
-    if _COLOUR.match(spelled):  # without a digit it may be a word, such as "face"
+    if _COLOUR.match(spelled):  # without a digit, it may be a word such as "face"
         return not (any(map(str.isdigit, spelled)) or len(set(spelled)) == 1 or spelled in ("abc", "abcdef"))
     return True
 
 
 class _Line:
-    """The line that contains a "#". The signs are tested in text order, so that each line is scanned once."""
+    """The line that contains a "#".
+
+    The "#" characters are tested in text order, so that each line is scanned once.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text

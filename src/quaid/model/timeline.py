@@ -30,7 +30,7 @@ _BULLET = re.compile(r" {0,3}[-*+](?:[ \t]|\Z)")
 
 
 MOST_ENTRIES = 30_000
-"""Maximum entries of one timeline; the rest is treated as text."""
+"""At most this many entries of a timeline are parsed; the rest is treated as text."""
 
 
 class TimelineEntry(NamedTuple):
@@ -42,7 +42,7 @@ class TimelineEntry(NamedTuple):
     detail: str
     line: int
     text: str = ""
-    """The original lines of the entry; "" unless it comes from split_entries."""
+    """The original lines of the entry. "" unless the entry comes from split_entries."""
 
 
 def parse(text: str, most: int = MOST_ENTRIES) -> tuple[TimelineEntry, ...]:
@@ -78,9 +78,9 @@ def _parse_entry(mark: re.Match[str], below: str, line: int) -> TimelineEntry:
 
 
 def _source_and_summary(mark: re.Match[str]) -> tuple[str, str]:
-    """Return source and summary from the line of the date.
+    """Return source and summary from the line with the date.
 
-    The source ends at the first em dash, else at "–", "-" or ":".
+    The source ends at the first em dash, else at the first "–", "-" or ":".
     """
     rest: str = mark["rest"]
     if mark["bold"]:
@@ -201,7 +201,7 @@ def summary_hash(summary: str) -> str:
 EntryKey = tuple[str, str]
 
 MOST_LISTED_ENTRIES = 20
-"""Maximum entries that a response lists."""
+"""A response lists at most this many entries."""
 _LONGEST_LISTED = 100
 _HEADING = re.compile(r"#{1,6}(?=[ \t]|\Z)")
 _INDENTED_BULLET = re.compile(r"( *)[-*+][ \t]")
@@ -214,9 +214,9 @@ def entry_keys(text: str) -> set[EntryKey]:
 
 
 def append_text(text: str, more: str) -> str:
-    """Append text to a timeline that does not contain it yet.
+    """Append text to a timeline, unless the timeline already contains it.
 
-    If the two have entries in common, only the missing entries are added.
+    If the text and the timeline have entries in common, only the missing entries are added.
     """
     if not more.strip() or more.strip() in text:
         return text
@@ -249,14 +249,14 @@ def missing_entries(old: str, new: str) -> list[TimelineEntry]:
 
 
 def describe_entries(lost: Iterable[TimelineEntry]) -> tuple[str, ...]:
-    """Return one line for each entry; if there are too many, the first lines and the number of the rest."""
+    """Return one line for each entry. If there are too many, return the first lines and the number of the rest."""
     lines = [_truncate(f"{entry.date} {entry.summary}".strip(), _LONGEST_LISTED) for entry in lost]
     more = len(lines) - MOST_LISTED_ENTRIES
     return tuple(lines) if more <= 1 else (*lines[:MOST_LISTED_ENTRIES], f"and {more:,} more")
 
 
 def add_entry_once(text: str, date: str, summary: str, source: str = "", detail: str = "") -> str:
-    """Add an entry, unless the timeline has one with the same date and summary."""
+    """Add an entry, unless the timeline has an entry with the same date and summary."""
     if (date, summary_hash(summary)) in entry_keys(text):
         return text
     return add_entry(text, date, summary, source, detail)
@@ -265,8 +265,8 @@ def add_entry_once(text: str, date: str, summary: str, source: str = "", detail:
 def insert_entries(text: str, more: list[TimelineEntry], like: str = "") -> str:
     """Insert entries by date.
 
-    If the text has too few entries to determine their order, the order of `like` is used, else newest first.
-    If the entries are in no order, the new entries are added after the last one.
+    If the text has too few entries to determine their order, the order of `like` is used, or else newest
+    first. If the entries are in no order, the new entries are added after the last entry.
     """
     if not more:
         return text
@@ -328,7 +328,7 @@ def _truncate(text: str, longest: int) -> str:
 
 
 def _entry_length(rows: list[str]) -> int:
-    """Return how many of the lines belong to the entry on the first line."""
+    """Return how many of the lines belong to the entry that starts on the first line."""
     bullet = _INDENTED_BULLET.match(rows[0])
     for place, row in enumerate(rows[1:], 1):
         if bullet is None:
