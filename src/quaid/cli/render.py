@@ -402,6 +402,18 @@ def _put(record: Any) -> Lines:
     yield from _removed_entries(record)
     yield from _removed_front_matter(record)
     yield from (f"({note})" for note in record.notes)
+    yield from _receipt(record)
+
+
+def _receipt(record: Any) -> Lines:
+    """Return what a write contradicts, and pages that look like the same thing."""
+    for item in record.contradicts:
+        yield f"Contradiction {item.id}: {item.description}"
+        yield from (f"  {quote}" for quote in item.quotes)
+    if record.contradicts:
+        yield f"`quaid check --resolve {record.contradicts[0].id} --keep left|right|both` resolves it"
+    if getattr(record, "similar", ()):
+        yield f"Perhaps the same thing: {', '.join(record.similar)}; `quaid dupes` and `quaid merge` help"
 
 
 @_renders("ListRecord")
@@ -451,6 +463,7 @@ def _timeline_add(record: Any) -> Lines:
         yield f"Added to {_address(record)}: {_entry(record.entry)} (version {record.version})"
     else:
         yield f"{_address(record)} already has this entry (version {record.version}); nothing was written"
+    yield from _receipt(record)
 
 
 @_renders("RawRecord")
@@ -853,6 +866,7 @@ def _link(record: Any) -> Lines:
     )
     act = "Closed" if record.closed else "Linked"
     yield f"{act} {text}: link {link.id} ({_link_source(link)} is at version {record.version})"
+    yield from _receipt(record)
 
 
 @_renders("LinksRecord")
@@ -1027,6 +1041,14 @@ def _assert(record: Any) -> Lines:
     ended = "".join(f"; ended fact {old}" for old in record.superseded)
     text = f"{fact.subject} {fact.predicate} {fact.object}{since}"
     yield f"{_fact_change(record)}: {text}{ended} ({_address(record)}, version {record.version})"
+    yield from (
+        f"Ended: {fact.says}{_optional(' until {}', fact.until)} (fact {fact.id})" for fact in record.replaced
+    )
+    yield from (
+        f"Still holds: {fact.says}{_optional(' since {}', fact.since)} (fact {fact.id})"
+        for fact in record.open_facts
+    )
+    yield from _receipt(record)
 
 
 def _quote_place(quote: Any) -> str:
@@ -1548,6 +1570,7 @@ def _ingest(record: Any) -> Lines:
     source = f"{record.source_type} {record.source_ref}"
     yield f"Source stored: {source} as {record.source_page} (import {record.import_id})"
     yield from (f"Gap {gap} is answered" for gap in record.gaps_resolved)
+    yield from _receipt(record)
     if record.next_step:
         yield f"Next: {record.next_step}"
 

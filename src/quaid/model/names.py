@@ -42,6 +42,53 @@ def names_of(
     return list(names.items())
 
 
+COMPANY_SUFFIXES = (
+    "inc",
+    "corp",
+    "ltd",
+    "llc",
+    "gmbh",
+    "ag",
+    "sa",
+    "bv",
+    "ab",
+    "as",
+    "oy",
+    "plc",
+    "co",
+    "company",
+    "group",
+)
+"""Words that a company's name may have or lack."""
+
+LEAST_NAME_LIKENESS = 0.88
+"""Minimum ratio of equal letters of two titles for them to count as spellings of one name."""
+
+
+def is_similar_name(one: str, other: str, type: str = "") -> bool:
+    """Return True if two folded names may be spellings of one: a few letters or a company suffix differ, or one is a
+    person's first name alone. Names that differ in a number are not similar.
+    """
+    words, others = one.split(), other.split()
+    numbers = [[word for word in some if any(map(str.isdigit, word))] for some in (words, others)]
+    if not words or not others or numbers[0] != numbers[1]:
+        return False
+    if sorted(words) == sorted(others):
+        return True
+    short, long = sorted((words, others), key=len)
+    rest = long[len(short) :]
+    if rest and long[: len(short)] == short:
+        return all(word in COMPANY_SUFFIXES for word in rest) or (type == "person" and len(short) == 1)
+    if len(one) < MIN_COMPARED_LETTERS or len(words) != len(others):
+        return False
+    from difflib import SequenceMatcher
+
+    return SequenceMatcher(None, one, other, autojunk=False).ratio() >= LEAST_NAME_LIKENESS
+
+
+MIN_COMPARED_LETTERS = 6
+"""Minimum length of a title that is compared letter by letter; short names such as Anna and Anne are different."""
+
 EXACT_MATCH, WORD_MATCH, PREFIX_MATCH = 3, 2, 1
 """Match strengths: the name equals the input, has all words of the input, or has words that start with them."""
 

@@ -13,9 +13,10 @@ from quaid.model.contradictions import (
     resolution_changes,
 )
 from quaid.model.facts import FactInput, Snapshot
-from quaid.operations import pages
+from quaid.operations import pages, receipts
 from quaid.operations.history import texts_at
 from quaid.operations.pages import IfVersion, Slug
+from quaid.operations.receipts import ContradictingQuotes, OpenFact, ReplacedStatement
 from quaid.operations.registry import Arg, op
 from quaid.storage import contradictions, facts as store, links, page_edits, pages as pagess
 from quaid.storage.contradictions import Contradiction, EvidenceQuote
@@ -150,6 +151,11 @@ class AssertRecord(NamedTuple):
     """True if the source, evidence or confidence of an existing fact changed."""
     fact: FactInput
     collection: str = "default"
+    replaced: tuple[ReplacedStatement, ...] = ()
+    """Facts that this write ended."""
+    contradicts: tuple[ContradictingQuotes, ...] = ()
+    open_facts: tuple[OpenFact, ...] = ()
+    """Other facts about the subject that still hold."""
 
 
 class CheckRecord(NamedTuple):
@@ -284,9 +290,11 @@ def assert_(
         return added, version
 
     added, version = brain.db.write(work)
+    receipt = receipts.receipt(brain, [stored.id], [added]) if added.changed else receipts.Receipt()
     return AssertRecord(
         *(stored.slug, version, added.id, added.added, added.changed, added.superseded),
         *(added.ended, added.ended_before, added.witnessed, fact, stored.collection),
+        *receipt[:3],
     )
 
 

@@ -25,8 +25,9 @@ from quaid.folders import page_writer
 from quaid.formats import markdown
 from quaid.model import dates, facts, page as page_model, slug as slugs, tags, timeline
 from quaid.model.page import EntryInput, LinkInput, Page, PageChange
-from quaid.operations import pages
+from quaid.operations import pages, receipts
 from quaid.operations.dispatch import MAX_TEXT
+from quaid.operations.receipts import ContradictingQuotes, OpenFact, ReplacedStatement
 from quaid.operations.registry import Arg, Named, op
 from quaid.storage import collections, facts as assertions, history, links, page_edits, pages as pagess
 from quaid.storage.history import EarlierIngest, IngestSource
@@ -90,10 +91,13 @@ class Ingestion:
         self.uuids = [brain.new_uuid() for _ in range(len(changes) + 1)]
         self.own: PageChange | None = None  # writes the page of the source; None for a file or if up to date
         self.changed: list[str] = []  # pages that were changed
+        self.written: list[tuple[int, bool]] = []  # their ids, and whether they are new
+        self.facts: list[assertions.FactChange] = []
 
     def run(self, tx: Transaction) -> "IngestRecord | EarlierIngest":
         """Apply all changes, or return the earlier ingest of the same bytes."""
         self.tx = tx
+        self.facts = []
         earlier = None if self.force else self.earlier()
         if earlier is not None and self.is_file:
             if earlier.source_ref != self.source.ref and not os.path.exists(earlier.source_ref):
@@ -126,11 +130,15 @@ class Ingestion:
             page=None if place is None else (saved[place].id, outcomes[place].version),
         )
         self.changed = [slug for _, slug in changed]
+        new = {page.id for page in saved if page.created}
+        self.written = [(page_id, page_id in new) for page_id, _ in changed]
         asked = outcomes[:-1] if self.own else outcomes
         addresses = tuple(change.address for change in left)
         return IngestRecord(
             *(self.source.kind, self.source.ref, True, None, self.import_id),
             *(tuple(asked), addresses, (), own_page),
+            version=0 if place is None else outcomes[place].version,
+            collection=slugs.split_address(own_page)[0] or "default",
         )
 
     def _write(self) -> tuple[list[PageOutcome], list[SaveResult]]:
@@ -322,6 +330,7 @@ class Ingestion:
             fact = facts.check_fact(values, f"{change.where}.assertions[{place}]", title)
             batch = [earlier.id for earlier in stated]
             stated.append(assertions.add_fact(self.tx, page_id, fact, self.now, batch))
+        self.facts += [fact for fact in stated if fact.changed]
         return sum(fact.changed for fact in stated)
 
     def _link(self, saved: SaveResult, link: LinkInput) -> bool:
@@ -451,6 +460,17 @@ class IngestRecord(NamedTuple):
     source_page: str = ""
     """The page created from the source."""
     next_step: str | None = None
+    version: int = 0
+    """Version of the source's page, if it was written."""
+    collection: str = "default"
+    """Collection of the source's page."""
+    replaced: tuple[ReplacedStatement, ...] = ()
+    """Facts that this write ended."""
+    contradicts: tuple[ContradictingQuotes, ...] = ()
+    open_facts: tuple[OpenFact, ...] = ()
+    """Other facts about the subject that still hold."""
+    similar: tuple[str, ...] = ()
+    """Addresses of pages that look like the same thing."""
 
 
 @op(
@@ -598,7 +618,11 @@ def _run_ingestion(brain: Brain, work: Ingestion) -> IngestRecord:
             *(source.kind, source.ref, False, done.created_at, done.import_id, (), others, ()), own or ""
         )
     closed = pages.close_answered_gaps(brain, work.changed) if work.changed else []
-    return done._replace(gaps_resolved=tuple(closed))
+    receipt = receipts.receipt(
+        *(brain, [page_id for page_id, _ in work.written], work.facts),
+        similar=[page_id for page_id, is_new in work.written if is_new],
+    )
+    return done._replace(gaps_resolved=tuple(closed), **receipt._asdict())
 
 
 def _source_of_bytes(kind: str, ref: str, file_path: str, data: bytes) -> IngestSource:

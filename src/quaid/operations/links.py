@@ -7,8 +7,9 @@ from quaid.errors import InvalidArgument, LinkFromText, NotFound
 from quaid.model import dates, links as linkss, slug as slugs
 from quaid.model.links import LONGEST_CONTEXT, RELATED, normalize_relationship
 from quaid.model.markdown_text import shorten
-from quaid.operations import pages as editing
+from quaid.operations import pages as editing, receipts
 from quaid.operations.pages import IfVersion, Slug
+from quaid.operations.receipts import ContradictingQuotes, OpenFact
 from quaid.operations.registry import Arg, op
 from quaid.storage import links as store, page_edits
 from quaid.storage.briefing import link_beginnings
@@ -33,6 +34,10 @@ class LinkRecord(NamedTuple):
     link: LinkRow
     closed: bool = False
     """True if an existing link was ended; False if it is new."""
+    collection: str = "default"
+    contradicts: tuple[ContradictingQuotes, ...] = ()
+    open_facts: tuple[OpenFact, ...] = ()
+    """Facts about the page that still hold."""
 
 
 class LinksRecord(NamedTuple):
@@ -99,7 +104,11 @@ def link(
         return version, link_id
 
     version, link_id = brain.db.write(work)
-    return LinkRecord(start.slug, version, store.require_added(brain.db, link_id))
+    receipt = receipts.receipt(brain, [start.id])
+    return LinkRecord(
+        *(start.slug, version, store.require_added(brain.db, link_id), False, start.collection),
+        *(receipt.contradicts, receipt.open_facts),
+    )
 
 
 @op("write", examples=("quaid link-close 12 --valid-until 2026-03-01",))
@@ -124,7 +133,7 @@ def link_close(
         return version, row._replace(valid_until=until)
 
     version, closed = brain.db.write(work)
-    return LinkRecord(closed.from_slug, version, closed, closed=True)
+    return LinkRecord(closed.from_slug, version, closed, closed=True, collection=closed.from_collection)
 
 
 @op("read", examples=("quaid links people/alice", "quaid links people/alice --temporal current"))

@@ -31,6 +31,7 @@ from quaid.storage.collections import Collection
 from quaid.storage.pages import PageListItem, PageRow
 
 if TYPE_CHECKING:  # not at run time: `quaid get` does not need these modules, and help does not need SQLite
+    from quaid.operations.receipts import ContradictingQuotes, OpenFact, Receipt, ReplacedStatement
     from quaid.storage.facts import FactChange
     from quaid.storage.page_edits import SaveResult
     from quaid.storage.sqlite.connection import Transaction
@@ -381,6 +382,13 @@ class PutRecord(NamedTuple):
     """Tags that the new text omits."""
     collection: str = "default"
     notes: tuple[str, ...] = ()
+    replaced: "tuple[ReplacedStatement, ...]" = ()
+    """Facts that this write ended."""
+    contradicts: "tuple[ContradictingQuotes, ...]" = ()
+    open_facts: "tuple[OpenFact, ...]" = ()
+    """Other facts about the subject that still hold."""
+    similar: tuple[str, ...] = ()
+    """Addresses of pages that look like the same thing."""
 
 
 class ListRecord(NamedTuple):
@@ -596,9 +604,13 @@ def put(
     )
     if saved.changed:
         close_answered_gaps(brain, [new.slug])
+    # An agent knows the text that it wrote, and a short answer leaves more room for its work.
+    shown = (
+        ("", new.type, "", "", "") if brain.agent else (new.title, new.type, new.summary, new.wing, new.room)
+    )
     return PutRecord(
         *(new.slug, saved.version, saved.created, saved.changed),
-        *(new.title, new.type, new.summary, new.wing, new.room),
+        *shown,
         tuple(stated),
         () if replace_timeline else tuple(left_out),
         tuple(left_out) if replace_timeline else (),
@@ -606,7 +618,19 @@ def put(
         lost[1],
         locate_page(brain, slug)[0].name,
         tuple(notes),
+        *receipt_of(brain, saved, stated, similar=True),
     )
+
+
+def receipt_of(
+    brain: Brain, saved: "SaveResult", changes: "list[FactChange] | None" = None, *, similar: bool = False
+) -> "Receipt":
+    """Return what a write to one page replaced, contradicts and leaves open; empty if it changed nothing."""
+    from quaid.operations import receipts  # not needed to read pages
+
+    if not saved.changed:
+        return receipts.Receipt()
+    return receipts.receipt(brain, [saved.id], changes or (), similar=[saved.id] if similar else ())
 
 
 def _check_put_parts(content: str | None, parts: tuple[Any, ...], assertions: list[Any] | None) -> None:
@@ -735,6 +759,9 @@ class TimelineAddRecord(NamedTuple):
     added: bool
     entry: EntryInput
     collection: str = "default"
+    contradicts: "tuple[ContradictingQuotes, ...]" = ()
+    open_facts: "tuple[OpenFact, ...]" = ()
+    """Facts about the page that still hold."""
 
 
 class RawRecord(NamedTuple):
@@ -826,7 +853,11 @@ def timeline_add(
     saved, new = edit_page(brain, slug, expected_version, change)
     collection, _ = locate_page(brain, slug)
     entry = EntryInput(day, summary, source, detail)
-    return TimelineAddRecord(new.slug, saved.version, saved.changed, entry, collection.name)
+    receipt = receipt_of(brain, saved)
+    return TimelineAddRecord(
+        *(new.slug, saved.version, saved.changed, entry, collection.name),
+        *(receipt.contradicts, receipt.open_facts),
+    )
 
 
 @op(

@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quaid.errors import AmbiguousSlug, DamagedDatabase, NotFound, PageNotFound
-from quaid.model.names import NAME_KINDS, fold_name
+from quaid.model.names import COMPANY_SUFFIXES, NAME_KINDS, fold_name, is_similar_name
 from quaid.model.slug import address
 from quaid.model.timeline import TimelineEntry
 
@@ -315,6 +315,62 @@ def single_namesake(db: "Database", name: str, collection: str | None = None) ->
     return (rows[0][0], rows[0][1]) if len(rows) == 1 else None
 
 
+def page_names(db: "Database", page_ids: "Iterable[int]") -> list[str]:
+    """Return the folded names of these pages."""
+    rows = db.rows(
+        "SELECT n.name FROM json_each(?) AS wanted CROSS JOIN page_names AS n ON n.page_id = wanted.value",
+        (str(sorted(page_ids)),),
+    )
+    return [str(name) for (name,) in rows]
+
+
+def similar_pages(db: "Database", page_id: int, most: int) -> list[str]:
+    """Return addresses of up to `most` pages that may be about the same thing, by their titles and aliases.
+
+    Pages that a user declared distinct, and names of many pages such as "Overview", are left out.
+    """
+    own = db.rows(
+        "SELECT n.name, n.kind, p.type, p.uuid FROM page_names AS n JOIN pages AS p ON p.id = n.page_id"
+        " WHERE n.page_id = ? AND n.kind IN ('title', 'alias')",
+        (page_id,),
+    )
+    found: dict[int, str] = {}
+    for name, kind, type_, _ in own:
+        reordered = " ".join(reversed(name.split()))
+        first = name.partition(" ")[0]
+        same = [row for row in pages_called(db, list({name, reordered})) if row.page_id != page_id]
+        if len({row.page_id for row in same}) < MOST_NAMESAKES:
+            found.update((row.page_id, row.kind) for row in same if row.kind in ("title", "alias"))
+        if kind != "title":
+            continue
+        # Names that begin alike, by the index; a name of one word may be that of a person with a full name.
+        starts = pages_beginning(db, name[: max(3, len(name) * 2 // 3)], MOST_NAMES_COMPARED)
+        starts += pages_called(db, [first, *(f"{first} {suffix}" for suffix in COMPANY_SUFFIXES)])
+        near = {
+            row.page_id
+            for row in starts
+            if row.page_id != page_id
+            and row.kind in ("title", "alias")
+            and is_similar_name(name, row.name, type_)
+        }
+        if len(near) <= MOST_NAMESAKES:
+            types = {id: head.type for id, head in page_heads(db, list(near)).items()}
+            found.update((id, "") for id, other in types.items() if other == type_ and id not in found)
+    heads = page_heads(db, list(found)[: 2 * most])
+    distinct = _distinct_from(db, page_id, list(heads))
+    return [address(head.collection, head.slug) for id, head in heads.items() if id not in distinct][:most]
+
+
+def _distinct_from(db: "Database", page_id: int, others: list[int]) -> set[int]:
+    """Return those of the pages that a user declared distinct from a page."""
+    rows = db.rows(
+        "SELECT b.id FROM pages AS a JOIN pages AS b ON b.id IN (SELECT value FROM json_each(?))"
+        " JOIN quaid_config AS q ON q.key = ? || min(a.uuid, b.uuid) || ' ' || max(a.uuid, b.uuid) WHERE a.id = ?",
+        (str(others), DISTINCT_KEY, page_id),
+    )
+    return {id for (id,) in rows}
+
+
 def pages_beginning(db: "Database", start: str, limit: int) -> list[PageName]:
     """Return up to `limit` visible pages with a normalized name that begins with `start`, ordered by name."""
     rows = db.rows(
@@ -520,6 +576,9 @@ DISTINCT_KEY = "distinct "
 
 The sorted UUIDs of both pages follow the prefix.
 """
+
+MOST_NAMES_COMPARED = 40
+"""Maximum number of names that begin alike and are compared with a title."""
 
 MOST_NAMESAKES = 3
 """A name that more pages than this share, such as "Overview", is ignored."""

@@ -1,0 +1,149 @@
+"""What a write answers: what it replaced and contradicts, which facts still hold, which pages look alike."""
+
+from typing import Any
+
+import pytest
+
+from quaid.app import Brain
+from quaid.cli.render import render
+from quaid.model.names import fold_name, is_similar_name
+from quaid.operations import dispatch, receipts
+from quaid.operations.receipts import OpenFact, ReplacedStatement
+
+
+def call(brain: Brain, tool: str, /, **arguments: Any) -> Any:
+    name = tool if tool == "remember" else f"memory_{tool}"
+    return dispatch.call(brain, dispatch.find_tool(name), arguments, "write")
+
+
+def command(brain: Brain, name: str, /, **arguments: Any) -> Any:
+    return dispatch.call(brain, dispatch.find_command(name), arguments, "owner")
+
+
+@pytest.fixture
+def bo(brain: Brain) -> Brain:
+    facts = [
+        {"predicate": "works_at", "object": "River", "valid_from": "2024-01-01"},
+        {"predicate": "likes", "object": "tea"},
+    ]
+    call(
+        brain,
+        "put",
+        slug="people/bo",
+        content="---\ntype: person\n---\n# Bo Berg\n\nBakes.",
+        assertions=facts,
+    )
+    return brain
+
+
+def test_a_new_value_names_the_fact_that_it_ended_and_those_that_hold(bo: Brain) -> None:
+    record = call(
+        bo, "assert", slug="people/bo", predicate="works_at", object="Acme", valid_from="2026-01-01"
+    )
+    assert record.replaced == (ReplacedStatement(1, "works_at River", "2026-01-01"),)
+    assert record.open_facts == (OpenFact(2, "likes tea", None),)
+    assert (record.contradicts, record.collection, record.version) == ((), "default", 2)
+    text = render(record)
+    assert "Ended: works_at River until 2026-01-01 (fact 1)" in text
+    assert "Still holds: likes tea (fact 2)" in text
+
+
+def test_a_repeated_fact_has_an_empty_receipt(bo: Brain) -> None:
+    record = call(bo, "assert", slug="people/bo", predicate="likes", object="tea")
+    assert (record.replaced, record.open_facts, record.contradicts) == ((), (), ())
+
+
+def test_facts_of_a_put_and_of_an_ingest_are_in_the_receipt(bo: Brain) -> None:
+    fact = {"predicate": "works_at", "object": "Acme", "valid_from": "2026-01-01"}
+    record = call(bo, "put", slug="people/bo", assertions=[fact])
+    assert [item.says for item in record.replaced] == ["works_at River"]
+    change = {"slug": "people/bo", "assertions": [{**fact, "object": "Zed", "valid_from": "2026-02-01"}]}
+    source = {"content": "Bo is at Zed now.", "source_type": "meeting", "source_ref": "m/1"}
+    record = call(bo, "ingest", **source, pages=[change])
+    assert [item.says for item in record.replaced] == ["works_at Acme"]
+    assert [item.says for item in record.open_facts] == ["likes tea"]
+    assert (record.version, record.collection) == (1, "default")
+
+
+def test_at_most_five_open_facts_with_the_written_predicate_first(bo: Brain) -> None:
+    for number in range(6):
+        call(bo, "assert", slug="people/bo", predicate="has_met", object=f"guest {number}")
+    record = call(bo, "assert", slug="people/bo", predicate="likes", object="rain")
+    assert len(record.open_facts) == receipts.MAX_OPEN_FACTS
+    assert record.open_facts[0].says == "likes tea"
+
+
+def test_a_contradiction_has_an_id_and_both_quotes(bo: Brain) -> None:
+    record = call(bo, "timeline_add", slug="people/bo", date="2026-03-01", summary="Left River.")
+    [conflict] = record.contradicts
+    assert any("Left River" in quote for quote in conflict.quotes)
+    assert len(conflict.quotes) == 2
+    assert f"Contradiction {conflict.id}: " in render(record)
+    resolved = call(bo, "check", resolve=conflict.id, keep="right")
+    assert resolved.resolved.id == conflict.id
+    assert call(bo, "put", slug="people/bo", append="Sings.").contradicts == ()
+
+
+def test_a_contradiction_that_a_write_removes_is_forgotten(bo: Brain) -> None:
+    call(bo, "timeline_add", slug="people/bo", date="2026-03-01", summary="Left River.")
+    record = call(
+        bo, "assert", slug="people/bo", predicate="works_at", object="River", valid_until="2026-03-01"
+    )
+    assert record.contradicts == ()
+    assert call(bo, "contradictions").total == 0
+
+
+@pytest.mark.parametrize(
+    ("slug", "content"),
+    [
+        ("contacts/bo-berg", "---\ntype: person\n---\n# Bo Berg\n\nAgain."),
+        ("people/berg-bo", "---\ntype: person\n---\n# Berg, Bo\n\nAgain."),
+        ("people/bo-bergg", "---\ntype: person\n---\n# Bo Bergg\n\nAgain."),
+        ("people/b", "---\ntype: person\naliases: [bo berg]\n---\n# B.\n\nAgain."),
+    ],
+)
+def test_a_page_that_looks_like_another_is_named(bo: Brain, slug: str, content: str) -> None:
+    record = call(bo, "put", slug=slug, content=content)
+    assert record.similar == ("people/bo",)
+    assert "Perhaps the same thing: people/bo" in render(record)
+    command(bo, "distinct", slug="people/bo", other=slug)
+    assert call(bo, "put", slug=slug, append="More.").similar == ()
+
+
+def test_names_of_many_pages_are_not_similar(brain: Brain) -> None:
+    for number in range(4):
+        call(brain, "put", slug=f"projects/p{number}/overview", content=f"# Overview\n\nProject {number}.")
+    assert call(brain, "put", slug="projects/q/overview", content="# Overview\n\nOther.").similar == ()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "type", "expected"),
+    [
+        ("Acme", "Acme Inc.", "company", True),
+        ("Acme", "Acme Labs", "company", False),
+        ("Priya", "Priya Natarajan", "person", True),
+        ("Harbour", "Harbour Office", "place", False),
+        ("Meeting 2026-04-01", "Meeting 2026-04-02", "meeting", False),
+        ("Northwind Freight", "Northwind Frieght", "company", True),
+        ("Anna", "Anne", "person", False),
+        ("Alice Berg", "Carol Dahl", "person", False),
+    ],
+)
+def test_similar_names(one: str, other: str, type: str, expected: bool) -> None:
+    assert is_similar_name(fold_name(one), fold_name(other), type) is expected
+    assert is_similar_name(fold_name(other), fold_name(one), type) is expected
+
+
+def test_a_link_answers_with_its_collection_and_open_facts(bo: Brain) -> None:
+    call(bo, "put", slug="people/cy", content="# Cy")
+    record = call(bo, "link", **{"from": "people/bo", "to": "people/cy"})
+    assert (record.collection, len(record.open_facts)) == ("default", 2)
+
+
+def test_an_agent_gets_a_short_answer(bo: Brain) -> None:
+    bo.agent = "tester"
+    record = call(bo, "put", slug="people/cy", content="# Cy\n\nSings.")
+    assert (record.slug, record.version, record.collection, record.title, record.summary) == (
+        *("people/cy", 1, "default"),
+        *("", ""),
+    )
