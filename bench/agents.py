@@ -56,6 +56,9 @@ KINDS = {
     "ticked": "a to-do is ticked",
     "forgotten": "pages are merged or forgotten",
 }
+REMEDIES = {"There is no memory": ("init",), "There is no notebook": ("notebook", "init")}
+"""Commands with which a person answers an error that an agent cannot solve."""
+
 QUICK_ITEMS = 5
 CALL_SECONDS = 60
 NOT_PART_OF_THE_ANSWER = frozenset({"query", "question", "notes"})
@@ -166,6 +169,7 @@ class Play:
         self.task = ""
         self._slugs: set[str] = set()  # pages that the agent has written
         self._refused_types: set[str] = set()
+        self._set_up: set[tuple[str, ...]] = set()  # commands that the person has run
         self._arguments: dict[str, list[str]] = {}  # names of the arguments of each listed tool
         self._client: Client | None = None
         self._home = ""
@@ -254,11 +258,16 @@ class Play:
         return Reply(text, record if isinstance(record, dict) else {}, bool(result.is_error), tokens)
 
     async def act(self, tool: str, arguments: Row, item: str, *, wasted: str = "") -> Reply:
-        """Make a call that counts."""
+        """Make a call that counts. If something is not set up, the person does it and the agent calls again."""
         reply = await self.call(tool, arguments)
         if reply.failed:
             self.failures.append(f"{item}: {tool}: {reply.text[:300]}")
         self.calls.append(CallEntry(self.task, tool, "failed" if reply.failed else wasted, reply.tokens))
+        for problem, remedy in REMEDIES.items():
+            if reply.failed and problem in reply.text and remedy not in self._set_up:
+                self._set_up.add(remedy)
+                self.person(*remedy)
+                return await self.act(tool, arguments, item, wasted=wasted)
         return reply
 
     async def _write_item(self, item: Row) -> None:
@@ -315,8 +324,9 @@ class Play:
             results = Results.of(await self.call("memory_query", self._question(words)))
             place = results.first(call["gold"], among=changed)
             self._note(findings, id, not written.failed and place is not None, words)
-        missing = (await self.call("memory_status", {})).record.get("model", {}).get("missing", 0)
-        self._note(self.embedded, id, not missing, f"{missing} chunks without a vector")
+        status = await self.call("memory_status", {})
+        missing = status.record.get("model", {}).get("missing", 0)
+        self._note(self.embedded, id, not status.failed and not missing, f"{missing} chunks without a vector")
 
     def _question(self, words: str) -> Row:
         return {"query" if "query" in self._arguments["memory_query"] else "question": words}
@@ -325,7 +335,7 @@ class Play:
         for row in self.data.questions:
             if row["task"] == self.task:
                 reply = await self.act("memory_query", self._question(row["ask"]), row["id"])
-                passed, detail = Results.of(reply).judge(row)
+                passed, detail = (False, "failed") if reply.failed else Results.of(reply).judge(row)
                 self._note(self.answers, row["id"], passed, f"{row['ask']} ({detail})")
 
     async def _check_fact(self, row: Row) -> None:
