@@ -1,4 +1,4 @@
-"""Answer a question: rank the candidates, assess and explain each result, and fit all into a token budget."""
+"""Answer a question: rank the candidates, rate and explain each result, and fit the answer into a token budget."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,11 +31,11 @@ if TYPE_CHECKING:  # not imported at run time, because it loads numpy
     from quaid.storage.vector_index import ChunkIndex
 
 RESULTS_JUDGED = 3
-"""Number of first results that determine the strength of an answer."""
+"""The strength of an answer is determined by this many first results."""
 
 MOST_WORDS_NAMED = 6
 LONGEST_ECHO = 500
-"""Characters of the question that are repeated in the answer."""
+"""The answer repeats at most this many characters of the question."""
 
 
 class SearchResult(NamedTuple):
@@ -48,24 +48,27 @@ class SearchResult(NamedTuple):
     wing: str
     room: str
     depth: str
-    """The kind of `content`: the best chunk (section), ServableTexts.full (full) or nothing (summary)."""
+    """What `content` has: the best chunk (section), ServableTexts.full (full) or nothing (summary)."""
     summary: str
     content: str
     score: float
-    """Strength of the evidence from 0 to 1 (see search.fusion), comparable between questions."""
+    """The strength of the evidence from 0 to 1 (see search.fusion). It is comparable between questions."""
     tokens_used: int
     lane: str
     """How the page was found: exact (by name), words, meaning, both, date, or name (see put_named_first)."""
     reason: str
     heading_path: str
     part: str
-    """The part of the page with the chunk: truth or timeline. Line numbers count from 1 within the part."""
+    """The part of the page that contains the chunk: truth or timeline.
+
+    Line numbers count from 1 within the part.
+    """
     start_line: int
     end_line: int
     strength: Strength
     """Strength of the evidence for this result alone."""
     rank_score: float
-    """The score used for ordering; not comparable between questions."""
+    """The score by which results are ordered. It is not comparable between questions."""
     line: str = ""
     """The best sentence or list entry."""
     date: str = ""
@@ -95,7 +98,7 @@ class LaneTrace(NamedTuple):
     words: float
     """BM25 of the chunk.
 
-    `words_place` is the rank of the chunk in full-text search, or 0 if that did not find it.
+    `words_place` is the rank of the chunk in full-text search, or 0 if full-text search did not find it.
     """
     words_place: int
     page_words: float
@@ -111,13 +114,13 @@ class Answer(NamedTuple):
     strength: Strength
     results: tuple[SearchResult, ...]
     total_tokens: int
-    """Tokens of `agent_view` as JSON, with the label that MCP adds."""
+    """Number of tokens of `agent_view` as JSON, including the label that MCP adds."""
     budget_remaining: int
     notes: tuple[str, ...]
     lanes: tuple[LaneTrace, ...] = ()
 
     def agent_view(self) -> dict[str, Any]:
-        """Return what agents need of the answer, in few tokens; everything if it explains its results."""
+        """Return the fields that agents need, in few tokens, or all fields if the results are explained."""
         if self.lanes:
             rows = [result._asdict() for result in self.results]
             return {**self._asdict(), "results": rows, "lanes": [lane._asdict() for lane in self.lanes]}
@@ -154,10 +157,13 @@ class _ShownPage(NamedTuple):
 
 
 SUMMARY_TOKENS = 200
-"""Maximum tokens of a page's summary in a result. Agents receive the summary only with the depth `summary`."""
+"""The summary of a page in a result has at most this many tokens.
+
+Agents receive it only with the depth `summary`.
+"""
 
 LABEL = '"origin":"memory","trust":"data",'
-"""What MCP adds to an answer."""
+"""The fields that MCP adds to an answer."""
 
 
 def build_answer(
@@ -299,7 +305,7 @@ class _AnswerBuilder:
         return judged, score
 
     def _share(self, shown: _ShownPage) -> float:
-        """Return the weighted share of the question's words in a result, or 0 if they are all stop words."""
+        """Return the weighted share of the question's words in a result. Return 0 if all are stop words."""
         if all(word.lower() in STOP_WORDS for word in self._weights):
             return 0.0
         return fusion.word_share(self._held(shown), self._weights)
@@ -318,7 +324,7 @@ class _AnswerBuilder:
             nearest = max(self._evidence.cosines.values())
             meaning = fusion.standing_out(nearest, self._evidence.baseline, self._ranked.meaning.embedded)
         judged = fusion.judge_strength(words, meaning, exact=bool(candidates.named.exact))
-        # A result from another period than the question asks about may be wrong.
+        # A result from a period other than the one in the question may be wrong.
         outside = bool(candidates.periods) and not of_time and not candidates.named.exact
         return "weak" if judged == "strong" and outside else judged
 
@@ -420,7 +426,7 @@ DEFAULT_TOKEN_BUDGET = 1_500
 NO_FILTERS = SearchFilters()
 
 WHOLE_PAGES = 25
-"""Number of first pages that are also compared as a whole."""
+"""This many first pages are also compared as a whole."""
 
 
 def answer_question(
@@ -441,8 +447,8 @@ def answer_question(
 ) -> Answer:
     """Answer a question from the database.
 
-    A long-running process passes `vectors` to share its in-memory index. `no_model` is the reason that the
-    answer gives for searching by words only if `embedder` is None.
+    A long-running process passes `vectors` to share its in-memory index. If `embedder` is None, the search is
+    by words only, and the answer states the reason `no_model`.
     """
     if not question.strip():
         raise InvalidArgument(name="query", problem="is empty; write a question")
@@ -502,10 +508,10 @@ def rank_question(
 # more than a few words, or of stop words only, is not treated as a name.
 
 MOST_NAMED = 6
-"""Maximum number of pages moved to the front, so that other matches remain visible."""
+"""At most this many pages are moved to the front, so that other matches remain visible."""
 MOST_WORDS = 5
 NAMES_COMPARED = 60
-"""Maximum number of pages whose names are compared."""
+"""The names of at most this many pages are compared."""
 REASONS = {EXACT_MATCH: "its name is the query", PREFIX_MATCH: "its name begins with the query"}
 
 
@@ -530,7 +536,7 @@ def put_named_first(db: Database, answer: Answer, typed: str, filters: SearchFil
     if any(each.strength == "strong" for each in named):
         strength = "strong"
     elif strength == "none":
-        strength = "weak"  # a page with a name that begins like the input is a match
+        strength = "weak"  # a page whose name begins like the input is at least a weak match
     return answer._replace(results=tuple([*exact, *named, *rest][:limit]), strength=strength)
 
 
@@ -560,7 +566,7 @@ def _find_named(db: Database, typed: str, filters: SearchFilters) -> list[tuple[
 
 
 def _named_result(head: PageHead, how: int, other: SearchResult | None) -> SearchResult:
-    """Return a result that points to the start of the page; `other` is the answer's result for that page."""
+    """Return a result for the start of the page. `other` is the answer's result for that page, if any."""
     reason = REASONS.get(how, "its name has these words")
     is_whole = how != PREFIX_MATCH
     return SearchResult(

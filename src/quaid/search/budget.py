@@ -1,6 +1,7 @@
-"""Fit the results of an answer into a budget of tokens: a line of each first, then sections, then whole pages.
+"""Fit the results of an answer into a budget of tokens: a line of each first, then sections, then whole
+pages.
 
-What counts is the JSON text that an agent receives, with its keys and escapes.
+The size is measured on the JSON text that an agent receives, with its keys and escapes.
 """
 
 import json
@@ -12,21 +13,27 @@ from quaid.model.plain_text import count_tokens
 DEPTHS = ("auto", "summary", "section", "full")
 
 FULL_PLACES = 3
-"""With the depth `auto`, only the first results have the whole page, and only if it fits."""
+"""With the depth `auto`, only this many first results may have the whole page, if it fits."""
 
 LEAST_SECTION = 60
-"""A section is cut to the tokens that are left only if at least this many are."""
+"""A section is shortened to the remaining tokens only if at least this many remain; otherwise it is left out."""
 
 LEAST_LINE = 6
-"""The same for the line of a result."""
+"""The line of a result is shortened only if at least this many tokens remain; otherwise it is left out."""
 
 CHARACTERS_PER_TOKEN = 16
-"""Assumed maximum of characters per token, to limit how much text is counted; only whitespace has more."""
+"""A token is assumed to have at most this many characters, which limits how much text is counted.
+
+Only whitespace has more characters per token.
+"""
 
 CUT_MARK = "…"
 
 RESERVED_TOKENS = 58
-"""Tokens of an answer apart from results, facts and notes, with the label that MCP adds and one more note."""
+"""Tokens of an answer apart from results, facts and notes.
+
+This includes the label that MCP adds, and one more note.
+"""
 
 
 class ServableTexts(NamedTuple):
@@ -35,11 +42,11 @@ class ServableTexts(NamedTuple):
     fields: dict[str, Any]
     """The other fields of the result that agents receive."""
     line: str
-    """The best sentence or list entry."""
+    """The sentence or list entry that answers best."""
     section: str
-    """The best chunk."""
+    """The text of the best chunk."""
     full: str
-    """The page's compiled truth, followed by the best chunk if that is from the timeline."""
+    """The text of the page above its timeline, followed by the best chunk if it is from the timeline."""
 
 
 class Serving(NamedTuple):
@@ -66,8 +73,8 @@ def json_tokens(text: str) -> int:
 def spend_budget(results: Sequence[ServableTexts], budget: int, depth: str = "auto") -> list[Serving]:
     """Return, in order, the parts of each result that fit into the budget.
 
-    Every result gets its line before any gets more. The first result without space for its line is omitted, and
-    all results after it.
+    Every result gets its line before any result gets more text. If there is no space for the line of a
+    result, this result and all results after it are left out.
     """
     servings: list[Serving] = []
     left = budget
@@ -90,7 +97,7 @@ def spend_budget(results: Sequence[ServableTexts], budget: int, depth: str = "au
 def _widen(
     results: Sequence[ServableTexts], servings: list[Serving], left: int, depth: str, whole: bool = False
 ) -> int:
-    """Replace the text of the servings by a longer one in their order. Return the tokens that are left.
+    """Replace the text of the servings, in order, by longer text. Return the number of tokens that are left.
 
     With `whole`, a text that does not fit is not cut.
     """
@@ -119,7 +126,7 @@ def _fit_around(text: str, line: str, tokens: int) -> tuple[str, bool]:
 
 
 def fit_text(text: str, tokens: int, measure: Callable[[str], int] = count_tokens) -> tuple[str, bool]:
-    """Truncate text to a number of tokens. Return it, and whether it was cut.
+    """Truncate text to a number of tokens. Return the text, and True if it was cut.
 
     Text that was cut ends with CUT_MARK, or is "" if nothing fits.
     """

@@ -1,9 +1,9 @@
 """Search the turns (messages) of conversations by words and by meaning.
 
-By words alone, turns with all words come first, then turns with all words except stop words, then turns with
-any of them. With vectors, turns are ranked like chunks (see search.fusion), with conversations in place of
-pages. A turn is returned only if it contains a word of the question or is close enough in meaning, so the
-result may be empty.
+In a search by words alone, turns with all words come first, then turns with all words except stop words, then
+turns with any of the words. With vectors, turns are ranked like chunks (see search.fusion), with
+conversations in place of pages. A turn is returned only if it contains a word of the question or is close
+enough in meaning, so the result may be empty.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,13 +23,13 @@ if TYPE_CHECKING:  # not imported at run time, because it loads numpy
     from quaid.storage.vector_index import TurnIndex
 
 CANDIDATES = 100
-"""Maximum number of turns from full-text search, and from vector search. Their neighbours are added."""
+"""Full-text search and vector search return at most this many turns each. Their neighbours are added."""
 
 REACH = 2
-"""Maximum distance of a neighbour, in turns."""
+"""Turns up to this many positions before or after a turn are its neighbours."""
 
 STANDING_OUT = 0.25
-"""Minimum result of `standing_out` for a turn to be returned if it contains no word of the question.
+"""A turn without any word of the question is returned only if `standing_out` is at least this.
 
 Of the first ten turns for a question of the LoCoMo benchmark, 1.2 exceed this value on average, but only 0.5
 if the question is about another person.
@@ -51,7 +51,7 @@ class TurnHit(NamedTuple):
     snippet: str
     """An excerpt with the matching words between ** and **."""
     rank_score: float
-    """The score used for ordering: greater than 0, not comparable between searches."""
+    """The score by which turns are ordered. It is greater than 0, and not comparable between searches."""
     all_words: bool
     lanes: tuple[str, ...] = (WORDS,)
     """How the turn was found: by words, by meaning or by both."""
@@ -65,9 +65,9 @@ class ConversationSearchRecord(NamedTuple):
     conversations: int
     """Number of conversations searched."""
     semantic: bool = True
-    """True unless the search was by words only because the model is not available."""
+    """False if the search was by words only because the model is not available."""
     note: str = ""
-    """Why the search was by words only, or how many turns have vectors if not all have; "" otherwise."""
+    """Why the search was by words only, or how many turns have vectors if some have none; otherwise ""."""
 
 
 class _ScoredTurn(NamedTuple):
@@ -75,11 +75,11 @@ class _ScoredTurn(NamedTuple):
     all_words: bool
     lanes: tuple[str, ...] = (WORDS,)
     start: int = 0
-    """Start offset of the excerpt for a turn that contains no word of the question."""
+    """Start offset of the excerpt, for a turn that contains no word of the question."""
 
 
 def search_turns_by_words(db: Database, query: str, limit: int = 10) -> list[TurnHit]:
-    """Find turns by words. Accepts any text as a query."""
+    """Find turns by words. Any text is a valid query."""
     plan = plan_query(query)
     if not plan.words or limit < 1:
         return []
@@ -98,7 +98,7 @@ def search_turns(
     vectors: "Callable[[], TurnIndex]",
     no_model: str = "no model is set up",
 ) -> ConversationSearchRecord:
-    """Find turns by words and by meaning; by words alone, with a note, if the model is not available."""
+    """Find turns by words and by meaning. If the model is not available, find them by words alone, with a note."""
     plan = plan_query(query)
     result = ConversationSearchRecord(query, (), conversations.list_all(db, 0)[1])
     if not plan.words or limit < 1 or not TextIndex(db, TURNS).highest_id():
@@ -148,7 +148,7 @@ def _fuse_turns(
 
 
 def _best_words(places: Mapping[int, ChunkPosition], words: dict[int, float]) -> dict[int, float]:
-    """Return the highest word score within each conversation, used as the score of the whole conversation."""
+    """Return the highest word score within each conversation. It is used as the score of the whole conversation."""
     best: dict[int, float] = {}
     for turn, (conversation, _) in places.items():
         best[conversation] = max(best.get(conversation, 0.0), words.get(turn, 0.0))
@@ -165,7 +165,7 @@ def _lanes_of(
 
 
 def _match_turns(db: Database, plan: QueryPlan, limit: int, highest: int) -> dict[int, tuple[float, bool]]:
-    """Return turns with their scores, best first, and whether each contains all words."""
+    """Return turns with their scores, best first, and True for each turn that contains all words."""
     scores: dict[int, tuple[float, bool]] = {}
     for terms in dict.fromkeys((plan.words, plan.telling)):
         expression = " AND ".join(term.quoted for term in terms)
@@ -182,7 +182,7 @@ def _match_turns(db: Database, plan: QueryPlan, limit: int, highest: int) -> dic
 
 
 def _terms_to_rank(db: Database, plan: QueryPlan, highest: int, budget: int) -> list[str]:
-    """Return the terms for an OR query, without those that are too common to rank within the budget."""
+    """Return the terms for an OR query, without terms that are too common to rank within the budget."""
     quoted = [part.quoted for part in plan.parts]
     if highest * len(quoted) > budget:
         counts = TextIndex(db, TURNS).document_counts(quoted, highest)

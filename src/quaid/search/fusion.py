@@ -1,11 +1,12 @@
 """Combine full-text search (words) and vector search (meaning) into one ranking, and rate the evidence.
 
-A lane is the result list of one of the two. `sum` adds a chunk's own score (its word score relative to the
-best, and its cosine on a scale from an unrelated chunk to the best), a part of its neighbours' scores, and
-the score of its page. A page gets the score of its best chunk without the neighbours, otherwise longer pages
-would win; the best pages are also compared as a whole. `set-union` keeps the order of vector search and
-appends what only full-text search found. `rrf` (reciprocal rank fusion) adds 1 / (60 + rank) over both.
-docs/decisions/008-fusing.md has the measurements behind each number.
+A lane is the result list of full-text search or of vector search. The strategy `sum` adds a chunk's own score
+(its word score relative to the best, and its cosine on a scale from an unrelated chunk to the best), a part
+of its neighbours' scores, and the score of its page. A page gets the score of its best chunk without the
+neighbours, because otherwise longer pages would win; the best pages are also compared as a whole. `set-union`
+keeps the order of vector search and appends the results that only full-text search found. `rrf` (reciprocal
+rank fusion) adds 1 / (60 + rank) over both lanes. docs/decisions/008-fusing.md has the measurements behind
+each number.
 """
 
 import math
@@ -13,7 +14,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeVar
 
 MEANING_SHARE = 0.55
-"""Weight of meaning in a score; words have the rest."""
+"""Weight of meaning in a score. The rest is the weight of words."""
 
 NEIGHBOUR_SHARES = (0.3, 0.15)
 """Weight of each chunk directly before or after a chunk, and of each chunk at a distance of two."""
@@ -22,10 +23,10 @@ PAGE_SHARE = 1.0
 """Weight of the page's score in the score of a chunk."""
 
 WHOLE_PAGE_SHARE = 0.35
-"""Weight of the whole page in its meaning score; its best chunk has the rest."""
+"""Weight of the whole page in its meaning score. The rest is the weight of its best chunk."""
 
 HIGHEST_SCORE = 1.0 + PAGE_SHARE
-"""The score of the best chunk in words and meaning on the best page, without its neighbours."""
+"""The score of a chunk that is the best in words and meaning on the best page, without its neighbours."""
 
 RRF_K = 60
 
@@ -35,7 +36,10 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 ChunkPosition = tuple[int, int]
-"""Page id and position within the page. A plain tuple, because a question has about a thousand candidates."""
+"""Page id and position within the page.
+
+This is a plain tuple, because a question has about a thousand candidates.
+"""
 
 
 class Evidence(NamedTuple):
@@ -43,7 +47,7 @@ class Evidence(NamedTuple):
 
     places: Mapping[int, ChunkPosition]
     words: Mapping[int, float]
-    """BM25 of the chunks that contain words of the question: greater than 0, higher is better."""
+    """BM25 of the chunks that contain words of the question. It is greater than 0, and a higher value is better."""
     page_words: Mapping[int, float]
     """BM25 of whole pages."""
     cosines: Mapping[int, float]
@@ -51,27 +55,27 @@ class Evidence(NamedTuple):
     baseline: float
     """The cosine of an unrelated chunk."""
     lanes: Sequence[Sequence[int]] = ()
-    """The chunks found by vector search, and those found by full-text search, each best first.
+    """The chunks found by vector search, and the chunks found by full-text search, each best first.
 
-    The other candidates are neighbours of these, or were found by a name or a date.
+    The other candidates are neighbours of these chunks, or were found by a name or a date.
     """
     favours: Mapping[int, float] = {}
     """Additional scores of chunks, such as for a matching date or a mentioned page."""
 
 
 class Ranking(NamedTuple):
-    """Scores of chunks and pages; higher is better, not comparable between questions."""
+    """Scores of chunks and pages. A higher score is better. Scores are not comparable between questions."""
 
     chunks: dict[int, float]
     pages: dict[int, float]
     best: dict[int, int]
     """The best chunk of each page."""
     nearest: Mapping[int, float | None] = {}
-    """The highest meaning score among each page's chunks, from 0 to 1; None for a page without one."""
+    """The highest meaning score, from 0 to 1, among each page's chunks; None if no chunk of the page has one."""
 
 
 def fuse(evidence: Evidence, strategy: str = "sum", k: int = RRF_K) -> Ranking:
-    """Fuse all evidence into one ranking; `k` is the constant of rrf."""
+    """Combine all evidence into one ranking. `k` is the constant of rrf."""
     if strategy == "sum":
         return _fuse_by_sum(evidence)
 
@@ -84,7 +88,7 @@ def fuse(evidence: Evidence, strategy: str = "sum", k: int = RRF_K) -> Ranking:
 
 
 def _fuse_by_sum(evidence: Evidence) -> Ranking:
-    """Rank by the sum of a chunk's own score, its neighbours', its page's and its additional score."""
+    """Rank by the sum of the scores of a chunk, its neighbours and its page, and its additional score."""
     meaning = _scaled_meaning(evidence)
     nearest = _nearest_of_pages(evidence, meaning)
     own, of_page = _chunk_scores(evidence, meaning), _page_scores(evidence, nearest)
@@ -113,8 +117,8 @@ def _fuse_by_sum(evidence: Evidence) -> Ranking:
 def add_whole_pages(evidence: Evidence, ranking: Ranking, cosines: Mapping[int, float]) -> Ranking:
     """Add the similarity of whole pages (the mean of their vectors) to a ranking by sum.
 
-    `cosines` maps the best pages to their similarity; the mean of these serves as the baseline. Pages without
-    a cosine get the baseline.
+    `cosines` maps the best pages to their similarity. The mean of these values is the baseline, which is also
+    used for pages without a cosine.
     """
     low = sum(cosines.values()) / max(1, len(cosines))
     width = max(cosines.values(), default=low) - low
@@ -181,7 +185,7 @@ def _nearest_of_pages(evidence: Evidence, meaning: Mapping[int, float]) -> dict[
 
 
 def _best_chunks(evidence: Evidence, chunks: Mapping[int, float]) -> dict[int, int]:
-    """Return the best chunk of each page; the first in case of ties."""
+    """Return the best chunk of each page, or the first one in case of ties."""
     best: dict[int, int] = {}
     for chunk, score in chunks.items():
         page = evidence.places[chunk][0]
@@ -200,7 +204,7 @@ def rrf(lanes: Iterable[Sequence[Key]], k: int = RRF_K) -> dict[Key, float]:
 
 
 def set_union(lanes: Iterable[Sequence[Key]]) -> dict[Key, float]:
-    """Return the keys of the first ranking, then those only in the second, and so on, with falling scores."""
+    """Return the keys of the first ranking, then those that only the second has, and so on, with falling scores."""
     order = dict.fromkeys(key for lane in lanes for key in lane)
     return {key: 1 / (1 + place) for place, key in enumerate(order)}
 
@@ -208,31 +212,31 @@ def set_union(lanes: Iterable[Sequence[Key]]) -> dict[Key, float]:
 # Strength of the evidence for an answer: strong, weak or none
 #
 # The rating uses raw evidence instead of rescaled scores: how much nearer the nearest chunk is than an
-# unrelated chunk, and how many of the question's words the best results contain, with rare words weighted more.
-# The limits were set on the first five conversations of the LoCoMo benchmark, each queried with its questions
-# and with those of another conversation: 79 % of the former are rated strong and 3 % none, and 1 % of the
-# latter strong and 79 % none.
+# unrelated chunk, and how many of the question's words the best results contain, with rare words weighted
+# more. The limits were set on the first five conversations of the LoCoMo benchmark. Each was queried with its
+# own questions and with questions about another conversation. Of its own questions, 79 % are rated strong and
+# 3 % none. Of the others, 1 % are rated strong and 79 % none.
 
 Strength = Literal["strong", "weak", "none"]
 
 STRONG, WEAK = 1.0, 0.65
 MEANING_WEIGHT = 1.5
-"""Weight of the result of `standing_out` relative to the share of words."""
+"""Weight of the result of `standing_out`, relative to the share of words."""
 
 STRONG_WORDS, WEAK_WORDS = 0.6, 0.3
 """The limits for strong and weak if only the share of words is known."""
 
 ENOUGH_CHUNKS = 50
-"""Minimum number of chunks for their mean to be a reliable baseline (the cosine of an unrelated chunk)."""
+"""The mean of at least this many chunks is a reliable baseline (the cosine of an unrelated chunk)."""
 
 LEAST_WEIGHT = 0.1
-"""Minimum weight of a word, however many chunks contain it."""
+"""A word has at least this weight, however many chunks contain it."""
 
 
 def judge_strength(words: float, meaning: float | None, *, exact: bool = False) -> Strength:
-    """Rate an answer by the share of the question's words in it, and by the result of `standing_out` or None.
+    """Rate an answer by the share of the question's words in it, and by the result of `standing_out`, if any.
 
-    With `exact`, that is, if the name of a page matches exactly, the answer is always strong.
+    With `exact`, which means that the name of a page matches exactly, the answer is always strong.
     """
     if exact:
         return "strong"
@@ -245,8 +249,9 @@ def judge_strength(words: float, meaning: float | None, *, exact: bool = False) 
 def evidence_score(words: float, meaning: float | None) -> float:
     """Return the evidence as a number from 0 to 1 that is comparable between questions.
 
-    The share of words and the meaning each count half; if `meaning` is None, the share of words counts alone.
-    `judge_strength` rates evidence strong from 0.5 and weak from 0.33; by words alone, from 0.6 and 0.3.
+    The share of words and the meaning each count half. If `meaning` is None, only the share of words counts.
+    `judge_strength` rates evidence as strong from 0.5 and as weak from 0.33; by words alone, from 0.6 and
+    0.3.
     """
     if meaning is None:
         return round(words, 2)
@@ -254,7 +259,7 @@ def evidence_score(words: float, meaning: float | None) -> float:
 
 
 def below_strong(value: float, meaning: float | None) -> float:
-    """Cap a score below the limit for strong, for a result outside the period that the question names."""
+    """Limit a score to less than the limit for strong, for a result outside the period that the question names."""
     return min(value, (STRONG_WORDS if meaning is None else STRONG / 2) - 0.01)
 
 
@@ -265,7 +270,7 @@ def standing_out(cosine: float, baseline: float, chunks: int) -> float | None:
     a mean that includes this chunk, so the chunk's share is subtracted from it. Return None if this is the
     only chunk and the model has no measured cosine of unrelated texts.
     """
-    if chunks < 2 and baseline == cosine:  # the only chunk, and no measured value for the model
+    if chunks < 2 and baseline == cosine:  # this is the only chunk, and the model has no measured value
         return None
     others = baseline if chunks < 2 else (baseline * chunks - cosine) / (chunks - 1)
     return max(0.0, (cosine - others) / (1 - others)) if others < 1 else 0.0
@@ -295,6 +300,6 @@ def word_weights(counts: Mapping[str, int], total: int) -> dict[str, float]:
 
 
 def word_share(held: Iterable[str], weight: Mapping[str, float]) -> float:
-    """Return the share of a question's words that are in `held`, with each word counted by its weight."""
+    """Return the share of a question's words that are in `held`. Each word counts by its weight."""
     every = sum(weight.values())
     return sum(weight[word] for word in set(held) if word in weight) / every if every else 0.0

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from quaid.model.plain_text import cjk_bigrams, has_cjk, split_cjk
 
 LONGEST_QUERY = 10_000
-"""Characters of a query that are read; the rest is ignored."""
+"""This many characters of a query are read; the rest is ignored."""
 
 MOST_WORDS = 32
 MOST_PARTS = 64
@@ -23,7 +23,7 @@ STOP_WORDS = frozenset(
     t than that the their them then there these they this those through to too under until up very was we were what
     when where which while who whom why will with would you your""".split()
 )
-"""English words that are ignored, unless a query has only such words or they are part of a phrase."""
+"""English words that are ignored, unless they are part of a phrase or the query has no other words."""
 
 _PHRASE = re.compile(r'"([^"]*)"|“([^“”]*)”')
 # Combining accents without a precomposed letter belong to the word.
@@ -49,7 +49,7 @@ class Term(NamedTuple):
 
 
 class QueryPlan(NamedTuple):
-    """The terms of a query: for pages with all words, with all words except stop words, or with any part."""
+    """The terms of a query, for pages with all words, with all words except stop words, or with any part."""
 
     words: tuple[Term, ...]
     telling: tuple[Term, ...]
@@ -136,7 +136,8 @@ def _phrase(piece: str) -> Term | None:
     ends_in_run = not _WORD.search(between_and_runs[-1])
     prefix = ends_in_run and len(between_and_runs[-2]) == 1
     if ends_in_run and not prefix:
-        # In a page, more characters may follow; then the last character is not indexed as a separate token.
+        # In a page, more characters may follow. In that case the last character is not indexed as a separate
+        # token.
         words.pop()
     if len(words) > LONGEST_PHRASE:
         words, prefix = words[:LONGEST_PHRASE], False

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # not imported at run time, because it loads numpy
 FIRST_DAY, LAST_DAY = date(1, 1, 1), date(9999, 12, 31)
 _ONE_DAY = timedelta(days=1)
 LONGEST_DATED_TEXT = 2_000
-"""Characters of a question that are searched for dates."""
+"""This many characters of a question are searched for dates."""
 
 _MONTHS = "january february march april may june july august september october november december".split()
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
@@ -44,7 +44,8 @@ _YEAR = r"(?P<year>(?:19|20)[0-9]{2})\b"
 _DAY = r"(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?\b"
 _COUNT = rf"(?P<count>[0-9]{{1,3}}|{'|'.join(_SMALL_NUMBERS)}|few|couple of)"
 _UNIT = r"(?P<unit>day|week|fortnight|month|year)s?\b"
-# A month or year alone counts only after these words: "may" is also a verb, and 2024 may be any number.
+# A month or year alone is a date only after these words, because "may" is also a verb and 2024 may be any
+# number.
 _LEADING_WORDS = (
     r"\b(?:in|since|during|before|after|until|till|by|from|between|of|last|this|and|to|year)\W+"
     r"(?:(?:early|late|mid|the)\W+)?"
@@ -68,7 +69,7 @@ _PHRASES = tuple(
         ("near", r"\b", r"(?P<near>day before yesterday|today|yesterday|tonight|this morning|last night)\b"),
     )
 )
-# Fast pre-check: most questions contain no time expression.
+# This is a fast pre-check, because most questions contain no time expression.
 _HINT = re.compile(
     rf"[0-9]|\b(?:last|past|previous|this|ago|today|yesterday|tonight|{'|'.join(month[:3] for month in _MONTHS)})"
     rf"|\b(?:{'|'.join(_WEEKDAYS)})\b",
@@ -118,7 +119,7 @@ def find_periods(question: str, now: str) -> tuple[Period, ...]:
             days = _days_of_phrase(kind, match, today)
             if days:
                 spans.append((begin, end, *days))
-            elif kind == "day":  # an invalid date such as 30 February: do not read its month alone either
+            elif kind == "day":  # in an invalid date such as 30 February, the month alone is not used either
                 unread.append((begin, end))
     return _join_periods(text, sorted(spans))
 
@@ -241,7 +242,7 @@ _PERIOD_READERS = {
 
 
 def _join_periods(text: str, spans: list[_DatedSpan]) -> tuple[Period, ...]:
-    """Extend periods after words such as "since" and "before", and join those of "between … and …"."""
+    """Extend periods after words such as "since" and "before", and join the two periods of "between … and …"."""
     periods: list[Period] = []
     place = 0
     while place < len(spans):
@@ -298,7 +299,7 @@ def _unit_of(day: date, unit: str) -> tuple[date, date]:
 
 MOST_NAME_WORDS = 48
 LONGEST_NAME_WORDS = 5
-"""Maximum number of words of a question that are searched for names, and of words in a name."""
+"""Names are searched for in questions of up to this many words. A name has at most as many words."""
 
 MOST_EXACT = 5
 
@@ -310,7 +311,7 @@ class Entities(NamedTuple):
     """The pages and wings (top-level categories of pages) that a question names."""
 
     exact: dict[int, str]
-    """Pages whose name is the whole question, with the kind of that name, and linked pages, with the link."""
+    """Pages whose name is the whole question, with the kind of name, and pages that it links to, with the link."""
     mentioned: dict[int, str]
     """Pages whose name occurs in the question, with that name."""
     wings: tuple[str, ...]
@@ -336,7 +337,7 @@ def find_entities(db: Database, question: str) -> Entities:
 
 
 def name_spans(question: str) -> dict[str, str]:
-    """Return all word sequences that could be a name, folded, with their original text."""
+    """Return all word sequences that could be a name, normalized, with their original text."""
     words = [match.span() for match in _NAME_WORD.finditer(question)][:MOST_NAME_WORDS]
     spans: dict[str, str] = {}
     for first, (start, _) in enumerate(words):
@@ -357,7 +358,7 @@ def _may_be_name(text: str) -> bool:
 
 
 LONGEST_EMBEDDED_TEXT = 4_000
-"""Characters of a question passed to the model, which reads about half of them."""
+"""This many characters of a question are passed to the model, which reads about half of them."""
 
 
 class MeaningLane(NamedTuple):
@@ -370,7 +371,7 @@ class MeaningLane(NamedTuple):
     """The expected cosine of the question and an unrelated text."""
     embedded: int
     total: int
-    """`embedded` is the number of chunks or turns (messages) with a vector, `total` the number of all."""
+    """`embedded` is the number of chunks or turns (messages) that have a vector, and `total` the number of all."""
 
     def nearest(self, count: int, filters: SearchFilters) -> dict[int, float]:
         """Return the nearest chunks with their cosines, best first."""
@@ -406,13 +407,13 @@ def embed_question(
 
 
 CANDIDATES = 100
-"""Maximum number of chunks from full-text search, and from vector search. Their neighbours are added."""
+"""Full-text search and vector search return at most this many chunks each. Their neighbours are added."""
 
 WORD_BUDGET = 8_000
-"""Maximum number of (chunk, word) pairs, and of (page, word) pairs, to rank, which takes 4 to 6 ms each."""
+"""At most this many (chunk, word) pairs, and as many (page, word) pairs, are ranked, which takes 4 to 6 ms each."""
 
 REACH = 2
-"""Maximum distance of a neighbour, in chunks."""
+"""Chunks up to this many positions before or after a chunk are its neighbours."""
 
 DATED_FAVOUR, MENTIONED_FAVOUR, WING_FAVOUR = 0.6, 0.2, 0.1
 """Additional scores of a chunk whose date, page or wing the question names.
@@ -422,7 +423,7 @@ are added.
 """
 
 ONLY_DATED_FAVOUR = 3.0
-"""Additional score by date if the question names nothing but a time: more than words and meaning together."""
+"""Additional score by date if the question names only a time. It exceeds words and meaning together."""
 
 VAGUE_WORDS = frozenset(
     """happen happened happening happens occur occurred event events news new thing things anything something
@@ -472,7 +473,8 @@ def gather_candidates(
     if not words.keys() <= places.keys():
         raise DamagedDatabase(path=db.path, problem="its text index refers to missing text")
     if plan != searched:
-        # Chunks of the period already get a score for their date; the words that name it must not count too.
+        # The chunks of the period already get a score for their date, so the words that name the period must
+        # not count too.
         expression, words = _any_word_expression(db, counts), {}
     others = [chunk for chunk in places if chunk not in words]
     if expression and others:
@@ -521,7 +523,7 @@ def _count_chunks(db: Database, plan: QueryPlan) -> dict[str, int]:
 
 
 def _any_word_expression(db: Database, counts: dict[str, int]) -> str:
-    """Return an FTS5 expression that matches any of these terms, except those that are too common to rank."""
+    """Return an FTS5 expression that matches any of these terms, except terms that are too common to rank."""
     return " OR ".join(
         terms_worth_ranking(counts, TextIndex(db, text_index.CHUNKS).highest_id(), WORD_BUDGET)
     )
@@ -530,13 +532,13 @@ def _any_word_expression(db: Database, counts: dict[str, int]) -> str:
 def _score_pages(
     db: Database, searched: QueryPlan, plan: QueryPlan, filters: SearchFilters
 ) -> dict[int, float]:
-    """Return the word scores of pages; date filters are ignored.
+    """Return the word scores of pages. Date filters are ignored.
 
-    `searched` has all words of the question, `plan` only those that do not name a period. If the two
-    differ, half of the score comes from each: a page that mentions the date should score higher, but not so
-    much that a date in a title outweighs the subject of the question.
+    `searched` has all words of the question, `plan` only the words that do not name a period. If the two
+    differ, half of the score comes from each, because a page that mentions the date should score higher, but
+    a date in a title should not outweigh the subject of the question.
     """
-    # A page is dated by its last change, but its content may be older. Only chunks have reliable dates.
+    # A page is dated by its last change, although its content may be older. Only chunks have reliable dates.
     filters = filters._replace(since=None, until=None)
     scores = page_scores(db, searched, filters, CANDIDATES, WORD_BUDGET)
     if plan == searched:
@@ -564,7 +566,7 @@ def _chunks_of_periods(db: Database, periods: Iterable[Period], filters: SearchF
 def _filter_entities(
     db: Database, named: Entities, filters: SearchFilters
 ) -> tuple[Entities, dict[int, int]]:
-    """Return the entities without pages that the filters exclude, and the first chunk of each other page."""
+    """Return the entities without pages that the filters exclude, and the first chunk of each remaining page."""
     if not (named.exact or named.mentioned):
         return named, {}
     page_ids = [*named.exact, *named.mentioned][:CANDIDATES]

@@ -1,7 +1,7 @@
 """Full-text search over pages, with excerpts.
 
-Pages that contain all words come first, then pages with some of them, by score. Ranking takes about half a
-microsecond per matching page and word, so in a large database very common words are left out of OR queries.
+Pages that contain all words come first, then pages with some of the words, by score. Ranking takes about half
+a microsecond per matching page and word, so in a large database very common words are left out of OR queries.
 If even the pages with all words are too many to rank, only pages with the words in their names and the newest
 pages are ranked. Excerpts are made with the tokenizer of the index, because FTS5's snippet() takes seven
 times as long.
@@ -17,14 +17,17 @@ from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import NAME_COLUMNS, SPACED, UNSPACED, SearchFilters, Stemmer, TextIndex
 
 EXCERPT_WIDTH = 200
-"""Approximate characters of an excerpt; half as many in scripts without spaces, which are denser."""
+"""Approximate length of an excerpt in characters.
+
+It is half as long in scripts without spaces, which are denser.
+"""
 
 EXCERPT_LEAD = 50
-"""Maximum number of characters before the first marked word."""
+"""An excerpt starts at most this many characters before the first marked word."""
 
 BLOCK_CHARACTERS = 16_000
 MOST_BLOCKS = 16
-"""Long text is searched in blocks until a block contains a word. Text beyond the last block is ignored."""
+"""A long text is searched in up to this many blocks, until a block contains a word. The rest is ignored."""
 
 SENTENCE_ENDS = ("\n", ". ", "! ", "? ", "。")
 LINE_MARKS = "#>-*+ \t\n"
@@ -93,7 +96,7 @@ class ExcerptMarker:
 
 def _literal_pattern(literals: list[str]) -> re.Pattern[str]:
     longest_first = sorted(literals, key=len, reverse=True)
-    # An ASCII word may directly follow another script, but not another ASCII letter or digit.
+    # An ASCII word may directly follow a character of another script, but not another ASCII letter or digit.
     alternatives = [
         rf"(?<![a-z0-9]){re.escape(literal)}" if literal.isascii() else re.escape(literal)
         for literal in longest_first
@@ -141,7 +144,7 @@ def _count_words_from(spans: list[WordSpan], place: int, width: int) -> int:
 
 
 def _excerpt_start(text: str, first: int) -> int:
-    """Return where an excerpt starts: at the line or sentence if its start is near, else at a word."""
+    """Return where an excerpt starts: at the start of the line or sentence if it is near, else at a word."""
     start = max(0, first - EXCERPT_LEAD)
     ends = [at + len(mark) for mark in SENTENCE_ENDS if (at := text.rfind(mark, start, first)) >= 0]
     if ends:
@@ -212,13 +215,13 @@ def is_mistakable(stemmer: Stemmer, part: str) -> bool:
 
 
 ROW_BUDGET = 30_000
-"""Maximum number of (page, word) pairs ranked per query."""
+"""At most this many (page, word) pairs are ranked per query."""
 
 FEW_PAGES = 1_000
-"""Up to this number of pages, chunks or turns, even the most common words are ranked."""
+"""If there are at most this many pages, chunks or turns, even the most common words are ranked."""
 
 LONGEST_NAME = 500
-"""Maximum length of a query that is compared with page names, in characters."""
+"""A query of at most this many characters is compared with page names."""
 
 PageScores = dict[int, float]
 Terms = tuple[Term, ...]
@@ -237,13 +240,13 @@ class PageHit(NamedTuple):
     snippet: str
     """An excerpt with the matching words between ** and **."""
     rank_score: float
-    """BM25, used for ordering: greater than 0, not comparable between searches."""
+    """BM25, by which pages are ordered. It is greater than 0, and not comparable between searches."""
     all_words: bool
     id: int
 
 
 _ScoredPage = tuple[int, float, bool]
-"""Page id, score, and whether the page contains all words."""
+"""Page id, score, and True if the page contains all words."""
 NO_FILTERS = SearchFilters()
 
 
@@ -252,7 +255,7 @@ def search_pages(
 ) -> list[PageHit]:
     """Find pages by words.
 
-    Any query is valid; with `raw` it must be an FTS5 expression, otherwise InvalidSearch is raised.
+    Any query is valid. With `raw`, the query must be an FTS5 expression, otherwise InvalidSearch is raised.
     """
     plan = plan_query(query)
     scored: list[_ScoredPage] = []
@@ -267,7 +270,7 @@ def search_pages(
 
 
 def page_scores(db: Database, plan: QueryPlan, filters: SearchFilters, limit: int, budget: int) -> PageScores:
-    """Return up to `limit` pages that contain any part of the plan, with their scores; higher is better."""
+    """Return up to `limit` pages that contain any part of the plan, with their scores. A higher score is better."""
     return _TextSearch(db, plan, filters, limit, budget).ranked_any([]) if plan.parts else {}
 
 
@@ -285,7 +288,10 @@ class _TextSearch:
         self._highest = {name: TextIndex(db, name).highest_id() for name in (SPACED, UNSPACED)}
 
     def run(self, query: str) -> list[_ScoredPage]:
-        """Return pages by name, then with all words, all but stop words, or any word; each group by score."""
+        """Return pages by name, then with all words, all but stop words, or any word.
+
+        Each group is sorted by score.
+        """
         kinds = [self._named(query)]
         scores: PageScores | None = None
         for terms in dict.fromkeys((self._plan.words, self._plan.telling)):
@@ -338,7 +344,7 @@ class _TextSearch:
         if highest * len(terms) > self._budget:
             cost = len(terms) * TextIndex(self._db, name).count(expression, self._filters, highest)
             if cost > self._budget:
-                # Half of the budget for each of the two queries.
+                # Each of the two queries gets half of the budget.
                 above = highest - highest * self._budget // (2 * cost)
                 newest = self._match(name, expression, above=above)
                 return newest | self._match(name, f"{NAME_COLUMNS[name]} : ({expression})")
@@ -347,7 +353,7 @@ class _TextSearch:
     def ranked_any(self, first: list[int]) -> PageScores:
         """Return pages with any of the words, and their scores.
 
-        The pages in `first` are ranked in any case.
+        The pages in `first` are always ranked.
         """
         spaced = self._ranked_any_in(SPACED, [part for part in self._plan.parts if not part.unspaced], first)
         unspaced = self._ranked_any_in(UNSPACED, list(self._plan.parts), first)
@@ -387,14 +393,14 @@ class _TextSearch:
 def terms_worth_ranking(counts: dict[str, int], total: int, budget: int) -> list[str]:
     """Return the rarest terms that fit into the budget. `counts` has the number of documents of each term."""
     if total > FEW_PAGES:
-        # FTS5 gives almost no weight to a term in more than half of the documents, and such a term takes the
-        # longest to rank.
+        # FTS5 gives almost no weight to a term that is in more than half of the documents, and ranking such a
+        # term takes the longest.
         counts = {term: held for term, held in counts.items() if 2 * held <= total} or counts
     return affordable_terms(list(counts), list(counts.values()), budget)
 
 
 def affordable_terms(terms: list[str], counts: list[int], budget: int) -> list[str]:
-    """Return the rarest terms whose counts add up to at most the budget, but at least one term."""
+    """Return the rarest terms whose counts add up to at most the budget, but always at least one term."""
     affordable: list[str] = []
     for count, term in sorted(zip(counts, terms, strict=True), key=lambda pair: pair[0]):
         budget -= count
@@ -422,7 +428,7 @@ def _page_hits(db: Database, plan: QueryPlan, scored: list[_ScoredPage]) -> list
 # The statements of a text: sentences of paragraphs, list entries and table rows
 
 LONGEST_LINE = 240
-"""Maximum characters of a statement that is shown as the only line of a result."""
+"""A statement that is shown as the only line of a result has at most this many characters."""
 
 _LIST_MARK = re.compile(r"\s*(?:[-*+•]|\d{1,4}[.)])\s+")
 _QUOTE_MARKS = re.compile(r"(?:\s*>)+ ?")
