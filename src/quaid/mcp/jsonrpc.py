@@ -7,16 +7,19 @@ from typing import Any, BinaryIO, NamedTuple
 
 MAX_LINE_BYTES = 5 * 1024 * 1024
 MAX_RAW_LINE_BYTES = 6 * MAX_LINE_BYTES
-"""Maximum raw size of a line whose decoded text fits into MAX_LINE_BYTES, since an escape takes up to 6 bytes."""
+"""Maximum raw size of a line whose decoded text fits into MAX_LINE_BYTES. An escape takes up to 6 bytes."""
 _READ_BYTES = 64 * 1024
 _MAX_VALUE_BYTES = 1_024
 _MAX_MESSAGES = 1_000
 _JSON_SIGNS = re.compile(rb'["{}\[\],:]')
 _ONE_BYTE = re.compile(rb"\\u00[0-7]")
 _FEWER_BYTES = re.compile(rb"\\u(?:0[0-7]|[dD][89a-fA-F])")
-"""Escapes below U+0800 and surrogate halves, which decode to two bytes; those in _ONE_BYTE decode to one."""
+"""Matches escapes below U+0800 and surrogate halves, which decode to two bytes.
+
+Those in _ONE_BYTE decode to one.
+"""
 _CUT_ESCAPE = 6
-"""Tolerance per chunk in bytes: an escape that is split between two chunks is not recognized."""
+"""Tolerance per chunk in bytes, because an escape that is split between two chunks is not recognized."""
 
 
 class OversizedLine:
@@ -107,7 +110,7 @@ class OversizedLine:
             try:
                 self._message[name] = json.loads(self._text)
             except ValueError:
-                pass  # an object, a list, or invalid JSON
+                pass  # the value is an object, a list, or invalid JSON
         self._is_value = False
 
 
@@ -119,7 +122,10 @@ def read_lines(source: BinaryIO, *keys: str) -> Iterator[bytes | OversizedLine]:
 
 
 def _read_long_line(source: BinaryIO, begun: bytes, keys: tuple[str, ...]) -> bytes | OversizedLine:
-    """Read the rest of a long line. Return it whole if it is within the limit once its escapes are decoded."""
+    """Read the rest of a long line.
+
+    Return the whole line if it is within the limit once its escapes are decoded.
+    """
     unread = OversizedLine(keys)
     line: bytearray | None = bytearray()
     size, part = 0, begun
@@ -148,7 +154,7 @@ def _decoded_size_of_chunk(data: bytes) -> int:
         return len(data)
     escapes = backslashes - data.count(b"\\\\")
     by_number = data.count(b"\\u")
-    # A simple escape decodes to one byte, \uXXXX to at most three.
+    # A simple escape decodes to one byte, and \uXXXX to at most three bytes.
     size = len(data) - escapes - 2 * by_number
     if by_number:
         size -= len(_FEWER_BYTES.findall(data)) + len(_ONE_BYTE.findall(data))
@@ -184,7 +190,7 @@ class Request(NamedTuple):
 
 
 Message = Request | RpcError | None
-"""None is a message that needs no response, such as a response to a request we did not send."""
+"""None means a message that needs no response, such as a response to a request that we did not send."""
 
 
 def decode(line: bytes) -> Any:
@@ -231,7 +237,10 @@ def notification(method: str, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def encode(message: Any) -> bytes:
-    """Encode a message as one line. UTF-8 cannot encode lone surrogates, so such a message is written in ASCII."""
+    """Encode a message as one line.
+
+    A message with lone surrogates, which UTF-8 cannot encode, is written in ASCII.
+    """
     try:
         return compact(message).encode() + b"\n"
     except UnicodeEncodeError:
@@ -244,4 +253,4 @@ def compact(value: Any) -> str:
 
 
 def _refuse_constant(constant: str) -> None:
-    raise ValueError(constant)  # NaN and Infinity: Python accepts them, but they are not JSON
+    raise ValueError(constant)  # Python accepts NaN and Infinity, but they are not JSON

@@ -1,7 +1,7 @@
-"""Rewrite messages for agents: commands become tool calls, and what only a person can do says so.
+"""Rewrite messages for agents: replace commands by tool calls, and mark what only a person can do.
 
-Errors and notes are written for the command line, as in "`quaid list` shows all pages". An agent reads "memory_list
-shows all pages". Commands without a tool, such as `quaid embed`, are for the user to run.
+Errors and notes are written for the command line, as in "`quaid list` shows all pages". An agent reads
+"memory_list shows all pages". Commands without a tool, such as `quaid embed`, are for the user to run.
 """
 
 import re
@@ -19,7 +19,7 @@ _CLAUSE_START = re.compile(r"(?:^|[.;:?!,]\s)$")
 _VERB = re.compile(r" (?=[a-z]+s\b)")  # as in "`quaid embed` makes the others"
 
 _TOOL_OF = {operation: tool for tool, operation in index.TOOLS.items()}
-# Erasing and merging at once is for a person; the tools propose it.
+# Only a person may erase or merge pages directly; these tools propose it.
 _PROPOSING_TOOLS = {"forget": "memory_forget", "merge": "memory_merge"}
 
 _FOR_A_PERSON = frozenset(
@@ -38,14 +38,17 @@ _NEXT = {
     "not_allowed": "Ask the user for a token with that scope.",
     "defect": "Ask the user to report this bug in Quaid.",
 }
-"""What to do about errors whose remedy on the command line is of no use to an agent."""
+"""What an agent can do about errors whose remedy on the command line does not help an agent."""
 
 GUIDANCE_FIELDS = frozenset({"note", "notes", "next_step", "next_steps", "remedy", "hint", "nudge"})
-"""Fields of records with text for the reader, in which commands are replaced. All other text is left unchanged."""
+"""Fields of records with text for the reader, in which commands are replaced.
+
+Text in other fields is not changed.
+"""
 
 
 def for_agent(text: str, operation: Operation | None = None) -> str:
-    """Return the text with commands replaced by tools, and with the flags of `operation` by argument names."""
+    """Return the text with commands replaced by tools, and flags of `operation` replaced by argument names."""
     parts: list[str] = []
     end = 0
     for match in _COMMAND.finditer(text):
@@ -67,7 +70,7 @@ def for_agent(text: str, operation: Operation | None = None) -> str:
 
 
 def tool_call(command: str) -> str:
-    """Return the tool call that does what a command does, as in memory_get(slug=SLUG); "" if no tool does."""
+    """Return the tool call that does what a command does, as in memory_get(slug=SLUG), or ""."""
     program, *words = command.split()
     if program == "ai-kb":
         words = ["kb", *words]
@@ -80,7 +83,7 @@ def tool_call(command: str) -> str:
             arguments = _arguments(dispatch.find_tool(tool), words[length:])
             return f"{tool}({', '.join(arguments)})" if arguments else tool
         if name in index.COMMANDS:
-            return ""  # a command of the owner
+            return ""  # only the owner may run the command
     return ""
 
 
@@ -110,9 +113,9 @@ def _without_flags(text: str, operation: Operation | None) -> str:
 
 
 def failure_record(error: QuaidError, operation: Operation | None = None) -> dict[str, Any]:
-    """Return an error as an agent reads it: code, message, what to do next, and facts that the message lacks.
+    """Return an error as an agent reads it: code, message, what to do next, and details that the message lacks.
 
-    The first sentence of an error says what is wrong, the others what to do.
+    The first sentence of an error says what is wrong, and the other sentences what to do.
     """
     template = " ".join((type(error).__doc__ or "").split())
     problem, _, remedy = template.replace("{hint}", " {hint}").partition(". ")
@@ -145,7 +148,7 @@ def _usage(operation: Operation) -> str:
 
 
 def _further_facts(error: QuaidError, message: str, record: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts of an error that JSON can carry, without strings that its message repeats."""
+    """Return the details of an error that can be represented in JSON, except strings that its message contains."""
     return {
         key: value
         for key, value in error_facts(error).items()
@@ -154,5 +157,5 @@ def _further_facts(error: QuaidError, message: str, record: dict[str, Any]) -> d
 
 
 def error_facts(error: QuaidError) -> dict[str, Any]:
-    """Return the facts of an error that can be represented in JSON, such as the current version of a page."""
+    """Return the details of an error that can be represented in JSON, such as the current version of a page."""
     return {key: value for key, value in error.facts.items() if isinstance(value, str | int | float | list)}

@@ -1,6 +1,7 @@
 """MCP resources (pages, their index, the notebook's context) and prompts (briefing, meeting).
 
-Text from pages and transcripts is data: prompts put it between tags, and tags in the text are escaped.
+Text from pages and transcripts is data, not instructions. Prompts put it between tags, and tags in the text
+are escaped.
 """
 
 import re
@@ -74,7 +75,8 @@ def _page_text(brain: Brain, name: str) -> str:
     try:
         page = get(name if "::" in name else f"default::{name}")
     except PageNotFound:
-        page = get(name)  # found if exactly one other collection has it; otherwise raises the error to show
+        # Succeeds if exactly one other collection has the page; otherwise raises the error to show.
+        page = get(name)
     return markdown.render(page.frontmatter, page.compiled_truth, page.timeline)
 
 

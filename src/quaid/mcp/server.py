@@ -1,8 +1,9 @@
 """The methods of MCP, independent of the transport, and the thread that runs calls.
 
-Protocol revisions up to 2025-11-25 start with a handshake; from 2026-07-28 on, each request names its revision in
-`_meta`. This is decided for each request, so both kinds are served side by side. Only the call thread opens, uses and
-closes the memory, so that the reader can handle pings and cancellations during a long call.
+Protocol revisions up to 2025-11-25 start with a handshake. From 2026-07-28 on, each request names its
+revision in `_meta`. The revision is determined for each request, so both kinds are served side by side. Only
+the call thread opens, uses and closes the memory, so that the reader can handle pings and cancellations
+during a long call.
 """
 
 import sys
@@ -28,7 +29,7 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 
 UNSUPPORTED_VERSION = -32022
 NO_RESOURCE = -32002  # up to 2025-11-25; later revisions use INVALID_PARAMS
-MAX_NAME_LENGTH = 100  # characters of a client-supplied method, tool or client name that are used
+MAX_NAME_LENGTH = 100  # a method, tool or client name from a client is truncated to this many characters
 META_PREFIX = "io.modelcontextprotocol/"
 VERSION_KEY, CAPABILITIES_KEY, LEVEL_KEY = (
     META_PREFIX + "protocolVersion",
@@ -91,8 +92,10 @@ def answer_request(connection: Connection, brain: Brain, request: Request) -> di
 
 
 def failure_response(request: Request, error: QuaidError) -> dict[str, Any]:
-    """Return the response to a failed request. Clients pass tool results on to the model, but may hide protocol
-    errors from it. Therefore a failed tool call is a result, unless it was cancelled.
+    """Return the response to a failed request.
+
+    Clients pass tool results on to the model, but may hide protocol errors from it. Therefore a failed tool
+    call is a result, unless it was cancelled.
     """
     if request.method == "tools/call" and not isinstance(error, Cancelled):
         result = tools.tool_failure(error, str((request.params or {}).get("name")))
@@ -105,7 +108,7 @@ def failure_response(request: Request, error: QuaidError) -> dict[str, Any]:
 
 
 def log_to_stderr(text: str) -> None:
-    """Write a line to standard error. It must not contain text of pages, queries or other client data."""
+    """Write a line to standard error. The line must not contain text of pages, queries or other client data."""
     try:
         print(text, file=sys.stderr, flush=True)
     except OSError:
@@ -113,7 +116,7 @@ def log_to_stderr(text: str) -> None:
 
 
 def needs_no_memory(request: Request) -> bool:
-    """Return True if the request can be answered without the memory, while another call is using it."""
+    """Return True if the request can be answered without the memory, while another call is using the memory."""
     return request.method not in METHODS_USING_MEMORY
 
 
@@ -155,7 +158,9 @@ def _check_envelope(meta: Params) -> None:
 
 
 def _stamped(method: str, result: dict[str, Any]) -> dict[str, Any]:
-    """Add the fields that 2026-07-28 requires: result type, server info and, if cacheable, a lifetime of zero."""
+    """Add the fields that 2026-07-28 requires: result type, server info and, if cacheable, a lifetime of
+    zero.
+    """
     stamped = {"resultType": "complete", **result, "_meta": {META_PREFIX + "serverInfo": SERVER_INFO}}
     return {**stamped, "ttlMs": 0, "cacheScope": "private"} if method in CACHEABLE_METHODS else stamped
 
@@ -301,7 +306,7 @@ class CancellableBrain(Brain):
         )
         self.call: PendingCall | None = None
         self.should_stop: Callable[[], bool] | None = (
-            None  # set during background work: returns True if that work should stop
+            None  # set during background work; returns True if that work should stop
         )
 
     def is_unwanted(self) -> bool:
@@ -330,7 +335,7 @@ class CallThread:
         self._on_disconnect = on_disconnect
         self._supervisor = idle or Supervisor()
         self._logged: set[str] = set()
-        self._calls: deque[PendingCall] = deque()  # the first one is running, or next to run
+        self._calls: deque[PendingCall] = deque()  # the first call is running, or is the next to run
         self._changed = Condition()
         self._ending = False
         self._thread = Thread(target=self._work, name="calls", daemon=True)
@@ -342,7 +347,7 @@ class CallThread:
             self._changed.notify()
 
     def cancel(self, id: RequestId) -> None:
-        """Cancel the unanswered requests with this ID. Has no effect if there are none."""
+        """Cancel the unanswered requests with this ID, if there are any."""
         with self._changed:
             for call in self._calls:
                 if call.request.id == id and type(call.request.id) is type(id):
@@ -445,7 +450,7 @@ def progress_reporter(call: PendingCall, send: Callable[[Any], None]) -> Progres
     """Return a progress callback that notifies the client. Values never decrease, and the rate is limited."""
     token = call.request.meta.get("progressToken")
     is_requested = isinstance(token, int | str) and not isinstance(token, bool)
-    before = last = 0  # steps before the operation last restarted its count, and since then
+    before = last = 0  # steps before the operation last restarted its count, and steps since then
     sent, sent_at = -1, 0.0
 
     def report(done: int, total: int, what: str) -> None:

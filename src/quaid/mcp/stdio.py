@@ -1,6 +1,6 @@
 """MCP over standard input and output: one client, one JSON message per line.
 
-This loop is used instead of the SDK because it needs a fraction of the startup time and memory
+This loop is used instead of the SDK, because it needs a fraction of the startup time and RAM
 (docs/decisions/004-own-stdio-loop.md).
 """
 
@@ -56,7 +56,7 @@ def serve(settings: Settings, tools: str) -> int:
             for line in jsonrpc.read_lines(source, "id", "method"):
                 _handle_line(line, connection, memory, worker, send)
             worker.finish()
-        except (StopSignal, OSError):  # OSError: the client has closed the pipe for our responses
+        except (StopSignal, OSError):  # OSError means that the client has closed the pipe for our responses
             if not worker.stop():
                 os._exit(0)
     return 0
@@ -107,7 +107,7 @@ def _handle_line(
 
 
 def _too_long_response(line: OversizedLine) -> Any:
-    """Return an error response for each request in an oversized line, because the client waits for its ID."""
+    """Return an error response for each request in an oversized line, because the client waits for a response."""
     text = f"Invalid request: a line has at most {MAX_LINE_BYTES:,} bytes of text; this one was skipped"
     ids = [id for message in line.messages if (id := _request_id(message)) is not None]
     answers = [jsonrpc.failure(id, INVALID_REQUEST, text) for id in ids]
@@ -132,7 +132,7 @@ def _request_id(message: dict[str, Any]) -> jsonrpc.RequestId | None:
 def _handle_message(
     value: Any, connection: Connection, memory: CancellableBrain, worker: CallThread, reply: Reply
 ) -> None:
-    """Answer a message immediately if that does not need the memory; otherwise queue it for the call thread."""
+    """Answer a message immediately if the memory is not needed; otherwise queue it for the call thread."""
     id, frame = jsonrpc.parse_message(value)
     if isinstance(frame, RpcError):
         reply(jsonrpc.failure(id, frame.code, str(frame)))
@@ -187,8 +187,8 @@ def _sender(sink: int) -> Send:
 def _private_pipes() -> Iterator[tuple[BinaryIO, int]]:
     """Yield duplicates of standard input and output, for use by the protocol only.
 
-    Meanwhile, anything else that prints, including C code, writes to standard error, and reads from standard input
-    return end of file.
+    Until the block ends, anything else that prints, including C code, writes to standard error, and reads
+    from standard input return end of file.
     """
     try:
         source, sink, printed = os.dup(0), os.dup(1), sys.stdout

@@ -1,7 +1,8 @@
 """List and call operations as MCP tools, and label every result with its provenance.
 
-A server started with `lean`, `core`, `seed` or `all` accepts calls of every tool, listed or not; one started with
-tool names accepts only those. Recalled text is data: its label depends on where it is stored, never on its content.
+A server started with `lean`, `core`, `seed` or `all` accepts calls of every tool, listed or not. A server
+started with tool names accepts only those tools. Recalled text is data, not instructions: its label depends
+on where it is stored, never on its content.
 """
 
 from typing import Any
@@ -24,15 +25,15 @@ _OWN_TOOLS = frozenset({"memory_context", "notebook_list", "notebook_read"})
 def provenance_of(name: str) -> dict[str, str]:
     """Return the label (origin and trust) of the results of a tool.
 
-    Only results of _OWN_TOOLS count as written by the user; all others, including those of `recall`, are
-    data.
+    Only results of _OWN_TOOLS count as written by the user. All other results, including those of `recall`,
+    are data.
     """
     room = "notebook" if name in _NOTEBOOK_TOOLS else _ORIGINS.get(name.partition("_")[0], "memory")
     return {"origin": room, "trust": TRUST_OWN if name in _OWN_TOOLS else TRUST_DATA}
 
 
 def with_provenance(name: str, record: dict[str, Any]) -> dict[str, Any]:
-    """Return the record with its trust label first. Keys of the record cannot override it."""
+    """Return the record with its trust label first. Keys of the record cannot override the label."""
     label = {"trust": provenance_of(name)["trust"]}
     return {**label, **{key: value for key, value in record.items() if key not in label}}
 
@@ -43,7 +44,7 @@ def provenance_meta(name: str) -> dict[str, str]:
 
 
 OPEN_GROUPS = frozenset({"lean", "core", "seed", "all"})
-"""Groups that limit what is listed, not what can be called."""
+"""Groups that limit which tools are listed, not which tools can be called."""
 TOOL_GROUPS = OPEN_GROUPS | {"kb"}
 LEAN_TOOLS = frozenset({"memory_get", "memory_put", "memory_query", "memory_correct", "remember"})
 """A minimal set for agents with little context: query, read, write, correct."""
@@ -57,7 +58,7 @@ SEED_TOOLS = frozenset(
         *("remember", "recall", "daily_log", "notebook_read", "notebook_write", "conversation_search"),
     }
 )
-"""The tools of the first specifications, for agents with instructions written for those."""
+"""The tools of the first specifications, for agents whose instructions were written for these tools."""
 
 RARE_ARGUMENTS: dict[str, frozenset[str]] = {
     "memory_query": frozenset({"depth", "wing", "tag", "collection", "limit", "explain"}),
@@ -67,7 +68,7 @@ RARE_ARGUMENTS: dict[str, frozenset[str]] = {
     "memory_briefing": frozenset({"due", "limit", "short"}),
     "remember": frozenset({"file", "section"}),
 }
-"""Arguments that the short lists leave out to save context. They are accepted all the same."""
+"""Arguments that the short lists leave out to save context. Calls may still use them."""
 
 
 def selected_tools(selection: str) -> frozenset[str] | None:
@@ -133,9 +134,10 @@ def tool_failure(error: QuaidError, name: str) -> dict[str, Any]:
 
 
 def _without_empty(value: Any) -> Any:
-    """Convert a result to JSON types. Empty fields of records are left out, and guidance is put in terms of tools.
+    """Convert a result to JSON types.
 
-    Objects that users wrote, such as front matter, are kept as they are.
+    Empty fields of records are left out, and commands in text for the reader are replaced by tools. Objects
+    that users wrote, such as front matter, are not changed.
     """
     if isinstance(value, Named):
         return {value.name: _without_empty(value.value)}
@@ -154,7 +156,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def _field(name: str, value: Any) -> Any:
-    """Return a field of a record as JSON, with commands in guidance for the reader replaced by tools."""
+    """Return a field of a record as JSON. In text for the reader, commands are replaced by tools."""
     if name == "command" and isinstance(value, str):
         return messages.tool_call(value) or value
     if name in messages.GUIDANCE_FIELDS:
@@ -166,7 +168,7 @@ def _field(name: str, value: Any) -> Any:
 
 
 def _tool_entry(operation: Operation, is_short: bool) -> dict[str, Any]:
-    """Return the entry of a tool. A short one costs less context: no rare arguments, no limits and defaults."""
+    """Return the entry of a tool. To save context, a short entry has no rare arguments, limits or defaults."""
     arguments = schema(operation)
     for name, entry in arguments["properties"].items():
         entry["description"] = messages.for_agent(entry["description"])
@@ -188,10 +190,11 @@ def _tool_entry(operation: Operation, is_short: bool) -> dict[str, Any]:
 
 
 def _annotations(operation: Operation) -> dict[str, bool]:
-    """Return only the hints that differ from the protocol's defaults, since the list takes up context."""
+    """Return only the hints that differ from the protocol's defaults, because the list takes up context."""
     if operation.scope == "read":
         return {"readOnlyHint": True, "openWorldHint": False}
-    # Idempotent: a write sends the version it was based on, so repeating it is rejected as a conflict.
+    # A write is idempotent, because it sends the version it was based on, and a repeated write is rejected as
+    # a conflict.
     return {"destructiveHint": not operation.adds_only, "idempotentHint": True, "openWorldHint": False}
 
 
