@@ -1,7 +1,7 @@
 """Edit the configuration files of clients: add and remove our server, hooks and instructions.
 
-Each file is backed up first, and all other content stays the same to the byte. A file that cannot be parsed,
-or that another program changes at the same time, is left unchanged.
+Each file is backed up first, and every other byte of the file is kept. A file that cannot be parsed, or that
+another program changes at the same time, is left unchanged.
 """
 
 import os
@@ -24,7 +24,7 @@ HOOK_EVENTS = {
     "PreCompact": "pre-compact",
     "Stop": "stop",
 }
-"""Event names of Claude Code, and the names that `quaid hook` uses for them."""
+"""Event names of Claude Code, with the names that `quaid hook` uses for the events."""
 HOOK_TIMEOUT = 5  # seconds, after which the client kills the hook
 INSTRUCTIONS_BEGIN, INSTRUCTIONS_END = "<!-- quaid:begin -->", "<!-- quaid:end -->"
 
@@ -128,7 +128,7 @@ def installed_hooks(text: str) -> list[str]:
 
 
 def _existing_paths(before: str, paths: Sequence[tuple[str | int, ...]]) -> list[tuple[str | int, ...]]:
-    """Return the paths that exist in a JSON document; none if it cannot be parsed."""
+    """Return those of the paths that exist in a JSON document; [] if the document cannot be parsed."""
     try:
         return [path for path in paths if before.strip() and config_text.has_json(before, path)]
     except config_text.NotJson:
@@ -198,7 +198,7 @@ def remove_instructions(text: str) -> str:
     for newline in ("\r\n", "\n"):
         if after.startswith(newline):
             after = after[len(newline) :]
-            if before.endswith(newline * 2):  # the blank line that add_instructions inserted
+            if before.endswith(newline * 2):  # remove the blank line that add_instructions inserted
                 before = before[: -len(newline)]
             break
     return before + after
@@ -303,7 +303,7 @@ def list_backups(path: str) -> list[str]:
 
 
 def text_before_install(path: str, ours: Callable[[str], bool]) -> str:
-    """Return the text of the newest backup for which `ours` is False, so without our entries, or ""."""
+    """Return the text of the newest backup without our entries, for which `ours` is False; "" if there is none."""
     for backup in list_backups(path):
         try:
             text = read_config(backup) or ""

@@ -67,7 +67,7 @@ class Client(NamedTuple):
     rules: str = ""  # a separate rules file, used for the knowledge base
     project_rules: str = ""
     context: int = DEFAULT_CONTEXT
-    """Maximum number of characters accepted from a hook; the model sees only a preview of longer output."""
+    """Maximum number of characters accepted from a hook. The model sees only a preview of longer output."""
     hook_variable: str = ""  # an environment variable that the client sets for hooks
 
 
@@ -82,7 +82,8 @@ CLIENTS = {
             "PROJECT/.mcp.json",
             typed=True,
             hooks="CLAUDE/settings.json",
-            project_hooks="PROJECT/.claude/settings.local.json",  # not shared: commands have local paths
+            # This file is not shared, because the commands contain local paths.
+            project_hooks="PROJECT/.claude/settings.local.json",
             instructions="CLAUDE/CLAUDE.md",
             project_instructions="PROJECT/CLAUDE.md",
             rules="CLAUDE/rules/ai-kb.md",
