@@ -1,7 +1,7 @@
 """Entry points of `quaid`, also as `python -m quaid`, and of `ai-kb`.
 
-They try a running server before importing anything else, so that a delegated command takes little longer than
-the start of Python.
+They first try to delegate the command to a running server, before importing anything else, so that a
+delegated command takes little longer than the start of Python.
 """
 
 import os
@@ -32,7 +32,7 @@ def _run(program: str, words: list[str]) -> int:
         sys.stderr.write(f"\n{program}: stopped\n")
         return 130
     if status is not None:
-        os._exit(status)  # the output is flushed, and the interpreter's cleanup would only cost time
+        os._exit(status)  # the output is flushed, and the cleanup of the interpreter would only take time
     from quaid.cli.main import run_process  # loads the whole command line
 
     return run_process(words, program)

@@ -51,7 +51,7 @@ def no_progress(done: int, total: int, what: str) -> None:
 
 
 class Brain:
-    """One memory: its settings, its database, its embedding model and its in-memory indexes."""
+    """One memory with its settings, database, embedding model and in-memory indexes."""
 
     def __init__(
         self,
@@ -98,12 +98,12 @@ class Brain:
 
     @property
     def rehearsal(self) -> "Rehearsal | None":
-        """The changes so far if the operation runs without effect, to show what it would do; else None."""
+        """The changes made so far if the operation will be rolled back, to show what it would do; else None."""
         return self._db.rehearsal if self._db is not None else None
 
     @property
     def author(self) -> str:
-        """The author of what is written: the name of the calling client, or "owner" for a person."""
+        """The author recorded for writes: the name of the calling client, or "owner" for a person."""
         return self.agent or "owner"
 
     @property
@@ -112,7 +112,8 @@ class Brain:
         name = self.model_name
         if not name:
             raise EmbeddingsOff(remedy=self.way_to_meaning)
-        # numpy's threads keep spinning after each small matrix product, doubling the CPU time of a query.
+        # By default, numpy's threads keep spinning after each small matrix product, which doubles the CPU
+        # time of a query.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         if self._embedder is None or self._embedder.name != name:
             added = embedders.parse_models(collections.get_setting(self.db, embedders.MODELS_SETTING))
@@ -156,21 +157,21 @@ class Brain:
 
     @cached_property
     def vectors(self) -> "ChunkIndex":
-        """The vector index of page chunks; a long-running process keeps it in memory."""
+        """The vector index of page chunks. A long-running process keeps it in RAM."""
         from quaid.storage.vector_index import ChunkIndex
 
         return ChunkIndex(self.db)
 
     @cached_property
     def turn_vectors(self) -> "TurnIndex":
-        """The vector index of conversation turns; a long-running process keeps it in memory."""
+        """The vector index of conversation turns. A long-running process keeps it in RAM."""
         from quaid.storage.vector_index import TurnIndex
 
         return TurnIndex(self.db)
 
     @cached_property
     def seen(self) -> "FileStatCache":
-        """The stat data of indexed files; a long-running process keeps it between queries."""
+        """The stat data of indexed files. A long-running process keeps it between queries."""
         from quaid.folders.changed_files import FileStatCache
 
         return FileStatCache(self.db)
@@ -204,7 +205,7 @@ class Brain:
     def random_uuid(self) -> str:
         """Return a random UUID, which can be abbreviated to its first digits.
 
-        The first digits of new_uuid() are a timestamp, and stay the same for about a minute.
+        By contrast, the first digits of new_uuid() are a timestamp, and stay the same for about a minute.
         """
         return slugs.uuid4(self._random(16))
 

@@ -17,7 +17,7 @@ from quaid.formats import front_matter
 DATABASE_NAME = "memory.db"
 CONFIG_NAME = "config.yaml"
 FOLDER_LIST = f"folders-of-{DATABASE_NAME}.json"
-"""File beside a database that lists the attached folders, from which a deleted database is rebuilt."""
+"""The name of the file beside a database that lists its attached folders. A deleted database is rebuilt from it."""
 MAX_CONFIG_BYTES = 64 * 1024
 EMPTY: Mapping[str, Any] = {}
 
@@ -32,7 +32,10 @@ class Settings(NamedTuple):
     warnings: tuple[str, ...] = ()  # problems in that file that do not prevent its use
     platform: str = sys.platform
     unread: tuple[str, str] = ("", "")
-    """Path and problem of a config file that cannot be used; only set if read_settings was `forgiving`."""
+    """Path and problem of a config file that cannot be used.
+
+    Set only if read_settings() was called with `forgiving`.
+    """
 
     def path(self, name: str) -> str:
         """Resolve a path that the user typed against the home folder and `cwd`."""
@@ -93,9 +96,9 @@ def read_settings(
     """Locate the database and read the config file.
 
     The database is the first of: --db, QUAID_DB, the option memory.database of an explicitly named config
-    file, ./memory.db, ~/.quaid/memory.db. The config file is the one named by --config or QUAID_CONFIG, else
-    config.yaml beside the database. If `forgiving`, a config file that cannot be used is skipped and recorded
-    in `unread`.
+    file, ./memory.db, ~/.quaid/memory.db. The config file is the file named by --config or QUAID_CONFIG, else
+    config.yaml beside the database. With `forgiving`, a config file that cannot be used is skipped and
+    recorded in `unread`.
     """
     with_file = _with_file_if_usable if forgiving else _with_file
     home = os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".quaid")
@@ -121,7 +124,7 @@ def read_settings(
 
 
 def _without_database_option(settings: Settings) -> Settings:
-    """Drop memory.database, with a warning, if a config file beside the database names another database."""
+    """Drop memory.database, with a warning, if a config file beside the database names a different database."""
     named = str(settings.options.get("memory.database", settings.db_path))
     if os.path.realpath(settings.beside_config(named)) == os.path.realpath(settings.db_path):
         return settings
@@ -216,7 +219,7 @@ OPTIONS: dict[str, Option] = {
 
 
 MIN_NAME_SIMILARITY = 0.75
-"""Minimum similarity of an unknown name and an option for a suggestion, from 0 to 1."""
+"""An option is suggested for an unknown name if their similarity, from 0 to 1, is at least this."""
 
 
 def parse_options(tree: Mapping[str, Any]) -> tuple[dict[str, OptionValue], list[str]]:
@@ -244,7 +247,7 @@ def parse_options(tree: Mapping[str, Any]) -> tuple[dict[str, OptionValue], list
 
 
 def is_valid_overlap(limit: int, overlap: int) -> bool:
-    """Return True if the overlap is at most half of a window, so that most of each window is new text."""
+    """Return True if the overlap is at most half of a window, so that at least half of each window is new text."""
     return overlap * 2 <= limit
 
 

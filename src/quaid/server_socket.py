@@ -1,10 +1,10 @@
-"""The Unix socket on which a running server answers commands that only read, and the client side of it.
+"""The Unix socket on which a running server answers commands that only read, and its client side.
 
-A command sends one line of JSON: its arguments, working directory and environment. The server answers with an
-empty line as soon as it accepts the command, then with JSON: exit status and output. If it closes the
-connection instead, the command runs locally; running it twice is safe, because the server accepts only
-commands that do not write. Imports only the standard library, because a command looks for a server before it
-loads anything else.
+A command sends one line of JSON with its arguments, working directory and environment. The server answers
+with an empty line as soon as it accepts the command, then with JSON that contains the exit status and the
+output. If the server closes the connection instead, the command runs locally; running it twice is safe,
+because the server accepts only commands that do not write. This module imports only the standard library,
+because a command looks for a server before it loads anything else.
 """
 
 import os
@@ -22,16 +22,16 @@ MAX_SOCKET_PATH = 100  # bytes; systems allow 104 to 108
 MAX_MESSAGE_BYTES = 24 * 1024 * 1024
 
 ACCEPT_TIMEOUT, READ_TIMEOUT = 1.0, 60.0
-"""Seconds for the server to accept a command, and to answer it.
+"""Seconds in which the server must accept a command, and in which it must answer the command.
 
-The first is short, so that a suspended server process does not block the client.
+The first timeout is short, so that a suspended server process does not block the client.
 """
 
 SHARED_VARIABLES = ("HOME", "TZ")
 """Variables, besides those with the prefix QUAID_, that must be equal in the command and the server."""
 
 IGNORED_VARIABLES = ("QUAID_DB", "QUAID_CONFIG", "QUAID_HANDOVER", "QUAID_TRACE")
-"""QUAID_ variables that may differ: the database and settings that they lead to are compared instead."""
+"""QUAID_ variables that may differ, because the database and settings that they lead to are compared instead."""
 
 
 def is_handover_off(environ: "Mapping[str, str]") -> bool:
@@ -61,7 +61,7 @@ def connect(home: str, db_path: str) -> "socket | None":
             pass
         connection.close()
     except (OSError, ImportError, AttributeError):
-        pass  # no database, no socket, or no support for Unix sockets
+        pass  # there is no database, no socket, or no support for Unix sockets
     return None
 
 
@@ -77,7 +77,7 @@ def is_listening(home: str, db_path: str) -> bool:
 def use_socket_path(path: str, use: "Callable[[str], object]") -> None:
     """Call `use` with a socket path.
 
-    A path beyond the system's limit is replaced by one through /proc/self/fd.
+    A path that exceeds the system's limit is replaced by a path through /proc/self/fd.
     """
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
         use(path)
@@ -126,10 +126,11 @@ def request_of(words: list[str], program: str) -> dict[str, Any]:
 
 
 def delegate(words: list[str], program: str = "quaid") -> int | None:
-    """Run a command on a running server, print its output and return its status. `program` is its name as typed.
+    """Run a command on a running server, print its output and return its status. `program` is its name as
+    typed.
 
-    Return None if the command has to run locally: no server answers, or it has other settings or refuses the
-    command.
+    Return None if the command has to run locally, because no server answers, or the server has different
+    settings or refuses the command.
     """
     if not words or is_handover_off(os.environ):
         return None
@@ -153,7 +154,7 @@ def delegate(words: list[str], program: str = "quaid") -> int | None:
         for stream, data in ((sys.stderr, before), (sys.stdout, out), (sys.stderr, after)):
             stream.buffer.write(data)
             stream.flush()
-    except (OSError, ValueError, TypeError, AttributeError):  # AttributeError: a standard stream is closed
+    except (OSError, ValueError, TypeError, AttributeError):  # AttributeError if a standard stream is closed
         return None
     finally:
         connection.close()
@@ -163,7 +164,7 @@ def delegate(words: list[str], program: str = "quaid") -> int | None:
 def _probable_db_path(words: list[str], home: str) -> str:
     """Return the probable path of the memory, or "" if unknown.
 
-    The server determines the exact path and refuses the command if it serves another memory.
+    The server determines the exact path and refuses the command if it serves a different memory.
     """
     options = {"--db": os.environ.get("QUAID_DB", ""), "--config": os.environ.get("QUAID_CONFIG", "")}
     for word, following in zip(words, [*words[1:], ""], strict=True):

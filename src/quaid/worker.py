@@ -1,10 +1,10 @@
 """The worker processes of a server, which embed text and watch folders, and their supervision.
 
 A server decides here whether work is due and starts `python -m quaid.worker JOB PATH`. The standard input of
-a worker is a pipe held open by the server; when it closes, the worker exits. Leases (storage/leases.py), each
-held by one process at a time, keep several servers of a memory from doing the same job. Embedding and
-watching are two processes, because a loaded model takes ten times the memory of a watcher, and is freed when
-its process exits.
+a worker is a pipe held open by the server; when the pipe closes, the worker exits. Leases
+(storage/leases.py), each held by one process at a time, keep several servers of a memory from doing the same
+job. Embedding and watching are two processes, because a loaded model takes ten times the RAM of a watcher,
+and is freed when its process exits.
 """
 
 import json
@@ -29,32 +29,34 @@ if TYPE_CHECKING:
 
     EventListener = Callable[[dict[str, Any]], None]
 
-# The operations are imported where they are used: they take 100 ms, which would delay the first answer of a server.
+# The operations are imported where they are used, because the import takes 100 ms, which would delay a
+# server's first answer.
 
 # Durations in seconds
 START_DELAY = 3.0
 WATCH_INTERVAL, EMBED_INTERVAL = 3.0, 60.0
-CALL_DELAY = 2.0  # between a call and the next check for missing vectors
+CALL_DELAY = 2.0  # delay between a call and the next check for missing vectors
 FAILURE_DELAY = 60.0
 EXIT_TIMEOUT = 1.0
-STOP_TIMEOUT = 0.7  # for a watcher to finish its sync; less than EXIT_TIMEOUT
+STOP_TIMEOUT = 0.7  # time in which a watcher must finish its sync; less than EXIT_TIMEOUT
 
 MAX_EARLY_EXITS = 3
-"""Number of watchers in a row that may exit early before the next start is delayed by FAILURE_DELAY."""
+"""After this many watchers in a row have exited early, the next start is delayed by FAILURE_DELAY."""
 
 WORKER_MODULE = "quaid.worker"
 WINDOWS_CREATION_FLAGS = 0x08004000  # CREATE_NO_WINDOW | BELOW_NORMAL_PRIORITY_CLASS
-NICENESS = {"embed": 10, "watch": 5}  # from 0 to 19: yield to other processes, but notice edits soon
+# From 0 to 19; higher values yield more to other processes, but a watcher should notice edits soon.
+NICENESS = {"embed": 10, "watch": 5}
 
 
 class EmbeddingMonitor:
-    """Decides when a server should start an embedding process. Keeps state between checks."""
+    """Decides when a server should start an embedding process. The state is kept between checks."""
 
     def __init__(self) -> None:
         self._stamp: tuple[int, int] | None = None
-        self._whole: EmbeddedRange | None = EmbeddedRange()  # None: some text has no vector
+        self._whole: EmbeddedRange | None = EmbeddedRange()  # None if some text has no vector
         self._tried: tuple[int, int] | None = None  # the state at which embedding was last started
-        self._troubled = False  # the previous check found a recorded failure
+        self._troubled = False  # True if the previous check found a recorded failure
 
     def wants(self, brain: Brain) -> bool:
         """Return True if an embedding process should be started now."""
@@ -79,7 +81,7 @@ class EmbeddingMonitor:
         if background.failed_recently(brain):
             is_due = stamp[1] != (self._tried[1] if self._tried else 0)
         else:
-            # Another run on the same state would not do better, unless the model has recovered.
+            # A further run on the same state would fail again, unless the model has recovered.
             is_due = recovered or failed or self._tried != stamp
         if is_due:
             self._tried = stamp
@@ -115,7 +117,10 @@ class WorkerProcess:
         return self._process
 
     def is_running(self, brain: Brain) -> bool:
-        """Return True if the worker runs. Record a failure for `quaid doctor` and `quaid status`."""
+        """Return True if the worker runs.
+
+        If it has failed, record the failure for `quaid doctor` and `quaid status`.
+        """
         if self._process is None:
             return False
         status = self._process.poll()
@@ -153,7 +158,7 @@ class WorkerProcess:
 
 
 def _record_failure(brain: Brain, job: str, how: str) -> None:
-    """Record that a worker died; for embedding, only if the worker did not just record a failure itself."""
+    """Record that a worker died. For embedding, do so only if the worker did not just record a failure itself."""
     from quaid.operations import background, collections
 
     if job == "watch":
@@ -174,7 +179,7 @@ def _forward_events(process: "Popen[bytes]", hear: "EventListener") -> None:
 
 
 class Supervisor:
-    """Starts and monitors the workers of a server. Used only by the thread that has the database open."""
+    """Starts and monitors the workers of a server. It is used only by the thread that has the database open."""
 
     def __init__(self, hear: "EventListener | None" = None) -> None:
         self._hear = hear
@@ -253,7 +258,7 @@ def main(job: str, path: str, *flags: str, pace: "WatchPace | None" = None) -> i
                 tell = _print_event if "--tell" in flags else _ignore_event
                 collections.watch_folders(brain, tell, stop, patient=False, pace=pace or watcher.DEFAULT_PACE)
     except Exception as error:
-        if job == "watch":  # record it for `quaid doctor`, since standard error is discarded
+        if job == "watch":  # record the error for `quaid doctor`, because standard error is discarded
             with suppress(QuaidError), _open_memory(path) as brain:
                 collections.record_watch_failure(brain, watcher.error_text(error))
         return 1
@@ -261,7 +266,7 @@ def main(job: str, path: str, *flags: str, pace: "WatchPace | None" = None) -> i
 
 
 def _exit_with_server(stop: Event, seconds: float) -> None:
-    """Exit when the server has exited or closed the pipe. Exiting at any point is safe: SQLite rolls back."""
+    """Exit when the server has exited or closed the pipe. This is safe at any point, because SQLite rolls back."""
     while os.read(0, 1):
         pass
     stop.set()

@@ -75,8 +75,7 @@ def _read_archive(file: BinaryIO) -> Iterator[Any]:
                     yield from iter_json_list(_decode_pieces(packed))
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise BrokenTranscript(f"is a damaged archive ({error})") from None
-    # The archive has a password or an unknown compression.
-    except (RuntimeError, NotImplementedError) as error:
+    except (RuntimeError, NotImplementedError) as error:  # it has a password or an unknown compression
         raise BrokenTranscript(f"cannot be unpacked ({error})") from None
 
 

@@ -110,9 +110,7 @@ def _walk_entries(handle: int, below: str, files: list[StoreFile]) -> None:
                 continue
             if entry.is_dir(follow_symlinks=False):
                 _walk_folder(handle, name, f"{below}{name}/", files)
-            # This is is_store_file() without the checks already done, inlined because it runs for thousands
-            # of files.
-            elif (
+            elif (  # is_store_file() inlined, without the checks already done, because there may be many files
                 (is_captured or name.endswith(NODE_ENDING))
                 and name[0] != "#"
                 and name[-1] != "~"

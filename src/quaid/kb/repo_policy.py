@@ -299,8 +299,8 @@ def parse_status(out: bytes, act: str | None) -> TreeState:
             changed.append(rest.split(" ", 7)[7])
         elif mark == "u":
             conflicted.append(rest.split(" ", 9)[9])
-        # Ignored files are included, because a cloned .gitignore must not hide a node.
         elif mark in ("?", "!"):
+            # Ignored files are included, because a cloned .gitignore must not hide a node.
             untracked.append(rest)
     counts = headers.get("branch.ab", "")
     return TreeState(
