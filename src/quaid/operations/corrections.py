@@ -405,7 +405,9 @@ def _matching_lines(
     if subject is not None:
         found = {(subject.collection, subject.slug): subject, **found}
     kinds = {collection.name: collection.kind for collection in collections.list_all(brain.db)}
-    title = stem_words(subject.title.lower()) if subject is not None else frozenset()
+    # On other pages a line has to name the subject as the caller does; an address stands for the title.
+    name = subject.title if subject is not None and "/" in about else about
+    title = stem_words(name.lower()) if subject is not None else frozenset()
     lines = []
     for page in found.values():
         kind = kinds.get(page.collection, "")
