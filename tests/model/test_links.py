@@ -205,3 +205,56 @@ def test_the_words_around_a_link_keep_their_marks_and_numbers() -> None:
     }
     assert results["a/b"] == "As of 2026-04-14: builds a/b since 2024. He knows."
     assert results["c/d"] == "Ask c/d"
+
+
+@pytest.mark.parametrize(
+    ("text", "targets"),
+    [
+        ("[x](/docs/concepts/pods/)", ["//docs/concepts/pods"]),
+        ('[x](/docs/concepts/pods/#phase "Title")', ["//docs/concepts/pods"]),
+        ("[x](/caf%C3%A9/)", ["//cafe"]),
+        ("[x](/docs/x.md)", ["/docs/x"]),
+        ("[x](/) [y](//cdn/x) [z](/logo.png) [w](/a/../b)", []),
+        ('[x]({{< relref "pod.md#a" >}})', ["pod"]),
+        ('[x]({{% ref "/docs/pod.md" %}})', ["//docs/pod"]),
+        ("{{< relref path='docs/pod' lang='de' >}}", ["/blog//docs/pod"]),
+        ('{{< relref "../docs/pod.md" >}}', ["/docs/pod"]),
+        ('{{< relref "#here" >}} {{< ref "https://a.b" >}} {{< figure "x" >}}', []),
+        ('`{{< relref "pod.md" >}}` `[x](/docs/)`', []),
+    ],
+)
+def test_links_of_websites(text: str, targets: list[str]) -> None:
+    page = build_page("blog/post", {}, text, "")
+    assert [reference.target for reference in find_references(page)] == targets
+
+
+def candidate_pages(*slugs: str) -> list[LinkCandidate]:
+    return [LinkCandidate(number, "notes", slug, "name") for number, slug in enumerate(slugs, 1)]
+
+
+@pytest.mark.parametrize(
+    ("target", "slugs", "expected"),
+    [
+        ("pod", ["a/b/pod", "blog/pod", "pod"], "blog/pod"),
+        ("pod", ["a/b/pod", "c/pod"], "c/pod"),
+        ("pod", ["a/b/pod", "c/d/pod"], None),
+        ("//docs/pod", ["x/docs/pod", "docs/pod"], "docs/pod"),
+        ("//docs/pod", ["content/docs/pod"], "content/docs/pod"),
+        ("//docs/pod", ["content/de/docs/pod", "content/en/docs/pod"], None),
+        ("//docs/pod", ["content/de/docs/pod"], "content/de/docs/pod"),
+        ("//docs/pod", ["en/docs/pod/_index"], "en/docs/pod/_index"),
+        ("//docs/pod", ["docs/pod/index"], "docs/pod/index"),
+        ("//docs/pod", ["other/docs/pod"], None),
+        ("/blog//docs/pod", ["docs/pod", "blog/docs/pod"], "blog/docs/pod"),
+    ],
+)
+def test_nearest_page_is_preferred(target: str, slugs: list[str], expected: str | None) -> None:
+    page_id = resolve_link(target, "blog/post", "notes", candidate_pages(*slugs))
+    assert (slugs[page_id - 1] if page_id else None) == expected
+
+
+def test_path_on_a_website_prefers_the_language_of_the_linking_page() -> None:
+    pages = candidate_pages("content/de/docs/pod", "content/en/docs/pod")
+    assert resolve_link("//docs/pod", "content/en/blog/post", "notes", pages) == 2
+    pages = candidate_pages("de/docs/pod", "pt-br/docs/pod")
+    assert resolve_link("//docs/pod", "pt-br/blog/post", "notes", pages) == 2

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.model import dates, slug as slugs
 from quaid.model.markdown_text import code_spans, shorten, strip_markdown
-from quaid.model.names import LONGEST_NAME, fold_name
+from quaid.model.names import INDEX_NAMES, LONGEST_NAME, fold_name
 
 if TYPE_CHECKING:
     from quaid.model.page import Page
@@ -53,6 +53,10 @@ _PATH = re.compile(
     r"\]\((?:<([^<>\n]+)>|([^()\s<>]+(?:\([^()\s<>]*\)[^()\s<>]*)*))"
     r"(?:[ \t]+(?:\"[^\"\n]{0,300}\"|'[^'\n]{0,300}'))?[ \t]*\)"
 )
+_SHORTCODE = re.compile(
+    r"\{\{[<%][ \t]*(?:rel)?ref[ \t]+(?:path=)?(?:\"([^\"\n]{1,500})\"|'([^'\n]{1,500})')[^{}\n]{0,200}\}\}"
+)
+_LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[a-z]{2,4})?\Z")
 _PAGE_FILE = re.compile(r"\.(?:md|markdown|org)\Z", re.IGNORECASE)
 _ENDINGS = (".md", ".MD", ".markdown", ".org")
 _OTHER_FILE = re.compile(r"\.[A-Za-z0-9]{2,5}\Z")
@@ -63,8 +67,12 @@ _BULLET = re.compile(r"\A\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?")
 OR_FROM_ROOT = "//"
 """A separator in a target between the folder of the linking page and a path without a leading "./" or "/".
 
-Such a path may be relative to that folder or, as Obsidian also writes it, to the root of the collection.
+Such a path may be relative to that folder or, as Obsidian also writes it, to the root of the collection. Without a
+folder before it, the path is that of a page on a website: /docs/x/ is written "//docs/x".
 """
+
+CONTENT_FOLDER = "content"
+"""The folder of a website in which Hugo keeps its pages, directly or in one folder for each language."""
 
 
 class LinkReference(NamedTuple):
@@ -103,8 +111,10 @@ def find_references(page: "Page") -> list[LinkReference]:
 
 def _text_references(page: "Page", text: str, part: str) -> list[LinkReference]:
     links = _wiki_links(_base_path(page), text) if "[[" in text else []
-    if "](" in text and any(ending in text for ending in _ENDINGS):
+    if "](/" in text or ("](" in text and any(ending in text for ending in _ENDINGS)):
         links = sorted([*links, *_path_links(_base_path(page), text)])
+    if "{{" in text and "ref " in text:
+        links = sorted([*links, *_shortcode_links(_base_path(page), text)])
     code = code_spans(text) if links and ("`" in text or "~~~" in text) else []
     references = []
     contexts: dict[tuple[int, int], str] = {}  # links on the same line share their context
@@ -201,9 +211,44 @@ def _path_links(page_slug: str, text: str) -> list[tuple[int, int, str]]:
     return path_links
 
 
+def _shortcode_links(page_slug: str, text: str) -> list[tuple[int, int, str]]:
+    """Return start, end and target of Hugo's `ref` and `relref` shortcodes."""
+    links = []
+    for match in islice(_SHORTCODE.finditer(text), MOST_LINKS):
+        path = _PAGE_FILE.sub("", (match[1] or match[2]).strip().partition("#")[0])
+        if not path or _SCHEME.match(path):
+            continue
+        if path.startswith("/"):
+            target = _site_target(path)
+        elif path.startswith(".") or "/../" in path:
+            target = _resolve_path(page_slug, path)
+        elif "/" in path:
+            target = f"/{page_slug.rpartition('/')[0]}{OR_FROM_ROOT}{slugs.from_path(path.strip('/'))}"
+        else:
+            target = path[:LONGEST_NAME] if fold_name(path) else ""
+        if target:
+            links.append((match.start(), match.end(), target))
+    return links
+
+
+def _site_target(path: str) -> str:
+    """Return the target for the path of a page on a website; "" for the start page."""
+    steps = [step for step in path.split("/") if step not in ("", ".")]
+    return f"{OR_FROM_ROOT}{slugs.from_path('/'.join(steps))}" if steps and ".." not in steps else ""
+
+
 def _page_target(page_slug: str, written: str) -> str:
-    """Return the target for the address of a Markdown link; "" if the address is not the file of a page."""
+    """Return the target for the address of a Markdown link.
+
+    Return "" if the address is neither the file of a page nor an absolute path without an extension.
+    """
     path = written.partition("#")[0].partition("?")[0]
+    if path.startswith("/") and not path.startswith("//") and not _OTHER_FILE.search(path):
+        if "%" in path:
+            from urllib.parse import unquote
+
+            path = unquote(path)
+        return "" if _PAGE_FILE.search(path) else _site_target(path)
     if not _PAGE_FILE.search(path) or _SCHEME.match(path) or path.startswith("//"):
         return ""
     if "%" in path:
@@ -311,9 +356,10 @@ def resolve_link(
 ) -> int | None:
     """Return the id of the page that a link leads to, by path, else by file name, alias, title or slug.
 
-    `page_slug` and `collection` belong to the page that contains the link. Unless the target names a
-    collection, pages in the same collection are preferred. If two pages match equally well, the link is
-    ambiguous and the result is None.
+    `page_slug` and `collection` belong to the page that contains the link. Unless the target names a collection,
+    pages in the same collection are preferred. Of several pages that match, one in the folder of the linking page
+    is preferred, then the one with the fewest folders. If two pages match equally well, the link is ambiguous and
+    the result is None.
     """
     named, _, name = target.rpartition("::")
     near = [candidate for candidate in candidates if candidate.collection == (named or collection)]
@@ -328,25 +374,56 @@ def resolve_link(
         [candidate for candidate in near if candidate.slug == path],
         [candidate for candidate in near if path in candidate.former],
     ]
+    folder = page_slug.rpartition("/")[0]
     if rooted:
-        beside = f"{nested.lstrip('/')}/{rooted}"
-        fits = [[candidate for candidate in near if candidate.slug == path] for path in (beside, rooted)]
+        paths = _site_paths(nested.strip("/"), rooted, page_slug)
+        fits = [[candidate for candidate in near if candidate.slug == path] for path in paths]
+        fits.append([candidate for candidate in near if _without_language(candidate.slug) in paths])
     elif not name.startswith("/"):
-        folder = page_slug.rpartition("/")[0]
         key = fold_name(name)
         by_file = [candidate for candidate in near if fold_name(candidate.slug.rpartition("/")[2]) == key]
-        fits.append([candidate for candidate in by_file if candidate.slug.rpartition("/")[0] == folder])
-        fits.append(by_file)
+        beside = [candidate for candidate in by_file if candidate.slug.rpartition("/")[0] == folder]
+        fits = [beside, *fits, by_file]
         fits += [
             [candidate for candidate in near if candidate.kind == kind] for kind in ("alias", "title", "slug")
         ]
     for fitting in fits:
-        page_ids = {candidate.page_id for candidate in fitting}
-        if len(page_ids) == 1:
-            return page_ids.pop()
+        page_ids = _nearest_pages(fitting, folder)
         if page_ids:
-            return None
+            return page_ids.pop() if len(page_ids) == 1 else None
     return None
+
+
+def _nearest_pages(candidates: list[LinkCandidate], folder: str) -> set[int]:
+    """Return the ids of the candidates in a folder or, without any there, of those with the fewest folders."""
+    nearest = [candidate for candidate in candidates if candidate.slug.rpartition("/")[0] == folder]
+    if not nearest and candidates:
+        fewest = min(candidate.slug.count("/") for candidate in candidates)
+        nearest = [candidate for candidate in candidates if candidate.slug.count("/") == fewest]
+    return {candidate.page_id for candidate in nearest}
+
+
+def _site_paths(nested: str, rooted: str, page_slug: str) -> list[str]:
+    """Return the slugs to which a path may lead, best first.
+
+    The path starts in the folder `nested`, at the root of the collection, or in the folder that holds the pages of
+    a website: `content`, or the folder of the language of the linking page.
+    """
+    bases = [nested] if nested else []
+    bases.append("")
+    top, _, rest = page_slug.partition("/")
+    language = rest.partition("/")[0] if top == CONTENT_FOLDER else top
+    bases += [CONTENT_FOLDER, f"{CONTENT_FOLDER}/{language}"]
+    if _LANGUAGE.match(top):
+        bases.append(top)
+    paths = [f"{base}/{rooted}".lstrip("/") for base in bases]
+    return [variant for path in paths for variant in (path, *(f"{path}/{name}" for name in INDEX_NAMES))]
+
+
+def _without_language(slug: str) -> str:
+    """Return a slug without the folder of a language, at the root or below `content`."""
+    top, _, rest = slug.removeprefix(f"{CONTENT_FOLDER}/").partition("/")
+    return rest if _LANGUAGE.match(top) else slug
 
 
 class GraphLink(NamedTuple):

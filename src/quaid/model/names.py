@@ -12,6 +12,9 @@ LONGEST_NAME = 200
 
 MOST_ALIASES = 100
 
+INDEX_NAMES = ("_index", "index")
+"""File names of the page that a website shows for a folder. Such a page is also found by the name of the folder."""
+
 _GAP = re.compile(r"[\W_]+")
 
 
@@ -34,7 +37,10 @@ def names_of(
     spellings += [
         (alias, "alias") for alias in [*aliases(frontmatter), *earlier, *frontmatter_ids(frontmatter)]
     ]
-    spellings.append((slug.rpartition("/")[2], "name"))
+    folder, _, last = slug.rpartition("/")
+    spellings.append((last, "name"))
+    if last in INDEX_NAMES and folder:
+        spellings.append((folder.rpartition("/")[2], "name"))
     names: dict[str, str] = {}
     for text, kind in spellings:
         names.setdefault(fold_name(text), kind)

@@ -74,6 +74,22 @@ def update_types(tx: Transaction) -> None:
     tx.executemany("UPDATE pages SET type = ?, wing = ? WHERE id = ?", changed)
 
 
+def update_links(tx: Transaction) -> None:
+    """Update names of pages and links in texts to the current rules, where these differ from those of schema 8."""
+    affected = {
+        page_id
+        for (page_id,) in tx.execute(
+            "SELECT id FROM pages WHERE slug GLOB '*/index' OR slug GLOB '*/_index'"
+            " OR instr(compiled_truth || timeline, '](/') OR instr(compiled_truth || timeline, 'ref \"')"
+        )
+    }
+    for page_id, page, _ in list(parsed_pages(tx)) if affected else ():
+        if page_id in affected:
+            page_edits.index_names(tx, page_id, page)
+            links.derive(tx, page_id, page)
+    links.correct_targets(tx)
+
+
 def empty_text_indexes(tx: Transaction) -> None:
     """Empty the full-text indexes. Recreate an index that cannot be emptied."""
     tables = {str(name) for (name,) in tx.execute("SELECT name FROM sqlite_schema")}

@@ -27,6 +27,10 @@ Temporal = Literal["current", "historical", "all"]
 
 FROM_TEXT = "wiki_link"
 
+# An absolute path without an extension, as in [About](/about/), leads to a page of a website. If the collection does
+# not have that page, it is not listed: the text is probably a copy of a web page.
+_NAMES_A_PAGE = "NOT GLOB '//*'"
+
 
 class LinkRow(NamedTuple):
     """A link with the slugs of both ends."""
@@ -170,18 +174,27 @@ def differ_from_text(tx: "Transaction", page_id: int, page: "Page") -> bool:
     return set(rows) != {tuple(reference) for reference in find_references(page)}
 
 
+def correct_targets(tx: "Transaction") -> None:
+    """Resolve all derived links again."""
+    rows = tx.execute(_ALL_TARGETS).fetchall()
+    tx.executemany("UPDATE links SET to_page_id = ? WHERE id = ?", _changed_targets(tx, rows))
+
+
+_ALL_TARGETS = (
+    "SELECT l.id, l.target, l.target_key, l.to_page_id, p.slug, c.name FROM links AS l"
+    " JOIN pages AS p ON p.id = l.from_page_id JOIN collections AS c ON c.id = p.collection_id"
+    " LEFT JOIN pages AS b ON b.id = l.to_page_id"
+    " WHERE l.source_kind = 'wiki_link' AND b.quarantined_at IS NULL AND p.quarantined_at IS NULL"
+)
+
+
 def wrong_targets(tx: "Transaction") -> list[int]:
     """Return the ids of derived links whose stored target is wrong.
 
     Links from or to hidden pages are skipped. A hidden page may still be a target, and its own links are
     resolved when it becomes visible again.
     """
-    rows = tx.execute(
-        "SELECT l.id, l.target, l.target_key, l.to_page_id, p.slug, c.name FROM links AS l"
-        " JOIN pages AS p ON p.id = l.from_page_id JOIN collections AS c ON c.id = p.collection_id"
-        " LEFT JOIN pages AS b ON b.id = l.to_page_id"
-        " WHERE l.source_kind = 'wiki_link' AND b.quarantined_at IS NULL AND p.quarantined_at IS NULL"
-    ).fetchall()
+    rows = tx.execute(_ALL_TARGETS).fetchall()
     return [link for _, link in _changed_targets(tx, rows)]
 
 
@@ -353,6 +366,10 @@ def count(db: "Database", page_ids: list[int] | None = None) -> int:
     among = " AND from_page_id IN (SELECT value FROM json_each(?))" if page_ids is not None else ""
     of_text = " AND source_kind = 'wiki_link'" if page_ids is not None else ""
     pages = () if page_ids is None else (str(page_ids),)
+    (hidden,) = db.one(
+        f"SELECT count(*) FROM links WHERE to_page_id IS NULL AND NOT target {_NAMES_A_PAGE}{among}",  # noqa: S608
+        pages,
+    ) or (0,)
     (rows,) = db.one(f"SELECT count(*) FROM links WHERE 1{of_text}{among}", pages) or (0,)  # noqa: S608 (fixed parts)
     # Duplicates are rare, and the index shows which pairs of pages have several links, so only those rows are
     # read.
@@ -364,7 +381,7 @@ def count(db: "Database", page_ids: list[int] | None = None) -> int:
         f" WHERE l.source_kind = 'wiki_link' GROUP BY {_LINK_KEY})",
         pages,
     ) or (0,)
-    return int(rows - again)
+    return int(rows - again - hidden)
 
 
 def listing(
@@ -443,7 +460,7 @@ def _select_links(
         " JOIN collections AS ca ON ca.id = a.collection_id"
         " LEFT JOIN pages AS b ON b.id = l.to_page_id AND b.quarantined_at IS NULL"
         " LEFT JOIN collections AS cb ON cb.id = b.collection_id"
-        f" WHERE {where} AND (b.id IS NOT NULL OR l.target IS NOT NULL)"
+        f" WHERE {where} AND (b.id IS NOT NULL OR l.target {_NAMES_A_PAGE})"
         f" AND l.from_page_id IS NOT l.to_page_id{condition}"
         " ORDER BY b.id IS NULL, l.relationship, coalesce(l.valid_from, '') DESC, 3, l.id",
         (*values, *days),

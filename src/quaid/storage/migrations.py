@@ -18,7 +18,7 @@ from quaid.model import tags, timeline
 from quaid.model.names import fold_name
 from quaid.model.slug import uuid7
 from quaid.storage import PREVIOUS_VERSION, SCHEMA_VERSION, collections, files as durable_files, vectors
-from quaid.storage.checks import rebuild_derived_rows, update_types
+from quaid.storage.checks import rebuild_derived_rows, update_links, update_types
 from quaid.storage.sqlite.connection import Transaction, WriterLock, as_json
 from quaid.storage.sqlite.errors import translate_os_errors, translate_sqlite_errors
 
@@ -287,6 +287,7 @@ def extend_v8(tx: Transaction) -> None:
     # The default of schema 8. Answers count all that is sent since, so the same number means more text.
     tx.execute("UPDATE config SET value = '1500' WHERE key = 'default_token_budget' AND value = '4000'")
     update_types(tx)
+    update_links(tx)
     tx.execute("UPDATE config SET value = ? WHERE key = 'version'", (str(SCHEMA_VERSION),))
     tx.execute("UPDATE quaid_config SET value = ? WHERE key = 'schema_version'", (str(SCHEMA_VERSION),))
     tx.pragma("user_version", SCHEMA_VERSION)
