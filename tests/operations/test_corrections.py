@@ -183,3 +183,44 @@ def test_a_fact_without_a_line_is_corrected(brain: Brain) -> None:
     assert facts(brain, "projects/atlas")[0][:2] == ("headcount", "12")
     assert facts(brain, "projects/atlas")[1] == ("headcount", "18", None)
     assert record["fact"] == 2
+
+
+@pytest.mark.parametrize(
+    ("predicate", "value", "was", "now", "expected"),
+    [
+        ("survival", "71 %", "71 % of plots were alive", "61 % of plots were alive", "61 %"),
+        ("fee", "EUR 310,000", "The fee is EUR 310,000", "The fee is EUR 295,000", "EUR 295,000"),
+        (
+            "office",
+            "Torggata 3",
+            "Her office is at Torggata 3",
+            "Alice's office is at Torggata 8",
+            "Torggata 8",
+        ),
+    ],
+)
+def test_new_value_keeps_units_and_currencies(
+    memory: Brain, predicate: str, value: str, was: str, now: str, expected: str
+) -> None:
+    run(memory, "assert", slug="people/alice", predicate=predicate, object=value)
+    run(memory, "correct", about="people/alice", was=was, now=now)
+    assert (predicate, expected, None) in facts(memory)
+
+
+def test_old_words_are_enough_if_the_subject_is_stored_nowhere(memory: Brain) -> None:
+    run(memory, "remember", content="I prefer tabs in Go and two spaces in Svelte files")
+    now = "I prefer tabs in Go and four spaces in Svelte files"
+    record = run(memory, "correct", about="indentation", was="two spaces in Svelte files", now=now)
+    assert record["now"] == now
+
+
+def test_ingested_sources_stay_as_they_were_received(memory: Brain) -> None:
+    run(
+        memory,
+        "ingest-source",
+        content="Alice lives in Paris.",
+        source_ref="mail 7",
+        source_type="doc",
+    )
+    run(memory, "correct", about="Alice", was="Paris", now="Oslo")
+    assert "Paris" in run(memory, "get", slug="sources/mail-7")["compiled_truth"]

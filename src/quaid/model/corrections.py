@@ -164,6 +164,8 @@ def new_value(wording: Wording, subject: str, predicate: str, value: str) -> str
     old_words, new_words = wording.was.rstrip(".!").split(), now.split()
     if fold_name(wording.was) == fold_name(value):
         return now
+    if exact := _value_in_place(now, wording.was, value):
+        return exact
     same = [fold_name(word) for word in f"{subject} {predicate.replace('_', ' ')}".split()]
     if old_words:
         while len(new_words) > 1 and old_words and fold_name(new_words[0]) == fold_name(old_words[0]):
@@ -177,6 +179,35 @@ def new_value(wording: Wording, subject: str, predicate: str, value: str) -> str
     ):
         new_words = new_words[1:]
     return " ".join(new_words)
+
+
+def _value_in_place(now: str, was: str, value: str) -> str:
+    """Return the words of `now` that stand where `was` has the value, or "".
+
+    For "the rent is EUR 900 a month", "EUR 900" and "his rent is EUR 950 a month" this is "EUR 950".
+    """
+    match = _find_words(was, value)
+    if match is None:
+        return ""
+    words = now.split()
+    before, after = was[: match.start()].split(), was[match.end() :].rstrip(".!").split()
+    begin = next(
+        (place + n for n in range(len(before), 0, -1) if (place := _position(words, before[-n:])) >= 0), 0
+    )
+    rest = words[begin:]
+    end = next(
+        (place for n in range(len(after), 0, -1) if (place := _position(rest, after[:n])) >= 0), len(rest)
+    )
+    if (before and not begin) or (after and end == len(rest)):
+        return ""
+    return " ".join(rest[:end]).strip(" ,;")
+
+
+def _position(words: list[str], part: list[str]) -> int:
+    """Return the index at which some words occur one after the other in a list of words, or -1."""
+    folded, wanted = [word.casefold() for word in words], [word.casefold() for word in part]
+    starts = range(len(folded) - len(wanted) + 1)
+    return next((start for start in starts if folded[start : start + len(wanted)] == wanted), -1)
 
 
 def replaced_sentence(old: str, wording: Wording, about: str, value: tuple[str, str] | None) -> str:

@@ -28,6 +28,7 @@ CLOSE_SCORE = 0.75
 """Statements whose score is at least this share of the best one are candidates too."""
 
 MAX_NAME_WORDS = 4
+SOURCES = "sources/"
 
 
 Candidate = TypeVar("Candidate")
@@ -294,6 +295,10 @@ def _candidates(
     words = stem_words(about.lower()) if subject is None else stem_words(rest.lower())
     facts = _matching_facts(brain, subject, about, words, wording, today)
     lines = _matching_lines(brain, subject, about, words, wording)
+    if not facts and not lines and wording.was:
+        # The subject may be a description that is stored nowhere. The old words themselves are enough then.
+        everywhere = _matching_lines(brain, None, "", frozenset(), wording)
+        lines = [line for line in everywhere if line.place.score == 1]
     if id is not None:
         chosen = {part.strip() for part in id.split(",")}
         facts = [fact for fact in facts if fact.id in chosen]
@@ -413,6 +418,8 @@ def _matching_lines(
         kind = kinds.get(page.collection, "")
         if kind == "kb" or (kind == layout.NOTEBOOK_KIND and page.slug.startswith("daily/")):
             continue  # nodes are corrected with `ai-kb`, and a log says what was known on its day
+        if page.slug.startswith(SOURCES) and (subject is None or page.id != subject.id):
+            continue  # a source stays as it was received
         known = stem_words(f"{page.title} {page.slug}".lower().replace("-", " ").replace("/", " "))
         own = subject is not None and page.id == subject.id
         places = model.find_statements(page.truth, wording, words if own else words | title, known)
