@@ -25,26 +25,27 @@ BACKGROUND_SETTING, BACKGROUND_VARIABLE = "background_embedding", "QUAID_BACKGRO
 RETRY_SECONDS = 600
 CONVERSATIONS_SETTING = "embed_conversations"
 RECENT_DAYS = 90
-"""With embed_conversations set to "recent", conversations that ended longer ago than this many days are not
-embedded. `quaid embed --all` embeds them too.
+"""With embed_conversations set to "recent", conversations that ended more than this many days ago are not embedded.
+
+`quaid embed --all` embeds them too.
 """
 
 REST_SECONDS = 60
-"""Seconds for which queries skip an embedding model after it failed."""
+"""Queries do not use an embedding model for this many seconds after it failed."""
 
 SLOW_SECONDS = 1.0
 """A model that takes at least this many seconds to fail is not tried again for the same query."""
 
 
 def is_embedding_on(brain: Brain) -> bool:
-    """Return True if vectors may be created in the background. False while semantic search is off."""
+    """Return True if vectors may be created in the background. Return False while semantic search is off."""
     return brain.option(BACKGROUND_SETTING) != "off" and bool(brain.model_name)
 
 
 def turns_since(brain: Brain) -> str | None:
-    """Return a time: only conversations that ended since then are embedded.
+    """Return the time since which conversations must have ended to be embedded.
 
-    "" means all conversations, None means none.
+    "" means all conversations, and None means no conversations.
     """
     which = brain.option(CONVERSATIONS_SETTING)
     if which == "off":
@@ -71,7 +72,7 @@ def _backfill(brain: Brain, embedder: "Embedder") -> Backfill:
 
 
 def use_chosen_model(brain: Brain, embedder: "Embedder") -> None:
-    """Activate the configured model if another one is active. Vectors of the other model are kept."""
+    """Activate the configured model if a different model is active. Vectors of that model are kept."""
 
     active = vectors.active_model(brain.db)
     if active is not None and active.name != embedder.name:
@@ -82,7 +83,7 @@ def use_chosen_model(brain: Brain, embedder: "Embedder") -> None:
 def embed_few(brain: Brain, embedder: "Embedder", turns: str | None = None) -> str:
     """Create missing vectors if only a few are missing and the model has not failed recently.
 
-    With a time as `turns`, turns (messages) of conversations that ended since then are embedded; with None,
+    If `turns` is a time, turns (messages) of conversations that ended since then are embedded; if it is None,
     page chunks are. Nothing is done if the memory is read-only or background embedding is off. Return the
     problem if the model hangs, else "".
     """
@@ -104,7 +105,7 @@ def embed_few(brain: Brain, embedder: "Embedder", turns: str | None = None) -> s
 
 
 class QuestionEmbedder:
-    """Embedder for one command: embeds each query once, and records whether the model responds."""
+    """Embedder for one command. It embeds each query once, and records whether the model responds."""
 
     def __init__(self, brain: Brain, embedder: "Embedder") -> None:
         self._brain, self._embedder = brain, embedder
@@ -153,16 +154,16 @@ def record_failure(brain: Brain, model: str, problem: str, *, down: bool = False
 
 
 def failed_recently(brain: Brain, model: str | None = None) -> bool:
-    """Return True if the model, or any model if it is None, failed less than RETRY_SECONDS ago."""
+    """Return True if this model failed less than RETRY_SECONDS ago. If `model` is None, any model counts."""
     failed = embedding_queue.last_failure(brain.db.path)
     return failed is not None and model in (None, failed.model) and failed.at > brain.now(-RETRY_SECONDS)
 
 
 def question_embedder(brain: Brain, turns: str | None = None) -> "tuple[Embedder | None, str]":
-    """Return the embedder for a query and "", or None and the reason why there is none.
+    """Return the embedder for a query and "", or None and the reason why there is no embedder.
 
-    If only a few vectors are missing, they are created first: those of conversations that ended since the
-    time `turns`, or those of page chunks if `turns` is None.
+    If only a few vectors are missing, they are created first: vectors of conversations that ended since the
+    time `turns`, or vectors of page chunks if `turns` is None.
     """
     try:
         embedder = brain.embedder
@@ -177,10 +178,10 @@ UNFINISHED_SUFFIX = "-unfinished"
 
 
 def rebuild_if_deleted(brain: Brain) -> None:
-    """Rebuild a deleted database from the folders that were attached to it. If the database exists, write the
-    list of its folders if that list is missing.
+    """Rebuild a deleted database from the folders that were attached to it.
 
-    Called before a query is answered.
+    If the database exists but the list of its folders is missing, write the list. This is called before a
+    query is answered.
     """
     if os.path.lexists(brain.settings.db_path):
         if not os.path.exists(collections.folder_list_path(brain.db.path)) and brain.db.writable:
@@ -261,9 +262,9 @@ def _attach_listed_folder(brain: Brain, folder: AttachedFolder) -> str:
 
 
 def _set_log_aside(path: str) -> str:
-    """Rename the WAL file of a deleted database and return its new path, or "" if there is none.
+    """Rename the WAL file of a deleted database and return its new path, or "" if there is no such file.
 
-    Otherwise, SQLite would replay the WAL file into the new database. The -shm file is deleted.
+    Without this, SQLite would replay the WAL file into the new database. The -shm file is deleted.
     """
     with suppress(FileNotFoundError):
         os.unlink(path + "-shm")
@@ -300,13 +301,14 @@ def _rebuild_message(
 
 
 ChangeEvent = tuple[str, dict[str, Any]]
-"""The kind of a change and its data. The kinds are "changed", "embedding" and "gap" (a question that the
-memory could not answer).
+"""The kind of a change and its data.
+
+The kinds are "changed", "embedding" and "gap" (a question that the memory could not answer).
 """
 
 
 class ChangeDetector:
-    """Detect changes of a database between calls of look(). The first call reports only embedding events."""
+    """Detects changes of a database between calls of look(). The first call reports only embedding events."""
 
     def __init__(self) -> None:
         self._stamp: tuple[int, int] | None = None

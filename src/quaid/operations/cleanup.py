@@ -24,27 +24,29 @@ from quaid.storage.sqlite.backup import DatabaseCopy
 from quaid.storage.sqlite.connection import Transaction
 
 ENTITY_TYPES = ("person", "company", "deal", "yc", "civic", "project")
-"""Types whose pages describe one real-world entity. Two pages with the same name are duplicate candidates
-without further evidence.
+"""Types whose pages describe one real-world entity.
+
+Two such pages with the same name are duplicate candidates without further evidence.
 """
 
 MIN_SIMILARITY = 0.2
-"""Minimum text similarity for listing two pages with the same name whose type is not in ENTITY_TYPES."""
+"""Two pages of other types with the same name are listed if their text similarity is at least this."""
 
 MIN_COSINE = 0.95
-"""Minimum cosine of the mean vectors of two such pages, as an alternative to MIN_SIMILARITY. Not used for
-pages with different names, because any two pages with the same layout reach 0.97.
+"""Such pages are also listed if the cosine of their mean vectors is at least this.
+
+The cosine is not used for pages with different names, because any two pages with the same layout reach 0.97.
 """
 
 
 class DuplicatePages(NamedTuple):
     slug: str
-    """The longer page, into which the other is merged."""
+    """Slug of the longer page, into which the other page is merged."""
     other: str
     title: str
     other_title: str
     likeness: float | None
-    """Share of common text from 0 to 1, or None if one of the pages is too short."""
+    """Share of common text from 0 to 1; None if one of the pages is too short."""
     why: tuple[str, ...]
     command: str
 
@@ -66,14 +68,14 @@ class MergeRecord(NamedTuple):
     kept: str
     gone: str
     version: int
-    """New version of the kept page, or its present version in a preview."""
+    """The new version of the kept page, or its present version in a preview."""
     other_version: int
     title: str
     aliases: tuple[str, ...]
     tags: tuple[str, ...]
     """Tags added to the kept page."""
     entries: int
-    """Timeline entries added to the kept page."""
+    """Number of timeline entries added to the kept page."""
     truth: str
     """Text added to the compiled truth (the text above the timeline) of the kept page."""
     moved: MergedRows
@@ -172,7 +174,7 @@ def _texts(brain: Brain, total: int) -> tuple[TextSimilarity, dict[int, int]]:
 
 
 def _cosines(brain: Brain, names: list[tuple[int, int, str]]) -> dict[tuple[int, int], float]:
-    """Return the cosine of the mean vectors of each pair of pages with the same name and with vectors."""
+    """Return the cosine of the mean vectors for each pair of pages with the same name. Both must have vectors."""
     model = vectors.active_model(brain.db)
     if model is None or not names:
         return {}
@@ -182,7 +184,7 @@ def _cosines(brain: Brain, names: list[tuple[int, int, str]]) -> dict[tuple[int,
 
 
 def _duplicate_pages(pair: list[PageHead], likeness: float | None, why: list[str]) -> DuplicatePages:
-    """Return the record of two pages. The first of them, the longer one, is kept by the suggested merge."""
+    """Return the record of two pages. The first page, which is longer, is kept by the suggested merge."""
     target, gone = (slugs.address(head.collection, head.slug) for head in pair)
     rounded = None if likeness is None else round(likeness, 2)
     command = f"quaid merge {target} {gone} --into {target}"
@@ -191,7 +193,7 @@ def _duplicate_pages(pair: list[PageHead], likeness: float | None, why: list[str
 
 @op(
     "owner",
-    tool="memory_merge_now",  # agents propose it: memory_merge
+    tool="memory_merge_now",  # agents propose a merge with memory_merge
     examples=(
         "quaid merge people/robert people/bob --into people/robert --dry-run",
         "quaid merge people/robert people/bob --into people/robert --yes",
@@ -338,7 +340,7 @@ class ErasedLayer(NamedTuple):
     name: str
     before: int
     after: int | None
-    """The number after the erasure, or None in a preview."""
+    """The number of rows after the erasure, or None in a preview."""
 
 
 class ErasureProof(NamedTuple):
@@ -349,7 +351,7 @@ class ErasureProof(NamedTuple):
 
 
 class RemainingMention(NamedTuple):
-    """A fragment of the page's text that also occurs elsewhere in the memory, where it is kept."""
+    """A fragment of the page's text that also occurs elsewhere in the memory, and is not erased there."""
 
     text: str
     said_by: tuple[str, ...]
@@ -366,8 +368,9 @@ class ForgetRecord(NamedTuple):
     mentions: tuple[RemainingMention, ...] = ()
     backups: tuple[DatabaseCopy, ...] = ()
     files: tuple[str, ...] = ()
-    """Files in imported folders that contain the page. They are not deleted, and the next import would
-    bring the page back.
+    """Files in imported folders that contain the page.
+
+    They are not deleted, so the next import would bring the page back.
     """
     problem: str = ""
     """Why deleted bytes may remain in the database file."""
@@ -393,7 +396,7 @@ def _with_verdict(record: ForgetRecord) -> ForgetRecord:
 
 @op(
     "owner",
-    tool="memory_forget_now",  # agents propose it: memory_forget
+    tool="memory_forget_now",  # agents propose an erasure with memory_forget
     examples=(
         "quaid forget people/alice --dry-run",
         "quaid forget people/alice --yes --backups",
@@ -433,7 +436,8 @@ def _erase_target(brain: Brain, address: str) -> EraseTarget:
     collection = named or pages.single_collection_with(brain.db, slugs.check(name)) or "default"
     target = erasure.find_target(brain.db, slugs.check(name), collection)
     if target is None:
-        stored = pages.require(brain.db, name, collection)  # raises an error with a hint if it does not exist
+        # Raises an error with a hint if the page does not exist.
+        stored = pages.require(brain.db, name, collection)
         raise PageMoved(slug=address, target=stored.slug, expected=None, current_version=stored.version)
     if not target.quarantined:  # a quarantined page has no file
         editing.refuse_page_of_folder(brain, target.slug, target.collection, "Delete")
@@ -495,7 +499,7 @@ def _remaining_bytes(
 ) -> tuple[list[ErasureProof], tuple[RemainingMention, ...]]:
     """Search the bytes of the database files for fragments of the page.
 
-    Only fragments that occur nowhere else in the memory count as remains; the others are returned as
+    Fragments that occur nowhere else in the memory count as remains. Other fragments are returned as
     mentions.
     """
     files = [database_path + ending for ending in ("", "-wal", "-shm")]

@@ -33,7 +33,7 @@ class FileRecord(NamedTuple):
     path: str
     outcome: Literal["made", "changed", "as it should be"]
     backup: str | None
-    difference: str  # unified diff, only in a dry run
+    difference: str  # unified diff; set only in a dry run
 
 
 class ConnectRecord(NamedTuple):
@@ -43,7 +43,7 @@ class ConnectRecord(NamedTuple):
     dry_run: bool
     files: tuple[FileRecord, ...]
     next_step: str
-    clients: "tuple[ClientRecord, ...]" = ()  # all clients, if none was named
+    clients: "tuple[ClientRecord, ...]" = ()  # all clients, if the caller named none
 
 
 class ClientRecord(NamedTuple):
@@ -201,7 +201,7 @@ def _client_paths(brain: Brain) -> ClientPaths:
 
 
 def launch_command(brain: Brain) -> LaunchCommand:
-    """Return the command that starts this installation: the called program, `quaid` on PATH, or this Python."""
+    """Return the command that starts this installation: the program called, `quaid` on PATH, or this Python."""
     db = os.path.abspath(brain.settings.db_path)
     called = os.path.abspath(sys.argv[0]) if sys.argv and sys.argv[0] else ""
     if os.path.basename(called).split(".")[0] == "quaid" and os.access(called, os.X_OK):
@@ -242,7 +242,7 @@ def _apply_changes(
 ) -> ConnectRecord:
     """Write the changed files, unless this is a dry run, and return what was done.
 
-    All files were parsed before, so that a malformed file leaves every file untouched.
+    All files must have been parsed before, so that a malformed file leaves every file unchanged.
     """
     done = [
         _write_change(brain, change, dry_run)
@@ -260,7 +260,10 @@ def _apply_changes(
 
 
 def _lacks_notebook(brain: Brain) -> bool:
-    """Return True if the memory has no notebook. A database that cannot be opened must not make `connect` fail."""
+    """Return True if the memory has no notebook.
+
+    Return False if the database cannot be opened, so that `connect` works.
+    """
     try:
         return layout.find_notebook(brain.db) is None
     except QuaidError:
@@ -311,7 +314,7 @@ def _client_record(brain: Brain, client: Client) -> ClientRecord:
 class SkillsRecord(NamedTuple):
     skills: tuple[Skill, ...]  # the skills in effect
     problems: tuple[Problem, ...]
-    layers: tuple[Layer, ...] = ()  # only `skills doctor` lists them; later layers override earlier ones
+    layers: tuple[Layer, ...] = ()  # set only by `skills doctor`; later layers override earlier ones
 
     @property
     def exit_status(self) -> int:

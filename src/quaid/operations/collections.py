@@ -106,7 +106,7 @@ class CollectionRemoveRecord(NamedTuple):
     removed: int
     """Number of pages removed from the memory."""
     kept: int
-    """Number of pages with data that no file contains, which stay in quarantine."""
+    """Number of pages that stay in quarantine, because they have data that no file contains."""
     done: bool = True
     ask: bool = False
 
@@ -293,7 +293,7 @@ def _sync(brain: Brain, collection: Collection, **options: Any) -> SyncReport:
             progress=brain.progress,
             **options,
         )
-    except (KeyboardInterrupt, Cancelled):  # files are committed in batches, and finished batches stay
+    except (KeyboardInterrupt, Cancelled):  # files are committed in batches, so finished batches are kept
         pages = count_noun(_collection_record(brain, collection).pages, "page")
         raise SyncStopped(name=collection.name, detail=pages) from None
 
@@ -364,7 +364,7 @@ class WatchOwner(NamedTuple):
 
 
 class WatchStandby(NamedTuple):
-    """Event: other processes watch these collections."""
+    """An event that reports that other processes watch these collections."""
 
     owners: tuple[WatchOwner, ...]
 
@@ -378,9 +378,9 @@ def watch_folders(
     patient: bool = True,
     pace: WatchPace = DEFAULT_PACE,
 ) -> None:
-    """Watch all attached folders, or that of the collection `name`, until `stop` is set.
+    """Watch all attached folders, or the folder of the collection `name`, until `stop` is set.
 
-    If not patient, return when other processes watch all of these folders.
+    If not `patient`, return when other processes watch all of these folders.
     """
     if patient:
         watchable_collections(brain, name)
@@ -406,7 +406,7 @@ def watch_folders(
 
 
 def take_watch_leases(brain: Brain, held: dict[int, Lease], name: str | None) -> tuple[WatchOwner, ...]:
-    """Take the watch leases (see storage/leases.py) that are free, and drop those that were lost.
+    """Take the watch leases (see storage/leases.py) that are free, and drop leases that were lost.
 
     `held` maps collection ids to leases and is updated. Return the owners of the other leases.
     """
@@ -449,14 +449,14 @@ def record_watch_failure(brain: Brain, problem: str) -> None:
 
 
 def sync_once(brain: Brain, tell: EventHandler, name: str | None = None) -> bool:
-    """Sync all attached folders, or that of the collection `name`. Return True if no sync is halted."""
+    """Sync all attached folders, or the folder of the collection `name`. Return True if no sync is halted."""
     return _new_watcher(brain, tell, Event(), DEFAULT_PACE).once(watchable_collections(brain, name))
 
 
 def watchable_collections(brain: Brain, name: str | None) -> frozenset[int]:
-    """Return the ids of all collections that can be watched, or only of `name`.
+    """Return the ids of all collections that can be watched, or only the id of `name`.
 
-    Raises an error if there are none.
+    Raise an error if there are no such collections.
     """
     if name:
         collections.require(brain.db, name)
@@ -604,7 +604,7 @@ class WaitingRecord(NamedTuple):
     """Last path of the page's file."""
     since: str
     until: str
-    """Date from which a sync deletes the page, unless it has data that no file contains."""
+    """The day from which on a sync deletes the page, unless it has data that no file contains."""
     links: int
     assertions: int
     raw_data: int
@@ -614,7 +614,7 @@ class WaitingRecord(NamedTuple):
 class QuarantineDiscardRecord(NamedTuple):
     done: bool
     pages: tuple[WaitingRecord, ...]
-    """Pages that were discarded, or would be."""
+    """Pages that were discarded or, in a preview, would be discarded."""
     kept: tuple[str, ...] = ()
     """Slugs of pages that are kept because they have data that no file contains."""
     ask: bool = True
@@ -853,7 +853,7 @@ def _embedding_hint(brain: Brain) -> str | None:
     """Return a hint to run `quaid embed` if the model is ready, else None."""
     try:
         ready = brain.embedder.ready() is None
-    except Exception:  # a broken model must not fail a finished import; `quaid status` reports it
+    except Exception:  # a broken model must not make a finished import fail; `quaid status` reports it
         return None
     return "`quaid embed` makes the vectors for questions by meaning" if ready else None
 

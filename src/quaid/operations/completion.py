@@ -1,6 +1,7 @@
 """Names for shell completion: slugs, collections, tags, models, skills and others.
 
-A shell runs this at each press of the tab key, so modules that import much are imported only for their kind.
+A shell runs this at each press of the tab key, so slow imports are made only for the kinds of names that need
+them.
 """
 
 import os
@@ -15,8 +16,9 @@ from quaid.storage import collections, conversations, erase, pages
 from quaid.storage.sqlite.connection import Database
 
 MAX_SLUGS = 200  # if there are more slugs, their folders are offered instead
-MAX_NAMES = 2_000  # if there are more, none is offered: a shell would complete the prefix of a partial list
-LOCK_TIMEOUT_MS = 50  # how long to wait for a locked database before offering no names
+# If there are more, no names are offered, because a shell would complete the common prefix of a partial list.
+MAX_NAMES = 2_000
+LOCK_TIMEOUT_MS = 50  # time to wait for a locked database before offering no names
 
 
 def _slug_names(db: Database, start: str) -> list[str]:
@@ -33,7 +35,7 @@ def _quarantined_names(db: Database, start: str) -> list[str]:
 def _model_names(db: Database, start: str) -> list[str]:
     """Return the models of the memory with this prefix.
 
-    Only if there are none, search all available models.
+    If there are none, return those of all available models.
     """
     added = embedders.parse_models(collections.get_setting(db, embedders.MODELS_SETTING))
     active = collections.get_setting(db, "embedding_model") or embedders.DEFAULT_MODEL

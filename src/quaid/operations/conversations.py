@@ -18,7 +18,7 @@ from quaid.storage.sqlite.connection import Transaction
 FOLDERS_SETTING = "conversation_folders"
 TRANSCRIPT_CLIENTS = ("claude-code", "codex", "plain", "chatgpt", "claude.ai")
 MAX_SHOWN_LENGTH = 2_000
-"""Maximum number of characters of a turn (message) that are shown without --full."""
+"""Without --full, at most this many characters of a turn (message) are shown."""
 
 LIST_HINT = "`quaid conversations list` shows all conversations."
 
@@ -33,9 +33,7 @@ class ReadingRecord(NamedTuple):
     total: int
     """Number of conversations in the memory."""
     watched: tuple[str, ...] = ()
-    """Folders that were added to the setting conversation_folders. Every sync reads the folders in that
-    setting.
-    """
+    """Folders that were added to the setting conversation_folders. Every sync reads these folders."""
     unwatched: str = ""
     """Why a folder was not added to the setting conversation_folders, or ""."""
 

@@ -1,4 +1,4 @@
-"""Correct what the memory says: end or withdraw the old fact and the old line, and write the new ones."""
+"""Correct what is stored: end or withdraw the old fact and the old line, and write the new ones."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MAX_CANDIDATES = 8
 MAX_PAGES_SEARCHED = 20
 CLOSE_SCORE = 0.75
-"""Statements whose score is at least this share of the best one are candidates too."""
+"""A statement is also a candidate if its score is at least this share of the best score."""
 
 MAX_NAME_WORDS = 4
 SOURCES = "sources/"
@@ -36,7 +36,7 @@ Candidate = TypeVar("Candidate")
 
 class CorrectionCandidate(NamedTuple):
     id: str
-    """fact:12, or line:3:people/alice (line and page). Send it as `id`."""
+    """The id to send as `id`: fact:12, or line:3:people/alice (line and page)."""
     says: str
     slug: str
 
@@ -51,20 +51,20 @@ class ReplacedStatement(NamedTuple):
 class CorrectRecord(NamedTuple):
     changed: bool
     now: str
-    """The line that says it now, or ""."""
+    """The line that now has the corrected statement, or ""."""
     slug: str
     collection: str
     version: int
     path: str
-    """The file in the notebook, if the line is there."""
+    """Path of the notebook file, if the corrected line is in the notebook."""
     replaced: tuple[ReplacedStatement, ...]
     fact: int | None
     """The id of the new fact, if there is one."""
     candidates: tuple[CorrectionCandidate, ...] = ()
-    """Set if several statements match: nothing was changed; call again with one of the ids."""
+    """Set if several statements match. Nothing was changed; the caller should call again with one of these ids."""
     note: str = ""
     remaining: tuple[CorrectionCandidate, ...] = ()
-    """Lines on other pages that still say the old thing."""
+    """Lines on other pages that still have the old statement."""
 
 
 class _Line(NamedTuple):
@@ -140,7 +140,7 @@ def _line_candidate(line: "_Line") -> CorrectionCandidate:
 
 
 class _Correction:
-    """One correction: of facts that say the same, of a line, or of both."""
+    """Applies one correction to facts with the same statement, to a line of a page or notebook, or to both."""
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class _Correction:
         return collections.require(self.brain.db, line.page.collection).kind == layout.NOTEBOOK_KIND
 
     def _value(self) -> tuple[str, str] | None:
-        """Return the old and the new value of the fact, if the correction names a new one."""
+        """Return the old and the new value of the fact, if the correction contains a new value."""
         if not self.facts or not self.wording.now:
             return None
         row = self.facts[0].row
@@ -195,7 +195,10 @@ class _Correction:
         return self.says
 
     def _edit_page(self, line: _Line) -> int:
-        """Replace the line in the truth of a page, with a timeline entry that has the old and the new text."""
+        """Replace the line in the compiled truth (the text above the timeline) of a page.
+
+        A timeline entry with the old and the new text is added.
+        """
         new = self._new_sentence(line)
         entry = f"~~{line.place.text}~~ {new or ('was wrong' if self.wording.never_held else '')}".strip()
 
@@ -219,7 +222,7 @@ class _Correction:
         return saved.version
 
     def _edit_file(self, line: _Line) -> tuple[str, int]:
-        """Tick the to-do, or strike the line in the notebook file and write the new one below it."""
+        """Tick the to-do, or strike the line in the notebook file and write the new line below it."""
         notebook = collections.require(self.brain.db, line.page.collection)
         file, _ = collections.file_of_page(self.brain.db, line.page.id)
         path = file.path if file else f"{line.page.slug}.md"
@@ -234,7 +237,7 @@ class _Correction:
         return edited.path, edited.version
 
     def _find_again(self, text: str, line: _Line) -> StatementPlace:
-        """Return the place of the sentence in the current text, which may have moved."""
+        """Return the place of the sentence in the current text. The sentence may have moved since it was found."""
         start = text.find(line.place.text, max(0, line.place.start - 200))
         start = start if start >= 0 else text.find(line.place.text)
         if start < 0:
@@ -242,7 +245,7 @@ class _Correction:
         return line.place._replace(start=start, end=start + len(line.place.text))
 
     def _end_facts(self, tx: "Transaction", but: int | None = None) -> None:
-        """End or withdraw the facts and add the new one. The page `but` has just got its new version."""
+        """End or withdraw the facts and add the new fact. The page `but` has already got its new version."""
         value = self._value()
         for fact in self.facts:
             row = fact.row
@@ -286,9 +289,9 @@ class _Correction:
 def _candidates(
     brain: Brain, about: str, wording: Wording, id: str | None
 ) -> tuple[list[_Fact], list[_Line], list[_Line]]:
-    """Return the facts and lines that a correction may be about: the best and those close to it.
+    """Return the facts and lines that best match a correction, including those with a similar score.
 
-    Lines on the page of the subject come before lines elsewhere, which are returned apart.
+    If a line on the page of the subject matches, matching lines on other pages are returned separately.
     """
     today = brain.now()[:10]
     subject, rest = _find_subject(brain, about)
@@ -349,9 +352,9 @@ def _best(candidates: list[Candidate], score: Callable[[Candidate], float]) -> l
 
 
 def _find_subject(brain: Brain, about: str) -> tuple[PageRow | None, str]:
-    """Return the page that the first words of `about` name, if there is one, and the other words.
+    """Return the page that the first words of `about` name, if there is one, and the remaining words.
 
-    Tries the whole text as address, title or alias, then ever fewer words of it.
+    The whole text is tried as an address, title or alias, then fewer and fewer of its first words.
     """
     try:
         return pages.require_page(brain, about.strip()), ""
@@ -417,7 +420,7 @@ def _matching_lines(
     for page in found.values():
         kind = kinds.get(page.collection, "")
         if kind == "kb" or (kind == layout.NOTEBOOK_KIND and page.slug.startswith("daily/")):
-            continue  # nodes are corrected with `ai-kb`, and a log says what was known on its day
+            continue  # nodes are corrected with `ai-kb`, and a log records what was known on its day
         if page.slug.startswith(SOURCES) and (subject is None or page.id != subject.id):
             continue  # a source stays as it was received
         known = stem_words(f"{page.title} {page.slug}".lower().replace("-", " ").replace("/", " "))

@@ -24,7 +24,8 @@ from quaid.operations.registry import (
 from quaid.storage.sqlite.errors import os_error
 
 MAX_TEXT = 4 * 1024 * 1024  # maximum size of a text argument in bytes
-MAX_QUESTION = 4 * 1024  # maximum size of a query in bytes; longer ones take seconds, with no better results
+# Maximum size of a query in bytes; longer queries take seconds and give no better results.
+MAX_QUESTION = 4 * 1024
 MAX_INTEGER = 2**63 - 1
 MAX_DEPTH = 100  # maximum nesting depth of JSON objects and arrays
 COMMAND_SYNONYMS = {
@@ -35,7 +36,7 @@ COMMAND_SYNONYMS = {
     **dict.fromkeys(("ls", "dir"), "list"),
     "mv": "rename",
 }
-"""Names that other programs use for commands of Quaid. Suggestions by spelling alone would be misleading."""
+"""Names that other programs use for commands of Quaid. Suggestions by spelling would be misleading for these."""
 
 
 def find_command(name: str) -> Operation:
@@ -65,7 +66,7 @@ def call(brain: Brain, operation: Operation, arguments: Mapping[str, Any], scope
     brain.may_overwrite = scope == "owner"
     try:
         if brain.agent and operation.scope == "write":
-            from quaid.operations import review  # only for agents, so that commands need not import it
+            from quaid.operations import review  # imported late, because only writes of agents need it
 
             return review.write_or_propose(brain, operation, checked)
         return operation.function(brain, **checked)
@@ -124,7 +125,7 @@ def suggestion(name: str, names: Iterable[str]) -> str:
     """Return a "Did you mean" hint with the closest known name, or an empty string."""
     from difflib import get_close_matches
 
-    # The dashes of an option say nothing about its spelling, but would make all short options similar.
+    # The dashes of an option are not compared, because they would make all short options similar.
     spelled = {option.lstrip("-"): option for option in names}
     typed = name.lstrip("-")
     close = get_close_matches(typed, spelled, n=1)
@@ -219,7 +220,7 @@ def _array(param: Param, value: Any) -> list[Any]:
 
 
 def _list_of_text(text: str) -> Any:
-    """Return the list that a text stands for: the JSON list that some models send as text, else the text alone."""
+    """Return the list that a text stands for. Some models send a JSON list as text; other text is a single item."""
     try:
         value = json.loads(text) if text.startswith("[") else text
     except ValueError:

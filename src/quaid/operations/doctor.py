@@ -28,19 +28,21 @@ from quaid.storage.sqlite import backup, connection
 from quaid.storage.sqlite.connection import is_safe_sqlite
 
 DATABASE_SUFFIXES = ("", "-wal", "-shm", "-journal")
-"""Suffixes of a database's files. These files are moved together, because a WAL file next to another database
-would corrupt that database.
+"""Suffixes of a database's files.
+
+These files are moved together, because a WAL file next to a different database would corrupt that database.
 """
 
 
 def plan_recovery(brain: Brain, *, reads: bool) -> tuple[str, str, tuple[str, ...]]:
-    """Return a description of the newest intact backup, its path or "", and the commands that recover the memory.
+    """Return the newest intact backup (description, and path or ""), and the commands that recover the memory.
 
     `reads` means that some of the damaged memory can still be read.
     """
     folders = _attached_collections(brain) if reads else []
     with suppress(QuaidError):
-        brain.close()  # the last connection to close removes the WAL file, so the steps name only files that remain
+        # Closing the last connection removes the WAL file, so the steps name only files that remain.
+        brain.close()
     path = brain.settings.db_path
     good = backup.newest_intact_copy(path, brain.settings.backup_folders)
     salvaged = _free_path(f"{path}-salvaged")
@@ -107,9 +109,9 @@ def is_default_memory(brain: Brain) -> bool:
 
 
 def with_memory_named(brain: Brain, step: str) -> str:
-    """Return a `quaid` command with the path of this memory added, unless it has --db.
+    """Return a `quaid` command with the path of this memory added, unless the command has --db.
 
-    Other steps are unchanged.
+    Steps that are not `quaid` commands are returned unchanged.
     """
     if not step.startswith("quaid ") or " --db " in step:
         return step
@@ -165,7 +167,7 @@ def _is_windows(brain: Brain) -> bool:
 MAX_BACKUP_DAYS = 30
 SECONDS_PER_DAY = 86_400
 DAMAGE = "damage"
-"""Name of preliminary findings that damage_findings combines into one."""
+"""The name of preliminary findings, which damage_findings combines into one finding."""
 MAX_FAULTS = 100
 """SQLite reports at most this many faults."""
 
@@ -179,7 +181,7 @@ DERIVED_FAULTS = (
     "its codes are not",
     "a block of its codes",
 )
-"""How messages about faulty derived rows begin. `quaid rebuild` repairs such rows."""
+"""The beginnings of messages about faulty derived rows, which `quaid rebuild` repairs."""
 
 FindingState = Literal["fine", "missing", "advice", "wrong"]
 
@@ -189,7 +191,7 @@ class DoctorFinding(NamedTuple):
 
     name: str
     state: FindingState
-    """"missing": something optional is absent or unknown. "advice": recommended, but not required."""
+    """"missing" if something optional is absent or unknown, "advice" for what is only recommended."""
     detail: str
     remedy: str = ""
     """A command or an instruction for the user."""
@@ -286,8 +288,8 @@ def check_sources(brain: Brain) -> Iterator[DoctorFinding]:
 def _is_damage(violation: Violation) -> bool:
     """Return True if the database file itself is damaged.
 
-    Damage to a text index does not count: the index can be rebuilt, and its check says nothing about the rest
-    of the file.
+    Damage to a text index does not count, because the index can be rebuilt and its check tells nothing about
+    the rest of the file.
     """
     is_file = violation.where == "database" and violation.check != "fts"
     return is_file and not is_text_index_damage(violation.problem)
@@ -314,7 +316,7 @@ def check_backups(brain: Brain) -> Iterator[DoctorFinding]:
 
 
 def damage_findings(brain: Brain, findings: list[DoctorFinding]) -> list[DoctorFinding]:
-    """Combine damage findings into one with a recovery plan, and drop remedies that run on the damaged file.
+    """Combine damage findings into one with a recovery plan, and drop remedies that use the damaged file.
 
     If only a text index is damaged, recommend a rebuild instead.
     """
@@ -509,7 +511,7 @@ def _permissions(brain: Brain) -> Iterator[DoctorFinding]:
         return
     path = os.path.realpath(brain.settings.db_path)
     wrong = []
-    # The WAL file is not checked: it has the database's mode and is removed when this command ends.
+    # The WAL file is not checked, because it has the database's mode and is removed when this command ends.
     token = owner_token_path(brain.settings)
     for file, mode in ((path, "600"), (brain.settings.home, "700"), (token, "600")):
         if os.path.exists(file) and os.stat(file).st_mode & 0o077:

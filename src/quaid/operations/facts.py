@@ -38,9 +38,7 @@ class RetiredStatement(NamedTuple):
     says: str
     since: str | None
     until: str | None
-    """End date, or None if the statement is still valid because only a part of its validity interval was
-    wrong.
-    """
+    """End date; None if the statement is still valid because only part of its validity interval was wrong."""
     never_held: bool
 
 
@@ -102,7 +100,9 @@ def resolve_contradiction(
 def _current_finding(
     brain: Brain, stored: Contradiction, side: KeptSide
 ) -> tuple[Snapshot, ContradictionFinding]:
-    """Recompute a finding, so that a contradiction that was edited or resolved meanwhile is not resolved again."""
+    """Recompute a finding, so that a contradiction that was edited or resolved meanwhile is not resolved
+    again.
+    """
     if stored.type == "stale":
         raise InvalidArgument(
             name="keep",
@@ -174,7 +174,7 @@ class CheckRecord(NamedTuple):
     type: str | None = None
     """The type that the check was limited to."""
     open_of_other_types: int = 0
-    """Open findings of other types, as of their last check."""
+    """Number of open contradictions of other types, as of their last check."""
 
     @property
     def exit_status(self) -> int:
@@ -210,7 +210,7 @@ def facts(
         raise InvalidArgument(name="subject", problem="is empty; name a page or a person")
     day = dates.check_date(as_of, "as_of") if as_of else brain.now()[:10]
     with brain.db.reading():
-        # Include future entries by default, but with as_of stop at that day.
+        # Future entries are included, unless as_of limits the entries to a day.
         last = day if as_of else "9999-12-31"
         entity, lines, entries, total = store.facts_of_subject(
             brain.db, subject, None if history else day, last, limit, _past_texts(brain)

@@ -23,15 +23,15 @@ VersionOrigin = Literal["edit", "sync", "import", "made"]
 class VersionRecord(NamedTuple):
     version: int
     since: str
-    """When this version began."""
+    """The time when this version was created."""
     size: int
     by: VersionOrigin
-    """How the version was created."""
+    """The kind of write that created the version."""
     is_present: bool
     author: str = ""
-    """The client that wrote it, "owner", "sync", "import", or "" if unknown."""
+    """The client that wrote the version, "owner", "sync", "import", or "" if unknown."""
     source: str = ""
-    """The source of an ingested version, or the file of a synced or imported one."""
+    """The source of an ingested version, or the path of the file of a synced or imported version."""
 
 
 class HistoryRecord(NamedTuple):
@@ -49,7 +49,7 @@ class RevertRecord(NamedTuple):
     path: str | None
     """The file that was written, if the page has one."""
     timeline_removed: tuple[str, ...] = ()
-    """Entries removed by the revert. The version before this one still has them."""
+    """Timeline entries removed by the revert. The previous version still has them."""
     collection: str = "default"
 
 
@@ -68,7 +68,7 @@ class DiffRecord(NamedTuple):
 
 
 class _VersionText(NamedTuple):
-    """A version, and the row with its content. The row is None if the content is in the pages table."""
+    """A version, and the raw_imports row with its content; None if the content is in the pages table."""
 
     record: VersionRecord
     row: PageVersion | None
@@ -98,7 +98,7 @@ class BlameRecord(NamedTuple):
     version: int
     lines: tuple[BlameLine, ...]
     oldest_version: int
-    """The oldest stored version. Lines that it already had are marked as older, unless it is the first one."""
+    """The oldest stored version. Its lines are marked as older, unless it is the first version of the page."""
 
 
 @op("read", examples=("quaid blame people/alice",))
@@ -130,7 +130,7 @@ def blame(brain: Brain, slug: Slug) -> BlameRecord:
 def _line_origins(
     origins: "list[_VersionText | None]", before: list[str], after: list[str], version: "_VersionText"
 ) -> "list[_VersionText | None]":
-    """Return the version that added each line of `after`. Lines that `before` has keep their version."""
+    """Return the version that added each line of `after`. Lines that are also in `before` keep their version."""
     result: list[_VersionText | None] = [version] * len(after)
     for start, new_start, size in SequenceMatcher(None, before, after, autojunk=False).get_matching_blocks():
         result[new_start : new_start + size] = origins[start : start + size]
@@ -231,8 +231,9 @@ def _versions(brain: Brain, stored: PageRow) -> list[_VersionText]:
 def _with_author(version: _VersionText, authors: list[tuple[int, str, str]]) -> _VersionText:
     """Return a version with its author and source.
 
-    The version number also increases when facts are added, so a text has the newest author recorded up to its
-    version. A text read from a file has an author only if a client wrote exactly that version of the file.
+    A new version number is also assigned when only facts are added. The author of a text is therefore the
+    last author recorded for its version or an earlier one. A text read from a file has an author only if a
+    client wrote exactly that version of the file.
     """
     record = version.record
     is_file = record.by in ("sync", "import") and not record.source.startswith(store.INGESTED_PREFIX)
@@ -250,7 +251,7 @@ def _with_author(version: _VersionText, authors: list[tuple[int, str, str]]) -> 
 def _versions_of_file(rows: list[PageVersion], stored: PageRow) -> list[_VersionText]:
     """Return the versions of a page with a file.
 
-    The bytes of a file are stored when it is read, so each row marks the start of a version.
+    The bytes of a file are stored when it is read, so each stored row marks the start of a version.
     """
     active = next((row for row in rows if row.is_present), None)
     since = stored.updated_at if active is None else active.created_at
@@ -268,8 +269,8 @@ def _versions_of_file(rows: list[PageVersion], stored: PageRow) -> list[_Version
 def _versions_of_database(rows: list[PageVersion], stored: PageRow) -> list[_VersionText]:
     """Return the versions of a page without a file.
 
-    The text of a page is stored when it is replaced, so each row marks the end of a version, except rows of
-    imports.
+    The text of a page is stored when it is replaced, so each stored row marks the end of a version, except
+    rows of imports.
     """
     versions: list[_VersionText] = []
     texts: list[PageVersion | None] = [None, *(row for row in rows if row.version is not None)]
@@ -326,10 +327,10 @@ def _find_version(versions: list[_VersionText], number: int) -> _VersionText:
 
 
 def texts_at(brain: Brain, stored: PageRow, time: str) -> list[tuple[int | None, Page | PageRow]]:
-    """Return the versions of a page that were current at a time, as (version or None if still current, page).
+    """Return the versions of a page that were current at a time, as pairs of version and page.
 
-    Times have a resolution of one second: if the page changed within that second, the previous version is
-    returned too. Return [] if no version of that time is stored.
+    The version is None if it is still current. Times have a resolution of one second: if the page changed
+    within that second, the previous version is returned too. Return [] if no version of that time is stored.
     """
     texts: list[tuple[int | None, Page | PageRow]] = []
     for version in _versions(brain, stored):
@@ -347,7 +348,7 @@ def texts_at(brain: Brain, stored: PageRow, time: str) -> list[tuple[int | None,
 
 
 def _start_of(version: _VersionText, stored: PageRow) -> str | None:
-    """Return when a version began, or None if that is unknown because earlier versions were pruned."""
+    """Return the time when a version was created; None if unknown, because earlier versions were pruned."""
     if version.record.is_present:
         return max(version.record.since, stored.truth_updated_at, stored.timeline_updated_at)
     is_first = version.record.since == stored.created_at and version.record.by == "made"

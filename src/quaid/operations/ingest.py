@@ -37,15 +37,16 @@ from quaid.storage.sqlite.connection import Transaction
 
 _SCHEME = re.compile(r"\A[A-Za-z][A-Za-z0-9+.-]*:(?=//)")
 KEYS_NOT_COPIED = ("type", "slug", "alias", "aliases", "links", "wing", "room", "quaid_id", "id")
-"""Front matter keys that are not copied from a source, because they would set the name, type, place, id or
-links of its page.
+"""Front matter keys that are not copied from a source.
+
+They would set the name, type, place, id or links of its page.
 """
 
 MIN_WORD_OVERLAP = 0.5
-"""Minimum share of common words for new content to count as a new edition of a source."""
+"""New content counts as a new edition of a source if at least this share of the words is equal."""
 
 MAX_TEXTS_COMPARED = 1_000
-"""Maximum number of sources with the same source_ref and different content."""
+"""At most this many sources with the same source_ref and different content are compared."""
 
 
 class PageOutcome(NamedTuple):
@@ -55,15 +56,17 @@ class PageOutcome(NamedTuple):
     version: int
     outcome: Literal["created", "updated", "unchanged"]
     truth: str
-    """The outcome for the compiled truth (the text above the timeline): "written", "same", "same words" (only
-    case or white space differ, so not written), or "" if no such text was sent.
+    """The outcome for the compiled truth (the text above the timeline); "" if no such text was sent.
+
+    Otherwise "written", "same", or "same words" if only case or white space differ, so that nothing was
+    written.
     """
     timeline_entries: int
     tags: int
     links: int
     assertions: int
     keys_removed: tuple[str, ...] = ()
-    """Front matter keys that the new content dropped."""
+    """Front matter keys that the page had and the new content does not have."""
     tags_removed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -89,7 +92,8 @@ class Ingestion:
         self.import_id = brain.new_uuid()
         self.now = brain.now()
         self.uuids = [brain.new_uuid() for _ in range(len(changes) + 1)]
-        self.own: PageChange | None = None  # writes the page of the source; None for a file or if up to date
+        # The change that writes the source's page; None for a file, or if the page is up to date.
+        self.own: PageChange | None = None
         self.changed: list[str] = []  # pages that were changed
         self.written: list[tuple[int, bool]] = []  # their ids, and whether they are new
         self.facts: list[assertions.FactChange] = []
@@ -101,7 +105,8 @@ class Ingestion:
         earlier = None if self.force else self.earlier()
         if earlier is not None and self.is_file:
             if earlier.source_ref != self.source.ref and not os.path.exists(earlier.source_ref):
-                history.move_source(tx, earlier, self.source)  # the file was moved or renamed
+                # The file was moved or renamed since the earlier ingest.
+                history.move_source(tx, earlier, self.source)
             return earlier
         left = self._known_changes() if earlier else []
         self.changes = [change for change in self.requested if change not in left]
@@ -155,9 +160,10 @@ class Ingestion:
         return outcomes, saved
 
     def _known_changes(self) -> list[PageChange]:
-        """Return changes that this source already made, to pages whose version differs from the expected one.
+        """Return the changes that this source has already made and that are not applied again.
 
-        A caller that sends the page's current version has read the page since then, so the change is applied.
+        A change is applied again if the caller sends the current version of the page, or the hash of its
+        current text, because the caller has then read the page since the earlier ingest.
         """
         _, touched = history.pages_of_source(self.brain.db, self.source.content_hash, self.source.ref)
         unchanged: list[PageChange] = []
@@ -171,9 +177,9 @@ class Ingestion:
     def _own_page(self) -> tuple[str, PageChange | None]:
         """Return the address of the source's own page, and the change that writes it unless it is up to date.
 
-        If a page with that slug has other content, the source replaces that content as a new edition if at
-        least half of the words are equal and the page was not edited. Otherwise the source becomes a separate
-        page, so that the earlier content can still be found.
+        If a page with that slug has different content, there are two cases. If at least half of the words are
+        equal and the page was not edited, the source replaces the content as a new edition. Otherwise the
+        source becomes a separate page, so that the earlier content can still be found.
         """
         db = self.brain.db
         earlier_page, _ = history.pages_of_source(db, self.source.content_hash, self.source.ref)
@@ -207,7 +213,7 @@ class Ingestion:
         return alike and source_text(self.source._replace(data=before[2]))[1] == old.truth
 
     def earlier(self) -> EarlierIngest | None:
-        """Return the earlier ingest of the same bytes from the same source, or, for a file, from any path."""
+        """Return the earlier ingest of the same bytes from the same source or, for a file, from any path."""
         ref = None if self.is_file else self.source.ref
         return history.earlier_ingest(self.brain.db, self.source.content_hash, ref)
 
@@ -242,7 +248,8 @@ class Ingestion:
             *(change.content, change.compiled_truth, None, change.frontmatter),
             prefix=f"{change.where}.",
         )
-        if change.timeline_append is not None:  # added once, however often the source is ingested
+        # The text is added only once, even if the source is ingested again.
+        if change.timeline_append is not None:
             added = timeline.append_text(lines, markdown.normalize_part(change.timeline_append))
             lines = markdown.normalize_part(added)
         has_truth = change.content is not None or change.compiled_truth is not None
@@ -304,7 +311,7 @@ class Ingestion:
     ) -> PageOutcome:
         """Add the links and facts of a change, after all pages are saved.
 
-        The version increases once for everything.
+        The version of the page increases only once.
         """
         page, outcome = draft
         linked = sum(self._link(saved, link) for link in change.links)
@@ -344,12 +351,13 @@ class Ingestion:
             try:
                 return self._add_link(saved.id, to_id, link)
             except LinkOverlaps:
-                pass  # the link exists, from the page's text or from this ingest; its dates are compared below
+                # The link exists, from the page's text or from this ingest; its dates are compared below.
+                pass
         for row in links.between(self.brain.db, saved.id, to_id, link.relationship):
             undated = link.valid_from is None and link.valid_until is None and row.valid_until is None
             if row.valid_from == link.valid_from or undated:
                 if link.valid_until in (None, row.valid_until):
-                    return False  # already known; do not reopen a link that was closed since
+                    return False  # the link is already stored; a link that was closed since is not reopened
                 if row.valid_until is None and row.source_kind != links.FROM_TEXT:
                     links.close(self.tx, row, link.valid_until)
                     return True
@@ -395,7 +403,7 @@ def _slug_candidates(ref: str) -> Iterator[str]:
 def _front_matter_if_truth_stays(change: PageChange, old: PageRow, front: dict[str, Any]) -> dict[str, Any]:
     """Return the front matter to store if the compiled truth is kept.
 
-    Of new content, only new tags are used.
+    From new content, only new tags are used.
     """
     if change.content is None:
         return front
@@ -407,7 +415,7 @@ def _front_matter_if_truth_stays(change: PageChange, old: PageRow, front: dict[s
 def _conflict_kind(change: PageChange, old: PageRow | None) -> type[VersionConflict] | None:
     """Return the error for a change whose author had not read the current text, or None.
 
-    A change without version must not replace text of an existing page; it may add to it.
+    A change without a version must not replace text of an existing page, but may add to it.
     """
     expected, current = change.expected_version, old.version if old else 0
     if expected is not None and expected != current:
@@ -449,7 +457,7 @@ class IngestRecord(NamedTuple):
     source_type: str
     source_ref: str
     written: bool
-    """False if these bytes were ingested before, at `known_since`, so nothing was changed."""
+    """False if these bytes were ingested before, at the time `known_since`, so that nothing was changed."""
     known_since: str | None
     import_id: str | None
     """The id with which `quaid export --raw --import-id` exports the stored bytes."""

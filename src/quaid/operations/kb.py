@@ -84,24 +84,25 @@ class KbMatch(NamedTuple):
     updated: str
     path: str
     match: tuple[str, ...]
-    """Matched fields: id, title, tag, project, status, summary, body, property; with `semantic` also
-    "meaning", or "words" for inflected forms.
+    """Matched fields: id, title, tag, project, status, summary, body, property.
+
+    With `semantic` also "meaning", or "words" for inflected forms.
     """
     score: float
-    """Sum of the weights of the matching fields. 0 if only vector search found the node."""
+    """Sum of the weights of the matching fields; 0 if only vector search found the node."""
     source: str
     """Source of the node, which may be a path below raw/."""
     held: float = 0.0
     """Share of the query's words in the node, from 0 to 1."""
     relevance: float | None = None
-    """With `semantic`: combined score from 0 to 1, like `score` of `query`."""
+    """Combined score from 0 to 1 if `semantic` was set, like `score` of `query`."""
 
 
 class KbQueryRecord(NamedTuple):
     context: str
     matches: tuple[KbMatch, ...]
     note: str
-    """Problem with the index, or why vector search was not used."""
+    """The problem with the index, or why vector search was not used; "" if neither."""
     index_is_stale: bool
 
     @property
@@ -120,7 +121,7 @@ class KbShowRecord(NamedTuple):
     links: tuple[NodeRecord, ...]
     backlinks: tuple[NodeRecord, ...]
     note: str = ""
-    """Set if the ID of a pointer no longer exists and the node was found by title."""
+    """Set if no node has the ID in the given name, and the node was found by its title."""
 
 
 class KbRememberRecord(NamedTuple):
@@ -262,7 +263,7 @@ def kb_remember(
     agent = brain.agent if brain.agent in CREATORS or not brain.agent else "agent"
     writer = created_by or agent or "human"
     if agent and writer == "human":
-        writer = agent  # an agent may quote what a person stated, but may not record the person as the author
+        writer = agent  # an agent may quote a person, but may not record the person as the author
     if writer not in CREATORS:
         raise InvalidArgument(name="created_by", problem=f"must be one of {', '.join(CREATORS)}")
     git, local = open_store(brain), brain.local()
@@ -403,7 +404,8 @@ def with_semantic_matches(
     nodes = {node.path: node for node in catalog.nodes if filters.match(node)}
     paths = {file.slug: file.path or "" for file in collections.page_files(brain.db, collection.id)}
     by_words = {match.path: match for match in matches}
-    least = float(brain.option("search.min_score"))  # drop weak matches: every node is somewhat similar
+    # Drop weak matches, because every node is somewhat similar.
+    least = float(brain.option("search.min_score"))
     reordered: dict[str, KbMatch] = {}
     for result in answer.results if answer.strength != "none" else ():
         path = paths.get(result.slug, "")
@@ -439,7 +441,8 @@ def _synced_collection(brain: Brain) -> Collection:
         )
         attach_folder(brain, name, path, kind=KB_COLLECTION_KIND)
         return collections.require(brain.db, name)
-    from quaid.operations import notebook  # imported late: loads SQLite, which `kb query` does not need
+    # Imported late, because it loads SQLite, which `kb query` does not need.
+    from quaid.operations import notebook
 
     notebook.sync_folder(brain, held[path])
     return held[path]
@@ -634,7 +637,8 @@ def kb_push(brain: Brain) -> KbPushRecord:
     pushed = store_remote.push_store(git, brain.now())
     try:
         with transaction.store_lock(git, "push", patience=1):
-            git.tidy()  # under the lock: it removes folders that another git may be writing to
+            # Needs the lock, because it removes folders that another git process may be writing to.
+            git.tidy()
     except StoreLocked:
         pass  # the next push tidies up
     return KbPushRecord(pushed.outcome, pushed.problem, health.store_status(git).ahead)
@@ -763,7 +767,7 @@ class KbChangeRecord(NamedTuple):
     commit: str
     ask: bool = True
     pointers: tuple[str, ...] = ()
-    """Agent notes outside the store that refer to the node by ID."""
+    """Notes of agents, outside the store, that refer to the node by its ID."""
 
     @property
     def if_agreed(self) -> dict[str, Any]:

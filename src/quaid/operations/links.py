@@ -218,11 +218,11 @@ def _interval(valid_from: str | None, valid_until: str | None) -> tuple[str | No
 
 
 EDGES_PER_NODE = 20
-"""Maximum number of links in a graph per requested node."""
+"""A graph has at most this many links per requested node."""
 
 MAX_PATH_LENGTH = 100
 MAX_EDGES_WALKED = 200_000
-"""Maximum number of pages and of links visited by a path search."""
+"""A path search visits at most this many pages and as many links."""
 
 
 class GraphNode(NamedTuple):
@@ -238,14 +238,15 @@ class GraphNode(NamedTuple):
 class GraphEdge(NamedTuple):
     id: int
     from_slug: str
-    """Address of the page, with its collection unless that is the default one. The same holds for to_slug."""
+    """Address of the page, with its collection unless that is the default one. to_slug has the same form."""
     to_slug: str
     relationship: str
     valid_from: str | None
     valid_until: str | None
     begins: str | None
-    """Start date: valid_from, else a date derived from the timeline entry or the pages of the link (see
-    link_beginnings). None if the link ended by that date.
+    """Start date of the link: valid_from, else a derived date (see link_beginnings).
+
+    None if the link ended on or before the derived date.
     """
 
 
@@ -268,7 +269,7 @@ class PathRecord(NamedTuple):
     steps: tuple[GraphEdge, ...]
     pages: tuple[str, ...]
     complete: bool
-    """False if the search hit a limit, so a path may still exist."""
+    """False if the search reached a limit, so that a longer path may exist."""
 
     @property
     def exit_status(self) -> int:
@@ -353,7 +354,10 @@ def path(
 def _day(
     brain: Brain, as_of: str | None, temporal: Literal["current", "historical", "all"]
 ) -> tuple[str, Literal["current", "historical", "all"]]:
-    """Return the day and which links to include: "all" with a given day means the links valid on that day."""
+    """Return the day and the kind of links to include.
+
+    If a day is given, "all" means all links valid on that day.
+    """
     day = dates.check_date(as_of, "as_of") if as_of else brain.now()[:10]
     return day, "current" if as_of and temporal == "all" else temporal
 

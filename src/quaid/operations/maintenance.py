@@ -79,7 +79,7 @@ class ConversationCoverage(NamedTuple):
 
     turns: int
     missing: int  # turns that should have a vector and have none
-    embedding: str  # recent, on or off: the setting embed_conversations
+    embedding: str  # value of the setting embed_conversations: recent, on or off
     recent_days: int
 
 
@@ -90,7 +90,8 @@ class StatusRecord(NamedTuple):
     writable: bool
     schema_version: int
     pages: int
-    pages_uncut: int  # pages not yet split into chunks, as after an import; the next query splits them
+    # Pages not yet split into chunks, for example after an import; the next query splits them.
+    pages_uncut: int
     chunks: int
     model: ActiveModel
     others: tuple[OtherModel, ...]
@@ -225,9 +226,9 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "agents_may": (),
     **{key: option.choices for key, option in OPTIONS.items() if option.stored == key},
 }
-"""Settings that a user may change, with their allowed values, or () if any value may be valid."""
+"""Settings that a user may change, with their allowed values; () if any value may be valid."""
 
-# Written by `quaid embed`. Before that, the defaults are shown.
+# These are written by `quaid embed`. Before that, the defaults are shown.
 MODEL_SETTINGS = ("embedding_model", "embedding_dimensions")
 
 
@@ -235,11 +236,12 @@ class ValidateRecord(NamedTuple):
     checks: tuple[str, ...]
     violations: tuple[Violation, ...]
     chunks_without_vector: int | None = None
-    """Chunks without a vector of the active model. Not a violation, because vectors are created later. None
-    if not counted.
+    """Number of chunks without a vector of the active model; None if not counted.
+
+    This is not a violation, because vectors are created later.
     """
     pages_not_cut: int | None = None
-    """Pages that are not yet split into chunks, as after an import."""
+    """Number of pages that are not yet split into chunks, for example after an import."""
 
     @property
     def exit_status(self) -> int:
@@ -317,7 +319,8 @@ def _vectors_to_make(brain: Brain) -> tuple[int | None, int | None]:
 def compact(brain: Brain) -> Compacted:
     """Remove unused vectors and merge the write-ahead log into the database file, ready to copy."""
     if brain.db.writable:
-        cut_pages(brain.db, brain.progress)  # vectors of pages not yet split into chunks are not unused
+        # Otherwise vectors of pages that are not split into chunks yet would count as unused.
+        cut_pages(brain.db, brain.progress)
     return backups.compact(brain.db)
 
 
@@ -598,7 +601,7 @@ def upgrade(
 
 
 def _versions_on_disk(place: str) -> list[str]:
-    """Return the versions in the names of a folder's files, or in a file's name, or else in its content."""
+    """Return the versions in the names of a folder's files, or in the name of a file, else in its content."""
     names = os.listdir(place) if os.path.isdir(place) else [os.path.basename(place)]
     versions = _versions_in_names(names)
     if versions or os.path.isdir(place):
@@ -611,8 +614,9 @@ def _versions_on_disk(place: str) -> list[str]:
 
 
 def _versions_at_url(address: str) -> tuple[str, list[str]]:
-    """Return the versions listed by a server. Redirects to other hosts are refused, because the user did
-    not name them.
+    """Return the versions listed by a server.
+
+    Redirects to other hosts are refused, because the user did not name those hosts.
     """
     from http.client import HTTPException
     from urllib import error, parse, request

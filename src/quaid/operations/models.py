@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Transaction
 
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,79}")
-SAME_MODEL_COSINE = 0.95  # minimum cosine of two vectors of one text to count as the same model
+# Two vectors of the same text are from the same model if their cosine is at least this.
+SAME_MODEL_COSINE = 0.95
 PROBE_TEXT = (
     "The pier was closed for repairs in the spring of 2024; the harbour master asked for a second survey of "
     "the piles, and the ferry used the old quay until the report was signed in May."
@@ -183,7 +184,7 @@ def _added_models(brain: Brain) -> dict[str, ModelDescription]:
 
 
 def _active_name(brain: Brain) -> str:
-    """Return the model in use, or the one that is used once semantic search is turned on."""
+    """Return the model in use, or the model that will be used once semantic search is turned on."""
     return brain.model_name or collections.get_setting(brain.db, "embedding_model") or embedders.DEFAULT_MODEL
 
 
@@ -214,7 +215,7 @@ def _refuse_unused_options(kind: str, model: str | None, key_env: str | None, po
 
 
 def _refuse_other_model(brain: Brain, description: ModelDescription) -> None:
-    """Refuse a name whose stored vectors were made by another model: vectors of two models cannot be compared."""
+    """Refuse a name whose stored vectors were made by another model. Vectors of two models cannot be compared."""
 
     model = vectors.list_models(brain.db).get(description.name)
     if model is None:
@@ -316,7 +317,7 @@ class EmbeddingsRecord(NamedTuple):
     problem: str | None
     vectors: int
     chunks: int
-    filling: bool  # an embedding process is running
+    filling: bool  # True if an embedding process is running
     next_step: str
 
 

@@ -81,9 +81,7 @@ def notebook_root(brain: Brain) -> str:
 
 
 def apply_chunk_options(brain: Brain) -> None:
-    """If the configured chunk options for notebooks changed, store them and split all pages into chunks
-    again.
-    """
+    """Store the configured chunk options for notebooks if they changed, and split all pages into chunks again."""
     limit, overlap, respect = (
         brain.option(f"chunking.{name}") for name in ("max_tokens", "overlap_tokens", "respect_headings")
     )
@@ -123,17 +121,21 @@ class RememberRecord(NamedTuple):
     path: str
     section: str
     lines: tuple[RememberedLine, ...]
-    """The remembered, ticked or struck lines, each with its position and whether it was changed; for `nothing`, the
-    lines that could be meant."""
+    """The remembered, ticked or struck lines, each with its position and True if it was changed.
+
+    If nothing was done, the lines that the sentence could be about.
+    """
     version: int
     category: str = ""
-    """What the sentence is: todo, shopping, contact, order, preference, pattern, fact, list, removal, question or
-    correction."""
+    """The category of the sentence.
+
+    One of todo, shopping, contact, order, preference, pattern, fact, list, removal, question and correction.
+    """
     near: tuple[str, ...] = ()
-    """Other categories that were close."""
+    """Other categories with a similar probability."""
     action: RememberAction = "added"
     note: str = ""
-    """What to do next, if the sentence was not simply filed."""
+    """What to do next, if the sentence was not written as a note."""
 
 
 class NotebookWriteRecord(NamedTuple):
@@ -245,7 +247,7 @@ def _notebook_paths(brain: Brain, notebook: Collection) -> tuple[str, ...]:
 
 
 def _sentence_embedder(brain: Brain) -> "Callable[[str], bytes] | None":
-    """Return the built-in model's function for a sentence, or None if another or no model is used.
+    """Return a function that embeds a sentence with the built-in model, or None if that model is not in use.
 
     The model is opened only when the function is called.
     """
@@ -261,9 +263,9 @@ def _sentence_embedder(brain: Brain) -> "Callable[[str], bytes] | None":
 def _change_lines(
     brain: Brain, notebook: Collection, content: str, guess: "Classification"
 ) -> RememberRecord | None:
-    """Carry out a sentence that is not a note: tick, strike or replace the line it is about, or refer to a search.
+    """Carry out a sentence that is not a note: tick, strike or replace a line, or refer to a search.
 
-    Returns None if the sentence is to be filed.
+    Return None if the sentence is to be written as a note.
     """
     from quaid.notebook import changes
 
@@ -326,7 +328,7 @@ def _mark_line(
 
 
 def _no_line(lines: "list[NotebookLine]", category: str, what: str) -> RememberRecord:
-    """Return the record for a sentence that fits several lines, or none."""
+    """Return the record for a sentence that matches several lines or no line."""
     if lines:
         note = f"Several lines fit, so nothing was changed; name the {what} more exactly."
     else:
@@ -336,7 +338,7 @@ def _no_line(lines: "list[NotebookLine]", category: str, what: str) -> RememberR
 
 
 MAX_SHOWN_LINES = 20
-"""Maximum number of lines listed if a sentence fits several."""
+"""If a sentence matches several lines, at most this many are listed."""
 
 
 @op(
@@ -484,7 +486,7 @@ class NotebookReadRecord(NamedTuple):
     end_line: int
     total_lines: int
     version: int
-    """Send this version with a change."""
+    """The version of the file, to be sent with a change."""
 
 
 class MigrateRecord(NamedTuple):
@@ -514,7 +516,7 @@ def notebook_init(
         hint = f"It is {existing.root}. `quaid collection remove {existing.name}` detaches it."
         raise AlreadyExists(path="A notebook", hint=hint)
     if existing and not layout.folder_exists(existing):
-        # Recreating the folder empty would look as if every file had been deleted.
+        # An empty folder in its place would look as if every file had been deleted.
         raise layout.folder_missing(existing)
     root = (existing.root if existing else None) or root
     created = layout.create_folders(root)
@@ -556,7 +558,7 @@ def notebook_read(
 ) -> NotebookReadRecord:
     """Read a file of the notebook, and the version to send with a change."""
     file, page = _synced_file(brain, layout.require_notebook(brain.db), path)
-    every = re.findall(r"[^\n]*\n|[^\n]+", file.text)  # as in editors, only a line feed ends a line
+    every = re.findall(r"[^\n]*\n|[^\n]+", file.text)  # only a line feed ends a line, as in editors
     if start_line > max(1, len(every)):
         last = f"its last line is {len(every)}" if every else "it is empty"
         raise InvalidArgument(name="start_line", problem=f"{path} has no line {start_line}; {last}")

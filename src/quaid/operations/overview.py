@@ -30,8 +30,9 @@ BRIEFING_PARTS = {
 SLOW_PARTS = ("shifted", "stale", "threads")
 IN_PLAY_DAYS = 7
 MAX_PAGES_CHECKED = 100
-"""Largest number of pages for which a briefing searches for contradictions. The search takes about 60 ms if
-every page states that someone left a job, school or home.
+"""A briefing searches for contradictions if there are at most this many pages.
+
+The search takes about 60 ms if every page states that someone left a job, school or home.
 """
 MAX_ITEMS = 1_000  # maximum lines per part
 MAX_LINE_LENGTH = 200  # maximum characters per line
@@ -251,14 +252,14 @@ class PageTitle(NamedTuple):
     title: str
     type: str
     name: str = ""
-    """The name that was resolved; empty in a WingRecord."""
+    """The name by which the page was looked up; empty in a WingRecord."""
 
 
 class WingRecord(NamedTuple):
     wing: str
     nodes: tuple[PageTitle, ...]
     links: tuple[GraphEdge, ...]
-    """Links between these pages, past and present."""
+    """Past and current links between these pages."""
     pages: int
     """Total number of pages in the wing."""
 
@@ -298,9 +299,7 @@ def days(
 
 
 def _log_entries(brain: Brain, filters: DatedFilter, most: int) -> list[DatedItem]:
-    """Return entries of daily logs that match the filters, the latest of each day first, until there are
-    `most`.
-    """
+    """Return up to `most` entries of daily logs that match the filters. Within a day, the latest comes first."""
     items: list[DatedItem] = []
     needle = filters.text.lower()
     for log, is_whole in store.daily_logs(brain.db, filters, most):

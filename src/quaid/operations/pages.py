@@ -38,32 +38,33 @@ if TYPE_CHECKING:  # not at run time: `quaid get` does not need these modules, a
 
 MAX_WINGS_SHOWN = 12
 MAX_GAPS_TRIED = 20
-"""Maximum number of gaps checked against a new page. Each check is a small search."""
+"""At most this many gaps are checked against a new page. Each check is a small search."""
 
 Slug = Annotated[str, Arg("The page, as in people/alice.", positional=True)]
 PageVersion = Annotated[int | None, Arg("The version you read.", version="page", minimum=1)]
 IfVersion = Annotated[int | None, Arg("Fail unless this is its version.", version="optional", minimum=1)]
 
 MAX_PAGES_READ = 50
-"""Maximum number of pages that one `get` returns."""
+"""One `get` returns at most this many pages."""
 
 MAX_CONFLICT_TEXT = 8_000
-"""Maximum characters of a page's text in the error for a version conflict."""
+"""The error for a version conflict contains at most this many characters of the page's text."""
 
 HASH_DIGITS = 12
-"""Hexadecimal digits of a content hash."""
+"""A content hash has this many hexadecimal digits."""
 
 
 def locate_page(brain: Brain, address: str) -> tuple[Collection, str]:
     """Return the collection and slug of an address.
 
-    The collection is the named one, else the only one that has the page, else the write target (the
-    collection for new pages).
+    The collection is the one named in the address, else the only collection that has the page, else the write
+    target (the collection for new pages).
     """
     named, name = _split_address(brain, address)
     holder = named or pages.single_collection_with(brain.db, name)
     if holder is None:
-        # the collection for new pages; if none is set, the default collection, which is listed first
+        # Return the collection for new pages. If none is set, this is the default collection, which is listed
+        # first.
         return max(collections.list_all(brain.db), key=lambda row: row.is_write_target), name
     return collections.require(brain.db, holder), name
 
@@ -169,7 +170,7 @@ def check_content_hash(page: PageRow | None, content_hash: str | None, address: 
 def with_current_text(
     conflict: VersionConflict, page: PageRow | None, length: int = MAX_CONFLICT_TEXT
 ) -> VersionConflict:
-    """Return a conflict with the current text of the page, so that the caller can merge without reading it again."""
+    """Return a conflict with the current text of the page, so that the caller can merge without another read."""
     if page is None:
         return conflict
     text = markdown.render(page.frontmatter, page.truth, page.timeline)
@@ -211,9 +212,9 @@ def rebuild_page(
 def build_checked_page(
     address: str, front: dict[str, Any], truth: str, lines: str, old: PageRow | None, title: str | None = None
 ) -> Page:
-    """Build a page. Raise an error if its type or a date is invalid, unless the old page has that value.
+    """Build a page. Raise an error if its type or a date is invalid, unless the old page has the same value.
 
-    A type that is not known is valid; `new_type_notes` reports it.
+    An unknown type is valid; `new_type_notes` reports it.
     """
     named = front.get("type")
     if named is not None and (old is None or old.frontmatter.get("type") != named):
@@ -227,7 +228,7 @@ def build_checked_page(
 
 
 def new_type_notes(new: Page, old: "PageRow | Page | None") -> tuple[str, ...]:
-    """Return a note if a page gets a type that is not known."""
+    """Return a note if a page gets an unknown type."""
     named = new.frontmatter.get("type")
     if old is not None and old.frontmatter.get("type") == named:
         return ()
@@ -235,7 +236,7 @@ def new_type_notes(new: Page, old: "PageRow | Page | None") -> tuple[str, ...]:
 
 
 def type_filter_notes(brain: Brain, type: str | None) -> tuple[str, ...]:
-    """Return a note if results were filtered by a type that is not known and that no page has."""
+    """Return a note if results were filtered by an unknown type that no page has."""
     name = page_model.check_type(type) if type else None
     if name is None or name in page_model.PAGE_TYPES or pages.count(brain.db, type=name):
         return ()
@@ -263,8 +264,8 @@ def page_text(
 ) -> tuple[dict[str, Any], str, str]:
     """Return the front matter, compiled truth (text above the timeline) and timeline of a changed page.
 
-    `content` replaces the whole page, the other arguments parts of it. Entries of the old timeline are kept.
-    `prefix` is put before the names of arguments in errors.
+    `content` replaces the whole page; the other arguments replace parts of it. Entries of the old timeline
+    are kept. `prefix` is put before the names of arguments in errors.
     """
     front, lines = (old.frontmatter, old.timeline) if old else ({}, "")
     if content is not None:
@@ -346,7 +347,7 @@ class LinesRecord(NamedTuple):
 
 class MissingPage(NamedTuple):
     slug: str
-    """As the caller wrote it."""
+    """The name of the page as the caller wrote it."""
     hint: str
     """Pages with a similar name."""
 
@@ -435,7 +436,7 @@ def get(
 
 
 def open_page(brain: Brain, name: str) -> PageRow:
-    """Return the page with this slug, else of this file, else with this title or alias if only one page has it."""
+    """Return the page with this slug, else the page of this file, else the only page with this title or alias."""
     try:
         return require_page(brain, name)
     except (InvalidSlug, PageNotFound):
@@ -449,7 +450,8 @@ def open_page(brain: Brain, name: str) -> PageRow:
 def _page_of_file(brain: Brain, path: str) -> tuple[str, str] | None:
     """Return slug and collection of the page of a file.
 
-    The path is absolute, or within a collection: after `NAME::` or `NAME/`, or alone if only one collection has it.
+    The path is absolute or within a collection. In the latter case it follows `NAME::` or `NAME/`, or is
+    given alone if only one collection has the file.
     """
     named, path = slugs.split_address(path)
     first, _, rest = path.partition("/")
@@ -557,7 +559,7 @@ def put(
     def change(old: PageRow | None) -> Page:
         front, truth, lines = page_text(old, content, *parts)
         replaces = content is not None or compiled_truth is not None or not keeps_keys(old, front)
-        # a redirected slug is refused when the page is saved
+        # A redirected slug is refused later, when the page is saved.
         if old and must_name_text and replaces and old.slug == slugs.check(slugs.split_address(slug)[1]):
             conflict = PageExists(slug=slug, expected=None, current_version=old.version)
             raise with_current_text(conflict, old)
@@ -604,7 +606,7 @@ def put(
     )
     if saved.changed:
         close_answered_gaps(brain, [new.slug])
-    # An agent knows the text that it wrote, and a short answer leaves more room for its work.
+    # An agent has the text that it wrote, and a short answer takes less of its context.
     shown = (
         ("", new.type, "", "", "") if brain.agent else (new.title, new.type, new.summary, new.wing, new.room)
     )
@@ -625,8 +627,8 @@ def put(
 def receipt_of(
     brain: Brain, saved: "SaveResult", changes: "list[FactChange] | None" = None, *, similar: bool = False
 ) -> "Receipt":
-    """Return what a write to one page replaced, contradicts and leaves open; empty if it changed nothing."""
-    from quaid.operations import receipts  # not needed to read pages
+    """Return what a write to one page replaced, contradicts and leaves open. It is empty if nothing was changed."""
+    from quaid.operations import receipts  # imported late, because it is not needed to read pages
 
     if not saved.changed:
         return receipts.Receipt()
@@ -649,7 +651,7 @@ def _check_put_parts(content: str | None, parts: tuple[Any, ...], assertions: li
 
 
 def keeps_keys(old: PageRow | None, front: dict[str, Any]) -> bool:
-    """Return True if front matter keeps the values of an old page: it only adds keys, or items to lists."""
+    """Return True if front matter keeps the values of an old page, so that it only adds keys, or items to lists."""
 
     def is_kept(value: Any, new: Any) -> bool:
         if isinstance(value, list):
@@ -660,7 +662,10 @@ def keeps_keys(old: PageRow | None, front: dict[str, Any]) -> bool:
 
 
 def _append_text(truth: str, text: str, section: str | None) -> str:
-    """Return compiled truth with a text added to a section or at the end, unless the text is already there."""
+    """Return the compiled truth (the text above the timeline) with a text added to a section or at the end.
+
+    A text that is already there is not added.
+    """
     text = markdown.normalize_part(text)
     if not text:
         raise InvalidArgument(name="append", problem="is empty; write the text to add")
@@ -678,8 +683,7 @@ def _append_text(truth: str, text: str, section: str | None) -> str:
 def close_answered_gaps(brain: Brain, slugs: list[str]) -> list[int]:
     """Resolve the gaps (unanswered questions) that one of these pages answers, and return their ids.
 
-    Only gaps with stored text are tried, by text search, and at most MAX_GAPS_TRIED of them. Errors are
-    ignored.
+    Only gaps with stored text are tried, at most MAX_GAPS_TRIED of them, by text search. Errors are ignored.
     """
     closed: list[int] = []
     try:
@@ -741,7 +745,7 @@ class TagsRecord(NamedTuple):
     changed: bool
     tags: tuple[str, ...]
     removed: str | None = None
-    """The tag to remove. `changed` says whether the page had it."""
+    """The tag to remove. `changed` is True if the page had the tag."""
     collection: str = "default"
 
 

@@ -19,11 +19,11 @@ from quaid.storage import gaps, pages as page_store
 from quaid.storage.text_index import SearchFilters
 
 GLANCE_BUDGET = 12_000
-"""Maximum number of tokens in the passages that `glance` returns."""
+"""The passages that `glance` returns have at most this many tokens."""
 
 LOG_GAPS = "log_gaps"
 GAP_THRESHOLD = "gap_threshold"
-"""Name of the setting for the minimum strength of an answer; a weaker answer records a gap."""
+"""Name of the setting for the minimum strength of an answer. A weaker answer is recorded as a gap."""
 
 Wing = Annotated[str | None, Arg("Only pages of this wing, as in people.")]
 Type = Annotated[str | None, Arg("Only pages of this type, as in person.")]
@@ -72,7 +72,7 @@ def query(
     background.rebuild_if_deleted(brain)
     filters = _filters(brain, type, wing, tag, collection, since, until)
     if brain.db.writable:
-        backfill.cut_pages(brain.db, brain.progress)  # an import does not chunk its pages
+        backfill.cut_pages(brain.db, brain.progress)  # an import leaves its pages without chunks
     budget = token_budget or int(brain.option("default_token_budget"))
     model = background.question_embedder(brain) if query.strip() else (None, "")
     answer = _answer(brain, query, filters, model, limit=limit, depth=depth, budget=budget, explain=explain)

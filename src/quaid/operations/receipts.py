@@ -1,4 +1,4 @@
-"""Receipts: what a write replaced or contradicts, which facts still hold, and which pages look alike."""
+"""Receipts: the facts that a write replaced or contradicts, facts that still hold, and similar pages."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,7 +14,7 @@ MAX_OPEN_FACTS = 5
 MAX_CONTRADICTIONS = 3
 MAX_SIMILAR = 3
 MAX_PAGES_CHECKED = 10
-"""Maximum number of pages of one write that are checked for contradictions."""
+"""At most this many pages of one write are checked for contradictions."""
 
 
 class ReplacedStatement(NamedTuple):
@@ -52,10 +52,10 @@ class Receipt(NamedTuple):
 def receipt(
     brain: Brain, page_ids: Sequence[int], changes: Sequence[FactChange] = (), *, similar: Sequence[int] = ()
 ) -> Receipt:
-    """Return what writing these pages and facts has replaced, contradicts and leaves open.
+    """Return what writing these pages and facts replaced, contradicts and leaves open.
 
-    `similar` has the pages for which similar ones are searched. New contradictions are stored, so that they have ids.
-    An error does not undo the write, so it leaves the receipt empty.
+    `similar` has the pages for which similar pages are searched. New contradictions are stored, so that they
+    have ids. After an error the receipt is empty, but the write is not undone.
     """
     try:
         with brain.db.reading():
@@ -99,7 +99,7 @@ def _facts_of(
         for row in about
         if row.id not in written | ended and is_valid_on(row.valid_from, row.valid_until, today)
     }
-    # Facts with a predicate that was written come first, then the newest.
+    # Facts with a predicate that was written come first. Within both groups, newer facts come first.
     ranked = sorted(
         open_rows.values(), key=lambda row: (canonical_predicate(row.predicate) not in predicates, -row.id)
     )
@@ -110,13 +110,13 @@ def _facts_of(
 
 
 def _statement(row: FactRow, titles: set[str]) -> str:
-    """Return a fact as text, without its subject if that is the page."""
+    """Return a fact as text. Its subject is left out if it is the page."""
     subject = "" if row.subject_key in titles else f"{row.subject} "
     return f"{subject}{row.predicate} {row.object}"
 
 
 def _contradictions_of(brain: Brain, page_id: int) -> list[ContradictingQuotes]:
-    """Check a page, store new contradictions, and return the open ones that are no outdated truths."""
+    """Check a page, store new contradictions, and return the open ones, except those of type "stale"."""
     now = brain.now()
     with brain.db.reading():
         findings, evidence, page_ids = contradictions.check(brain.db, page_id, None, now[:10])

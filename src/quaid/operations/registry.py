@@ -1,5 +1,4 @@
-"""Registry of operations. An operation is one typed function: its signature is the schema, its docstring is
-the help text.
+"""Registry of operations. Each is one typed function: its signature is the schema, its docstring the help text.
 
 The command line, MCP and HTTP interfaces are built from the registry. The generated index maps each command
 to its module, so that a command imports only the operations it needs.
@@ -48,8 +47,10 @@ DEPRECATED_NAMES: dict[str, tuple[str, ...]] = {
     "question": ("query",),
     "text": ("query",),
 }
-"""Deprecated argument names and their replacements. An old name is accepted by operations that have the new
-name and no argument with the old one; schemas and help omit it. Remove this table in the next version.
+"""Deprecated argument names and their replacements.
+
+An old name is accepted by operations that have the new name and no argument with the old name. Schemas and
+help omit old names. This table is to be removed in the next version.
 """
 
 
@@ -58,20 +59,20 @@ class Arg(NamedTuple):
 
     help: str
     positional: bool = False
-    file: bool = False  # on the command line the value is a file name, and the argument is the file's text
+    file: bool = False  # on the command line, a file name is given, and the argument is the text of that file
     path: bool = False  # a path on this machine
+    # Set for the argument with the page version that the caller has read. With "page", only the owner may
+    # omit the argument; with "optional", the operation decides whether it is needed.
     version: Literal["", "page", "optional"] = ""
-    # The page version that the caller has read. "page": only the owner may omit it; "optional": the operation
-    # decides whether it is needed.
     any_text: bool = False  # replace invalid Unicode instead of rejecting it
-    question: bool = False  # a search query: limited to MAX_QUESTION bytes
+    question: bool = False  # a search query, limited to MAX_QUESTION bytes
     minimum: int | None = None
     maximum: int | None = None
     flag: str = ""  # command-line flag, if it differs from the parameter name
 
 
 class Param(NamedTuple):
-    name: str  # as callers write it: from_ becomes from
+    name: str  # as callers write it, for example `from` for from_
     kind: str  # JSON type: string, integer, number, boolean, array or object
     choices: tuple[str, ...]
     required: bool
@@ -124,14 +125,17 @@ Value = TypeVar("Value")
 
 
 class Named(NamedTuple, Generic[Value]):
-    """A result with a single value, often a tuple of records; `{name: value}` in JSON."""
+    """A result with a single value, often a tuple of records. In JSON it is `{name: value}`."""
 
     name: str
     value: Value
     note: str = ""
-    """What the command line prints in place of a single value or an empty tuple. Not part of the JSON."""
+    """Text that the command line prints in place of a single value or an empty tuple.
+
+    It is not part of the JSON.
+    """
     warning: str = ""
-    """What the command line prints on standard error. Not part of the JSON."""
+    """Text that the command line prints on standard error. It is not part of the JSON."""
 
     @property
     def exit_status(self) -> int:
@@ -183,8 +187,9 @@ def load_subject(subject: str) -> None:
 
 
 def all_operations() -> list[Operation]:
-    """Return all operations in the order of SUBJECTS. Slow, because it imports every module; used for
-    listings and documentation.
+    """Return all operations in the order of SUBJECTS, for listings and documentation.
+
+    This is slow, because it imports every module.
     """
     for subject in SUBJECTS:
         load_subject(subject)

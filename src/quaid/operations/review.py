@@ -25,15 +25,17 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Rehearsal
 
 MODE_SETTING = "agent_writes"
-"""Setting `direct` or `review`, for the memory; `agent_writes.collection.NAME` and `agent_writes.client.NAME`
-override it."""
+"""The setting, `direct` or `review`, for writes of agents to the memory.
+
+`agent_writes.collection.NAME` and `agent_writes.client.NAME` override it.
+"""
 
 GRANTS_SETTING = "agents_may"
-"""Setting with the operations that agents may carry out without review: forget, merge."""
+"""The setting with the operations (forget, merge) that agents may carry out without review."""
 
 MAX_SUMMARY = 120
 OWNER_OPERATIONS = {"memory_forget": "forget", "memory_merge": "merge"}
-"""Commands that accepting a proposal of these tools runs."""
+"""For each of these tools, the command that is run when its proposal is accepted."""
 
 
 class Proposed(NamedTuple):
@@ -43,7 +45,7 @@ class Proposed(NamedTuple):
     slug: str
     collection: str
     version: int
-    """Version of the page now; 0 for a new page."""
+    """The current version of the page; 0 for a new page."""
     summary: str
     note: str = "Not written yet: a person decides with `quaid review`. Your own queries find it until then."
 
@@ -53,7 +55,7 @@ class OpenProposal(NamedTuple):
     author: str
     tool: str
     target: str
-    """Address of the page, or file in the notebook."""
+    """Address of the page, or path of the notebook file."""
     created_at: str
     age: str
     summary: str
@@ -61,21 +63,21 @@ class OpenProposal(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What became of one proposal."""
+    """The outcome of deciding on one proposal."""
 
     id: int
     outcome: Literal["accepted", "rejected", "conflict", "failed"]
     target: str
     problem: str = ""
     diff: str = ""
-    """In a conflict: the proposed change."""
+    """The proposed change, if it conflicts with the current text."""
     diff_now: str = ""
-    """In a conflict: the change that accepting it would make now."""
+    """The change that accepting the proposal would make now, if there is a conflict."""
 
 
 class ReviewRecord(NamedTuple):
     proposals: tuple[OpenProposal, ...]
-    """The open proposals, oldest first; only the named one if an id was given."""
+    """The open proposals, oldest first. If an id was given, only that proposal."""
     total: int
     decided: tuple[Decision, ...] = ()
 
@@ -132,7 +134,8 @@ def _may_need_review(brain: Brain) -> bool:
 def _needs_review(brain: Brain, collection: str) -> bool:
     """Return True if writes of the calling client to a collection are reviewed.
 
-    The settings of client and collection override that of the memory. If both are set, review wins.
+    The settings of client and collection override the setting of the memory. If both are set and differ,
+    writes are reviewed.
     """
     modes = _modes(brain)
     special = [modes.get(f"client.{brain.agent.lower()}"), modes.get(f"collection.{collection}")]
@@ -141,7 +144,7 @@ def _needs_review(brain: Brain, collection: str) -> bool:
 
 
 def may_at_once(brain: Brain, act: str) -> bool:
-    """Return True if the setting `agents_may` lets agents do this without review."""
+    """Return True if the setting `agents_may` lets agents carry out this operation without review."""
     return act in re.split(r"[,\s]+", collections.get_setting(brain.db, GRANTS_SETTING) or "")
 
 
@@ -198,11 +201,11 @@ def text_diff(name: str, old: str, new: str) -> str:
 
 
 def _summary(diff: str) -> str:
-    """Return the first added line of a diff that is no heading, else a heading, else a removed line."""
+    """Return the first added line of a diff that is not a heading, else a heading, else a removed line."""
     first = diff.partition("\n")[0]
     lines = [line for line in diff.split("\n") if not line.startswith(("+++", "---"))]
     if first[:1] not in ("+", "-"):
-        lines = [f"+{first}"]  # an erasure, with its reason
+        lines = [f"+{first}"]  # the diff of an erasure starts with its reason
     marked = [line for mark in "+-" for line in lines if line.startswith(mark) and line.strip("+- ")]
     text = next((line for line in marked if not line[1:].startswith("#")), (marked or [""])[-1])
     text = text[1:].strip(" #-*>")
@@ -212,8 +215,8 @@ def _summary(diff: str) -> str:
 def _was_reviewed(change: str, reviewed: str, days: tuple[str, str]) -> bool:
     """Return True if a diff adds and removes only lines that the reviewed diff adds and removes.
 
-    Lines may be missing, as when another proposal has added the heading. Ids, which are random, and the day of the
-    proposal may differ.
+    Lines may be missing, for example if another proposal has already added the heading. The day of the
+    proposal and ids, which are random, may differ.
     """
 
     def lines(diff: str) -> Counter[str]:
@@ -228,7 +231,7 @@ def _was_reviewed(change: str, reviewed: str, days: tuple[str, str]) -> bool:
 
 @contextmanager
 def _acting_for(brain: Brain, row: ProposalRow) -> "Iterator[None]":
-    """Make the author of a proposal the author of writes, and its time the local time used in texts."""
+    """Record writes under the author of a proposal, and use the time of the proposal in texts."""
     brain.agent, brain.asked_at = row.author, dates.seconds_of(row.created_at)
     try:
         yield
@@ -239,7 +242,7 @@ def _acting_for(brain: Brain, row: ProposalRow) -> "Iterator[None]":
 def _with_current_versions(brain: Brain, value: Any) -> Any:
     """Return arguments that expect the current versions of pages and files.
 
-    The author had read earlier versions. Comparing the diffs replaces the check of these.
+    The author had read earlier versions. Instead of checking the versions, the diffs are compared.
     """
     if isinstance(value, list):
         return [_with_current_versions(brain, item) for item in value]
@@ -387,7 +390,7 @@ def propose_forget(
 
 
 def _erasure(brain: Brain, slug: str, reason: str) -> _Change:
-    """Return the change that erasing a page makes. Erasing cannot be rolled back, so it is not rehearsed."""
+    """Return the change that erasing a page makes. It is not rehearsed, because erasing cannot be rolled back."""
     from quaid.operations import cleanup
 
     stored = cleanup.require_exact_slug(brain, slug)

@@ -1,6 +1,6 @@
 """Full-text search, and unanswered questions (gaps).
 
-Every `quaid search` imports this module, so keep its imports light.
+Every `quaid search` imports this module, so its imports must be fast.
 """
 
 from typing import Annotated, Literal, NamedTuple
@@ -70,7 +70,7 @@ class GapRecord(NamedTuple):
 class GapsClearRecord(NamedTuple):
     closed: int
     open: int
-    """Open gaps that remain because their question text is stored."""
+    """Number of open gaps that remain because the text of their question is stored."""
 
 
 @op("read", command="gaps", examples=("quaid gaps", "quaid gaps --limit 5 --resolved"))

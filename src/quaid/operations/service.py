@@ -44,7 +44,7 @@ STEPS = {
     ("launchd", "stopped"): ("bootout {target}",),
     ("launchd", "uninstalled"): ("-bootout {target}",),
 }
-"""Commands of the service manager for each act. A command with a leading "-" may fail, as in a makefile."""
+"""Commands of the service manager for each act. As in a makefile, a command with a leading "-" may fail."""
 
 
 class DaemonRecord(NamedTuple):
@@ -119,8 +119,8 @@ def daemon_uninstall(brain: Brain) -> DaemonRecord:
     if keeper.kind == "systemd" and record.done:
         _run_manager(brain, keeper, ("daemon-reload",))
     elif keeper.kind == "systemd":
-        # The service manager is not available. Remove the symlink that makes it start the unit at login, as `disable`
-        # does; the user has to stop the process.
+        # The service manager is not available. The symlink that makes it start the unit at login is removed,
+        # as `disable` does; the user has to stop the process.
         link = os.path.join(os.path.dirname(keeper.path), "default.target.wants", UNIT_NAME)
         if os.path.islink(link):
             os.unlink(link)
@@ -301,7 +301,7 @@ class TokenRecord(NamedTuple):
     name: str
     scope: Literal["read", "write"]
     token: str
-    """Shown only once, because only its hash is stored."""
+    """The token. It is shown only once, because only its hash is stored."""
 
 
 class TokensRecord(NamedTuple):
@@ -380,7 +380,7 @@ def owner_token_path(settings: Settings) -> str:
 
 
 def owner_token(settings: Settings) -> str:
-    """Return the owner's token, creating it if necessary. Refuses a file that others can read."""
+    """Return the owner's token, creating it if necessary. A file that other users can read is refused."""
     _token_folder(settings, "")
     path = owner_token_path(settings)
     with translate_os_errors(path):
@@ -399,7 +399,7 @@ def owner_token(settings: Settings) -> str:
 
 
 def scope_of_token(settings: Settings, owner: str, token: str) -> Scope | None:
-    """Return the scope of a given token, or None if it is invalid, and record that it was used.
+    """Return the scope of a token, or None if the token is invalid. Record that the token was used.
 
     The token is compared with every stored token in constant time.
     """
@@ -414,7 +414,8 @@ def scope_of_token(settings: Settings, owner: str, token: str) -> Scope | None:
         if content and hmac.compare_digest(digest, content["sha256"]):
             scope = scope or content["scope"]
             with suppress(OSError):  # the folder may not be writable; accept the token anyway
-                os.utime(path)  # the modification time records the last use, so the content never changes
+                # The last use is recorded as the modification time, so that the content never changes.
+                os.utime(path)
     return scope
 
 
