@@ -1,6 +1,6 @@
 """Find the line that a removal, a correction or a finished task is about, and tick, strike or replace it.
 
-Nothing is deleted: a finished to-do becomes `- [x]`, and any other line is struck through (`~~text~~`).
+No line is deleted: a finished to-do becomes `- [x]`, and any other line is struck through (`~~text~~`).
 """
 
 import re
@@ -14,9 +14,9 @@ _COMMAND_CLASSES = frozenset(
     """REMOVE PLEASE THE PREP MEMORY LIST ADD I ME MY YOU HE IT BE NOT NOW FIX DO_NOT MUST REMIND DONE RULE DUE COMMA
     POSSESSIVE WHAT DOES ALWAYS IF SHOW""".split()
 )
-"""Classes of words that say what to do, not what it is about."""
+"""Classes of words that say what to do, as opposed to the thing it is done to."""
 _HINT_CLASSES = frozenset("REACH BUY LIKE LIVES PACK OUT EVERY".split())
-"""Classes of words that a line need not contain, but is more likely to be meant if it does."""
+"""Classes of words that a matching line need not contain. A line that contains them matches better."""
 
 _PAST = dict(
     pair.split("=")
@@ -65,7 +65,7 @@ class NotebookLine(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """The words that a line has to contain to be meant, and those that make it more likely."""
+    """The words that a line must contain to match, and words that make a match better."""
 
     needed: tuple[str, ...]
     hints: tuple[str, ...]
@@ -93,7 +93,7 @@ def subject_of(text: str, language: str = "") -> Subject:
 
 
 def find_subject(subject: Subject, lines: Iterable[NotebookLine]) -> list[NotebookLine]:
-    """Return the lines that contain every needed word, only the best of them if some fit better than others."""
+    """Return the lines that contain every required word. If some match better than others, return only those."""
     needed, hints = subject if subject.needed else (subject.hints, ())
     if not needed:
         return []
@@ -112,7 +112,7 @@ def find_subject(subject: Subject, lines: Iterable[NotebookLine]) -> list[Notebo
 
 
 def finished_task(text: str) -> tuple[str, bool] | None:
-    """Return the task that a sentence reports as finished, and whether it says so explicitly ("done: …")."""
+    """Return the task that a sentence reports as finished, and True if it says so explicitly ("done: …")."""
     text = text.strip()
     match = _DONE.fullmatch(text)
     if match:
@@ -122,7 +122,7 @@ def finished_task(text: str) -> tuple[str, bool] | None:
 
 
 def find_task(task: str, lines: Iterable[NotebookLine]) -> list[NotebookLine]:
-    """Return the open to-dos that a finished task is about: those that share most of its words."""
+    """Return the open to-dos that a finished task is about, which are those that share most of its words."""
     words = [
         word.text for word in classifier.tag_words(task, classifier.guess_language(task)) if _tells(word)
     ]
@@ -180,7 +180,7 @@ def mark_line(text: str, line: NotebookLine, added: str = "") -> str | None:
 
 
 def _tells(word: classifier.TaggedWord) -> bool:
-    """Return True if a word says what a sentence is about, as opposed to small words."""
+    """Return True if a word says what a sentence is about, unlike small words such as "the"."""
     return not {
         "THE",
         "PREP",
@@ -197,7 +197,10 @@ def _tells(word: classifier.TaggedWord) -> bool:
 
 
 class _Words:
-    """The telling words of a text, for comparison in spite of plural, past tense and scripts without spaces."""
+    """The words of a text that carry its meaning.
+
+    They are compared regardless of plural and past tense, and also in scripts without spaces.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text.casefold()

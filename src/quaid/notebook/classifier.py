@@ -28,9 +28,9 @@ CATEGORIES = (
 )
 LATIN_LANGUAGES = ("en", "fr", "de", "es")
 SURELY_ENGLISH = 0.85
-"""The share of English words from which on a sentence is not compared with other languages."""
+"""A sentence with at least this share of English words is not compared with other languages."""
 MAX_CLASSIFIED_LENGTH = 400
-"""Number of leading characters of a note that are used to classify it; limits the cost."""
+"""At most this many leading characters of a note are used to classify it, which limits the cost."""
 
 VECTOR_SCALE = 8.0
 RULE_SCALE = 0.3
@@ -65,7 +65,7 @@ _VERB_CLASSES = frozenset(("BE", "TASK", "LIKE", "LIVES", "MUST", "ADD", "REMOVE
 
 
 class TaggedWord(NamedTuple):
-    """A word or phrase with its classes: those of the lexicon, or NAME, DIGIT, COMMA, POSSESSIVE, OTHER."""
+    """A word or phrase with its classes: the classes of the lexicon, or NAME, DIGIT, COMMA, POSSESSIVE, OTHER."""
 
     text: str
     classes: tuple[str, ...]
@@ -95,7 +95,7 @@ class Lexicon:
             if not self.spaced:
                 key = word.lower()
                 self.longest = max(self.longest, len(key))
-            elif not word.isalpha():  # a single word, as most are, needs no splitting
+            elif not word.isalpha():  # most entries are single words, which need no splitting
                 words = _split_words(word)
                 key = " ".join(words)
                 self.longest = max(self.longest, len(words))
@@ -106,7 +106,7 @@ class Lexicon:
         return self._phrases.get(phrase, ())
 
     def word_classes(self, word: str) -> tuple[str, ...]:
-        """Return the classes of a word, also by its beginning or end."""
+        """Return the classes of a word. A word may also match by its beginning or end."""
         classes = self._phrases.get(word, ())
         if self._beginnings:
             for length in range(4, len(word) + 1):
@@ -137,7 +137,10 @@ def lexicon(language: str) -> Lexicon:
 
 
 def guess_language(text: str) -> str:
-    """Return the language whose words are the most frequent in the text; for scripts without words here, "en"."""
+    """Return the language whose words are the most frequent in the text.
+
+    Return "en" for scripts that no lexicon covers.
+    """
     if _HAN_OR_KANA.search(text):
         return "ja" if _KANA.search(text) else "zh"
     words = _split_words(text)
@@ -159,7 +162,7 @@ def guess_language(text: str) -> str:
 
 
 def tag_words(text: str, language: str) -> list[TaggedWord]:
-    """Split a sentence into words and phrases of the lexicon, the longest first, with their classes."""
+    """Split a sentence into words and phrases of the lexicon with their classes. The longest phrase is used."""
     words = lexicon(language)
     return _tag_spaced(text, words, language) if words.spaced else _tag_unspaced(text.lower(), words)
 
@@ -258,7 +261,7 @@ def _pairs(kind: str, one: Sequence[str], other: Sequence[str]) -> list[str]:
 
 
 class Weights:
-    """The learned weights: of features, and of the second step, which also sees rules and the sentence's vector."""
+    """The learned weights of the features and of the second step, which also uses rules and the vector."""
 
     def __init__(self) -> None:
         self._rows = dict(line.rsplit("\t", 1) for line in _data_lines("routing_weights.txt"))
@@ -283,7 +286,7 @@ def probabilities(scores: Sequence[float]) -> dict[str, float]:
 
 
 def score_words(text: str, language: str) -> list[float]:
-    """Return the score of each category by the words and shape of a sentence; all are 0 if none of them is known."""
+    """Return the score of each category by the words and shape of a sentence; all are 0 if no feature is known."""
     names = features(" ".join(text.split())[:MAX_CLASSIFIED_LENGTH], language)
     if not any(name.startswith(("has:", "shape:")) and name not in _UNKNOWN for name in names):
         return [0.0] * len(CATEGORIES)
@@ -291,13 +294,13 @@ def score_words(text: str, language: str) -> list[float]:
 
 
 _UNKNOWN = frozenset(("has:OTHER", "has:NAME", "has:DIGIT", "has:COMMA", "has:POSSESSIVE", "shape:NUMBER"))
-"""Features of sentences in any language."""
+"""Features that sentences in any language may have, so that they do not show a known word."""
 
 
 def score_again(
     scores: Sequence[float], points: Sequence[float], vector: Sequence[float] = ()
 ) -> list[float]:
-    """Return better scores for English: those of the words, the points of the rules, and the embedding if given."""
+    """Return more accurate scores for English, from the word scores, the points of the rules and the embedding."""
     kind = "vector" if vector else "rules"
     given = [
         1.0,

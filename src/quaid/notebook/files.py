@@ -1,4 +1,4 @@
-"""Edit notebook files at a given place: whole files, sections and the daily log; migrate legacy folders."""
+"""Edit notebook files at a given place (whole files, sections, the daily log), and migrate legacy folders."""
 
 import os
 import re
@@ -19,9 +19,9 @@ def update_file_text(
 ) -> SectionEdit:
     """Return the file's new text and the line where the content starts.
 
-    The content is appended to the section, or to the file if `section` is None; with `replace`, it replaces
-    the old text. Raise InvalidArgument if existing text would be replaced and `expected`, the version read
-    before, is None.
+    The content is appended to the section, or to the file if `section` is None. With `replace`, it replaces
+    the old text. `expected` is the version that the caller had read; raise InvalidArgument if it is None and
+    existing text would be replaced.
     """
     if section is not None and not sections.heading_title(section):
         raise InvalidArgument(name="section", problem="is empty; name a heading, as in To Do")
@@ -102,7 +102,7 @@ def _shorten_heading(text: str) -> str:
 
 LEGACY_FOLDERS = ("runtime", "brain/memory/core")
 UNMIGRATED_FILES = ("identity.md",)
-"""Legacy files that are not migrated: the agent's identity is not part of the notebook."""
+"""Legacy files that are not migrated, because the agent's identity is not part of the notebook."""
 
 
 def plan_migration(root: str, notebook: Collection) -> list[tuple[MigratedFile, str]]:

@@ -16,7 +16,7 @@ LISTS, REFERENCE, KNOWLEDGE, DAILY = NOTEBOOK_FOLDERS = ("lists", "reference", "
 
 
 def find_notebook(db: "Database") -> Collection | None:
-    """Return the active notebook: the one named "notebook", else the first notebook, else None."""
+    """Return the active notebook: the collection named "notebook", else the first notebook, else None."""
     named = collections.find(db, NOTEBOOK_NAME)
     if named is not None and named.kind == NOTEBOOK_KIND and named.state == "active":
         return named
@@ -31,7 +31,7 @@ def find_notebook(db: "Database") -> Collection | None:
 
 
 def require_notebook(db: "Database") -> Collection:
-    """Return the notebook, or raise NoNotebook or NotebookGone if it or its folder is missing."""
+    """Return the notebook. Raise NoNotebook if there is none, or NotebookGone if its folder is missing."""
     notebook = find_notebook(db)
     if notebook is None:
         raise NoNotebook(what="notebook", name="", hint="")
@@ -41,7 +41,7 @@ def require_notebook(db: "Database") -> Collection:
 
 
 def folder_exists(notebook: Collection) -> bool:
-    """Return True if the notebook's folder exists. It may have been moved, or its disk may not be mounted."""
+    """Return True if the notebook's folder exists. It is missing if it was moved or its disk is not mounted."""
     return os.path.isdir(notebook.root or "")
 
 
@@ -100,7 +100,7 @@ class RecallHit(NamedTuple):
     heading: str
     snippet: str
     score: float
-    """From 0 to 1, comparable across queries."""
+    """The score from 0 to 1, which is comparable between queries."""
     lane: Literal["words", "meaning", "both"] = "words"
     """The kind of search that found the lines."""
 
@@ -108,14 +108,14 @@ class RecallHit(NamedTuple):
 class RecallResult(NamedTuple):
     query: str
     notebook: tuple[RecallHit, ...]
-    """Hits in lists, reference and knowledge."""
+    """Hits in the folders lists, reference and knowledge."""
     daily: tuple[RecallHit, ...]
     semantic: bool
     """True if semantic search was used, False for full-text search only."""
     note: str
     """Why semantic search was not used, else empty."""
     missing: str = ""
-    """Error message if the folder is missing and the result comes from the index alone, else empty."""
+    """The error message if the folder is missing and the result comes from the index alone, else empty."""
 
 
 class PromptPart(NamedTuple):

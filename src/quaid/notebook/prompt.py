@@ -1,7 +1,7 @@
 """Assemble the session-start prompt: reference files, then the most recent daily logs, within size limits.
 
-Reads the files directly and needs no database. The output is deterministic to the byte, because prompt caches
-depend on it.
+The files are read directly, and no database is needed. The same files always give the same bytes, because
+prompt caches depend on it.
 """
 
 import os
@@ -21,7 +21,7 @@ LEGACY_FOLDER = "runtime"
 
 
 class PromptLimits(NamedTuple):
-    """Limits of the prompt: `days` counts daily logs, `file` and `reference` are in characters."""
+    """Limits of the prompt: the number of daily logs (`days`), and numbers of characters (`file`, `reference`)."""
 
     reference_dir: str = REFERENCE
     days: int = 2
@@ -37,7 +37,7 @@ _FILE_MARKER = re.compile(r"(?i)<(?=!--[^\n]{0,300}?(?:\.(?:md|markdown|org)|\bp
 
 
 _PromptFile = tuple[str, str]
-"""Path and text."""
+"""The path and the text of a file."""
 
 
 class _PromptBudget(NamedTuple):
@@ -56,7 +56,7 @@ class _PromptBudget(NamedTuple):
         return NOTE_TOKENS if self.tokens else NOTE_TOKENS * 4
 
     def size(self, text: str) -> int:
-        """Return the size of text in units of `amount`. If both limits are set, the tighter limit counts."""
+        """Return the size of text in units of `amount`. If both limits are set, the tighter one is used."""
         if self.tokens is None:
             return len(text)
         used = count_tokens(text)
@@ -76,8 +76,9 @@ def assemble_prompt(
 ) -> SessionPrompt:
     """Assemble the prompt of a notebook for the time `local`, with the text `project` last.
 
-    `budget` is the maximum size in tokens, `characters` in characters; None means no limit. If not everything
-    fits, the space is shared: small files are included whole, large files are truncated.
+    `budget` is the maximum size in tokens, and `characters` the maximum size in characters; None means no
+    limit. If not everything fits, the space is shared: small files are included whole, and large files are
+    truncated.
     """
     reference = _reference_files(root, limits.reference_dir)
     sizes = [min(len(text), limits.file) for _, text in reference]
@@ -109,7 +110,7 @@ def assemble_prompt(
 
 
 def fair_shares(wants: list[int], total: int) -> list[int]:
-    """Divide a total: small requests are granted in full, the others get equal shares."""
+    """Divide a total. Small requests are granted in full, and the others get equal shares."""
     shares = [0] * len(wants)
     left = max(total, 0)
     for granted, place in enumerate(sorted(range(len(wants)), key=wants.__getitem__)):
@@ -147,9 +148,9 @@ def _fit_blocks(
 ) -> tuple[list[_PromptBlock], list[str]]:
     """Truncate the blocks to fit.
 
-    Return the blocks and the paths of omitted files. The last files, `last` in number, take precedence.
+    Return the blocks and the paths of omitted files. The last `last` files take precedence.
     """
-    usable = room.amount - min(room.reserve * 2, room.amount // 4)  # keeps space for the note
+    usable = room.amount - min(room.reserve * 2, room.amount // 4)  # leave space for the note
     wants = _fitting([room.size(text) + 1 for text, _ in blocks], usable, 2 * room.reserve, last)
     fitting: list[_PromptBlock] = []
     missing = []
@@ -167,10 +168,10 @@ def _fit_blocks(
 
 
 def _fitting(wants: list[int], usable: int, least: int, last: int) -> list[int]:
-    """Return the sizes to include, 0 for omitted files. Others get at least `least`, or their full size.
+    """Return the sizes to include, 0 for omitted files. Other files get at least `least`, or their full size.
 
-    With equal shares for very many files, each would have space for little more than its name. Small files
-    take precedence over large ones.
+    With equal shares for very many files, each file would have space for little more than its name, so some
+    are omitted. Small files take precedence over large files.
     """
     fitting = [0] * len(wants)
     first = range(len(wants) - last)
@@ -204,7 +205,7 @@ def _cut_at_line(text: str, limit: int) -> str:
 
 
 def _reference_files(root: str, folder: str) -> list[_PromptFile]:
-    """Return the reference files, and the files of the legacy folder that have other names."""
+    """Return the reference files, and the files of the legacy folder whose names are not among them."""
     files = _read_files(root, _page_paths(root, folder))
     names = {path.rpartition("/")[2] for path, _ in files}
     above = os.path.dirname(os.path.abspath(root))
@@ -236,7 +237,7 @@ def _read_files(root: str, paths: tuple[str, ...] | list[str]) -> list[_PromptFi
                 except OSError:
                     continue
                 if b"\0" in data[:8192] and data[:2] not in (b"\xff\xfe", b"\xfe\xff"):
-                    continue  # binary data, despite its extension
+                    continue  # the file has binary data, despite its extension
                 text = markdown.decode(data)[0].removeprefix("\ufeff").replace("\r\n", "\n")
                 if text.strip():
                     files.append((path, text))

@@ -1,8 +1,8 @@
 """Search the notebook, and list the pages of the memory that are about a project.
 
-Half of a chunk's score is the share of the query's words that it contains, weighted by rarity; the other half
-is how far its similarity to the query exceeds that of an unrelated chunk. Without an embedder, only the words
-count.
+Half of a chunk's score is the share of the query's words that it contains, weighted by rarity. The other half
+is how far its similarity to the query exceeds the similarity of an unrelated chunk. Without an embedder, only
+the words count.
 """
 
 import os
@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # not imported at run time, because it loads numpy
 
 MAX_RESULTS, MIN_SCORE = 15, 0.25
 CANDIDATES_PER_RESULT = 4
-"""Number of chunks best in words, and of chunks best in meaning, that are scored per requested result."""
+"""Per requested result, this many chunks are scored: the best in words, and as many best in meaning."""
 
 
 def search_notebook(
@@ -106,7 +106,7 @@ def _score_chunks(db: Database, ranked: RankedQuestion, judged: int) -> dict[int
 
 
 def _exact_matches(db: Database, part: str, matched: list[int]) -> list[int]:
-    """Drop chunks that only contain a stop word with the same stem as the query part."""
+    """Drop chunks that match only because they contain a stop word with the same stem as the query part."""
     stemmer = text_index.Stemmer(db)
     if not matched or not text_search.is_mistakable(stemmer, part):
         return matched
@@ -119,9 +119,9 @@ def _exact_matches(db: Database, part: str, matched: list[int]) -> list[int]:
 
 
 def _without_overlaps(rows: list[ChunkRow]) -> list[ChunkRow]:
-    """Drop rows that share a line with a better row, since chunks of a file overlap.
+    """Drop rows that share a line with a better row, because chunks of a file overlap.
 
-    Rows are sorted best first.
+    The rows must be sorted, best first.
     """
     distinct: list[ChunkRow] = []
     for row in rows:
@@ -194,7 +194,7 @@ GENERIC_FOLDER_NAMES = frozenset(
 
 
 def project_name(folder: str, home: str) -> str:
-    """Return the name of the Git repository that contains a folder, else of the folder, as words.
+    """Return the name of the Git repository that contains a folder, or else the name of the folder, as words.
 
     Return "" for the home folder and for GENERIC_FOLDER_NAMES outside of a repository.
     """

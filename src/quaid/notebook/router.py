@@ -1,8 +1,8 @@
 """Choose the kind, file and section for a note, and add the lines that the file does not contain yet.
 
-A sentence is classified in up to three steps, each only if the one before is unsure: by its words (classifier.py);
-for English by the rules of routing_rules.toml too, each with a kind, points and a pattern; and by its embedding.
-`python -m bench notebook` measures this on labelled sentences.
+A sentence is classified in up to three steps, each only if the previous step is unsure: by its words
+(classifier.py), then for English also by the rules of routing_rules.toml, and finally by its embedding. A
+rule has a kind, points and a pattern. `python -m bench notebook` measures this on labelled sentences.
 """
 
 import os
@@ -21,7 +21,7 @@ from quaid.notebook import classifier
 from quaid.notebook.layout import DAILY, LISTS, NOTEBOOK_FOLDERS, RememberedLine
 
 MAX_LIST_SENTENCE = 2_000
-"""Maximum length of a sentence that is searched for a list name, in characters."""
+"""A list name is searched for in sentences of at most this many characters."""
 
 _WHOSE = r"(?:my|the|our|a|an|his|her|their|this|that|your|[\w-]+[’']s)"
 _PHRASE = r"(?:[\w’'&-]+ ){0,4}?[\w-]*list(?: (?:of|for) [\w’'& -]{1,40})?"
@@ -133,7 +133,7 @@ KNOWN_LISTS = {
 
 
 def find_named_list(text: str) -> tuple[str, str] | None:
-    """Return the list that a sentence names and the items to add, or None; the name is "" for "the list"."""
+    """Return the list that a sentence names and the items to add, or None. The name is "" for "the list"."""
     text = text.strip().rstrip(".!")
     if len(text) > MAX_LIST_SENTENCE or not _names_list(text):
         return None
@@ -184,7 +184,7 @@ def _list_key(name: str) -> str:
 
 
 class NoteKind(NamedTuple):
-    """A kind of note: its file, its section, and whether its lines are checkboxes."""
+    """A kind of note: its file, its section, and True if its lines are checkboxes."""
 
     name: str
     path: str
@@ -215,11 +215,11 @@ KIND_OF = {
     "pattern": "patterns",
     "fact": "facts",
 }
-"""The kind of note for each category that is written to a file of its own."""
+"""The kind of note for each category that has a separate file."""
 
 
 class _RoutingRules:
-    """The patterns of routing_rules.toml, and its rules, which are compiled at first use, because that takes 60 ms."""
+    """The patterns and rules of routing_rules.toml. They are compiled at first use, because that takes 60 ms."""
 
     def __init__(self) -> None:
         with open(os.path.join(os.path.dirname(__file__), "routing_rules.toml"), "rb") as file:
@@ -322,17 +322,20 @@ _NORMALIZATIONS = (
 
 
 MAX_SHOPPING_LENGTH = 2_000
-"""Maximum length of a sentence that is split into shopping items, in characters."""
+"""A sentence of at most this many characters is split into shopping items."""
 
 MAX_ROUTED_LENGTH = classifier.MAX_CLASSIFIED_LENGTH
 
 
 Embed = Callable[[str], bytes]
-"""Returns the embedding of a sentence by the built-in model."""
+"""A function that returns the embedding of a sentence by the built-in model."""
 
 SURE, UNSURE, NEAR = 0.8, 0.35, 0.12
-"""Probabilities: above SURE no further step is taken, below UNSURE a note is filed as a fact, above NEAR a category is
-named as close."""
+"""Limits for the probability of the best category, and of other categories.
+
+Above SURE, no further step is taken. Below UNSURE, a note is written as a fact. Other categories above NEAR
+are returned as close.
+"""
 
 LISTED_AS = {"shopping": "shopping", "todos": "todo", "contacts": "contact"}
 """The category of a sentence that names a list of this kind."""
@@ -477,7 +480,7 @@ def _shopping_items(text: str) -> list[str]:
     rest = _pattern("SHOPPING_TAIL").sub("", rest)
     goods = [_LIST_MARK.sub("", part.strip()).strip() for part in _ITEM_SEPARATOR.split(_protect_pairs(rest))]
     if any(good.lower().split()[-1:] in _PRONOUNS for good in goods):
-        return [_capitalize(rest)]  # a pronoun means a task about the purchase, not another item
+        return [_capitalize(rest)]  # a pronoun indicates a task about the purchase, not another item
     return [_capitalize(good.replace(_PAIR_MARK, " and ")) for good in goods if good] or [text]
 
 
@@ -519,7 +522,7 @@ def find_person(content: str) -> str:
 
 
 def _is_common_word(word: str, language: str) -> bool:
-    """Return True for a capitalized word that is not a name: German nouns, and sentences that begin with a small word."""
+    """Return True for a capitalized word that is not a name, such as a German noun or a small word."""
     return language != "en" and bool(classifier.lexicon(language).word_classes(word))
 
 
@@ -540,7 +543,7 @@ class NoteTarget(NamedTuple):
     lines: list[str]
     box: bool
     within: bool
-    """Look for duplicates only in this section: under another heading, the same line has another meaning."""
+    """True if duplicates are searched for only in this section. Elsewhere, the same line has another meaning."""
     person: bool = False
     """True if the section title is a person's name."""
 
@@ -611,7 +614,7 @@ def add_lines(text: str | None, goal: NoteTarget) -> UpdatedNote:
     if new:
         place = sections.find_section(text, goal.section)
         if place is None and not goal.within:
-            # A user's own file without our heading: continue its list instead of starting a second one.
+            # In a user's own file without our heading, continue its list instead of starting a second list.
             place = sections.find_opening_list(text)
             goal = goal._replace(section="") if place else goal
         block = sections.format_items(new, text[place.body : place.end] if place else "", goal.box)
@@ -649,7 +652,7 @@ def _find_existing_line(text: str, goal: NoteTarget, line: str) -> sections.List
 
 
 def _person_section(text: str, name: str) -> str:
-    """Return the title of a person's section: the name, or the only existing title with it as a word."""
+    """Return the title of a person's section: the name, or the only existing title that contains it as a word."""
     if sections.find_section(text, name):
         return name
     folded = name.casefold()
@@ -662,7 +665,7 @@ def _person_section(text: str, name: str) -> str:
 
 
 def _list_kind(name: str, items: str, paths: tuple[str, ...]) -> NoteKind:
-    """Return the kind of a named list: a predefined one, or a file in lists/."""
+    """Return the kind of a named list: a predefined kind, or a file in lists/."""
     if name.lower() in KNOWN_LISTS:
         return NOTE_KINDS[KNOWN_LISTS[name.lower()]]
     if name:
