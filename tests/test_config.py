@@ -180,7 +180,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
 
 
 def test_a_named_file_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(InvalidConfig, match="no such file"):
+    with pytest.raises(InvalidConfig, match="There is no config file"):
         config.read_settings(None, {"QUAID_CONFIG": "nothing.yaml"}, str(tmp_path))
     with pytest.raises(InvalidConfig, match="QUAID_SEARCH_MAX_RESULTS"):
         config.read_settings("m.db", {"QUAID_SEARCH_MAX_RESULTS": "x"}, str(tmp_path)).option(

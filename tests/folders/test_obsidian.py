@@ -88,7 +88,7 @@ def test_tags_in_running_text_are_tags(brain: Brain, vault: Path) -> None:
 
 def test_a_tag_of_the_text_can_only_be_taken_out_there(brain: Brain, vault: Path) -> None:
     before = (vault / "People" / "Mira Dahlquist.md").read_bytes()
-    with pytest.raises(TagInText, match="The text of people/mira-dahlquist contains #founder"):
+    with pytest.raises(TagInText, match="The text of vault::people/mira-dahlquist contains #founder"):
         run(brain, "tag", slug="people/mira-dahlquist", tag="founder", remove=True)
     assert (vault / "People" / "Mira Dahlquist.md").read_bytes() == before
     run(brain, "tag", slug="people/mira-dahlquist", tag="friend")

@@ -279,7 +279,7 @@ def test_words_without_spaces_are_compared_with_the_pages(
     ("damage", "where"),
     [
         ("UPDATE config SET value = '4' WHERE key = 'version'", "config"),
-        ("UPDATE quaid_config SET value = '9'", "quaid_config"),
+        ("UPDATE quaid_config SET value = '8'", "quaid_config"),
         ("DELETE FROM quaid_config", "quaid_config"),
         ("PRAGMA user_version = 5", "user_version"),
         ("PRAGMA application_id = 1", "application_id"),

@@ -7,9 +7,9 @@ from quaid.storage.sqlite.connection import Database
 def test_a_new_memory_has_its_defaults(db: Database) -> None:
     assert collections.list_settings(db) == [
         ("chunk_strategy", "section"),
-        ("default_token_budget", "4000"),
+        ("default_token_budget", "1500"),
         ("search_merge_strategy", "sum"),
-        ("version", "8"),
+        ("version", "9"),
     ]
 
 
