@@ -253,7 +253,20 @@ def features(text: str, language: str) -> set[str]:
     found.add(f"goods:{min(sum('GOODS' in names for names in classes), 3)}")
     if not any(_VERB_CLASSES.intersection(names) for names in classes):
         found.add("no-verb")
+    infinitive = _INFINITIVES.get(language)
+    if infinitive and infinitive.search(text):
+        found.add("infinitive")
     return found
+
+
+_INFINITIVES = {
+    "fr": re.compile(r"^(?:se |s['’])?[^\W\d_]{3,}(?:er|ir|re|oir)\b"),
+    "de": re.compile(r"[a-zäöüß]{2,}(?:en|ern|eln)[.!]?$"),
+    "es": re.compile(r"^[^\W\d_]{2,}[aei]r(?:se|me|l[aeo]s?)?\b", re.IGNORECASE),
+    "zh": re.compile(r"^把"),
+    "ja": re.compile(r"[うくぐすつぬぶむる][。！]?$"),
+}
+"""Forms of verbs that notes about tasks use: infinitives, and in Japanese the plain form at the end."""
 
 
 def _pairs(kind: str, one: Sequence[str], other: Sequence[str]) -> list[str]:

@@ -341,6 +341,14 @@ LISTED_AS = {"shopping": "shopping", "todos": "todo", "contacts": "contact"}
 """The category of a sentence that names a list of this kind."""
 
 
+_ASKED = re.compile(r"\w[\W]*[?？]\W*$")
+_REQUEST = re.compile(
+    r"(?i)\W*(?:please|(?:can|could|would|will) you|peux-tu|pourrais-tu|pouvez-vous|tu peux|kannst du|könntest du|"
+    r"würdest du|puedes|podrías|能不能|能|可以|请|帮)|.*(?:くれる|くれますか|もらえ|ください)"
+)
+"""A request in the form of a question: "Could you add milk to the list?\""""
+
+
 class Classification(NamedTuple):
     """The category of a sentence, and the categories that were close."""
 
@@ -353,6 +361,8 @@ def classify(content: str, embed: Embed | None = None) -> Classification:
 
     `embed` is called only if words and rules leave the category of an English sentence in doubt.
     """
+    if _ASKED.search(content) and not _REQUEST.match(content):
+        return Classification("question", ())
     shares = _category_shares(content, embed)
     ranked = sorted(shares, key=lambda category: -shares[category])
     best = ranked[0]
