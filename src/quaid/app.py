@@ -177,7 +177,7 @@ class Brain:
         return FileStatCache(self.db)
 
     def create(self, path: str, memory_id: str = "") -> "Database":
-        """Create a database at `path`, with a new id unless one is given, and keep it open."""
+        """Create a database at `path` and keep it open. It gets a new id unless `memory_id` is given."""
         from quaid.storage.sqlite.connection import Database
 
         self._db = Database.create(path, self.now(), memory_id or self.new_uuid())

@@ -126,11 +126,10 @@ def request_of(words: list[str], program: str) -> dict[str, Any]:
 
 
 def delegate(words: list[str], program: str = "quaid") -> int | None:
-    """Run a command on a running server, print its output and return its status. `program` is its name as
-    typed.
+    """Run a command on a running server, print its output and return its status.
 
-    Return None if the command has to run locally, because no server answers, or the server has different
-    settings or refuses the command.
+    `program` is the name of the command as typed. Return None if the command has to run locally, because no
+    server answers, or the server has different settings or refuses the command.
     """
     if not words or is_handover_off(os.environ):
         return None

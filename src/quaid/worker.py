@@ -158,7 +158,7 @@ class WorkerProcess:
 
 
 def _record_failure(brain: Brain, job: str, how: str) -> None:
-    """Record that a worker died. For embedding, do so only if the worker did not just record a failure itself."""
+    """Record that a worker died, unless an embedding worker has just recorded a failure itself."""
     from quaid.operations import background, collections
 
     if job == "watch":

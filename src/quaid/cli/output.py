@@ -89,7 +89,7 @@ PROGRESS_INTERVAL = 0.1
 
 
 def progress_reporter(quiet: bool) -> Progress:
-    """Return a callback that draws a progress bar on standard error; it does nothing if that is not a terminal."""
+    """Return a callback that draws a progress bar on standard error, and does nothing without a terminal."""
     if quiet or not sys.stderr.isatty():
         return no_progress
     started = drawn = time.monotonic()

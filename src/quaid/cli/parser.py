@@ -1,6 +1,7 @@
 """Parse a command line into the arguments of an operation, and format help pages.
 
-argparse parses the options: the common ones, then those of the one command that was named.
+argparse parses the options: first the options common to all commands, then the options of the command that
+was named.
 """
 
 import argparse

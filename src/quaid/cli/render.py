@@ -203,13 +203,13 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _limited(shown: int, total: int, noun: str, several: str = "") -> str:
-    """Return the number of items, and how to see all of them if only the first ones are shown."""
+    """Return the number of items and, if only the first items are shown, how to see all of them."""
     items = count_noun(total, noun, several)
     return items if shown >= total else f"{shown:,} of {items}; more: --limit {total}"
 
 
 def _window(record: Any, shown: int, items: str) -> str:
-    """Return which of the items are shown, and how to see the next ones."""
+    """Return which of the items are shown, and how to see the items that follow."""
     last = record.offset + shown
     first = _more(shown, record.total, f"{record.offset + 1:,}-{last:,} of ")
     return first + items + _more(last, record.total, f"; next: --offset {last}")
@@ -242,7 +242,7 @@ def _note(item: Any, indent: str = "  ") -> str:
 
 
 def _words_only(reason: str) -> str:
-    """Return the line that says that only words were searched, and why."""
+    """Return the line that tells the user that only words were searched, and why."""
     off = reason.lower().startswith("semantic search is off")
     return f"By words only{'. ' if off else ': '}{reason.rstrip('.')}."
 
@@ -329,8 +329,9 @@ FOOTERS: dict[str, Callable[[Any], str]] = {
 
 @_renders("Named")
 def _named(record: Any) -> Lines:
-    """Yield the lines of a Named record: a tuple of records as a table or one after another, other values as
-    text.
+    """Yield the lines of a Named record.
+
+    A tuple of records is shown as a table or one record after another, any other value as text.
     """
     if not isinstance(record.value, tuple) or hasattr(record.value, "_fields"):
         yield record.note or render(record.value)

@@ -1,7 +1,7 @@
 """Edit the configuration files of clients: add and remove our server, hooks and instructions.
 
-Each file is backed up first, and every other byte of the file is kept. A file that cannot be parsed, or that
-another program changes at the same time, is left unchanged.
+Each file is backed up first, and all other content is kept byte for byte. A file that cannot be parsed, or
+that another program changes at the same time, is left unchanged.
 """
 
 import os
@@ -128,7 +128,7 @@ def installed_hooks(text: str) -> list[str]:
 
 
 def _existing_paths(before: str, paths: Sequence[tuple[str | int, ...]]) -> list[tuple[str | int, ...]]:
-    """Return those of the paths that exist in a JSON document; [] if the document cannot be parsed."""
+    """Return the paths that exist in a JSON document; [] if the document cannot be parsed."""
     try:
         return [path for path in paths if before.strip() and config_text.has_json(before, path)]
     except config_text.NotJson:
@@ -138,7 +138,7 @@ def _existing_paths(before: str, paths: Sequence[tuple[str | int, ...]]) -> list
 def _remove_event_hooks(text: str, event: str, keep: config_text.JsonPaths = ()) -> str:
     path = ("hooks", event)
     text = config_text.remove_json_items(text, path, lambda group: _is_our_group(group, event), keep)
-    for at in range(len(_hook_groups(text, event))):  # groups that also have other hooks
+    for at in range(len(_hook_groups(text, event))):  # these groups also have hooks of other programs
         text = config_text.remove_json_items(
             text, (*path, at, "hooks"), lambda hook: _is_our_hook(_command_of_hook(hook), event)
         )

@@ -620,7 +620,7 @@ class BgeSmall(OnnxEmbedder):
         raise self._unavailable(self._unlike(alike))
 
     def _likeness(self, session: "OnnxSession") -> float:
-        """Return the lowest cosine between the model's vectors and the expected ones."""
+        """Return the lowest cosine between a vector of the model and the expected vector of the same sentence."""
         import numpy as np
 
         worst = 1.0

@@ -536,7 +536,7 @@ class Spool:
     def may_leave(self, done: int, waiting: int) -> bool:
         """Return True if a helper process is running, so that files can be added unparsed.
 
-        The helper is started if that is worthwhile.
+        The helper is started first if enough files are left.
         """
         if self._ahead is None and not self._alone and is_helper_worthwhile(done, waiting):
             self._alone = not self._find_help()

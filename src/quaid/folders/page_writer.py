@@ -474,7 +474,7 @@ def _check_version(
 class IdsReport(NamedTuple):
     collection: str
     written: int
-    """Number of files that got an id, or would get one in a dry run."""
+    """Number of files to which an id was written or, in a dry run, would be written."""
     had: int
     """Number of files that already had their id."""
     left: tuple[FileNote, ...]
@@ -519,7 +519,7 @@ def write_ids(
 
 
 def _needs_id(folder: Folder, file: PageFile) -> bool:
-    """Return True if the file lacks its id and can get one. Raise _SkipFile with the reason if it cannot."""
+    """Return True if the file lacks its id and the id can be written. Raise _SkipFile with the reason if not."""
     path = str(file.path)
     if indexer.is_org(path):
         raise _SkipFile("is org, which carries its id as a property; give it an :ID: in its drawer")

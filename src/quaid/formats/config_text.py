@@ -1,6 +1,6 @@
 """Configuration text of other programs: edit JSONC and TOML in place, write systemd units and launchd plists.
 
-An edit keeps every other byte, and the result is parsed again before it is returned.
+An edit keeps all other bytes, and the result is parsed again before it is returned.
 """
 
 import json

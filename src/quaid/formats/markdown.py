@@ -219,8 +219,8 @@ class _PageLines(NamedTuple):
 def patch(text: str, frontmatter: Mapping[str, Any], truth: str, timeline: str) -> str:
     """Return the text with these parts replaced, in place if possible; otherwise render the whole text.
 
-    Raise InvalidFrontMatter if `parse` would not return these parts from either result, or if the front matter
-    changes and the old one is TOML or invalid.
+    Raise InvalidFrontMatter if `parse` would not return these parts from either result, or if the front
+    matter changes and the old front matter is TOML or invalid.
     """
     old = parse(text)
     lines: list[str] = _LINE.findall(text)

@@ -1,6 +1,6 @@
 """Plan changes to nodes: create, extend, merge, delete, supersede or contest a node, or capture a source.
 
-Each function returns a StoreChange for a transaction to apply. If a new node contradicts an existing one,
+Each function returns a StoreChange for a transaction to apply. If a new node contradicts an existing node,
 both are marked as contested, and a person decides between them.
 """
 
@@ -206,7 +206,7 @@ def _contradicted(node: Node, conflict: claims.StatementMatch) -> ContradictedNo
 
 
 def _refuse_duplicates(catalog: Catalog, draft: NodeDraft, opposites: set[str]) -> None:
-    """Raise NearDuplicate if a node says the same as the draft.
+    """Raise NearDuplicate if a node has nearly the same content as the draft.
 
     Nodes that contradict the draft are not compared.
     """
@@ -461,7 +461,7 @@ def _redirect_links(text: str, gone: Node, target: Node) -> str:
 
 
 def _merge_properties(text: str, target: Node, gone: Node) -> str:
-    """Return the text with the projects, tags and sources of both nodes. The type remains that of `target`."""
+    """Return the text with the projects, tags and sources of both nodes. The type of `target` is kept."""
     projects = dict.fromkeys((*target.projects, *gone.projects))
     if len(projects) > len(target.projects):
         text = org_edit.set_property(text, "PROJECTS", " ".join(f":{project}:" for project in projects))

@@ -299,7 +299,7 @@ class Git:
         return tree._replace(upstream=f"{REMOTE_NAME}/{tree.branch}", ahead=ahead, behind=behind)
 
     def stands_as(self, tree: TreeState) -> bool:
-        """Return True if the branch, HEAD and remote-tracking branch are still those of this tree state."""
+        """Return True if the branch, HEAD and remote-tracking branch are the same as in this tree state."""
         return (self.branch(), self.head(), self._seen(tree.branch)) == (tree.branch, tree.head, tree.seen)
 
     def _seen(self, branch: str | None) -> str | None:
@@ -463,7 +463,7 @@ class Git:
         return cls(folder, environ)
 
     def follow_the_only_branch(self) -> None:
-        """Switch to the only branch of the remote, if there is only one and this store has no commit."""
+        """Switch to the branch of the remote, if the remote has a single branch and this store has no commit."""
         prefix = f"refs/remotes/{REMOTE_NAME}"
         names = [name.removeprefix(f"{prefix}/") for name in self.branches(prefix)]
         url = self.remote()
@@ -693,7 +693,7 @@ class Git:
     def recover(self) -> tuple[str, ...]:
         """Restore the files that a killed process was changing; return their paths.
 
-        Called with the lock held.
+        The caller must hold the lock.
         """
         note = state.read_journal(self.ours)
         paths = self._still_ours(note)

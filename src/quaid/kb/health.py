@@ -263,9 +263,9 @@ def session_nudge(root: str, environ: Mapping[str, str], clock: Callable[[], int
 
 
 def _tree_mark(root: str) -> tuple[int, int, int]:
-    """Return a checksum of the store and its git state, one of the catalog cache, and the newest timestamp.
+    """Return a checksum of the store and its git state, a checksum of the catalog cache, and the newest timestamp.
 
-    The nudge is computed again if one of the checksums has changed.
+    The nudge is computed again if a checksum has changed.
     """
     folder = os.path.join(root, ".git")
     files = layout.walk_store(root)
@@ -367,7 +367,7 @@ def _check_timer(git: Git, status: KbStatus, environ: Mapping[str, str], home: s
 
 
 def _check_org_roam(git: Git, environ: Mapping[str, str]) -> KbCheck:
-    """Check whether the org-roam database is up to date, or else whether a temporary one can be built."""
+    """Check whether the org-roam database is up to date, or else whether a temporary database can be built."""
     import tempfile
 
     database = os.path.join(git.ours, setup.ORG_ROAM_DATABASE)

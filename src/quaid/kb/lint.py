@@ -58,7 +58,7 @@ def finding(path: str, line: int, code: str, message: str, remedy: str) -> LintF
 
 
 def lint_store(catalog: Catalog, folder: str) -> list[LintFinding]:
-    """Return all findings, fatal ones first. New results are cached in `folder`."""
+    """Return all findings, with fatal findings first. New results are cached in `folder`."""
     before = catalog.files.copy()
     of_index = list(lint_index(catalog))
     findings = [*lint_files(catalog), *of_index]

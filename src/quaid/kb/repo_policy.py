@@ -393,7 +393,7 @@ def error_line(err: str) -> str:
 
 
 def shorten_paths(paths: Sequence[str]) -> str:
-    """Return the first three paths and the number of the others, as text."""
+    """Return the first three paths and the number of further paths, as text."""
     more = len(paths) - 3
     return ", ".join(paths[:3]) + (f" and {more:,} more" if more > 0 else "")
 

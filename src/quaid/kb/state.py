@@ -127,7 +127,7 @@ def _masked(event: RemoteEvent) -> RemoteEvent:
 
 
 JournalEntries = dict[str, str]
-"""For each path, the hash of the content that the change writes; ANY_CONTENT if that is not known."""
+"""For each path, the hash of the content that the change writes, or ANY_CONTENT if it is unknown."""
 
 ANY_CONTENT, NO_FILE = "", "-"
 """Journal entries without a hash.

@@ -188,7 +188,7 @@ def _remove_stale_lock(path: str, root: str, left: tuple[str, float]) -> bool:
 
 
 def is_git_running(root: str, platform: str = sys.platform) -> bool | None:
-    """Return whether a git process that could hold a lock runs in the store; None if that is unknown."""
+    """Return True if a git process that could hold a lock runs in the store; None if this is unknown."""
     if platform == "linux":
         return _is_git_running_by_proc(os.path.realpath(root))
     if platform == "win32":
@@ -469,7 +469,7 @@ def _fetch_and_forward(git: Git, now: str, tree: TreeState, *, foreign: bool = F
         raise StoreDiverged(path=git.root, ahead=tree.ahead, behind=tree.behind)
     if tree.head is None and not foreign:
         store_remote.refuse_foreign_remote(git)
-    if tree.behind or tree.head is None:  # a store without commits takes over those of the remote
+    if tree.behind or tree.head is None:  # a store without commits takes over the commits of the remote
         git.fast_forward()
     return "" if fetched.outcome == "reached" else fetched.problem
 

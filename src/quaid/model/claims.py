@@ -1,7 +1,7 @@
 """Claims (statements) in the sentences of knowledge base nodes, and conflicts and duplicates between nodes.
 
 English text is parsed by a few rules. Every finding is shown to a person, so the rules prefer missing a
-conflict to reporting a false one.
+conflict to reporting a false conflict.
 """
 
 import re
@@ -361,7 +361,7 @@ class StatementMatch(NamedTuple):
 
 
 def find_conflicts(new: Statement, others: Iterable[Statement], most: int = 5) -> list[StatementMatch]:
-    """Return up to `most` statements that contradict a new one, each with the two contradicting sentences."""
+    """Return up to `most` statements that contradict a new statement, each with the two contradicting sentences."""
     head, body = _head_claims(new), _body_claims(new)
     probes = _claim_probes(head)
     conflicts = []
@@ -377,7 +377,7 @@ def find_conflicts(new: Statement, others: Iterable[Statement], most: int = 5) -
 
 
 def find_conflicts_within(added: Statement, existing: Statement, most: int = 5) -> list[StatementMatch]:
-    """Compare text added to a statement with what the statement already says, sentence by sentence.
+    """Compare text added to a statement with the existing text of the statement, sentence by sentence.
 
     Bodies can be compared with each other here, because they share the context of one node.
     """
@@ -622,7 +622,7 @@ def _similar_share(
 
 
 def corrects_details(old: str, new: str) -> bool:
-    """Return True if two texts differ in numbers, dates or negations, so that a small change alters the meaning."""
+    """Return True if two texts differ in numbers, dates or negations, so that similar words differ in meaning."""
     return Counter(pattern("decisive").findall(old.lower())) != Counter(
         pattern("decisive").findall(new.lower())
     )

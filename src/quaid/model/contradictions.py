@@ -90,11 +90,11 @@ class ContradictionFinding(NamedTuple):
     description: str
     cites: tuple[Citation, ...]
     day: str | None = None
-    """The day on which the relation ended, if one of the sides says so."""
+    """The day on which the relation ended, if one of the sides gives it."""
 
 
 def find_contradictions(world: Snapshot, type: str | None = None) -> list[ContradictionFinding]:
-    """Return all contradictions in the snapshot, or those of one type, without duplicates."""
+    """Return all contradictions in the snapshot, or all of one type, without duplicates."""
     findings: dict[str, ContradictionFinding] = {}
     all_claims = resolve_facts(world) if type != "stale" else []
     rules: list[Iterator[ContradictionFinding]] = []
@@ -724,7 +724,7 @@ def _shorten_fact(
     says = f"{lost.about} {lost.predicate} {lost.says}"
     if won is not None and won.until and won.until <= today:
         if fact.since and fact.since >= won.until:
-            return None  # the lost fact began after the other had ended
+            return None  # the rejected fact began after the other had ended
         if fact.since and fact.since >= (won.since or "") and (fact.until is None or fact.until > won.until):
             return ResolutionChange("fact", fact.id, fact.page_id, says, won.until, fact.until)
     day = (won.since if won is not None else over) or today

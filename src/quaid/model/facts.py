@@ -339,7 +339,7 @@ def predicate_spellings(predicate: str) -> list[str]:
 
 
 def single_valued_predicates(setting: str | None) -> frozenset[str]:
-    """Return the single-valued predicates: defaults and those in the setting, except those marked `:many`.
+    """Return the default single-valued predicates and those in the setting, except predicates marked `:many`.
 
     The setting is a list such as `favourite_colour, works_at:many`.
     """

@@ -395,7 +395,7 @@ def resolve_link(
 
 
 def _nearest_pages(candidates: list[LinkCandidate], folder: str) -> set[int]:
-    """Return the ids of the candidates in a folder or, without any there, of those with the fewest folders."""
+    """Return the ids of the candidates in a folder or, if none is in it, of those with the fewest folders."""
     nearest = [candidate for candidate in candidates if candidate.slug.rpartition("/")[0] == folder]
     if not nearest and candidates:
         fewest = min(candidate.slug.count("/") for candidate in candidates)

@@ -68,12 +68,14 @@ COMPANY_SUFFIXES = (
 """Words that a company's name may have or lack."""
 
 LEAST_NAME_LIKENESS = 0.88
-"""Minimum ratio of equal letters of two titles for them to count as spellings of one name."""
+"""Two titles may be spellings of the same name if the ratio of equal letters is at least this."""
 
 
 def is_similar_name(one: str, other: str, type: str = "") -> bool:
-    """Return True if two folded names may be spellings of one: a few letters or a company suffix differ, or one is a
-    person's first name alone. Names that differ in a number are not similar.
+    """Return True if two normalized names may be spellings of the same name.
+
+    They may differ in a few letters or a company suffix, or one may be a person's first name alone. Names
+    that differ in a number are not similar.
     """
     words, others = one.split(), other.split()
     numbers = [[word for word in some if any(map(str.isdigit, word))] for some in (words, others)]

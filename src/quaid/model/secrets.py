@@ -358,7 +358,7 @@ def is_option_value(match: Match[str]) -> bool:
 
 
 def is_command_password(match: Match[str]) -> bool:
-    """Accept a password after `-u name:` or `-p` if it follows a program that takes a password there."""
+    """Accept a password after `-u name:` or `-p` if a program whose option takes a password precedes it."""
     if not (_is_password_word(match["secret"]) or (match["quote"] and not is_placeholder(match["secret"]))):
         return False
     command = _pattern("command").search(match.string, max(0, match.start() - 160), match.start())
@@ -460,7 +460,7 @@ def passes_luhn(digits: str) -> bool:
 
 
 def card_group_count(text: str, groups: Sequence[Match[str]]) -> int:
-    """Return how many of the leading digit groups form a card number, or 0 if they do not form one.
+    """Return how many of the leading digit groups form a card number, or 0 if they form none.
 
     Brand prefix, length and Luhn digit must match, and the number must not be labelled as an order, an id or
     the like.
@@ -578,13 +578,13 @@ def _candidates(text: str, budget: _Budget) -> Iterator[SecretSpan]:
 
 
 def _lowercase(text: str) -> str:
-    """Lowercase text without changing its length. The Turkish capital İ would become two characters."""
+    """Lowercase text without changing its length. (The Turkish capital İ has two characters in lower case.)"""
     folded = text.lower()
     return folded if len(folded) == len(text) else text.replace("İ", "i").lower()
 
 
 def _needle_places(needle: str, text: str, within: str, budget: _Budget) -> list[int]:
-    """Return the offsets of a needle. For password and token words, the pattern `name` must match there."""
+    """Return the offsets of a needle. For password and token words, the pattern `name` must match at the offset."""
     names = _pattern("name").match if needle in secret_rules().name_needles else None
     positions: list[int] = []
     end = -1

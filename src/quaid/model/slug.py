@@ -57,8 +57,8 @@ def segment(name: str) -> str:
 def _spell_out(name: str) -> str:
     """Convert a name in any script to ASCII. Both encodings of an accent give the same result.
 
-    Characters with a Latin base lose their accents. Others keep their marks, which form a different letter
-    there (й is not и, が is not か).
+    Characters with a Latin base lose their accents. Other characters keep their marks, because in their
+    scripts a mark forms a different letter (й is not и, が is not か).
     """
     spelled: list[str] = []
     latin = True

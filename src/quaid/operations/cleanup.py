@@ -326,7 +326,7 @@ def _renamed_page(old: PageRow, address: str) -> Page:
         page_merge.rebase_relative_links(text, old.slug, name) for text in (old.truth, old.timeline)
     )
     front = {**old.frontmatter, "slug": name} if "slug" in old.frontmatter else old.frontmatter
-    # A title that was derived from the old slug is derived again from the new one.
+    # A title that was derived from the old slug is replaced by one derived from the new slug.
     from_slug = (
         page_model.page_title(old.slug, front, markdown_text.visible_text(old.truth), None) == old.title
     )
@@ -351,7 +351,7 @@ class ErasureProof(NamedTuple):
 
 
 class RemainingMention(NamedTuple):
-    """A fragment of the page's text that also occurs elsewhere in the memory, and is not erased there."""
+    """A fragment of the page's text that also occurs elsewhere in the memory, where it is not erased."""
 
     text: str
     said_by: tuple[str, ...]

@@ -35,7 +35,7 @@ def _quarantined_names(db: Database, start: str) -> list[str]:
 def _model_names(db: Database, start: str) -> list[str]:
     """Return the models of the memory with this prefix.
 
-    If there are none, return those of all available models.
+    If there are none, return all available models with this prefix.
     """
     added = embedders.parse_models(collections.get_setting(db, embedders.MODELS_SETTING))
     active = collections.get_setting(db, "embedding_model") or embedders.DEFAULT_MODEL

@@ -282,7 +282,7 @@ def conversations_remove(
 
 
 def _require_conversation(brain: Brain, name: str) -> ConversationRow:
-    """Return the one conversation that a session name or prefix matches."""
+    """Return the conversation that a session name or prefix matches. Raise an error unless exactly one matches."""
     client, colon, session = name.partition(":")
     rows = store.find_by_session(brain.db, name) if name else []
     if not rows and colon and session:

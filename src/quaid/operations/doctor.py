@@ -438,7 +438,7 @@ def _config(brain: Brain) -> Iterator[DoctorFinding]:
 
 
 def _edit_step(path: str, problem: str) -> str:
-    """Return the instruction to edit a file, with the line number if the problem contains one."""
+    """Return the instruction to edit a file, with a line number if the problem contains a line number."""
     _, _, place = problem.partition("line ")
     number = place[: len(place) - len(place.lstrip("0123456789"))]
     return f"edit {f'line {number} of ' if number else ''}{path}"

@@ -38,7 +38,7 @@ class HistoryRecord(NamedTuple):
     slug: str
     version: int
     versions: tuple[VersionRecord, ...]
-    """Newest first."""
+    """The versions, newest first."""
 
 
 class RevertRecord(NamedTuple):
@@ -47,7 +47,7 @@ class RevertRecord(NamedTuple):
     changed: bool
     to: int
     path: str | None
-    """The file that was written, if the page has one."""
+    """Path of the file that was written, if the page has a file."""
     timeline_removed: tuple[str, ...] = ()
     """Timeline entries removed by the revert. The previous version still has them."""
     collection: str = "default"
@@ -215,7 +215,7 @@ def diff(
 
 
 def _versions(brain: Brain, stored: PageRow) -> list[_VersionText]:
-    """Return the versions of a page without duplicates, the current one first."""
+    """Return the versions of a page without duplicates, starting with the current version."""
     rows = store.versions_of_page(brain.db, stored.id)
     if collections.require(brain.db, stored.collection).root is not None:
         versions = _versions_of_file(rows, stored)

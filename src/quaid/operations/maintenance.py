@@ -387,7 +387,7 @@ def config_list(brain: Brain) -> Named[tuple[Setting, ...]]:
 
 
 def _all_settings(brain: Brain) -> dict[str, Setting]:
-    """Return all settings. Precedence: environment, config file, memory, default."""
+    """Return all settings, from the environment, else the config file, else the memory, else the defaults."""
     defaults = {key: option.default for key, option in OPTIONS.items()}
     defaults.update({"chunk_strategy": "", "single_valued_predicates": ""})
     defaults.update({"agent_writes": "direct", "agents_may": "nothing"})

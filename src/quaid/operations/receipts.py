@@ -116,7 +116,7 @@ def _statement(row: FactRow, titles: set[str]) -> str:
 
 
 def _contradictions_of(brain: Brain, page_id: int) -> list[ContradictingQuotes]:
-    """Check a page, store new contradictions, and return the open ones, except those of type "stale"."""
+    """Check a page, store new contradictions, and return its open contradictions except those of type "stale"."""
     now = brain.now()
     with brain.db.reading():
         findings, evidence, page_ids = contradictions.check(brain.db, page_id, None, now[:10])

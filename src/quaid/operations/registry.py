@@ -9,7 +9,7 @@ from collections.abc import Callable, Container
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 Scope = Literal["read", "write", "owner"]
-SCOPES: tuple[Scope, ...] = ("read", "write", "owner")  # each scope includes the ones before it
+SCOPES: tuple[Scope, ...] = ("read", "write", "owner")  # each scope includes the scopes before it
 
 # Modules of this package that define operations. tests/operations/test_registry.py compares the list with the
 # folder.
@@ -91,7 +91,7 @@ class Operation(NamedTuple):
     subject: str
     scope: Scope
     command: str  # the words after `quaid`
-    aliases: dict[str, dict[str, Any]]  # alias commands and the arguments that each one presets
+    aliases: dict[str, dict[str, Any]]  # alias commands, with the arguments that each alias presets
     tool: str
     core: bool  # included in the default tool list
     adds_only: bool  # a write that never overwrites existing data

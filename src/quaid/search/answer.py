@@ -233,7 +233,7 @@ def _section_and_full(shown: _ShownPage) -> tuple[str, str]:
 
 
 class _AnswerBuilder:
-    """Assesses and explains the results of one question."""
+    """Rates and explains the results of one question."""
 
     def __init__(self, db: Database, ranked: RankedQuestion) -> None:
         self._ranked = ranked
@@ -274,7 +274,7 @@ class _AnswerBuilder:
         )
 
     def best_line(self, shown: _ShownPage) -> str:
-        """Return the sentence or list entry with most of the question's words, or the first one."""
+        """Return the sentence or list entry with the most words of the question; the first in case of ties."""
         if shown.chunk is None or shown.head.id in self._ranked.candidates.named.exact:
             return shown.head.summary or (shown.chunk.text.strip() if shown.chunk else "")
         statements = text_search.split_statements(shown.chunk.text)
@@ -324,7 +324,7 @@ class _AnswerBuilder:
             nearest = max(self._evidence.cosines.values())
             meaning = fusion.standing_out(nearest, self._evidence.baseline, self._ranked.meaning.embedded)
         judged = fusion.judge_strength(words, meaning, exact=bool(candidates.named.exact))
-        # A result from a period other than the one in the question may be wrong.
+        # A result may be wrong if it is not from the period in the question.
         outside = bool(candidates.periods) and not of_time and not candidates.named.exact
         return "weak" if judged == "strong" and outside else judged
 

@@ -115,7 +115,7 @@ def _widen(
 
 
 def _fit_around(text: str, line: str, tokens: int) -> tuple[str, bool]:
-    """Truncate text like fit_text, but begin at its best line if that would be cut off."""
+    """Truncate text as fit_text does, but begin at its best line if the best line would be cut off."""
     content, is_cut = fit_text(text, tokens, json_tokens)
     core = line.strip(CUT_MARK)
     at = text.find(core) if is_cut and core and core not in content else -1

@@ -75,7 +75,7 @@ def update_types(tx: Transaction) -> None:
 
 
 def update_links(tx: Transaction) -> None:
-    """Update names of pages and links in texts to the current rules, where these differ from those of schema 8."""
+    """Update names of pages and links in texts where the current rules differ from the rules of schema 8."""
     affected = {
         page_id
         for (page_id,) in tx.execute(
@@ -114,7 +114,7 @@ def _recreate_index(tx: Transaction, index: str) -> None:
     # The shadow tables of an index are write-protected in defensive mode.
     tx.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
     try:
-        # To drop an index, SQLite has to open the index, and reads the version from this table to do so.
+        # To drop an index, SQLite opens the index, for which it reads the version from this table.
         tx.execute(f"CREATE TABLE IF NOT EXISTS {config} (k PRIMARY KEY, v) WITHOUT ROWID")
         tx.execute(f"INSERT OR REPLACE INTO {config} (k, v) VALUES ('version', 4)")  # noqa: S608 (our own names)
         for table in _index_tables(index):
@@ -399,7 +399,7 @@ def _check_chunk_words(connection: Transaction) -> Findings:
 def _word_counts(
     connection: Transaction, table: str, sql: str, add: Callable[[Transaction, Any], object]
 ) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """Return word counts by row id: those of a new in-memory index, and those of the full-text table."""
+    """Return word counts by row id, first of a new in-memory index and then of the full-text table."""
     aside = Transaction(":memory:")
     for (made_by,) in connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)):
         aside.execute(str(made_by))

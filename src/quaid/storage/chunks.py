@@ -330,7 +330,7 @@ _CHUNK_CONDITIONS = {
 
 
 def load(db: "Database", chunk_ids: list[int]) -> list[ChunkRow]:
-    """Return these chunks in the given order. Missing ones are skipped."""
+    """Return these chunks in the given order. Missing chunks are skipped."""
     rows = db.rows(
         f"SELECT {_CHUNK_COLUMNS} FROM chunks WHERE id IN (SELECT value FROM json_each(?))",  # noqa: S608
         (str(chunk_ids),),

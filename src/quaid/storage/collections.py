@@ -78,7 +78,7 @@ _COLLECTION_COLUMNS = (
 
 
 def list_all(db: "Database") -> list[Collection]:
-    """Return all collections, the default one first."""
+    """Return all collections, starting with the default collection."""
     rows = db.rows(f"SELECT {_COLLECTION_COLUMNS} FROM collections ORDER BY id")  # noqa: S608 (fixed columns)
     return [_collection_of_row(row) for row in rows]
 
@@ -108,7 +108,7 @@ def add(tx: "Transaction", name: str, kind: str, root: str, writable: bool, now:
 
 
 def update(tx: "Transaction", collection_id: int, **values: object) -> None:
-    """Set columns of a collection. A new write target replaces the current one."""
+    """Set columns of a collection. A new write target replaces the current write target."""
     if values.get("is_write_target"):
         tx.execute("UPDATE collections SET is_write_target = 0 WHERE is_write_target = 1")
     columns = ", ".join(f"{name} = ?" for name in values)
@@ -347,7 +347,7 @@ def settled_files(db: "Database", collection_id: int, racy_ns: int) -> dict[str,
     """Return the stamp of each file by path. A file whose stamp still matches does not have to be read again.
 
     A file that was read less than `racy_ns` after its last change may have changed again unnoticed. Its stamp
-    is replaced by one that never matches.
+    is replaced by a stamp that never matches.
     """
     stamps = {}
     for path, size, mtime, ctime, inode, seen in db.rows(
@@ -372,7 +372,7 @@ def paths_of_pages(db: "Database", page_ids: "Iterable[int]") -> dict[int, str]:
 
 
 def file_problems(db: "Database", collection_id: int | None = None) -> dict[str, list[FileProblem]]:
-    """Return the files with problems by collection name: those of one collection, or of all active ones."""
+    """Return the files with problems of one collection, or of all active collections, by collection name."""
     problems: dict[str, list[FileProblem]] = {}
     for name, path, problem, is_indexed in db.rows(
         "SELECT c.name, f.relative_path, f.problem, f.content_hash <> '' FROM file_state f"
@@ -390,7 +390,7 @@ def count_files(db: "Database", collection_id: int) -> int:
 
 
 def _timestamp_seconds(timestamp: str) -> int:
-    # Avoid strptime: it imports the calendar module, which slows down every cold command.
+    # strptime is avoided, because it imports the calendar module, which slows down every cold command.
     hour, minute, second = int(timestamp[11:13]), int(timestamp[14:16]), int(timestamp[17:19])
     return day_number(timestamp[:10]) * 86_400 + hour * 3_600 + minute * 60 + second
 

@@ -247,7 +247,7 @@ def check(
 ) -> tuple[list[ContradictionFinding], dict[str, str], list[int] | None]:
     """Find the contradictions in the whole memory, or only those that involve one page or have one type.
 
-    Return the findings, the evidence for unresolved ones as JSON by fingerprint, and the ids of the pages
+    Return the findings, the evidence for unresolved findings as JSON by fingerprint, and the ids of the pages
     that were checked (None for all).
     """
     page_ids = _affected_pages(db, page_id) if page_id is not None else None
@@ -273,7 +273,7 @@ def find_again(
 
 
 def current_findings(db: "Database", today: str) -> list[tuple[ContradictionFinding, int | None, str]]:
-    """Find contradictions in the whole memory. Return each unresolved one with its id and day of detection.
+    """Find contradictions in the whole memory. Return each unresolved finding with its id and day of detection.
 
     New findings have no id and the day `today`; they are not stored.
     """

@@ -123,7 +123,7 @@ class ChunkQueue:
         self._db, self._model = db, model
 
     def missing(self, slugs: list[str] | None = None) -> list[int]:
-        """Return the ids of chunks without a vector, those of the most recently changed pages first.
+        """Return the ids of chunks without a vector, starting with the most recently changed pages.
 
         Pages changed at the same time, as in an import, are ordered by their number of incoming links.
         `slugs` limits the result to these pages.
@@ -279,7 +279,7 @@ def _sample_lacks_vector(db: "Database", model: "EmbeddingModel", last: int) -> 
 def _newest_without_vector(db: "Database", model: "EmbeddingModel") -> list[int] | None:
     """Return the newest chunks without a vector, or None if there are more than FEW_CHUNKS.
 
-    Search backwards in growing windows until one contains no such chunk.
+    Search backwards in growing windows until a window contains no such chunk.
     """
     ids: list[int] = []
     below, width = chunks.highest_id(db) + 1, SAMPLE_WINDOW
@@ -312,7 +312,7 @@ class TurnQueue:
         self._db, self._model, self._since = db, model, since
 
     def missing(self) -> list[int]:
-        """Return the ids of parts without a vector, those of the most recently ended conversations first."""
+        """Return the ids of parts without a vector, starting with the most recently ended conversations."""
         if not highest_part_id(self._db):
             return []
         rows = self._db.rows(
@@ -371,7 +371,7 @@ class TurnQueue:
         return tuple(name for (name,) in rows)
 
     def store(self, tx: "Transaction", vectors: list[tuple[bytes, bytes]], now: str) -> int:
-        """Store vectors, except those of parts that no longer exist. Return the number of new rows."""
+        """Store vectors, except vectors of parts that no longer exist. Return the number of new rows."""
         return keep_turn_vectors(tx, self._model, vectors, now)
 
 

@@ -174,7 +174,7 @@ class EraseTarget(NamedTuple):
     files: tuple[str, ...]
     """Paths of the files that the page was imported from."""
     hashes: tuple[bytes, ...]
-    """Content hashes of those of the page's chunks whose content no other page has."""
+    """Content hashes of the page's chunks, except chunks whose content another page has too."""
 
 
 def find_target(db: "Database", slug: str, collection: str) -> EraseTarget | None:

@@ -73,7 +73,7 @@ class FactChange(NamedTuple):
     changed: bool
     """True if any row was written, for example if an existing fact got a new end date or source."""
     ended: bool = False
-    """True if an existing fact got an end date or a different one."""
+    """True if an existing fact got an end date, or a different end date."""
     ended_before: str | None = None
     """The previous end date, if the end date was replaced."""
     witnessed: bool = False
@@ -172,8 +172,8 @@ def restore_fact(
 def mark_superseded(tx: "Transaction", new_id: int, old_id: int) -> bool:
     """Record that one fact superseded another and return True.
 
-    Return False if the new fact already supersedes a different one, the old fact has no end date, or the relation
-    would form a cycle.
+    Return False if the new fact already supersedes a different fact, the old fact has no end date, or the
+    relation would form a cycle.
     """
     new, old = _require_fact(tx, new_id), _require_fact(tx, old_id)
     if new.supersedes_id == old.id:

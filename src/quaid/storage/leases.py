@@ -47,7 +47,7 @@ class Lease:
             if hangs and is_file_at(handle, self._path):
                 with suppress(
                     OSError
-                ):  # Windows cannot delete an open file, so the hanging process keeps the lease there
+                ):  # on Windows, an open file cannot be deleted, so the hanging process keeps the lease
                     os.unlink(self._path)
             os.close(handle)
             if not is_locked and not hangs:
@@ -93,7 +93,7 @@ class Lease:
 
 
 def is_leased(database_path: str, name: str) -> bool:
-    """Return True if a live process holds the lease, or if it cannot be determined whether one does."""
+    """Return True if a live process holds the lease, or if this cannot be determined."""
     try:
         handle = os.open(_lease_path(database_path, name), os.O_RDWR)
     except FileNotFoundError:

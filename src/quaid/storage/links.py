@@ -340,7 +340,7 @@ def added_links(db: "Database", first: int, last: int, page_id: int | None = Non
 
 
 def outgoing(db: "Database", page_id: int, temporal: Temporal, day: str) -> list[LinkRow]:
-    """Return the links from a page, unresolved ones last."""
+    """Return the links from a page, with unresolved links last."""
     return _merge_duplicates(_select_links(db, "l.from_page_id = ?", (page_id,), temporal, day))
 
 

@@ -183,7 +183,7 @@ INSERT INTO import_files (import_id, file_path, raw_id) SELECT import_id, file_p
 
 
 def import_v5(tx: Transaction, now: str) -> None:
-    """Rename the old tables, create the current ones, copy the rows and drop the old tables."""
+    """Rename the old tables, create the current tables, copy the rows and drop the old tables."""
     _rename_v5_tables(tx)
     tx.execute(read_schema())
     add_default_collection(tx, now)
@@ -204,9 +204,10 @@ def import_v5(tx: Transaction, now: str) -> None:
 
 
 def uuid_of_v5_page(slug: str, created_at: str) -> str:
-    """Return a UUIDv7 for a page without one.
+    """Return a UUIDv7 for a page that has no UUID.
 
-    It is computed from the slug and the creation time, so that every copy of the database gets the same value.
+    It is computed from the slug and the creation time, so that every copy of the database gets the same
+    value.
     """
     try:
         milliseconds = int(datetime.fromisoformat(created_at).timestamp() * 1000)
@@ -350,7 +351,7 @@ def _back_up_before_migration(db: "Database", version: int) -> str:
     name = f"{db.path}.backup-v{version}"
     unfinished = f"{name}-unfinished"
     with translate_os_errors(name):
-        # A killed process left this file, since we hold the lock.
+        # A killed process may have left this file. No running process uses it, because we hold the lock.
         durable_files.remove_with_sidecars(unfinished)
         try:
             durable_files.make_private_file(unfinished)

@@ -192,7 +192,7 @@ def save_with_slug(
 ) -> SaveResult:
     """Save the page of a file, without chunks, under a slug that may differ from its previous slug.
 
-    `left` is the slug that the page had before vacate_slug() gave it a temporary one. It redirects to the
+    `left` is the slug that the page had before vacate_slug() gave it a temporary slug. It redirects to the
     page, unless another page has it now.
     """
     before = slug_of(tx, page_id)
@@ -373,7 +373,7 @@ def vacate_slug(tx: Transaction, page_id: int) -> None:
 
 
 def is_vacated_slug(slug: str, page_id: int) -> bool:
-    """Return True if a slug is a temporary one set by `vacate_slug`."""
+    """Return True if a slug is a temporary slug set by `vacate_slug`."""
     return slug.startswith(f"moving-{page_id}-")
 
 
@@ -525,7 +525,7 @@ def _move_facts(tx: Transaction, target_id: int, gone: int) -> tuple[int, int]:
 
 
 def _merge_fact(tx: Transaction, first: int, other: int) -> None:
-    """Merge a duplicate fact into the first one, joining evidence, sources and supersession."""
+    """Merge a duplicate fact into the first fact, joining evidence, sources and supersession."""
     tx.execute(
         "UPDATE assertions AS a SET"
         " evidence_text = iif(instr(a.evidence_text, o.evidence_text), a.evidence_text,"

@@ -243,7 +243,7 @@ def check_against_chunks(db: "Database", texts: PageTexts) -> None:
     torn = _first_mismatch(db, texts)
     if torn is None:
         return
-    with db.reading():  # the page may have changed in between: repeat both reads in one snapshot
+    with db.reading():  # the page may have changed between the two reads, so repeat both in one snapshot
         rows = db.rows("SELECT slug, compiled_truth, timeline FROM pages WHERE id = ?", (torn,))
         for slug, truth, timeline in rows:
             if _first_mismatch(db, {torn: (truth, timeline)}) is not None:
@@ -316,7 +316,7 @@ def single_namesake(db: "Database", name: str, collection: str | None = None) ->
 
 
 def page_names(db: "Database", page_ids: "Iterable[int]") -> list[str]:
-    """Return the folded names of these pages."""
+    """Return the normalized names of these pages."""
     rows = db.rows(
         "SELECT n.name FROM json_each(?) AS wanted CROSS JOIN page_names AS n ON n.page_id = wanted.value",
         (str(sorted(page_ids)),),
@@ -343,7 +343,8 @@ def similar_pages(db: "Database", page_id: int, most: int) -> list[str]:
             found.update((row.page_id, row.kind) for row in same if row.kind in ("title", "alias"))
         if kind != "title":
             continue
-        # Names that begin alike, by the index; a name of one word may be that of a person with a full name.
+        # The index gives the names that begin alike. A name of one word may belong to a person with a full
+        # name.
         starts = pages_beginning(db, name[: max(3, len(name) * 2 // 3)], MOST_NAMES_COMPARED)
         starts += pages_called(db, [first, *(f"{first} {suffix}" for suffix in COMPANY_SUFFIXES)])
         near = {
@@ -362,7 +363,7 @@ def similar_pages(db: "Database", page_id: int, most: int) -> list[str]:
 
 
 def _distinct_from(db: "Database", page_id: int, others: list[int]) -> set[int]:
-    """Return those of the pages that a user declared distinct from a page."""
+    """Return the pages, among these, that a user declared distinct from a page."""
     rows = db.rows(
         "SELECT b.id FROM pages AS a JOIN pages AS b ON b.id IN (SELECT value FROM json_each(?))"
         " JOIN quaid_config AS q ON q.key = ? || min(a.uuid, b.uuid) || ' ' || max(a.uuid, b.uuid) WHERE a.id = ?",
@@ -585,7 +586,7 @@ MOST_NAMESAKES = 3
 
 
 def page_truths(db: "Database") -> "Iterator[tuple[int, str]]":
-    """Yield id and compiled truth (the body above the timeline) of all visible pages, read in batches."""
+    """Yield id and compiled truth (the text above the timeline) of all visible pages, read in batches."""
     rows: list[Row] = [(0, "")]
     while rows:
         rows = db.rows(

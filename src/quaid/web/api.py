@@ -1,9 +1,9 @@
 """The JSON API: every tool of the registry over HTTP, its OpenAPI document, and the debug endpoints.
 
-`memory_get` is /api/memory/get and `notebook_read` is /api/notebook/read; `remember`, `recall` and
-`daily_log` are under /api/notebook/, every other tool is under /api/memory/ by its full name. Arguments are
-POSTed as a JSON object; a tool that only reads also takes simple arguments in the query string of a GET. As
-over MCP, a write must name the version that the caller read.
+`memory_get` is /api/memory/get and `notebook_read` is /api/notebook/read. `remember`, `recall` and
+`daily_log` are under /api/notebook/, and all remaining tools are under /api/memory/ by their full names.
+Arguments are POSTed as a JSON object; a tool that only reads also takes simple arguments in the query string
+of a GET. As over MCP, a write must name the version that the caller read.
 """
 
 from collections.abc import Awaitable, Callable

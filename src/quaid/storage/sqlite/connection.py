@@ -325,7 +325,7 @@ class WriterLock:
         return self
 
     def __enter__(self) -> None:
-        """Take the lock. Raise Busy after `patience` seconds. Other threads can read while this one waits."""
+        """Take the lock. Raise Busy after `patience` seconds. Other threads can read while this thread waits."""
         deadline, pause = time.monotonic() + self.patience, FIRST_LOCK_PAUSE
         while not self.try_take():
             if time.monotonic() >= deadline:
@@ -385,7 +385,10 @@ class WriterLock:
             return b""
 
     def remove_file(self) -> None:
-        """Delete the lock file of a database that could not be created. A waiting process creates a new one."""
+        """Delete the lock file of a database that could not be created.
+
+        A waiting process creates a new lock file.
+        """
         os.unlink(self.path)
 
     def _locked_handle(self) -> int | None:
@@ -570,10 +573,10 @@ class Database:
         return _ReadTransaction(self)
 
     def cached(self, key: str, compute: Callable[[], T], update: Callable[[T], T] | None = None) -> T:
-        """Return the cached value of `key`; call `compute` if it is missing or the database has changed since.
+        """Return the cached value of `key`. Call `compute` if there is none or the database has changed since.
 
-        `update`, if given, updates a stale value where that is cheaper than `compute`. Within a write the value is
-        always computed and not cached, because the write may be rolled back.
+        If `update` is given, it is called to update an outdated value, which may be cheaper than `compute`.
+        Within a write, the value is always computed and not cached, because the write may be rolled back.
         """
         with self.lock.turn:
             if self.connection.txn_state() == apsw.SQLITE_TXN_WRITE:
@@ -619,7 +622,7 @@ class Database:
         self._undo.append(undo)
 
     def _begin_reading(self) -> bool:
-        """Begin a read transaction, and return True, unless one is already open."""
+        """Begin a read transaction and return True. Return False if a transaction is already open."""
         if self._in_transaction():
             return False
         with translate_sqlite_errors(self.path):

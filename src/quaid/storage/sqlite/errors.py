@@ -119,7 +119,7 @@ def is_row_error(failure: Exception) -> bool:
 
 
 def write_alone(tx: "Transaction", write: "Callable[[], None]") -> Exception | None:
-    """Run `write` in a savepoint. Return an exception that the data may have caused, and raise any other one."""
+    """Run `write` in a savepoint. Return an exception that the data may have caused; raise other exceptions."""
     try:
         with tx:
             write()

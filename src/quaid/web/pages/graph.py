@@ -99,7 +99,7 @@ async def load_graph(request: Request) -> dict[str, Any] | None:
 
 
 async def suggest_pages(request: Request, query: str) -> list[Any]:
-    """Return pages to choose as a centre: those that match `query`, or the most recently changed ones."""
+    """Return pages to choose as a centre: pages that match `query`, or the most recently changed pages."""
     if query:
         record = await try_operation(request, "glance", text=query, limit=MAX_SUGGESTIONS)
         return list(record.answer.results) if record else []

@@ -264,7 +264,7 @@ _NOT_NAMES = re.compile(
 
 
 class PageNames(NamedTuple):
-    """The pages that some content refers to, by the name used there."""
+    """The pages that some content refers to, by the name used in the content."""
 
     targets: Mapping[str, LinkTarget]
     here: str = ""

@@ -45,7 +45,7 @@ MAX_NEIGHBOURS = 300
 """The titles of at most this many linked pages are loaded."""
 MAX_LINKS = 200
 MAX_CONTRADICTIONS = 500
-"""At most this many open contradictions are loaded to find those of a page."""
+"""At most this many open contradictions are loaded to find the contradictions of a page."""
 MAX_PROPERTY_VALUE = 200
 PROPERTIES_SHOWN_ELSEWHERE = ("title", "type", "tags", "summary", "links", "slug", "id")
 

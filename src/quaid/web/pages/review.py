@@ -103,7 +103,10 @@ def _drop_shared_end(subject: str, says: str) -> str:
 
 
 def _side_view(quote: Any, place: int, contradiction: Any) -> dict[str, Any]:
-    """Return one side of a contradiction. `keep` is the form value, and `label` the button text, for keeping it."""
+    """Return one side of a contradiction.
+
+    `keep` is the value of the form field that keeps this side, and `label` is the text of its button.
+    """
     kind, _, source = quote.source.partition(", ")
     is_text = not kind
     says, label = humanize(quote.says), "This is true"
