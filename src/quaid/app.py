@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from quaid.config import OPTIONS, Settings, check_option
 from quaid.embedding import registry as embedders
 from quaid.embedding.registry import Embedder, EmbedderEnvironment, ModelCache as ModelCache
-from quaid.errors import EmbeddingsOff
+from quaid.errors import AlreadyExists, EmbeddingsOff
 from quaid.model import dates, slug as slugs
 from quaid.storage import SCHEMA_VERSION as SCHEMA_VERSION, collections
 from quaid.storage.sqlite.errors import version_problem as version_problem
@@ -76,6 +76,7 @@ class Brain:
         self._embedder: Embedder | None = None
         self._models = models  # shared by several Brains of one process
         self.agent = ""  # name of the calling program; "" for a person
+        self.created: list[str] = []  # what was created because it was missing, for the answer to the caller
         self.asked_at: float | None = None  # time of the call if it is carried out later, after a review
         # False for read-only callers, which neither log unanswered questions nor rebuild a deleted database.
         self.leaves_marks = True
@@ -182,6 +183,34 @@ class Brain:
 
         self._db = Database.create(path, self.now(), memory_id or self.new_uuid())
         return self._db
+
+    @property
+    def is_creatable(self) -> bool:
+        """True if the memory is missing and may be created without being asked for.
+
+        The usual place and existing folders are fine; a path in a missing folder is probably mistyped. A memory that
+        was deleted while folders were attached is rebuilt from them instead.
+        """
+        path = os.path.realpath(self.settings.db_path)
+        folder = os.path.dirname(path)
+        is_safe = os.path.isdir(folder) or folder == os.path.realpath(self.settings.home)
+        return is_safe and not os.path.lexists(path) and collections.read_folder_list(path) is None
+
+    def create_if_missing(self) -> bool:
+        """Create the memory if `is_creatable` allows it. Return True if it exists now."""
+        if self.is_creatable:
+            try:
+                collections.write_folder_list(self.create(self.settings.db_path))
+            except AlreadyExists:
+                return True  # another process has created it
+            self.report_created(f"the memory {self.settings.db_path}")
+        return os.path.exists(self.settings.db_path)
+
+    def report_created(self, what: str) -> None:
+        """Record and report that something was created because it was missing, such as "the memory PATH"."""
+        self.created.append(what)
+        if self.notice is not None:
+            self.notice(f"created {what}")
 
     def beside(self, path: str) -> "Brain":
         """Return a Brain for the database at another path, with the same settings, clock and randomness."""

@@ -154,7 +154,7 @@ class NotFound(QuaidError):
 
 
 class NoNotebook(NotFound):
-    """There is no notebook yet. `quaid notebook init` creates one."""
+    """There is no notebook yet. `quaid remember` and `quaid log` create one with the first note."""
 
 
 class AmbiguousSlug(QuaidError):

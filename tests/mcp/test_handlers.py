@@ -10,6 +10,7 @@ from quaid.errors import Cancelled
 from quaid.mcp import jsonrpc, server
 from quaid.mcp.jsonrpc import Request
 from quaid.mcp.server import CAPABILITIES_KEY, LEVEL_KEY, VERSION_KEY, Connection
+from quaid.operations import dispatch
 
 ENVELOPE = {VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {}}
 
@@ -173,14 +174,13 @@ def test_the_server_names_the_error_that_a_conflict_gives(connection: Connection
     assert "on version_conflict read again" in response["instructions"]
 
 
-def test_tools_without_a_memory_name_the_remedy(connection: Connection, settings: Settings) -> None:
+def test_memory_made_later_by_another_program_is_used(connection: Connection, settings: Settings) -> None:
     with Brain(settings) as late, Brain(settings) as maker:
         assert result(connection, late, "tools/list")["tools"]
-        failure = failed(connection, late, "memory_stats")
-        assert failure["code"] == "missing_database"
-        assert "quaid init" in failure["next"]
-        maker.create(settings.db_path)
         assert content_of(result(connection, late, "tools/call", name="memory_stats"))["pages"] == 0
+        maker.create(settings.db_path)
+        dispatch.call(maker, dispatch.find_tool("memory_put"), {"slug": "a/b", "content": "x"}, "write")
+        assert content_of(result(connection, late, "tools/call", name="memory_stats"))["pages"] == 1
 
 
 def test_internal_error_hides_its_text(

@@ -42,13 +42,16 @@ def notebook(brain: Brain, tmp_path: Path) -> Path:
 
 
 def test_without_a_notebook_the_remedy_is_named(brain: Brain) -> None:
-    for tool, arguments in (
-        ("remember", {"content": "x"}),
-        ("recall", {"query": "x"}),
-        ("memory_context", {}),
-    ):
-        with pytest.raises(NoNotebook, match="quaid notebook init"):
+    for tool, arguments in (("recall", {"query": "x"}), ("memory_context", {})):
+        with pytest.raises(NoNotebook, match="quaid remember"):
             call(brain, tool, **arguments)
+
+
+def test_first_note_creates_the_notebook(brain: Brain) -> None:
+    assert call(brain, "remember", content="Ada prefers mail")["path"] == "reference/preferences.md"
+    assert len(brain.created) == 1
+    call(brain, "daily_log", entry="Called Ada")
+    assert len(brain.created) == 1
 
 
 def test_what_is_remembered_is_in_its_file_and_found_at_once(brain: Brain, notebook: Path) -> None:

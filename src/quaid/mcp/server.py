@@ -6,17 +6,19 @@ the call thread opens, uses and closes the memory, so that the reader can handle
 during a long call.
 """
 
+import os
 import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from tempfile import TemporaryDirectory
 from threading import Condition, Thread
 from typing import Any, NamedTuple
 
 import quaid
 from quaid.app import Brain, Progress
 from quaid.config import Settings
-from quaid.errors import Cancelled, Defect, QuaidError
+from quaid.errors import Cancelled, Defect, MissingDatabase, QuaidError
 from quaid.mcp import jsonrpc, messages, resources, tools
 from quaid.mcp.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Request, RequestId, RpcError
 from quaid.operations.registry import Scope
@@ -132,13 +134,31 @@ def _result(connection: Connection, brain: Brain, request: Request) -> dict[str,
     if not stateless and connection.version is None and request.method not in ("initialize", "ping"):
         raise RpcError(INVALID_REQUEST, "Invalid request: send initialize first")
     try:
-        result = handler(MethodCall(connection, brain, request.params))
+        result = _handle(handler, MethodCall(connection, brain, request.params))
     except QuaidError as error:
         if request.method != "resources/read" or error.http_status != 404:
             raise
         code = INVALID_PARAMS if stateless else NO_RESOURCE
         raise RpcError(code, str(error), {"uri": request.params.get("uri"), "code": error.code}) from None
     return _stamped(request.method, result) if stateless else result
+
+
+def _handle(handler: Handler, call: MethodCall) -> dict[str, Any]:
+    """Run a handler. A memory that is not created yet reads like an empty one; the first write creates it."""
+    try:
+        return handler(call)
+    except MissingDatabase:
+        if not call.brain.is_creatable:
+            raise
+    with (
+        TemporaryDirectory(prefix="quaid-") as folder,
+        call.brain.beside(os.path.join(folder, "memory.db")) as empty,
+    ):
+        empty.create(empty.settings.db_path)
+        result = handler(call._replace(brain=empty))
+    for block in result.get("content", ()):
+        block["text"] = block["text"].replace(empty.settings.db_path, call.brain.settings.db_path)
+    return result
 
 
 def _is_stateless(request: Request) -> bool:

@@ -63,7 +63,7 @@ def serve(settings: Settings, tools: str) -> int:
 
 
 def _announce(settings: Settings, tools: str) -> None:
-    missing = "" if os.path.exists(settings.db_path) else " (not made yet: quaid init makes it)"
+    missing = "" if os.path.exists(settings.db_path) else " (not made yet: the first write makes it)"
     log_to_stderr(
         f"quaid {quaid.__version__}: MCP on stdio, tools: {tools}, memory: {settings.db_path}{missing}"
     )

@@ -123,6 +123,9 @@ def call_tool(
         record = {key: _field(key, value) for key, value in result.agent_view().items()}
     else:
         record = _without_empty(result)
+    if brain.created:
+        record["created"] = [*brain.created]
+        brain.created.clear()
     return {"content": [{"type": "text", "text": compact(with_provenance(name, record))}], "isError": False}
 
 

@@ -15,7 +15,6 @@ from quaid.clients.known import Client, ClientPaths
 from quaid.errors import ClientFile, ClientMissing, InvalidArgument, NotFound, QuaidError
 from quaid.formats.config_text import UnreadableConfig
 from quaid.kb.layout import KbCheck
-from quaid.notebook import layout
 from quaid.operations import kb
 from quaid.operations.dispatch import suggestion
 from quaid.operations.registry import Arg, Named, op
@@ -252,22 +251,9 @@ def _apply_changes(
     step = ""
     if connected and not dry_run and any(change.outcome != "as it should be" for change in done):
         step = f"Restart {client.title} to use the memory"
-        if not os.path.exists(brain.settings.db_path):
+        if not brain.create_if_missing():
             step = f"`quaid init {brain.settings.db_path}` creates the memory; then restart {client.title}"
-        elif _lacks_notebook(brain):
-            step += ". `quaid notebook init` adds a notebook for remember and daily_log"
     return ConnectRecord(client.name, client.title, connected, dry_run, tuple(done), step)
-
-
-def _lacks_notebook(brain: Brain) -> bool:
-    """Return True if the memory has no notebook.
-
-    Return False if the database cannot be opened, so that `connect` works.
-    """
-    try:
-        return layout.find_notebook(brain.db) is None
-    except QuaidError:
-        return False
 
 
 def _write_change(brain: Brain, change: ConfigChange, dry_run: bool) -> FileRecord:

@@ -9,7 +9,16 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from quaid.app import Brain
-from quaid.errors import Cancelled, InvalidArgument, NotAllowed, TooLarge, UnknownCommand, UnknownTool
+from quaid.errors import (
+    Cancelled,
+    InvalidArgument,
+    MissingDatabase,
+    NoNotebook,
+    NotAllowed,
+    TooLarge,
+    UnknownCommand,
+    UnknownTool,
+)
 from quaid.operations import index
 from quaid.operations.registry import (
     OPERATIONS,
@@ -65,16 +74,39 @@ def call(brain: Brain, operation: Operation, arguments: Mapping[str, Any], scope
     brain.leaves_marks = scope != "read"
     brain.may_overwrite = scope == "owner"
     try:
-        if brain.agent and operation.scope == "write":
-            from quaid.operations import review  # imported late, because only writes of agents need it
-
-            return review.write_or_propose(brain, operation, checked)
-        return operation.function(brain, **checked)
+        return _run_or_create(brain, operation, checked)
     except KeyboardInterrupt:
         raise Cancelled from None
     except OSError as error:
         where = error.filename if isinstance(error.filename, str) else brain.settings.db_path
         raise os_error(where, error) from error
+
+
+def _run_or_create(brain: Brain, operation: Operation, arguments: dict[str, Any]) -> Any:
+    """Run an operation. If it writes and the memory or the notebook is missing, create that first."""
+    is_agent_write = bool(brain.agent) and operation.scope == "write"
+    creates = operation.creates or is_agent_write
+    for _ in range(2):  # the memory and the notebook may both be missing
+        try:
+            return _run(brain, operation, arguments)
+        except MissingDatabase:
+            if not creates or not brain.create_if_missing():
+                raise
+        except NoNotebook:
+            if not creates:
+                raise
+            from quaid.operations import notebook  # imported late, because most commands do not need it
+
+            brain.report_created(f"the notebook {notebook.notebook_init(brain).root}")
+    return _run(brain, operation, arguments)
+
+
+def _run(brain: Brain, operation: Operation, arguments: dict[str, Any]) -> Any:
+    if brain.agent and operation.scope == "write":
+        from quaid.operations import review  # only for agents, so that commands need not import it
+
+        return review.write_or_propose(brain, operation, arguments)
+    return operation.function(brain, **arguments)
 
 
 def _with_current_names(arguments: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:

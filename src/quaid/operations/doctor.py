@@ -5,16 +5,25 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from shutil import disk_usage
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import quaid
 from quaid import config
 from quaid.app import Brain, sqlite_version
 from quaid.clients.config_files import ShellQuote, newest_backup
-from quaid.errors import DamagedDatabase, MissingDatabase, NotADatabase, QuaidError
+from quaid.errors import (
+    Busy,
+    DamagedDatabase,
+    MissingDatabase,
+    NoNotebook,
+    NotADatabase,
+    NotFound,
+    PageNotFound,
+    QuaidError,
+)
 from quaid.model import dates
 from quaid.model.plain_text import count_noun
-from quaid.operations import kb
+from quaid.operations import dispatch, kb
 from quaid.operations.clients import connect, skills_doctor
 from quaid.operations.collections import collection_list
 from quaid.operations.maintenance import status, validate
@@ -589,6 +598,52 @@ def _daemon(brain: Brain) -> Iterator[DoctorFinding]:
 
 
 Check = Callable[[Brain], Iterator[DoctorFinding]]
+TOOL_TRIALS: dict[str, dict[str, Any]] = {
+    "memory_query": {"query": "quaid doctor"},
+    "memory_get": {"slug": ["doctor/trial"]},
+    "remember": {"content": "The doctor has tried this tool"},
+    "memory_put": {"slug": "doctor/trial", "content": "# Trial"},
+    "memory_ingest": {"content": "A trial.", "source_type": "doc", "source_ref": "doctor/trial"},
+    "memory_facts": {"subject": "doctor/trial"},
+    "memory_briefing": {},
+    "memory_correct": {"about": "doctor/trial", "was": "a", "now": "b"},
+    "memory_forget": {"slug": "doctor/trial", "reason": "a trial"},
+    "memory_status": {},
+}
+"""Arguments with which the tools listed by default are tried."""
+
+_HARMLESS = (NotFound, PageNotFound, NoNotebook, Busy)
+"""Errors of a trial that show no fault: nothing is stored under its name, the first note creates the notebook."""
+
+
+def _tools(brain: Brain) -> Iterator[DoctorFinding]:
+    """Try each tool that agents see by default, in a transaction that is rolled back."""
+    failures = [f"{name}: {problem}" for name in TOOL_TRIALS if (problem := _tool_problem(brain, name))]
+    if failures:
+        detail = f"{count_noun(len(failures), 'tool')} of agents would fail: {failures[0]}"
+        yield DoctorFinding("tools", "wrong", detail, "quaid status", details=tuple(failures))
+    else:
+        yield DoctorFinding("tools", "fine", f"{len(TOOL_TRIALS)} tools of agents work")
+
+
+def _tool_problem(brain: Brain, name: str) -> str:
+    operation = dispatch.find_tool(name)
+    arguments = dispatch.check_arguments(operation, TOOL_TRIALS[name], "owner")
+    marks, brain.leaves_marks = brain.leaves_marks, False
+    try:
+        if operation.scope == "read" and not brain.db.writable:
+            operation.function(brain, **arguments)
+        else:
+            brain.db.rehearse(lambda _: operation.function(brain, **arguments))
+    except _HARMLESS:
+        pass
+    except QuaidError as error:
+        return str(error)
+    finally:
+        brain.leaves_marks = marks
+    return ""
+
+
 _FIRST_CHECKS: dict[str, Check] = {"program": _program, "config": _config, "memory": check_memory}
 _MEMORY_CHECKS: dict[str, Check] = {
     "pages": _pages,
@@ -599,7 +654,7 @@ _MEMORY_CHECKS: dict[str, Check] = {
     "backup": check_backups,
     "web": _tokens,
 }
-_SLOW_CHECKS: dict[str, Check] = {"rows": check_rows, "self-test": _model}
+_SLOW_CHECKS: dict[str, Check] = {"rows": check_rows, "self-test": _model, "tools": _tools}
 _OTHER_CHECKS: dict[str, Check] = {
     "client": _clients,
     "knowledge base": _knowledge_base,

@@ -483,6 +483,7 @@ class IngestRecord(NamedTuple):
 
 @op(
     "write",
+    creates=True,
     command="ingest-source",
     core=True,
     tool="memory_ingest",
@@ -525,6 +526,7 @@ def ingest(
 
 @op(
     "owner",
+    creates=True,
     command="ingest",
     examples=(
         "quaid ingest standup.md --type meeting --date 2026-04-25",

@@ -150,6 +150,7 @@ class NotebookWriteRecord(NamedTuple):
 
 @op(
     "write",
+    creates=True,
     tool="remember",
     core=True,
     adds_only=True,
@@ -383,6 +384,7 @@ def recall(
 
 @op(
     "write",
+    creates=True,
     command="log",
     tool="daily_log",
     adds_only=True,
@@ -588,6 +590,7 @@ def _synced_file(brain: Brain, notebook: Collection, path: str) -> tuple[FileTex
 
 @op(
     "write",
+    creates=True,
     command="notebook write",
     tool="notebook_write",
     examples=(

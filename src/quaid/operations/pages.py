@@ -495,6 +495,7 @@ def _page_record(page: PageRow, span: tuple[int, int] | None) -> PageRecord | Li
 
 @op(
     "write",
+    creates=True,
     core=True,
     examples=(
         "quaid put people/alice alice.md",

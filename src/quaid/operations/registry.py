@@ -97,6 +97,7 @@ class Operation(NamedTuple):
     adds_only: bool  # a write that never overwrites existing data
     examples: tuple[str, ...]
     cli_note: str = ""  # shown only in command-line help, to keep tool descriptions short
+    creates: bool = False  # creates the memory or the notebook if it is missing
 
     @property
     def summary(self) -> str:
@@ -158,6 +159,7 @@ def op(
     adds_only: bool = False,
     examples: tuple[str, ...] = (),
     cli_note: str = "",
+    creates: bool = False,
 ) -> Callable[[Function], Function]:
     """Return a decorator that registers a function as an operation."""
 
@@ -175,6 +177,7 @@ def op(
             adds_only=adds_only,
             examples=examples,
             cli_note=cli_note,
+            creates=creates,
         )
         return function
 

@@ -363,6 +363,7 @@ def serve_web(settings: Settings, options: ServerOptions, *, opens: bool) -> int
     If a server of this memory is already running on the port, use that server.
     """
     with Brain(settings, notice=print_notice) as brain:
+        brain.create_if_missing()
         _ = brain.db  # opens the memory, so that problems are reported here and not in the browser
     try:
         listener = open_listener(options.bind, options.port)
@@ -381,6 +382,7 @@ def serve_http(settings: Settings, options: ServerOptions) -> int:
             raise FileTrouble(path=path, problem="cannot be read")
     server_address(options, options.port)
     with Brain(settings, notice=print_notice) as brain:
+        brain.create_if_missing()
         _ = brain.db
     try:
         listener = open_listener(options.bind, options.port)
