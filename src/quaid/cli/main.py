@@ -17,7 +17,7 @@ from quaid.errors import Defect, FileTrouble, InvalidArgument, QuaidError
 from quaid.operations import dispatch, index
 
 GC_THRESHOLD = 50_000
-"""Number of allocations between garbage collections. A short command makes fewer objects, so that none is run."""
+"""Garbage is collected after this many allocations. A short command makes fewer, so no collection is run."""
 
 COMMANDS_WITHOUT_OUTPUT = ("serve", "web", "watch", "hook")
 """Commands that keep running if standard output is closed, because their output is incidental."""

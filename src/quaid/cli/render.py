@@ -407,7 +407,7 @@ def _put(record: Any) -> Lines:
 
 
 def _receipt(record: Any) -> Lines:
-    """Return what a write contradicts, and pages that look like the same thing."""
+    """Return what a write contradicts, and pages that may be about the same thing."""
     for item in record.contradicts:
         yield f"Contradiction {item.id}: {item.description}"
         yield from (f"  {quote}" for quote in item.quotes)

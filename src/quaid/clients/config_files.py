@@ -25,7 +25,7 @@ HOOK_EVENTS = {
     "Stop": "stop",
 }
 """Event names of Claude Code, with the names that `quaid hook` uses for the events."""
-HOOK_TIMEOUT = 5  # seconds, after which the client kills the hook
+HOOK_TIMEOUT = 5  # seconds; the client kills a hook that takes longer
 INSTRUCTIONS_BEGIN, INSTRUCTIONS_END = "<!-- quaid:begin -->", "<!-- quaid:end -->"
 
 

@@ -218,7 +218,8 @@ MODEL_FILES = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx", "onnx/mo
 NEEDED_PACKAGES = ("onnxruntime", "tokenizers", "numpy")
 BULK_TEXTS = 8  # from this number of texts on, opening the model for bulk use saves time
 MOST_TOKENS = 8192  # a run with more tokens takes gigabytes of memory
-CHARACTERS_PER_TOKEN = 24  # more than the average of any tokenizer; text beyond this length is dropped
+# More than the average of any tokenizer; longer text is cut to this many characters per token.
+CHARACTERS_PER_TOKEN = 24
 REMEDY = "`quaid model check {name}` tells more; until it works, questions are answered by words alone"
 
 
@@ -405,7 +406,8 @@ def _max_tokens(folder: str) -> int:
         ("config.json", "max_position_embeddings"),
     ):
         value = _read_json(folder, file).get(key)
-        if isinstance(value, int | float) and 8 <= value <= 1_000_000:  # "no limit" is written as 1e30
+        # Some tokenizers state 1e30, which means no limit.
+        if isinstance(value, int | float) and 8 <= value <= 1_000_000:
             return min(int(value), MOST_TOKENS)
     return 512
 

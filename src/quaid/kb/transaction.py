@@ -111,7 +111,7 @@ def _lock_holder(handle: int) -> tuple[str, float]:
     The name is empty if the process ended normally."""
     try:
         text = os.pread(handle, 200, 0).decode(errors="replace")
-    except (AttributeError, OSError):  # no pread(), or a system with mandatory locks
+    except (AttributeError, OSError):  # there is no pread(), or the system has mandatory locks
         return "", 0.0
     number, _, what = text.strip().partition(" ")
     return (f"{what} (process {number})" if number else ""), os.fstat(handle).st_mtime

@@ -16,7 +16,7 @@ _COMMAND = re.compile(
 )
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 _CLAUSE_START = re.compile(r"(?:^|[.;:?!,]\s)$")
-_VERB = re.compile(r" (?=[a-z]+s\b)")  # as in "`quaid embed` makes the others"
+_VERB = re.compile(r" (?=[a-z]+s\b)")  # the space before a verb, as in "`quaid embed` makes the others"
 
 _TOOL_OF = {operation: tool for tool, operation in index.TOOLS.items()}
 # Only a person may erase or merge pages directly; these tools propose it.

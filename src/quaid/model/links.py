@@ -67,8 +67,9 @@ _BULLET = re.compile(r"\A\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?")
 OR_FROM_ROOT = "//"
 """A separator in a target between the folder of the linking page and a path without a leading "./" or "/".
 
-Such a path may be relative to that folder or, as Obsidian also writes it, to the root of the collection. Without a
-folder before it, the path is that of a page on a website: /docs/x/ is written "//docs/x".
+Such a path may be relative to that folder or, as Obsidian also writes it, to the root of the collection.
+Without a folder before the separator, the path belongs to a page on a website: /docs/x/ is written
+"//docs/x".
 """
 
 CONTENT_FOLDER = "content"

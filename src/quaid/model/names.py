@@ -95,7 +95,10 @@ def is_similar_name(one: str, other: str, type: str = "") -> bool:
 
 
 MIN_COMPARED_LETTERS = 6
-"""Minimum length of a title that is compared letter by letter; short names such as Anna and Anne are different."""
+"""Titles of at least this many letters are compared letter by letter.
+
+Short names such as Anna and Anne are different names.
+"""
 
 EXACT_MATCH, WORD_MATCH, PREFIX_MATCH = 3, 2, 1
 """Match strengths: the name equals the input, has all words of the input, or has words that start with them."""

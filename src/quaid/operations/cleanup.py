@@ -33,7 +33,7 @@ MIN_SIMILARITY = 0.2
 """Two pages of other types with the same name are listed if their text similarity is at least this."""
 
 MIN_COSINE = 0.95
-"""Such pages are also listed if the cosine of their mean vectors is at least this.
+"""Two pages of other types with the same name are also listed if the cosine of their mean vectors is at least this.
 
 The cosine is not used for pages with different names, because any two pages with the same layout reach 0.97.
 """

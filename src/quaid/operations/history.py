@@ -232,8 +232,8 @@ def _with_author(version: _VersionText, authors: list[tuple[int, str, str]]) -> 
     """Return a version with its author and source.
 
     A new version number is also assigned when only facts are added. The author of a text is therefore the
-    last author recorded for its version or an earlier one. A text read from a file has an author only if a
-    client wrote exactly that version of the file.
+    last author recorded up to its version. A text read from a file has an author only if a client wrote
+    exactly that version of the file.
     """
     record = version.record
     is_file = record.by in ("sync", "import") and not record.source.startswith(store.INGESTED_PREFIX)

@@ -478,7 +478,7 @@ class IngestRecord(NamedTuple):
     open_facts: tuple[OpenFact, ...] = ()
     """Other facts about the subject that still hold."""
     similar: tuple[str, ...] = ()
-    """Addresses of pages that look like the same thing."""
+    """Addresses of pages that may be about the same thing."""
 
 
 @op(

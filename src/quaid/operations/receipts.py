@@ -46,7 +46,7 @@ class Receipt(NamedTuple):
     contradicts: tuple[ContradictingQuotes, ...] = ()
     open_facts: tuple[OpenFact, ...] = ()
     similar: tuple[str, ...] = ()
-    """Addresses of pages that look like the same thing."""
+    """Addresses of pages that may be about the same thing."""
 
 
 def receipt(

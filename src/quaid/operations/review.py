@@ -149,7 +149,7 @@ def may_at_once(brain: Brain, act: str) -> bool:
 
 
 def _rehearse(brain: Brain, work: Callable[[], Any]) -> _Change:
-    """Run an operation without effect and return what it would change."""
+    """Run an operation, roll back its writes, and return what it would change."""
 
     def run(rehearsal: "Rehearsal") -> "tuple[Rehearsal, dict[tuple[str, int], ChangedRow]]":
         work()

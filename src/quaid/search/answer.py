@@ -48,7 +48,7 @@ class SearchResult(NamedTuple):
     wing: str
     room: str
     depth: str
-    """What `content` has: the best chunk (section), ServableTexts.full (full) or nothing (summary)."""
+    """The kind of text in `content`: the best chunk (section), ServableTexts.full (full) or none (summary)."""
     summary: str
     content: str
     score: float

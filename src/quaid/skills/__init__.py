@@ -16,7 +16,7 @@ from quaid.storage import files as durable_files
 
 FILE_NAME = "SKILL.md"
 EMBEDDED = "embedded"
-MAX_BYTES = 1024 * 1024  # a skill is read into an agent's context, so a larger file is a mistake
+MAX_BYTES = 1024 * 1024  # a skill is read into an agent's context, so it should be much smaller
 
 
 class Skill(NamedTuple):

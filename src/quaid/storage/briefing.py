@@ -41,7 +41,7 @@ class BriefingLine(NamedTuple):
     state: str
     text: str
     owner: str = ""
-    id: int | None = None  # id of the contradiction or gap, as commands take it
+    id: int | None = None  # id of the contradiction or gap, as used in commands
 
 
 class BriefingPart(NamedTuple):

@@ -68,7 +68,7 @@ def update_types(tx: Transaction) -> None:
             kind = page_type(str(slug), frontmatter)
             new_wing = page_wing(str(slug), kind, frontmatter)
         except (ValueError, TypeError, AttributeError):
-            continue  # a damaged row; unbuilt_pages() reports it
+            continue  # the row is damaged; unbuilt_pages() reports it
         if (kind, new_wing) != (type, wing):
             changed.append((kind, new_wing, page_id))
     tx.executemany("UPDATE pages SET type = ?, wing = ? WHERE id = ?", changed)

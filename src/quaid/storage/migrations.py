@@ -285,7 +285,7 @@ def extend_v8(tx: Transaction) -> None:
     for name in ("page_authors", "proposals", "proposals_open"):
         tx.execute(statements[name])
     tx.execute("ALTER TABLE assertions ADD COLUMN author TEXT NOT NULL DEFAULT ''")
-    # The default of schema 8. Answers count all that is sent since, so the same number means more text.
+    # A value of 4000 is the default of schema 8, so it is replaced by the current default.
     tx.execute("UPDATE config SET value = '1500' WHERE key = 'default_token_budget' AND value = '4000'")
     update_types(tx)
     update_links(tx)

@@ -570,7 +570,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 TRUTHS_PER_QUERY = 500
-"""Pages read per query by `page_truths`."""
+"""`page_truths` reads this many pages per query."""
 
 DISTINCT_KEY = "distinct "
 """Prefix of the configuration keys that mark two pages as distinct.
@@ -579,7 +579,7 @@ The sorted UUIDs of both pages follow the prefix.
 """
 
 MOST_NAMES_COMPARED = 40
-"""Maximum number of names that begin alike and are compared with a title."""
+"""A title is compared with at most this many names that begin alike."""
 
 MOST_NAMESAKES = 3
 """A name that more pages than this share, such as "Overview", is ignored."""

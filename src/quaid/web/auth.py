@@ -42,7 +42,7 @@ class BrowserSessions:
         self.cookie = "__Host-quaid" if secure else f"quaid-{port}"
         self._secure = secure
         self._clock = clock
-        # By hash of the cookie, so that the timing of a lookup leaks nothing.
+        # The keys are hashes of the cookies, so that the timing of a lookup leaks nothing.
         self._open: dict[str, BrowserSession] = {}
 
     def begin(self, response: Response) -> BrowserSession:

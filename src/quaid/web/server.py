@@ -93,7 +93,8 @@ async def listen_for_commands(settings: Settings, pool: WorkerPool) -> AsyncIter
             if server_socket.is_same_user(writer.get_extra_info("socket")) and len(tasks) <= MAX_COMMANDS:
                 line = await asyncio.wait_for(reader.readline(), REQUEST_TIMEOUT)
                 queue, work = _command_work(json.loads(line), settings, database)
-                writer.write(b"\n")  # tells the client that the command was accepted, so that it waits longer
+                # Tells the client that the command was accepted, so that the client waits longer.
+                writer.write(b"\n")
                 reply = await _unless_gone(reader, pool.run(queue, work))
                 writer.write(json.dumps(reply).encode())
                 await writer.drain()
