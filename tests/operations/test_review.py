@@ -259,3 +259,20 @@ def test_accepting_equals_writing_directly(
                     assert run(brain, "review", yes=True)["decided"][0]["outcome"] == "accepted"
             results.append(everything(brain))
     assert results[0] == results[1]
+
+
+def test_an_agent_proposes_to_remove_a_line(reviewed: Brain, tmp_path: Path) -> None:
+    run(reviewed, "remember", content="The spare key of Arvid is with his sister Tone")
+    run(reviewed, "remember", content="The boat key hangs in the hall")
+    with pytest.raises(InvalidArgument, match="is required, or query"):
+        ask(reviewed, "memory_forget", reason="He asked.")
+    with pytest.raises(InvalidArgument, match="matches no line"):
+        ask(reviewed, "memory_forget", query="the mountain hut", reason="He asked.")
+    ask(reviewed, "memory_forget", query="spare key of Arvid with his sister Tone", reason="He asked.")
+    [shown] = run(reviewed, "review")["proposals"]
+    assert "-- The spare key of Arvid" in shown["diff"]
+    assert run(reviewed, "review", id=shown["id"], accept=True)["decided"][0]["outcome"] == "accepted"
+    texts = "".join(path.read_text() for path in (tmp_path / "notebook").rglob("*.md"))
+    assert "Arvid" not in texts
+    assert "boat key" in texts
+    assert "Arvid" not in str(reviewed.db.rows("SELECT * FROM proposals")), "the proposal had the line"

@@ -263,7 +263,8 @@ of the page types are included. Lists (roles, affiliations, funding, parties, st
 _SINGLE_VALUED_ENDINGS = SINGLE_VALUED | frozenset(
     """budget cost salary rent fee total amount count size capacity limit quota target goal version phase state health
     lead address title start end eta timezone currency color colour weight height length width duration year
-    successor predecessor default license licence""".split()
+    successor predecessor default license licence provider vendor supplier host database region office site plan tier
+    employer""".split()
 )
 _SINGLE_VALUED_BEGINNINGS = frozenset("current primary main latest next preferred favourite favorite".split())
 _MANY_VALUED_WORDS = frozenset("history log past previous former other additional alternative".split())

@@ -139,6 +139,25 @@ def _line_candidate(line: "_Line") -> CorrectionCandidate:
     return CorrectionCandidate(line.id, line.place.text, line.page.slug)
 
 
+def remove_line(brain: Brain, query: str) -> CorrectRecord:
+    """Remove the one line of a page or notebook file that has these words, and withdraw the facts that it states."""
+    wording = Wording(query, "", never_held=True, is_done=False)
+    with brain.db.reading():
+        lines = _best(
+            _matching_lines(brain, None, query, frozenset(), wording), lambda line: line.place.score
+        )
+        facts = _facts_in_line(brain, lines[0], wording, brain.now()[:10]) if len(lines) == 1 else []
+    if len(lines) != 1:
+        texts = "; ".join(repr(line.place.text) for line in lines[:MAX_CANDIDATES])
+        problem = (
+            f"matches {len(lines)} lines ({texts}); use more of the words of one"
+            if lines
+            else "matches no line"
+        )
+        raise InvalidArgument(name="query", problem=problem)
+    return _Correction(brain, query, wording, None, facts, lines[0], keeps_trace=False).apply()
+
+
 class _Correction:
     """Applies one correction to facts with the same statement, to a line of a page or notebook, or to both."""
 
@@ -150,7 +169,9 @@ class _Correction:
         day: str | None,
         facts: list[_Fact],
         line: _Line | None,
+        keeps_trace: bool = True,
     ) -> None:
+        self.keeps_trace = keeps_trace  # False: the old words are removed instead of struck through
         self.brain, self.wording, self.facts, self.line = brain, wording, facts, line
         self.about = about
         self.now = brain.now()
@@ -210,7 +231,9 @@ class _Correction:
                 self.says = f"[x] {place.text}"
                 return pages.build_checked_page(old.slug, old.frontmatter, ticked, old.timeline, old)
             truth = model.replace_in_page(old.truth, place, new)
-            lines = timeline.add_entry_once(old.timeline, self.today, entry, "correction", "")
+            lines = old.timeline
+            if self.keeps_trace:
+                lines = timeline.add_entry_once(lines, self.today, entry, "correction", "")
             return pages.build_checked_page(old.slug, old.frontmatter, truth, lines, old)
 
         def also(tx: "Transaction", saved: "SaveResult", _page: Page, _now: str) -> "SaveResult":
@@ -231,6 +254,9 @@ class _Correction:
             place = self._find_again(old or "", line)
             ticked = model.tick_box(old or "", place) if self.wording.is_done else None
             self.says = f"[x] {place.text}"
+            if not self.keeps_trace:
+                self.says = ""
+                return model.replace_in_page(old or "", place, "")
             return ticked or model.strike_in_notebook(old or "", place, self._new_sentence(line), self.today)
 
         edited = notebooks.edit_file(self.brain, notebook, path, change)

@@ -98,7 +98,9 @@ class _Change(NamedTuple):
 
 def write_or_propose(brain: Brain, operation: Operation, arguments: dict[str, Any]) -> Any:
     """Run a write of an agent, or store it as a proposal if the settings require review."""
-    if not _may_need_review(brain):
+    if operation.tool in OWNER_OPERATIONS or not _may_need_review(
+        brain
+    ):  # the former store proposals themselves
         return operation.function(brain, **arguments)
     change = _rehearse(brain, lambda: operation.function(brain, **arguments))
     if not change.diff or not any(_needs_review(brain, name) for name in change.collections):
@@ -271,6 +273,8 @@ def _accept(brain: Brain, row: ProposalRow, note: str) -> Decision:
 
     target = _target(row)
     arguments = json.loads(row.arguments)
+    if row.tool == "memory_forget" and "query" in arguments:
+        return _accept_removal(brain, row, arguments, note)
     if row.tool in OWNER_OPERATIONS:
         operation = dispatch.find_command(OWNER_OPERATIONS[row.tool])
         arguments = {**{name: value for name, value in arguments.items() if name != "reason"}, "yes": True}
@@ -292,6 +296,25 @@ def _accept(brain: Brain, row: ProposalRow, note: str) -> Decision:
         return Decision(row.id, "failed", target, str(error))
     if row.tool != "memory_forget":  # forgetting a page erases the proposals about it
         _decide(brain, row, "accepted", note)
+    return Decision(row.id, "accepted", target)
+
+
+def _accept_removal(brain: Brain, row: ProposalRow, arguments: dict[str, Any], note: str) -> Decision:
+    """Remove the line that a proposal of memory_forget names by a query."""
+    from quaid.operations import corrections
+
+    target = _target(row)
+    try:
+        with _acting_for(brain, row):
+            change = _rehearse(brain, lambda: corrections.remove_line(brain, arguments["query"]))
+            change = change._replace(diff=f"Remove a line: {arguments['reason'].strip()}\n{change.diff}")
+            if not _was_reviewed(change.diff, row.diff, (row.created_at[:10], brain.now()[:10])):
+                problem = f"{target} has changed since; accepting would now change other lines"
+                return Decision(row.id, "conflict", target, problem, row.diff, change.diff)
+            corrections.remove_line(brain, arguments["query"])
+    except QuaidError as error:
+        return Decision(row.id, "failed", target, str(error))
+    _decide(brain, row, "accepted", note)
     return Decision(row.id, "accepted", target)
 
 
@@ -375,14 +398,26 @@ Reason = Annotated[str, Arg("Why, for the person who decides.")]
 )
 def propose_forget(
     brain: Brain,
-    slug: Annotated[str, Arg("The page, by its exact slug.", positional=True)],
     reason: Reason,
+    slug: Annotated[str | None, Arg("The page, by its exact slug.", positional=True)] = None,
+    query: Annotated[
+        str | None, Arg("Instead of a page: words of the one line to remove.", question=True)
+    ] = None,
 ) -> Any:
-    """Propose to erase a whole page for good. A person confirms it. For one wrong fact use memory_correct."""
-    from quaid.operations import cleanup
+    """Propose to erase a page for good, or to remove one line; a person confirms it. To correct: memory_correct."""
+    from quaid.operations import cleanup, corrections
 
     if not reason.strip():
-        raise InvalidArgument(name="reason", problem="is empty; say why the page should be forgotten")
+        raise InvalidArgument(name="reason", problem="is empty; say why it should be forgotten")
+    if (slug is None) == (query is None):
+        raise InvalidArgument(name="slug", problem="is required, or query; send one of the two")
+    if query is not None:
+        if may_at_once(brain, "forget"):
+            return corrections.remove_line(brain, query)
+        change = _rehearse(brain, lambda: corrections.remove_line(brain, query))
+        change = change._replace(diff=f"Remove a line: {reason.strip()}\n{change.diff}")
+        return _store_proposal(brain, "memory_forget", {"query": query, "reason": reason}, change)
+    assert slug is not None
     change = _erasure(brain, slug, reason)
     if may_at_once(brain, "forget"):
         return cleanup.forget(brain, slug, yes=True)

@@ -521,7 +521,7 @@ clear	@command	Close every open gap whose text is not stored
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'propose') printf '%s\n' 'forget	@command	Propose to erase a whole page for good
+    'propose') printf '%s\n' 'forget	@command	Propose to erase a page for good, or to remove one line; a person confirms it
 merge	@command	Propose to merge two pages about the same thing
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -529,6 +529,7 @@ merge	@command	Propose to merge two pages about the same thing
 --help	-	help on a command' ;;
     'propose forget') printf '%s\n' '1	@slugs	The page, by its exact slug
 --reason	@any	Why, for the person who decides
+--query	@any	Instead of a page: words of the one line to remove
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1367,7 +1368,7 @@ token	@command	List the tokens with their scope, creation date and last use' ;;
 approve	@command	Approve a gap'\''s question, or a redacted form of it, for storage and outside research
 resolve	@command	Close a gap, because a page answers it or it no longer matters
 clear	@command	Close every open gap whose text is not stored' ;;
-    'help propose') printf '%s\n' 'forget	@command	Propose to erase a whole page for good
+    'help propose') printf '%s\n' 'forget	@command	Propose to erase a page for good, or to remove one line; a person confirms it
 merge	@command	Propose to merge two pages about the same thing' ;;
     'help notebook') printf '%s\n' 'init	@command	Create a notebook, or attach a folder as one: lists, reference, knowledge, daily
 list	@command	List the files of the notebook
