@@ -57,7 +57,7 @@ def filled(brain: Brain, bring: Bring, vault: Fill) -> Brain:
     link(brain, "people/alice", "companies/acme", "works_at", "She said so.", "2020-01-01", "2023-06-01")
     link(brain, "people/alice", "companies/river", "works_at", valid_from="2023-06-01")
     link(brain, "people/bob", "people/alice", "knows")
-    assert_(brain, "people/alice", "works_at", "Acme", valid_from="2020-01-01", source_ref="a talk")
+    assert_(brain, "people/alice", "works_at", "Acme", valid_from="2020-01-01", source="a talk")
     assert_(
         brain,
         "people/alice",

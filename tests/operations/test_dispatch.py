@@ -132,13 +132,77 @@ def test_names_in_camel_case_are_understood() -> None:
         check(text="x", pageVersion=3, page_version=3)
 
 
+ONE_NAME = {
+    "query": ("question", "query_text", "q", "words", "search"),
+    "content": ("body", "markdown", "entry"),
+    "slug": ("page", "slugs", "address"),
+    "limit": ("max_results", "max", "top", "top_k", "count", "n", "size"),
+    "since": ("after", "from_date", "start_date"),
+    "until": ("before", "to_date", "end_date"),
+    "as_of": ("at", "on", "day"),
+    "expected_version": ("version", "page_version", "revision"),
+    "content_hash": ("hash", "etag", "checksum"),
+    "token_budget": ("tokens", "budget", "max_tokens"),
+    "source": ("source_ref", "ref", "reference"),
+    "type": ("source_type", "page_type"),
+    "collection": ("vault", "folder_name"),
+}
+"""The name of an argument, and names that no operation uses for the same thing."""
+
+
+@pytest.mark.parametrize(("name", "others"), ONE_NAME.items())
+def test_one_thing_has_one_name_in_all_operations(name: str, others: tuple[str, ...]) -> None:
+    used = {
+        (operation.tool, param.name) for operation in registry.all_operations() for param in operation.params
+    }
+    assert [use for use in used if use[1] in others] == [], f"call it {name}"
+
+
+@pytest.mark.parametrize(
+    ("tool", "wrong", "right"),
+    [
+        ("memory_put", "body", "content"),
+        ("memory_put", "title", "slug"),
+        ("memory_put", "version", "expected_version"),
+        ("memory_put", "facts", "assertions"),
+        ("memory_get", "name", "slug"),
+        ("memory_query", "top_k", "limit"),
+        ("memory_query", "q", "query"),
+        ("memory_ingest", "url", "source"),
+        ("memory_ingest", "day", "date"),
+        ("memory_facts", "slug", "subject"),
+        ("remember", "fact", "content"),
+        ("memory_put", "contnet", "content"),
+    ],
+)
+def test_an_unknown_argument_names_the_right_one(tool: str, wrong: str, right: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"no such argument .did you mean '{right}'") as caught:
+        dispatch.check_arguments(dispatch.find_tool(tool), {wrong: "x"}, "write")
+    assert caught.value.facts["name"] == wrong
+
+
+def test_an_argument_like_no_other_lists_them_all() -> None:
+    with pytest.raises(InvalidArgument, match="it has slug, lines"):
+        dispatch.check_arguments(dispatch.find_tool("memory_get"), {"zzz": "x"}, "write")
+
+
 @pytest.mark.parametrize(
     ("tool", "former", "now"),
     [
         ("memory_tag", "page_version", "expected_version"),
         ("memory_tag", "pageVersion", "expected_version"),
         ("memory_assert", "by", "asserted_by"),
-        ("memory_assert", "source", "source_ref"),
+        ("memory_assert", "source_ref", "source"),
+        ("memory_ingest", "source_ref", "source"),
+        ("memory_ingest", "source_type", "type"),
+        ("memory_query", "question", "query"),
+        ("memory_gap", "query_text", "query"),
+        ("kb_query", "context", "query"),
+        ("recall", "max_results", "limit"),
+        ("recall", "maxResults", "limit"),
+        ("conversation_search", "max_results", "limit"),
+        ("daily_log", "entry", "content"),
+        ("kb_remember", "text", "content"),
         ("memory_assert", "evidence", "evidence_text"),
         ("memory_assert", "supersedes", "supersedes_id"),
         ("memory_gap_resolve", "by", "resolved_by_slug"),
@@ -150,14 +214,17 @@ def test_former_names_of_arguments_are_accepted_and_not_listed(tool: str, former
     param = {param.name: param for param in operation.params}[now]
     value: Any = 3 if param.kind == "integer" else "manual"
     needed = {
-        param.name: 1 if param.kind == "integer" else "x" for param in operation.params if param.required
+        other.name: 1 if other.kind == "integer" else "x"
+        for other in operation.params
+        if other.required and other.name != now
     }
     assert dispatch.check_arguments(operation, {**needed, former: value}, "owner")[param.variable] == value
     assert former not in registry.schema(operation)["properties"]
     with pytest.raises(InvalidArgument, match=f"{former}: is another name of {now}"):
         dispatch.check_arguments(operation, {**needed, former: value, now: value}, "owner")
     flag = "--" + former.replace("_", "-")
-    if former.islower():
+    if former.islower() and not any(other.arg.positional and other.arg.file for other in operation.params):
+        flag = param.flag if param.arg.positional else flag
         assert (
             parser.parse_arguments([flag, str(value), *map(str, needed.values())], operation.params)[now]
             == value

@@ -249,7 +249,7 @@ def test_nothing_is_searched_when_no_gap_has_words(boats: Brain) -> None:
 
 def test_a_redacted_approval_needs_no_raw_question_and_an_external_one_does(boats: Brain) -> None:
     gap_id = call(boats, "gap", query_text=QUESTION).gap.id
-    with pytest.raises(InvalidArgument, match="query_text: is required for external"):
+    with pytest.raises(InvalidArgument, match="query: is required for external"):
         call(boats, "gap_approve", gap_id=gap_id, sensitivity="external", approver="Mira")
     redacted: dict[str, Any] = {
         "sensitivity": "redacted",

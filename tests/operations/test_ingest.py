@@ -219,7 +219,7 @@ def test_any_error_leaves_nothing(alice: Brain, page: dict[str, Any], error: typ
     [
         {"content": " "},
         {"source_type": ""},
-        {"source_type": "podcast"},
+        {"source_type": "x" * 200},
         {"source_ref": "\n"},
         {"source_ref": "x" * 1001},
         {"pages": [5]},
@@ -234,13 +234,13 @@ def test_a_source_without_pages_is_a_page_that_is_found_shown_and_listed(brain: 
     done = ingest(brain)
     assert (done.written, done.pages, done.source_page) == (True, (), "sources/meeting/17")
     page = call(brain, "get", slug=done.source_page)
-    assert (page.compiled_truth, page.type, page.title) == (CALL, "source", "meeting/17")
+    assert (page.compiled_truth, page.type, page.title) == (CALL, "meeting", "meeting/17")
     assert (page.frontmatter["source_type"], page.frontmatter["source_ref"]) == ("meeting", "meeting/17")
     assert [hit.slug for hit in call(brain, "search", query="Bo joined River").hits] == [done.source_page]
     assert [result.slug for result in call(brain, "query", question="Who joined River?").results] == [
         done.source_page
     ]
-    assert [page.slug for page in call(brain, "list", type="source").pages] == [done.source_page]
+    assert [page.slug for page in call(brain, "list", type="meeting").pages] == [done.source_page]
     again = ingest(brain)
     assert (again.written, again.source_page, again.known_pages) == (False, done.source_page, ())
     assert checks.validate(brain.db) == []
@@ -342,7 +342,7 @@ def test_any_text_can_be_a_source(alice: Brain, content: str, truth: str, timeli
     page = call(alice, "get", slug=ingest(alice, content=content).source_page)
     assert (page.slug, page.type, page.compiled_truth, page.timeline) == (
         "sources/meeting/17",
-        "source",
+        "meeting",
         truth,
         timeline,
     )
@@ -565,18 +565,50 @@ def test_slug_and_type_of_the_page(
 
 
 @pytest.mark.parametrize(
-    ("text", "given"),
-    [("# Crane", {"source_type": "podcast"}), ("---\nsource_type: podcast\n---\n# Crane", {})],
+    ("text", "arguments"),
+    [("# Crane", {"type": "Pod cast"}), ("---\nsource_type: pod cast\n---\n# Crane", {})],
 )
-def test_a_file_has_the_types_of_any_source(
-    brain: Brain, tmp_path: Path, text: str, given: dict[str, str]
+def test_a_file_has_any_type_of_one_line(
+    brain: Brain, tmp_path: Path, text: str, arguments: dict[str, str]
 ) -> None:
     (tmp_path / "note.md").write_text(text)
-    with pytest.raises(
-        InvalidArgument, match="source_type: must be one of meeting, article, doc, conversation"
-    ):
-        ingest_file(brain, tmp_path / "note.md", **given)
-    assert ingest_file(brain, tmp_path / "note.md", source_type="article").source_type == "article"
+    assert ingest_file(brain, tmp_path / "note.md", **arguments).source_type == "pod_cast"
+    (tmp_path / "other.md").write_text("---\nsource_type: [1]\n---\n# Crane")
+    with pytest.raises(InvalidArgument, match="source_type: must be a word"):
+        ingest_file(brain, tmp_path / "other.md")
+    assert ingest_file(brain, tmp_path / "other.md", source_type="article").source_type == "article"
+
+
+def test_a_meeting_needs_only_its_text(brain: Brain) -> None:
+    done = call(brain, "ingest", content="# Kick-off with Halden\n\nBudget approved.", type="meeting")
+    assert (done.source_ref, done.source_page) == (
+        *("meeting/kick-off-with-halden", "sources/meeting/kick-off-with-halden"),
+    )
+    again = call(brain, "ingest", content="# Kick-off with Halden\n\nBudget approved.", type="meeting")
+    assert (again.written, again.source_page) == (False, done.source_page)
+    assert call(brain, "ingest", content="Plain words.").source_ref == "doc/plain-words"
+
+
+def test_a_source_page_has_type_date_and_title(brain: Brain) -> None:
+    arguments: dict[str, Any] = {"type": "Meeting", "title": "Kick-off with Halden", "date": "2026-01-08"}
+    done = call(brain, "ingest", content="Budget approved.", **arguments)
+    assert done.source_ref == "meeting/2026-01-08-kick-off-with-halden"
+    page = call(brain, "get", slug=done.source_page)
+    assert (page.type, page.title, page.frontmatter["date"]) == (
+        "meeting",
+        "Kick-off with Halden",
+        "2026-01-08",
+    )
+    assert page.timeline == "- **2026-01-08** | meeting — Kick-off with Halden"
+    other = call(
+        brain, "ingest", content="Dear all", type="mail", source="https://x.org/mail/7", title="Hello"
+    )
+    page = call(brain, "get", slug=other.source_page)
+    assert (page.slug, page.type, page.frontmatter["source_type"]) == (
+        "sources/x-org/mail/7",
+        "source",
+        "mail",
+    )
 
 
 def test_a_file_that_changed_replaces_the_text_that_it_made(brain: Brain, standup: Path) -> None:

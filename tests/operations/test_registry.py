@@ -65,7 +65,14 @@ def test_no_operation_has_a_deprecated_and_a_current_name() -> None:
     for operation in registry.all_operations():
         names = {param.name for param in operation.params}
         for former, present in registry.DEPRECATED_NAMES.items():
-            assert former not in names or names.isdisjoint(present), (operation.command, former)
+            is_other_thing = (operation.command, former) == (
+                "gaps add",
+                "context",
+            )  # the context of a question
+            assert former not in names or names.isdisjoint(present) or is_other_thing, (
+                operation.command,
+                former,
+            )
 
 
 def test_schemas_are_closed_and_typed() -> None:

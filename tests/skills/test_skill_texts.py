@@ -172,7 +172,7 @@ def test_the_examples_of_commands_that_are_no_operations_are_right() -> None:
     [
         "quaid gte people/alice",
         "quaid get",
-        "quaid get people/alice people/bob",
+        "quaid history people/alice people/bob",
         "cat x.md | quaid putt people/alice",
         "QUAID_DB=x quaid lst",
         "quaid list --sort size",

@@ -81,6 +81,8 @@ def check_fact(values: dict[str, Any], where: str, subject: str = "") -> FactInp
     `where` is the position of the fact in the request. Errors name the position and the field, as in
     `assertions[2].valid_from`. `subject` is the default subject, the title of the page.
     """
+    if "source" in values and "source_ref" not in values:  # the name that operations have for it
+        values = {"source_ref" if name == "source" else name: value for name, value in values.items()}
     for name in values:
         if name not in FactInput._fields:
             fields = ", ".join(FactInput._fields)

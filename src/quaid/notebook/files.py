@@ -60,7 +60,7 @@ def render_entry(local: str, text: str) -> str:
     """Render an entry: time and first line as heading, then the text that the heading does not contain."""
     text = sections.sanitize(text)
     if not text:
-        raise InvalidArgument(name="entry", problem="is empty; write what happened")
+        raise InvalidArgument(name="content", problem="is empty; write what happened")
     first, _, rest = text.partition("\n")
     plain = first.removeprefix("\\").lstrip("#").strip()
     plain = plain.removeprefix("- ").strip() or first.strip()

@@ -656,11 +656,11 @@ def quarantine_list(
 def quarantine_export(
     brain: Brain,
     path: Annotated[str, Arg("A new or empty folder.", positional=True, path=True)],
-    page: Annotated[str | None, Arg("The page, as in people/alice [all].", positional=True)] = None,
+    slug: Annotated[str | None, Arg("The page, as in people/alice [all].", positional=True)] = None,
     force: Annotated[bool, Arg("Write into a folder that is not empty.")] = False,
 ) -> QuarantineExportRecord:
     """Export quarantined pages as their original files, with links, facts and raw data as JSON."""
-    chosen = erasure.quarantined_pages(brain.db) if page is None else [_require_quarantined(brain, page)]
+    chosen = erasure.quarantined_pages(brain.db) if slug is None else [_require_quarantined(brain, slug)]
     if not chosen:
         raise NotFound(what="page", name="in quarantine", hint=" Nothing was written.")
     return restore.export_quarantined(brain.db, chosen, brain.settings.path(path), force, brain.now())
@@ -676,23 +676,23 @@ def quarantine_export(
 )
 def quarantine_discard(
     brain: Brain,
-    page: Annotated[str | None, Arg("The page, as in people/alice.", positional=True)] = None,
+    slug: Annotated[str | None, Arg("The page, as in people/alice.", positional=True)] = None,
     expired: Annotated[bool, Arg("All expired pages, in every collection.")] = False,
     yes: Annotated[bool, Arg("Do it without asking.")] = False,
     dry_run: Annotated[bool, Arg("Only show what would be deleted.")] = False,
     force: Annotated[bool, Arg("Also delete data that no file contains and that was not exported.")] = False,
 ) -> QuarantineDiscardRecord:
     """Delete quarantined pages permanently. Data that no file contains must be exported first."""
-    if expired == bool(page):
-        raise InvalidArgument(name="page", problem="is required, or --expired, and not both")
+    if expired == bool(slug):
+        raise InvalidArgument(name="slug", problem="is required, or --expired, and not both")
     today = brain.now()[:10]
-    if page:
-        chosen = [_require_quarantined(brain, page)]
+    if slug:
+        chosen = [_require_quarantined(brain, slug)]
     else:
         chosen = [page for page in erasure.quarantined_pages(brain.db) if _expiry(page) <= today]
     left = [candidate for candidate in chosen if not (candidate.is_safe or force)]
-    if page and left:
-        raise OnlyHere(detail=f"{page} holds")
+    if slug and left:
+        raise OnlyHere(detail=f"{slug} holds")
     going = [candidate for candidate in chosen if candidate not in left]
     done = yes and not dry_run
     if done:
@@ -714,9 +714,9 @@ def quarantine_discard(
     command="collection quarantine restore",
     examples=("quaid collection quarantine restore people/alice",),
 )
-def quarantine_restore(brain: Brain, page: QuarantinedAddress) -> QuarantineRestoreRecord:
+def quarantine_restore(brain: Brain, slug: QuarantinedAddress) -> QuarantineRestoreRecord:
     """Restore a page's file at its old path. The page keeps its links and facts."""
-    quarantined = _require_quarantined(brain, page)
+    quarantined = _require_quarantined(brain, slug)
     return restore.restore_quarantined_page(brain.db, quarantined, brain.new_uuid(), brain.now())
 
 

@@ -213,14 +213,14 @@ def conversations_list(
     "read",
     command="conversations search",
     tool="conversation_search",
-    examples=("quaid conversations search 'why sqlite'", "quaid conversations search oslo --max-results 3"),
+    examples=("quaid conversations search 'why sqlite'", "quaid conversations search oslo --limit 3"),
 )
 def conversation_search(
     brain: Brain,
     query: Annotated[
         str, Arg("Words to search for; any text is valid.", positional=True, any_text=True, question=True)
     ],
-    max_results: Annotated[int, Arg("How many turns.", minimum=1, maximum=200)] = 10,
+    limit: Annotated[int, Arg("How many turns.", minimum=1, maximum=200)] = 10,
 ) -> ConversationSearchRecord:
     """Search earlier conversations with agents, by words and by meaning.
 
@@ -229,7 +229,7 @@ def conversation_search(
     if since is not None and query.strip():
         embedder, problem = background.question_embedder(brain, since)
     return conversations.search_turns(
-        brain.db, embedder, query, max_results, vectors=lambda: brain.turn_vectors, no_model=problem
+        brain.db, embedder, query, limit, vectors=lambda: brain.turn_vectors, no_model=problem
     )
 
 

@@ -21,6 +21,7 @@ from quaid.errors import (
 )
 from quaid.operations import index
 from quaid.operations.registry import (
+    ARGUMENT_SYNONYMS,
     OPERATIONS,
     SCOPES,
     Named,
@@ -135,7 +136,7 @@ def check_arguments(operation: Operation, arguments: Mapping[str, Any], scope: S
     for name in arguments:
         if name not in params:
             raise InvalidArgument(
-                name=name, problem=f"{operation.tool} has no such argument{inline_suggestion(name, params)}"
+                name=name, problem=f"{operation.tool} has no such argument{_argument_hint(name, params)}"
             )
     checked: dict[str, Any] = {}
     for name, param in params.items():
@@ -144,6 +145,13 @@ def check_arguments(operation: Operation, arguments: Mapping[str, Any], scope: S
             _default_of(param, scope) if value is None else _CHECKS[param.kind](param, value)
         )
     return checked
+
+
+def _argument_hint(name: str, params: Mapping[str, Param]) -> str:
+    """Return the argument that is probably meant, or else all arguments, in parentheses."""
+    meant = next((other for other in ARGUMENT_SYNONYMS.get(name.lower(), ()) if other in params), "")
+    hint = f" (did you mean {meant!r}?)" if meant else inline_suggestion(name, params)
+    return hint or f" (it has {', '.join(params)})" if params else " (it has none)"
 
 
 def _default_of(param: Param, scope: Scope) -> Any:

@@ -236,7 +236,7 @@ def _past_texts(brain: Brain) -> PastTexts:
     command="assert",
     adds_only=True,
     examples=(
-        "quaid assert people/alice works_at 'River AI' --valid-from 2024-01-15 --source-ref meeting/123",
+        "quaid assert people/alice works_at 'River AI' --valid-from 2024-01-15 --source meeting/123",
         "quaid assert people/alice lives_in Oslo --supersedes-id 12",
         "quaid assert people/alice works_at 'River AI' --valid-until 2026-03-01",
     ),
@@ -252,7 +252,7 @@ def assert_(
         str | None, Arg("The first day on which it no longer holds; alone, it ends the current fact.")
     ] = None,
     supersedes_id: Annotated[int | None, Arg("The id of the fact that this one replaces.", minimum=1)] = None,
-    source_ref: Annotated[str, Arg("The source, as in meeting/123.")] = "",
+    source: Annotated[str, Arg("The source, as in meeting/123.")] = "",
     evidence_text: Annotated[str, Arg("The words of the source.")] = "",
     confidence: Annotated[float, Arg("Confidence, from 0 to 1.")] = 1.0,
     asserted_by: Annotated[
@@ -270,7 +270,7 @@ def assert_(
         "valid_until": valid_until,
         "confidence": confidence,
         "asserted_by": asserted_by,
-        "source_ref": source_ref,
+        "source_ref": source,
         "evidence_text": evidence_text,
         "supersedes_id": supersedes_id,
     }

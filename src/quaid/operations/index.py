@@ -38,7 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "assert": ("facts.assert", "Add a fact to a page, with dates and source. Repeating it from the same source changes nothing."),
     "check": ("facts.check", "List contradictions with both quotes, or resolve one. Exits 1 while any is open."),
     "contradictions": ("facts.contradictions", "List the open contradictions with both quotes, as `quaid check` last found them."),
-    "ingest-source": ("ingest.ingest", "Store a source as a page, together with all changes that it causes, in one transaction."),
+    "ingest-source": ("ingest.ingest", "Store a source (meeting, mail, article, chat) as a page, and what it changes on other pages."),
     "ingest": ("ingest.ingest_file", "Ingest one file as a page and store its bytes. Ingesting the same file again changes nothing."),
     "adopt-sources": ("ingest.adopt_sources", "Create pages for sources that an earlier version stored without one, so that searches find them."),
     "dupes": ("cleanup.dupes", "Find duplicate pages: pairs with similar text or the same name."),

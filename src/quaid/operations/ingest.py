@@ -79,7 +79,15 @@ class Ingestion:
     """
 
     def __init__(
-        self, brain: Brain, source: IngestSource, changes: list[PageChange], *, force: bool, is_file: bool
+        self,
+        brain: Brain,
+        source: IngestSource,
+        changes: list[PageChange],
+        *,
+        force: bool,
+        is_file: bool,
+        title: str | None = None,
+        date: str | None = None,
     ) -> None:
         self.brain = brain
         self.source = source
@@ -89,6 +97,7 @@ class Ingestion:
         self.changes: list[PageChange] = []  # the changes to apply
         self.force = force
         self.is_file = is_file
+        self.title, self.date = title, date  # of the source's page
         self.import_id = brain.new_uuid()
         self.now = brain.now()
         self.uuids = [brain.new_uuid() for _ in range(len(changes) + 1)]
@@ -186,6 +195,10 @@ class Ingestion:
         if earlier_page is not None and not self.force:
             return earlier_page, None
         front, truth, lines = source_text(self.source)
+        front |= {"title": self.title} if self.title else {}
+        front |= {"date": self.date} if self.date else {}
+        title = self.title or first_line(markdown.decode(self.source.data)[0]) or self.source.ref
+        entry = EntryInput(self.date or "", title, self.source.kind, "")
         taken = {change.slug for change in self.changes if _collection_name(change) == "default"}
         for address in _slug_candidates(self.source.ref):
             old = None if address in taken else pagess.find(db, address, "default")
@@ -199,9 +212,10 @@ class Ingestion:
                 *("source", address, "default"),
                 expected_version=old.version if old else 0,
                 content=markdown.render(front, truth, lines),
+                entries=(entry,) if self.date else (),
                 title=self.source.ref,
             )
-        raise InvalidArgument(name="source_ref", problem="has too many different texts; choose another name")
+        raise InvalidArgument(name="source", problem="has too many different texts; choose another name")
 
     def _is_edition(self, old: PageRow, truth: str) -> bool:
         """Return True if the page is an unedited earlier edition of this source with mostly equal words."""
@@ -385,7 +399,8 @@ def source_text(source: IngestSource) -> tuple[dict[str, Any], str, str]:
     content = markdown.decode(source.data)[0]
     document = markdown.parse(content)
     front = {key: value for key, value in document.frontmatter.items() if key not in KEYS_NOT_COPIED}
-    front = {"type": "source", **front, "source_type": source.kind, "source_ref": source.ref}
+    type_ = source.kind if source.kind in page_model.PAGE_TYPES else "source"
+    front = {"type": type_, **front, "source_type": source.kind, "source_ref": source.ref}
     if document.truth or document.timeline:
         return front, document.truth, document.timeline
     return front, f"```\n{content.strip()}\n```", ""  # the source has only front matter
@@ -448,9 +463,13 @@ def _words(text: str) -> list[str]:
 
 
 MAX_SOURCE_REF = 1_000
-SourceType = Literal["meeting", "article", "doc", "conversation"]
+MAX_DERIVED_TITLE = 60
+"""Maximum characters of a title in the name of a source that is derived from it."""
+
+DEFAULT_TYPE = "doc"
 NEXT_STEP = "the ingest skill (`quaid skills show ingest`) says how an agent adds its facts to other pages."
-SOURCE_TYPES = ("meeting", "article", "doc", "conversation")
+SOURCE_TYPES = ("meeting", "mail", "chat", "article", "paper", "doc", "conversation")
+"""The usual types of sources; others are accepted."""
 
 
 class IngestRecord(NamedTuple):
@@ -488,40 +507,69 @@ class IngestRecord(NamedTuple):
     core=True,
     tool="memory_ingest",
     examples=(
-        "quaid ingest-source call.txt --source-type meeting --source-ref meeting/17 --pages"
-        ' \'[{"slug": "people/alice", "expected_version": 3, "timeline_entries":'
-        ' [{"date": "2026-04-25", "summary": "Moved to Oslo"}]}]\'',
+        "quaid ingest-source call.txt --type meeting --date 2026-04-25 --title 'Call with Alice'",
+        "quaid ingest-source call.txt --type meeting --source meeting/17 --pages"
+        ' \'[{"slug": "people/alice", "timeline_entries": [{"date": "2026-04-25", "summary": "Moved to Oslo"}]}]\'',
     ),
 )
 def ingest(
     brain: Brain,
     content: Annotated[str, Arg("The text of the source, unchanged.", positional=True, file=True)],
-    source_type: Annotated[SourceType, Arg("The kind of source.")],
-    source_ref: Annotated[str, Arg("Its name, as in meeting/17.")],
+    type: Annotated[str, Arg("meeting, mail, chat, article, paper, doc or another word.")] = DEFAULT_TYPE,
+    title: Annotated[str | None, Arg("The title of its page [its first line].")] = None,
+    date: Annotated[str | None, Arg("Its day; adds an entry to the timeline of its page.")] = None,
+    source: Annotated[
+        str | None, Arg("Its name, as in meeting/17 or a URL [from type, date and title].")
+    ] = None,
     pages: Annotated[
         list[dict[str, Any]] | None,
         Arg(
-            "Each {slug, expected_version if it exists, content | compiled_truth, timeline_append, frontmatter;"
-            " links [{to, relationship, context, valid_from, valid_until}], timeline_entries [{date, summary,"
-            " source, detail}], assertions [{subject, predicate, object, valid_from, valid_until,"
-            " evidence_text}], tags []}."
+            "Other pages that it changes, each {slug, content | compiled_truth, with content_hash if it exists;"
+            " frontmatter, timeline_append, links [{to, relationship, context, valid_from, valid_until}],"
+            " timeline_entries [{date, summary, source, detail}], assertions [{subject, predicate, object,"
+            " valid_from, valid_until, evidence_text}], tags []}."
         ),
     ] = None,
     force: Annotated[bool, Arg("Ingest even if the source or a truth is already known.")] = False,
 ) -> IngestRecord:
-    """Store a source as a page, together with all changes that it causes, in one transaction.
+    """Store a source (meeting, mail, article, chat) as a page, and what it changes on other pages.
 
-    Ingesting it again changes nothing. A truth that a page already has is skipped; its evidence is not."""
-    for name, text in (("content", content), ("source_ref", source_ref)):
-        if not text.strip():
+    All of it is one transaction. Ingesting it again changes nothing. A truth that a page already has is skipped; its
+    evidence is not."""
+    for name, text in (("content", content), ("source", source)):
+        if text is not None and not text.strip():
             raise InvalidArgument(name=name, problem="is empty")
-    ref = " ".join(source_ref.split())
+    kind, day = _source_kind(type), dates.check_date(date, "date") if date else None
+    ref = " ".join(source.split()) if source else _derived_ref(kind, day, title or first_line(content))
     if len(ref) > MAX_SOURCE_REF:
-        raise InvalidArgument(name="source_ref", problem=f"has more than {MAX_SOURCE_REF:,} characters")
-    source = _source_of_bytes(source_type, ref, slugs.from_path(ref) + ".md", content.encode())
-    return _run_ingestion(
-        brain, Ingestion(brain, source, page_model.parse_changes(pages or []), force=force, is_file=False)
-    )
+        raise InvalidArgument(name="source", problem=f"has more than {MAX_SOURCE_REF:,} characters")
+    stored = _source_of_bytes(kind, ref, slugs.from_path(ref) + ".md", content.encode())
+    changes = page_model.parse_changes(pages or [])
+    work = Ingestion(brain, stored, changes, force=force, is_file=False, title=title, date=day)
+    return _run_ingestion(brain, work)
+
+
+def _source_kind(type: str) -> str:
+    """Return a source type in its stored form, or raise InvalidArgument."""
+    if (name := page_model.type_name(type)) is None:
+        raise InvalidArgument(name="type", problem=f"must be a word such as meeting, not {type!r}")
+    return name
+
+
+def _derived_ref(kind: str, day: str | None, title: str) -> str:
+    """Return the name of a source that has none, as in meeting/2026-04-25-call-with-alice."""
+    name = slugs.segment(title[:MAX_DERIVED_TITLE]).strip("-")
+    return f"{kind}/{'-'.join(filter(None, (day, name))) or 'source'}"
+
+
+def first_line(content: str) -> str:
+    """Return the first line of a text as a title: its first heading mark is removed."""
+    document = markdown.parse(content)
+    named = document.frontmatter.get("title")
+    if isinstance(named, str) and named.strip():
+        return named.strip()
+    text = document.truth or document.timeline or content
+    return next((line.strip("#*_> ") for line in text.split("\n") if line.strip("#*_> -")), "")
 
 
 @op(
@@ -536,8 +584,8 @@ def ingest(
 def ingest_file(
     brain: Brain,
     file: Annotated[str, Arg("A text file, as markdown or plain.", positional=True, path=True)],
-    source_type: Annotated[
-        SourceType | None, Arg("The kind of source, stored in the front matter of a new page.", flag="--type")
+    type: Annotated[
+        str | None, Arg("meeting, mail, chat, article, paper, doc or another word [doc].")
     ] = None,
     slug: Annotated[str | None, Arg("The page to create [the slug in the file, or sources/NAME].")] = None,
     date: Annotated[str | None, Arg("The day of the source; adds an entry to the page's timeline.")] = None,
@@ -546,7 +594,10 @@ def ingest_file(
     """Ingest one file as a page and store its bytes. Ingesting the same file again changes nothing."""
     path = brain.settings.path(file)
     data = _read_source_bytes(path)
-    flags = {"source_type": source_type, "date": dates.check_date(date, "date") if date else None}
+    flags = {
+        "source_type": _source_kind(type) if type else None,
+        "date": dates.check_date(date, "date") if date else None,
+    }
     change, kind = _change_from_file(brain, path, data, flags, slug)
     source = _source_of_bytes(kind, _printable(path), _printable(os.path.basename(path)), data)
     done = _run_ingestion(brain, Ingestion(brain, source, [change], force=force, is_file=True))
@@ -606,16 +657,14 @@ def _change_from_file(
 
 
 def _source_type(front: dict[str, Any]) -> str:
-    """Return the source type in the front matter, "doc" by default."""
+    """Return the source type in the front matter, DEFAULT_TYPE if there is none."""
     named = front.get("source_type")
     if named in (None, ""):
-        return "doc"
-    if named not in SOURCE_TYPES:
-        problem = (
-            f"must be one of {', '.join(SOURCE_TYPES)}, not {named!r}; change the front matter or add --type"
-        )
+        return DEFAULT_TYPE
+    if (name := page_model.type_name(named)) is None:
+        problem = f"must be a word such as meeting, not {named!r}; change the front matter or add --type"
         raise InvalidArgument(name="source_type", problem=problem)
-    return str(named)
+    return name
 
 
 def _run_ingestion(brain: Brain, work: Ingestion) -> IngestRecord:

@@ -143,8 +143,8 @@ class KbRememberRecord(NamedTuple):
 )
 def kb_query(
     brain: Brain,
-    context: Annotated[str, Arg("Words to search for.", positional=True, any_text=True, question=True)],
-    max_results: Annotated[int, Arg("How many nodes.", minimum=1, maximum=200)] = 10,
+    query: Annotated[str, Arg("Words to search for.", positional=True, any_text=True, question=True)],
+    limit: Annotated[int, Arg("How many nodes.", minimum=1, maximum=200)] = 10,
     type: Annotated[NodeType | None, Arg("Only nodes of this type.")] = None,
     project: Annotated[str | None, Arg("Only nodes of this project, as in emacs or general.")] = None,
     status: Annotated[
@@ -157,21 +157,21 @@ def kb_query(
     Search before choosing a convention or starting a procedure. Exits 1 when nothing matches, 3 when the index is
     stale, 5 when there is no knowledge base."""
     catalog = load_catalog(brain)
-    if not context.strip():
-        raise InvalidArgument(name="context", problem="is empty; say what it is about")
+    if not query.strip():
+        raise InvalidArgument(name="query", problem="is empty; say what it is about")
     filters = NodeFilters(type or "", project or "", status or "")
-    most = len(catalog.files) if semantic else max_results
-    hits = catalogs.query_nodes(catalog, context, most=most, filters=filters)
-    asked = len(catalogs.query_words(context)) or 1
+    most = len(catalog.files) if semantic else limit
+    hits = catalogs.query_nodes(catalog, query, most=most, filters=filters)
+    asked = len(catalogs.query_words(query)) or 1
     matches = tuple(
         kb_match(match.node, match.reasons, float(match.score), round(match.words / asked, 2))
         for match in hits
     )
     note = ""
     if semantic:
-        matches, note = with_semantic_matches(brain, catalog, context, filters, matches, max_results)
+        matches, note = with_semantic_matches(brain, catalog, query, filters, matches, limit)
     stale = _index_problem(brain, catalog)
-    return KbQueryRecord(context, matches, stale or note, bool(stale))
+    return KbQueryRecord(query, matches, stale or note, bool(stale))
 
 
 @op(
@@ -227,7 +227,7 @@ def kb_status(brain: Brain) -> KbStatus:
 )
 def kb_remember(
     brain: Brain,
-    text: Annotated[str, Arg("The text of the node, in org.", positional=True, any_text=True)] = "",
+    content: Annotated[str, Arg("The text of the node, in org.", positional=True, any_text=True)] = "",
     file: Annotated[str | None, Arg("File with the text (- is standard input).", file=True)] = None,
     title: Annotated[str, Arg("A short title.")] = "",
     summary: Annotated[str, Arg("One sentence with the words that a search would use.")] = "",
@@ -257,9 +257,9 @@ def kb_remember(
     Fetches first, rebuilds the index and lints everything; a failure changes nothing. A node that contradicts
     another one is written, and both are contested until a person decides. An addition that contradicts its node is
     refused, and the error has both sentences."""
-    body = "\n".join(part for part in (text, file or "") if part.strip())
+    body = "\n".join(part for part in (content, file or "") if part.strip())
     if not body.strip():
-        raise InvalidArgument(name="text", problem="is empty; say what to remember")
+        raise InvalidArgument(name="content", problem="is empty; say what to remember")
     agent = brain.agent if brain.agent in CREATORS or not brain.agent else "agent"
     writer = created_by or agent or "human"
     if agent and writer == "human":

@@ -345,21 +345,21 @@ MAX_SHOWN_LINES = 20
 @op(
     "read",
     tool="recall",
-    examples=("quaid recall sarah phone", "quaid recall 'when do we usually deploy?' --max-results 5"),
+    examples=("quaid recall sarah phone", "quaid recall 'when do we usually deploy?' --limit 5"),
 )
 def recall(
     brain: Brain,
     query: Annotated[
         str, Arg("What to search for, in your own words.", positional=True, any_text=True, question=True)
     ],
-    max_results: Annotated[int | None, Arg("How many results [15].", minimum=1, maximum=200)] = None,
+    limit: Annotated[int | None, Arg("How many results [15].", minimum=1, maximum=200)] = None,
     min_score: Annotated[
         float | None, Arg("Minimum score, from 0 to 1 [0.25]; 0.5 is a good answer.")
     ] = None,
 ) -> RecallResult:
     """Search the notebook and daily logs, by words and by meaning. Try this first."""
     background.rebuild_if_deleted(brain)
-    max_results = int(brain.option("search.max_results")) if max_results is None else max_results
+    limit = int(brain.option("search.max_results")) if limit is None else limit
     min_score = float(brain.option("search.min_score")) if min_score is None else min_score
     if not 0 <= min_score <= 1:
         raise InvalidArgument(name="min_score", problem=f"must be from 0 to 1, not {min_score:g}")
@@ -375,7 +375,7 @@ def recall(
         embedder,
         query,
         now=brain.now(),
-        max_results=max_results,
+        max_results=limit,
         min_score=min_score,
         vectors=lambda: brain.vectors,
         no_model=problem,
@@ -392,18 +392,18 @@ def recall(
 )
 def daily_log(
     brain: Brain,
-    entry: Annotated[
+    content: Annotated[
         str, Arg("What happened; its first line becomes the heading.", positional=True, any_text=True)
     ],
 ) -> NotebookWriteRecord:
     """Add an entry to today's log, under the time of day."""
     notebook = layout.require_notebook(brain.db)
     local = brain.local()
-    block = notebook_files.render_entry(local, entry)
+    block = notebook_files.render_entry(local, content)
     lines: list[int] = []
 
     def change(old: str | None) -> str:
-        text, line = notebook_files.add_log_entry(old, local, entry)
+        text, line = notebook_files.add_log_entry(old, local, content)
         lines[:] = [line]
         return text
 

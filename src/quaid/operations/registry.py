@@ -40,18 +40,56 @@ SUBJECTS = (
 DEPRECATED_NAMES: dict[str, tuple[str, ...]] = {
     "page_version": ("expected_version",),
     "by": ("asserted_by", "resolved_by_slug"),
-    "source": ("source_ref",),
+    "source_ref": ("source",),
+    "source_type": ("type",),
+    "query_text": ("query",),
+    "context": ("query",),
+    "max_results": ("limit",),
+    "entry": ("content",),
+    "text": ("content", "query"),
+    "page": ("slug",),
     "evidence": ("evidence_text",),
     "supersedes": ("supersedes_id",),
     "budget": ("token_budget",),
     "question": ("query",),
-    "text": ("query",),
 }
 """Deprecated argument names and their replacements.
 
 An old name is accepted by operations that have the new name and no argument with the old name. Schemas and
 help omit old names. This table is to be removed in the next version.
 """
+
+
+ARGUMENT_SYNONYMS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        ("text", "body", "markdown", "message", "note", "fact", "data", "value"), ("content", "append")
+    ),
+    **dict.fromkeys(("entry", "thing", "memory", "input"), ("content",)),
+    **dict.fromkeys(("id", "name", "title", "page", "path", "address", "key", "file"), ("slug", "subject")),
+    **dict.fromkeys(
+        ("slug", "pages", "slugs", "entity", "person", "about"), ("slug", "subject", "about", "query")
+    ),
+    **dict.fromkeys(("q", "question", "search", "words", "terms", "keywords", "prompt"), ("query",)),
+    **dict.fromkeys(("top", "top_k", "k", "n", "count", "max", "number", "size"), ("limit",)),
+    **dict.fromkeys(("tokens", "max_tokens"), ("token_budget",)),
+    **dict.fromkeys(("hash", "checksum", "etag"), ("content_hash",)),
+    **dict.fromkeys(("version", "revision", "if_version"), ("expected_version",)),
+    **dict.fromkeys(("kind", "category", "source_kind"), ("type",)),
+    **dict.fromkeys(("from_date", "after", "start", "start_date", "begin"), ("since", "valid_from", "date")),
+    **dict.fromkeys(("to_date", "before", "end", "end_date"), ("until", "valid_until")),
+    **dict.fromkeys(("day", "when", "on"), ("date", "as_of", "since")),
+    **dict.fromkeys(("at", "at_date"), ("as_of", "date")),
+    **dict.fromkeys(("url", "reference", "ref", "origin"), ("source",)),
+    **dict.fromkeys(("facts", "claims"), ("assertions",)),
+    **dict.fromkeys(("heading", "header"), ("section",)),
+    **dict.fromkeys(("truth", "summary", "replace"), ("compiled_truth", "content")),
+    **dict.fromkeys(("add", "addition"), ("append",)),
+    **dict.fromkeys(("metadata", "meta", "properties", "tags"), ("frontmatter",)),
+    **dict.fromkeys(("relation", "type"), ("relationship", "predicate")),
+    "timeline": ("timeline_append",),
+    "folder": ("collection",),
+}
+"""Names that callers use for arguments, and the arguments that may be meant, for the error about an unknown one."""
 
 
 class Arg(NamedTuple):

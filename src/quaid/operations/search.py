@@ -95,7 +95,7 @@ def gaps_(
 )
 def gap(
     brain: Brain,
-    query_text: Annotated[
+    query: Annotated[
         str, Arg("The question. Only its hash is stored.", positional=True, any_text=True, question=True)
     ],
     context: Annotated[str, Arg("Where it came up, without the question itself.")] = "",
@@ -104,19 +104,19 @@ def gap(
     ] = None,
 ) -> GapRecord:
     """Record a question that the memory cannot answer. Recording it again increases its count."""
-    if not fold_question(query_text):
-        raise InvalidArgument(name="query_text", problem="is empty; write the question")
+    if not fold_question(query):
+        raise InvalidArgument(name="query", problem="is empty; write the question")
     if confidence_score is not None and not 0 <= confidence_score <= 1:
         raise InvalidArgument(name="confidence_score", problem=f"must be from 0 to 1, not {confidence_score}")
     if len(context) > LONGEST_GAP_CONTEXT:
         raise InvalidArgument(
             name="context", problem=f"has {len(context)} characters; the limit is {LONGEST_GAP_CONTEXT}"
         )
-    if context and reveals_question(context, query_text):
+    if context and reveals_question(context, query):
         raise InvalidArgument(
             name="context", problem="repeats the question, which is not stored; describe where it came up"
         )
-    digest, now = question_hash(query_text), brain.now()
+    digest, now = question_hash(query), brain.now()
     logged = brain.db.write(lambda tx: gaps.log_gap(tx, digest, context.strip(), confidence_score, now))
     return GapRecord(logged, "counted" if logged.times_seen > 1 else "logged")
 
@@ -138,7 +138,7 @@ def gap_approve(
         Arg("What may be shared: the redacted query, or the question itself."),
     ],
     approver: Annotated[str, Arg("Who approves it.")],
-    query_text: Annotated[
+    query: Annotated[
         str | None,
         Arg(
             "The question again, because only its hash is stored; required for external, which stores it.",
@@ -153,19 +153,19 @@ def gap_approve(
     gap = gaps.require(brain.db, gap_id)
     if gap.resolved_at is not None:
         raise GapResolved(id=gap_id, date=gap.resolved_at[:10])
-    if query_text is None and sensitivity == "external":
-        raise InvalidArgument(name="query_text", problem="is required for external: only its hash is stored")
-    if query_text is not None and question_hash(query_text) != gap.query_hash:
+    if query is None and sensitivity == "external":
+        raise InvalidArgument(name="query", problem="is required for external: only its hash is stored")
+    if query is not None and question_hash(query) != gap.query_hash:
         raise WrongQuestion(id=gap_id)
     if not approver.strip():
         raise InvalidArgument(name="approver", problem="is empty; name the person who approves it")
-    _check_redacted(sensitivity, query_text, redacted_query)
+    _check_redacted(sensitivity, query, redacted_query)
     now = brain.now()
     brain.db.write(
         lambda tx: gaps.approve(
             tx,
             gaps.require(brain.db, gap_id),
-            query_text=query_text.strip() if query_text and sensitivity == "external" else None,
+            query_text=query.strip() if query and sensitivity == "external" else None,
             sensitivity=sensitivity,
             approver=approver.strip(),
             redacted_query=redacted_query.strip() if redacted_query else None,

@@ -45,7 +45,7 @@ facts	@command	List facts, links and dated entries about a subject, with dates a
 assert	@command	Add a fact to a page, with dates and source
 check	@command	List contradictions with both quotes, or resolve one
 contradictions	@command	List the open contradictions with both quotes, as `quaid check` last found them
-ingest-source	@command	Store a source as a page, together with all changes that it causes, in one transaction
+ingest-source	@command	Store a source (meeting, mail, article, chat) as a page, and what it changes on other pages
 ingest	@command	Ingest one file as a page and store its bytes
 adopt-sources	@command	Create pages for sources that an earlier version stored without one, so that searches find them
 dupes	@command	Find duplicate pages: pairs with similar text or the same name
@@ -291,7 +291,7 @@ clear	@command	Close every open gap whose text is not stored
     'gaps approve') printf '%s\n' '1	@any	The gap'\''s number, as `quaid gaps` shows it
 --sensitivity	redacted|external	What may be shared: the redacted query, or the question itself
 --approver	@any	Who approves it
---query-text	@any	The question again, because only its hash is stored; required for external, which stores it
+--query	@any	The question again, because only its hash is stored; required for external, which stores it
 --redacted-query	@any	The question without names and figures; required for redacted
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -424,7 +424,7 @@ clear	@command	Close every open gap whose text is not stored
 --valid-from	@any	The first day on which it holds, if known
 --valid-until	@any	The first day on which it no longer holds; alone, it ends the current fact
 --supersedes-id	@any	The id of the fact that this one replaces
---source-ref	@any	The source, as in meeting/123
+--source	@any	The source, as in meeting/123
 --evidence-text	@any	The words of the source
 --confidence	@any	Confidence, from 0 to 1
 --asserted-by	agent|manual|import|enrichment	Who states it
@@ -450,16 +450,18 @@ clear	@command	Close every open gap whose text is not stored
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'ingest-source') printf '%s\n' '1	@files	The text of the source, unchanged
---source-type	meeting|article|doc|conversation	The kind of source
---source-ref	@any	Its name, as in meeting/17
---pages	@any	Each {slug, expected_version if it exists, content | compiled_truth, timeline_append, frontmatter; links [{to, relationship, context, valid_from, valid_until}], timeline_entries [{date, summary, source, detail}], assertions [{subject, predicate, object, valid_from, valid_until, evidence_text}], tags []}
+--type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal|meeting|paper|note	meeting, mail, chat, article, paper, doc or another word
+--title	@any	The title of its page [its first line]
+--date	@any	Its day; adds an entry to the timeline of its page
+--source	@any	Its name, as in meeting/17 or a URL [from type, date and title]
+--pages	@any	Other pages that it changes, each {slug, content | compiled_truth, with content_hash if it exists; frontmatter, timeline_append, links [{to, relationship, context, valid_from, valid_until}], timeline_entries [{date, summary, source, detail}], assertions [{subject, predicate, object, valid_from, valid_until, evidence_text}], tags []}
 --force	-	Ingest even if the source or a truth is already known
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'ingest') printf '%s\n' '1	@files	A text file, as markdown or plain
---type	meeting|article|doc|conversation	The kind of source, stored in the front matter of a new page
+--type	person|company|deal|yc|civic|project|area|resource|archive|concept|original|source|media|decision|commitment|action_item|journal|meeting|paper|note	meeting, mail, chat, article, paper, doc or another word [doc]
 --slug	@slugs	The page to create [the slug in the file, or sources/NAME]
 --date	@any	The day of the source; adds an entry to the page'\''s timeline
 --force	-	Ingest even if it is known, or the page was edited since
@@ -596,7 +598,7 @@ merge	@command	Propose to merge two pages about the same thing
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'recall') printf '%s\n' '*	@any	What to search for, in your own words
---max-results	@any	How many results [15]
+--limit	@any	How many results [15]
 --min-score	@any	Minimum score, from 0 to 1 [0.25]; 0.5 is a good answer
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
@@ -685,7 +687,7 @@ remove	@command	Remove a conversation, also from the bytes of the database file
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'conversations search') printf '%s\n' '*	@any	Words to search for; any text is valid
---max-results	@any	How many turns
+--limit	@any	How many turns
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -871,13 +873,13 @@ restore	@command	Restore a page'\''s file at its old path
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'collection quarantine export') printf '%s\n' '1	@folders	A new or empty folder
-2	@quarantined	The page, as in people/alice [all]
+2	@slugs	The page, as in people/alice [all]
 --force	-	Write into a folder that is not empty
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'collection quarantine discard') printf '%s\n' '1	@quarantined	The page, as in people/alice
+    'collection quarantine discard') printf '%s\n' '1	@slugs	The page, as in people/alice
 --expired	-	All expired pages, in every collection
 --yes	-	Do it without asking
 --dry-run	-	Only show what would be deleted
@@ -886,7 +888,7 @@ restore	@command	Restore a page'\''s file at its old path
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'collection quarantine restore') printf '%s\n' '1	@quarantined	The page, as in people/alice or notes::people/alice
+    'collection quarantine restore') printf '%s\n' '1	@slugs	The page, as in people/alice or notes::people/alice
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
@@ -1027,7 +1029,7 @@ contest	@command	Mark a node as contested, or as current again
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'kb query') printf '%s\n' '*	@any	Words to search for
---max-results	@any	How many nodes
+--limit	@any	How many nodes
 --type	principle|preference|procedure|observation|reference	Only nodes of this type
 --project	@any	Only nodes of this project, as in emacs or general
 --status	current|contested|superseded	Only nodes of this status
@@ -1319,7 +1321,7 @@ facts	@command	List facts, links and dated entries about a subject, with dates a
 assert	@command	Add a fact to a page, with dates and source
 check	@command	List contradictions with both quotes, or resolve one
 contradictions	@command	List the open contradictions with both quotes, as `quaid check` last found them
-ingest-source	@command	Store a source as a page, together with all changes that it causes, in one transaction
+ingest-source	@command	Store a source (meeting, mail, article, chat) as a page, and what it changes on other pages
 ingest	@command	Ingest one file as a page and store its bytes
 adopt-sources	@command	Create pages for sources that an earlier version stored without one, so that searches find them
 dupes	@command	Find duplicate pages: pairs with similar text or the same name

@@ -116,7 +116,7 @@ async def save_note(request: Request) -> Response:
     if not text:
         return redirect(request, "/")
     if form.get("where") == "log":
-        await call_operation(request, "log", entry=text)
+        await call_operation(request, "log", content=text)
         return redirect(request, "/", "Added to today's log.")
     record = await call_operation(request, "remember", content=text)
     is_new = any(line.written for line in record.lines)

@@ -117,7 +117,7 @@ async def search_memory(request: Request, question: str, filters: dict[str, str]
     active = {name: value for name, value in filters.items() if value}
     searches = [try_operation(request, "glance", query=question, limit=MAX_RESULTS, **active)]
     if not active:
-        searches.append(try_operation(request, "kb query", context=question, max_results=6))
+        searches.append(try_operation(request, "kb query", query=question, limit=6))
     pages, *others = await gather_all(*searches)
     recalled = pages.recalled if pages else None
     nodes = others[0] if others and others[0] else None
