@@ -68,8 +68,8 @@ class UnknownTool(QuaidError):
 
 
 class InvalidSlug(QuaidError):
-    """{slug!r} is not a slug: {problem}. Use lower-case a-z, 0-9, '-' and '_', with '/' between folders, as in \
-people/alice."""
+    """{slug!r} is not a slug: {problem}. Use lower-case letters, digits, '-' and '_', with '/' between folders, \
+as in people/alice."""
 
     code, exit_status, http_status, rpc_code = "invalid_slug", 2, 400, -32602
 

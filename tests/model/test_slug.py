@@ -11,7 +11,25 @@ from quaid.model import slug as slugs
 
 
 @pytest.mark.parametrize(
-    "good", ["people/alice", "a", "_index", "journal/2026-04-25", "-", "a/-b", "x" * 255]
+    "good",
+    [
+        "people/alice",
+        "a",
+        "_index",
+        "journal/2026-04-25",
+        "-",
+        "a/-b",
+        "x" * 255,
+        "zh/用户界面",
+        "日本語/ガイド",
+        "العربية",
+        "हिन्दी/नमस्ते",
+        "россия/ёлка-й",
+        "한국어",
+        "ไทย/สวัสดี",
+        "a-用_3",
+        "用" * 84,
+    ],
 )
 def test_a_slug_of_the_allowed_characters_is_returned_as_it_is(good: str) -> None:
     assert slugs.check(good) == good
@@ -28,7 +46,18 @@ def test_a_slug_of_the_allowed_characters_is_returned_as_it_is(good: str) -> Non
         ("Alice", "'A' is not allowed"),
         ("a b", "' ' is not allowed"),
         ("../a", "'.' is not allowed"),
-        ("näme", "'ä' is not allowed"),
+        ("näme", "'ä' must be written 'a'"),
+        ("Россия", "'Р' must be written 'р'"),
+        ("zh/😀", "'😀' is not allowed"),
+        ("用 户", "' ' is not allowed"),
+        ("用\u200d户", "is not allowed"),
+        ("a\u202e用", "is not allowed"),
+        ("用/..", "'.' is not allowed"),
+        ("\u093e", "accent without a letter"),
+        ("用\ufe0f", "accent without a letter"),
+        ("用//户", "'//'"),
+        ("用\ud800", "is not allowed"),
+        ("用" * 85, "252 bytes"),
         ("a\n", "is not allowed"),
     ],
 )
@@ -55,7 +84,14 @@ def test_a_very_long_slug_does_not_flood_the_message() -> None:
         ("data.md.txt", "data-md-txt"),
         ("docs/_index.md", "docs/_index"),
         ("a--b -- c.md", "a-b-c"),
-        ("知识/東京.md", "u77e5u8bc6/u6771u4eac"),
+        ("知识/東京.md", "知识/東京"),
+        ("日本語/メモ ガイド.md", "日本語/メモ-ガイド"),
+        ("العربية/مرحبا بالعالم.md", "العربية/مرحبا-بالعالم"),
+        ("हिन्दी/नमस्ते दुनिया.md", "हिन्दी/नमस्ते-दुनिया"),
+        ("Россия/Ёлка Й.md", "россия/ёлка-й"),
+        ("Größe 用户 v2.md", "grosse-用户-v2"),
+        ("❤️ 用户 👩‍💻.md", "用户"),
+        ("１２３ＡＢＣ ｶﾅ.md", "123abc-カナ"),
         ("Straße Łódź Æon Þing ığ.md", "strasse-lodz-aeon-thing-ig"),
         ("ﬁle №5.md", "file-no5"),
         ("!!!/.md", "x/x"),
@@ -74,6 +110,27 @@ def test_marks_that_make_another_letter_are_kept_outside_latin() -> None:
         assert slugs.from_path(one) != slugs.from_path(other)
 
 
+@pytest.mark.parametrize(
+    ("path", "escaped"),
+    [
+        ("知识/東京.md", "u77e5u8bc6/u6771u4eac"),
+        ("हिन्दी.md", "u939u93fu928u94du926u940"),
+        ("Größe й.md", "grosse-u439"),
+        ("people/alice.md", "people/alice"),
+    ],
+)
+def test_slug_of_an_earlier_version(path: str, escaped: str) -> None:
+    assert slugs.escaped_from_path(path) == slugs.escaped_from_path(slugs.from_path(path)) == escaped
+    assert slugs.may_be_escaped(escaped) == (escaped != "people/alice")
+
+
+def test_name_that_is_too_long_for_a_file_system_is_cut() -> None:
+    one, other = slugs.from_path("用" * 100 + "a"), slugs.from_path("用" * 100 + "b")
+    assert one != other
+    assert len((one + ".md").encode()) <= 255
+    assert slugs.check(one) == one
+
+
 @given(st.text())
 def test_both_encodings_of_an_accent_give_the_same_slug(name: str) -> None:
     composed, decomposed = unicodedata.normalize("NFC", name), unicodedata.normalize("NFD", name)
@@ -85,6 +142,7 @@ def test_every_path_gives_a_valid_slug_that_is_its_own_slug(path: str) -> None:
     made = slugs.from_path(path)
     assert slugs.check(made) == made
     assert slugs.from_path(path) == made
+    assert slugs.check(unicodedata.normalize("NFD", made)) == made
 
 
 @given(

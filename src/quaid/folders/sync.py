@@ -358,6 +358,8 @@ class SyncRun(FolderRun):
         """Problems of files that were indexed nevertheless, by path."""
         self.vacated: dict[int, str] = {}
         """Old slugs of pages that were moved to a temporary slug in this batch, by page id."""
+        self.renamed: set[str] = set()
+        """Paths of files whose pages have a slug as made by an earlier version. They are read again."""
         self.made: set[str] = set()
         """Paths of files that got a new page or were moved to another path in this sync."""
         self.headings: dict[str, set[str]] = {}
@@ -371,8 +373,10 @@ class SyncRun(FolderRun):
         self._scan(only)
         keys = None if only is None else {sync_plan.path_key(path).casefold() for path in only}
         last_seen = collections.known_files(self.db, self.collection.id, keys)
+        if only is None:
+            self.renamed = self._files_with_escaped_slugs()
         self.counts["unchanged"], to_read, missing = sync_plan.classify_files(
-            self.files, last_seen, retry=retry
+            self.files, last_seen, retry=retry, again=self.renamed
         )
         reads = self._read_files(to_read)
         away = collections.quarantined_files(self.db, self.collection.id) if reads else []
@@ -382,6 +386,16 @@ class SyncRun(FolderRun):
         self._clear_leftovers()
         gone = [old for old in plan.gone if old.stat.size >= 0]
         return self._remove(gone, len(last_seen), whole=only is None)
+
+    def _files_with_escaped_slugs(self) -> set[str]:
+        """Return the paths of files whose pages have slugs with code points for letters of other scripts."""
+        return {
+            path
+            for path, slug in collections.non_ascii_files(self.db, self.collection.id)
+            if slugs.may_be_escaped(slug)
+            and slug == slugs.escaped_from_path(path)
+            and slug != slugs.from_path(path)
+        }
 
     def halt(self, reason: str, waiting: int) -> SyncReport:
         """Record on the collection why its sync needs attention, and return the report."""
@@ -453,7 +467,8 @@ class SyncRun(FolderRun):
             if data is None:
                 continue
             content_hash = indexer.digest(data)
-            if old and old.content_hash == content_hash and old.page_id and old.path == file.path:
+            is_known = old and old.content_hash == content_hash and old.page_id and old.path == file.path
+            if old and is_known and file.path not in self.renamed:
                 reads.append(ReadFile(file, old, content_hash, old.page_uuid))
                 continue
             if parsed := self.spool_page(file.path, content_hash, data, len(files) - done):

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from quaid.errors import InvalidArgument
-from quaid.model import dates
+from quaid.model import dates, slug as slugs
 from quaid.model.dates import find_dates
 from quaid.model.links import RELATED, normalize_relationship
 from quaid.model.markdown_text import replace_wiki_links, shorten, strip_markdown
@@ -427,7 +427,7 @@ def post_of_predicate(name: str) -> str:
     return name.removeprefix("is_").split("_", 1)[0] if is_post_predicate(name) else ""
 
 
-_SLUG = re.compile(r"[a-z0-9_-]+(?:/[a-z0-9_-]+)+")
+_SLUG = re.compile(rf"[{slugs.CHARACTERS}]+(?:/[{slugs.CHARACTERS}]+)+")
 
 EntityRef = int | str
 """The id of a page, or the normalized name of an entity without a page."""

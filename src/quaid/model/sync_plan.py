@@ -5,7 +5,7 @@
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Literal, NamedTuple
 
 RACY_NS = 2_000_000_000
@@ -93,13 +93,18 @@ class SyncPlan(NamedTuple):
 
 
 def classify_files(
-    files: list[ScannedFile], last_seen: Iterable[LastSeenFile], *, retry: bool = False
+    files: list[ScannedFile],
+    last_seen: Iterable[LastSeenFile],
+    *,
+    retry: bool = False,
+    again: Container[str] = (),
 ) -> tuple[int, FilesToRead, list[LastSeenFile]]:
     """Return the number of unchanged files, the files to read, and the missing files.
 
     Files are matched by path. A file whose path differs from a known path only in case or Unicode
     normalization is matched with it, unless a file with exactly the known path exists. With `retry`,
-    unchanged files that could not be indexed, which have no content hash, are read again.
+    unchanged files that could not be indexed, which have no content hash, are read again. Files with a path in
+    `again` are treated as changed.
     """
     paths = {file.path for file in files}
     missing = {old.path: old for old in last_seen}
@@ -109,10 +114,12 @@ def classify_files(
         old = missing.get(file.path) or by_key.pop(file.key, None)
         if old is not None:
             del missing[old.path]
+            if file.path in again:
+                old = old._replace(has_problem=True)
         is_unchanged = (
             old is not None and (old.path, old.stat) == (file.path, file.stat) and not _is_racy(old)
         )
-        if old is None or not is_unchanged or (retry and not old.content_hash):
+        if old is None or not is_unchanged or (retry and not old.content_hash) or file.path in again:
             to_read.append((file, old))
     return len(files) - len(to_read), to_read, list(missing.values())
 

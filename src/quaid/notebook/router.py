@@ -153,9 +153,9 @@ def _names_list(text: str) -> bool:
 
 def list_path(name: str, paths: tuple[str, ...]) -> str:
     """Return the path of a list's file: an existing file with a matching name, else a new path."""
-    key = _list_key(name)
+    keys = (_list_key(name), slugs.escaped_from_path(name))  # earlier versions escaped other scripts
     for path in paths:
-        if path.startswith(f"{LISTS}/") and _list_key(path[len(LISTS) + 1 :].removesuffix(".md")) == key:
+        if path.startswith(f"{LISTS}/") and _list_key(path[len(LISTS) + 1 :].removesuffix(".md")) in keys:
             return path
     return f"{LISTS}/{slugs.segment(name.replace('’', '').replace(chr(39), ''))[:100].strip('-')}.md"
 

@@ -220,6 +220,17 @@ class FileProblem(NamedTuple):
     """True if the content of the file was indexed, as far as it could be parsed."""
 
 
+def non_ascii_files(db: "Database", collection_id: int) -> list[tuple[str, str]]:
+    """Return path and slug of the files with a non-ASCII path, unless their front matter requests the slug."""
+    rows = db.rows(
+        "SELECT f.relative_path, p.slug FROM file_state AS f JOIN pages AS p ON p.id = f.page_id"
+        " WHERE f.collection_id = ? AND f.relative_path GLOB '*[^ -~]*'"
+        " AND p.slug IS NOT json_extract(p.frontmatter, '$.slug')",
+        (collection_id,),
+    )
+    return [(str(path), str(slug)) for path, slug in rows]
+
+
 def known_files(
     db: "Database", collection_id: int, keys: "Iterable[str] | None" = None
 ) -> "list[LastSeenFile]":

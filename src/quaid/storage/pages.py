@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quaid.errors import AmbiguousSlug, DamagedDatabase, NotFound, PageNotFound
 from quaid.model.names import COMPANY_SUFFIXES, NAME_KINDS, fold_name, is_similar_name
-from quaid.model.slug import address
+from quaid.model.slug import address, escaped_from_path, may_be_escaped
 from quaid.model.timeline import TimelineEntry
 
 if TYPE_CHECKING:
@@ -73,6 +73,9 @@ _PAGE_SQL = (
     " FROM collections c JOIN pages p ON p.collection_id = c.id"
     " WHERE p.quarantined_at IS NULL AND c.name = ? AND "
 )
+LAST_CHARACTER = "\U0010ffff"
+"""Sorts after every character, so that it ends the range of texts with a common beginning."""
+
 _MOVED_PAGE_SQL = _PAGE_SQL + "p.id = (SELECT page_id FROM redirects WHERE collection_id = c.id AND slug = ?)"  # noqa: S608
 
 
@@ -81,11 +84,26 @@ def find(db: "Database", slug: str, collection: str = "default") -> PageRow | No
 
     key = (collection, slug)
     row = db.one(_PAGE_SQL + "p.slug = ?", key) or db.one(_MOVED_PAGE_SQL, key)
+    if row is None and (other := _other_spelling(db, slug)):
+        row = db.one(_PAGE_SQL + "p.slug = ?", (collection, other))
     if row is None:
         return None
     check_against_chunks(db, {row[0]: (row[7], row[8])})
     tags = tuple(json.loads(row[12]))
     return PageRow._make((*row[:9], json.loads(row[9]), *row[10:12], tags, *row[13:]))
+
+
+def _other_spelling(db: "Database", slug: str) -> str | None:
+    """Return the slug that a page has if an address spells letters of other scripts as code points, or vice versa.
+
+    Earlier versions escaped such letters: zh/用户 was zh/u7528u6237.
+    """
+    if not slug.isascii():
+        return escaped_from_path(slug)
+    if not may_be_escaped(slug):
+        return None
+    rows = db.rows("SELECT slug FROM pages WHERE slug GLOB '*[^ -~]*'")
+    return next((other for (other,) in rows if escaped_from_path(str(other)) == slug), None)
 
 
 def require(db: "Database", slug: str, collection: str = "default") -> PageRow:
@@ -412,6 +430,12 @@ def collections_with(db: "Database", slug: str) -> list[str]:
         " ORDER BY c.id",
         (slug,),
     )
+    if not rows and (other := _other_spelling(db, slug)):
+        rows = db.rows(
+            "SELECT c.name FROM collections c CROSS JOIN pages p ON p.collection_id = c.id AND p.slug = ?"
+            " WHERE p.quarantined_at IS NULL ORDER BY c.id",
+            (other,),
+        )
     return [name for (name,) in rows]
 
 
@@ -442,7 +466,7 @@ def slugs_beginning(tx: "Transaction", collection_id: int, start: str) -> set[st
     """Return the slugs of a collection that begin with `start`."""
     rows = tx.execute(
         "SELECT slug FROM pages WHERE collection_id = ? AND slug >= ? AND slug < ?",
-        (collection_id, start, start + "~"),
+        (collection_id, start, start + LAST_CHARACTER),
     )
     return {str(slug) for (slug,) in rows}
 
@@ -460,9 +484,9 @@ def slugs_or_folders(
     slugs: set[str] = set()
     for collection_id in ids:
         rows = db.rows(  # this is a limited range scan of the unique key
-            "SELECT slug FROM pages WHERE collection_id = ?1 AND slug >= ?2 AND slug < ?2 || '~'"
+            "SELECT slug FROM pages WHERE collection_id = ?1 AND slug >= ?2 AND slug < ?2 || ?4"
             " AND quarantined_at IS NULL ORDER BY slug LIMIT ?3",
-            (collection_id, start, most_slugs + 1),
+            (collection_id, start, most_slugs + 1, LAST_CHARACTER),
         )
         slugs.update(str(slug) for (slug,) in rows)
     if len(slugs) > most_slugs:
@@ -475,9 +499,9 @@ def _slugs_by_folder_in(db: "Database", collection_id: int, start: str, most: in
     at, batch = start, 1  # read more rows after a page; after a folder, skip its contents with a new query
     while len(slugs) < most:
         rows = db.rows(
-            "SELECT slug FROM pages WHERE collection_id = ?1 AND slug >= ?2 AND slug < ?3 || '~'"
+            "SELECT slug FROM pages WHERE collection_id = ?1 AND slug >= ?2 AND slug < ?3 || ?5"
             " AND quarantined_at IS NULL ORDER BY slug LIMIT ?4",
-            (collection_id, at, start, batch),
+            (collection_id, at, start, batch, LAST_CHARACTER),
         )
         batch *= 2
         for (slug,) in rows:

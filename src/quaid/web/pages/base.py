@@ -20,7 +20,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from quaid.errors import QuaidError
-from quaid.model import dates
+from quaid.model import dates, slug as slugs
 from quaid.model.plain_text import count_noun
 from quaid.operations.registry import Scope
 from quaid.web.pages import links as urls
@@ -424,7 +424,7 @@ def humanize(name: str) -> str:
     return name.replace("_", " ").replace("-", " ")
 
 
-_SLUG = re.compile(r"(?<![\w/.:])[a-z0-9_-]+(?:/[a-z0-9_-]+)+(?![\w/])")
+_SLUG = re.compile(rf"(?<![\w/.:])[{slugs.CHARACTERS}]+(?:/[{slugs.CHARACTERS}]+)+(?![\w/])")
 _NAME = re.compile(r"(?<![\w/])[a-z]+(?:_[a-z]+)+(?![\w/])")
 
 
