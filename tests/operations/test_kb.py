@@ -815,3 +815,20 @@ def test_a_node_of_an_agent_waits_for_review(brain: Brain, call: Call, kb: Path)
     assert [row.outcome for row in owner("review", yes=True).decided] == ["accepted"]
     assert head(kb) != before
     assert call("query", context="bicycles")["matches"][0]["title"] == "Bicycles"
+
+
+def test_a_question_finds_nodes_at_once_and_superseded_ones_last(brain: Brain, call: Call, kb: Path) -> None:
+    brain.create(brain.settings.db_path)
+    query = dispatch.find_command("query")
+    old = remember(call, "Pump supplier", "The pump supplier is Weir", "We buy every pump of Weir.")
+    first = dispatch.call(brain, query, {"query": "who is the pump supplier"}, "owner").results[0]
+    assert (first.origin, first.title, first.status) == ("kb", "Pump supplier", "")
+    new = remember(
+        call, "Supplier of the pump", "The pump comes from Grundfos", "We order at Grundfos.", force=True
+    )
+    call("supersede", node=old["node"]["id"], by=new["node"]["id"], yes=True)
+    results = dispatch.call(brain, query, {"query": "who is the pump supplier"}, "owner").results
+    assert [(result.title, result.status) for result in results[:2]] == [
+        ("Supplier of the pump", ""),
+        ("Pump supplier", "superseded"),
+    ]

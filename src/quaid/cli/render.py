@@ -621,9 +621,14 @@ def _answer(record: Any) -> Lines:
     if record.results:
         yield STRENGTH_NOTES[record.strength]
         yield ""
+        if record.facts:
+            yield from (f"* {line}" for line in record.facts)
+            yield ""
         for number, result in enumerate(record.results, 1):
-            yield f"{number}. {_address(result)}  {result.title} ({result.type}, {result.score:.2f}, {result.lane})"
-            yield f"   {result.reason} [{result.part} {result.start_line}-{result.end_line}]"
+            about = ", ".join(filter(None, (result.type, f"{result.score:.2f}", result.lane, result.status)))
+            place = f"[{result.part} {result.start_line}-{result.end_line}]" if result.part else result.date
+            yield f"{number}. {_address(result) if result.slug else result.session}  {result.title} ({about})"
+            yield f"   {result.reason} {place}".rstrip()
             yield from _indented(result.text or result.summary, 5)
             yield ""
         if record.lanes:

@@ -388,7 +388,7 @@ def with_semantic_matches(
 
     if not os.path.exists(brain.settings.db_path):
         return matches[:most], "By words only: meaning needs a memory, which `quaid init` makes"
-    collection = _synced_collection(brain)
+    collection = synced_collection(brain)
     backfill.cut_pages(brain.db, brain.progress)
     embedder, problem = background.question_embedder(brain)
     answer = answers.answer_question(
@@ -422,7 +422,7 @@ def with_semantic_matches(
     return tuple(ranked[:most]), note
 
 
-def _synced_collection(brain: Brain) -> Collection:
+def synced_collection(brain: Brain) -> Collection:
     """Return the collection of the knowledge base after syncing it with its files."""
     from quaid.operations.collections import attach_folder
 

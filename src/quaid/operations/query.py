@@ -1,25 +1,32 @@
 """Answer questions by combined text and vector search within a token budget."""
 
-from typing import Annotated, Literal, NamedTuple
+import os
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.embedding import backfill
 from quaid.embedding.registry import Embedder
 from quaid.errors import QuaidError
+from quaid.folders.changed_files import changed_paths
+from quaid.kb.layout import default_store_root
 from quaid.model import dates, page as page_model, tags
 from quaid.model.similarity import is_question, question_hash
 from quaid.notebook import layout, recall as notebook_recall
 from quaid.notebook.layout import RecallResult
 from quaid.operations import background, notebook, pages
 from quaid.operations.registry import Arg, op
-from quaid.search import answer as answers
-from quaid.search.answer import Answer
+from quaid.search import answer as answers, origins
+from quaid.search.answer import Answer, RankedQuestion
 from quaid.search.fusion import FUSION_STRATEGIES
-from quaid.storage import gaps, pages as page_store
+from quaid.storage import collections, gaps, pages as page_store, proposals
 from quaid.storage.text_index import SearchFilters
 
 GLANCE_BUDGET = 12_000
 """The passages that `glance` returns have at most this many tokens."""
+
+KB_KIND = "kb"
+"""The kind of the collection with the nodes of the knowledge base."""
 
 LOG_GAPS = "log_gaps"
 GAP_THRESHOLD = "gap_threshold"
@@ -65,20 +72,82 @@ def query(
     limit: Annotated[int, Arg("How many results.", minimum=1, maximum=1000)] = 10,
     explain: Annotated[bool, Arg("Show the scores of each result by words and by meaning.")] = False,
 ) -> Answer:
-    """Answer a question from the memory, by words and by meaning, within a token budget.
+    """Answer a question from pages, notebook, daily logs, conversations and knowledge base, within a token budget.
 
-    `strength` says how well the results answer it: strong, weak or none.
+    `origin` says where a result is stored, `strength` how well it answers: strong, weak or none. What has ended is
+    marked superseded. Filters other than dates search only pages.
     """
     background.rebuild_if_deleted(brain)
     filters = _filters(brain, type, wing, tag, collection, since, until)
+    is_everything = filters == SearchFilters(since=filters.since, until=filters.until)
+    if is_everything:
+        _sync_sources(brain)
     if brain.db.writable:
         backfill.cut_pages(brain.db, brain.progress)  # an import leaves its pages without chunks
     budget = token_budget or int(brain.option("default_token_budget"))
     model = background.question_embedder(brain) if query.strip() else (None, "")
-    answer = _answer(brain, query, filters, model, limit=limit, depth=depth, budget=budget, explain=explain)
+    others = (
+        (lambda ranked: _other_sources(brain, ranked, filters, model[0], limit)) if is_everything else None
+    )
+    answer = _answer(
+        brain,
+        query,
+        filters,
+        model,
+        limit=limit,
+        depth=depth,
+        budget=budget,
+        explain=explain,
+        extend=others,
+    )
     if filters == SearchFilters():  # with a filter, the answer may be on an excluded page
         _record_gap(brain, query, answer)
     return answer._replace(notes=(*answer.notes, *pages.type_filter_notes(brain, type)))
+
+
+def _sync_sources(brain: Brain) -> None:
+    """Index what was changed in the files of the notebook and of the knowledge base."""
+    if not brain.db.writable:
+        return
+    if layout.find_notebook(brain.db) is not None:
+        notebook.fresh_notebook(brain)
+    attached = [collection for collection in collections.list_all(brain.db) if collection.kind == KB_KIND]
+    for collection in attached:
+        paths = changed_paths(brain.seen, collection) if collection.state == "active" else []
+        if paths:
+            notebook.sync_folder(brain, collection, paths)
+    if not attached and brain.leaves_marks and os.path.isdir(os.path.join(_kb_root(brain), ".git")):
+        from quaid.operations import kb  # only once for each memory, because it takes long to import
+
+        kb.synced_collection(brain)
+
+
+def _kb_root(brain: Brain) -> str:
+    """Return the path of the knowledge base, like kb.kb_root, without importing its operations."""
+    chosen, _ = brain.settings.configured("kb.store")
+    if chosen:
+        return brain.settings.beside_config(chosen)
+    return brain.settings.path(default_store_root(brain.settings.environ, brain.settings.user_home))
+
+
+def _other_sources(
+    brain: Brain, ranked: RankedQuestion, filters: SearchFilters, embedder: Embedder | None, limit: int
+) -> dict[str, Any]:
+    """Return results from conversations and proposals, and facts, as arguments of `build_answer`."""
+    with_vectors = embedder if background.turns_since(brain) is not None else None
+    others = origins.conversation_results(
+        brain.db,
+        with_vectors,
+        ranked.question,
+        filters,
+        max(1, limit // 2),
+        vectors=lambda: brain.turn_vectors,
+    )
+    if brain.agent and proposals.count_open(brain.db):
+        others += origins.proposal_results(brain.db, brain.author, ranked.question, limit)
+    facts = origins.matching_facts(brain.db, ranked, brain.now()[:10])
+    outdated = () if origins.asks_for_past(ranked) else facts.outdated
+    return {"others": others, "facts": facts.lines, "outdated": outdated}
 
 
 def _record_gap(brain: Brain, question: str, answer: Answer) -> None:
@@ -97,7 +166,7 @@ def _record_gap(brain: Brain, question: str, answer: Answer) -> None:
                 best, now = max((result.score for result in answer.results), default=0.0), brain.now()
                 brain.db.write(lambda tx: gaps.log_gap(tx, digest, "", best, now))
         elif (gap_id := gaps.open_with(brain.db, digest)) and _is_writable(brain):
-            slug, now = answer.results[0].slug if answer.results else None, brain.now()
+            slug, now = (answer.results[0].slug or None) if answer.results else None, brain.now()
             brain.db.write(lambda tx: gaps.resolve(tx, gap_id, slug, now))
     except QuaidError:
         pass  # a full disk or a damaged file is reported by the next write
@@ -185,6 +254,7 @@ def _answer(
     depth: str,
     budget: int,
     explain: bool,
+    extend: "Callable[[RankedQuestion], dict[str, Any]] | None" = None,
 ) -> Answer:
     merge = brain.option("search_merge_strategy")
     return answers.answer_question(
@@ -201,4 +271,5 @@ def _answer(
         explain=explain,
         vectors=lambda: brain.vectors,
         no_model=model[1],
+        extend=extend,
     )

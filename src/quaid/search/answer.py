@@ -1,6 +1,7 @@
 """Answer a question: rank the candidates, rate and explain each result, and fit the answer into a token budget."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.embedding.registry import Embedder
@@ -21,6 +22,7 @@ from quaid.search.budget import (
 from quaid.search.fusion import FUSION_STRATEGIES, RRF_K, Ranking, Strength, add_whole_pages, fuse
 from quaid.search.plan import LONGEST_QUERY, STOP_WORDS
 from quaid.search.query import Candidates, MeaningLane, embed_question, gather_candidates
+from quaid.search.text import TextStems
 from quaid.storage import chunks, pages, text_index
 from quaid.storage.chunks import ChunkRow
 from quaid.storage.pages import PageHead
@@ -73,6 +75,15 @@ class SearchResult(NamedTuple):
     """The best sentence or list entry."""
     date: str = ""
     """The day or month of the text, if it has one."""
+    origin: str = "page"
+    """Where it is stored: page, notebook, daily, conversation, kb or proposal."""
+    status: str = ""
+    """"superseded" if the page or its best line is struck, superseded, or states what has ended."""
+    session: str = ""
+    """The conversation and its turn (0 for other results)."""
+    turn: int = 0
+    proposal: int = 0
+    """The id of a proposal that waits for a decision, or 0."""
 
     @property
     def text(self) -> str:
@@ -82,10 +93,15 @@ class SearchResult(NamedTuple):
     def agent_fields(self) -> dict[str, Any]:
         """Return the fields that agents receive, except the text."""
         fields = {
-            "slug": address(self.collection, self.slug),
+            "origin": self.origin,
+            "slug": self.slug and address(self.collection, self.slug),
+            "session": self.session,
+            "turn": self.turn,
+            "proposal": self.proposal,
             "title": self.title,
             "date": self.date,
             "strength": self.strength,
+            "status": self.status,
         }
         return {name: value for name, value in fields.items() if value}
 
@@ -118,6 +134,8 @@ class Answer(NamedTuple):
     budget_remaining: int
     notes: tuple[str, ...]
     lanes: tuple[LaneTrace, ...] = ()
+    facts: tuple[str, ...] = ()
+    """Facts that answer the question directly: what holds first, then what has ended."""
 
     def agent_view(self) -> dict[str, Any]:
         """Return the fields that agents need, in few tokens, or all fields if the results are explained."""
@@ -126,6 +144,7 @@ class Answer(NamedTuple):
             return {**self._asdict(), "results": rows, "lanes": [lane._asdict() for lane in self.lanes]}
         view = {
             "strength": self.strength,
+            "facts": list(self.facts),
             "results": [{**result.agent_fields(), "text": result.text} for result in self.results],
             "notes": list(self.notes),
         }
@@ -154,6 +173,10 @@ class _ShownPage(NamedTuple):
     chunk: ChunkRow | None
     truth: str
     date: str
+    kind: str
+    """The kind of its collection."""
+    status: str
+    """`status` in its front matter."""
 
 
 SUMMARY_TOKENS = 200
@@ -162,41 +185,71 @@ SUMMARY_TOKENS = 200
 Agents receive it only with the depth `summary`.
 """
 
+STRENGTHS: tuple[Strength, ...] = ("strong", "weak", "none")
+SUPERSEDED = "superseded"
+
 LABEL = '"origin":"memory","trust":"data",'
 """The fields that MCP adds to an answer."""
 
 
+class OtherResult(NamedTuple):
+    """A result that is not a page, with its texts."""
+
+    result: SearchResult
+    line: str
+    section: str
+
+
+class _Entry(NamedTuple):
+    """A result with the texts that may be served."""
+
+    result: SearchResult
+    line: str
+    section: str
+    full: str
+
+
 def build_answer(
-    db: Database, ranked: RankedQuestion, *, limit: int, depth: str, token_budget: int, explain: bool
+    db: Database,
+    ranked: RankedQuestion,
+    *,
+    limit: int,
+    depth: str,
+    token_budget: int,
+    explain: bool,
+    others: Sequence[OtherResult] = (),
+    facts: Sequence[str] = (),
+    outdated: Sequence[tuple[str, tuple[str, ...]]] = (),
 ) -> Answer:
-    """Build the answer within the token budget."""
+    """Build the answer within the token budget.
+
+    `others` are merged with the pages by their evidence, without a change in the order of the pages. Results
+    that state one of the `outdated` values, and none of the values that replaced it, are superseded.
+    """
     shown = _shown_pages(db, ranked, limit)
     builder = _AnswerBuilder(db, ranked)
-    results = [builder.result(page) for page in shown]
-    texts = [
-        ServableTexts(
-            result.agent_fields(),
-            (result.summary if depth == "summary" else "") or builder.best_line(page),
-            *_section_and_full(page),
-        )
-        for page, result in zip(shown, results, strict=True)
-    ]
+    entries = _merge([builder.entry(page, depth) for page in shown], others)[:limit]
+    entries = _current_first([_mark_outdated(entry, outdated) for entry in entries])
+    texts = [ServableTexts(entry.result.agent_fields(), *entry[1:]) for entry in entries]
     notes = _notes(ranked)
-    servings = spend_budget(texts, token_budget - RESERVED_TOKENS - count_tokens(json_text(notes)), depth)
+    extras = count_tokens(json_text(notes)) + count_tokens(json_text({"facts": list(facts)}))
+    servings = spend_budget(texts, token_budget - RESERVED_TOKENS - extras, depth)
     served = tuple(
-        result._replace(
+        entry.result._replace(
             depth=serving.depth, line=serving.line, content=serving.content, tokens_used=serving.tokens
         )
-        for result, serving in zip(results, servings, strict=False)
+        for entry, serving in zip(entries, servings, strict=False)
     )
+    strengths = [other.result.strength for other in others]
     answer = Answer(
         question=_echo(ranked.question),
-        strength=builder.strength(shown),
+        strength=_strongest(["strong"] if facts else [builder.strength(shown), *strengths]),
         results=served,
         total_tokens=0,
         budget_remaining=0,
-        notes=tuple(notes + _notes_on_budget(len(served), len(shown) - len(served))),
+        notes=tuple(notes + _notes_on_budget(len(served), len(entries) - len(served))),
         lanes=(),
+        facts=tuple(facts),
     )
     spent = count_tokens(LABEL + json_text(answer.agent_view()))
     return answer._replace(
@@ -204,6 +257,42 @@ def build_answer(
         budget_remaining=max(0, token_budget - spent),
         lanes=tuple(builder.trace(page) for page in shown) if explain else (),
     )
+
+
+def _merge(page_entries: list[_Entry], others: Sequence[OtherResult]) -> list[_Entry]:
+    """Insert the other results before the first page whose evidence, and that of all pages after it, is less."""
+    waiting = [_Entry(other.result, other.line, other.section, other.section) for other in others]
+    waiting.sort(key=lambda entry: -entry.result.score)
+    merged: list[_Entry] = []
+    for place, entry in enumerate(page_entries):
+        strongest = max(later.result.score for later in page_entries[place:])
+        while waiting and waiting[0].result.score > strongest:
+            merged.append(waiting.pop(0))
+        merged.append(entry)
+    return merged + waiting
+
+
+def _mark_outdated(entry: _Entry, outdated: Sequence[tuple[str, tuple[str, ...]]]) -> _Entry:
+    line = entry.line.casefold()
+    for old, current in outdated:
+        if old in line and not any(value in line for value in current):
+            return entry._replace(result=entry.result._replace(status=SUPERSEDED))
+    return entry
+
+
+def _current_first(entries: list[_Entry]) -> list[_Entry]:
+    """Return the entries with superseded ones after the last current one that matches the question."""
+    old = [entry for entry in entries if entry.result.status]
+    if not old:
+        return entries
+    current = [entry for entry in entries if not entry.result.status]
+    matching = [place for place, entry in enumerate(current) if entry.result.strength != "none"]
+    cut = matching[-1] + 1 if matching else 0
+    return current[:cut] + old + current[cut:]
+
+
+def _strongest(strengths: Sequence[Strength]) -> Strength:
+    return next(strength for strength in STRENGTHS if strength in strengths)
 
 
 def _shown_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[_ShownPage]:
@@ -216,20 +305,31 @@ def _shown_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[_Show
     dates = chunks.chunk_dates(db, {row.id: (row.page_id, row.position) for row in rows.values()})
     heads = pages.page_heads(db, page_ids)
     texts = pages.page_texts(db, page_ids)
+    labels = pages.kinds_and_statuses(db, page_ids)
     shown = []
     for page in page_ids:
         if page in heads:
             row = rows.get(page)
-            shown.append(_ShownPage(heads[page], row, texts[page][0], dates.get(row.id, "") if row else ""))
+            date = dates.get(row.id, "") if row else ""
+            shown.append(_ShownPage(heads[page], row, texts[page][0], date, *labels[page]))
     return shown
 
 
-def _section_and_full(shown: _ShownPage) -> tuple[str, str]:
-    section = shown.chunk.text.strip("\n") if shown.chunk else ""
-    full = shown.truth.strip("\n")
-    if shown.chunk and shown.chunk.kind != TRUTH_KIND:
-        full = f"{full}\n\n{section}" if full else section
-    return section, full
+_OPEN = re.compile(r"\b(open|to-?dos?|pending|outstanding|still|left|unfinished|remain\w*)\b", re.IGNORECASE)
+SUPERSEDED_STATUSES = frozenset({"superseded", "retracted", "replaced", "obsolete"})
+"""Values of `status` in the front matter of a page or in a node of the knowledge base."""
+
+
+def _origin(head: PageHead, kind: str) -> str:
+    """Return the origin of a page in a collection of this kind."""
+    if kind == "notebook":
+        return "daily" if head.slug.startswith("daily/") else "notebook"
+    return "kb" if kind == "kb" else "page"
+
+
+class _ScannedText(NamedTuple):
+    held: list[str]
+    statements: dict[str, float]
 
 
 class _AnswerBuilder:
@@ -242,10 +342,12 @@ class _AnswerBuilder:
             {self._evidence.places[chunk][0] for chunk in lane} for lane in self._evidence.lanes
         ]
         self._stemmer = text_index.Stemmer(db)
+        self._asks_for_open = bool(_OPEN.search(ranked.question))
         self._marker = text_search.ExcerptMarker(self._stemmer, ranked.candidates.plan, ("", ""))
-        self._holding: dict[int, list[str]] = {}
+        self._scanned: dict[int, _ScannedText] = {}
         spaced = [part for part in ranked.candidates.plan.parts if not part.unspaced]
         self._stems = {part.text: text_search.stem_text(self._stemmer, part.text) for part in spaced}
+        self._wanted = frozenset(stem for stems in self._stems.values() for stem in stems.every)
         self._letters = {part.text: part.literal for part in ranked.candidates.plan.parts if part.unspaced}
         counts = {
             part.text: ranked.candidates.counts.get(part.quoted, 0) for part in ranked.candidates.plan.parts
@@ -271,22 +373,56 @@ class _AnswerBuilder:
             strength=judged,
             rank_score=1.0 if exact else round(self._ranked.ranking.pages.get(head.id, 0.0), 4),
             date=shown.date,
+            origin=_origin(head, shown.kind),
         )
 
-    def best_line(self, shown: _ShownPage) -> str:
-        """Return the sentence or list entry with the most words of the question; the first in case of ties."""
-        if shown.chunk is None or shown.head.id in self._ranked.candidates.named.exact:
-            return shown.head.summary or (shown.chunk.text.strip() if shown.chunk else "")
-        statements = text_search.split_statements(shown.chunk.text)
-        if not statements:
-            return shown.head.summary or shown.chunk.heading_path
-        best = max(statements, key=self._weight_of_words) if self._held(shown) else statements[0]
-        if len(best) <= text_search.LONGEST_LINE:
-            return best
-        return self._marker.excerpt(best) or fit_text(best, text_search.LONGEST_LINE // 4)[0]
+    def entry(self, shown: _ShownPage, depth: str) -> _Entry:
+        """Return the result of a page with the texts that may be served."""
+        result = self.result(shown)
+        section = shown.chunk.text.strip("\n") if shown.chunk else ""
+        full = shown.truth.strip("\n")
+        if shown.chunk and shown.chunk.kind != TRUTH_KIND:
+            full = f"{full}\n\n{section}" if full else section
+        line, is_outdated = self._best_line(shown)
+        if is_outdated or shown.status in SUPERSEDED_STATUSES:
+            result = result._replace(status=SUPERSEDED)
+        if result.origin in ("notebook", "daily"):
+            line, section = self._notebook_texts(shown, line, section)
+        return _Entry(result, result.summary or line if depth == "summary" else line, section, full)
 
-    def _weight_of_words(self, text: str) -> float:
-        return sum(self._weights[word] for word in self._words_in(text))
+    def _best_line(self, shown: _ShownPage) -> tuple[str, bool]:
+        """Return the statement with most of the question's words, or the first one, and whether it is outdated.
+
+        A struck statement counts half, so that a current one with as many words is preferred.
+        """
+        if shown.chunk is None or shown.head.id in self._ranked.candidates.named.exact:
+            return shown.head.summary or (shown.chunk.text.strip() if shown.chunk else ""), False
+        weights = self._scan(shown).statements
+        if not weights:
+            return shown.head.summary or shown.chunk.heading_path, False
+        best = max(weights, key=lambda text: weights[text])
+        is_outdated = self._is_outdated(best)
+        if len(best) > text_search.LONGEST_LINE:
+            best = self._marker.excerpt(best) or fit_text(best, text_search.LONGEST_LINE // 4)[0]
+        return best, is_outdated
+
+    def _is_outdated(self, statement: str) -> bool:
+        """Return True for a struck statement, and for a ticked one if the question asks for what is open."""
+        return text_search.is_struck(statement) or (self._asks_for_open and text_search.is_ticked(statement))
+
+    def _notebook_texts(self, shown: _ShownPage, line: str, section: str) -> tuple[str, str]:
+        """Return best line and section of a notebook file: the matching entries of a list below their heading.
+
+        A chunk of a list has many entries that have nothing to do with each other.
+        """
+        weights = self._scan(shown).statements
+        most = max(weights.values(), default=0.0)
+        if shown.chunk is None or not most:
+            return line, section
+        heading = shown.chunk.heading_path.rpartition(" > ")[2].lstrip("# ")
+        matching = [text for text, weight in weights.items() if weight >= most / 2]
+        section = "\n".join([heading, *(f"- {text}" for text in matching)])
+        return (f"{heading}: {line}" if heading and heading != line else line), section
 
     def _own(self, shown: _ShownPage) -> tuple[Strength, float]:
         """Return strength and score of one result, from the words it contains and its cosine."""
@@ -382,15 +518,48 @@ class _AnswerBuilder:
 
     def _held(self, shown: _ShownPage) -> list[str]:
         """Return the words of the question that a result's title, heading path or chunk contains."""
-        if shown.head.id not in self._holding:
+        return self._scan(shown).held
+
+    def _scan(self, shown: _ShownPage) -> "_ScannedText":
+        """Return the words of the question in a result, and the weight of those in each of its statements."""
+        if shown.head.id not in self._scanned:
             chunk = (shown.chunk.heading_path, shown.chunk.text) if shown.chunk else ()
             text = "\n".join((shown.head.title, *chunk))
-            self._holding[shown.head.id] = self._words_in(text)
-        return self._holding[shown.head.id]
+            matches = text_search.match_stems(self._stemmer, text, self._wanted)
+            held = self._words_of([match[1:] for match in matches], text)
+            first = len(text) - len(shown.chunk.text) if shown.chunk else len(text)
+            self._scanned[shown.head.id] = _ScannedText(held, self._weigh_statements(text, first, matches))
+        return self._scanned[shown.head.id]
 
-    def _words_in(self, text: str) -> list[str]:
-        stems = text_search.stem_text(self._stemmer, text)
-        words = [word for word, word_stems in self._stems.items() if stems.hold(word_stems)]
+    def _weigh_statements(
+        self, text: str, first: int, matches: list[tuple[int, str, bool]]
+    ) -> dict[str, float]:
+        """Return the statements of a text from an offset on, with the weight of the question's words in each.
+
+        A struck statement counts half, so that a current one with as many words is preferred.
+        """
+        weights: dict[str, float] = {}
+        at = 0
+        for start, end in text_search.statement_spans(text[first:]):
+            while at < len(matches) and matches[at][0] < first + start:
+                at += 1
+            after = at
+            while after < len(matches) and matches[after][0] < first + end:
+                after += 1
+            statement = text_search.statement_text(text[first + start : first + end])
+            words = self._words_of([match[1:] for match in matches[at:after]], statement)
+            weight = sum(self._weights[word] for word in words)
+            weights.setdefault(statement, weight / 2 if weight and self._is_outdated(statement) else weight)
+            at = after
+        return weights
+
+    def _words_of(self, stems: list[tuple[str, bool]], text: str) -> list[str]:
+        """Return the words of the question that have these stems, each with whether it is no stop word."""
+        words = []
+        if stems:
+            every = frozenset(stem for stem, _ in stems)
+            present = TextStems(every, frozenset(stem for stem, is_telling in stems if is_telling))
+            words = [word for word, word_stems in self._stems.items() if present.hold(word_stems)]
         return words + [word for word, literal in self._letters.items() if literal and literal in text]
 
     def _cosine(self, chunk_id: int) -> float | None:
@@ -444,11 +613,13 @@ def answer_question(
     explain: bool = False,
     vectors: "Callable[[], ChunkIndex] | None" = None,
     no_model: str = "no model is set up",
+    extend: "Callable[[RankedQuestion], dict[str, Any]] | None" = None,
 ) -> Answer:
     """Answer a question from the database.
 
     A long-running process passes `vectors` to share its in-memory index. If `embedder` is None, the search is
-    by words only, and the answer states the reason `no_model`.
+    by words only, and the answer states the reason `no_model`. `extend` returns more arguments of
+    `build_answer`, such as results that are not pages.
     """
     if not question.strip():
         raise InvalidArgument(name="query", problem="is empty; write a question")
@@ -469,8 +640,11 @@ def answer_question(
         vectors=vectors,
         no_model=no_model,
     )
+    more = extend(ranked) if extend else {}
     with db.reading():
-        return build_answer(db, ranked, limit=limit, depth=depth, token_budget=token_budget, explain=explain)
+        return build_answer(
+            db, ranked, limit=limit, depth=depth, token_budget=token_budget, explain=explain, **more
+        )
 
 
 def rank_question(

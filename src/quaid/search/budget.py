@@ -6,6 +6,7 @@ The size is measured on the JSON text that an agent receives, with its keys and 
 
 import json
 from collections.abc import Callable, Sequence
+from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
 from quaid.model.plain_text import count_tokens
@@ -60,14 +61,13 @@ class Serving(NamedTuple):
     """True if line or content was truncated and contains CUT_MARK."""
 
 
-def json_text(value: Any) -> str:
-    """Return compact JSON, as it is sent over MCP."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+json_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""Return compact JSON, as it is sent over MCP."""
 
 
 def json_tokens(text: str) -> int:
     """Return the tokens of a text within JSON, without its quotation marks."""
-    return count_tokens(json_text(text)[1:-1])
+    return count_tokens(encode_basestring(text)[1:-1])
 
 
 def spend_budget(results: Sequence[ServableTexts], budget: int, depth: str = "auto") -> list[Serving]:
@@ -105,9 +105,12 @@ def _widen(
         text = texts.full if depth == "full" else texts.section
         spent = json_tokens(serving.content or serving.line)
         room = left + spent
+        least = max(LEAST_SECTION, spent)  # a text that is cut must have more tokens than it replaces
+        if not text or ((whole or room < least) and not _fits(text, room)):
+            continue
         content, is_cut = _fit_around(text, serving.line, room)
         tokens = json_tokens(content)
-        if not content or (is_cut and (whole or tokens < max(LEAST_SECTION, spent))):
+        if is_cut and tokens < least:
             continue
         servings[place] = Serving(depth, serving.line, content, serving.tokens + tokens - spent, is_cut)
         left -= tokens - spent
@@ -125,6 +128,10 @@ def _fit_around(text: str, line: str, tokens: int) -> tuple[str, bool]:
     return (CUT_MARK + rest if rest else ""), True
 
 
+def _fits(text: str, tokens: int, measure: Callable[[str], int] = json_tokens) -> bool:
+    return len(text) <= tokens * CHARACTERS_PER_TOKEN and measure(text) <= tokens
+
+
 def fit_text(text: str, tokens: int, measure: Callable[[str], int] = count_tokens) -> tuple[str, bool]:
     """Truncate text to a number of tokens. Return the text, and True if it was cut.
 
@@ -132,7 +139,7 @@ def fit_text(text: str, tokens: int, measure: Callable[[str], int] = count_token
     """
     if tokens <= 0:
         return "", bool(text)
-    if len(text) <= tokens * CHARACTERS_PER_TOKEN and measure(text) <= tokens:
+    if _fits(text, tokens, measure):
         return text, False
     room = tokens - measure(CUT_MARK)
     low, high = 0, min(len(text), tokens * CHARACTERS_PER_TOKEN)

@@ -14,8 +14,9 @@ from quaid.search import fusion
 from quaid.search.fusion import ChunkPosition, Evidence, fuse
 from quaid.search.plan import QueryPlan, plan_query
 from quaid.search.query import WORD_BUDGET, MeaningLane, embed_question
-from quaid.search.text import ROW_BUDGET, ExcerptMarker, terms_worth_ranking
+from quaid.search.text import EXCERPT_WIDTH, ROW_BUDGET, ExcerptMarker, stem_text, terms_worth_ranking
 from quaid.storage import conversations, text_index
+from quaid.storage.conversations import ConversationRow, TurnRow
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import TURNS, SearchFilters, TextIndex
 
@@ -114,6 +115,66 @@ def search_turns(
     if asked.embedded < asked.total:
         note = f"{asked.embedded:,} of {asked.total:,} texts have vectors; of the others only words were searched"
     return result._replace(hits=tuple(hits), note=note)
+
+
+class TurnEvidence(NamedTuple):
+    """A turn, and how well it answers the question; comparable with results of pages."""
+
+    turn: TurnRow
+    conversation: ConversationRow
+    line: str
+    """The best excerpt."""
+    lanes: tuple[str, ...]
+    strength: fusion.Strength
+    score: float
+
+
+def turns_with_evidence(
+    db: Database, embedder: Embedder | None, query: str, limit: int, *, vectors: "Callable[[], TurnIndex]"
+) -> list[TurnEvidence]:
+    """Find turns by words and by meaning, and rate each by the evidence for it."""
+    wanted = plan_query(query)
+    highest = TextIndex(db, TURNS).highest_id()
+    if not wanted.words or not highest:
+        return []
+    asked = embed_question(db, embedder, query, vectors()) if embedder else ""
+    with db.reading():
+        if isinstance(asked, str):
+            scores = _match_turns(db, wanted, limit, highest)
+            scored = {turn: _ScoredTurn(*score) for turn, score in scores.items()}
+        else:
+            scored = _fuse_turns(db, wanted, asked, vectors(), limit)
+        return _rate_turns(db, wanted, scored, asked, highest)
+
+
+def _rate_turns(
+    db: Database, wanted: QueryPlan, scored: dict[int, _ScoredTurn], asked: MeaningLane | str, highest: int
+) -> list[TurnEvidence]:
+    stemmer = text_index.Stemmer(db)
+    marker = ExcerptMarker(stemmer, wanted, ("", ""))
+    counts = TextIndex(db, TURNS).document_counts([part.quoted for part in wanted.parts], highest)
+    weights = fusion.word_weights(
+        {part.text: count for part, count in zip(wanted.parts, counts, strict=True)}, highest
+    )
+    cosines = {} if isinstance(asked, str) else asked.cosines(list(scored))
+    stems = {part: stem_text(stemmer, part.text) for part in wanted.parts}
+    rated = []
+    for turn_id, (turn, held) in conversations.load_turns(db, list(scored)).items():
+        words = stem_text(stemmer, f"{held.title}\n{turn.text}")
+        has = [
+            part.text
+            for part, stem in stems.items()
+            if (part.unspaced and part.literal and part.literal in turn.text) or words.hold(stem)
+        ]
+        share, meaning = fusion.word_share(has, weights), None
+        if not isinstance(asked, str):
+            cosine = cosines.get(turn_id, asked.baseline)
+            meaning = fusion.standing_out(cosine, asked.baseline, asked.embedded)
+        start = scored[turn_id].start
+        line = marker.excerpt(turn.text) or " ".join(turn.text[start : start + EXCERPT_WIDTH].split())
+        strength, score = fusion.judge_strength(share, meaning), fusion.evidence_score(share, meaning)
+        rated.append(TurnEvidence(turn, held, line, scored[turn_id].lanes, strength, score))
+    return rated
 
 
 def _fuse_turns(

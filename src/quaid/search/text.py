@@ -206,6 +206,22 @@ def stem_text(stemmer: Stemmer, text: str) -> TextStems:
     return TextStems(frozenset(every), frozenset(telling))
 
 
+def match_stems(stemmer: Stemmer, text: str, stems: frozenset[str]) -> list[tuple[int, str, bool]]:
+    """Return offset and stem of each word that has one of these stems, and whether it is no stop word."""
+    raw = text.encode("utf-8", "replace")
+    found = [word for word in stemmer.words(raw) if word[2] in stems]
+    if not found:
+        return []
+    matches = []
+    at = characters = 0
+    for start, end, stem in found:
+        characters += start - at if len(raw) == len(text) else len(raw[at:start].decode("utf-8", "replace"))
+        at = start
+        word = raw[start:end].lower().decode("utf-8", "replace")
+        matches.append((characters, stem, word not in STOP_WORDS))
+    return matches
+
+
 def is_mistakable(stemmer: Stemmer, part: str) -> bool:
     """Return True if a word is not a stop word but has the same stem as a stop word."""
     stems = stem_text(stemmer, part)
@@ -435,33 +451,63 @@ _QUOTE_MARKS = re.compile(r"(?:\s*>)+ ?")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 
 
-def split_statements(text: str) -> list[str]:
-    """Return the sentences, list entries and table rows of Markdown text, each as one line without list mark.
+def statement_spans(text: str) -> list[tuple[int, int]]:
+    """Return the offsets of the sentences, list entries and table rows of Markdown text.
 
     Headings and the marks of code blocks are left out.
     """
-    statements: list[str] = []
-    block: list[str] = []
-    is_entry = False
+    spans: list[tuple[int, int]] = []
+    begin, is_entry, at = -1, False, 0
 
-    def end_block() -> None:
-        joined = " ".join(block)
-        block.clear()
-        if joined:
-            statements.extend([joined] if is_entry else filter(None, _SENTENCE_END.split(joined)))
+    def end_block(end: int) -> None:
+        start = begin
+        if start >= 0 and not is_entry:
+            for gap in _SENTENCE_END.finditer(text, start, end):
+                spans.append((start, gap.start()))
+                start = gap.end()
+        if 0 <= start < end:
+            spans.append((start, end))
 
     for line in text.split("\n"):
-        line = _QUOTE_MARKS.sub("", line, count=1) if ">" in line[:4] else line
-        bare = line.strip()
-        mark = _LIST_MARK.match(line)
-        if not bare or bare.startswith(("#", "```", "~~~", "|---")):
-            end_block()
-        elif mark or bare.startswith("|"):
-            end_block()
-            is_entry = True
-            block.append(line[mark.end() :].strip() if mark else bare)
-        else:
-            is_entry = is_entry and bool(block)
-            block.append(bare)
-    end_block()
-    return statements
+        quoted = _QUOTE_MARKS.match(line) if ">" in line[:4] else None
+        first = quoted.end() if quoted else 0
+        mark = _LIST_MARK.match(line, first)
+        bare = line[first:].strip()
+        is_gap = not bare or bare.startswith(("#", "```", "~~~", "|---"))
+        if is_gap or mark or bare.startswith("|"):
+            end_block(at)
+            begin, is_entry = (-1, False) if is_gap else (at + (mark.end() if mark else first), True)
+        elif begin < 0:
+            begin = at + first
+        at += len(line) + 1
+    end_block(len(text))
+    return spans
+
+
+def statement_text(text: str) -> str:
+    """Return a statement as one line."""
+    return " ".join(text.replace("\n>", "\n").split())
+
+
+def split_statements(text: str) -> list[str]:
+    """Return the statements of Markdown text, each as one line without list mark."""
+    return [statement_text(text[start:end]) for start, end in statement_spans(text)]
+
+
+_STRUCK = re.compile(r"~~.+?~~")
+_PARENTHESIS = re.compile(r"\([^()]*\)")
+_WORDS = re.compile(r"\w+")
+_TICKED = re.compile(r"\[[xX]\]\s")
+
+
+def is_struck(statement: str) -> bool:
+    """Return True if a statement is struck through, except for a word and remarks in parentheses."""
+    if "~~" not in statement:
+        return False
+    rest = _STRUCK.sub(" ", statement)
+    return rest != statement and len(_WORDS.findall(_PARENTHESIS.sub(" ", rest))) <= 1
+
+
+def is_ticked(statement: str) -> bool:
+    """Return True for a task that is done."""
+    return bool(_TICKED.match(statement))

@@ -698,6 +698,17 @@ def page_heads(db: "Database", page_ids: list[int]) -> dict[int, PageHead]:
     return {row[0]: PageHead(*row) for row in rows}
 
 
+def kinds_and_statuses(db: "Database", page_ids: list[int]) -> dict[int, tuple[str, str]]:
+    """Return the kind of each page's collection, and `status` in its front matter or ""."""
+    rows = db.rows(
+        "SELECT p.id, c.kind, iif(instr(p.frontmatter, '\"status\"'), p.frontmatter ->> '$.status', '')"
+        " FROM pages AS p JOIN collections AS c ON c.id = p.collection_id"
+        " WHERE p.id IN (SELECT value FROM json_each(?))",
+        (str(page_ids),),
+    )
+    return {page_id: (kind, str(status or "").lower()) for page_id, kind, status in rows}
+
+
 def page_texts(db: "Database", page_ids: list[int]) -> dict[int, tuple[str, str]]:
     """Return the compiled truth (the text above the timeline) and the timeline of these pages, by page id.
 

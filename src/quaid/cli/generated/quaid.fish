@@ -32,8 +32,8 @@ revert	@command	Restore an earlier version of a page as a new version
 diff	@command	Show the changes of a page as a unified diff, since its previous version, another version or a day
 search	@command	Find pages by words
 gaps	@command	List questions that the memory could not answer, the most frequent first
-query	@command	Answer a question from the memory, by words and by meaning, within a token budget
-ask	@command	Answer a question from the memory, by words and by meaning, within a token budget
+query	@command	Answer a question from pages, notebook, daily logs, conversations and knowledge base, within a token budget
+ask	@command	Answer a question from pages, notebook, daily logs, conversations and knowledge base, within a token budget
 glance	@command	Search pages and notebook as you type
 link	@command	Link a page to another, with a relationship and an optional validity period
 link-close	@command	Set the end date of a link
@@ -1475,8 +1475,8 @@ revert	@command	Restore an earlier version of a page as a new version
 diff	@command	Show the changes of a page as a unified diff, since its previous version, another version or a day
 search	@command	Find pages by words
 gaps	@command	List questions that the memory could not answer, the most frequent first
-query	@command	Answer a question from the memory, by words and by meaning, within a token budget
-ask	@command	Answer a question from the memory, by words and by meaning, within a token budget
+query	@command	Answer a question from pages, notebook, daily logs, conversations and knowledge base, within a token budget
+ask	@command	Answer a question from pages, notebook, daily logs, conversations and knowledge base, within a token budget
 glance	@command	Search pages and notebook as you type
 link	@command	Link a page to another, with a relationship and an optional validity period
 link-close	@command	Set the end date of a link
