@@ -49,7 +49,7 @@ def test_client_with_and_without_handshake(db: str, mode: str, version: str) -> 
         assert client.session.protocol_version == version
         assert client.server_info is not None
         assert client.server_info.name == "quaid"
-        assert "version you read" in str(client.instructions)
+        assert "the version you read" in str(client.instructions)
         assert client.server_capabilities.tools is not None
 
     visit(db, mode, meet)

@@ -1,3 +1,4 @@
+import os
 from typing import Any
 
 import pytest
@@ -70,11 +71,8 @@ def test_version_negotiation(brain: Brain, asked: str, given: str) -> None:
     assert answered["protocolVersion"] == connection.version == given
     assert answered["serverInfo"]["name"] == "quaid"
     assert set(answered["capabilities"]) == {"tools", "resources", "prompts", "logging"}
-    assert "version you read" in answered["instructions"]
-    places = [
-        answered["instructions"].index(name) for name in ("recall", "conversation_search", "ask the user")
-    ]
-    assert places == sorted(places)
+    assert answered["instructions"].startswith("# Memory\n\nQuaid is the user's long-term memory")
+    assert "It holds 2 pages; wings companies 1, people 1;" in answered["instructions"]
 
 
 def test_before_the_handshake_only_ping_is_answered(brain: Brain) -> None:
@@ -171,7 +169,14 @@ def test_a_cancelled_call_is_an_error_of_the_protocol(connection: Connection, br
 
 def test_the_server_names_the_error_that_a_conflict_gives(connection: Connection, brain: Brain) -> None:
     response = result(connection, brain, "initialize", protocolVersion="2025-11-25", capabilities={})
-    assert "on version_conflict read again" in response["instructions"]
+    assert "on version_conflict merge" in response["instructions"]
+
+
+def test_instructions_neither_need_nor_create_a_memory(settings: Settings) -> None:
+    with Brain(settings) as missing:
+        answered = result(Connection("core"), missing, "initialize", protocolVersion="", capabilities={})
+    assert "the first write creates it" in answered["instructions"]
+    assert not os.path.exists(settings.db_path)
 
 
 def test_memory_made_later_by_another_program_is_used(connection: Connection, settings: Settings) -> None:

@@ -9,11 +9,12 @@ from typing import Any, get_args
 import pytest
 
 from quaid.app import Brain
-from quaid.clients.config_files import instructions_for
 from quaid.clients.known import CLIENTS
 from quaid.config import Settings
 from quaid.errors import ClientFile, ClientMissing, InvalidArgument
-from quaid.operations import clients, dispatch, index
+from quaid.model import plain_text
+from quaid.operations import clients, dispatch
+from quaid.operations.instructions import STATIC_TEXT, instructions_for_file
 
 
 @pytest.fixture
@@ -33,7 +34,9 @@ def call(brain: Brain, command: str, **arguments: Any) -> Any:
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    """All files, except those of the memory, which connect creates."""
+    files = (path for path in folder.rglob("*") if path.is_file() and ".quaid" not in path.parts)
+    return {str(path): path.read_bytes() for path in files}
 
 
 @pytest.mark.parametrize("name", CLIENTS)
@@ -110,7 +113,7 @@ def test_instructions_go_into_the_clients_file_on_request(there: Brain, home: Pa
     call(there, "connect", client="codex")
     assert (home / ".codex" / "AGENTS.md").read_text() == "# Mine\n"
     call(there, "connect", client="codex", instructions=True)
-    assert instructions_for("memory").strip() in (home / ".codex" / "AGENTS.md").read_text()
+    assert instructions_for_file().strip() in (home / ".codex" / "AGENTS.md").read_text()
     call(there, "disconnect", client="codex")
     assert (home / ".codex" / "AGENTS.md").read_text() == "# Mine\n"
     with pytest.raises(InvalidArgument, match="add --project"):
@@ -150,12 +153,18 @@ def test_the_names_are_those_of_the_clients() -> None:
     assert list(get_args(clients.ClientName)) == list(CLIENTS)
 
 
-def test_the_instructions_name_only_tools_that_there_are(there: Brain) -> None:
+def test_the_instructions_name_the_listed_tools_in_400_tokens(there: Brain) -> None:
+    for number in range(12):
+        page = {"slug": f"area-{number}/page-{number}", "content": "# Page"}
+        dispatch.call(there, dispatch.find_tool("memory_put"), page, "write")
     text = call(there, "instructions").value
-    named = set(re.findall(r"`(\w+)`", text))
-    assert {"remember", "recall", "daily_log", "conversation_search"} <= named
-    assert named <= set(index.TOOLS)
-    assert len(text.split()) < 300
+    named = set(re.findall(r"\bmemory_\w+|\bremember\b", text))
+    assert named >= {"memory_query", "remember", "memory_put", "memory_ingest", "memory_correct"}
+    assert all(dispatch.find_tool(name).core for name in named)
+    assert "12 pages; wings area-" in text
+    assert "collections default" in text
+    assert plain_text.count_tokens(text) <= 400
+    assert STATIC_TEXT in text
 
 
 @pytest.mark.parametrize(
@@ -191,13 +200,20 @@ def test_empty_hooks_that_were_there_stay(there: Brain, home: Path, text: str) -
     assert json.loads(path.read_text()) == json.loads(text)
 
 
-def test_connect_reports_a_missing_notebook(there: Brain, home: Path) -> None:
+def test_connect_creates_a_missing_memory(there: Brain, home: Path) -> None:
     (home / ".cursor").mkdir()
-    there.create(there.settings.db_path)
-    assert "quaid notebook init" in call(there, "connect", client="cursor").next_step
-    call(there, "disconnect", client="cursor")
-    call(there, "notebook init")
-    assert "notebook" not in call(there, "connect", client="cursor").next_step
+    call(there, "connect", client="cursor", dry_run=True)
+    assert not (home / ".quaid/memory.db").exists()
+    assert call(there, "connect", client="cursor").next_step == "Restart Cursor to use the memory"
+    assert there.created == [f"the memory {home / '.quaid/memory.db'}"]
+    assert (home / ".quaid/memory.db").exists()
+
+
+def test_connect_does_not_create_a_memory_in_a_missing_folder(there: Brain, home: Path) -> None:
+    (home / ".cursor").mkdir()
+    there.settings = there.settings._replace(db_path=str(home / "typo/memory.db"))
+    assert "quaid init" in call(there, "connect", client="cursor").next_step
+    assert not (home / "typo").exists()
 
 
 def test_a_memory_that_cannot_be_opened_is_connected_all_the_same(there: Brain, home: Path) -> None:

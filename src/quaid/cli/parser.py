@@ -309,6 +309,7 @@ SECTION_TITLES = {
     "maintenance": "Maintenance",
     "doctor": "Maintenance",
     "kb": "Knowledge base",
+    "instructions": "Clients and skills",
     "clients": "Clients and skills",
     "service": "Service and tokens",
 }

@@ -213,18 +213,13 @@ def _instructions_span(text: str) -> tuple[int, int]:
     return start, end + len(INSTRUCTIONS_END)
 
 
-def instructions_for(name: str) -> str:
-    """Return the agent instructions for the "memory" or for the "kb" (the knowledge base)."""
-    path = os.path.join(os.path.dirname(__file__), f"{name}_instructions.md")
-    with open(path, encoding="utf-8") as file:
-        return file.read()
-
-
 def kb_instructions(store: str, home: str) -> str:
     """Return the agent instructions for the knowledge base in this folder, with ~ for the home folder."""
     if store.startswith(home.rstrip("/") + "/"):
         store = "~" + store[len(home.rstrip("/")) :]
-    return instructions_for("kb").replace("{store}", store)
+    path = os.path.join(os.path.dirname(__file__), "kb_instructions.md")
+    with open(path, encoding="utf-8") as file:
+        return file.read().replace("{store}", store)
 
 
 MAX_CONFIG_BYTES = 64 * 1024 * 1024

@@ -17,7 +17,8 @@ from quaid.formats.config_text import UnreadableConfig
 from quaid.kb.layout import KbCheck
 from quaid.operations import kb
 from quaid.operations.dispatch import suggestion
-from quaid.operations.registry import Arg, Named, op
+from quaid.operations.instructions import instructions_for_file
+from quaid.operations.registry import Arg, op
 from quaid.skills import Extracted, Layer, Problem, Skill
 
 ClientName = Literal[
@@ -53,12 +54,6 @@ class ClientRecord(NamedTuple):
     detail: str
 
 
-@op("owner", examples=("quaid instructions", "quaid instructions >> AGENTS.md"))
-def instructions(brain: Brain) -> Named[str]:  # noqa: ARG001 (every operation gets it)
-    """Print instructions for an agent: when to write what, and where to search first."""
-    return Named("text", config_files.instructions_for("memory"))
-
-
 @op(
     "owner",
     examples=(
@@ -74,7 +69,7 @@ def connect(
     dry_run: DryRun = False,
     project: InProject = False,
     instructions: Annotated[
-        bool, Arg("Also add the text of `quaid instructions` to its CLAUDE.md or AGENTS.md.")
+        bool, Arg("Also add instructions for agents to its CLAUDE.md or AGENTS.md.")
     ] = False,
     kb: Annotated[bool, Arg("Add instructions and tools for the knowledge base.")] = False,
     force: Annotated[bool, Arg("Write the settings even if the client is not installed.")] = False,
@@ -102,7 +97,7 @@ def connect(
         changes.append(_change(where.path(hooks), lambda text: config_files.add_hooks(text, commands)))
     if instructions:
         path = _instructions_file(chosen, where, project)
-        body = config_files.instructions_for("memory")
+        body = instructions_for_file()
         changes.append(_change(path, lambda text: config_files.add_instructions(text, body)))
     if kb:
         path = where.path(_rules_file(chosen, project))

@@ -139,7 +139,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "kb delete": ("kb.kb_delete", "Delete a node or a capture. It stays in the git history. Refused while nodes link to it or name it."),
     "kb supersede": ("kb.kb_supersede", "Mark a node as superseded by another."),
     "kb contest": ("kb.kb_contest", "Mark a node as contested, or as current again."),
-    "instructions": ("clients.instructions", "Print instructions for an agent: when to write what, and where to search first."),
+    "instructions": ("instructions.instructions", "Print the instructions for agents that the MCP server sends: when to ask, and which tool writes what."),
     "connect": ("clients.connect", "Add this memory to a client's settings: the MCP server and, for Claude Code, the hooks."),
     "disconnect": ("clients.disconnect", "Remove this memory from a client's settings: its server, hooks and instructions, and nothing else."),
     "skills list": ("clients.skills_list", "List the skills in effect, with their descriptions."),

@@ -32,6 +32,7 @@ SUBJECTS = (
     "maintenance",
     "doctor",
     "kb",
+    "instructions",
     "clients",
     "service",
 )

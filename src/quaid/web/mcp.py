@@ -373,7 +373,8 @@ async def _call_result(
     The request is cancelled through its session or if the client disconnects.
     """
     if needs_no_memory(message):
-        return answer_request(connection, Brain(request.app.state.settings), message)
+        # The handshake reads the memory for its instructions, which must not block the event loop.
+        return await asyncio.to_thread(answer_request, connection, Brain(request.app.state.settings), message)
     pool: WorkerPool = request.app.state.workers
     loop = asyncio.get_running_loop()
 

@@ -84,7 +84,7 @@ rebuild	@command	Rebuild the text index, tags, chunks and links; then sync every
 upgrade	@command	Show how to upgrade, or (--check --from PLACE) check for a newer version
 doctor	@command	Check the installation and recommend commands
 kb	@command	query, show, backlinks, status, remember, init, clone, lint, index, commit, doctor, curate, push, capture, install-timer, sync, map, emacs-file, merge, delete, supersede, contest
-instructions	@command	Print instructions for an agent: when to write what, and where to search first
+instructions	@command	Print the instructions for agents that the MCP server sends: when to ask, and which tool writes what
 connect	@command	Add this memory to a client'\''s settings: the MCP server and, for Claude Code, the hooks
 disconnect	@command	Remove this memory from a client'\''s settings: its server, hooks and instructions, and nothing else
 skills	@command	List the skills in effect, with their descriptions
@@ -1183,7 +1183,7 @@ contest	@command	Mark a node as contested, or as current again
     'connect') printf '%s\n' '1	claude-code|claude-desktop|cursor|codex|vscode|windsurf|zed|gemini-cli	The client [list all]
 --dry-run	-	Only show what would be changed
 --project	-	The settings of the project in this folder, not the global ones
---instructions	-	Also add the text of `quaid instructions` to its CLAUDE.md or AGENTS.md
+--instructions	-	Also add instructions for agents to its CLAUDE.md or AGENTS.md
 --kb	-	Add instructions and tools for the knowledge base
 --force	-	Write the settings even if the client is not installed
 --db	@files:db	the memory
@@ -1360,7 +1360,7 @@ rebuild	@command	Rebuild the text index, tags, chunks and links; then sync every
 upgrade	@command	Show how to upgrade, or (--check --from PLACE) check for a newer version
 doctor	@command	Check the installation and recommend commands
 kb	@command	query, show, backlinks, status, remember, init, clone, lint, index, commit, doctor, curate, push, capture, install-timer, sync, map, emacs-file, merge, delete, supersede, contest
-instructions	@command	Print instructions for an agent: when to write what, and where to search first
+instructions	@command	Print the instructions for agents that the MCP server sends: when to ask, and which tool writes what
 connect	@command	Add this memory to a client'\''s settings: the MCP server and, for Claude Code, the hooks
 disconnect	@command	Remove this memory from a client'\''s settings: its server, hooks and instructions, and nothing else
 skills	@command	List the skills in effect, with their descriptions
