@@ -135,6 +135,26 @@ def test_a_chosen_line_ends_the_fact_that_it_states(memory: Brain) -> None:
     assert ("lives_in", "Oslo", None) in facts(memory)
 
 
+def test_a_fact_without_a_line_is_noted_on_its_page(brain: Brain) -> None:
+    run(brain, "put", slug="people/benedikt", content="# Benedikt\n\nAccountant.")
+    run(brain, "assert", slug="people/benedikt", predicate="address", object="Torggata 3")
+    was, now = "His office is at Torggata 3", "Benedikt's office is at Torggata 8"
+    record = run(brain, "correct", about="Benedikt", was=was, now=now, date="2026-03-01")
+    page = run(brain, "get", slug="people/benedikt")
+    assert page["version"] == record["version"]
+    assert page["compiled_truth"].endswith("Accountant.\n\nBenedikt's office is at Torggata 8.")
+    assert page["timeline"] == f"- **2026-03-01** | correction — ~~{was}~~ {now}"
+
+
+def test_an_entry_that_was_wrong_is_struck(brain: Brain) -> None:
+    entry = "- **2026-06-29** | hearsay — Hugo Lam leaves Nordlys in August."
+    run(brain, "put", slug="people/hugo-lam", content=f"# Hugo Lam\n\nData lead.\n\n---\n\n{entry}")
+    record = run(brain, "correct", about="people/hugo-lam", was="Hugo Lam leaves Nordlys in August")
+    assert record["replaced"][0]["id"] == "entry:1:people/hugo-lam"
+    page = run(brain, "get", slug="people/hugo-lam")
+    assert page["timeline"] == "- **2026-06-29** | hearsay — ~~Hugo Lam leaves Nordlys in August.~~"
+
+
 def test_nothing_found_names_the_tools_that_write(memory: Brain) -> None:
     with pytest.raises(NotFound, match="`quaid remember` or `quaid put`"):
         run(memory, "correct", about="Zed", now="is tall")

@@ -276,3 +276,6 @@ def test_an_agent_proposes_to_remove_a_line(reviewed: Brain, tmp_path: Path) -> 
     assert "Arvid" not in texts
     assert "boat key" in texts
     assert "Arvid" not in str(reviewed.db.rows("SELECT * FROM proposals")), "the proposal had the line"
+    assert "Arvid" not in str(reviewed.db.rows("SELECT raw_bytes FROM raw_imports")), (
+        "earlier versions had it"
+    )

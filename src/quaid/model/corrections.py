@@ -11,6 +11,7 @@ from quaid.model.plain_text import has_cjk
 STRUCK = re.compile(r"~~.+?~~")
 OPEN_BOX = re.compile(r"\[ \]")
 _LEAD = re.compile(r"\s*(?:>\s*)*(?:(?:[-*+]|\d+[.)])\s+)?(?:\[[ xX]\]\s+)?")
+_ENTRY = re.compile(r"\*\*\d{4}-\d{2}-\d{2}\*\*(?:\s*\|[^—\n]*)?\s*—\s*")
 _DONE = re.compile(
     r"(?:is |it's |was |all )*(?:done|finished|completed?|ticked(?: off)?|checked(?: off)?|bought|erledigt|fertig"
     r"|fait|terminé|hecho|fatto|klar|完成|済)",
@@ -90,6 +91,8 @@ def find_statements(
         fenced ^= line.lstrip().startswith(("```", "~~~ "))
         lead = _LEAD.match(line)
         start = offset + (lead.end() if lead else 0)
+        if entry := _ENTRY.match(line, start - offset):
+            start = offset + entry.end()
         body = line[start - offset :]
         is_ticked = lead is not None and re.search(r"\[[xX]\]", lead[0]) is not None
         if not fenced and not is_ticked and not line.lstrip().startswith("#") and not STRUCK.search(line):

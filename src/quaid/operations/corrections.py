@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from quaid.app import Brain
-from quaid.errors import InvalidArgument, NotFound, QuaidError
+from quaid.errors import CollectionReadOnly, InvalidArgument, NotFound, PartOfOrgFile, QuaidError
 from quaid.model import corrections as model, dates, facts as fact_model, slug as slugs, timeline
 from quaid.model.claims import stem_words
 from quaid.model.corrections import StatementPlace, Wording
@@ -14,7 +14,7 @@ from quaid.notebook import layout
 from quaid.operations import notebook as notebooks, pages
 from quaid.operations.registry import Arg, op
 from quaid.search import text as text_search
-from quaid.storage import collections, facts as fact_store, page_edits, pages as page_store
+from quaid.storage import collections, facts as fact_store, history, page_edits, pages as page_store
 from quaid.storage.facts import FactRow
 from quaid.storage.pages import PageRow
 
@@ -72,10 +72,12 @@ class _Line(NamedTuple):
 
     page: PageRow
     place: StatementPlace
+    part: str = "truth"
 
     @property
     def id(self) -> str:
-        return f"line:{self.place.line}:{slugs.address(self.page.collection, self.page.slug)}"
+        kind = "line" if self.part == "truth" else "entry"
+        return f"{kind}:{self.place.line}:{slugs.address(self.page.collection, self.page.slug)}"
 
 
 class _Fact(NamedTuple):
@@ -155,7 +157,10 @@ def remove_line(brain: Brain, query: str) -> CorrectRecord:
             else "matches no line"
         )
         raise InvalidArgument(name="query", problem=problem)
-    return _Correction(brain, query, wording, None, facts, lines[0], keeps_trace=False).apply()
+    record = _Correction(brain, query, wording, None, facts, lines[0], keeps_trace=False).apply()
+    # Earlier versions of the page have the line too.
+    brain.db.write(lambda tx: history.drop_versions_with(tx, lines[0].page.id, lines[0].place.text))
+    return record
 
 
 class _Correction:
@@ -190,9 +195,7 @@ class _Correction:
         elif self.line is not None:
             page, version = self.line.page, self._edit_page(self.line)
         else:
-            page = self.facts[0].page
-            self.brain.db.write(self._end_facts)
-            version = page_store.require(self.brain.db, page.slug, page.collection).version
+            page, version = self.facts[0].page, self._note_on_page(self.facts[0])
         replaced = [ReplacedStatement(fact.id, fact.says, self._end_of(fact)) for fact in self.facts]
         if self.line is not None:
             replaced.append(ReplacedStatement(self.line.id, self.line.place.text, None))
@@ -221,10 +224,14 @@ class _Correction:
         A timeline entry with the old and the new text is added.
         """
         new = self._new_sentence(line)
-        entry = f"~~{line.place.text}~~ {new or ('was wrong' if self.wording.never_held else '')}".strip()
 
         def change(old: PageRow | None) -> Page:
             assert old is not None
+            if line.part == "timeline":
+                place = self._find_again(old.timeline, line)
+                struck = f"~~{place.text}~~" if self.keeps_trace else "(removed)"
+                lines = old.timeline[: place.start] + struck + old.timeline[place.end :]
+                return pages.rebuild_page(old, lines=lines)
             place = self._find_again(old.truth, line)
             ticked = model.tick_box(old.truth, place) if self.wording.is_done else None
             if ticked is not None:
@@ -233,14 +240,46 @@ class _Correction:
             truth = model.replace_in_page(old.truth, place, new)
             lines = old.timeline
             if self.keeps_trace:
-                lines = timeline.add_entry_once(lines, self.today, entry, "correction", "")
+                lines = self._with_entry(lines, line.place.text, new)
             return pages.build_checked_page(old.slug, old.frontmatter, truth, lines, old)
+
+        return self._save(line.page, change)
+
+    def _note_on_page(self, fact: _Fact) -> int:
+        """Change facts that no line states, and note it on their page, so that searches find it.
+
+        A new statement in a sentence is added to the compiled truth. The timeline gets the old and the new one.
+        """
+        value, row = self._value(), fact.row
+        is_sentence = len(self.wording.now.split()) > 2
+        new = self.wording.now if is_sentence or not value else f"{row.subject} {row.predicate} {value[1]}"
+        former = self.wording.was if len(self.wording.was.split()) > 2 else fact.says
+
+        def change(old: PageRow | None) -> Page:
+            assert old is not None
+            lines = self._with_entry(old.timeline, former, new)
+            truth = f"{old.truth.rstrip()}\n\n{new.rstrip('.')}.".lstrip() if is_sentence else old.truth
+            return pages.build_checked_page(old.slug, old.frontmatter, truth, lines, old)
+
+        try:
+            return self._save(fact.page, change)
+        except (CollectionReadOnly, PartOfOrgFile):
+            self.brain.db.write(self._end_facts)
+            return page_store.require(self.brain.db, fact.page.slug, fact.page.collection).version
+
+    def _with_entry(self, lines: str, former: str, new: str) -> str:
+        """Return a timeline with an entry that has the former text, struck through, and the new text."""
+        entry = f"~~{former}~~ {new or ('was wrong' if self.wording.never_held else '')}".strip()
+        return timeline.add_entry_once(lines, self.today, entry, "correction", "")
+
+    def _save(self, page: PageRow, change: Callable[[PageRow | None], Page]) -> int:
+        """Save a page and end the facts in one transaction. Return the new version."""
 
         def also(tx: "Transaction", saved: "SaveResult", _page: Page, _now: str) -> "SaveResult":
             self._end_facts(tx, but=saved.id)
             return saved
 
-        address = slugs.address(line.page.collection, line.page.slug)
+        address = slugs.address(page.collection, page.slug)
         saved, _ = pages.edit_page(self.brain, address, None, change, also=also)
         return saved.version
 
@@ -451,6 +490,13 @@ def _matching_lines(
             continue  # a source stays as it was received
         known = stem_words(f"{page.title} {page.slug}".lower().replace("-", " ").replace("/", " "))
         own = subject is not None and page.id == subject.id
-        places = model.find_statements(page.truth, wording, words if own else words | title, known)
-        lines += [_Line(page, place) for place in places]
+        needed = words if own else words | title
+        lines += [_Line(page, place) for place in model.find_statements(page.truth, wording, needed, known)]
+        if (
+            wording.never_held
+        ):  # a timeline records its days, but a statement that never held is struck there too
+            lines += [
+                _Line(page, place._replace(score=place.score * CLOSE_SCORE * 0.9), "timeline")
+                for place in model.find_statements(page.timeline, wording, needed, known)
+            ]
     return lines

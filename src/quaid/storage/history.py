@@ -150,6 +150,15 @@ def versions_of_page(db: "Database", page_id: int) -> list[PageVersion]:
     return [PageVersion._make((*row[:6], bool(row[6]), row[7])) for row in rows]
 
 
+def drop_versions_with(tx: "Transaction", page_id: int, text: str) -> None:
+    """Delete the former versions of a page that contain a text, and overwrite their bytes in the file."""
+    tx.pragma("secure_delete", "ON")
+    tx.execute(
+        "DELETE FROM raw_imports WHERE page_id = ? AND is_active = 0 AND instr(raw_bytes, ?)",
+        (page_id, text.encode()),
+    )
+
+
 def version_bytes(db: "Database", version_id: int) -> bytes:
     row = db.one("SELECT raw_bytes FROM raw_imports WHERE id = ?", (version_id,))
     return b"" if row is None else bytes(row[0])
