@@ -257,8 +257,8 @@ def apply_change(git: Git, now: str, what: str, plan: ChangePlan, *, foreign: bo
         tree = _settled_tree(git)
         _refuse_dirty(git, tree)
         offline = _fetch_and_forward(git, now, tree, foreign=foreign)
-        # The committed bytes are written and compared here. For other files an unchanged stat is enough,
-        # because git uses the stat too, and has just reported that they match the last commit.
+        # The cached catalog is reused for files whose size and modification time are unchanged. Git compares the
+        # same two values, and has just reported that the files match the last commit.
         catalog = catalogs.load_catalog(git.root, git.ours, judge=lint.file_checker())
         change = plan(catalog)
         change = change._replace(files=_changed_files(catalog, change.files))

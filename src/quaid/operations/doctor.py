@@ -613,7 +613,10 @@ TOOL_TRIALS: dict[str, dict[str, Any]] = {
 """Arguments with which the tools listed by default are tried."""
 
 _HARMLESS = (NotFound, PageNotFound, NoNotebook, Busy)
-"""Errors of a trial that show no fault: nothing is stored under its name, the first note creates the notebook."""
+"""Errors that show no fault of a tool.
+
+There is no page doctor/trial, the first note creates a missing notebook, and another process may be writing.
+"""
 
 
 def _tools(brain: Brain) -> Iterator[DoctorFinding]:
