@@ -181,7 +181,7 @@ def test_a_node_is_written_whole_and_found(call: Call, kb: Path) -> None:
         ({"title": ""}, "title"),
         ({"summary": " "}, "summary"),
         ({"summary": "word " * 100}, "summary"),
-        ({"body": " \n"}, "text"),
+        ({"body": " \n"}, "content"),
         ({"projects": ["My App"]}, "my-app"),
         ({"tags": ["a b"]}, "tags"),
         ({"links": ["No such node"]}, "No such node"),
