@@ -147,3 +147,39 @@ def test_an_agent_gets_a_short_answer(bo: Brain) -> None:
         *("people/cy", 1, "default"),
         *("", ""),
     )
+
+
+@pytest.fixture
+def notebook(brain: Brain) -> Brain:
+    command(brain, "notebook init")
+    return brain
+
+
+def test_remember_names_lines_that_say_nearly_the_same(notebook: Brain) -> None:
+    call(notebook, "remember", content="Sarah prefers email to phone")
+    call(notebook, "remember", content="The harbour crane is blue")
+    record = call(notebook, "remember", content="Sarah prefers email, not phone")
+    assert (record.collection, record.version > 1) == ("notebook", True)
+    assert [line.partition(": ")[2] for line in record.similar] == ["Sarah prefers email to phone"]
+    assert "Nearly the same: reference/preferences.md:" in render(record)
+
+
+def test_a_ticked_line_is_replaced(notebook: Brain) -> None:
+    call(notebook, "remember", content="todo: renew the passport")
+    record = call(notebook, "remember", content="done: renew the passport")
+    assert record.action == "ticked"
+    assert [statement.says for statement in record.replaced] == ["Renew the passport"]
+    assert record.similar == ()
+
+
+def test_a_list_of_items_has_no_similar_lines(notebook: Brain) -> None:
+    assert call(notebook, "remember", content="buy milk, eggs and bread").similar == ()
+
+
+def test_log_and_file_name_their_collection(notebook: Brain) -> None:
+    for tool, arguments in (
+        ("daily_log", {"content": "Shipped version 2"}),
+        ("notebook_write", {"path": "lists/x.md", "content": "- a"}),
+    ):
+        record = dispatch.call(notebook, dispatch.find_tool(tool), arguments, "write")
+        assert record.collection == "notebook"

@@ -700,6 +700,7 @@ def _remember(record: Any) -> Lines:
         yield record.note
     if record.near and record.action == "added":
         yield f"Filed as {record.category}; it could also be: {', '.join(record.near)}. --category decides."
+    yield from (f"Nearly the same: {line}" for line in record.similar)
 
 
 @_renders("NotebookWriteRecord")

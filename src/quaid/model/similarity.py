@@ -38,6 +38,18 @@ def same_line(one: str, other: str) -> bool:
     return all(other_word in SMALL_WORDS for other_word in rest)
 
 
+LEAST_SHARED_WORDS = 2
+LEAST_NEAR_SHARE = 0.5
+"""Minimum share of common words for two lines to say nearly the same."""
+
+
+def is_near_line(one: str, other: str) -> bool:
+    """Return True if two lines have most of their words in common, apart from SMALL_WORDS."""
+    words, others = ({word.lower() for word in _line_words(text)} - SMALL_WORDS for text in (one, other))
+    shared = len(words & others)
+    return shared >= LEAST_SHARED_WORDS and shared >= LEAST_NEAR_SHARE * len(words | others)
+
+
 def _line_words(text: str) -> list[str]:
     """Split a line into words, keeping signs and capitals that carry meaning.
 

@@ -6,7 +6,7 @@ A cold command imports this table and then only the one module that it needs.
 # command: (operation, what it does)
 COMMANDS: dict[str, tuple[str, str]] = {
     "get": ("pages.get", "Read pages: current truth, timeline, front matter, and the version to send with a change."),
-    "put": ("pages.put", "Write a page, whole (FILE) or in parts (--compiled-truth, --timeline-append, --frontmatter)."),
+    "put": ("pages.put", "Write a page of your own, about a person, project or idea: whole (FILE) or in parts."),
     "list": ("pages.list", "List pages, newest first."),
     "tags": ("pages.tags", "List the tags of a page."),
     "tag": ("pages.tag", "Add a tag to a page, or remove one."),
@@ -38,7 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "assert": ("facts.assert", "Add a fact to a page, with dates and source. Repeating it from the same source changes nothing."),
     "check": ("facts.check", "List contradictions with both quotes, or resolve one. Exits 1 while any is open."),
     "contradictions": ("facts.contradictions", "List the open contradictions with both quotes, as `quaid check` last found them."),
-    "ingest-source": ("ingest.ingest", "Store a source (meeting, mail, article, chat) as a page, and what it changes on other pages."),
+    "ingest-source": ("ingest.ingest", "Store a source (meeting, mail, article, chat) as a page, and what it says about other pages, at once."),
     "ingest": ("ingest.ingest_file", "Ingest one file as a page and store its bytes. Ingesting the same file again changes nothing."),
     "adopt-sources": ("ingest.adopt_sources", "Create pages for sources that an earlier version stored without one, so that searches find them."),
     "dupes": ("cleanup.dupes", "Find duplicate pages: pairs with similar text or the same name."),

@@ -511,6 +511,7 @@ class IngestRecord(NamedTuple):
         "quaid ingest-source call.txt --type meeting --source meeting/17 --pages"
         ' \'[{"slug": "people/alice", "timeline_entries": [{"date": "2026-04-25", "summary": "Moved to Oslo"}]}]\'',
     ),
+    cli_note="All of it is one transaction. A truth that a page already has is skipped; its evidence is not.",
 )
 def ingest(
     brain: Brain,
@@ -532,10 +533,9 @@ def ingest(
     ] = None,
     force: Annotated[bool, Arg("Ingest even if the source or a truth is already known.")] = False,
 ) -> IngestRecord:
-    """Store a source (meeting, mail, article, chat) as a page, and what it changes on other pages.
+    """Store a source (meeting, mail, article, chat) as a page, and what it says about other pages, at once.
 
-    All of it is one transaction. Ingesting it again changes nothing. A truth that a page already has is skipped; its
-    evidence is not."""
+    Ingesting it again changes nothing."""
     for name, text in (("content", content), ("source", source)):
         if text is not None and not text.strip():
             raise InvalidArgument(name=name, problem="is empty")

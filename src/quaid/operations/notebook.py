@@ -24,7 +24,7 @@ from quaid.folders.changed_files import changed_paths
 from quaid.folders.page_writer import EditResult, FileText, TextChange
 from quaid.folders.sync import sync_collection
 from quaid.formats import sections
-from quaid.model import chunker
+from quaid.model import chunker, similarity
 from quaid.notebook import files as notebook_files, layout, recall as notebook_recall
 from quaid.notebook.layout import MigratedFile, RecallResult, RememberedLine, SessionPrompt
 from quaid.notebook.prompt import LEGACY_FOLDER, PromptLimits, assemble_prompt
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from quaid.notebook.changes import NotebookLine
     from quaid.notebook.router import Classification
+    from quaid.operations.receipts import ReplacedStatement
 
 
 def edit_file(
@@ -136,6 +137,11 @@ class RememberRecord(NamedTuple):
     action: RememberAction = "added"
     note: str = ""
     """What to do next, if the sentence was not written as a note."""
+    collection: str = ""
+    replaced: "tuple[ReplacedStatement, ...]" = ()
+    """The line that was ticked, struck or replaced."""
+    similar: tuple[str, ...] = ()
+    """Other lines that say nearly the same, each as path:line: text."""
 
 
 class NotebookWriteRecord(NamedTuple):
@@ -146,6 +152,7 @@ class NotebookWriteRecord(NamedTuple):
     version: int
     heading: str = ""
     """The heading of a log entry."""
+    collection: str = ""
 
 
 @op(
@@ -238,8 +245,28 @@ def _add_note(
     if guess.category == "correction":
         note = "No line was found that this clearly corrects, so it was filed as a fact."
     return RememberRecord(
-        goal.path, written.section, written.lines, edited.version, filed, near, "added", note
+        *(goal.path, written.section, written.lines, edited.version, filed, near, "added", note),
+        collection=notebook.name,
+        similar=_similar_lines(notebook, written.lines),
     )
+
+
+def _similar_lines(notebook: Collection, lines: tuple[RememberedLine, ...]) -> tuple[str, ...]:
+    """Return other lines of the notebook that say nearly the same as one new line. A list of items has none."""
+    from quaid.notebook import changes
+
+    if len(lines) != 1:
+        return ()
+    (new,) = lines
+    others = (
+        line
+        for path in layout.list_files(notebook.root or "")[:MAX_FILES_COMPARED]
+        if not path.startswith(f"{layout.DAILY}/") and (text := page_writer.read_text_file(notebook, path))
+        for line in changes.open_lines(path, text.text)
+        if (line.path, line.line) != (new.path, new.line)
+    )
+    near = [line for line in others if similarity.is_near_line(new.text, line.text)]
+    return tuple(f"{line.path}:{line.line}: {line.text}" for line in near[:MAX_SIMILAR_LINES])
 
 
 def _notebook_paths(brain: Brain, notebook: Collection) -> tuple[str, ...]:
@@ -311,6 +338,7 @@ def _mark_line(
     new: str = "",
 ) -> RememberRecord:
     from quaid.notebook import changes
+    from quaid.operations.receipts import ReplacedStatement  # other commands need no check for contradictions
 
     def change(old: str | None) -> str:
         marked = changes.mark_line(old or "", line, new)
@@ -325,7 +353,11 @@ def _mark_line(
     lines = [RememberedLine(line.text, line.path, line.line, True)]
     if new:
         lines.append(RememberedLine(new, line.path, line.line + 1, True))
-    return RememberRecord(line.path, line.section, tuple(lines), edited.version, category, (), action)
+    return RememberRecord(
+        *(line.path, line.section, tuple(lines), edited.version, category, (), action),
+        collection=notebook.name,
+        replaced=(ReplacedStatement(line.line, line.text, brain.local()[:10]),),
+    )
 
 
 def _no_line(lines: "list[NotebookLine]", category: str, what: str) -> RememberRecord:
@@ -337,6 +369,10 @@ def _no_line(lines: "list[NotebookLine]", category: str, what: str) -> RememberR
     shown = tuple(RememberedLine(line.text, line.path, line.line, False) for line in lines[:MAX_SHOWN_LINES])
     return RememberRecord("", "", shown, 0, category, (), "nothing", note)
 
+
+MAX_SIMILAR_LINES = 3
+MAX_FILES_COMPARED = 100
+"""Maximum number of files that are searched for lines like a new one."""
 
 MAX_SHOWN_LINES = 20
 """If a sentence matches several lines, at most this many are listed."""
@@ -409,7 +445,9 @@ def daily_log(
 
     edited = edit_file(brain, notebook, layout.daily_path(local[:10]), change)
     heading = block.partition("\n")[0]
-    return NotebookWriteRecord(edited.path, lines[0], edited.created, edited.changed, edited.version, heading)
+    return NotebookWriteRecord(
+        *(edited.path, lines[0], edited.created, edited.changed, edited.version, heading, notebook.name)
+    )
 
 
 @op(
@@ -618,7 +656,9 @@ def notebook_write(
         return text
 
     edited = edit_file(brain, notebook, path, change, expected_version)
-    return NotebookWriteRecord(path, lines[0], edited.created, edited.changed, edited.version)
+    return NotebookWriteRecord(
+        *(path, lines[0], edited.created, edited.changed, edited.version), collection=notebook.name
+    )
 
 
 @op(

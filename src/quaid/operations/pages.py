@@ -542,10 +542,10 @@ def put(
     ] = None,
     replace_timeline: Annotated[bool, Arg("Remove timeline entries that `content` omits.")] = False,
 ) -> PutRecord:
-    """Write a page, whole (`content`) or in parts (`compiled_truth`, `timeline_append`, `frontmatter`).
+    """Write a page of your own, about a person, project or idea: whole (`content`) or in parts.
 
-    Timeline entries missing from `content` are kept; missing keys and tags are removed. Adding needs no version. If
-    text was changed since you read it, nothing is written and the error has the current text and version."""
+    Adding needs no version. If the page has changed since you read it, nothing is written and the error has its text.
+    Timeline entries that `content` omits are kept; keys and tags are removed."""
     parts = (compiled_truth, timeline_append, frontmatter)
     _check_put_parts(content, (compiled_truth, append, timeline_append, frontmatter), assertions)
     if content is None and replace_timeline:

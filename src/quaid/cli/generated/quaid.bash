@@ -17,7 +17,7 @@ demo	@command	Create a sample memory in a separate folder, and walk through ten 
 version	@command	Show versions and where the memory is
 --tools-json	-	Print the tools as MCP lists them
 get	@command	Read pages: current truth, timeline, front matter, and the version to send with a change
-put	@command	Write a page, whole (FILE) or in parts (--compiled-truth, --timeline-append, --frontmatter)
+put	@command	Write a page of your own, about a person, project or idea: whole (FILE) or in parts
 list	@command	List pages, newest first
 tags	@command	List the tags of a page
 tag	@command	Add a tag to a page, or remove one
@@ -45,7 +45,7 @@ facts	@command	List facts, links and dated entries about a subject, with dates a
 assert	@command	Add a fact to a page, with dates and source
 check	@command	List contradictions with both quotes, or resolve one
 contradictions	@command	List the open contradictions with both quotes, as `quaid check` last found them
-ingest-source	@command	Store a source (meeting, mail, article, chat) as a page, and what it changes on other pages
+ingest-source	@command	Store a source (meeting, mail, article, chat) as a page, and what it says about other pages, at once
 ingest	@command	Ingest one file as a page and store its bytes
 adopt-sources	@command	Create pages for sources that an earlier version stored without one, so that searches find them
 dupes	@command	Find duplicate pages: pairs with similar text or the same name
@@ -1293,7 +1293,7 @@ completion	@command	Print a completion script for a shell: commands, options and
 demo	@command	Create a sample memory in a separate folder, and walk through ten questions
 version	@command	Show versions and where the memory is
 get	@command	Read pages: current truth, timeline, front matter, and the version to send with a change
-put	@command	Write a page, whole (FILE) or in parts (--compiled-truth, --timeline-append, --frontmatter)
+put	@command	Write a page of your own, about a person, project or idea: whole (FILE) or in parts
 list	@command	List pages, newest first
 tags	@command	List the tags of a page
 tag	@command	Add a tag to a page, or remove one
@@ -1321,7 +1321,7 @@ facts	@command	List facts, links and dated entries about a subject, with dates a
 assert	@command	Add a fact to a page, with dates and source
 check	@command	List contradictions with both quotes, or resolve one
 contradictions	@command	List the open contradictions with both quotes, as `quaid check` last found them
-ingest-source	@command	Store a source (meeting, mail, article, chat) as a page, and what it changes on other pages
+ingest-source	@command	Store a source (meeting, mail, article, chat) as a page, and what it says about other pages, at once
 ingest	@command	Ingest one file as a page and store its bytes
 adopt-sources	@command	Create pages for sources that an earlier version stored without one, so that searches find them
 dupes	@command	Find duplicate pages: pairs with similar text or the same name
