@@ -139,6 +139,19 @@ def test_sync_renames_pages_of_earlier_versions_once(attached: Brain) -> None:
     assert (again.unchanged, again.changed, again.moved) == (len(NAMES), 0, 0)
 
 
+def test_pages_imported_by_an_earlier_version_are_updated_under_their_slug(
+    brain: Brain, folder: Path
+) -> None:
+    call(brain, "import", folder=str(folder))
+    make_old(brain)
+    (folder / "zh" / "用户界面.md").write_text("# 用户界面\n\n新\n", encoding="utf-8")
+    call(brain, "import", folder=str(folder))
+    assert call(brain, "list").total == len(NAMES)
+    page = call(brain, "get", slug="zh/用户界面")
+    assert (page.slug, page.version) == ("zh/u7528u6237u754cu9762", 2)
+    assert page.compiled_truth.endswith("新")
+
+
 def test_slug_requested_by_a_file_is_kept(brain: Brain, tmp_path: Path) -> None:
     (tmp_path / "v").mkdir()
     (tmp_path / "v" / "用.md").write_text("---\nslug: u7528\n---\nx", encoding="utf-8")
