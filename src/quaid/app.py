@@ -77,6 +77,7 @@ class Brain:
         self._models = models  # shared by several Brains of one process
         self.agent = ""  # name of the calling program; "" for a person
         self.created: list[str] = []  # what was created because it was missing, for the answer to the caller
+        self.asked_up_to = 0  # chunk id up to which the last query found nothing to embed
         self.asked_at: float | None = None  # time of the call if it is carried out later, after a review
         # False for read-only callers, which neither log unanswered questions nor rebuild a deleted database.
         self.leaves_marks = True

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 # Durations in seconds
 START_DELAY = 3.0
 WATCH_INTERVAL, EMBED_INTERVAL = 3.0, 60.0
+LONGEST_DELAY = 20.0  # seconds for which calls can delay that check
 CALL_DELAY = 2.0  # delay between a call and the next check for missing vectors
 FAILURE_DELAY = 60.0
 EXIT_TIMEOUT = 1.0
@@ -187,10 +188,21 @@ class Supervisor:
         self._embed_due = self._watch_due = time.monotonic() + START_DELAY
         self._monitor = EmbeddingMonitor()
         self._saw_free = False
+        self._put_off_since: float | None = None
 
     def put_off(self) -> None:
-        """Delay the next check for missing vectors, because a call has just been handled."""
-        self._embed_due = time.monotonic() + CALL_DELAY
+        """Delay the next check for missing vectors, because a call has just been handled.
+
+        A steady stream of calls delays it for LONGEST_DELAY at most.
+        """
+        now = time.monotonic()
+        self._put_off_since = self._put_off_since or now
+        self._embed_due = min(now + CALL_DELAY, self._put_off_since + LONGEST_DELAY)
+
+    def is_overdue(self) -> bool:
+        """Return True if calls have delayed a check for LONGEST_DELAY, so that it must not wait for a pause."""
+        since = self._put_off_since
+        return since is not None and time.monotonic() - since >= LONGEST_DELAY
 
     def seconds(self) -> float:
         """Return the seconds until the next check is due."""
@@ -204,6 +216,7 @@ class Supervisor:
             if not self._watch.is_running(brain) and self._wants_watcher(brain):
                 self._watch.start(path, self._hear)
         if self._embed_due <= time.monotonic():
+            self._put_off_since = None
             is_running = self._embed.is_running(brain)
             if not is_running and self._monitor.wants(brain):
                 self._embed.start(path)

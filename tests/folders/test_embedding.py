@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from quaid.embedding import backfill
 from quaid.embedding.backfill import (
     BATCH_SIZE,
     MAX_INLINE_CHUNKS,
@@ -17,8 +18,9 @@ from quaid.embedding.backfill import (
     BackfillReport,
 )
 from quaid.errors import Cancelled, EmbedderUnavailable, InvalidArgument
+from quaid.model import dates
 from quaid.model.page import build_page
-from quaid.storage import embedding_queue, page_edits, vectors
+from quaid.storage import chunks, embedding_queue, page_edits, vectors
 from quaid.storage.embedding_queue import EmbeddingFailure
 from quaid.storage.leases import Lease
 from quaid.storage.sqlite.connection import Database
@@ -344,14 +346,52 @@ def test_cancelled_run_releases_the_lease_and_records_no_failure(db: Database) -
     assert Lease(db.path, embedding_queue.LEASE).try_take()
 
 
-def test_few_missing_chunks_are_embedded_and_many_are_not(db: Database) -> None:
+def test_few_missing_chunks_are_embedded_at_once_and_more_in_several_steps(db: Database) -> None:
     assert Backfill(db, Hashes(), now, quiet).embed_few() == 0
     write(db, MAX_INLINE_CHUNKS)
     assert Backfill(db, Hashes(), now, quiet).embed_few() == MAX_INLINE_CHUNKS
     assert Backfill(db, Hashes(), now, quiet).embed_few() == 0
     write(db, MAX_INLINE_CHUNKS + 1, "other")
-    assert Backfill(db, Hashes(), now, quiet).embed_few() == 0
-    assert embedding_queue.ChunkQueue(db, "hashes").coverage() == (0, MAX_INLINE_CHUNKS + 1)
+    assert Backfill(db, Hashes(), now, quiet).embed_few() == MAX_INLINE_CHUNKS
+    assert Backfill(db, Hashes(), now, quiet).embed_few() == 1
+    assert embedding_queue.ChunkQueue(db, "hashes").coverage() == (
+        MAX_INLINE_CHUNKS + 1,
+        MAX_INLINE_CHUNKS + 1,
+    )
+
+
+def test_while_many_chunks_are_missing_only_those_written_since_are_embedded(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfill, "MAX_BACKLOG", 20)
+    write(db, 1, "first")
+    Backfill(db, Hashes(), now, quiet).embed_chunks()
+    write(db, 60, "imported")
+    fill = Backfill(db, Hashes(), now, quiet)
+    assert fill.embed_few(recent=dates.shift_date(NOW[:10], 1)) == 0  # not recent
+    newest = chunks.highest_id(db)
+    assert fill.checked_up_to == newest
+    page = build_page("written", {}, "# Written\n\nJust now.", "")
+    db.write(lambda tx: page_edits.save(tx, page, uuid="written", now=NOW, expected_version=None))
+    assert fill.embed_few(after=newest, recent=NOW) == 1
+    assert fill.embed_few(after=fill.checked_up_to, recent=NOW) == 0
+    assert embedding_queue.ChunkQueue(db, "hashes").newest(newest, "", 5) == []
+
+
+def test_the_beginning_of_the_newest_page_is_embedded_first(db: Database) -> None:
+    write(db, 1, "first")
+    Backfill(db, Hashes(), now, quiet).embed_chunks()
+    write(db, 3, "older")
+    sections = "\n\n".join(f"## Part {number}\n\nText of part {number}." for number in range(30))
+    page = build_page("long", {}, f"# Long\n\n{sections}", "")
+    db.write(lambda tx: page_edits.save(tx, page, uuid="long", now=NOW, expected_version=None))
+    assert Backfill(db, Hashes(), now, quiet).embed_few() == MAX_INLINE_CHUNKS
+    left = [chunk_id for chunk_id, _ in embedding_queue.ChunkQueue(db, "hashes").newest(0, "", 100)]
+    pages: dict[int, str] = dict(
+        db.rows("SELECT c.id, p.slug FROM chunks AS c JOIN pages AS p ON p.id = c.page_id")
+    )
+    of_long = sorted(chunk_id for chunk_id, slug in pages.items() if slug == "long")
+    assert [chunk_id for chunk_id in left if pages[chunk_id] == "long"] == of_long[MAX_INLINE_CHUNKS:]
 
 
 def test_few_long_chunks_are_not_embedded(db: Database) -> None:

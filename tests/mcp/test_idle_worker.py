@@ -18,7 +18,7 @@ from tests.mcp.pipes import PATIENCE, Pipes, environment
 from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import dispatch
-from quaid.storage import embedding_queue, vectors
+from quaid.storage import chunks, embedding_queue, vectors
 
 Start = Callable[..., Pipes]
 ON = {"QUAID_BACKGROUND_EMBEDDING": "on"}
@@ -145,6 +145,37 @@ def test_old_and_new_pages_get_vectors_of_the_real_model(
     assert slugs == {"people/alice", "companies/river", "concepts/tide"}
     status, left, errors = server.end()
     assert (status, left, len(errors.splitlines())) == (0, [], 1)
+
+
+def test_what_was_just_written_has_a_vector_at_the_next_question_of_a_steady_stream(
+    start: Start, served: str, settings: Settings, tmp_path: Path
+) -> None:
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for number in range(300):
+        (folder / f"old-{number}.md").write_text(f"# Old {number}\n\nImported text {number}.\n")
+    run(settings, "import", folder=str(folder))
+    server = start(served, "--tools", "all", environ={**ON, "HOME": str(tmp_path)})
+    server.greet()
+    writes: list[Callable[[int], Any]] = [
+        lambda number: server.record("memory_put", slug=f"p/{number}", content=f"# P\n\nPage {number}."),
+        lambda number: server.record("remember", content=f"Anna likes tea number {number}"),
+        lambda number: server.record("daily_log", entry=f"Painted door {number}"),
+        lambda number: server.record(
+            "memory_ingest",
+            content=f"Boat {number} was sold.",
+            source_type="meeting",
+            source_ref=f"m/{number}",
+        ),
+    ]
+    with Brain(settings) as brain:
+        for number in range(100):
+            writes[number % 4](number)
+            server.record("memory_query", query=f"number {number}")
+            newest = chunks.highest_id(brain.db)
+            queue = embedding_queue.ChunkQueue(brain.db, "m")
+            assert (newest, queue.newest(newest - 1, "", 1)) == (newest, []), number
+    assert server.end()[0] == 0
 
 
 def test_two_servers_do_not_embed_twice(start: Start, served: str, settings: Settings, model: Model) -> None:

@@ -253,3 +253,16 @@ def test_embedding_resumes_when_the_model_answers_again(brain: Brain, clock: Clo
     assert embedding_queue.last_failure(brain.db.path) is None
     assert run(brain, "status").model.ready
     assert watch.wants(brain)
+
+
+def test_a_steady_stream_of_calls_delays_embedding_for_a_limited_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr("quaid.worker.time.monotonic", clock)
+    supervisor = worker.Supervisor()
+    for _ in range(25):
+        supervisor.put_off()
+        assert supervisor.is_overdue() == (clock.time - NOON >= worker.LONGEST_DELAY)
+        clock.time += 1.0
+    assert supervisor.seconds() == 0

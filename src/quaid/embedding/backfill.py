@@ -32,6 +32,12 @@ MAX_INLINE_CHUNKS, MAX_INLINE_TOKENS = 16, 2_400
 This takes up to a second, including loading the model.
 """
 
+MAX_BACKLOG = 256
+"""With more chunks without a vector than this, a query embeds only those written since the query before it."""
+
+NEWEST_CHUNKS = 64
+"""Number of newest chunks without a vector that are considered then."""
+
 INLINE_LOCK_TIMEOUT = 1.0
 """A query waits this many seconds for the write lock, which an import may hold for a long time."""
 
@@ -95,6 +101,7 @@ class Backfill:
         self._embedder = embedder
         self._now = now
         self._progress = progress
+        self.checked_up_to = 0
 
     def run(
         self, *, slugs: list[str] | None = None, turns_since: str | None = None, patient: bool = True
@@ -137,47 +144,59 @@ class Backfill:
             finally:
                 lease.release()
 
-    def embed_few(self, turns_since: str | None = None) -> int:
-        """Embed chunks without a vector, or turns if `turns_since` is given, unless there are too many.
+    def embed_few(self, turns_since: str | None = None, after: int = 0, recent: str = "") -> int:
+        """Embed a few chunks without a vector, or turns if `turns_since` is given, those of the newest pages first.
 
-        This is called before a query, so that the query finds recent changes. Return the number of chunks or
-        turns embedded.
+        Called before a query, so that the query finds recent changes. Return the number of chunks or turns
+        embedded. `checked_up_to` is then the chunk id up to which queries have nothing more to embed.
+
+        While many chunks lack a vector, as after an import, only those with an id above `after` of pages saved
+        since the time `recent` are embedded: the others are left to the background process.
         """
         db, name = self._db, self._embedder.name
+        self.checked_up_to = after
         active = vectors.active_model(db)
         if active is not None and active.name != name:
             return 0
         if active is None and turns_since is not None:
             return 0
-        pending: list[int] | None = None
-        if turns_since is not None:
-            turns = TurnQueue(db, name, turns_since)
-            made, total = turns.coverage()
-            lacking = total - made
-        elif active is not None:
-            coverage = ChunkQueue(db, name).estimate_coverage()
-            lacking, pending = coverage.lacking, coverage.waiting
-        else:
-            made, total = ChunkQueue(db, name).coverage()
-            lacking = total - made
-        if not 0 < lacking <= MAX_INLINE_CHUNKS:
-            return 0
-        if turns_since is not None:
-            tokens = turns.tokens(turns.missing())
-        else:
-            tokens = ChunkQueue(db, name).tokens(pending)
-        if tokens > MAX_INLINE_TOKENS:
-            return 0
         patience, db.lock.patience = db.lock.patience, INLINE_LOCK_TIMEOUT
         try:
             if turns_since is not None:
-                return self.embed_turns(turns_since).turns
-            if pending is None:
+                return self._embed_few_turns(turns_since)
+            if active is not None:
+                return self._embed_newest(after, recent)
+            made, total = ChunkQueue(db, name).coverage()
+            is_few = 0 < total - made <= MAX_INLINE_CHUNKS
+            if is_few and ChunkQueue(db, name).tokens(None) <= MAX_INLINE_TOKENS:
                 return self.embed_chunks(limit=MAX_INLINE_CHUNKS, insist=False).embedded
-            # The pending ids are known, and finding them again would take longer than embedding them.
-            return self._embed_in_batches(ChunkQueue(db, name), pending, CHUNKS_LABEL, insist=False)[0]
+            return 0
         finally:
             db.lock.patience = patience
+
+    def _embed_few_turns(self, turns_since: str) -> int:
+        turns = TurnQueue(self._db, self._embedder.name, turns_since)
+        made, total = turns.coverage()
+        if not 0 < total - made <= MAX_INLINE_CHUNKS or turns.tokens(turns.missing()) > MAX_INLINE_TOKENS:
+            return 0
+        return self.embed_turns(turns_since).turns
+
+    def _embed_newest(self, after: int, recent: str) -> int:
+        queue = ChunkQueue(self._db, self._embedder.name)
+        coverage = queue.estimate_coverage()
+        if not coverage.lacking:
+            self.checked_up_to = coverage.last
+            return 0
+        if coverage.waiting is not None and coverage.lacking <= MAX_BACKLOG:
+            pending = queue.by_page(coverage.waiting)
+        else:
+            pending = queue.newest(after, recent, NEWEST_CHUNKS)
+        few = _within_tokens(pending)
+        # The pending ids are known, and finding them again would take longer than embedding them.
+        embedded = self._embed_in_batches(queue, few, CHUNKS_LABEL, insist=False)[0] if few else 0
+        if len(few) == len(pending):
+            self.checked_up_to = coverage.last
+        return embedded
 
     def embed_chunks(
         self, slugs: list[str] | None = None, limit: int | None = None, *, insist: bool = True
@@ -285,6 +304,18 @@ class Backfill:
 
     def _unavailable(self, problem: str) -> EmbedderUnavailable:
         return EmbedderUnavailable(name=self._embedder.name, problem=problem, remedy="Try another model")
+
+
+def _within_tokens(pending: list[tuple[int, int]]) -> list[int]:
+    """Return the ids of the first chunks, given with their tokens, that may be embedded before a query."""
+    ids: list[int] = []
+    total = 0
+    for chunk_id, tokens in pending[:MAX_INLINE_CHUNKS]:
+        total += tokens
+        if ids and total > MAX_INLINE_TOKENS:
+            break
+        ids.append(chunk_id)
+    return ids
 
 
 def _failure_text(report: BackfillReport) -> str:

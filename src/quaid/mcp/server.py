@@ -423,9 +423,9 @@ class CallThread:
     def _is_wanted(self) -> bool:
         return bool(self._calls) or self._ending
 
-    def _look(self) -> None:
-        """Do background work while idle, until a call arrives. Errors must not affect calls."""
-        self._memory.should_stop = self._is_wanted
+    def _look(self, is_idle: bool = True) -> None:
+        """Do background work, while idle only until a call arrives. Errors must not affect calls."""
+        self._memory.should_stop = self._is_wanted if is_idle else None
         try:
             self._supervisor.start_due_workers(self._memory)
         except QuaidError:
@@ -441,6 +441,8 @@ class CallThread:
     def _run(self, call: PendingCall) -> None:
         result = None if call.cancelled else self._result(call)
         call.reply(None if call.cancelled else result)
+        if self._supervisor.is_overdue():
+            self._look(is_idle=False)
 
     def _result(self, call: PendingCall) -> Response:
         started = time.perf_counter()

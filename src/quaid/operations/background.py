@@ -33,6 +33,9 @@ RECENT_DAYS = 90
 REST_SECONDS = 60
 """Queries do not use an embedding model for this many seconds after it failed."""
 
+RECENT_SECONDS = 600
+"""While many vectors are missing, a query creates those of pages saved within this many seconds."""
+
 SLOW_SECONDS = 1.0
 """A model that takes at least this many seconds to fail is not tried again for the same query."""
 
@@ -93,7 +96,9 @@ def embed_few(brain: Brain, embedder: "Embedder", turns: str | None = None) -> s
     try:
         if embedder.ready() is None:
             use_chosen_model(brain, embedder)
-            _backfill(brain, embedder).embed_few(turns)
+            work = _backfill(brain, embedder)
+            work.embed_few(turns, brain.asked_up_to, brain.now(-RECENT_SECONDS))
+            brain.asked_up_to = work.checked_up_to
     except Cancelled:
         raise
     except QuaidError as failure:

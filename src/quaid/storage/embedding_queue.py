@@ -160,6 +160,28 @@ class ChunkQueue:
             lambda seen: _update_coverage(db, model, seen),
         )
 
+    def by_page(self, chunk_ids: list[int]) -> list[tuple[int, int]]:
+        """Return these chunks with their token counts, those of the most recently written pages first."""
+        rows = self._db.rows(
+            "SELECT c.id, c.token_count, max(c.id) OVER (PARTITION BY c.page_id) AS latest"
+            " FROM json_each(?) AS wanted CROSS JOIN chunks AS c ON c.id = wanted.value ORDER BY latest DESC, c.id",
+            (str(chunk_ids),),
+        )
+        return [(chunk_id, tokens) for chunk_id, tokens, _ in rows]
+
+    def newest(self, after: int, since: str, limit: int) -> list[tuple[int, int]]:
+        """Return up to `limit` chunks without a vector, with their token counts, as `by_page` does.
+
+        They have an id above `after` and belong to pages saved since the time `since`.
+        """
+        table = require_model(self._db, self._model).vec_table
+        rows = self._db.rows(
+            f"SELECT c.id FROM chunks AS c WHERE c.id > ? AND {_no_vector(table)}"  # noqa: S608 (the registry's name)
+            " AND (SELECT p.updated_at FROM pages AS p WHERE p.id = c.page_id) >= ? ORDER BY c.id DESC LIMIT ?",
+            (max(after, chunks.highest_id(self._db) - RECENT_IDS), self._model, since, limit),
+        )
+        return self.by_page([chunk_id for (chunk_id,) in rows])
+
     def texts(self, chunk_ids: list[int]) -> list[PendingText]:
         """Return the content of these chunks in order, except duplicates and content that has a vector."""
         rows = self._db.rows(
@@ -197,6 +219,9 @@ def pending_texts(db: "Database", model: str, limit: int) -> list[PendingText]:
         queue = ChunkQueue(db, model)
         return queue.texts(queue.missing()[:limit])
 
+
+RECENT_IDS = 1_000
+"""Number of newest chunk ids among which `ChunkQueue.newest` searches."""
 
 FEW_CHUNKS = 2_000
 """Up to this many chunks are checked one by one, and up to this many ids of chunks without a vector are cached."""
