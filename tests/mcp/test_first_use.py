@@ -22,7 +22,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("remember", {"content": "Ada prefers mail to phone calls"}),
     ("memory_put", {"slug": "people/ada", "content": "---\ntype: person\n---\n# Ada\n\nAda lives in Oslo."}),
     ("memory_get", {"slug": "people/ada"}),
-    ("memory_ingest", {"content": "Ada called.", "source_type": "meeting", "source_ref": "call/1"}),
+    ("memory_ingest", {"content": "Ada called.", "type": "meeting", "source": "call/1"}),
     ("memory_facts", {"subject": "people/ada"}),
     ("memory_correct", {"about": "people/ada", "was": "Oslo", "now": "Ada lives in Bergen"}),
     ("memory_forget", {"slug": "people/ada", "reason": "a test"}),

@@ -5,10 +5,9 @@ import re
 from typing import Any
 
 import pytest
-from tests.skills.test_skill_texts import fenced, quaid_calls, read
+from tests.skills.test_skill_texts import read
 
 from quaid.app import Brain
-from quaid.cli import parser
 from quaid.formats import markdown
 from quaid.model import dates, links
 from quaid.model.page import PAGE_TYPES, Page, build_page
@@ -44,12 +43,12 @@ REQUIRED = {
         *("status: idea", "originals/", "concepts/", "ideas/", "does nothing fit", "what gets a page"),
         *("a promise with an owner and a day", "in passing", "intention without owner"),
         *("what they believe", "what they are building", "hobby horses", "trajectory", "five times or more"),
-        *("rewritten, never appended", "newest first", "Open Threads", "../people/", "quaid raw"),
+        *("rewritten, never appended", "newest first", "Open Threads", "../people/", "memory_raw"),
     ),
     "query": (
-        *("--wing", "--depth auto", "--token-budget", "--temporal current", "--temporal historical"),
-        *("--as-of", "--history", "quaid check", "four ways", "strong", "weak", "none", "does not know"),
-        *("quaid search", "quaid list", "quaid backlinks", "quaid graph", "[Mira Dahlquist](people/"),
+        *("wing=", 'depth="auto"', "token_budget=", 'temporal="current"', '"historical"', "as_of="),
+        *("history=true", "memory_check", "four ways", "strong", "weak", "none", "does not know"),
+        *("memory_search", "memory_list", "memory_backlinks", "memory_graph", "[Mira Dahlquist](people/"),
     ),
     "maintain": (
         *("contradictions", "stale truth", "orphans", "missing cross-references", "dead links"),
@@ -60,7 +59,7 @@ REQUIRED = {
             "wings and rooms",
             "vectors and duplicates",
         ),
-        *("30 days", "quaid check --all", "quaid link-close", "quaid embed --stale", "quaid dupes"),
+        *("30 days", "memory_check(all=true)", "memory_link_close", "quaid embed --stale", "memory_dupes"),
         *("sources/maintenance-YYYY-MM-DD", "succession", "lower case, hyphens"),
     ),
     "curate": (
@@ -72,7 +71,7 @@ REQUIRED = {
         *("Crustdata", "Happenstance", "Exa", "Pitchbook", "Token", "surname", "20 connections"),
         *(
             "raw answer",
-            "quaid raw",
+            "memory_raw",
             "every 20 pages",
             "429",
             "10 seconds",
@@ -88,11 +87,11 @@ REQUIRED = {
     ),
     "alerts": (
         *("**now**", "**next briefing**", "**silent**", "24 hours", "15 %", "contradiction"),
-        *("sources/alerts-queue-YYYY-MM-DD", "quaid timeline-add", "the reason", "quaid skills extract"),
+        *("sources/alerts-queue-YYYY-MM-DD", "memory_timeline_add", "the reason", "quaid skills extract"),
     ),
     "research": (
         *("`internal`", "`redacted`", "`external`", "hard rule", "approver", "time of approval"),
-        *("quaid gaps approve", "--redacted-query", "quaid gaps resolve", "word for word", "No network call"),
+        *("memory_gap_approve", "redacted_query=", "memory_gap_resolve", "word for word", "No network call"),
         *("seven days", "sources/research-YYYY-MM-DD", "how often it was asked", "three days", "Never make"),
     ),
     "setup": ("quaid init", "quaid serve", "mcpServers", "quaid import", "quaid backup", "quaid skills show"),
@@ -123,12 +122,30 @@ def test_a_skill_names_its_required_parts(name: str) -> None:
     assert [item for item in REQUIRED[name] if " ".join(item.split()).casefold() not in text] == []
 
 
-@pytest.mark.parametrize("name", SKILLS)
-def test_a_skill_shows_commands_and_names_only_tools_that_exist(name: str) -> None:
+def test_all_skills_together_fit_into_30_kb() -> None:
+    sizes = [len(read(f"src/quaid/skills/{name}/SKILL.md").encode()) for name in SKILLS]
+    assert sum(sizes) <= 30 * 1024
+
+
+@pytest.mark.parametrize("name", [name for name in SKILLS if name not in ("setup", "upgrade")])
+def test_a_skill_for_agents_calls_tools(name: str) -> None:
     text = read(f"src/quaid/skills/{name}/SKILL.md")
-    shown = {parser.split_command_line(words).command for line in fenced(text) for words in quaid_calls(line)}
-    assert len(shown) >= 2
-    assert set(re.findall(r"\bmemory_[a-z_]+\b", text)) <= set(index.TOOLS)
+    named = set(re.findall(r"\b(?:memory|kb)_[a-z_]+\b", text)) - {"memory_ingest_meeting"}
+    assert len(named) >= 3
+    assert named <= set(index.TOOLS)
+
+
+@pytest.mark.parametrize("name", SKILLS)
+def test_every_call_in_a_skill_has_arguments_that_its_tool_takes(name: str) -> None:
+    text = read(f"src/quaid/skills/{name}/SKILL.md")
+    for tool, arguments in re.findall(r"`(\w+)\((.*?)\)`", text, re.S):
+        operation = dispatch.find_tool(tool)
+        params = {param.name for param in operation.params}
+        given = re.findall(r"(?:^|, )\s*(\w+)=", re.sub(r'"[^"]*"', '""', " ".join(arguments.split())))
+        assert given, (tool, arguments)
+        assert set(given) <= params, (tool, set(given) - params)
+        required = {param.name for param in operation.params if param.required}
+        assert required <= set(given), (tool, required - set(given))
 
 
 @pytest.mark.parametrize("name", SKILLS)
@@ -146,17 +163,15 @@ def test_setup_names_all_the_others() -> None:
 
 
 def templates() -> dict[str, tuple[str, str]]:
-    """Of each type: the slug that its heading shows, and the text of the page."""
+    """Of each type: its slug, and the page that the form and its row of the table make."""
     text = read("src/quaid/skills/ingest/SKILL.md")
     text = text[text.index("\n# Templates\n") :]
-    sections = re.split(rf"^## ({'|'.join(PAGE_TYPES)})\n", text, flags=re.M)
-    result = {}
-    for name, body in zip(sections[1::2], sections[2::2], strict=True):
-        slug = re.search(r"`([a-z0-9/-]+)`", body)
-        block = re.search(r"^```markdown\n(---\n.*?)^```", body, re.M | re.S)
-        if slug and block:
-            result[name] = (slug[1], block[1])
-    return result
+    form = re.search(r"^```markdown\n(---\n.*?)^```", text, re.M | re.S)
+    assert form
+    return {
+        name: (slug, form[1].replace("TYPE", name).replace("KEYS", keys.replace("; ", "\n")))
+        for name, slug, keys in re.findall(r"^\| (\w+) \| `([^`]+)` \| `([^`]+)` \|", text, re.M)
+    }
 
 
 def page_of(name: str) -> Page:
@@ -246,4 +261,4 @@ def test_the_example_of_an_ingest_is_taken_as_it_is(brain: Brain) -> None:
 
 def test_links_in_templates_name_pages_as_the_product_reads_them() -> None:
     named = {reference.target for name in PAGE_TYPES for reference in links.find_references(page_of(name))}
-    assert named == {"concepts/another", "people/first-last"}
+    assert named == {"people/first-last"}

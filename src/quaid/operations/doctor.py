@@ -603,7 +603,7 @@ TOOL_TRIALS: dict[str, dict[str, Any]] = {
     "memory_get": {"slug": ["doctor/trial"]},
     "remember": {"content": "The doctor has tried this tool"},
     "memory_put": {"slug": "doctor/trial", "content": "# Trial"},
-    "memory_ingest": {"content": "A trial.", "source_type": "doc", "source_ref": "doctor/trial"},
+    "memory_ingest": {"content": "A trial.", "type": "doc", "source": "doctor/trial"},
     "memory_facts": {"subject": "doctor/trial"},
     "memory_briefing": {},
     "memory_correct": {"about": "doctor/trial", "was": "a", "now": "b"},
