@@ -155,6 +155,33 @@ def test_an_entry_that_was_wrong_is_struck(brain: Brain) -> None:
     assert page["timeline"] == "- **2026-06-29** | hearsay — ~~Hugo Lam leaves Nordlys in August.~~"
 
 
+def test_a_line_about_something_else_is_not_changed(brain: Brain) -> None:
+    run(brain, "put", slug="people/petra", content="# Petra\n\nHead of IT at Halden.")
+    run(
+        brain,
+        "put",
+        slug="companies/halden",
+        content="# Halden\n\nContact: Petra, head of IT.\n\n## Deal\n\n- Value: 12",
+    )
+    with pytest.raises(NotFound):
+        run(brain, "correct", about="Halden", now="stage is now won")
+    with pytest.raises(NotFound):
+        run(brain, "correct", about="Petra", now="She is now the boss")
+    assert run(brain, "correct", about="Halden deal value", now="15")["now"] == "Value: 15"
+
+
+def test_only_the_changed_words_of_a_sentence_are_replaced(brain: Brain) -> None:
+    run(
+        brain,
+        "put",
+        slug="companies/halden",
+        content="# Halden\n\nThey use an old ERP and want to move by 2027.",
+    )
+    was, now = "they want to move by 2027", "they want to move by 2028"
+    record = run(brain, "correct", about="Halden", was=was, now=now)
+    assert record["now"] == "They use an old ERP and want to move by 2028."
+
+
 def test_nothing_found_names_the_tools_that_write(memory: Brain) -> None:
     with pytest.raises(NotFound, match="`quaid remember` or `quaid put`"):
         run(memory, "correct", about="Zed", now="is tall")

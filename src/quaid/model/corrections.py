@@ -1,6 +1,7 @@
 """Corrections: find the statement that a correction is about, and replace it by the new statement."""
 
 import re
+from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from quaid.model.claims import stem_words
@@ -39,11 +40,20 @@ _VALUE_LEADS = frozenset(
 MIN_SHARE_OF_WAS = 0.6
 """A statement matches a correction only if it contains at least this share of the words of `was`."""
 
-MIN_SHARE_OF_NOW = 0.3
+MIN_SHARE_OF_NOW = 0.5
 """Without `was`, a statement matches only if it contains at least this share of the words of `now`.
 
 Words of the subject are not counted.
 """
+
+
+MAX_VALUE_WORDS = 4
+
+_CHANGE_VERBS = (
+    (re.compile(r"\bmov(?:e|es|ed|ing)\b", re.IGNORECASE), "lives"),
+    (re.compile(r"\bjoin(?:s|ed|ing)?\b", re.IGNORECASE), "works"),
+)
+"""Verbs that tell a change, and a word for the relation that changes: a person who moves lives elsewhere."""
 
 
 class Wording(NamedTuple):
@@ -79,16 +89,23 @@ def read_wording(was: str, now: str) -> Wording:
 
 
 def find_statements(
-    text: str, wording: Wording, about: frozenset[str], known: frozenset[str]
+    text: str,
+    wording: Wording,
+    about: frozenset[str],
+    known: frozenset[str],
+    topic: frozenset[str] = frozenset(),
 ) -> list[StatementPlace]:
     """Return the sentences of a text that a correction may be about, each with a score from 0 to 1.
 
     `about` has the stems of the subject. `known` has the stems that apply to the whole text, such as those of
-    its title. Struck text, headings, code and ticked to-dos are skipped.
+    its title; the heading above a sentence applies to it too. `topic` has the stems that name one statement about
+    the subject, such as "birthday". Struck text, headings, code and ticked to-dos are skipped.
     """
-    places, offset, fenced = [], 0, False
+    places, offset, fenced, heading = [], 0, False, frozenset[str]()
     for number, line in enumerate(text.split("\n"), 1):
         fenced ^= line.lstrip().startswith(("```", "~~~ "))
+        if line.startswith("#"):
+            heading = stem_words(line.lower())
         lead = _LEAD.match(line)
         start = offset + (lead.end() if lead else 0)
         if entry := _ENTRY.match(line, start - offset):
@@ -97,7 +114,7 @@ def find_statements(
         is_ticked = lead is not None and re.search(r"\[[xX]\]", lead[0]) is not None
         if not fenced and not is_ticked and not line.lstrip().startswith("#") and not STRUCK.search(line):
             for sentence in split_sentences(body):
-                score = _score(sentence, wording, about, known)
+                score = _score(sentence, wording, about, known | heading, topic)
                 if score:
                     trimmed = sentence.strip()
                     begin = start + sentence.index(trimmed)
@@ -107,7 +124,9 @@ def find_statements(
     return places
 
 
-def _score(sentence: str, wording: Wording, about: frozenset[str], known: frozenset[str]) -> float:
+def _score(
+    sentence: str, wording: Wording, about: frozenset[str], known: frozenset[str], topic: frozenset[str]
+) -> float:
     if not sentence.strip():
         return 0
     stems = stem_words(sentence.lower())
@@ -120,8 +139,9 @@ def _score(sentence: str, wording: Wording, about: frozenset[str], known: frozen
     if wording.now:
         if fold_name(wording.now) == fold_name(sentence):
             return 0
-        if about & stems and about - known <= stems and not _shares_words(wording.now, sentence):
-            return 1  # the sentence names the subject, and the new words are its value
+        is_value = len(wording.now.split()) <= MAX_VALUE_WORDS and not _shares_words(wording.now, sentence)
+        if is_value and topic & stems and topic <= stems | known:
+            return 1  # the sentence names the topic, and the new words are its value
         return _share(stem_words(wording.now.lower()) - about, stems, MIN_SHARE_OF_NOW)
     # The words of the subject name the statement itself, as in "buy milk" for a to-do.
     return len(about & stems) / len(about) if about else 0
@@ -152,7 +172,11 @@ def fact_score(predicate: str, value: str, wording: Wording, about: frozenset[st
         words = stem_words(relation.lower())
         if not words:
             return float(_has_words(wording.now, relation))
-        return _share(words, stem_words(wording.now.lower()) | about, 0.5)
+        stems = stem_words(wording.now.lower()) | about
+        for verb, relation_word in _CHANGE_VERBS:
+            if verb.search(wording.now):
+                stems |= stem_words(relation_word)
+        return _share(words, stems, 0.67)
     return float(bool(about) and stem_words(value.lower()) <= about)
 
 
@@ -228,14 +252,30 @@ def replaced_sentence(old: str, wording: Wording, about: str, value: tuple[str, 
             if not match.start() and not _shares_words(after, about):
                 after = " ".join([*_leading_words(before, about), after])
             return old[: match.start()] + after + old[match.end() :]
+    if core := _changed_words(wording.was, wording.now):
+        match = _find_words(old, core[0])
+        if match and not _shares_words(core[1], old[: match.start()] + old[match.end() :]):
+            return old[: match.start()] + core[1] + old[match.end() :]
     match = _VALUE.fullmatch(old)
-    if match and not _shares_words(wording.now, old):
+    if match and len(wording.now.split()) <= MAX_VALUE_WORDS and not _shares_words(wording.now, match[1]):
         return match[1] + wording.now.rstrip(".!") + match[3]
     now = wording.now
     if not _shares_words(now, about) and (names := _leading_words(old, about)):
         now = " ".join([*names, _PRONOUN.sub("", now)])
     now = now[:1].upper() + now[1:] if old[:1].isupper() else now
     return now if now.endswith((".", "!", "?", "。")) or not old.endswith(".") else f"{now}."
+
+
+def _changed_words(was: str, now: str) -> tuple[str, str] | None:
+    """Return the words in which two wordings of a statement differ, if that is one place with words in both."""
+    old, new = was.rstrip(".!").split(), now.rstrip(".!").split()
+    changes = [
+        row for row in SequenceMatcher(None, old, new, autojunk=False).get_opcodes() if row[0] != "equal"
+    ]
+    if len(changes) != 1 or changes[0][0] != "replace" or len(old) < 3:
+        return None
+    _, start, end, new_start, new_end = changes[0]
+    return " ".join(old[start:end]), " ".join(new[new_start:new_end])
 
 
 def _find_words(text: str, words: str) -> "re.Match[str] | None":

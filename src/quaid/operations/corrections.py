@@ -379,6 +379,11 @@ def _candidates(
     if subject is not None and any(line.page.id == subject.id for line in lines):
         others = [line for line in lines if line.page.id != subject.id]
         lines = [line for line in lines if line.page.id == subject.id]
+    elif subject is not None and not wording.was:
+        # Without the old words, a line on the page of something else is no safe match.
+        names = {row.name for row in collections.list_all(brain.db) if row.kind == layout.NOTEBOOK_KIND}
+        others = [line for line in lines if line.page.collection not in names]
+        lines = [line for line in lines if line.page.collection in names]
     if len(lines) == 1 and not facts:
         facts = _facts_in_line(brain, lines[0], wording, today)
     if facts and not lines:
@@ -491,7 +496,9 @@ def _matching_lines(
         known = stem_words(f"{page.title} {page.slug}".lower().replace("-", " ").replace("/", " "))
         own = subject is not None and page.id == subject.id
         needed = words if own else words | title
-        lines += [_Line(page, place) for place in model.find_statements(page.truth, wording, needed, known)]
+        topic = words if subject is not None or len(words) > 1 else frozenset()
+        places = model.find_statements(page.truth, wording, needed, known, topic)
+        lines += [_Line(page, place) for place in places]
         if (
             wording.never_held
         ):  # a timeline records its days, but a statement that never held is struck there too
