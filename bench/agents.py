@@ -6,8 +6,8 @@ The tasks: 25 meetings of a consultant, 15 sessions of a coding project, notes o
 The calls and questions are in bench/data/agents. They are made by the official client over stdio to `quaid serve` in
 an empty home folder, with the tools of the default list. --quick takes the first five of each task.
 
-- A question is answered on the first call if the expected words are in the results of one memory_query with the
-  default budget, and no result above them shows an outdated value as current.
+- A question is answered on the first call if the expected words are in the facts or results of one memory_query with
+  the default budget, and nothing above them shows an outdated value as current. Older versions have only results.
 - A call is wasted if it failed or only served to learn a version.
 - A write is findable if its key sentence in other words finds it at once, on a page or in a file that it changed. A
   second question, which names nothing of it, shows what only meaning finds.
@@ -428,7 +428,7 @@ class Play:
 
 
 class Results(NamedTuple):
-    """The results of a memory_query in their order, each as plain text and whether it is marked as outdated."""
+    """Facts and results of a memory_query in order, each as plain text and whether it is marked as outdated."""
 
     texts: list[str]
     outdated: list[bool]
@@ -439,7 +439,9 @@ class Results(NamedTuple):
         if not isinstance(found, list):
             return cls([], [])
         outdated = [isinstance(result, dict) and bool(result.get("status")) for result in found]
-        return cls([_strings(result) for result in found], outdated)
+        facts = [str(line) for line in reply.record.get("facts", ())]  # they come before the results
+        ended = [", ended " in line or ", superseded" in line for line in facts]
+        return cls([*facts, *(_strings(result) for result in found)], [*ended, *outdated])
 
     def first(self, patterns: list[str], *, current: bool = False, among: Sequence[str] = ()) -> int | None:
         """Return the place of the first result that matches a pattern.

@@ -11,7 +11,7 @@ from quaid.search import fusion, text as text_search
 from quaid.search.answer import OtherResult, RankedQuestion, SearchResult
 from quaid.search.conversations import TurnEvidence, turns_with_evidence
 from quaid.search.query import name_spans
-from quaid.storage import conversations, facts, pages, proposals, text_index
+from quaid.storage import facts, pages, proposals, text_index
 from quaid.storage.facts import FactRow
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters
@@ -39,8 +39,6 @@ def conversation_results(
     vectors: "Callable[[], TurnIndex]",
 ) -> list[OtherResult]:
     """Return the best turn of each conversation that is at least a weak match, best first."""
-    if not conversations.list_all(db, 0)[1]:
-        return []
     best: dict[int, tuple[float, TurnEvidence]] = {}
     asked = fold_question(question)
     for found in turns_with_evidence(db, embedder, question, 4 * limit, vectors=vectors):
