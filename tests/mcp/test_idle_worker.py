@@ -259,7 +259,7 @@ def test_server_without_a_memory_starts_no_worker(start: Start, settings: Settin
     server = start(str(tmp_path / "none.db"), environ=ON, hasty=True)
     server.greet()
     time.sleep(0.8)
-    assert server.fail("memory_get", slug="a")["code"] == "missing_database"
+    assert server.fail("memory_get", slug="a")["code"] == "page_not_found"
     status, _, errors = server.end()
     assert (status, len(errors.splitlines())) == (0, 1)
     assert os.listdir(tmp_path) == []

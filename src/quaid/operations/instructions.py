@@ -6,7 +6,7 @@ from quaid.app import SCHEMA_VERSION, Brain, schema_version_of
 from quaid.errors import QuaidError
 from quaid.model.plain_text import count_noun
 from quaid.operations.registry import Named, op
-from quaid.storage import briefing, collections, embedding_queue
+from quaid.storage import collections
 
 MAX_NAMES = 5
 """Wings, types and collections that are named."""
@@ -51,6 +51,8 @@ def instructions_for_file() -> str:
 
 
 def _state(brain: Brain) -> str:
+    from quaid.storage import briefing, embedding_queue  # imported late: `quaid skills` needs no SQLite
+
     start = "Quaid is the user's long-term memory, kept on this machine."
     path = brain.settings.db_path
     try:
