@@ -20,6 +20,7 @@ from quaid.storage.sqlite import backup as backups
 SRC = Path(__file__).resolve().parents[2] / "src"
 CALL = """
     import json, os, signal, sys
+    import apsw
     from quaid import config
     from quaid.app import Brain
     from quaid.errors import QuaidError
@@ -30,7 +31,7 @@ CALL = """
     looks = 0
     def die():
         global looks
-        looks += brain.db.connection.in_transaction
+        looks += brain.db.connection.txn_state() == apsw.SQLITE_TXN_WRITE  # reads follow the commit
         if last and looks == last:
             os.kill(os.getpid(), signal.SIGKILL)
         return False
