@@ -105,7 +105,10 @@ def test_a_wing_shows_its_pages_and_the_links_between_them(memory: Brain) -> Non
 def test_contradictions_are_listed_as_the_last_check_left_them(memory: Brain) -> None:
     call(memory, "assert", slug="people/ada", predicate="lives_in", object="Malmö", valid_from="2026-04-22")
     before = call(memory, "contradictions")
-    assert (before.total, before.checked_at) == (1, None)  # the write has checked its page, but not the memory
+    assert (before.total, before.checked_at) == (
+        1,
+        None,
+    )  # the write has checked its page, but not the memory
     checked = call(memory, "check")
     after = call(memory, "contradictions")
     assert after.contradictions == checked.contradictions
