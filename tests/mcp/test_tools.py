@@ -9,6 +9,7 @@ from quaid.errors import UnknownTool
 from quaid.mcp import tools
 from quaid.mcp.jsonrpc import compact
 from quaid.mcp.tools import list_tools
+from quaid.model.plain_text import count_tokens
 from quaid.operations import dispatch, index
 
 
@@ -150,3 +151,16 @@ def test_unlisted_tools_can_be_called_unless_tools_were_named(brain: Brain) -> N
             "memory_put",
             {"slug": "a/b", "content": "x"},
         )
+
+
+@pytest.mark.parametrize("budget", [400, 1_500, 4_000])
+def test_an_answer_is_sent_within_its_budget(brain: Brain, budget: int) -> None:
+    put = dispatch.find_command("put")
+    for number in range(12):
+        lines = "\n".join(f'- Entry {at} on "harbour cranes" of port {number}.' for at in range(60))
+        arguments = {"slug": f"ports/p{number}", "content": f"# Port {number}\n\n{lines}\n"}
+        dispatch.call(brain, put, arguments, "owner")
+    question = {"query": "harbour cranes of the port", "token_budget": budget}
+    text = tools.call_tool(brain, None, "memory_query", question)["content"][0]["text"]
+    assert 0.9 * budget <= count_tokens(text) <= 1.05 * budget
+    assert len(json.loads(text)["results"]) == (10 if budget >= 1_500 else 5)
