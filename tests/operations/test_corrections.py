@@ -163,10 +163,8 @@ def test_a_line_about_something_else_is_not_changed(brain: Brain) -> None:
         slug="companies/halden",
         content="# Halden\n\nContact: Petra, head of IT.\n\n## Deal\n\n- Value: 12",
     )
-    with pytest.raises(NotFound):
-        run(brain, "correct", about="Halden", now="stage is now won")
-    with pytest.raises(NotFound):
-        run(brain, "correct", about="Petra", now="She is now the boss")
+    assert not run(brain, "correct", about="Halden", now="stage is now won")["changed"]
+    assert not run(brain, "correct", about="Petra", now="She is now the boss")["changed"]
     assert run(brain, "correct", about="Halden deal value", now="15")["now"] == "Value: 15"
 
 
@@ -271,3 +269,54 @@ def test_ingested_sources_stay_as_they_were_received(memory: Brain) -> None:
     )
     run(memory, "correct", about="Alice", was="Paris", now="Oslo")
     assert "Paris" in run(memory, "get", slug="sources/mail-7")["compiled_truth"]
+
+
+@pytest.mark.parametrize(
+    ("about", "now"),
+    [
+        ("Marta Keller", "lives in Lugano"),
+        ("Marta", "mail marta@kesto.example"),
+        ("Nordlicht pilot", "deadline 2027-12-15"),
+    ],
+)
+def test_new_value_alone_never_changes_an_open_to_do(
+    memory: Brain, tmp_path: Path, about: str, now: str
+) -> None:
+    run(memory, "put", slug="people/marta-keller", content="# Marta Keller\n\nMarta lives in Zurich.")
+    run(memory, "remember", content="Send the proposal to Marta Keller by 2026-05-01", category="todos")
+    run(
+        memory,
+        "remember",
+        content="Send the report of the Nordlicht pilot to Emre by 2026-05-15",
+        category="todos",
+    )
+    todos = (tmp_path / "notebook" / "lists" / "todos.md").read_text()
+    try:
+        run(memory, "correct", about=about, now=now)
+    except NotFound:
+        pass  # better than a wrong change
+    assert (tmp_path / "notebook" / "lists" / "todos.md").read_text() == todos
+
+
+def test_line_with_the_old_value_follows_its_fact(memory: Brain) -> None:
+    text = "# Larkspur\n\nRelease 1.0 is due 2026-08-31."
+    run(memory, "put", slug="projects/larkspur", content=text)
+    run(memory, "assert", slug="projects/larkspur", predicate="deadline", object="2026-08-31")
+    run(memory, "correct", about="Larkspur deadline", now="2026-12-01")
+    assert "is due 2026-12-01." in run(memory, "get", slug="projects/larkspur")["compiled_truth"]
+
+
+def test_what_is_already_so_changes_nothing(memory: Brain) -> None:
+    record = run(memory, "correct", about="Alice", now="works at River AI")
+    assert (record["changed"], record["now"]) == (False, "works at River AI")
+    assert "says so already" in record["note"]
+
+
+def test_without_a_match_the_statements_about_the_subject_are_listed(memory: Brain) -> None:
+    record = run(memory, "correct", about="people/alice", now="plays the cello")
+    assert not record["changed"]
+    assert {"id": "line:3:people/alice", "says": "She likes tea.", "slug": "people/alice"} in record[
+        "candidates"
+    ]
+    run(memory, "correct", about="people/alice", now="plays the cello", id="line:5:people/alice")
+    assert "River AI" not in run(memory, "get", slug="people/alice")["compiled_truth"]

@@ -268,7 +268,9 @@ def test_an_agent_proposes_to_remove_a_line(reviewed: Brain, tmp_path: Path) -> 
         ask(reviewed, "memory_forget", reason="He asked.")
     with pytest.raises(InvalidArgument, match="matches no line"):
         ask(reviewed, "memory_forget", query="the mountain hut", reason="He asked.")
-    ask(reviewed, "memory_forget", query="spare key of Arvid with his sister Tone", reason="He asked.")
+    words = "spare key of Arvid with his sister Tone"
+    answer = ask(reviewed, "memory_forget", query=words, reason="He asked.")
+    assert "The spare key of Arvid is with his sister Tone" in answer["summary"]
     [shown] = run(reviewed, "review")["proposals"]
     assert "-- The spare key of Arvid" in shown["diff"]
     assert run(reviewed, "review", id=shown["id"], accept=True)["decided"][0]["outcome"] == "accepted"

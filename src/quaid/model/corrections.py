@@ -27,7 +27,7 @@ _FILLER = re.compile(
     r"^(?:(?:is|are|was|has|have)\s+)?(?:now|actually|currently|instead)\b[:,]?\s*", re.IGNORECASE
 )
 _NOW_VERB = re.compile(r"\b(is|are|has|have) now\b", re.IGNORECASE)
-_VALUE = re.compile(r"(.*?(?:\s(?:is|are|was)\s|[:=]\s*)|.*\s(?:to|at|in|on|by|for)\s)(\S.*?)([.!]?)")
+_VALUE = re.compile(r"(.*?(?:\s(?:is|are|was)\s|[:=]\s*))(\S.*?)([.!]?)")
 _PRONOUN = re.compile(r"^(?:she|he|they|it)\s+", re.IGNORECASE)
 _TRAILING = re.compile(
     r"\s*(?:,?\s*(?:now|instead|as of (?:now|today)|from now on))?[.!]*\s*$", re.IGNORECASE
@@ -88,6 +88,10 @@ def read_wording(was: str, now: str) -> Wording:
     return Wording(old, new, says_wrong or (bool(old) and not new and not done), done)
 
 
+_ANYTHING = Wording("", "", never_held=False, is_done=False)
+"""A correction that every sentence matches."""
+
+
 def find_statements(
     text: str,
     wording: Wording,
@@ -111,8 +115,10 @@ def find_statements(
         if entry := _ENTRY.match(line, start - offset):
             start = offset + entry.end()
         body = line[start - offset :]
-        is_ticked = lead is not None and re.search(r"\[[xX]\]", lead[0]) is not None
-        if not fenced and not is_ticked and not line.lstrip().startswith("#") and not STRUCK.search(line):
+        is_skipped = lead is not None and re.search(r"\[[xX]\]", lead[0]) is not None
+        if lead and OPEN_BOX.search(lead[0]) and not (wording.was or wording.is_done):
+            is_skipped = True  # a new value alone never changes an open to-do, which may only name the person
+        if not fenced and not is_skipped and not line.lstrip().startswith("#") and not STRUCK.search(line):
             for sentence in split_sentences(body):
                 score = _score(sentence, wording, about, known | heading, topic)
                 if score:
@@ -124,11 +130,18 @@ def find_statements(
     return places
 
 
+def all_statements(text: str) -> list[StatementPlace]:
+    """Return all sentences of a text, without headings, code, struck text and to-dos."""
+    return find_statements(text, _ANYTHING, frozenset(), frozenset())
+
+
 def _score(
     sentence: str, wording: Wording, about: frozenset[str], known: frozenset[str], topic: frozenset[str]
 ) -> float:
     if not sentence.strip():
         return 0
+    if wording is _ANYTHING:
+        return 1
     stems = stem_words(sentence.lower())
     if about and not about <= stems | known:
         return 0
@@ -145,6 +158,12 @@ def _score(
         return _share(stem_words(wording.now.lower()) - about, stems, MIN_SHARE_OF_NOW)
     # The words of the subject name the statement itself, as in "buy milk" for a to-do.
     return len(about & stems) / len(about) if about else 0
+
+
+def _labels(sentence: str, about: frozenset[str]) -> bool:
+    """Return True if a sentence has the form "LABEL: value" or "LABEL is value" and the label has all these stems."""
+    match = _VALUE.fullmatch(sentence)
+    return match is not None and about <= stem_words(match[1].lower())
 
 
 def _shares_words(one: str, other: str) -> bool:

@@ -121,11 +121,11 @@ def correct(
         name = "now" if about.strip() else "about"
         raise InvalidArgument(name=name, problem="is empty; say what is true now, or in was what was wrong")
     with brain.db.reading():
+        if id is None and (record := _already_so(brain, about, wording)):
+            return record
         facts, lines, others = _candidates(brain, about, wording, id)
-    if not facts and not lines:
-        name = f"{about}: {was or now}"
-        hint = "Nothing stored says so. Write it with `quaid remember` or `quaid put`."
-        raise NotFound(what="statement", name=repr(name), hint=hint)
+        if not facts and not lines:
+            return _without_match(brain, about, wording)
     if len({(fact.row.predicate, fact.row.object) for fact in facts}) > 1 or len(lines) > 1:
         found = [
             *(CorrectionCandidate(fact.id, fact.says, fact.page.slug) for fact in facts),
@@ -135,6 +135,42 @@ def correct(
         return CorrectRecord(False, "", "", "", 0, "", (), None, tuple(found[:MAX_CANDIDATES]), note)
     record = _Correction(brain, about, wording, day, facts, lines[0] if lines else None).apply()
     return record._replace(remaining=tuple(map(_line_candidate, others[:MAX_CANDIDATES])))
+
+
+def _already_so(brain: Brain, about: str, wording: Wording) -> CorrectRecord | None:
+    """Return the record for a correction that a current fact about the subject states already, else None."""
+    subject, _ = _find_subject(brain, about)
+    if subject is None or wording.was or not wording.now:
+        return None
+    for row in _current_facts(brain, subject):
+        if model.states_fact(wording.now, row.predicate, row.object):
+            note = "Nothing was changed: the memory says so already."
+            place = (subject.slug, subject.collection, subject.version, "")
+            return CorrectRecord(False, wording.now, *place, (), row.id, note=note)
+    return None
+
+
+def _without_match(brain: Brain, about: str, wording: Wording) -> CorrectRecord:
+    """Return what is stored about the subject if nothing matches the correction, or raise NotFound."""
+    subject, _ = _find_subject(brain, about)
+    stored: list[CorrectionCandidate] = []
+    if subject is not None:
+        stored = [
+            CorrectionCandidate(f"fact:{row.id}", f"{row.subject} {row.predicate} {row.object}", subject.slug)
+            for row in _current_facts(brain, subject)
+        ]
+        stored += [_line_candidate(_Line(subject, place)) for place in model.all_statements(subject.truth)]
+    if not stored:
+        hint = "Nothing stored says so. Write it with `quaid remember` or `quaid put`."
+        raise NotFound(what="statement", name=repr(f"{about}: {wording.was or wording.now}"), hint=hint)
+    note = "No statement matches; nothing was changed. Call again with the id of the one that is meant."
+    return CorrectRecord(False, "", "", "", 0, "", (), None, tuple(stored[:MAX_CANDIDATES]), note)
+
+
+def _current_facts(brain: Brain, page: PageRow) -> list[FactRow]:
+    today = brain.now()[:10]
+    rows = fact_store.read_facts(brain.db, page.id)
+    return [row for row in rows if fact_model.is_valid_on(row.valid_from, row.valid_until, today)]
 
 
 def _line_candidate(line: "_Line") -> CorrectionCandidate:
@@ -371,6 +407,14 @@ def _candidates(
         chosen = {part.strip() for part in id.split(",")}
         facts = [fact for fact in facts if fact.id in chosen]
         lines = [line for line in lines if line.id in chosen]
+        if not facts and not lines and subject is not None:
+            facts = [
+                _Fact(row, subject, 1)
+                for row in fact_store.read_facts(brain.db, subject.id)
+                if f"fact:{row.id}" in chosen
+            ]
+            lines = [_Line(subject, place) for place in model.all_statements(subject.truth)]
+            lines = [line for line in lines if line.id in chosen]
         if not facts and not lines:
             raise NotFound(what="candidate", name=id, hint="Call without id to list the candidates.")
     facts = _best(facts, lambda fact: fact.score)
@@ -403,16 +447,23 @@ def _facts_in_line(brain: Brain, line: _Line, wording: Wording, today: str) -> l
 
 
 def _lines_with_fact(fact: _Fact, subject: PageRow | None, wording: Wording) -> list[_Line]:
-    """Return the line that states a fact on its page or the page of its subject, if there is exactly one."""
+    """Return the line that states a fact on its page or the page of its subject, if there is exactly one.
+
+    A line with the value and a word of the predicate is preferred to a line with only the value.
+    """
     pages_of_fact = {page.id: page for page in (fact.page, subject) if page is not None}
+    own = [page for page in pages_of_fact.values() if not page.slug.startswith(SOURCES)]
+    value = wording._replace(was=fact.row.object)
     lines = [
         _Line(page, place)
-        for page in pages_of_fact.values()
-        for place in model.find_statements(
-            page.truth, wording._replace(was=fact.row.object), frozenset(), frozenset()
-        )
-        if model.states_fact(place.text, fact.row.predicate, fact.row.object)
+        for page in own
+        for place in model.find_statements(page.truth, value, frozenset(), frozenset())
+        if place.score == 1
     ]
+    stating = [
+        line for line in lines if model.states_fact(line.place.text, fact.row.predicate, fact.row.object)
+    ]
+    lines = stating or lines
     return lines if len(lines) == 1 else []
 
 

@@ -206,7 +206,9 @@ def _summary(diff: str) -> str:
     """Return the first added line of a diff that is not a heading, else a heading, else a removed line."""
     first = diff.partition("\n")[0]
     lines = [line for line in diff.split("\n") if not line.startswith(("+++", "---"))]
-    if first[:1] not in ("+", "-"):
+    if first.startswith("Remove a line"):
+        lines = [line for line in lines if line.startswith("-")]  # say which line
+    elif first[:1] not in ("+", "-"):
         lines = [f"+{first}"]  # the diff of an erasure starts with its reason
     marked = [line for mark in "+-" for line in lines if line.startswith(mark) and line.strip("+- ")]
     text = next((line for line in marked if not line[1:].startswith("#")), (marked or [""])[-1])
