@@ -14,6 +14,7 @@ from quaid.errors import (
     PageMoved,
     VersionConflict,
 )
+from quaid.mcp import messages
 from quaid.operations import dispatch, pages
 from quaid.operations.registry import Scope
 
@@ -82,6 +83,18 @@ def test_replacing_needs_the_version_or_the_hash(bo: Brain, arguments: dict[str,
     assert changed.value.facts["content_hash"] == page.content_hash
     # one more call is enough
     assert call(bo, "put", slug="people/bo", **arguments, content_hash=facts["content_hash"]).version == 2
+
+
+def test_a_conflict_tells_an_agent_which_call_succeeds(bo: Brain) -> None:
+    with pytest.raises(PageExists) as caught:
+        call(bo, "put", slug="people/bo", content="# Bo\n\nSings.")
+    record = messages.failure_record(caught.value, dispatch.find_tool("memory_put"))
+    assert (
+        record["next"]
+        == "Merge your change into current_text and call memory_put with it and this content_hash."
+    )
+    assert (record["code"], record["current_version"]) == ("version_conflict", 1)
+    assert {"content_hash", "current_text"} <= set(record)
 
 
 def test_the_owner_may_replace_without_a_version(bo: Brain) -> None:

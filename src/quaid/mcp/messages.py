@@ -130,6 +130,10 @@ def failure_record(error: QuaidError, operation: Operation | None = None) -> dic
         next_step = f"Ask the user: {next_step}" if next_step else ""
     else:
         next_step = for_agent(next_step, operation)
+    if "current_text" in facts and operation is not None and error.code == "version_conflict":
+        next_step = (
+            f"Merge your change into current_text and call {operation.tool} with it and this content_hash."
+        )
     if not next_step and operation is not None and error.code == "invalid_argument":
         next_step = _usage(operation)
     message = for_agent(message, operation)
