@@ -74,13 +74,13 @@ def require(db: "Database", proposal_id: int) -> ProposalRow:
 def decide(
     tx: "Transaction", proposal_id: int, decision: str, *, decided_by: str, note: str, now: str
 ) -> None:
-    """Mark a proposal as accepted or rejected, and clear its arguments and diff.
+    """Mark a proposal as accepted or rejected, and clear its arguments, its diff and its summary.
 
-    Accepted text is in the page and its history. Rejected text should not stay in the memory.
+    Accepted text is in the page and its history. Rejected and removed text should not stay in the memory.
     """
     tx.execute(
-        "UPDATE proposals SET decided_at = ?, decision = ?, decided_by = ?, note = ?, arguments = '{}', diff = ''"
-        " WHERE id = ? AND decided_at IS NULL",
+        "UPDATE proposals SET decided_at = ?, decision = ?, decided_by = ?, note = ?, arguments = '{}', diff = '',"
+        " summary = '' WHERE id = ? AND decided_at IS NULL",
         (now, decision, decided_by, note, proposal_id),
     )
 
