@@ -8,7 +8,7 @@ from quaid.app import Brain
 from quaid.cli.render import render
 from quaid.model.names import fold_name, is_similar_name
 from quaid.operations import dispatch, receipts
-from quaid.operations.receipts import OpenFact, ReplacedStatement
+from quaid.operations.receipts import OldLine, OpenFact, ReplacedStatement
 
 
 def call(brain: Brain, tool: str, /, **arguments: Any) -> Any:
@@ -63,6 +63,42 @@ def test_facts_of_a_put_and_of_an_ingest_are_in_the_receipt(bo: Brain) -> None:
     assert [item.says for item in record.replaced] == ["works_at Acme"]
     assert [item.says for item in record.open_facts] == ["likes tea"]
     assert (record.version, record.collection) == (1, "default")
+
+
+@pytest.fixture
+def aurora(brain: Brain) -> Brain:
+    """A project whose page has a line for each of its two facts."""
+    facts = [{"predicate": "budget", "object": "80,000 CHF"}, {"predicate": "located_in", "object": "Zurich"}]
+    text = "# Aurora\n\n- Budget 80,000 CHF\n- The office is located in Zurich."
+    call(brain, "put", slug="projects/aurora", content=text, assertions=facts)
+    return brain
+
+
+def test_lines_with_the_value_of_a_replaced_fact_are_in_every_receipt(aurora: Brain) -> None:
+    fact = {"predicate": "budget", "object": "95,000 CHF", "valid_from": "2026-02-01"}
+    change = {"slug": "projects/aurora", "assertions": [fact]}
+    record = call(
+        aurora, "ingest", content="Budget 80,000 CHF is now 95,000 CHF.", type="mail", pages=[change]
+    )
+    assert record.still_says == (OldLine("projects/aurora", "Budget 80,000 CHF"),)
+    assert "`quaid correct` with was and now" in record.hint
+    fact = {"predicate": "located_in", "object": "Oslo", "valid_from": "2026-02-01"}
+    record = call(aurora, "put", slug="projects/aurora", assertions=[fact])
+    assert record.still_says == (OldLine("projects/aurora", "The office is located in Zurich."),)
+    assert "projects/aurora still says: The office is located in Zurich." in render(record)
+    fact = {"predicate": "budget", "object": "99,000 CHF", "valid_from": "2026-03-01"}
+    record = call(aurora, "assert", slug="projects/aurora", **fact)
+    assert (record.still_says, record.hint) == ((), "")
+
+
+def test_a_line_with_the_old_and_the_new_value_is_not_reported(aurora: Brain) -> None:
+    call(aurora, "correct", about="projects/aurora", was="Budget 80,000 CHF", now="Budget 90,000 CHF")
+    text = "The budget rose from 90,000 CHF to 95,000 CHF."
+    call(aurora, "put", slug="projects/aurora", compiled_truth=f"# Aurora\n\n{text}", expected_version=2)
+    fact = {"predicate": "budget", "object": "95,000 CHF", "valid_from": "2026-03-01"}
+    record = call(aurora, "assert", slug="projects/aurora", **fact)
+    assert [row.says for row in record.replaced] == ["budget 90,000 CHF"]
+    assert record.still_says == ()
 
 
 def test_at_most_five_open_facts_with_the_written_predicate_first(bo: Brain) -> None:

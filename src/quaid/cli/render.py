@@ -413,6 +413,9 @@ def _receipt(record: Any) -> Lines:
         yield from (f"  {quote}" for quote in item.quotes)
     if record.contradicts:
         yield f"`quaid check --resolve {record.contradicts[0].id} --keep left|right|both` resolves it"
+    yield from (f"{line.slug} still says: {line.says}" for line in getattr(record, "still_says", ()))
+    if getattr(record, "still_says", ()):
+        yield "`quaid correct` changes such a line"
     if getattr(record, "similar", ()):
         yield f"Perhaps the same thing: {', '.join(record.similar)}; `quaid dupes` and `quaid merge` help"
 

@@ -204,6 +204,25 @@ def states_fact(sentence: str, predicate: str, value: str) -> bool:
     return _has_words(sentence, value) and _shares_words(sentence, predicate.replace("_", " "))
 
 
+def statements_of_fact(text: str, predicate: str, value: str) -> list[StatementPlace]:
+    """Return the sentences of a text that have the value of a fact.
+
+    If some of them also have a word of its predicate, only these are returned.
+    """
+    wording = Wording(value, "", never_held=False, is_done=False)
+    places = [
+        place
+        for place in find_statements(text, wording, frozenset(), frozenset())
+        if has_value(place.text, value)
+    ]
+    return [place for place in places if states_fact(place.text, predicate, value)] or places
+
+
+def has_value(sentence: str, value: str) -> bool:
+    """Return True if a sentence has these words next to each other, or this text in a script without spaces."""
+    return _has_words(sentence, value) or _find_words(sentence, value) is not None
+
+
 def new_value(wording: Wording, subject: str, predicate: str, value: str) -> str:
     """Return the new value of a fact, from the words of a correction such as "Alice lives in Oslo now"."""
     now = _TRAILING.sub("", wording.now)

@@ -431,7 +431,7 @@ def _candidates(
     if len(lines) == 1 and not facts:
         facts = _facts_in_line(brain, lines[0], wording, today)
     if facts and not lines:
-        lines = _lines_with_fact(facts[0], subject, wording)
+        lines = _lines_with_fact(facts[0], subject)
     return facts, lines, others
 
 
@@ -446,19 +446,17 @@ def _facts_in_line(brain: Brain, line: _Line, wording: Wording, today: str) -> l
     ]
 
 
-def _lines_with_fact(fact: _Fact, subject: PageRow | None, wording: Wording) -> list[_Line]:
+def _lines_with_fact(fact: _Fact, subject: PageRow | None) -> list[_Line]:
     """Return the line that states a fact on its page or the page of its subject, if there is exactly one.
 
     A line with the value and a word of the predicate is preferred to a line with only the value.
     """
     pages_of_fact = {page.id: page for page in (fact.page, subject) if page is not None}
     own = [page for page in pages_of_fact.values() if not page.slug.startswith(SOURCES)]
-    value = wording._replace(was=fact.row.object)
     lines = [
         _Line(page, place)
         for page in own
-        for place in model.find_statements(page.truth, value, frozenset(), frozenset())
-        if place.score == 1
+        for place in model.statements_of_fact(page.truth, fact.row.predicate, fact.row.object)
     ]
     stating = [
         line for line in lines if model.states_fact(line.place.text, fact.row.predicate, fact.row.object)

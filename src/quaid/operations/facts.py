@@ -16,7 +16,7 @@ from quaid.model.facts import FactInput, Snapshot
 from quaid.operations import pages, receipts
 from quaid.operations.history import texts_at
 from quaid.operations.pages import IfVersion, Slug
-from quaid.operations.receipts import ContradictingQuotes, OpenFact, ReplacedStatement
+from quaid.operations.receipts import ContradictingQuotes, OldLine, OpenFact, ReplacedStatement
 from quaid.operations.registry import Arg, op
 from quaid.storage import contradictions, facts as store, links, page_edits, pages as pagess
 from quaid.storage.contradictions import Contradiction, EvidenceQuote
@@ -156,6 +156,9 @@ class AssertRecord(NamedTuple):
     contradicts: tuple[ContradictingQuotes, ...] = ()
     open_facts: tuple[OpenFact, ...] = ()
     """Other facts about the subject that still hold."""
+    still_says: tuple[OldLine, ...] = ()
+    """Lines of pages that still have the value of a replaced fact."""
+    hint: str = ""
 
 
 class CheckRecord(NamedTuple):
@@ -294,7 +297,7 @@ def assert_(
     return AssertRecord(
         *(stored.slug, version, added.id, added.added, added.changed, added.superseded),
         *(added.ended, added.ended_before, added.witnessed, fact, stored.collection),
-        *receipt[:3],
+        *(receipt.replaced, receipt.contradicts, receipt.open_facts, receipt.still_says, receipt.hint),
     )
 
 

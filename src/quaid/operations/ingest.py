@@ -27,7 +27,7 @@ from quaid.model import dates, facts, page as page_model, slug as slugs, tags, t
 from quaid.model.page import EntryInput, LinkInput, Page, PageChange
 from quaid.operations import pages, receipts
 from quaid.operations.dispatch import MAX_TEXT
-from quaid.operations.receipts import ContradictingQuotes, OpenFact, ReplacedStatement
+from quaid.operations.receipts import ContradictingQuotes, OldLine, OpenFact, ReplacedStatement
 from quaid.operations.registry import Arg, Named, op
 from quaid.storage import collections, facts as assertions, history, links, page_edits, pages as pagess
 from quaid.storage.history import EarlierIngest, IngestSource
@@ -498,6 +498,9 @@ class IngestRecord(NamedTuple):
     """Other facts about the subject that still hold."""
     similar: tuple[str, ...] = ()
     """Addresses of pages that may be about the same thing."""
+    still_says: tuple[OldLine, ...] = ()
+    """Lines of pages that still have the value of a replaced fact."""
+    hint: str = ""
 
 
 @op(

@@ -31,7 +31,7 @@ from quaid.storage.collections import Collection
 from quaid.storage.pages import PageListItem, PageRow
 
 if TYPE_CHECKING:  # not at run time: `quaid get` does not need these modules, and help does not need SQLite
-    from quaid.operations.receipts import ContradictingQuotes, OpenFact, Receipt, ReplacedStatement
+    from quaid.operations.receipts import ContradictingQuotes, OldLine, OpenFact, Receipt, ReplacedStatement
     from quaid.storage.facts import FactChange
     from quaid.storage.page_edits import SaveResult
     from quaid.storage.sqlite.connection import Transaction
@@ -390,6 +390,9 @@ class PutRecord(NamedTuple):
     """Other facts about the subject that still hold."""
     similar: tuple[str, ...] = ()
     """Addresses of pages that may be about the same thing."""
+    still_says: "tuple[OldLine, ...]" = ()
+    """Lines of pages that still have the value of a replaced fact."""
+    hint: str = ""
 
 
 class ListRecord(NamedTuple):
@@ -621,7 +624,7 @@ def put(
         lost[1],
         locate_page(brain, slug)[0].name,
         tuple(notes),
-        *receipt_of(brain, saved, stated, similar=True),
+        **receipt_of(brain, saved, stated, similar=True)._asdict(),
     )
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import QuaidError
+from quaid.model import slug as slugs
 from quaid.model.facts import canonical_predicate, is_valid_on
 from quaid.model.names import fold_name
 from quaid.storage import contradictions, facts, pages
@@ -13,8 +14,13 @@ from quaid.storage.facts import FactChange, FactRow
 MAX_OPEN_FACTS = 5
 MAX_CONTRADICTIONS = 3
 MAX_SIMILAR = 3
+MAX_OLD_LINES = 3
+MAX_LINE_LENGTH = 200
 MAX_PAGES_CHECKED = 10
 """At most this many pages of one write are checked for contradictions."""
+
+SOURCES = "sources/"
+OLD_LINES_HINT = "still_says: `quaid correct` with was and now changes such a line."
 
 
 class ReplacedStatement(NamedTuple):
@@ -41,12 +47,23 @@ class ContradictingQuotes(NamedTuple):
     quotes: tuple[str, ...]
 
 
+class OldLine(NamedTuple):
+    """A line of a page that still has the value of a fact that a write ended."""
+
+    slug: str
+    says: str
+
+
 class Receipt(NamedTuple):
     replaced: tuple[ReplacedStatement, ...] = ()
     contradicts: tuple[ContradictingQuotes, ...] = ()
     open_facts: tuple[OpenFact, ...] = ()
     similar: tuple[str, ...] = ()
     """Addresses of pages that may be about the same thing."""
+    still_says: tuple[OldLine, ...] = ()
+    """Lines that still have the value of a replaced fact. A new fact does not change the text of pages."""
+    hint: str = ""
+    """What the caller should do next."""
 
 
 def receipt(
@@ -60,6 +77,7 @@ def receipt(
     try:
         with brain.db.reading():
             replaced, open_facts = _facts_of(brain, page_ids, changes)
+            old_lines = _old_lines(brain, page_ids, changes)
             addresses = [
                 address for page in similar for address in pages.similar_pages(brain.db, page, MAX_SIMILAR)
             ]
@@ -69,6 +87,8 @@ def receipt(
             tuple(dict.fromkeys(conflicts))[:MAX_CONTRADICTIONS],
             open_facts,
             tuple(dict.fromkeys(addresses))[:MAX_SIMILAR],
+            old_lines,
+            OLD_LINES_HINT if old_lines else "",
         )
     except QuaidError:
         return Receipt()
@@ -107,6 +127,33 @@ def _facts_of(
         OpenFact(row.id, _statement(row, titles), row.valid_from) for row in ranked[:MAX_OPEN_FACTS]
     )
     return replaced, tuple(still_open)
+
+
+def _old_lines(brain: Brain, page_ids: Sequence[int], changes: Sequence[FactChange]) -> tuple[OldLine, ...]:
+    """Return lines with the value of a fact that a change replaced, on the pages about its subject.
+
+    A source stays as it was received, so its lines are left out. So are lines that have the new value too.
+    """
+    replaced = [(old, change.id) for change in changes for old in change.superseded]
+    if not replaced:
+        return ()
+    from quaid.model import corrections  # imported late: most writes replace no fact
+
+    rows = {row.id: row for row in facts.read_facts(brain.db, ids={id for pair in replaced for id in pair})}
+    lines: dict[OldLine, None] = {}
+    for old, new in ((rows[old], rows[new]) for old, new in replaced if old in rows and new in rows):
+        named = [row.page_id for row in pages.pages_called(brain.db, [old.subject_key])]
+        own = {*page_ids[:MAX_PAGES_CHECKED], old.page_id} if not named else {old.page_id, *named}
+        heads = pages.page_heads(brain.db, sorted(own))
+        texts = pages.page_texts(brain.db, sorted(heads))
+        for id, head in heads.items():
+            if head.slug.startswith(SOURCES):
+                continue
+            for place in corrections.statements_of_fact(texts[id][0], old.predicate, old.object):
+                if not corrections.has_value(place.text, new.object):
+                    says = place.text[:MAX_LINE_LENGTH]
+                    lines[OldLine(slugs.address(head.collection, head.slug), says)] = None
+    return tuple(lines)[:MAX_OLD_LINES]
 
 
 def _statement(row: FactRow, titles: set[str]) -> str:
