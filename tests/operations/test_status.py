@@ -30,8 +30,8 @@ def put(brain: Brain, slug: str) -> None:
     run(brain, "put", slug=slug, content=f"# {slug}\n\nText of {slug}.")
 
 
-def test_it_is_a_tool_that_is_not_listed_by_default() -> None:
-    assert not dispatch.find_tool("memory_status").core
+def test_it_is_a_tool_that_is_listed_by_default() -> None:
+    assert dispatch.find_tool("memory_status").core
     assert dispatch.find_tool("memory_status").scope == "read"
 
 
