@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from quaid.app import Brain
+from quaid.cli.render import render
 from quaid.errors import (
     AlreadyExists,
     ContentChanged,
@@ -22,7 +23,6 @@ from quaid.errors import (
     NotAllowed,
     PageExists,
     PageMoved,
-    PageNotFound,
     QuaidError,
     TooLarge,
     VersionConflict,
@@ -199,9 +199,7 @@ def test_a_page_that_was_renamed_is_named_by_its_new_slug(alice: Brain) -> None:
         ({"slug": "people/new", "content": "---\ntype: [spaceship]\n---\nx"}, InvalidType),
         ({"slug": "people/new", "content": "---\na: [\n---\nx"}, InvalidFrontMatter),
         ({"slug": "people/new", "compiled_truth": "a\n\n---\n\nb"}, InvalidArgument),
-        ({**moved(), "links": [{"to": "people/nobody"}]}, PageNotFound),
         ({**moved(), "links": [{"to": "people/alice"}]}, InvalidArgument),
-        ({**moved(), "links": [{"to": "Bad Slug"}]}, InvalidSlug),
         ({**moved(), "timeline_entries": [{"date": "2026-13-01", "summary": "x"}]}, InvalidDate),
         ({**moved(), "links": [], "assertions": [{"predicate": "lives_in"}]}, InvalidArgument),
         ({**moved(), "links": [], "assertions": [{"object": "Oslo"}]}, InvalidArgument),
@@ -212,6 +210,38 @@ def test_any_error_leaves_nothing(alice: Brain, page: dict[str, Any], error: typ
     with pytest.raises(error):
         ingest(alice, {"slug": "concepts/first", "content": "# First"}, page)
     assert rows(alice) == before
+
+
+def test_a_link_to_a_page_that_does_not_exist_is_skipped_and_the_rest_is_written(alice: Brain) -> None:
+    links = [{"to": "people/nobody"}, {"to": "Bad Slug"}, {"to": "Bo Berg", "relationship": "knows"}]
+    done = ingest(
+        alice,
+        {"slug": "people/bo", "content": "# Bo Berg\n\nBakes."},
+        {"slug": "concepts/bread", "content": "# Bread", "links": links},
+    )
+    assert [(page.outcome, page.links) for page in done.pages] == [("created", 0), ("created", 1)]
+    assert [(link.page, link.slug) for link in done.links_skipped] == [
+        ("concepts/bread", "people/nobody"),
+        ("concepts/bread", "Bad Slug"),
+    ]
+    assert all(link.why for link in done.links_skipped)
+    assert f"No link from concepts/bread to people/nobody: {done.links_skipped[0].why}" in render(done)
+
+
+def test_invalid_front_matter_names_the_page_and_the_remedy(alice: Brain) -> None:
+    good, bad = {"slug": "concepts/a", "content": "# A"}, "---\ntitle: Plan: phase 2\n---\n# Plan"
+    with pytest.raises(
+        InvalidFrontMatter, match=r"concepts/plan, line 2: .*a value with ': ' in it needs quotes"
+    ):
+        ingest(alice, good, {"slug": "concepts/plan", "content": bad})
+
+
+def test_pages_of_the_same_ingest_are_not_similar(alice: Brain) -> None:
+    ingest(alice, {"slug": "people/bo", "content": "---\ntype: person\n---\n# Bo Berg\n\nBakes."})
+    text = "---\ntype: person\n---\n# Bo Bergg\n\nBakes."
+    pages = [{"slug": f"people/{slug}", "content": text} for slug in ("b", "bo-bergg")]
+    done = call(alice, "ingest", content="Two.", type="mail", source="m/2", pages=pages)
+    assert done.similar == ("people/bo",)
 
 
 @pytest.mark.parametrize(

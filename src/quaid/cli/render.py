@@ -1580,6 +1580,7 @@ def _ingest(record: Any) -> Lines:
     source = f"{record.source_type} {record.source_ref}"
     yield f"Source stored: {source} as {record.source_page} (import {record.import_id})"
     yield from (f"Gap {gap} is answered" for gap in record.gaps_resolved)
+    yield from (f"No link from {link.page} to {link.slug}: {link.why}" for link in record.links_skipped)
     yield from _receipt(record)
     if record.next_step:
         yield f"Next: {record.next_step}"

@@ -118,6 +118,8 @@ _ALIAS = "(?<![^\\s\ufeff\\[{,:?-])\\*([0-9A-Za-z_-]+)"
 _PLACE = r"\s*\(?\bat (?:line ([0-9]+),? column [0-9]+|position ([0-9]+)|end of document)\)?"
 _DUPLICATE = r'(?s)duplicate entry with key "(.*)"'
 _REWORDED = {
+    "mapping values are not allowed": "mapping values are not allowed here; a value with ': ' in it needs quotes,"
+    ' as in title: "Plan: phase 2"',
     "unhashable": "a mapping or a list stands where a key should",
     "more than one document": "it holds more than one YAML document",
     "codec can't encode": "it holds a lone surrogate, which is no character",

@@ -9,14 +9,18 @@ from typing import Annotated, Any, Literal, NamedTuple
 from quaid.app import Brain
 from quaid.errors import (
     AlreadyExists,
+    AmbiguousSlug,
     ContentChanged,
     FileTrouble,
     InvalidArgument,
     InvalidFrontMatter,
+    InvalidSlug,
     LinkOverlaps,
     NoSuchVersion,
+    NotFound,
     PageExists,
     PageMoved,
+    PageNotFound,
     TooLarge,
     VersionConflict,
     VersionConflicts,
@@ -71,6 +75,15 @@ class PageOutcome(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+class SkippedLink(NamedTuple):
+    """A link that was not added, because its target does not exist."""
+
+    page: str
+    slug: str
+    """The target, as the caller wrote it."""
+    why: str
+
+
 class Ingestion:
     """One source and all changes it causes. The source becomes a page itself.
 
@@ -106,11 +119,12 @@ class Ingestion:
         self.changed: list[str] = []  # pages that were changed
         self.written: list[tuple[int, bool]] = []  # their ids, and whether they are new
         self.facts: list[assertions.FactChange] = []
+        self.links_skipped: list[SkippedLink] = []
 
     def run(self, tx: Transaction) -> "IngestRecord | EarlierIngest":
         """Apply all changes, or return the earlier ingest of the same bytes."""
         self.tx = tx
-        self.facts = []
+        self.facts, self.links_skipped = [], []
         earlier = None if self.force else self.earlier()
         if earlier is not None and self.is_file:
             if earlier.source_ref != self.source.ref and not os.path.exists(earlier.source_ref):
@@ -257,11 +271,14 @@ class Ingestion:
 
     def _draft(self, change: PageChange, old: PageRow | None) -> tuple[Page, PageOutcome]:
         """Build the new page, and count the entries and tags that the change adds."""
-        front, truth, lines = pages.page_text(
-            old,
-            *(change.content, change.compiled_truth, None, change.frontmatter),
-            prefix=f"{change.where}.",
-        )
+        try:
+            front, truth, lines = pages.page_text(
+                old,
+                *(change.content, change.compiled_truth, None, change.frontmatter),
+                prefix=f"{change.where}.",
+            )
+        except InvalidFrontMatter as error:
+            raise InvalidFrontMatter(problem=f"{change.address}, {error.facts['problem']}") from None
         # The text is added only once, even if the source is ingested again.
         if change.timeline_append is not None:
             added = timeline.append_text(lines, markdown.normalize_part(change.timeline_append))
@@ -328,7 +345,7 @@ class Ingestion:
         The version of the page increases only once.
         """
         page, outcome = draft
-        linked = sum(self._link(saved, link) for link in change.links)
+        linked = sum(self._link(change, saved, link) for link in change.links)
         stated = self._assert(change, saved.id, page.title)
         version = saved.version
         if (linked or stated) and not saved.changed:
@@ -354,11 +371,19 @@ class Ingestion:
         self.facts += [fact for fact in stated if fact.changed]
         return sum(fact.changed for fact in stated)
 
-    def _link(self, saved: SaveResult, link: LinkInput) -> bool:
-        """Add a link, or set the end date of an open link. Return False if nothing changed."""
+    def _link(self, change: PageChange, saved: SaveResult, link: LinkInput) -> bool:
+        """Add a link, or set the end date of an open link. Return False if nothing changed.
+
+        A link to a page that does not exist is skipped and reported.
+        """
         collection, name = slugs.split_address(link.to)
         address = name if collection in (None, "default") else link.to
-        to_id = self.ids.get(address) or pages.require_page(self.brain, link.to).id
+        try:
+            to_id = self.ids.get(address) or pages.open_page(self.brain, link.to).id
+        except (PageNotFound, InvalidSlug, AmbiguousSlug, NotFound) as error:
+            why = str(error.facts.get("hint") or "").strip() or "There is no such page."
+            self.links_skipped.append(SkippedLink(change.address, link.to, why))
+            return False
         if to_id == saved.id:
             raise InvalidArgument(name=f"{link.where}.to", problem="is the same page; name another one")
         if saved.created:
@@ -501,6 +526,8 @@ class IngestRecord(NamedTuple):
     still_says: tuple[OldLine, ...] = ()
     """Lines of pages that still have the value of a replaced fact."""
     hint: str = ""
+    links_skipped: tuple[SkippedLink, ...] = ()
+    """Links that were not added, because their target does not exist. Everything else was written."""
 
 
 @op(
@@ -684,7 +711,8 @@ def _run_ingestion(brain: Brain, work: Ingestion) -> IngestRecord:
         *(brain, [page_id for page_id, _ in work.written], work.facts),
         similar=[page_id for page_id, is_new in work.written if is_new],
     )
-    return done._replace(gaps_resolved=tuple(closed), **receipt._asdict())
+    skipped = tuple(work.links_skipped)
+    return done._replace(gaps_resolved=tuple(closed), links_skipped=skipped, **receipt._asdict())
 
 
 def _source_of_bytes(kind: str, ref: str, file_path: str, data: bytes) -> IngestSource:

@@ -78,20 +78,26 @@ def receipt(
         with brain.db.reading():
             replaced, open_facts = _facts_of(brain, page_ids, changes)
             old_lines = _old_lines(brain, page_ids, changes)
-            addresses = [
-                address for page in similar for address in pages.similar_pages(brain.db, page, MAX_SIMILAR)
-            ]
+            addresses = _similar_to(brain, similar)
         conflicts = [row for page in page_ids[:MAX_PAGES_CHECKED] for row in _contradictions_of(brain, page)]
         return Receipt(
             replaced,
             tuple(dict.fromkeys(conflicts))[:MAX_CONTRADICTIONS],
             open_facts,
-            tuple(dict.fromkeys(addresses))[:MAX_SIMILAR],
+            addresses,
             old_lines,
             OLD_LINES_HINT if old_lines else "",
         )
     except QuaidError:
         return Receipt()
+
+
+def _similar_to(brain: Brain, new: Sequence[int]) -> tuple[str, ...]:
+    """Return addresses of pages that may be about the same thing as a page of `new`, without those in `new`."""
+    own = {slugs.address(head.collection, head.slug) for head in pages.page_heads(brain.db, [*new]).values()}
+    most = MAX_SIMILAR + len(own)
+    addresses = (address for page in new for address in pages.similar_pages(brain.db, page, most))
+    return tuple(dict.fromkeys(address for address in addresses if address not in own))[:MAX_SIMILAR]
 
 
 def _facts_of(
