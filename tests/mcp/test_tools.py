@@ -134,6 +134,16 @@ def test_a_result_is_one_text_block_of_compact_json_without_empty_fields(brain: 
     assert result["content"][0]["text"] == json.dumps(record, ensure_ascii=False, separators=(",", ":"))
 
 
+def test_a_page_for_agents_has_no_field_that_only_programs_need(brain: Brain) -> None:
+    record = content_of(tools.call_tool(brain, None, "memory_get", {"slug": "people/alice"}))
+    assert {"slug", "version", "content_hash", "updated_at", "compiled_truth"} <= set(record)
+    left_out = {"uuid", "summary", "created_at", "truth_updated_at", "timeline_updated_at"}
+    assert not left_out & set(record)
+    tools.call_tool(brain, None, "memory_put", {"slug": "notes/a", "content": "# A"})
+    several = content_of(tools.call_tool(brain, None, "memory_get", {"slug": ["people/alice", "notes/a"]}))
+    assert several["pages"][0] == {key: value for key, value in record.items() if key != "trust"}
+
+
 def test_empty_values_of_front_matter_are_kept(brain: Brain) -> None:
     text = "---\ndone: false\nowner: null\n---\nA page."
     tools.call_tool(brain, None, "memory_put", {"slug": "notes/a", "content": text})

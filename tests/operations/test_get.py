@@ -64,6 +64,14 @@ def test_an_unknown_or_ambiguous_name_is_no_page(town: Brain, name: str) -> None
     assert getattr(caught.value, "code", "") in ("page_not_found", "invalid_slug")
 
 
+@pytest.mark.parametrize("name", ["Berg", "Bo", "Ber", "people/berg", "berg"])
+def test_a_part_of_a_name_lists_the_pages_that_have_it(town: Brain, name: str) -> None:
+    with pytest.raises(PageNotFound, match="people/bo"):
+        call(town, "get", slug=name)
+    record = call(town, "get", slug=[name, "people/cy"])
+    assert "people/bo" in record.missing[0].hint
+
+
 def test_several_pages_are_read_and_missing_ones_listed_with_near_names(town: Brain) -> None:
     record = call(town, "get", slug=["people/bo", "Cy Dahl", "people/boo", "Harbour", "people/bo"])
     assert [page.slug for page in record.pages] == ["people/bo", "people/cy"]

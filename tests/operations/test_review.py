@@ -204,6 +204,19 @@ def test_an_agent_proposes_to_forget_a_page(brain: Brain) -> None:
     assert brain.db.rows("SELECT * FROM proposals") == [], "the proposal held the text of the page"
 
 
+def test_a_page_to_forget_is_named_by_its_unique_title_but_not_by_a_former_slug(brain: Brain) -> None:
+    for slug in ("people/henning", "people/old", "people/a", "people/b"):
+        title = {"people/henning": "Henning Voss", "people/old": "Old Name"}.get(slug, "Two")
+        run(brain, "put", slug=slug, content=f"# {title}\n\nA person.")
+    proposal = ask(brain, "memory_forget", slug="Henning Voss", reason="He asked.")
+    assert "Erase people/henning" in run(brain, "review", id=proposal["proposal"])["proposals"][0]["diff"]
+    run(brain, "rename", slug="people/old", new_slug="people/new")
+    for name in ("Two", "Henning", "people/old", "old"):
+        with pytest.raises((PageNotFound, VersionConflict)):
+            ask(brain, "memory_forget", slug=name, reason="They asked.")
+    assert run(brain, "review")["total"] == 1
+
+
 def test_an_agent_that_may_forget_does_so_at_once(brain: Brain) -> None:
     run(brain, "put", slug="people/alice", content="Alice.")
     run(brain, "config set", key="agents_may", value="forget")

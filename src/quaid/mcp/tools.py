@@ -119,10 +119,7 @@ def call_tool(
     if served is not None and name not in served:
         raise UnknownTool(name=name, hint=" This server was started with other tools only.")
     result = dispatch.call(brain, dispatch.find_tool(name), arguments, scope)
-    if hasattr(result, "agent_view"):
-        record = {key: _field(key, value) for key, value in result.agent_view().items()}
-    else:
-        record = _without_empty(result)
+    record = _without_empty(result)
     if brain.created:
         record["created"] = [*brain.created]
         brain.created.clear()
@@ -139,14 +136,19 @@ def tool_failure(error: QuaidError, name: str) -> dict[str, Any]:
 def _without_empty(value: Any) -> Any:
     """Convert a result to JSON types.
 
-    Empty fields of records are left out, and commands in text for the reader are replaced by tools. Objects
-    that users wrote, such as front matter, are not changed.
+    A record with an `agent_view` has the fields of that view. Empty fields of records are left out, and
+    commands in text for the reader are replaced by tools. Objects that users wrote, such as front matter, are
+    not changed.
     """
     if isinstance(value, Named):
         return {value.name: _without_empty(value.value)}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        fields = zip(value._fields, value, strict=True)
-        return {name: _field(name, item) for name, item in fields if not _is_empty(item)}
+        fields = (
+            value.agent_view()
+            if hasattr(value, "agent_view")
+            else dict(zip(value._fields, value, strict=True))
+        )
+        return {name: _field(name, item) for name, item in fields.items() if not _is_empty(item)}
     if isinstance(value, tuple | list):
         return [_without_empty(item) for item in value]
     if isinstance(value, dict):

@@ -330,6 +330,11 @@ class PageRecord(NamedTuple):
     truth_updated_at: str
     timeline_updated_at: str
 
+    def agent_view(self) -> dict[str, Any]:
+        """Return the fields that agents need. The summary repeats words of the text or the front matter."""
+        left_out = ("summary", "uuid", "created_at", "truth_updated_at", "timeline_updated_at")
+        return {name: value for name, value in self._asdict().items() if name not in left_out}
+
 
 class LinesRecord(NamedTuple):
     """Some lines of a page."""
@@ -442,12 +447,15 @@ def open_page(brain: Brain, name: str) -> PageRow:
     """Return the page with this slug, else the page of this file, else the only page with this title or alias."""
     try:
         return require_page(brain, name)
-    except (InvalidSlug, PageNotFound):
+    except (InvalidSlug, PageNotFound) as error:
         collection, title = slugs.split_address(name)
         place = _page_of_file(brain, name) or pages.single_namesake(brain.db, title, collection)
-        if place is None:
-            raise
-        return pages.require(brain.db, *place)
+        if place is not None:
+            return pages.require(brain.db, *place)
+        hint = pages.partial_name_hint(brain.db, title, collection)
+        if isinstance(error, InvalidSlug) and hint:
+            raise PageNotFound(slug=name, hint=hint) from None
+        raise
 
 
 def _page_of_file(brain: Brain, path: str) -> tuple[str, str] | None:

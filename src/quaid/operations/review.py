@@ -10,9 +10,10 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
-from quaid.errors import InvalidArgument, QuaidError
+from quaid.errors import InvalidArgument, InvalidSlug, PageNotFound, QuaidError
 from quaid.formats import markdown
 from quaid.model import dates, slug as slugs
+from quaid.model.names import aliases, fold_name
 from quaid.notebook import layout
 from quaid.operations import pages
 from quaid.operations.registry import Arg, Operation, op
@@ -401,7 +402,7 @@ Reason = Annotated[str, Arg("Why, for the person who decides.")]
 def propose_forget(
     brain: Brain,
     reason: Reason,
-    slug: Annotated[str | None, Arg("The page, by its exact slug.", positional=True)] = None,
+    slug: Annotated[str | None, Arg("The page, by slug or title.", positional=True)] = None,
     query: Annotated[
         str | None, Arg("Instead of a page: words of the one line to remove.", question=True)
     ] = None,
@@ -420,10 +421,28 @@ def propose_forget(
         change = change._replace(diff=f"Remove a line: {reason.strip()}\n{change.diff}")
         return _store_proposal(brain, "memory_forget", {"query": query, "reason": reason}, change)
     assert slug is not None
+    slug = _address_to_erase(brain, slug)
     change = _erasure(brain, slug, reason)
     if may_at_once(brain, "forget"):
         return cleanup.forget(brain, slug, yes=True)
     return _store_proposal(brain, "memory_forget", {"slug": slug, "reason": reason}, change)
+
+
+def _address_to_erase(brain: Brain, name: str) -> str:
+    """Return the address of the page with exactly this slug, or of the only page with this title or alias.
+
+    A former slug does not name the page, because the author may have meant another one.
+    """
+    from quaid.operations import cleanup
+
+    try:
+        stored = cleanup.require_exact_slug(brain, name)
+    except (InvalidSlug, PageNotFound):
+        stored = pages.open_page(brain, name)
+        title = fold_name(slugs.split_address(name)[1])
+        if title not in map(fold_name, (stored.title, *aliases(stored.frontmatter))):
+            raise
+    return slugs.address(stored.collection, stored.slug)
 
 
 def _erasure(brain: Brain, slug: str, reason: str) -> _Change:

@@ -241,7 +241,7 @@ def _did_you_mean(db: "Database", slug: str) -> str:
         ),
     ):
         near = near or difflib.get_close_matches(slug, _matching_slugs(db, among, values), n=3, cutoff=0.7)
-    return f"Did you mean {' or '.join(near)}?" if near else ""
+    return f"Did you mean {' or '.join(near)}?" if near else partial_name_hint(db, name)
 
 
 def _matching_slugs(db: "Database", among: str, values: tuple[str, ...]) -> list[str]:
@@ -320,6 +320,22 @@ def namesake_hint(db: "Database", name: str, collection: str | None = None) -> s
         addresses
         and f"The page{'s' if len(rows) > 1 else ''} of that name {'are' if len(rows) > 1 else 'is'} {addresses}."
     )
+
+
+def partial_name_hint(db: "Database", name: str, collection: str | None = None) -> str:
+    """Return a question listing up to three pages whose title or alias contains this name, or ""."""
+    part = fold_name(name)
+    if len(part) < MIN_PARTIAL_NAME:
+        return ""
+    rows = db.rows(
+        "SELECT DISTINCT c.name, p.slug, p.title FROM page_names n CROSS JOIN pages p ON p.id = n.page_id"
+        " JOIN collections c ON c.id = p.collection_id WHERE ' ' || n.name LIKE '% ' || ?1 || '%'"
+        " AND n.kind IN ('title', 'alias') AND p.quarantined_at IS NULL AND (?2 IS NULL OR c.name = ?2)"
+        " ORDER BY p.slug LIMIT 3",
+        (part, collection),
+    )
+    addresses = " or ".join(f"{address(where, slug)} ({title})" for where, slug, title in rows)
+    return addresses and f"Did you mean {addresses}?"
 
 
 def single_namesake(db: "Database", name: str, collection: str | None = None) -> tuple[str, str] | None:
@@ -604,6 +620,9 @@ The sorted UUIDs of both pages follow the prefix.
 
 MOST_NAMES_COMPARED = 40
 """A title is compared with at most this many names that begin alike."""
+
+MIN_PARTIAL_NAME = 2
+"""A part of a name has at least this many characters."""
 
 MOST_NAMESAKES = 3
 """A name that more pages than this share, such as "Overview", is ignored."""

@@ -530,7 +530,7 @@ merge	@command	Propose to merge two pages about the same thing
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'propose forget') printf '%s\n' '1	@slugs	The page, by its exact slug
+    'propose forget') printf '%s\n' '1	@slugs	The page, by slug or title
 --reason	@any	Why, for the person who decides
 --query	@any	Instead of a page: words of the one line to remove
 --db	@files:db	the memory
