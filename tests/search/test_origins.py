@@ -224,9 +224,99 @@ def test_questions_about_the_past_do_not_put_it_last(jobs: Brain) -> None:
     assert all(result.status == "" for result in answer.results)
 
 
-def test_facts_on_something_else_are_left_out(jobs: Brain) -> None:
-    assert ask(jobs, "what does Ada Moreau like?").facts == ()
+def test_facts_on_something_else_do_not_make_an_answer_strong(jobs: Brain) -> None:
+    answer = ask(jobs, "which violin does Ada Moreau play?")
+    assert answer.facts == ("Ada Moreau works at Birchworks, since 2024-06-01 (people/ada-moreau)",)
+    assert answer.strength != "strong"
     assert ask(jobs, "where does Ben Quist work?").facts == ()
+
+
+def add_fact(brain: Brain, slug: str, predicate: str, value: str, since: str) -> None:
+    run(brain, "assert", slug=slug, predicate=predicate, object=value, valid_from=since)
+
+
+@pytest.fixture
+def people(brain: Brain, notes: Path) -> Brain:
+    """People and a project whose texts state what has ended."""
+    put(brain, "people/marta-keller", "# Marta Keller\n\nMarta Keller lives in Basel.")
+    put(brain, "people/sofia-lindqvist", "# Sofia Lindqvist\n\nSofia Lindqvist is analyst at Nordpol.")
+    put(brain, "people/jonas-brandt", "# Jonas Brandt\n\nJonas Brandt plays chess.")
+    put(brain, "projects/larkspur", "# Larkspur 1.0\n\nLarkspur 1.0 ships on 2026-05-01.")
+    put(brain, "companies/helvia-logistics", "# Helvia Logistics\n\nA forwarder.")
+    put(brain, "notes/visit", "# Visit\n\nPaul Basel lives in Basel, and so does his aunt.")
+    for slug, predicate, old, new in (
+        ("people/marta-keller", "lives_in", "Basel", "Zurich"),
+        ("people/sofia-lindqvist", "role", "analyst", "head of data"),
+        ("people/jonas-brandt", "works_at", "Nordpol", "Helvia Logistics"),
+        ("people/jonas-brandt", "role", "clerk", "head of IT"),
+        ("projects/larkspur", "deadline", "2026-05-01", "2026-09-01"),
+    ):
+        add_fact(brain, slug, predicate, old, "2020-01-01")
+        add_fact(brain, slug, predicate, new, "2024-01-01")
+    return brain
+
+
+@pytest.mark.parametrize(
+    ("question", "fact"),
+    [
+        ("Where does Marta Keller live?", "Marta Keller lives in Zurich"),
+        ("Where does Marta live?", "Marta Keller lives in Zurich"),
+        ("where does marta live", "Marta Keller lives in Zurich"),
+        ("What is Keller's city?", "Marta Keller lives in Zurich"),
+        ("Sofia Lindqvist's job?", "Sofia Lindqvist role head of data"),
+        ("Tell me about Sofia Lindqvist", "Sofia Lindqvist role head of data"),
+        ("Who is Jonas Brandt?", "Jonas Brandt works at Helvia Logistics"),
+        ("When is Larkspur 1.0 due?", "Larkspur 1.0 deadline 2026-09-01"),
+        ("When is Larkspur due?", "Larkspur 1.0 deadline 2026-09-01"),
+        ("Who works at Helvia Logistics?", "Jonas Brandt works at Helvia Logistics"),
+        ("Who is head of IT at Helvia?", "Jonas Brandt role head of IT"),
+    ],
+)
+def test_current_facts_are_listed_however_the_question_is_worded(
+    people: Brain, question: str, fact: str
+) -> None:
+    facts = ask(people, question).facts
+    current = [text for text in facts if ", ended " not in text]
+    assert any(text.startswith(fact) for text in current), facts
+    assert len(facts) <= 5
+
+
+@pytest.mark.parametrize(
+    ("question", "slug"),
+    [
+        ("Where does Marta live?", "people/marta-keller"),
+        ("Tell me about Marta Keller", "people/marta-keller"),
+        ("Sofia Lindqvist's job?", "people/sofia-lindqvist"),
+        ("When is Larkspur 1.0 due?", "projects/larkspur"),
+    ],
+)
+def test_text_that_states_an_ended_value_is_superseded_however_the_question_is_worded(
+    people: Brain, question: str, slug: str
+) -> None:
+    status = {result.slug: result.status for result in ask(people, question).results}
+    assert status[slug] == "superseded"
+
+
+def test_the_same_value_of_someone_else_is_not_superseded(people: Brain) -> None:
+    status = {result.slug: result.status for result in ask(people, "Where does Marta Keller live?").results}
+    assert status["notes/visit"] == ""
+
+
+def test_first_names_of_several_people_list_no_facts(people: Brain) -> None:
+    put(people, "people/marta-novak", "# Marta Novak\n\nMarta Novak paints.")
+    assert ask(people, "Where does Marta live?").facts == ()
+    assert ask(people, "Where does Marta Olsen live?").facts == ()
+
+
+def test_objects_without_a_page_are_found(people: Brain) -> None:
+    add_fact(people, "people/marta-keller", "works_at", "Tidal Forge", "2024-01-01")
+    for question in ("Who works at Tidal Forge?", "who works at tidal forge", "Who is with Tidal Forge now?"):
+        assert ask(people, question).facts[0].startswith("Marta Keller works at Tidal Forge")
+
+
+def test_facts_of_an_object_hold_now(people: Brain) -> None:
+    facts = ask(people, "Who works at Nordpol?").facts
+    assert not any(text.startswith("Jonas Brandt works at Nordpol") for text in facts)
 
 
 def test_facts_count_in_the_budget(jobs: Brain) -> None:

@@ -147,7 +147,12 @@ def _other_sources(
         others += origins.proposal_results(brain.db, brain.author, ranked.question, limit)
     facts = origins.matching_facts(brain.db, ranked, brain.now()[:10])
     outdated = () if origins.asks_for_past(ranked) else facts.outdated
-    return {"others": others, "facts": facts.lines, "outdated": outdated}
+    return {
+        "others": others,
+        "facts": facts.lines,
+        "outdated": outdated,
+        "is_answered": facts.is_answer,
+    }
 
 
 def _record_gap(brain: Brain, question: str, answer: Answer) -> None:

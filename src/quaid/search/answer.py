@@ -192,6 +192,31 @@ LABEL = '"origin":"memory","trust":"data",'
 """The fields that MCP adds to an answer."""
 
 
+class OutdatedValue(NamedTuple):
+    """A value of a fact that has ended."""
+
+    value: str
+    current: tuple[str, ...]
+    """The values that hold instead."""
+    names: tuple[str, ...]
+    """Normalized names of the subject."""
+
+    def is_stated_in(self, text: str, context: str) -> bool:
+        """Return True if a text on the subject states this value and none of the current ones.
+
+        The subject is named by the text itself or by `context`, the title and heading above it.
+        """
+        words, above = f" {fold_name(text)} ", f" {fold_name(context)} "
+        if f" {fold_name(self.value)} " not in words or self.is_replaced_in(text):
+            return False
+        return any(f" {name} " in words or f" {name} " in above for name in self.names)
+
+    def is_replaced_in(self, text: str) -> bool:
+        """Return True if a text states one of the current values."""
+        words = f" {fold_name(text)} "
+        return any(f" {fold_name(value)} " in words for value in self.current)
+
+
 class OtherResult(NamedTuple):
     """A result that is not a page, with its texts."""
 
@@ -219,12 +244,14 @@ def build_answer(
     explain: bool,
     others: Sequence[OtherResult] = (),
     facts: Sequence[str] = (),
-    outdated: Sequence[tuple[str, tuple[str, ...]]] = (),
+    outdated: Sequence[OutdatedValue] = (),
+    is_answered: bool = False,
 ) -> Answer:
     """Build the answer within the token budget.
 
     `others` are merged with the pages by their evidence, without a change in the order of the pages. Results
-    that state one of the `outdated` values, and none of the values that replaced it, are superseded.
+    that state one of the `outdated` values, and none of the values that replaced it, are superseded. With
+    `is_answered`, the facts answer the question, so that the answer is strong whatever the results are.
     """
     shown = _shown_pages(db, ranked, limit)
     builder = _AnswerBuilder(db, ranked)
@@ -243,7 +270,7 @@ def build_answer(
     strengths = [other.result.strength for other in others]
     answer = Answer(
         question=_echo(ranked.question),
-        strength=_strongest(["strong"] if facts else [builder.strength(shown), *strengths]),
+        strength=_strongest(["strong"] if is_answered else [builder.strength(shown), *strengths]),
         results=served,
         total_tokens=0,
         budget_remaining=0,
@@ -272,10 +299,18 @@ def _merge(page_entries: list[_Entry], others: Sequence[OtherResult]) -> list[_E
     return merged + waiting
 
 
-def _mark_outdated(entry: _Entry, outdated: Sequence[tuple[str, tuple[str, ...]]]) -> _Entry:
-    line = entry.line.casefold()
-    for old, current in outdated:
-        if old in line and not any(value in line for value in current):
+def _mark_outdated(entry: _Entry, outdated: Sequence[OutdatedValue]) -> _Entry:
+    """Return the entry as superseded if its best line states what has ended.
+
+    If its section also states what holds now, that statement becomes the best line instead.
+    """
+    context = f"{entry.result.title} {entry.result.heading_path}"
+    for value in outdated:
+        if value.is_stated_in(entry.line, context):
+            statements = text_search.split_statements(entry.section)
+            current = next((text for text in statements if value.is_replaced_in(text)), "")
+            if current and not text_search.is_struck(current):
+                return entry._replace(line=current[: text_search.LONGEST_LINE])
             return entry._replace(result=entry.result._replace(status=SUPERSEDED))
     return entry
 

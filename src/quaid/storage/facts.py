@@ -5,6 +5,7 @@ increments the version of the page in the same transaction.
 """
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -402,6 +403,44 @@ def facts_with_object(db: "Database", names: "Iterable[str]") -> list[FactRow]:
         " WHERE lower(a.object) IN (SELECT lower(value) FROM json_each(?)) ORDER BY a.id",
         (json.dumps(sorted(set(names)), ensure_ascii=False),),
     )
+
+
+MOST_FACTS_SCANNED = 10_000
+"""Objects have no index, so a question compares the objects of at most this many facts, the newest first."""
+
+
+def current_facts_naming(db: "Database", names: "Iterable[str]", limit: int = 40) -> list[FactRow]:
+    """Return current facts on visible pages whose object contains one of these names as whole words.
+
+    ASCII case is ignored. At most `limit` facts are returned, newest first.
+    """
+    # SQLite folds only ASCII letters.
+    every = {re.sub("[A-Z]+", lambda match: match[0].lower(), name) for name in names if len(name) > 1}
+    wanted = [name for name in every if not any(other != name and other in name for other in every)]
+    if not wanted:
+        return []
+    rows = db.rows(
+        "SELECT a.id, a.object FROM (SELECT id, object, valid_until, page_id FROM assertions ORDER BY id DESC"
+        " LIMIT ?) AS a JOIN json_each(?) AS w ON instr(lower(a.object), w.value)"
+        " JOIN pages AS p ON p.id = a.page_id AND p.quarantined_at IS NULL WHERE a.valid_until IS NULL",
+        (MOST_FACTS_SCANNED, json.dumps(wanted, ensure_ascii=False)),
+    )
+    keys = [f" {fold_name(name)} " for name in every]
+    ids = [id for id, text in rows if any(key in f" {fold_name(text)} " for key in keys)]
+    return read_facts(db, ids=sorted(set(ids), reverse=True)[:limit])
+
+
+def subjects_beginning(db: "Database", words: "Iterable[str]") -> set[str]:
+    """Return, for each normalized word that begins the name of only one subject, the normalized subject."""
+    subjects = set()
+    for word in words:
+        rows = db.rows(
+            "SELECT DISTINCT subject_key FROM assertions WHERE subject_key >= ? AND subject_key < ? LIMIT 2",
+            (f"{word} ", f"{word}!"),
+        )
+        if len(rows) == 1:
+            subjects.add(str(rows[0][0]))
+    return subjects
 
 
 def single_valued_predicates(db: "Database") -> frozenset[str]:
