@@ -41,7 +41,7 @@ class CorrectionCandidate(NamedTuple):
     slug: str
 
 
-class ReplacedStatement(NamedTuple):
+class CorrectedStatement(NamedTuple):
     id: str
     says: str
     until: str | None
@@ -57,7 +57,7 @@ class CorrectRecord(NamedTuple):
     version: int
     path: str
     """Path of the notebook file, if the corrected line is in the notebook."""
-    replaced: tuple[ReplacedStatement, ...]
+    replaced: tuple[CorrectedStatement, ...]
     fact: int | None
     """The id of the new fact, if there is one."""
     candidates: tuple[CorrectionCandidate, ...] = ()
@@ -67,7 +67,7 @@ class CorrectRecord(NamedTuple):
     """Lines on other pages that still have the old statement."""
 
 
-class _Line(NamedTuple):
+class _PageLine(NamedTuple):
     """A sentence of a page or notebook file that a correction may be about."""
 
     page: PageRow
@@ -159,7 +159,9 @@ def _without_match(brain: Brain, about: str, wording: Wording) -> CorrectRecord:
             CorrectionCandidate(f"fact:{row.id}", f"{row.subject} {row.predicate} {row.object}", subject.slug)
             for row in _current_facts(brain, subject)
         ]
-        stored += [_line_candidate(_Line(subject, place)) for place in model.all_statements(subject.truth)]
+        stored += [
+            _line_candidate(_PageLine(subject, place)) for place in model.all_statements(subject.truth)
+        ]
     if not stored:
         hint = "Nothing stored says so. Write it with `quaid remember` or `quaid put`."
         raise NotFound(what="statement", name=repr(f"{about}: {wording.was or wording.now}"), hint=hint)
@@ -173,7 +175,7 @@ def _current_facts(brain: Brain, page: PageRow) -> list[FactRow]:
     return [row for row in rows if fact_model.is_valid_on(row.valid_from, row.valid_until, today)]
 
 
-def _line_candidate(line: "_Line") -> CorrectionCandidate:
+def _line_candidate(line: "_PageLine") -> CorrectionCandidate:
     return CorrectionCandidate(line.id, line.place.text, line.page.slug)
 
 
@@ -209,7 +211,7 @@ class _Correction:
         wording: Wording,
         day: str | None,
         facts: list[_Fact],
-        line: _Line | None,
+        line: _PageLine | None,
         keeps_trace: bool = True,
     ) -> None:
         self.keeps_trace = keeps_trace  # False: the old words are removed instead of struck through
@@ -232,14 +234,14 @@ class _Correction:
             page, version = self.line.page, self._edit_page(self.line)
         else:
             page, version = self.facts[0].page, self._note_on_page(self.facts[0])
-        replaced = [ReplacedStatement(fact.id, fact.says, self._end_of(fact)) for fact in self.facts]
+        replaced = [CorrectedStatement(fact.id, fact.says, self._end_of(fact)) for fact in self.facts]
         if self.line is not None:
-            replaced.append(ReplacedStatement(self.line.id, self.line.place.text, None))
+            replaced.append(CorrectedStatement(self.line.id, self.line.place.text, None))
         return CorrectRecord(
             *(True, self.says, page.slug, page.collection, version, path, tuple(replaced), self.fact_id)
         )
 
-    def _is_notebook(self, line: _Line) -> bool:
+    def _is_notebook(self, line: _PageLine) -> bool:
         return collections.require(self.brain.db, line.page.collection).kind == layout.NOTEBOOK_KIND
 
     def _value(self) -> tuple[str, str] | None:
@@ -249,12 +251,12 @@ class _Correction:
         row = self.facts[0].row
         return row.object, model.new_value(self.wording, row.subject, row.predicate, row.object)
 
-    def _new_sentence(self, line: _Line) -> str:
+    def _new_sentence(self, line: _PageLine) -> str:
         about = f"{self.about} {line.page.title}"
         self.says = model.replaced_sentence(line.place.text, self.wording, about, self._value())
         return self.says
 
-    def _edit_page(self, line: _Line) -> int:
+    def _edit_page(self, line: _PageLine) -> int:
         """Replace the line in the compiled truth (the text above the timeline) of a page.
 
         A timeline entry with the old and the new text is added.
@@ -319,7 +321,7 @@ class _Correction:
         saved, _ = pages.edit_page(self.brain, address, None, change, also=also)
         return saved.version
 
-    def _edit_file(self, line: _Line) -> tuple[str, int]:
+    def _edit_file(self, line: _PageLine) -> tuple[str, int]:
         """Tick the to-do, or strike the line in the notebook file and write the new line below it."""
         notebook = collections.require(self.brain.db, line.page.collection)
         file, _ = collections.file_of_page(self.brain.db, line.page.id)
@@ -337,7 +339,7 @@ class _Correction:
         edited = notebooks.edit_file(self.brain, notebook, path, change)
         return edited.path, edited.version
 
-    def _find_again(self, text: str, line: _Line) -> StatementPlace:
+    def _find_again(self, text: str, line: _PageLine) -> StatementPlace:
         """Return the place of the sentence in the current text. The sentence may have moved since it was found."""
         start = text.find(line.place.text, max(0, line.place.start - 200))
         start = start if start >= 0 else text.find(line.place.text)
@@ -389,7 +391,7 @@ class _Correction:
 
 def _candidates(
     brain: Brain, about: str, wording: Wording, id: str | None
-) -> tuple[list[_Fact], list[_Line], list[_Line]]:
+) -> tuple[list[_Fact], list[_PageLine], list[_PageLine]]:
     """Return the facts and lines that best match a correction, including those with a similar score.
 
     If a line on the page of the subject matches, matching lines on other pages are returned separately.
@@ -413,13 +415,13 @@ def _candidates(
                 for row in fact_store.read_facts(brain.db, subject.id)
                 if f"fact:{row.id}" in chosen
             ]
-            lines = [_Line(subject, place) for place in model.all_statements(subject.truth)]
+            lines = [_PageLine(subject, place) for place in model.all_statements(subject.truth)]
             lines = [line for line in lines if line.id in chosen]
         if not facts and not lines:
             raise NotFound(what="candidate", name=id, hint="Call without id to list the candidates.")
     facts = _best(facts, lambda fact: fact.score)
     lines = _best(lines, lambda line: line.place.score)
-    others: list[_Line] = []
+    others: list[_PageLine] = []
     if subject is not None and any(line.page.id == subject.id for line in lines):
         others = [line for line in lines if line.page.id != subject.id]
         lines = [line for line in lines if line.page.id == subject.id]
@@ -435,7 +437,7 @@ def _candidates(
     return facts, lines, others
 
 
-def _facts_in_line(brain: Brain, line: _Line, wording: Wording, today: str) -> list[_Fact]:
+def _facts_in_line(brain: Brain, line: _PageLine, wording: Wording, today: str) -> list[_Fact]:
     """Return the facts of a page that the line states and the correction does not repeat."""
     return [
         _Fact(row, line.page, 1)
@@ -446,7 +448,7 @@ def _facts_in_line(brain: Brain, line: _Line, wording: Wording, today: str) -> l
     ]
 
 
-def _lines_with_fact(fact: _Fact, subject: PageRow | None) -> list[_Line]:
+def _lines_with_fact(fact: _Fact, subject: PageRow | None) -> list[_PageLine]:
     """Return the line that states a fact on its page or the page of its subject, if there is exactly one.
 
     A line with the value and a word of the predicate is preferred to a line with only the value.
@@ -454,7 +456,7 @@ def _lines_with_fact(fact: _Fact, subject: PageRow | None) -> list[_Line]:
     pages_of_fact = {page.id: page for page in (fact.page, subject) if page is not None}
     own = [page for page in pages_of_fact.values() if not page.slug.startswith(SOURCES)]
     lines = [
-        _Line(page, place)
+        _PageLine(page, place)
         for page in own
         for place in model.statements_of_fact(page.truth, fact.row.predicate, fact.row.object)
     ]
@@ -523,7 +525,7 @@ def _matching_facts(
 
 def _matching_lines(
     brain: Brain, subject: PageRow | None, about: str, words: frozenset[str], wording: Wording
-) -> list[_Line]:
+) -> list[_PageLine]:
     query = f"{about} {wording.was or wording.now}"
     hits = text_search.search_pages(brain.db, query, limit=MAX_PAGES_SEARCHED)
     found = {
@@ -547,12 +549,12 @@ def _matching_lines(
         needed = words if own else words | title
         topic = words if subject is not None or len(words) > 1 else frozenset()
         places = model.find_statements(page.truth, wording, needed, known, topic)
-        lines += [_Line(page, place) for place in places]
+        lines += [_PageLine(page, place) for place in places]
         if (
             wording.never_held
         ):  # a timeline records its days, but a statement that never held is struck there too
             lines += [
-                _Line(page, place._replace(score=place.score * CLOSE_SCORE * 0.9), "timeline")
+                _PageLine(page, place._replace(score=place.score * CLOSE_SCORE * 0.9), "timeline")
                 for place in model.find_statements(page.timeline, wording, needed, known)
             ]
     return lines
