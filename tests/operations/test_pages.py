@@ -53,6 +53,23 @@ def alice(brain: Brain) -> Brain:
     return brain
 
 
+@pytest.mark.parametrize(
+    "part",
+    [{"compiled_truth": "x"}, {"append": "x"}, {"timeline_append": "- x"}, {"frontmatter": {"type": "idea"}}],
+)
+def test_a_part_sent_with_the_whole_page_is_named(brain: Brain, part: dict[str, Any]) -> None:
+    [name] = part
+    arguments = {"slug": "concepts/a", "content": "# A", **part}
+    with pytest.raises(InvalidArgument, match=f"^{name}: .*put it in there, or leave `content` out"):
+        dispatch.call(brain, dispatch.find_tool("memory_put"), arguments, "write")
+    del arguments["slug"]
+    if name == "append":
+        return
+    source = {"content": "A.", "pages": [{"slug": "concepts/a", **arguments}]}
+    with pytest.raises(InvalidArgument, match=rf"^pages\[1\].{name}: .*put it in there"):
+        dispatch.call(brain, dispatch.find_tool("memory_ingest"), source, "write")
+
+
 def test_a_page_comes_back_as_it_was_put(alice: Brain) -> None:
     page = call(alice, "get", slug="people/alice")
     assert page.title == "Alice Example"

@@ -336,6 +336,11 @@ class PageChange(NamedTuple):
         return self.slug if self.collection in (None, "default") else f"{self.collection}::{self.slug}"
 
 
+WHOLE_OR_PARTS = (
+    "cannot be sent with `content`, which is the whole page; put it in there, or leave `content` out"
+)
+
+
 def parse_changes(pages: list[dict[str, Any]]) -> list[PageChange]:
     """Parse the pages of an ingest. Raise InvalidArgument if a value is invalid or a page occurs twice."""
     if len(pages) > MOST_CHANGES:
@@ -360,8 +365,7 @@ def _parse_change(values: dict[str, Any], where: str) -> PageChange:
     content = _optional_text(present, "content", where)
     parts = [part for part in ("compiled_truth", "timeline_append", "frontmatter") if part in present]
     if content is not None and parts:
-        problem = f"is the whole page; send either it or {parts[0]}, not both"
-        raise InvalidArgument(name=f"{where}.content", problem=problem)
+        raise InvalidArgument(name=f"{where}.{parts[0]}", problem=WHOLE_OR_PARTS)
     if content is not None and not content.strip():
         raise InvalidArgument(name=f"{where}.content", problem="is empty; a page needs text")
     front = present.get("frontmatter")

@@ -381,7 +381,7 @@ class Ingestion:
         try:
             to_id = self.ids.get(address) or pages.open_page(self.brain, link.to).id
         except (PageNotFound, InvalidSlug, AmbiguousSlug, NotFound) as error:
-            why = str(error.facts.get("hint") or "").strip() or "There is no such page."
+            why = f"There is no such page. {error.facts.get('hint') or ''}".strip()
             self.links_skipped.append(SkippedLink(change.address, link.to, why))
             return False
         if to_id == saved.id:

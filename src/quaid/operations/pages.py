@@ -647,14 +647,16 @@ def receipt_of(
     return receipts.receipt(brain, [saved.id], changes or (), similar=[saved.id] if similar else ())
 
 
+PUT_PARTS = ("compiled_truth", "append", "timeline_append", "frontmatter")
+
+
 def _check_put_parts(content: str | None, parts: tuple[Any, ...], assertions: list[Any] | None) -> None:
     """Raise InvalidArgument unless a put has either the whole page or parts of it."""
     if content is None and all(part is None for part in parts) and not assertions:
         raise InvalidArgument(name="content", problem="is required, or a part of the page")
-    if content is not None and any(part is not None for part in parts):
-        raise InvalidArgument(
-            name="content", problem="is the whole page; send either that or parts, not both"
-        )
+    sent = [name for name, part in zip(PUT_PARTS, parts, strict=True) if part is not None]
+    if content is not None and sent:
+        raise InvalidArgument(name=sent[0], problem=page_model.WHOLE_OR_PARTS)
     truth, appended = parts[:2]
     if truth is not None and appended is not None:
         raise InvalidArgument(
