@@ -146,6 +146,17 @@ def test_a_page_that_looks_like_another_is_named(bo: Brain, slug: str, content: 
     assert call(bo, "put", slug=slug, append="More.").similar == ()
 
 
+@pytest.mark.parametrize(("one", "other"), [("Emre Yildiz", "E. Yildiz"), ("E. Yildiz", "Emre Yildiz")])
+def test_a_name_with_an_initial_is_similar_among_many_names(brain: Brain, one: str, other: str) -> None:
+    for number in range(60):
+        title = f"E{chr(97 + number % 26)}a Person{number}"
+        call(brain, "put", slug=f"people/p{number}", content=f"# {title}\n\nA person.")
+    call(brain, "put", slug="people/first", content=f"# {one}\n\nAn engineer.")
+    record = call(brain, "put", slug="people/second", content=f"# {other}\n\nAn engineer.")
+    assert record.similar == ("people/first",)
+    assert "tell the user" in record.hint
+
+
 def test_names_of_many_pages_are_not_similar(brain: Brain) -> None:
     for number in range(4):
         call(brain, "put", slug=f"projects/p{number}/overview", content=f"# Overview\n\nProject {number}.")
@@ -162,6 +173,13 @@ def test_names_of_many_pages_are_not_similar(brain: Brain) -> None:
         ("Meeting 2026-04-01", "Meeting 2026-04-02", "meeting", False),
         ("Northwind Freight", "Northwind Frieght", "company", True),
         ("Anna", "Anne", "person", False),
+        ("E. Yildiz", "Emre Yildiz", "person", True),
+        ("J. R. Moss", "Jen Rita Moss", "person", True),
+        ("Jen Moss", "Jen Rita Moss", "person", True),
+        ("A. Yildiz", "Emre Yildiz", "person", False),
+        ("E. Yildiz", "Emre Yilmaz", "person", False),
+        ("Ada Yildiz", "Emre Yildiz", "person", False),
+        ("A Plan", "Apollo Plan", "project", False),
         ("Alice Berg", "Carol Dahl", "person", False),
     ],
 )

@@ -74,8 +74,8 @@ LEAST_NAME_LIKENESS = 0.88
 def is_similar_name(one: str, other: str, type: str = "") -> bool:
     """Return True if two normalized names may be spellings of the same name.
 
-    They may differ in a few letters or a company suffix, or one may be a person's first name alone. Names
-    that differ in a number are not similar.
+    They may differ in a few letters or a company suffix. One may be a person's first name alone, or have
+    initials in place of first names. Names that differ in a number are not similar.
     """
     words, others = one.split(), other.split()
     numbers = [[word for word in some if any(map(str.isdigit, word))] for some in (words, others)]
@@ -87,11 +87,23 @@ def is_similar_name(one: str, other: str, type: str = "") -> bool:
     rest = long[len(short) :]
     if rest and long[: len(short)] == short:
         return all(word in COMPANY_SUFFIXES for word in rest) or (type == "person" and len(short) == 1)
+    if type == "person" and _has_initials(short, long):
+        return True
     if len(one) < MIN_COMPARED_LETTERS or len(words) != len(others):
         return False
     from difflib import SequenceMatcher
 
     return SequenceMatcher(None, one, other, autojunk=False).ratio() >= LEAST_NAME_LIKENESS
+
+
+def _has_initials(words: list[str], others: list[str]) -> bool:
+    """Return True if two names have the same last name, and first names of one are initials in the other."""
+    if len(words) < 2 or words[-1] != others[-1] or len(words[-1]) < 2:
+        return False
+    firsts = zip(words[:-1], others[:-1], strict=False)
+    return all(
+        one == other or (min(len(one), len(other)) == 1 and one[0] == other[0]) for one, other in firsts
+    )
 
 
 MIN_COMPARED_LETTERS = 6

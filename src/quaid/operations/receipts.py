@@ -20,6 +20,7 @@ MAX_PAGES_CHECKED = 10
 """At most this many pages of one write are checked for contradictions."""
 
 SOURCES = "sources/"
+SIMILAR_HINT = "similar: if such a page is about the same thing, tell the user."
 OLD_LINES_HINT = "still_says: `quaid correct` with was and now changes such a line."
 
 
@@ -86,7 +87,7 @@ def receipt(
             open_facts,
             addresses,
             old_lines,
-            OLD_LINES_HINT if old_lines else "",
+            " ".join(hint for hint, rows in ((OLD_LINES_HINT, old_lines), (SIMILAR_HINT, addresses)) if rows),
         )
     except QuaidError:
         return Receipt()

@@ -380,6 +380,8 @@ def similar_pages(db: "Database", page_id: int, most: int) -> list[str]:
         # The index gives the names that begin alike. A name of one word may belong to a person with a full
         # name.
         starts = pages_beginning(db, name[: max(3, len(name) * 2 // 3)], MOST_NAMES_COMPARED)
+        if type_ == "person" and name != first:
+            starts += pages_beginning(db, name[0], MOST_NAMES_COMPARED, name.rpartition(" ")[2])
         starts += pages_called(db, [first, *(f"{first} {suffix}" for suffix in COMPANY_SUFFIXES)])
         near = {
             row.page_id
@@ -406,12 +408,15 @@ def _distinct_from(db: "Database", page_id: int, others: list[int]) -> set[int]:
     return {id for (id,) in rows}
 
 
-def pages_beginning(db: "Database", start: str, limit: int) -> list[PageName]:
-    """Return up to `limit` visible pages with a normalized name that begins with `start`, ordered by name."""
+def pages_beginning(db: "Database", start: str, limit: int, last_word: str = "") -> list[PageName]:
+    """Return up to `limit` visible pages with a normalized name that begins with `start`, ordered by name.
+
+    With `last_word`, only names that end with this word are returned.
+    """
     rows = db.rows(
         "SELECT n.name, n.page_id, n.kind FROM page_names AS n CROSS JOIN pages AS p ON p.id = n.page_id"
-        " WHERE n.name >= ? AND n.name < ? AND p.quarantined_at IS NULL ORDER BY n.name LIMIT ?",
-        (start, f"{start}\U0010ffff", limit),
+        " WHERE n.name >= ? AND n.name < ? AND n.name LIKE ? AND p.quarantined_at IS NULL ORDER BY n.name LIMIT ?",
+        (start, f"{start}\U0010ffff", f"% {last_word}" if last_word else "%", limit),
     )
     return [PageName(*row) for row in rows]
 
