@@ -364,7 +364,8 @@ def test_while_many_chunks_are_missing_only_those_written_since_are_embedded(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backfill, "MAX_BACKLOG", 20)
-    write(db, 1, "first")
+    first = build_page("first", {}, "# First\n\nEmbedded.", "")
+    db.write(lambda tx: page_edits.save(tx, first, uuid="first", now=NOW, expected_version=None))
     Backfill(db, Hashes(), now, quiet).embed_chunks()
     write(db, 60, "imported")
     fill = Backfill(db, Hashes(), now, quiet)
@@ -394,9 +395,26 @@ def test_the_beginning_of_the_newest_page_is_embedded_first(db: Database) -> Non
     assert [chunk_id for chunk_id in left if pages[chunk_id] == "long"] == of_long[MAX_INLINE_CHUNKS:]
 
 
-def test_few_long_chunks_are_not_embedded(db: Database) -> None:
-    write(db, 1, "long words " * MAX_INLINE_TOKENS)
-    assert Backfill(db, Hashes(), now, quiet).embed_few() == 0
+def test_only_the_first_of_long_chunks_are_embedded(db: Database) -> None:
+    write(db, 1, " ".join(f"word{number}" for number in range(2 * MAX_INLINE_TOKENS)))
+    embedded = Backfill(db, Hashes(), now, quiet).embed_few()
+    queue = embedding_queue.ChunkQueue(db, "hashes")
+    made, total = queue.coverage()
+    assert 0 < made == embedded < total
+    assert queue.tokens(None) - sum(tokens for _, tokens in queue.newest(0, "", total)) <= MAX_INLINE_TOKENS
+
+
+def test_the_first_query_embeds_the_newest_chunks_of_a_large_import(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfill, "MAX_BACKLOG", 20)
+    write(db, 60, "imported")
+    fill = Backfill(db, Hashes(), now, quiet)
+    assert fill.embed_few(recent=dates.shift_date(NOW[:10], 1)) == MAX_INLINE_CHUNKS
+    assert fill.embed_few(recent=dates.shift_date(NOW[:10], 1)) == 0
+    active = vectors.active_model(db)
+    assert active is not None
+    assert active.name == "hashes"
 
 
 def test_embed_few_uses_only_the_active_model(db: Database) -> None:

@@ -151,7 +151,8 @@ class Backfill:
         embedded. `checked_up_to` is then the chunk id up to which queries have nothing more to embed.
 
         While many chunks lack a vector, as after an import, only those with an id above `after` of pages saved
-        since the time `recent` are embedded: the others are left to the background process.
+        since the time `recent` are embedded: the others are left to the background process. If no chunk has a
+        vector yet, the newest ones are embedded in any case, so that the first query is also by meaning.
         """
         db, name = self._db, self._embedder.name
         self.checked_up_to = after
@@ -164,13 +165,11 @@ class Backfill:
         try:
             if turns_since is not None:
                 return self._embed_few_turns(turns_since)
-            if active is not None:
-                return self._embed_newest(after, recent)
-            made, total = ChunkQueue(db, name).coverage()
-            is_few = 0 < total - made <= MAX_INLINE_CHUNKS
-            if is_few and ChunkQueue(db, name).tokens(None) <= MAX_INLINE_TOKENS:
-                return self.embed_chunks(limit=MAX_INLINE_CHUNKS, insist=False).embedded
-            return 0
+            if active is None:
+                if not chunks.highest_id(db):
+                    return 0
+                self._register_model()
+            return self._embed_newest(after, recent)
         finally:
             db.lock.patience = patience
 
@@ -190,7 +189,8 @@ class Backfill:
         if coverage.waiting is not None and coverage.lacking <= MAX_BACKLOG:
             pending = queue.by_page(coverage.waiting)
         else:
-            pending = queue.newest(after, recent, NEWEST_CHUNKS)
+            is_first = coverage.lacking == coverage.total
+            pending = queue.newest(0 if is_first else after, "" if is_first else recent, NEWEST_CHUNKS)
         few = _within_tokens(pending)
         # The pending ids are known, and finding them again would take longer than embedding them.
         embedded = self._embed_in_batches(queue, few, CHUNKS_LABEL, insist=False)[0] if few else 0
