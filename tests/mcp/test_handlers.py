@@ -141,7 +141,7 @@ def test_missing_page_is_a_tool_error_with_a_code(connection: Connection, brain:
     failure = failed(connection, brain, "memory_get", slug="people/alise")
     assert failure["code"] == "page_not_found"
     assert failure["message"] == "There is no page people/alise."
-    assert failure["next"] == "Did you mean people/alice? memory_list shows all pages."
+    assert failure["next"] == "Did you mean people/alice? memory_query finds pages."
 
 
 def test_stale_version_is_a_conflict_with_the_current_version(connection: Connection, brain: Brain) -> None:

@@ -109,6 +109,11 @@ def test_every_tool_has_a_command_that_leads_to_it() -> None:
         ),
         ("run `quaid check` again", "run memory_check again"),
         ("plain `code` stays", "plain `code` stays"),
+        ("2 of them; `quaid check` finds new ones", "2 of them"),
+        (
+            "`quaid check people/bo` shows what contradicts what",
+            "memory_get(slug=people/bo): see what is right",
+        ),
     ],
 )
 def test_notes_are_put_in_terms_of_tools(text: str, wanted: str) -> None:
@@ -127,9 +132,31 @@ def test_failure_has_problem_remedy_and_only_further_facts() -> None:
     assert messages.failure_record(error) == {
         "code": "page_not_found",
         "message": "There is no page a/b.",
-        "next": "Did you mean a/c? memory_list shows all pages.",
+        "next": "Did you mean a/c? memory_query finds pages.",
         "current_version": 0,
     }
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        ("`quaid get people/bo`: check its progress", True),
+        ("`quaid briefing` shows it", True),
+        ("`quaid briefing --limit 50` shows the omitted lines", False),
+        ("`quaid gaps` lists the open questions", False),
+    ],
+)
+def test_a_step_with_a_tool_or_argument_outside_the_default_list_is_recognized(
+    step: str, expected: bool
+) -> None:
+    assert messages.is_listed(messages.for_agent(step)) is expected
+
+
+def test_the_usage_of_a_tool_has_no_rare_arguments() -> None:
+    error = InvalidArgument(name="text", problem="memory_put has no such argument")
+    usage = messages.failure_record(error, dispatch.find_tool("memory_put"))["next"]
+    assert usage.startswith("memory_put needs slug and takes content, ")
+    assert "replace_timeline" not in usage
 
 
 def test_wrong_argument_gets_the_list_of_arguments() -> None:

@@ -1,7 +1,7 @@
 """Rewrite messages for agents: replace commands by tool calls, and mark what only a person can do.
 
-Errors and notes are written for the command line, as in "`quaid list` shows all pages". An agent reads
-"memory_list shows all pages". Commands without a tool, such as `quaid embed`, are for the user to run.
+Errors and notes are written for the command line, as in "`quaid get SLUG` shows a page". An agent reads
+"memory_get(slug=SLUG) shows a page". Commands without a tool, such as `quaid embed`, are for the user to run.
 """
 
 import re
@@ -40,6 +40,28 @@ _NEXT = {
 }
 """What an agent can do about errors whose remedy on the command line does not help an agent."""
 
+RARE_ARGUMENTS: dict[str, frozenset[str]] = {
+    "memory_query": frozenset({"depth", "wing", "tag", "collection", "limit", "explain"}),
+    "memory_put": frozenset({"replace_timeline"}),
+    "memory_ingest": frozenset({"force"}),
+    "memory_facts": frozenset({"limit"}),
+    "memory_briefing": frozenset({"due", "limit", "short"}),
+    "remember": frozenset({"file", "section"}),
+}
+"""Arguments that the short lists leave out to save context. Calls may still use them."""
+
+_LISTED_INSTEAD = (
+    (re.compile(r"`quaid (?:list` shows all|search WORDS` finds) pages"), "memory_query finds pages"),
+    (re.compile(r"`quaid search` looks into the texts"), "memory_query looks into the texts"),
+    (re.compile(r"`quaid recall` shows what is there"), "memory_query shows what is there"),
+    (re.compile(r"; `quaid (?:stats` shows the types in use|check` finds new ones)"), ""),
+    (
+        re.compile(r"`quaid check (\S+)` shows what contradicts what"),
+        r"memory_get(slug=\1): see what is right",
+    ),
+)
+"""Advice whose tool is not in the default list, and the advice for agents, who may see only that list."""
+
 GUIDANCE_FIELDS = frozenset({"note", "notes", "next_step", "next_steps", "remedy", "hint", "nudge"})
 """Fields of records with text for the reader, in which commands are replaced.
 
@@ -49,6 +71,8 @@ Text in other fields is not changed.
 
 def for_agent(text: str, operation: Operation | None = None) -> str:
     """Return the text with commands replaced by tools, and flags of `operation` replaced by argument names."""
+    for advice, instead in _LISTED_INSTEAD:
+        text = advice.sub(instead, text)
     parts: list[str] = []
     end = 0
     for match in _COMMAND.finditer(text):
@@ -85,6 +109,15 @@ def tool_call(command: str) -> str:
         if name in index.COMMANDS:
             return ""  # only the owner may run the command
     return ""
+
+
+def is_listed(text: str) -> bool:
+    """Return True if a text for agents names only tools and arguments of the default list."""
+    names = [name for name in re.findall(r"\w+", text) if name in index.TOOLS]
+    rare = {argument for name in names for argument in RARE_ARGUMENTS.get(name, ())}
+    return all(dispatch.find_tool(name).core for name in names) and not rare & set(
+        re.findall(r"(\w+)=", text)
+    )
 
 
 def _arguments(operation: Operation, words: list[str]) -> list[str]:
@@ -145,7 +178,8 @@ def failure_record(error: QuaidError, operation: Operation | None = None) -> dic
 
 def _usage(operation: Operation) -> str:
     required = [param.name for param in operation.params if param.required]
-    optional = [param.name for param in operation.params if not param.required]
+    rare = RARE_ARGUMENTS.get(operation.tool, frozenset())
+    optional = [param.name for param in operation.params if not param.required and param.name not in rare]
     needs = f" needs {', '.join(required)}" if required else ""
     takes = f"{' and' if needs else ''} takes {', '.join(optional)}" if optional else ""
     return f"{operation.tool}{needs}{takes}." if needs or takes else f"{operation.tool} takes no arguments."

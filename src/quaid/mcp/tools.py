@@ -60,16 +60,6 @@ SEED_TOOLS = frozenset(
 )
 """The tools of the first specifications, for agents whose instructions were written for these tools."""
 
-RARE_ARGUMENTS: dict[str, frozenset[str]] = {
-    "memory_query": frozenset({"depth", "wing", "tag", "collection", "limit", "explain"}),
-    "memory_put": frozenset({"replace_timeline"}),
-    "memory_ingest": frozenset({"force"}),
-    "memory_facts": frozenset({"limit"}),
-    "memory_briefing": frozenset({"due", "limit", "short"}),
-    "remember": frozenset({"file", "section"}),
-}
-"""Arguments that the short lists leave out to save context. Calls may still use them."""
-
 
 def selected_tools(selection: str) -> frozenset[str] | None:
     """Return the tool names in a selection, or None if it has one of OPEN_GROUPS, which allow every tool."""
@@ -168,7 +158,8 @@ def _field(name: str, value: Any) -> Any:
         if isinstance(value, str):
             return messages.for_agent(value)
         if isinstance(value, tuple | list) and all(isinstance(line, str) for line in value):
-            return [messages.for_agent(line) for line in value]
+            lines = [messages.for_agent(line) for line in value]
+            return [line for line in lines if name != "next_steps" or messages.is_listed(line)]
     return _without_empty(value)
 
 
@@ -182,7 +173,7 @@ def _tool_entry(operation: Operation, is_short: bool) -> dict[str, Any]:
                 key: value for key, value in entry.items() if key not in ("minimum", "maximum", "default")
             }
     if is_short:
-        for name in RARE_ARGUMENTS.get(operation.tool, ()):
+        for name in messages.RARE_ARGUMENTS.get(operation.tool, ()):
             arguments["properties"].pop(name, None)
         del arguments["additionalProperties"]  # arguments that are not listed are accepted
     return {
