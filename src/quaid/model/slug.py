@@ -9,12 +9,15 @@ LONGEST = 255
 LONGEST_SEGMENT = 252
 """Maximum length in bytes of a segment with non-ASCII letters: with ".md", it is the longest file name."""
 
-CHARACTERS = r"a-z0-9_\x80-\U0010ffff-"
-"""The inside of a character class of a regular expression that matches the characters of a segment, and some more."""
+CHARACTERS = r"^\x00-,./:-^`{-\x7f"
+"""The inside of a character class of a regular expression that matches the characters of a segment, and some more.
+
+It lists the ASCII characters that do not match. A class with all other characters takes 4 ms to compile.
+"""
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_-"
-_FORBIDDEN = re.compile(r"[^a-z0-9_/\-\x80-\U0010ffff]")
-_GAP = re.compile(r"[^a-z0-9_\x80-\U0010ffff]+")
+_FORBIDDEN = re.compile(r"[\x00-,.:-^`{-\x7f]")
+_GAP = re.compile(r"[\x00-/:-^`{-\x7f]+")
 _ESCAPED_GAP = re.compile(r"[^a-z0-9_]+")
 _ESCAPED = re.compile(r"u[0-9a-f]{3,6}")
 _EXTENSION = re.compile(r"(?i)\.(?:md|markdown|org)\Z")
