@@ -25,11 +25,9 @@ from quaid.folders.page_writer import EditResult, FileText, TextChange
 from quaid.folders.sync import sync_collection
 from quaid.formats import sections
 from quaid.model import chunker, similarity
-from quaid.notebook import files as notebook_files, layout, recall as notebook_recall
+from quaid.notebook import files as notebook_files, layout
 from quaid.notebook.layout import MigratedFile, RecallResult, RememberedLine, SessionPrompt
-from quaid.notebook.prompt import LEGACY_FOLDER, PromptLimits, assemble_prompt
 from quaid.operations import background
-from quaid.operations.collections import attach_folder
 from quaid.operations.registry import Arg, op
 from quaid.storage import collections
 from quaid.storage.checks import recut_pages
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from quaid.notebook.changes import NotebookLine
+    from quaid.notebook.prompt import PromptLimits
     from quaid.notebook.router import Classification
     from quaid.operations.receipts import ReplacedStatement
 
@@ -394,6 +393,8 @@ def recall(
     ] = None,
 ) -> RecallResult:
     """Search the notebook and daily logs, by words and by meaning. Try this first."""
+    from quaid.notebook import recall as notebook_recall  # imported late, because `remember` needs no search
+
     background.rebuild_if_deleted(brain)
     limit = int(brain.option("search.max_results")) if limit is None else limit
     min_score = float(brain.option("search.min_score")) if min_score is None else min_score
@@ -463,6 +464,8 @@ def prompt(
     characters: Annotated[int | None, Arg("Maximum size in characters.", minimum=1, maximum=10**9)] = None,
 ) -> SessionPrompt:
     """Print the context for the start of a session: all of reference, and the logs of today and yesterday."""
+    from quaid.notebook.prompt import LEGACY_FOLDER, assemble_prompt
+
     notebook = layout.find_notebook(brain.db) if os.path.exists(brain.settings.db_path) else None
     root = (notebook.root if notebook else None) or notebook_root(brain)
     if not os.path.isdir(root) and not os.path.isdir(os.path.join(os.path.dirname(root), LEGACY_FOLDER)):
@@ -471,7 +474,9 @@ def prompt(
     return assemble_prompt(root, brain.local(), token_budget, _prompt_limits(brain), about, characters)
 
 
-def _prompt_limits(brain: Brain) -> PromptLimits:
+def _prompt_limits(brain: Brain) -> "PromptLimits":
+    from quaid.notebook.prompt import PromptLimits
+
     option = brain.settings.option
     folder = str(option("prompt.reference_dir")).strip("/")
     if folder.startswith((".", "~")) or ".." in folder.split("/"):
@@ -489,6 +494,8 @@ def _prompt_limits(brain: Brain) -> PromptLimits:
 
 def _project_context(brain: Brain) -> str:
     """Return a summary of the project in the current folder, or ""."""
+    from quaid.notebook import recall as notebook_recall
+
     name = notebook_recall.project_name(brain.settings.cwd, brain.settings.user_home)
     if not name or not os.path.exists(brain.settings.db_path):
         return ""
@@ -563,6 +570,8 @@ def notebook_init(
     if existing:
         sync_folder(brain, existing)
     else:
+        from quaid.operations.collections import attach_folder  # imported late, because only this needs it
+
         attach_folder(brain, layout.NOTEBOOK_NAME, root, kind=layout.NOTEBOOK_KIND)
     files = collections.count_files(brain.db, layout.require_notebook(brain.db).id)
     return NotebookRecord(root, existing is None, created, files)
