@@ -47,18 +47,20 @@ def filing(chosen: list[Sentence]) -> float:
 
 def categories() -> list[tuple[str, str, str]]:
     """The share of held-out sentences that get their category, for each language, without and with the model."""
-    from bench.remember_weights import development, embed_sentence
+    from bench.remember_weights import development, embed_sentence, is_right
     from quaid.notebook import router
 
     rows = []
     held_out = development(held_out=True)
-    for language in dict.fromkeys(row[0] for row in held_out):
-        chosen = [(category, text) for name, category, text in held_out if name == language]
+    for language in dict.fromkeys(row.language for row in held_out):
+        chosen = [row for row in held_out if row.language == language]
         target = ACCURACY_ENGLISH if language == "en" else ACCURACY_OTHERS
         for what, embed in (("by words and rules", None), ("and by meaning", embed_sentence)):
             if embed and language != "en":
                 continue
-            share = sum(router.classify(text, embed).category == name for name, text in chosen) / len(chosen)
+            share = sum(is_right(row, router.classify(row.text, embed).category) for row in chosen) / len(
+                chosen
+            )
             what = f"remember: {len(chosen)} held-out sentences in {language}, category {what}"
             rows.append((what, f"{share:.3f}", verdict(share, target, at_least=True)))
     return rows

@@ -8,10 +8,12 @@ built-in model; they learn from the scores that the first step gives to sentence
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 from collections import Counter
+from collections.abc import Collection, Iterable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,12 +22,18 @@ from quaid.notebook import classifier, router
 from quaid.notebook.classifier import CATEGORIES
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
-PENALTY, STEPS, FOLDS, LEAST_COUNT = 0.3, 150, 5, 3
+PENALTY, STEPS, FOLDS, LEAST_COUNT = 0.5, 150, 4, 3
 KEPT_WEIGHT = 0.05
 """Features with only smaller weights are left out of the file."""
 
-Row = tuple[str, str, str]
-"""Language, category and text of a sentence."""
+
+class Row(NamedTuple):
+    """A labelled sentence, with other categories that are also right."""
+
+    language: str
+    category: str
+    text: str
+    also: Collection[str] = ()
 
 
 def read_rows(name: str) -> list[list[str]]:
@@ -34,17 +42,33 @@ def read_rows(name: str) -> list[list[str]]:
 
 
 def development(*, held_out: bool) -> list[Row]:
-    rows = [(language, category, text) for language, category, text in read_rows("remember_dev.txt")]
+    rows = read_sets()["development"]
     return rows[1::2] if held_out else rows[::2]
 
 
-def training() -> list[Row]:
+@cache
+def read_sets() -> dict[str, list[Row]]:
+    """Return the labelled sentences by set. Each set was written at another time, one by another writer."""
     names = {kind: name for name, kind in router.KIND_OF.items()}
-    rows = [(language, category, text) for language, category, text in read_rows("remember_examples.txt")]
-    rows += [("en", names[kind], text) for kind, text in read_rows("remember.txt")]
-    for _, path, text in read_rows("remember_files.txt"):
-        rows.append(("en", names.get(os.path.basename(path)[:-3], "list"), text))
-    return rows + development(held_out=False)
+    files = [
+        Row("en", names.get(os.path.basename(path)[:-3], "list"), text)
+        for _, path, text in read_rows("remember_files.txt")
+    ]
+    return {
+        "first": [Row("en", names[kind], text) for kind, text in read_rows("remember.txt")],
+        "files": files,
+        "development": [Row(*row) for row in read_rows("remember_dev.txt")],
+        "examples": [Row(*row) for row in read_rows("remember_examples.txt")],
+        "writer": [
+            Row(*row[:3], *(set(also.split()) for also in row[3:]))
+            for row in read_rows("remember_writer.txt")
+        ],
+    }
+
+
+def training() -> list[Row]:
+    sets = read_sets()
+    return [*sets["examples"], *sets["first"], *sets["files"], *sets["writer"], *development(held_out=False)]
 
 
 def softmax(scores: Any) -> Any:
@@ -104,6 +128,7 @@ def built_in_model() -> Embedder:
     return get_embedder(DEFAULT_MODEL, {}, EmbedderEnvironment(folder, dict(os.environ)))
 
 
+@cache
 def embed_sentence(text: str) -> bytes:
     return built_in_model().embed_query(text)
 
@@ -112,21 +137,23 @@ def embeddings(texts: list[str]) -> Any:
     return np.stack([np.frombuffer(embed_sentence(text), "<f4") for text in texts])
 
 
-def main() -> None:
-    rows = training()
-    texts = [router.normalize(text) for _, _, text in rows]
+def learn(rows: list[Row]) -> dict[str, Any]:
+    """Return the weights of all steps by the name of the feature or input."""
+    texts = [router.normalize(row.text) for row in rows]
     # Also without capitals, as many people type: names are not always written as such.
     plain = [
-        (row, text.lower()) for row, text in zip(rows, texts, strict=True) if row[0] in ("en", "fr", "es")
+        (row, text.lower())
+        for row, text in zip(rows, texts, strict=True)
+        if row.language in ("en", "fr", "es")
     ]
     every = rows + [row for row, _ in plain]
     features = [
-        classifier.features(text, row[0])
+        classifier.features(text, row.language)
         for row, text in zip(every, texts + [text for _, text in plain], strict=True)
     ]
     index, weights = fit_features(every, features, len(rows))
     lines = {name: weights[number] for name, number in index.items()}
-    english = [number for number, row in enumerate(rows) if row[0] == "en"]
+    english = [number for number, row in enumerate(rows) if row.language == "en"]
     chosen = [rows[number] for number in english]
     scores = unseen_scores(rows, features[: len(rows)])[english]
     points = classifier.RULE_SCALE * np.array([router.rule_points(texts[number]) for number in english])
@@ -134,7 +161,37 @@ def main() -> None:
     vectors = classifier.VECTOR_SCALE * embeddings([texts[number] for number in english])
     for kind, inputs in (("rules", base), ("vector", np.hstack([base, vectors]).astype(np.float32))):
         lines |= {f"{kind}:{number}": row for number, row in enumerate(fit(inputs, chosen))}
-    write(lines)
+    return lines
+
+
+def leave_one_out(names: Iterable[str]) -> None:
+    """Print the share of each set that is classified right by weights learned from the other sets."""
+    sets = read_sets()
+    for name in names:
+        learned = learn([row for other in sets if other != name for row in sets[other]])
+        classifier.weights = cache(lambda learned=learned: classifier.Weights(format_lines(learned)))
+        for language in dict.fromkeys(row.language for row in sets[name]):
+            rows = [row for row in sets[name] if row.language == language]
+            for embed in (None, embed_sentence) if language == "en" else (None,):
+                chosen = [router.classify(row.text, embed).category for row in rows]
+                share = sum(map(is_right, rows, chosen)) / len(rows)
+                print(name, language, len(rows), "with model" if embed else "", f"{share:.3f}", flush=True)
+                if "--wrong" in sys.argv:
+                    for row, category in zip(rows, chosen, strict=True):
+                        if not is_right(row, category):
+                            print(f"  {row.category} -> {category}: {row.text}")
+
+
+def is_right(row: Row, category: str) -> bool:
+    return category == row.category or category in row.also
+
+
+def format_lines(lines: dict[str, Any]) -> list[str]:
+    return [
+        f"{name}\t{' '.join(str(round(float(weight) / classifier.WEIGHT_STEP)) for weight in row)}"
+        for name, row in sorted(lines.items())
+        if abs(row).max() >= KEPT_WEIGHT or name.startswith(("rules:", "vector:"))
+    ]
 
 
 def write(lines: dict[str, Any]) -> None:
@@ -143,14 +200,16 @@ def write(lines: dict[str, Any]) -> None:
         + ", ".join(CATEGORIES)
         + ".\n# Written by `python -m bench.remember_weights`.\n"
     )
-    body = "".join(
-        f"{name}\t{' '.join(str(round(float(weight) / classifier.WEIGHT_STEP)) for weight in row)}\n"
-        for name, row in sorted(lines.items())
-        if abs(row).max() >= KEPT_WEIGHT or name.startswith(("rules:", "vector:"))
-    )
     folder = os.path.dirname(classifier.__file__)
     with open(os.path.join(folder, "routing_weights.txt"), "w", encoding="utf-8") as file:
-        file.write(head + body)
+        file.write(head + "".join(f"{line}\n" for line in format_lines(lines)))
+
+
+def main() -> None:
+    if "--leave-out" in sys.argv:
+        leave_one_out([name for name in read_sets() if name in sys.argv] or read_sets())
+    else:
+        write(learn(training()))
 
 
 if __name__ == "__main__":

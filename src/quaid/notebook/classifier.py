@@ -27,8 +27,13 @@ CATEGORIES = (
     "correction",
 )
 LATIN_LANGUAGES = ("en", "fr", "de", "es")
-SURELY_ENGLISH = 0.85
-"""A sentence with at least this share of English words is not compared with other languages."""
+SURELY_ENGLISH, PROBABLY_ENGLISH = 0.85, 0.6
+"""A sentence with at least this share of English words is not compared with other languages.
+
+The lower share is for sentences with a word of ONLY_ENGLISH.
+"""
+ONLY_ENGLISH = frozenset(("the", "my", "and", "of", "with", "is", "to"))
+"""Frequent words that French, German and Spanish do not have."""
 MAX_CLASSIFIED_LENGTH = 400
 """At most this many leading characters of a note are used to classify it, which limits the cost."""
 
@@ -38,13 +43,7 @@ WEIGHT_STEP = 0.01
 """The unit of the numbers in routing_weights.txt."""
 
 _WORD = re.compile(r"[^\W_]+(?=['’]s\b)|['’]s\b|[^\W_]+['’](?=[^\W_])|[^\W_]+")
-_HAN_OR_KANA = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
-_KANA = re.compile(r"[\u3040-\u30ff]")
-_LETTERS_OF = {
-    "fr": re.compile(r"[èêçùœàâ]"),
-    "de": re.compile(r"[äöüß]"),
-    "es": re.compile(r"[ñ¿¡íóú]"),
-}
+_LETTERS_OF = {"fr": "èêçùœàâ", "de": "äöüß", "es": "ñ¿¡íóú"}
 _SHAPES = {
     "MAIL": re.compile(r"[\w.+-]+@[\w-]+\.\w"),
     "PHONE": re.compile(
@@ -141,15 +140,14 @@ def guess_language(text: str) -> str:
 
     Return "en" for scripts that no lexicon covers.
     """
-    if _HAN_OR_KANA.search(text):
-        return "ja" if _KANA.search(text) else "zh"
+    if any("\u3040" <= letter <= "\u30ff" for letter in text):  # kana
+        return "ja"
+    if any("\u3400" <= letter <= "\u9fff" for letter in text):  # Chinese characters
+        return "zh"
     words = _split_words(text)
     english = lexicon("en").word_classes
-    if (
-        len(words) > 2
-        and text.isascii()
-        and sum(map(bool, map(english, words))) >= SURELY_ENGLISH * len(words)
-    ):
+    least = SURELY_ENGLISH if ONLY_ENGLISH.isdisjoint(words) else PROBABLY_ENGLISH
+    if len(words) > 2 and text.isascii() and sum(map(bool, map(english, words))) >= least * len(words):
         return "en"  # the usual case, without reading the other lexicons
     scores = {}
     for language in LATIN_LANGUAGES:
@@ -157,7 +155,7 @@ def guess_language(text: str) -> str:
         # Long words are rarely shared by two languages, so they count more.
         scores[language] = sum(1.5 if len(word) > 4 else 1.0 for word in words if classes(word))
         letters = _LETTERS_OF.get(language)
-        scores[language] += 0.1 if letters is None else 1.5 * bool(letters.search(text))
+        scores[language] += 0.1 if letters is None else 1.5 * any(letter in text for letter in letters)
     return max(scores, key=lambda language: scores[language])
 
 
@@ -235,7 +233,6 @@ def features(text: str, language: str) -> set[str]:
         found.add(f"word:{word.text}")
         found.update(f"has:{name}" for name in word.classes)
     for one, other in itertools.pairwise(tagged):
-        found.add(f"words:{one.text} {other.text}")
         found.update(_pairs("next", one.classes, other.classes))
     if tagged:
         found |= {f"first-word:{tagged[0].text}", f"last-word:{tagged[-1].text}"}
@@ -254,17 +251,17 @@ def features(text: str, language: str) -> set[str]:
     if not any(_VERB_CLASSES.intersection(names) for names in classes):
         found.add("no-verb")
     infinitive = _INFINITIVES.get(language)
-    if infinitive and infinitive.search(text):
+    if infinitive and re.search(infinitive, text):
         found.add("infinitive")
     return found
 
 
 _INFINITIVES = {
-    "fr": re.compile(r"^(?:se |s['’])?[^\W\d_]{3,}(?:er|ir|re|oir)\b"),
-    "de": re.compile(r"[a-zäöüß]{2,}(?:en|ern|eln)[.!]?$"),
-    "es": re.compile(r"^[^\W\d_]{2,}[aei]r(?:se|me|l[aeo]s?)?\b", re.IGNORECASE),
-    "zh": re.compile(r"^把"),
-    "ja": re.compile(r"[うくぐすつぬぶむる][。！]?$"),
+    "fr": r"^(?:se |s['’])?[^\W\d_]{3,}(?:er|ir|re|oir)\b",
+    "de": r"[a-zäöüß]{2,}(?:en|ern|eln)[.!]?$",
+    "es": r"(?i)^[^\W\d_]{2,}[aei]r(?:se|me|l[aeo]s?)?\b",
+    "zh": r"^把",
+    "ja": r"[うくぐすつぬぶむる][。！]?$",
 }
 """Forms of verbs that notes about tasks use: infinitives, and in Japanese the plain form at the end."""
 
@@ -276,8 +273,8 @@ def _pairs(kind: str, one: Sequence[str], other: Sequence[str]) -> list[str]:
 class Weights:
     """The learned weights of the features and of the second step, which also uses rules and the vector."""
 
-    def __init__(self) -> None:
-        self._rows = dict(line.rsplit("\t", 1) for line in _data_lines("routing_weights.txt"))
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._rows = dict(line.split("\t", 1) for line in lines)
 
     def row(self, name: str) -> list[float]:
         return [WEIGHT_STEP * int(number) for number in self._rows.get(name, "").split()]
@@ -288,7 +285,9 @@ class Weights:
         return [scale * sum(column) for column in zip(*rows, strict=True)] or [0.0] * len(CATEGORIES)
 
 
-weights = cache(Weights)
+@cache
+def weights() -> Weights:
+    return Weights(_data_lines("routing_weights.txt"))
 
 
 def probabilities(scores: Sequence[float]) -> dict[str, float]:

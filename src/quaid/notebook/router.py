@@ -349,6 +349,10 @@ _REQUEST = re.compile(
 """A request in the form of a question: "Could you add milk to the list?\""""
 
 
+_OFF_LIST = re.compile(r"(?i)\b(?:off|from)(?: of)? (?:my|the|our) (?:[\w-]+ ){0,2}list\b")
+"""Words of a removal: "get the eggs off the shopping list\""""
+
+
 class Classification(NamedTuple):
     """The category of a sentence, and the categories that were close."""
 
@@ -367,6 +371,8 @@ def classify(content: str, embed: Embed | None = None) -> Classification:
     ranked = sorted(shares, key=lambda category: -shares[category])
     best = ranked[0]
     if best not in ("removal", "question", "correction") or shares[best] < SURE / 2:
+        if shares["removal"] >= NEAR and _OFF_LIST.search(content):
+            return Classification("removal", ())
         on = find_named_list(strip_lead_in(content))
         if on:
             best = LISTED_AS.get(_list_kind(*on, ()).name, "list")
