@@ -154,6 +154,12 @@ def test_struck_lines_come_after_current_ones(brain: Brain, notes: Path) -> None
     assert results[1].agent_fields()["status"] == "superseded"
 
 
+def test_a_corrected_line_is_superseded_for_questions_on_the_old_value(brain: Brain, notes: Path) -> None:
+    put(brain, "notes/move", "# Move\n\n- ~~Marta lives in Basel~~ Marta lives in Zurich")
+    assert ask(brain, "Basel").results[0].status == "superseded"
+    assert ask(brain, "where does Marta live?").results[0].status == ""
+
+
 def test_a_current_line_of_a_list_is_preferred_to_a_struck_one(brain: Brain, notes: Path) -> None:
     (notes / "reference").mkdir(exist_ok=True)
     (notes / "reference" / "contacts.md").write_text(
@@ -323,6 +329,61 @@ def test_facts_count_in_the_budget(jobs: Brain) -> None:
     answer = ask(jobs, "where does Ada Moreau work?", token_budget=300)
     assert answer.facts
     assert answer.total_tokens <= 300
+
+
+# Timelines, repeated texts and open tasks
+
+
+def test_the_matching_or_newest_entry_of_the_timeline_is_shown_beside_the_text(
+    brain: Brain, notes: Path
+) -> None:
+    put(
+        brain,
+        "projects/heron",
+        "# Heron\n\nHeron is a mail client. Public release planned for summer.\n\n---\n\n"
+        "- **2026-01-10** | Mails are sent by Postbox\n- **2026-02-01** | ~~Public release is 2026-05-01~~"
+        " Public release is 2026-09-01\n- **2026-03-01** | New logo\n",
+    )
+    first = ask(brain, "When is the public release of Heron planned?").results[0]
+    assert first.part == "truth"
+    assert first.latest == "2026-02-01: Public release is 2026-09-01"
+    assert first.agent_fields()["latest"] == first.latest
+    assert "     2026-02-01: Public release is 2026-09-01" in render(
+        ask(brain, "Heron public release planned")
+    )
+    assert ask(brain, "which client is Heron, planned for summer?").results[0].latest == ""
+
+
+def test_the_newest_entry_is_shown_if_no_entry_matches_and_the_text_is_older(
+    brain: Brain, notes: Path
+) -> None:
+    put(
+        brain,
+        "projects/heron",
+        "# Heron\n\nHeron is a mail client.\n\n---\n\n- **2026-01-10** | Idea\n- **2999-01-01** | New logo\n",
+    )
+    assert ask(brain, "what is the client Heron?").results[0].latest == "2999-01-01: New logo"
+
+
+def test_results_that_do_not_match_are_left_out_if_three_others_match(brain: Brain, notes: Path) -> None:
+    for number in range(3):
+        put(brain, f"notes/g{number}", f"# G{number}\n\nThe turquoise gondola {number} of the parade.")
+    put(brain, "notes/other", "# Other\n\nA parade of ants, none of them on boats, went along the wall.")
+    results = ask(brain, "turquoise gondola with seven lanterns and a parade").results
+    assert sorted(result.slug for result in results) == ["notes/g0", "notes/g1", "notes/g2"]
+
+
+def test_the_same_text_is_shown_once(brain: Brain, notes: Path) -> None:
+    put(brain, "notes/a", "# Gondola\n\nThe turquoise gondola is sold.")
+    put(brain, "sources/a", "# Mail about it\n\nThe turquoise gondola is sold.")
+    assert len(ask(brain, "turquoise gondola").results) == 1
+
+
+def test_open_tasks_are_at_least_a_weak_match_for_a_question_about_them(brain: Brain, notes: Path) -> None:
+    put(brain, "notes/tasks", "# Jobs\n\n- [ ] call the plumber\n- [ ] renew the passport")
+    answer = ask(brain, "what do I still have to do with the plumber, and when?")
+    assert (answer.strength, answer.results[0].strength) != ("none", "none")
+    assert ask(brain, "which quarks are still open to orthodox theology?").strength == "none"
 
 
 # Statements

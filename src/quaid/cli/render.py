@@ -633,6 +633,8 @@ def _answer(record: Any) -> Lines:
             yield f"{number}. {_address(result) if result.slug else result.session}  {result.title} ({about})"
             yield f"   {result.reason} {place}".rstrip()
             yield from _indented(result.text or result.summary, 5)
+            if result.latest:
+                yield f"     {result.latest}"
             yield ""
         if record.lanes:
             yield from _lane_table(record.lanes)

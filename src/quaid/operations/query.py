@@ -152,6 +152,7 @@ def _other_sources(
         "facts": facts.lines,
         "outdated": outdated,
         "is_answered": facts.is_answer,
+        "is_concise": True,
     }
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.embedding.registry import Embedder
 from quaid.errors import InvalidArgument
+from quaid.model import timeline
 from quaid.model.chunker import TRUTH_KIND
 from quaid.model.names import EXACT_MATCH, LONGEST_NAME, PREFIX_MATCH, fold_name, match_strength
 from quaid.model.plain_text import count_tokens
@@ -34,6 +35,9 @@ if TYPE_CHECKING:  # not imported at run time, because it loads numpy
 
 RESULTS_JUDGED = 3
 """The strength of an answer is determined by this many first results."""
+
+ENOUGH_MATCHES = 3
+"""Results without a match are left out of a concise answer if it has at least this many others."""
 
 MOST_WORDS_NAMED = 6
 LONGEST_ECHO = 500
@@ -84,6 +88,8 @@ class SearchResult(NamedTuple):
     turn: int = 0
     proposal: int = 0
     """The id of a proposal that waits for a decision, or 0."""
+    latest: str = ""
+    """The entry of the timeline that matches best, or else the newest, if the text is from above the timeline."""
 
     @property
     def text(self) -> str:
@@ -102,6 +108,7 @@ class SearchResult(NamedTuple):
             "date": self.date,
             "strength": self.strength,
             "status": self.status,
+            "latest": self.latest,
         }
         return {name: value for name, value in fields.items() if value}
 
@@ -177,7 +184,13 @@ class _ShownPage(NamedTuple):
     """The kind of its collection."""
     status: str
     """`status` in its front matter."""
+    timeline: str = ""
+    truth_day: str = ""
+    """The day of the last change above the timeline."""
 
+
+LATEST_TOKENS = 60
+"""The entry of a timeline in a result has at most this many tokens."""
 
 SUMMARY_TOKENS = 200
 """The summary of a page in a result has at most this many tokens.
@@ -246,17 +259,21 @@ def build_answer(
     facts: Sequence[str] = (),
     outdated: Sequence[OutdatedValue] = (),
     is_answered: bool = False,
+    is_concise: bool = False,
 ) -> Answer:
     """Build the answer within the token budget.
 
     `others` are merged with the pages by their evidence, without a change in the order of the pages. Results
     that state one of the `outdated` values, and none of the values that replaced it, are superseded. With
-    `is_answered`, the facts answer the question, so that the answer is strong whatever the results are.
+    `is_answered`, the facts answer the question, so that the answer is strong whatever the results are. With
+    `is_concise`, results that do not match are left out if enough others do, and so are repeated texts.
     """
     shown = _shown_pages(db, ranked, limit)
     builder = _AnswerBuilder(db, ranked)
     entries = _merge([builder.entry(page, depth) for page in shown], others)[:limit]
     entries = _current_first([_mark_outdated(entry, outdated) for entry in entries])
+    if is_concise and not explain:
+        entries = _without_unrelated(_without_repeated(entries))
     texts = [ServableTexts(entry.result.agent_fields(), *entry[1:]) for entry in entries]
     notes = _notes(ranked)
     extras = count_tokens(json_text(notes)) + count_tokens(json_text({"facts": list(facts)}))
@@ -268,6 +285,8 @@ def build_answer(
         for entry, serving in zip(entries, servings, strict=False)
     )
     strengths = [other.result.strength for other in others]
+    if any(entry.result.strength != "none" for entry in entries):
+        strengths.append("weak")
     answer = Answer(
         question=_echo(ranked.question),
         strength=_strongest(["strong"] if is_answered else [builder.strength(shown), *strengths]),
@@ -326,6 +345,20 @@ def _current_first(entries: list[_Entry]) -> list[_Entry]:
     return current[:cut] + old + current[cut:]
 
 
+def _without_repeated(entries: list[_Entry]) -> list[_Entry]:
+    """Return the entries without those whose text, apart from headings, an earlier entry has."""
+    unique: dict[str, _Entry] = {}
+    for place, entry in enumerate(entries):
+        rows = [row for row in entry.section.splitlines() if not row.startswith("#")]
+        unique.setdefault(" ".join(" ".join(rows).split()) or f"\0{place}", entry)
+    return list(unique.values())
+
+
+def _without_unrelated(entries: list[_Entry]) -> list[_Entry]:
+    matching = [entry for entry in entries if entry.result.strength != "none"]
+    return matching if len(matching) >= ENOUGH_MATCHES else entries
+
+
 def _strongest(strengths: Sequence[Strength]) -> Strength:
     return next(strength for strength in STRENGTHS if strength in strengths)
 
@@ -341,16 +374,28 @@ def _shown_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[_Show
     heads = pages.page_heads(db, page_ids)
     texts = pages.page_texts(db, page_ids)
     labels = pages.kinds_and_statuses(db, page_ids)
+    days = pages.truth_days(db, [page for page in page_ids if page in texts and texts[page][1]])
     shown = []
     for page in page_ids:
         if page in heads:
             row = rows.get(page)
             date = dates.get(row.id, "") if row else ""
-            shown.append(_ShownPage(heads[page], row, texts[page][0], date, *labels[page]))
+            truth, timeline = texts[page]
+            shown.append(
+                _ShownPage(heads[page], row, truth, date, *labels[page], timeline, days.get(page, ""))
+            )
     return shown
 
 
-_OPEN = re.compile(r"\b(open|to-?dos?|pending|outstanding|still|left|unfinished|remain\w*)\b", re.IGNORECASE)
+_OPEN = re.compile(
+    r"\b(open|to-?dos?|pending|outstanding|still|left|unfinished|remain\w*|(have|need) to do)\b",
+    re.IGNORECASE,
+)
+_OPEN_TASK = re.compile(r"^\s*[-*+] \[ \]", re.MULTILINE)
+_TASK_WORDS = STOP_WORDS | {"task", "tasks", "todo", "todos", "dos", "thing", "things", "list", "need"}
+LONGEST_TIMELINE = 20_000
+"""Of a longer timeline, half as many characters of its beginning and of its end are searched for an entry."""
+
 SUPERSEDED_STATUSES = frozenset({"superseded", "retracted", "replaced", "obsolete"})
 """Values of `status` in the front matter of a page or in a node of the knowledge base."""
 
@@ -423,6 +468,10 @@ class _AnswerBuilder:
             result = result._replace(status=SUPERSEDED)
         if result.origin in ("notebook", "daily"):
             line, section = self._notebook_texts(shown, line, section)
+        elif result.part == "truth" and result.strength != "none":
+            result = result._replace(latest=self._latest(shown))
+        if result.strength == "none" and self._is_open_task(shown):
+            result = result._replace(strength="weak")
         return _Entry(result, result.summary or line if depth == "summary" else line, section, full)
 
     def _best_line(self, shown: _ShownPage) -> tuple[str, bool]:
@@ -436,7 +485,7 @@ class _AnswerBuilder:
         if not weights:
             return shown.head.summary or shown.chunk.heading_path, False
         best = max(weights, key=lambda text: weights[text])
-        is_outdated = self._is_outdated(best)
+        is_outdated = self._is_outdated(best) or self._matches_struck(best)
         if len(best) > text_search.LONGEST_LINE:
             best = self._marker.excerpt(best) or fit_text(best, text_search.LONGEST_LINE // 4)[0]
         return best, is_outdated
@@ -444,6 +493,54 @@ class _AnswerBuilder:
     def _is_outdated(self, statement: str) -> bool:
         """Return True for a struck statement, and for a ticked one if the question asks for what is open."""
         return text_search.is_struck(statement) or (self._asks_for_open and text_search.is_ticked(statement))
+
+    def _matches_struck(self, statement: str) -> bool:
+        """Return True if at least half of the question's words in a statement are only in what is struck."""
+        if "~~" not in statement:
+            return False
+        held, left = (
+            self._words_of(
+                [match[1:] for match in text_search.match_stems(self._stemmer, text, self._wanted)], text
+            )
+            for text in (statement, text_search.without_struck(statement))
+        )
+        lost = sum(self._weights[word] for word in held if word not in left)
+        return lost > 0 and lost >= sum(self._weights[word] for word in left)
+
+    def _latest(self, shown: _ShownPage) -> str:
+        """Return the entry of the timeline with most words of the question that the title does not have.
+
+        If no entry has such a word, return the newest entry, unless the text above changed later. What is
+        struck is left out.
+        """
+        text = shown.timeline
+        if len(text) > LONGEST_TIMELINE:
+            text = f"{text[: LONGEST_TIMELINE // 2]}\n\n{text[-LONGEST_TIMELINE // 2 :]}"
+        entries = []
+        for entry in timeline.parse(text):
+            statement = text_search.without_struck(entry.summary)
+            if statement and statement not in shown.truth:
+                entries.append((self._entry_weight(shown, statement), entry.date, statement))
+        if not entries:
+            return ""
+        weight, day, statement = max(entries, key=lambda row: row[:2])
+        if not weight and day < shown.truth_day:
+            return ""
+        return f"{day}: {fit_text(statement, LATEST_TOKENS)[0]}"
+
+    def _entry_weight(self, shown: _ShownPage, statement: str) -> float:
+        matches = text_search.match_stems(self._stemmer, statement, self._wanted)
+        words = set(self._words_of([match[1:] for match in matches], statement))
+        named = text_search.match_stems(self._stemmer, shown.head.title, self._wanted)
+        words -= set(self._words_of([match[1:] for match in named], shown.head.title))
+        return sum(self._weights[word] for word in words)
+
+    def _is_open_task(self, shown: _ShownPage) -> bool:
+        """Return True for an open task if the question asks for open tasks only, or the task has a word of it."""
+        if not self._asks_for_open or shown.chunk is None or not _OPEN_TASK.search(shown.chunk.text):
+            return False
+        words = {word for word in self._weights if word.lower() not in _TASK_WORDS and not _OPEN.search(word)}
+        return not words or not words.isdisjoint(self._held(shown))
 
     def _notebook_texts(self, shown: _ShownPage, line: str, section: str) -> tuple[str, str]:
         """Return best line and section of a notebook file: the matching entries of a list below their heading.

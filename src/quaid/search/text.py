@@ -508,6 +508,11 @@ def is_struck(statement: str) -> bool:
     return rest != statement and len(_WORDS.findall(_PARENTHESIS.sub(" ", rest))) <= 1
 
 
+def without_struck(statement: str) -> str:
+    """Return a statement without its struck parts."""
+    return " ".join(_STRUCK.sub(" ", statement).split())
+
+
 def is_ticked(statement: str) -> bool:
     """Return True for a task that is done."""
     return bool(_TICKED.match(statement))

@@ -733,6 +733,16 @@ def kinds_and_statuses(db: "Database", page_ids: list[int]) -> dict[int, tuple[s
     return {page_id: (kind, str(status or "").lower()) for page_id, kind, status in rows}
 
 
+def truth_days(db: "Database", page_ids: list[int]) -> dict[int, str]:
+    """Return the day on which the compiled truth (the text above the timeline) of each page last changed."""
+    return dict(
+        db.rows(
+            "SELECT id, substr(truth_updated_at, 1, 10) FROM pages WHERE id IN (SELECT value FROM json_each(?))",
+            (str(page_ids),),
+        )
+    )
+
+
 def page_texts(db: "Database", page_ids: list[int]) -> dict[int, tuple[str, str]]:
     """Return the compiled truth (the text above the timeline) and the timeline of these pages, by page id.
 
