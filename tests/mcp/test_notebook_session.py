@@ -38,6 +38,21 @@ async def failure(client: Client, tool: str, **arguments: Any) -> str:
     return str((await test_client.failure(client, tool, **arguments))["message"])
 
 
+def test_every_answer_names_a_file_of_the_notebook_alike(agent: Path) -> None:
+    async def story(client: Client) -> None:
+        noted = await record(client, "remember", content="remind me to call the bank")
+        assert (noted["slug"], noted["path"]) == ("notebook::lists/todos", "lists/todos.md")
+        assert noted["lines"] == [{"text": "Call the bank", "line": 2, "written": True}]
+        [result, *_] = (await record(client, "memory_query", query="bank"))["results"]
+        page = await record(client, "memory_get", slug="lists/todos.md")
+        done = await record(client, "memory_correct", about="call the bank", now="done")
+        assert {result["slug"], page["slug"], done["slug"]} == {noted["slug"]}
+        assert "path" not in done
+        assert (await record(client, "memory_get", slug=done["slug"]))["version"] == done["version"]
+
+    tell(agent, story)
+
+
 def test_next_session_knows_what_was_remembered(agent: Path) -> None:
     async def first(client: Client) -> None:
         await record(client, "remember", content="Sarah Chen's phone number is 555-1234")

@@ -11,6 +11,7 @@ from quaid.app import Brain
 from quaid.errors import QuaidError, UnknownTool
 from quaid.mcp import messages
 from quaid.mcp.jsonrpc import compact
+from quaid.model import slug as slugs
 from quaid.operations import dispatch, index
 from quaid.operations.registry import SCOPES, Named, Operation, Scope, schema
 
@@ -126,9 +127,9 @@ def tool_failure(error: QuaidError, name: str) -> dict[str, Any]:
 def _without_empty(value: Any) -> Any:
     """Convert a result to JSON types.
 
-    A record with an `agent_view` has the fields of that view. Empty fields of records are left out, and
-    commands in text for the reader are replaced by tools. Objects that users wrote, such as front matter, are
-    not changed.
+    A record with an `agent_view` has the fields of that view. A slug is given as a whole address. Empty fields
+    of records are left out, and commands in text for the reader are replaced by tools. Objects that users
+    wrote, such as front matter, are not changed.
     """
     if isinstance(value, Named):
         return {value.name: _without_empty(value.value)}
@@ -138,12 +139,21 @@ def _without_empty(value: Any) -> Any:
             if hasattr(value, "agent_view")
             else dict(zip(value._fields, value, strict=True))
         )
+        fields = _with_address(fields)
         return {name: _field(name, item) for name, item in fields.items() if not _is_empty(item)}
     if isinstance(value, tuple | list):
         return [_without_empty(item) for item in value]
     if isinstance(value, dict):
         return {key: _without_empty(item) for key, item in value.items()}
     return value
+
+
+def _with_address(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a record with the whole address of its page as `slug`, which every tool accepts."""
+    slug, collection = fields.get("slug"), fields.get("collection")
+    if not (isinstance(slug, str) and isinstance(collection, str) and slug and collection) or "::" in slug:
+        return fields
+    return {**fields, "slug": slugs.address(collection, slug)}
 
 
 def _is_empty(value: Any) -> bool:

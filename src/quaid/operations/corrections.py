@@ -66,6 +66,10 @@ class CorrectRecord(NamedTuple):
     remaining: tuple[CorrectionCandidate, ...] = ()
     """Lines on other pages that still have the old statement."""
 
+    def agent_view(self) -> dict[str, Any]:
+        """Return the fields that agents need. The slug names the page of a notebook file too."""
+        return {name: value for name, value in self._asdict().items() if name != "path"}
+
 
 class _PageLine(NamedTuple):
     """A sentence of a page or notebook file that a correction may be about."""
@@ -128,7 +132,7 @@ def correct(
             return _without_match(brain, about, wording)
     if len({(fact.row.predicate, fact.row.object) for fact in facts}) > 1 or len(lines) > 1:
         found = [
-            *(CorrectionCandidate(fact.id, fact.says, fact.page.slug) for fact in facts),
+            *(CorrectionCandidate(fact.id, fact.says, _address(fact.page)) for fact in facts),
             *map(_line_candidate, [*lines, *others]),
         ]
         note = "Several statements match; nothing was changed. Call again with id."
@@ -155,8 +159,9 @@ def _without_match(brain: Brain, about: str, wording: Wording) -> CorrectRecord:
     subject, _ = _find_subject(brain, about)
     stored: list[CorrectionCandidate] = []
     if subject is not None:
+        own = _address(subject)
         stored = [
-            CorrectionCandidate(f"fact:{row.id}", f"{row.subject} {row.predicate} {row.object}", subject.slug)
+            CorrectionCandidate(f"fact:{row.id}", f"{row.subject} {row.predicate} {row.object}", own)
             for row in _current_facts(brain, subject)
         ]
         stored += [
@@ -176,7 +181,11 @@ def _current_facts(brain: Brain, page: PageRow) -> list[FactRow]:
 
 
 def _line_candidate(line: "_PageLine") -> CorrectionCandidate:
-    return CorrectionCandidate(line.id, line.place.text, line.page.slug)
+    return CorrectionCandidate(line.id, line.place.text, _address(line.page))
+
+
+def _address(page: PageRow) -> str:
+    return slugs.address(page.collection, page.slug)
 
 
 def remove_line(brain: Brain, query: str) -> CorrectRecord:

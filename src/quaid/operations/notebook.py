@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.clients.known import context_limit
@@ -141,6 +141,13 @@ class RememberRecord(NamedTuple):
     """The line that was ticked, struck or replaced."""
     similar: tuple[str, ...] = ()
     """Other lines that say nearly the same, each as path:line: text."""
+    slug: str = ""
+    """The page of the file."""
+
+    def agent_view(self) -> dict[str, Any]:
+        """Return the fields that agents need. Lines of the file of the record do not repeat its path."""
+        lines = [line._replace(path="") if line.path == self.path else line for line in self.lines]
+        return {**self._asdict(), "lines": lines}
 
 
 class NotebookWriteRecord(NamedTuple):
@@ -204,8 +211,15 @@ def remember(
         guess = router.classify(content, _sentence_embedder(brain))
         record = _change_lines(brain, notebook, content, guess)
         if record:
-            return record
-    return _add_note(brain, notebook, content, category, file, section, guess)
+            return _with_slug(brain, notebook, record)
+    record = _add_note(brain, notebook, content, category, file, section, guess)
+    return _with_slug(brain, notebook, record)
+
+
+def _with_slug(brain: Brain, notebook: Collection, record: RememberRecord) -> RememberRecord:
+    """Return the record with the slug of the page of its file."""
+    file = collections.indexed_file(brain.db, notebook.id, record.path) if record.path else None
+    return record._replace(slug=file.slug or "") if file else record
 
 
 def _add_note(
