@@ -159,7 +159,7 @@ def test_appending_creates_a_page(brain: Brain) -> None:
         ({"append": " "}, "append"),
         ({"append": "a\n\n---\n\nb"}, "append"),
         ({"append": "a", "compiled_truth": "b"}, "append"),
-        ({"append": "a", "content": "b"}, "content"),
+        ({"append": "a", "content": "b"}, "append"),
         ({"section": "Likes", "compiled_truth": "b"}, "section"),
     ],
 )
