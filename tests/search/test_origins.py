@@ -320,6 +320,21 @@ def test_objects_without_a_page_are_found(people: Brain) -> None:
         assert ask(people, question).facts[0].startswith("Marta Keller works at Tidal Forge")
 
 
+def test_questions_about_the_past_find_ended_facts_by_their_object(people: Brain) -> None:
+    facts = ask(people, "Who used to work at Nordpol?").facts
+    assert facts[0].startswith("Jonas Brandt works at Nordpol, ended 2024-01-01")
+
+
+def test_a_question_without_a_name_lists_facts_of_the_first_pages_by_their_predicate(people: Brain) -> None:
+    put(people, "projects/ledger", "# Ledger\n\nInvoices. The mail provider is Postbox.")
+    add_fact(people, "projects/ledger", "mail_provider", "Postbox", "2020-01-01")
+    add_fact(people, "projects/ledger", "mail_provider", "Pigeon Post", "2024-01-01")
+    answer = ask(people, "Who sends our mails?")
+    assert answer.facts[0].startswith("Ledger mail provider Pigeon Post")
+    assert answer.results[0].status == "superseded"
+    assert ask(people, "Who sends the letters of Mina Roth?").facts == ()
+
+
 def test_facts_of_an_object_hold_now(people: Brain) -> None:
     facts = ask(people, "Who works at Nordpol?").facts
     assert not any(text.startswith("Jonas Brandt works at Nordpol") for text in facts)

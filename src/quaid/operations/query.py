@@ -146,13 +146,14 @@ def _other_sources(
     if brain.agent and proposals.count_open(brain.db):
         others += origins.proposal_results(brain.db, brain.author, ranked.question, limit)
     facts = origins.matching_facts(brain.db, ranked, brain.now()[:10])
-    outdated = () if origins.asks_for_past(ranked) else facts.outdated
+    is_past = origins.asks_for_past(ranked)
     return {
         "others": others,
         "facts": facts.lines,
-        "outdated": outdated,
+        "outdated": () if is_past else facts.outdated,
         "is_answered": facts.is_answer,
-        "is_concise": True,
+        # What was is often mentioned in passing, in results of little evidence.
+        "is_concise": not is_past,
     }
 
 

@@ -35,6 +35,8 @@ QUESTION_SHARE = 0.5
 
 MOST_FACTS = 5
 MOST_PAGES_NAMED = 5
+MOST_FIRST_PAGES = 10
+"""If a question names no subject, the facts of this many first pages are compared with it."""
 
 
 def conversation_results(
@@ -171,19 +173,25 @@ def matching_facts(db: Database, ranked: RankedQuestion, today: str) -> Matching
         own = facts.read_facts(db, page)
         about |= {row.id for row in own if row.subject_key in named.parts[page]}
         rows |= {row.id: row for row in own if row.id in about or judge.score(row)}
+    is_answer = any(judge.score(row) for row in rows.values())
+    if not rows and not named.objects:
+        rows = _facts_of_first_pages(db, ranked, judge)
     replaced = {row.supersedes_id for row in rows.values()}
     holding = _distinct([row for row in rows.values() if row.id not in replaced and _holds(row, today)])
-    is_answer = any(judge.score(row) for row in rows.values())
-    if not any(judge.score(row) for row in holding):
-        by_object = _facts_by_object(db, named, judge, today)
-        is_answer = is_answer or any(judge.has_words(row, " ".join(named.objects)) for row in by_object)
-        holding = _distinct([*holding, *by_object])
     ended = [row for row in rows.values() if row.id in replaced or not _holds(row, today)]
+    if not any(judge.score(row) for row in holding):
+        by_object = _facts_by_object(db, named, judge)
+        if not asks_for_past(ranked):
+            by_object = [row for row in by_object if _holds(row, today)]
+        is_answer = is_answer or any(judge.has_words(row, " ".join(named.objects)) for row in by_object)
+        holding = _distinct([*holding, *(row for row in by_object if _holds(row, today))])
+        ended += _distinct([row for row in by_object if not _holds(row, today) and row not in ended])
     matching = [row for row in holding if judge.score(row)]
     matching.sort(key=lambda row: (-judge.score(row), _newest_first(row)))
-    past = sorted((row for row in ended if judge.score(row)), key=_newest_first)
-    order = [*matching, *past]
+    past = [row for row in ended if judge.score(row)]
+    past.sort(key=lambda row: (-judge.score(row), _newest_first(row)))
     if asks_for_past(ranked):
+        order = [*matching, *past] if ranked.candidates.periods else [*past, *matching]
         order.sort(key=lambda row: not _held_in_period(row, ranked))
     else:
         order = [*matching, *past[:MOST_ENDED]]
@@ -337,6 +345,10 @@ class _FactJudge:
             self._scores[row.id] = 4 * bool(own & asked) + 2 * bool(related & asked) + len(values & asked)
         return self._scores[row.id]
 
+    def has_predicate(self, row: FactRow) -> bool:
+        """Return True if the predicate itself has a word of the question."""
+        return bool(self._stems(row.predicate) & self._asked)
+
     def has_words(self, row: FactRow, besides: str) -> bool:
         """Return True if predicate or value has a word of the question that is not in the text `besides`."""
         asked = self._asked - text_search.stem_text(self._stemmer, f"{row.subject} {besides}").every
@@ -347,21 +359,28 @@ class _FactJudge:
         return text_search.stem_text(self._stemmer, text.replace("_", " ")).telling
 
 
-def _facts_by_object(db: Database, named: _NamedPages, judge: _FactJudge, today: str) -> list[FactRow]:
-    """Return current facts whose object is or contains a name of the question, the best matches first.
+def _facts_of_first_pages(db: Database, ranked: RankedQuestion, judge: "_FactJudge") -> dict[int, FactRow]:
+    """Return facts of the pages that match best whose predicate has a word of the question.
+
+    Some questions name no subject, because the context makes it clear, as in "who sends our mails?".
+    """
+    rows = [row for page in ranked.pages[:MOST_FIRST_PAGES] for row in facts.read_facts(db, page)]
+    return {row.id: row for row in rows if judge.has_predicate(row)}
+
+
+def _facts_by_object(db: Database, named: _NamedPages, judge: _FactJudge) -> list[FactRow]:
+    """Return facts whose object is or contains a name of the question, the best matches first.
 
     Other facts of the same subjects follow if they have a word of the question: a question for the head of
     sales at a company is answered by two facts, the employer and the post.
     """
-    rows = [row for row in facts.current_facts_naming(db, named.objects) if _holds(row, today)]
+    rows = facts.facts_naming(db, named.objects)
     if not rows:
         return []
     subjects = list(dict.fromkeys(row.subject_key for row in rows))[:MOST_SUBJECTS]
     names = " ".join(named.objects)
     others = [
-        row
-        for row in facts.facts_about(db, subjects)
-        if _holds(row, today) and judge.has_words(row, names) and row not in rows
+        row for row in facts.facts_about(db, subjects) if judge.has_words(row, names) and row not in rows
     ]
     answering = {row.subject_key for row in others}
     rows.sort(key=lambda row: (row.subject_key not in answering, not judge.has_words(row, names)))

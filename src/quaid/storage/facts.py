@@ -409,8 +409,8 @@ MOST_FACTS_SCANNED = 10_000
 """Objects have no index, so a question compares the objects of at most this many facts, the newest first."""
 
 
-def current_facts_naming(db: "Database", names: "Iterable[str]", limit: int = 40) -> list[FactRow]:
-    """Return current facts on visible pages whose object contains one of these names as whole words.
+def facts_naming(db: "Database", names: "Iterable[str]", limit: int = 40) -> list[FactRow]:
+    """Return facts on visible pages whose object contains one of these names as whole words.
 
     ASCII case is ignored. At most `limit` facts are returned, newest first.
     """
@@ -420,9 +420,9 @@ def current_facts_naming(db: "Database", names: "Iterable[str]", limit: int = 40
     if not wanted:
         return []
     rows = db.rows(
-        "SELECT a.id, a.object FROM (SELECT id, object, valid_until, page_id FROM assertions ORDER BY id DESC"
+        "SELECT a.id, a.object FROM (SELECT id, object, page_id FROM assertions ORDER BY id DESC"
         " LIMIT ?) AS a JOIN json_each(?) AS w ON instr(lower(a.object), w.value)"
-        " JOIN pages AS p ON p.id = a.page_id AND p.quarantined_at IS NULL WHERE a.valid_until IS NULL",
+        " JOIN pages AS p ON p.id = a.page_id AND p.quarantined_at IS NULL",
         (MOST_FACTS_SCANNED, json.dumps(wanted, ensure_ascii=False)),
     )
     keys = [f" {fold_name(name)} " for name in every]
