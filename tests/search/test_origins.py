@@ -303,6 +303,23 @@ def test_text_that_states_an_ended_value_is_superseded_however_the_question_is_w
     assert status[slug] == "superseded"
 
 
+def test_an_ended_date_is_recognized_with_the_name_of_its_month(people: Brain) -> None:
+    put(people, "notes/plan", "# Plan\n\nLarkspur 1.0 is due on 1 May.")
+    put(people, "notes/news", "# News\n\nLarkspur 1.0 is due on September 1, not on 1 May.")
+    status = {result.slug: result.status for result in ask(people, "When is Larkspur 1.0 due?").results}
+    assert (status["notes/plan"], status["notes/news"]) == ("superseded", "")
+
+
+def test_a_short_section_is_superseded_by_any_of_its_statements(people: Brain) -> None:
+    put(people, "notes/plan", "# Larkspur 1.0 plan\n\nA billing tool. The public release is on 1 May.")
+    status = {result.slug: result.status for result in ask(people, "When is Larkspur 1.0 due?").results}
+    assert status["notes/plan"] == "superseded"
+    more = "It has a logo. It has a name. It has a colour. It has a size."
+    put(people, "notes/more", f"# Larkspur 1.0 tool\n\nA billing tool. {more} Release on 1 May.")
+    status = {result.slug: result.status for result in ask(people, "When is Larkspur 1.0 due?").results}
+    assert status["notes/more"] == ""
+
+
 def test_the_same_value_of_someone_else_is_not_superseded(people: Brain) -> None:
     status = {result.slug: result.status for result in ask(people, "Where does Marta Keller live?").results}
     assert status["notes/visit"] == ""

@@ -189,6 +189,9 @@ class _ShownPage(NamedTuple):
     """The day of the last change above the timeline."""
 
 
+SHORT_SECTION = 3
+"""A section of at most this many statements is superseded if one of them is."""
+
 LATEST_TOKENS = 60
 """The entry of a timeline in a result has at most this many tokens."""
 
@@ -220,14 +223,27 @@ class OutdatedValue(NamedTuple):
         The subject is named by the text itself or by `context`, the title and heading above it.
         """
         words, above = f" {fold_name(text)} ", f" {fold_name(context)} "
-        if f" {fold_name(self.value)} " not in words or self.is_replaced_in(text):
+        if not any(f" {value} " in words for value in _spellings(self.value)) or self.is_replaced_in(text):
             return False
         return any(f" {name} " in words or f" {name} " in above for name in self.names)
 
     def is_replaced_in(self, text: str) -> bool:
         """Return True if a text states one of the current values."""
         words = f" {fold_name(text)} "
-        return any(f" {fold_name(value)} " in words for value in self.current)
+        return any(f" {spelling} " in words for value in self.current for spelling in _spellings(value))
+
+
+_MONTHS = "january february march april may june july august september october november december".split()
+_DAY = re.compile(r"\d{4}-(\d\d)-(\d\d)")
+
+
+def _spellings(value: str) -> list[str]:
+    """Return a value in normalized form, and a date also with the name of its month."""
+    date = _DAY.fullmatch(value.strip())
+    if not date or not 1 <= int(date[1]) <= len(_MONTHS):
+        return [fold_name(value)]
+    month, day = _MONTHS[int(date[1]) - 1], int(date[2])
+    return [fold_name(value), f"{day} {month}", f"{month} {day}", f"{day} {month[:3]}", f"{month[:3]} {day}"]
 
 
 class OtherResult(NamedTuple):
@@ -319,14 +335,17 @@ def _merge(page_entries: list[_Entry], others: Sequence[OtherResult]) -> list[_E
 
 
 def _mark_outdated(entry: _Entry, outdated: Sequence[OutdatedValue]) -> _Entry:
-    """Return the entry as superseded if its best line states what has ended.
+    """Return the entry as superseded if its best line, or a statement of a short section, states what has ended.
 
     If its section also states what holds now, that statement becomes the best line instead.
     """
+    if not outdated:
+        return entry
     context = f"{entry.result.title} {entry.result.heading_path}"
+    statements = text_search.split_statements(entry.section)
+    lines = [entry.line, *(statements if len(statements) <= SHORT_SECTION else ())]
     for value in outdated:
-        if value.is_stated_in(entry.line, context):
-            statements = text_search.split_statements(entry.section)
+        if any(value.is_stated_in(line, context) for line in lines):
             current = next((text for text in statements if value.is_replaced_in(text)), "")
             if current and not text_search.is_struck(current):
                 return entry._replace(line=current[: text_search.LONGEST_LINE])

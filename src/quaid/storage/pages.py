@@ -734,10 +734,14 @@ def kinds_and_statuses(db: "Database", page_ids: list[int]) -> dict[int, tuple[s
 
 
 def truth_days(db: "Database", page_ids: list[int]) -> dict[int, str]:
-    """Return the day on which the compiled truth (the text above the timeline) of each page last changed."""
+    """Return the day of the last change of the compiled truth (the text above the timeline), by page id.
+
+    It is "" if the timeline changed later.
+    """
     return dict(
         db.rows(
-            "SELECT id, substr(truth_updated_at, 1, 10) FROM pages WHERE id IN (SELECT value FROM json_each(?))",
+            "SELECT id, iif(timeline_updated_at > truth_updated_at, '', substr(truth_updated_at, 1, 10)) FROM pages"
+            " WHERE id IN (SELECT value FROM json_each(?))",
             (str(page_ids),),
         )
     )
