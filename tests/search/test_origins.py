@@ -314,9 +314,9 @@ def test_a_short_section_is_superseded_by_any_of_its_statements(people: Brain) -
     put(people, "notes/plan", "# Larkspur 1.0 plan\n\nA billing tool. The public release is on 1 May.")
     status = {result.slug: result.status for result in ask(people, "When is Larkspur 1.0 due?").results}
     assert status["notes/plan"] == "superseded"
-    more = "It has a logo. It has a name. It has a colour. It has a size."
-    put(people, "notes/more", f"# Larkspur 1.0 tool\n\nA billing tool. {more} Release on 1 May.")
-    status = {result.slug: result.status for result in ask(people, "When is Larkspur 1.0 due?").results}
+    more = "She has a cello. She has a cat. She has a boat. She has a bicycle."
+    put(people, "notes/more", f"# Notes on Sofia Lindqvist\n\nA good listener. {more} Was analyst for long.")
+    status = {result.slug: result.status for result in ask(people, "Sofia Lindqvist's job?").results}
     assert status["notes/more"] == ""
 
 
