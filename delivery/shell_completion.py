@@ -76,7 +76,7 @@ KINDS_BY_ARGUMENT = {
     ("collection restore", "target"): "@folders",
     ("collection quarantine export", "path"): "@folders",
     **{
-        (f"collection quarantine {verb}", "page"): "@quarantined" for verb in ("export", "discard", "restore")
+        (f"collection quarantine {verb}", "slug"): "@quarantined" for verb in ("export", "discard", "restore")
     },
     ("validate", "original"): "@folders",
     ("validate", "exported"): "@folders",

@@ -138,7 +138,8 @@ def test_one_of_a_kind_is_named_in_the_singular(quaid: Quaid) -> None:
 
 def test_help_of_a_command_names_its_options(quaid: Quaid) -> None:
     put = quaid("put", "--help")[1]
-    assert "whole (FILE) or in parts (--compiled-truth, --timeline-append, --frontmatter)" in put
+    assert "whole (FILE) or in parts" in put
+    assert "--compiled-truth" in put
     assert "(with --source and --data)" in quaid("raw", "--help")[1]
     untag = quaid("untag", "--help")[1]
     assert "The same as tag --remove." in untag

@@ -77,7 +77,7 @@ CASES = [
     ("quaid --db many.db get yards/y21", [f"yards/y21{end}" for end in ("", *range(10))]),
     ("ai-kb back", ["backlinks"]),
     ("ai-kb show python/", ["python/formatter", "python/packaging"]),
-    ("quaid get people/alice pe", []),
+    ("quaid history people/alice pe", []),
 ]
 IDS = [line for line, _ in CASES]
 

@@ -74,7 +74,7 @@ def test_page_renamed_during_an_edit_is_saved_at_its_new_address(visitor: Visito
 
 
 def test_refused_text_keeps_title_and_links(visitor: Visitor) -> None:
-    text = "---\ntype: nonsense\n---\n# Patience\n\nAsk [[companies/brineloop]].\n"
+    text = "---\ntype: [nonsense]\n---\n# Patience\n\nAsk [[companies/brineloop]].\n"
     answer = visitor.post("/page/concepts/patience/edit", text=text, version=3)
     assert answer.status_code == 400
     assert heading(answer.text) == "Patience"

@@ -16,13 +16,13 @@ from quaid.errors import AlreadyExists, InvalidArgument
 # Facts that the sample pages do not contain. Some of them follow each other in time, and some contradict each
 # other.
 FACTS = (
-    "people/ines-karvonen lives_in Turku --valid-from 2019-08-01 --source-ref dinner"
+    "people/ines-karvonen lives_in Turku --valid-from 2019-08-01 --source dinner"
     ' --evidence-text "She lives in Turku"',
-    "people/ines-karvonen lives_in Galway --valid-from 2026-02-01 --source-ref letter",
-    'meetings/2026-09-24-trial lives_in Cork --subject "Ines Karvonen" --source-ref call --valid-from 2026-09-24'
+    "people/ines-karvonen lives_in Galway --valid-from 2026-02-01 --source letter",
+    'meetings/2026-09-24-trial lives_in Cork --subject "Ines Karvonen" --source call --valid-from 2026-09-24'
     ' --evidence-text "Ines joined from her home in Cork"',
-    "companies/saltmarsh employee_count 3 --valid-from 2024-09-01 --source-ref letter",
-    "companies/saltmarsh employee_count 7 --valid-from 2026-09-01 --source-ref visit",
+    "companies/saltmarsh employee_count 3 --valid-from 2024-09-01 --source letter",
+    "companies/saltmarsh employee_count 7 --valid-from 2026-09-01 --source visit",
 )
 REMEMBERED = (
     "Ines prefers letters to calls, and answers at night",

@@ -125,7 +125,7 @@ def gap(
     "write",
     command="gaps approve",
     examples=(
-        "quaid gaps approve 3 --query-text 'What is vanadium?' --sensitivity external --approver Mira",
+        "quaid gaps approve 3 --query 'What is vanadium?' --sensitivity external --approver Mira",
         "quaid gaps approve 4 --sensitivity redacted --approver Mira"
         " --redacted-query 'What do such companies sell for?'",
     ),

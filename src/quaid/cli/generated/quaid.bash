@@ -873,13 +873,13 @@ restore	@command	Restore a page'\''s file at its old path
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
     'collection quarantine export') printf '%s\n' '1	@folders	A new or empty folder
-2	@slugs	The page, as in people/alice [all]
+2	@quarantined	The page, as in people/alice [all]
 --force	-	Write into a folder that is not empty
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'collection quarantine discard') printf '%s\n' '1	@slugs	The page, as in people/alice
+    'collection quarantine discard') printf '%s\n' '1	@quarantined	The page, as in people/alice
 --expired	-	All expired pages, in every collection
 --yes	-	Do it without asking
 --dry-run	-	Only show what would be deleted
@@ -888,7 +888,7 @@ restore	@command	Restore a page'\''s file at its old path
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'collection quarantine restore') printf '%s\n' '1	@slugs	The page, as in people/alice or notes::people/alice
+    'collection quarantine restore') printf '%s\n' '1	@quarantined	The page, as in people/alice or notes::people/alice
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
