@@ -325,3 +325,18 @@ def test_a_fact_of_the_wire_is_tidied() -> None:
     )
     assert fact[:3] == ("Alice", "works_at", "companies/hexa")
     assert check_fact({"predicate": "age", "object": 42}, "x", "Alice").object == "42"
+
+
+def test_a_former_value_does_not_end_the_current_one(brain: Brain, page: int) -> None:
+    add(brain, page, "works_at", "Hill", "2025-01-01")
+    add(brain, page, "works_at", "Dale")
+    add(brain, page, "works_at", "Old Corp", "2019-01-01")
+    current = [row[0] for row in held(brain, page) if row[2] is None]
+    assert current == ["Dale"]
+    assert ("Old Corp", "2019-01-01", "2025-01-01", None) in held(brain, page)
+
+
+def test_a_value_from_years_ago_does_not_end_an_undated_one(brain: Brain, page: int) -> None:
+    add(brain, page, "works_at", "Dale")
+    add(brain, page, "works_at", "Old Corp", "2019-01-01")
+    assert held(brain, page) == [("Dale", None, None, 2), ("Old Corp", "2019-01-01", "2026-04-25", None)]

@@ -322,7 +322,7 @@ def stale_pages(world: Snapshot) -> Iterator[ContradictionFinding]:
     """
     for age in world.ages:
         base = max(age.truth_updated_at, age.reviewed_at or "")
-        if base >= age.timeline_updated_at:
+        if not base or base >= age.timeline_updated_at:  # imported pages may have no time
             continue
         days = dates.day_number(age.timeline_updated_at[:10]) - dates.day_number(base[:10])
         days -= age.timeline_updated_at[10:] < base[10:]  # the last day is not complete

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.errors import InvalidArgument, NotFound, QuaidError
 from quaid.model import facts, slug as slugs
+from quaid.model.dates import shift_date
 from quaid.model.facts import (
     EntityRef,
     FactInput,
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 SINGLE_VALUED_SETTING = "single_valued_predicates"
 """Configuration key with the predicates that the user declares single-valued, in addition to the built-in ones."""
+
+DAYS_OF_RECENT_CHANGE = 365
+"""A new fact that began up to this many days before an undated one was recorded supersedes it."""
 
 _FACT_COLUMNS = (
     "a.id, a.page_id, a.subject, a.subject_key, a.predicate, a.object, a.valid_from, a.valid_until, a.supersedes_id,"
@@ -111,7 +115,7 @@ def add_fact(
         if others and _is_single_valued(tx, predicate, others, fact):
             earlier, later = _neighbours_in_time(others, fact.valid_from, now[:10])
     before = named or (earlier[-1] if earlier else None)
-    until = later.valid_from if later else fact.valid_until
+    until = (later.valid_from or later.created_at[:10]) if later else fact.valid_until
     new = _insert_fact(
         tx,
         page_id,
@@ -314,23 +318,38 @@ def _neighbours_in_time(
     """Return the earlier facts that a fact with this start date supersedes, and the later fact that supersedes it.
 
     The earlier facts are ordered by start date. Facts with an explicit end date keep that date and are
-    ignored. An existing fact without a start date counts as earlier. A new fact without a start date
-    supersedes all facts that began up to today.
+    ignored. A new fact without a start date supersedes all facts that began up to today.
     """
     day = start or today
-    beginnings = {(row.supersedes_id, row.valid_from) for row in others}
+    began = {row.id: _probable_start(row, others, day) for row in others}
+    beginnings = {(row.supersedes_id, began[row.id]) for row in others}
     standing = [row for row in others if row.valid_until is None or (row.id, row.valid_until) in beginnings]
     earlier = [
         row
         for row in standing
-        if ((row.valid_from or "") < day or (row.valid_from == today and not start))
+        if (began[row.id] < day or (began[row.id] == today and not start))
         and (row.valid_until is None or row.valid_until > day)
     ]
-    later = [row for row in standing if row.valid_from and row.valid_from > day]
+    later = [row for row in standing if began[row.id] > day]
     return (
-        sorted(earlier, key=lambda row: row.valid_from or ""),
-        min(later, key=lambda row: row.valid_from or "", default=None),
+        sorted(earlier, key=lambda row: began[row.id]),
+        min(later, key=lambda row: began[row.id], default=None),
     )
+
+
+def _probable_start(row: FactRow, others: list[FactRow], day: str) -> str:
+    """Return the start date of a fact, or an estimate if it has none, for comparison with a fact from `day` on.
+
+    A fact that superseded another one began when that one ended. Otherwise, it is assumed to be earlier than `day`,
+    unless `day` is long before it was recorded: then the new fact is about the past.
+    """
+    if row.valid_from:
+        return row.valid_from
+    ends = [other.valid_until for other in others if other.id == row.supersedes_id]
+    if ends and ends[0]:
+        return ends[0]
+    recorded = row.created_at[:10]
+    return recorded if day < shift_date(recorded, -DAYS_OF_RECENT_CHANGE) else ""
 
 
 def _end_fact(tx: "Transaction", row: FactRow, day: str) -> bool:
