@@ -149,6 +149,9 @@ def test_dropped_connections_leave_nothing_behind(server: Process, cases: Cases)
     whole = f"{head}{kind}Content-Length: {len(body)}\r\n\r\n{body}".encode()
     with server.client() as client:
         assert client.get("/api/memory/stats").status_code == 200
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client_socket:
+        client_socket.sendall(whole)  # the first handshake opens the memory on a worker
+        client_socket.recv(100)
     before, handles = 0.0, open_handles(server.process.pid)
     for seed in cases.walk(60, 10_000):
         chance = random.Random(seed)

@@ -194,8 +194,8 @@ def test_invalid_bind_address_is_reported(bind: str) -> None:
             server_address(how, 4321)
 
 
-def test_server_needs_a_memory(tmp_path: Path) -> None:
-    done = run(settings_in(tmp_path), "serve", "--http", "--port", "0")
+def test_server_needs_the_folder_of_its_memory(tmp_path: Path) -> None:
+    done = run(settings_in(tmp_path / "missing"), "serve", "--http", "--port", "0")
     assert done.returncode == 5
     assert "quaid init" in done.stderr
 
