@@ -320,3 +320,20 @@ def test_without_a_match_the_statements_about_the_subject_are_listed(memory: Bra
     ]
     run(memory, "correct", about="people/alice", now="plays the cello", id="line:5:people/alice")
     assert "River AI" not in run(memory, "get", slug="people/alice")["compiled_truth"]
+
+
+def test_one_of_several_sentences_in_a_line_is_corrected(brain: Brain) -> None:
+    run(
+        brain,
+        "put",
+        slug="projects/lynx",
+        content="# Lynx\n\nLynx ships in May. The owner is Paula. It is green.",
+    )
+    assert run(brain, "correct", about="Lynx", now="the owner is Quentin")["changed"]
+    record = run(brain, "correct", about="Lynx", now="painted blue")
+    assert not record["changed"]
+    assert run(brain, "correct", about="Lynx", was="green", now="blue", id=record["candidates"][0]["id"])[
+        "changed"
+    ]
+    text = run(brain, "get", slug="projects/lynx")["compiled_truth"]
+    assert "Lynx ships in May. The owner is Quentin. It is blue." in text

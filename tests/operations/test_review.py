@@ -294,3 +294,11 @@ def test_an_agent_proposes_to_remove_a_line(reviewed: Brain, tmp_path: Path) -> 
     assert "Arvid" not in str(reviewed.db.rows("SELECT raw_bytes FROM raw_imports")), (
         "earlier versions had it"
     )
+
+
+def test_proposals_that_build_on_each_other_are_accepted_in_order(reviewed: Brain) -> None:
+    ask(reviewed, "memory_put", slug="notes/x", content="# X\n\nFirst.")
+    ask(reviewed, "memory_put", slug="notes/x", append="Second.")
+    outcomes = [decision["outcome"] for decision in run(reviewed, "review", yes=True)["decided"]]
+    assert outcomes == ["accepted", "accepted"]
+    assert run(reviewed, "get", slug="notes/x")["compiled_truth"] == "# X\n\nFirst.\n\nSecond."

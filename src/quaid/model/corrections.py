@@ -155,15 +155,24 @@ def _score(
         is_value = len(wording.now.split()) <= MAX_VALUE_WORDS and not _shares_words(wording.now, sentence)
         if is_value and topic & stems and topic <= stems | known:
             return 1  # the sentence names the topic, and the new words are its value
+        if _have_same_label(wording.now, sentence):
+            return 1
         return _share(stem_words(wording.now.lower()) - about, stems, MIN_SHARE_OF_NOW)
     # The words of the subject name the statement itself, as in "buy milk" for a to-do.
     return len(about & stems) / len(about) if about else 0
 
 
-def _labels(sentence: str, about: frozenset[str]) -> bool:
-    """Return True if a sentence has the form "LABEL: value" or "LABEL is value" and the label has all these stems."""
-    match = _VALUE.fullmatch(sentence)
-    return match is not None and about <= stem_words(match[1].lower())
+def _have_same_label(one: str, other: str) -> bool:
+    """Return True if both texts have the form "LABEL: value" or "LABEL is value" with the same words as label."""
+    matches = [_VALUE.fullmatch(text.strip()) for text in (one, other)]
+    labels = [
+        re.sub(r"^(?:the|a|an) | (?:is|are|was)$", "", fold_name(match[1])) for match in matches if match
+    ]
+    return (
+        len(labels) == 2
+        and labels[0] == labels[1]
+        and labels[0] not in ("", "it", "he", "she", "they", "this")
+    )
 
 
 def _shares_words(one: str, other: str) -> bool:

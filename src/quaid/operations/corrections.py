@@ -426,6 +426,10 @@ def _candidates(
             ]
             lines = [_PageLine(subject, place) for place in model.all_statements(subject.truth)]
             lines = [line for line in lines if line.id in chosen]
+        # A line may have several sentences. The one that shares most words with the correction is meant.
+        words = stem_words(f"{wording.was} {wording.now}".lower())
+        lines.sort(key=lambda line: -len(words & stem_words(line.place.text.lower())))
+        lines = lines[: len(chosen)]
         if not facts and not lines:
             raise NotFound(what="candidate", name=id, hint="Call without id to list the candidates.")
     facts = _best(facts, lambda fact: fact.score)

@@ -228,6 +228,8 @@ def _was_reviewed(change: str, reviewed: str, days: tuple[str, str]) -> bool:
         text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "id", diff)
         for day in days:
             text = text.replace(day, "today")
+        # The names of files differ if the page was created meanwhile, by an earlier proposal.
+        text = re.sub(r"^--- .*\n\+\+\+ .*$", "", text, flags=re.MULTILINE)
         changed = [line for line in text.split("\n") if line[:1] in ("+", "-")]
         return Counter(line for line in changed if line.strip("+- "))
 
