@@ -303,7 +303,9 @@ def replaced_sentence(old: str, wording: Wording, about: str, value: tuple[str, 
         match = _find_words(old, core[0])
         if match and not _shares_words(core[1], old[: match.start()] + old[match.end() :]):
             return old[: match.start()] + core[1] + old[match.end() :]
-    match = _VALUE.fullmatch(old)
+    match, new = _VALUE.fullmatch(old), _VALUE.fullmatch(wording.now)
+    if match and new and _have_same_label(wording.now, old):
+        return match[1] + new[2] + match[3]
     if match and len(wording.now.split()) <= MAX_VALUE_WORDS and not _shares_words(wording.now, match[1]):
         return match[1] + wording.now.rstrip(".!") + match[3]
     now = wording.now
