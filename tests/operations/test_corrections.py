@@ -63,7 +63,7 @@ def test_x_is_now_y_ends_the_fact_and_replaces_the_line(memory: Brain) -> None:
     [
         ({"about": "people/alice", "was": "River AI", "now": "Acme"}, "- Works at Acme as a designer"),
         ({"about": "Alice's job", "now": "She works at Acme"}, "- Works at Acme as a designer"),
-        ({"about": "Alice", "now": "budget is now 40,000 EUR"}, "- Budget is 40,000 EUR"),
+        ({"about": "Alice", "now": "budget is now 40,000 EUR"}, "- Budget: 40,000 EUR"),
         ({"about": "Alice Example", "now": "Alice moved to Rome"}, "Alice lives in Rome. She likes tea."),
         ({"about": "Alice", "was": "likes tea"}, "Alice lives in Paris."),
         (
