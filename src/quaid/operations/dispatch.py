@@ -166,7 +166,7 @@ def suggestion(name: str, names: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     # The dashes of an option are not compared, because they would make all short options similar.
-    spelled = {option.lstrip("-"): option for option in names}
+    spelled = {option.lstrip("-"): option for option in sorted(names)}  # "version" replaces "--version"
     typed = name.lstrip("-")
     close = get_close_matches(typed, spelled, n=1)
     close = close or [
