@@ -51,6 +51,9 @@ RARE_ARGUMENTS: dict[str, frozenset[str]] = {
 """Arguments that the short lists leave out to save context. Calls may still use them."""
 
 _LISTED_INSTEAD = (
+    # A server makes vectors in the background, so the user need not do anything.
+    (re.compile(r"; `quaid embed` makes the others"), "; the others follow in the background"),
+    (re.compile(r"nothing is embedded yet; run `quaid embed --all`"), "vectors are made in the background"),
     (re.compile(r"`quaid (?:list` shows all|search WORDS` finds) pages"), "memory_query finds pages"),
     (re.compile(r"`quaid search` looks into the texts"), "memory_query looks into the texts"),
     (re.compile(r"`quaid recall` shows what is there"), "memory_query shows what is there"),
@@ -60,7 +63,7 @@ _LISTED_INSTEAD = (
         r"memory_get(slug=\1): see what is right",
     ),
 )
-"""Advice whose tool is not in the default list, and the advice for agents, who may see only that list."""
+"""Advice that does not fit agents, mostly because its tool is not in the default list, and what they read instead."""
 
 GUIDANCE_FIELDS = frozenset({"note", "notes", "next_step", "next_steps", "remedy", "hint", "nudge"})
 """Fields of records with text for the reader, in which commands are replaced.

@@ -4,12 +4,16 @@ import os
 
 from quaid.app import SCHEMA_VERSION, Brain, schema_version_of
 from quaid.errors import QuaidError
+from quaid.model.markdown_text import shorten
 from quaid.model.plain_text import count_noun
 from quaid.operations.registry import Named, op
 from quaid.storage import collections
 
 MAX_NAMES = 5
-"""Wings, types and collections that are named."""
+"""At most this many wings, types and collections are named."""
+
+MAX_NAME_LENGTH, MAX_LISTED = 40, 70
+"""At most this many characters of a name, and of a list of names, so that the text stays below 400 tokens."""
 
 STATIC_TEXT = """\
 Ask before you answer about people, projects, plans, preferences or earlier work: memory_query searches pages, \
@@ -75,5 +79,9 @@ def _state(brain: Brain) -> str:
 
 
 def _listed(names: list[str]) -> str:
-    further = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return ", ".join(names[:MAX_NAMES]) + further
+    """Return the first names, at most MAX_NAMES and not more than fit into MAX_LISTED characters."""
+    shown = [shorten(name, MAX_NAME_LENGTH) for name in names[:MAX_NAMES]]
+    while len(shown) > 1 and len(", ".join(shown)) > MAX_LISTED:
+        shown.pop()
+    further = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    return ", ".join(shown) + further
