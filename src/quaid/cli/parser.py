@@ -173,7 +173,9 @@ def parse_arguments(words: Sequence[str], params: Sequence[Param]) -> dict[str, 
     for word in others:
         if word.startswith("--"):
             name = word.partition("=")[0]
-            flags = [*(param.flag for param in params), *COMMON_OPTIONS]
+            if any(param.arg.positional and param.flag == name for param in params):
+                raise InvalidArgument(name=name, problem="is not an option; write the value alone")
+            flags = [*(param.flag for param in params if not param.arg.positional), *COMMON_OPTIONS]
             raise InvalidArgument(
                 name=name, problem=f"there is no such option{inline_suggestion(name, flags)}"
             )
