@@ -53,7 +53,7 @@ def test_values_may_be_joined_by_an_equals_sign() -> None:
         (["get"], "SLUG: is missing"),
         (["history", "a", "b"], "'b': unexpected argument"),
         (["list", "--limti", "5"], "did you mean '--limit'"),
-        (["history", "--slug", "a"], "--slug: is not an option; write the value alone"),
+        (["ingest-source", "--content", "a"], "--content: is not an option; write the value alone"),
         (["list", "--limit"], "--limit: needs a value"),
         (
             ["list", "--type", "-x"],
