@@ -456,3 +456,11 @@ def test_ticked_statements() -> None:
     assert is_ticked("[x] done")
     assert not is_ticked("[ ] open")
     assert not is_ticked("the box [x] is ticked")
+
+
+def test_a_turn_that_is_a_question_comes_with_its_reply(brain: Brain, tmp_path: Path) -> None:
+    add_conversation(
+        brain, tmp_path, "s1", "What colour should the Wombat dashboard be?", "Let us take teal."
+    )
+    answer = run(brain, "query", query="What colour is the Wombat dashboard?")
+    assert "teal" in answer.results[0].line + answer.results[0].content

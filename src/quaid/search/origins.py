@@ -12,6 +12,7 @@ from quaid.model.facts import (
     person_name_parts,
     predicate_spellings,
 )
+from quaid.model.markdown_text import one_line, shorten
 from quaid.model.names import fold_name
 from quaid.model.similarity import fold_question, is_question
 from quaid.search import fusion, text as text_search
@@ -19,7 +20,7 @@ from quaid.search.answer import OtherResult, OutdatedValue, RankedQuestion, Sear
 from quaid.search.conversations import TurnEvidence, turns_with_evidence
 from quaid.search.plan import STOP_WORDS
 from quaid.search.query import VAGUE_WORDS, name_spans
-from quaid.storage import facts, pages, proposals, text_index
+from quaid.storage import conversations, facts, pages, proposals, text_index
 from quaid.storage.facts import FactRow
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters
@@ -32,6 +33,9 @@ LONGEST_TURN = 2_400
 
 QUESTION_SHARE = 0.5
 """Weight of a turn that only asks: it repeats the words of the question, but does not answer it."""
+
+LONGEST_REPLY_LINE = 120
+"""At most this many characters of the reply are in the line of a turn that is a question."""
 
 MOST_FACTS = 5
 MOST_PAGES_NAMED = 5
@@ -61,14 +65,19 @@ def conversation_results(
         if score > best.get(found.conversation.id, (0.0, found))[0]:
             best[found.conversation.id] = (score, found)
     ranked = sorted(best.values(), key=lambda pair: -pair[0])[:limit]
-    return [_turn_result(found, score) for score, found in ranked]
+    return [_turn_result(db, found, score) for score, found in ranked]
 
 
-def _turn_result(found: TurnEvidence, score: float) -> OtherResult:
+def _turn_result(db: Database, found: TurnEvidence, score: float) -> OtherResult:
     held, turn = found.conversation, found.turn
     text = turn.text.strip()
     at = max(0, text.find(found.line.strip("…")) - LONGEST_TURN // 4)
     section = text if len(text) <= LONGEST_TURN else f"…{text[at : at + LONGEST_TURN]}…"
+    line = found.line
+    if is_question(turn.text):  # the answer is in the reply
+        for reply in conversations.read_turns(db, held.id, turn.turn + 1, 1):
+            line = f"{line} — {reply.role}: {shorten(one_line(reply.text), LONGEST_REPLY_LINE)}"
+            section = f"{section}\n\n{reply.role}: {shorten(reply.text.strip(), LONGEST_TURN)}"
     result = SearchResult(
         *("", "", held.title, "conversation", "", "", "summary", "", ""),
         score=round(score, 2),
@@ -86,7 +95,7 @@ def _turn_result(found: TurnEvidence, score: float) -> OtherResult:
         session=f"{held.client}:{held.session}",
         turn=turn.turn,
     )
-    return OtherResult(result, found.line, section)
+    return OtherResult(result, line, section)
 
 
 def proposal_results(db: Database, author: str, question: str, limit: int) -> list[OtherResult]:
