@@ -101,7 +101,11 @@ def test_line_that_a_correction_replaces(
     [
         ("no, the meeting is at 4", "The meeting is at 4"),
         ("Correction: the rent is 1,260", "The rent is 1,260"),
-        ("En fait Inès habite à Toulouse", "Inès habite à Toulouse"),
+        ("En fait, Inès habite à Toulouse", "Inès habite à Toulouse"),
+        ("Non mi piace il caffè", "Non mi piace il caffè"),
+        ("Nein heißt nein", "Nein heißt nein"),
+        ("Correction fluid is in the second drawer", "Correction fluid is in the second drawer"),
+        ("No. 5 is taken", "No. 5 is taken"),
         ("no", "no"),
         ("Nora left", "Nora left"),
     ],

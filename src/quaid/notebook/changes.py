@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from quaid.formats import sections
 from quaid.notebook import classifier
+from quaid.notebook.layout import LISTS
 
 _COMMAND_CLASSES = frozenset(
     """REMOVE PLEASE THE PREP MEMORY LIST ADD I ME MY YOU HE IT BE NOT NOW FIX DO_NOT MUST REMIND DONE RULE DUE COMMA
@@ -33,24 +34,60 @@ _DONE_AFTER = (
     "已完成|完成了|搞定了|办好了|完了|済み"
 )
 _DONE = re.compile(
-    rf"(?:{_DONE_BEFORE})(?:\s*[:：]\s*|[\s、，,]+)(?P<task>.+)|"
+    rf"(?:{_DONE_BEFORE})(?:\s*[:：]\s*|\s*[、，,]\s*|\s+[–—-]\s+|\s+(?=(?:the|my|our|with)\s))(?P<task>.+)|"
     rf"(?P<before>.+?)(?:\s+(?:is|are|ist|est|está))?[\s,，、：:]*(?:{_DONE_AFTER})[.!。]?",
     re.IGNORECASE,
 )
+_PAST_VERB = rf"(?:\w+[^\We]ed|{'|'.join(_PAST)}|did|done|cut|put|read|set|hung|went|saw|won|left)\b"
 _HAVE_DONE = re.compile(
-    r"(?:(?:i|we)(?:['’]ve| have)?(?: already| just| finally)? (?!(?:have|am|was|had|did|need|want)\b)|"
+    rf"(?:(?:i|we)(?:['’]ve| have)?(?: already| just| finally)? (?={_PAST_VERB})|"
     r"j['’]ai (?:déjà |enfin )?|on a (?:déjà |enfin )?|ich habe? |wir haben |(?:ya )?he |(?:ya )?hemos |我?已经)"
     r"(?P<task>.+)",
     re.IGNORECASE,
 )
-_CORRECTION_LEAD = re.compile(
-    r"^(?:(?:no+|nope|nah|actually|correction|sorry|wait|oops|hmm|update|edit|fix|in fact|hold on|scratch that|"
+_NOT_DONE = re.compile(
+    r"(?i)\b(?:not|never|no|nearly|almost|half|when|once|until|till|if|after|before|unless|needed|wanted|planned|"
+    r"decided|promised|agreed|forgot|pas|nicht|noch|jamais|nie|nunca|besoin|envie|quand|wenn|cuando|si)\b|"
+    r"n[’']t\b|没|未|ない"
+)
+"""Words of a sentence that mentions a task without reporting that it is finished."""
+_MARKERS = (
+    r"(?:no+|nope|nah|actually|correction|sorry|wait|oops|hmm|update|edit|in fact|hold on|scratch that|"
     r"i was wrong|i made a mistake|mistake on my part|my mistake|turns out|non|en fait|désolée?|pardon|attends|"
     r"erreur de ma part|je me suis trompée?|finalement|nein|nee|eigentlich|korrektur|moment|mein fehler|"
     r"ich habe mich (?:vertan|geirrt)|en realidad|corrección|perdón|espera|error mío|me equivoqué|"
     r"me he equivocado|al final|不对|其实|更正(?:一下)?|抱歉|等等|我?[说弄搞记]错了|"
-    r"いや|実は|訂正|間違えた|すみません|待って|実際は)(?:\s*[-–—,:;，、：.。]\s*|\s+))+",
+    r"いや|実は|訂正|間違えた|すみません|待って|実際は)"
+)
+# Without a punctuation mark the word may be part of the sentence: "Non mi piace il caffè", "No. 5 is taken".
+_CORRECTION_LEAD = re.compile(
+    rf"^(?:{_MARKERS}(?:\s*[,:;](?:\s+|$)|\s*[，、：。]\s*|\s+[-–—]\s+|\s*[–—]\s*|\.(?:\s+(?!\d)|$)))+",
     re.IGNORECASE,
+)
+_POSSIBLE_LEAD = re.compile(rf"^(?:{_MARKERS}(?:\s*[-–—,:;，、：.。]\s*|\s+))+", re.IGNORECASE)
+_ENDED = re.compile(
+    r"(?is)(?P<who>.+?)\s+(?:(?:does|do)(?: not|n[’']t)\s+(?P<verb>\w+)\s*(?P<what>.*?)\s+(?:any ?more|any longer)|"
+    r"no longer\s+(?P<verb2>\w+)\s*(?P<what2>.*?)|"
+    r"(?P<be>is|are|am)(?: not|n[’']t)\s+(?P<what3>.+?)\s+(?:any ?more|any longer)|"
+    r"(?P<be2>is|are|am) no longer\s+(?P<what4>.+?))\W*"
+)
+_FORGET = r"(?:remove|delete|erase|forget|unlist|cross off|cross out)"
+_DROP = r"(?:drop|take|get|clear|trash|bin|ditch|cancel|scrap|discard|wipe|strike|purge)"
+"""Verbs of removals that are more often verbs of tasks: "cancel the gym", "take out the trash"."""
+_COURTESY = r"\W*(?:(?:please|pls|ok(?:ay)?|now|you can|(?:can|could|would) you)[, ]+)*"
+_REMOVAL_COMMAND = re.compile(rf"(?i){_COURTESY}{_FORGET}\s")
+_REMOVAL_TASK = re.compile(
+    rf"(?i){_COURTESY}(?:{_FORGET}|{_DROP})\s+(?:the|my|our|your|his|her|their|a|an|this|that|these|those|all)\b"
+)
+_STORED_THING = (
+    r"(?:numbers?|(?:phone|mobile)(?=\W*$| (?:i|you|we)\b)|address(?:es)?|e-?mail|lines?|notes?|"
+    r"entry|entries|reminders?|to-?dos?|tasks?|rules?|contacts?|items?|lists?|notebook|memory|"
+    r"everything (?:about|on|you)|(?:what|thing) (?:i|we) (?:said|told))"
+)
+_EXPLICIT_REMOVAL = re.compile(
+    rf"(?i){_COURTESY}(?:{_FORGET}\b.*\b{_STORED_THING}\b|forget\s+(?:that|about|everything|all)\b|"
+    rf"{_DROP}\b.*\b(?:off|from)\b.*\b[\w-]*(?:lists?|to-?dos?)\b|{_DROP}\s+(?:the|that|my|this)\s+{_STORED_THING}\b|"
+    r"forget (?:that|what|the)\b.*\b(?:i|we) (?:said|told))"
 )
 
 
@@ -111,25 +148,83 @@ def find_subject(subject: Subject, lines: Iterable[NotebookLine]) -> list[Notebo
     return [line for rank, line in ranked if rank == best]
 
 
+def is_removal_command(text: str) -> bool:
+    """Return True if a sentence asks to remove something from the notebook, and does not only look like it.
+
+    "Take out the trash" and "Sarah no longer eats pork" do not.
+    """
+    if _ENDED.fullmatch(text.strip()):
+        return False
+    language = classifier.guess_language(text)
+    if language == "en":
+        return bool(_REMOVAL_COMMAND.match(text)) or names_stored_thing(text)
+    return any("REMOVE" in word.classes for word in classifier.tag_words(text, language))
+
+
+def is_removal_task(text: str) -> bool:
+    """Return True for a task with a verb of removal, such as "Clear the gutters"."""
+    return bool(_REMOVAL_TASK.match(text))
+
+
+def names_stored_thing(text: str) -> bool:
+    """Return True if a removal names a list, a number, a line or what was said, so that it cannot be a note."""
+    language = classifier.guess_language(text)
+    if language == "en":
+        return bool(_EXPLICIT_REMOVAL.match(text))
+    classes = {name for word in classifier.tag_words(text, language) for name in word.classes}
+    return "REMOVE" in classes and bool(classes & {"LIST", "MEMORY", "REACH"})
+
+
+def find_removed(text: str, lines: Iterable[NotebookLine]) -> list[NotebookLine]:
+    """Return the lines that a removal is about.
+
+    "Remove the battery" may be a task, so that without a word such as "note" or "list" only items of lists count.
+    """
+    if classifier.guess_language(text) == "en" and not names_stored_thing(text):
+        lines = [line for line in lines if line.path.startswith(f"{LISTS}/")]
+    return prefer_named_detail(text, find_subject(subject_of(text), lines))
+
+
+def prefer_named_detail(text: str, lines: list[NotebookLine]) -> list[NotebookLine]:
+    """Return the lines with a phone number or an e-mail address, if the sentence names that, else all lines."""
+    for words, shape in ((r"number|phone|mobile|cell", "PHONE"), (r"e-?mail|mail address", "MAIL")):
+        if re.search(rf"(?i)\b(?:{words})\b", text):
+            return [line for line in lines if classifier.has_shape(line.text, shape)] or lines
+    return lines
+
+
 def finished_task(text: str) -> tuple[str, bool] | None:
     """Return the task that a sentence reports as finished, and True if it says so explicitly ("done: …")."""
     text = text.strip()
+    if _NOT_DONE.search(text):
+        return None
     match = _DONE.fullmatch(text)
     if match:
-        return (match["task"] or match["before"]).strip(), True
+        return (match["task"] or match["before"]).strip(), bool(match["task"])
     match = _HAVE_DONE.fullmatch(text.rstrip(".!。"))
     return (match["task"].strip(), False) if match else None
 
 
-def find_task(task: str, lines: Iterable[NotebookLine]) -> list[NotebookLine]:
-    """Return the open to-dos that a finished task is about, which are those that share most of its words."""
-    words = [
-        word.text for word in classifier.tag_words(task, classifier.guess_language(task)) if _tells(word)
-    ]
+def says_finished(text: str) -> bool:
+    """Return True if a sentence says that a task is finished, unlike "I paid Tom 40 euros"."""
+    task = finished_task(text)
+    return task is not None and (task[1] or bool(re.match(r"(?i)finished|completed|done", task[0])))
+
+
+def find_task(task: str, lines: Iterable[NotebookLine], least: int = 1) -> list[NotebookLine]:
+    """Return the open to-dos that a finished task is about, which are those that share most of its words.
+
+    A to-do of several words must share at least `least` of them, and every name of the task.
+    """
+    tagged = classifier.tag_words(task, classifier.guess_language(task))
+    words = [word.text for word in tagged if _tells(word)]
+    names = [word.text for word in tagged[1:] if "NAME" in word.classes]
     ranked = []
     for line in lines:
         within = _Words(line.text)
         shared = sum(word in within for word in words)
+        if shared < min(least, len(within)) or not all(name in within for name in names):
+            continue
         if shared and shared >= 0.6 * min(len(words), len(within)) and shared >= 0.5 * len(words):
             ranked.append((shared, line))
     best = max((shared for shared, _ in ranked), default=0)
@@ -137,29 +232,49 @@ def find_task(task: str, lines: Iterable[NotebookLine]) -> list[NotebookLine]:
 
 
 def find_corrected(text: str, lines: Iterable[NotebookLine]) -> NotebookLine | None:
-    """Return the line that a correction clearly replaces, or None."""
-    tagged = classifier.tag_words(strip_correction(text), classifier.guess_language(text))
-    words = [word.text for word in tagged if _tells(word)]
-    names = [word.text for word in tagged if "NAME" in word.classes]
-    ranked = []
-    for line in lines:
-        within = _Words(f"{line.text} {line.section}")
-        shared = sum(word in within for word in words)
-        size = len(_Words(line.text))
-        if names and not any(name in within for name in names):
-            continue
-        if shared and (shared >= 2 or size <= 2):
-            ranked.append((shared / max(1, min(len(words), size)), line))
-    ranked.sort(key=lambda pair: -pair[0])
-    if not ranked or ranked[0][0] < 0.5 or (len(ranked) > 1 and ranked[1][0] > ranked[0][0] - 0.15):
+    """Return the only line that says another value of the same attribute of the same subject, or None."""
+    rest = _POSSIBLE_LEAD.sub("", text.strip()) or text
+    new = _Statement(rest)
+    fitting = [line for line in lines if line.box is None and new.corrects(_Statement(line.text))]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def is_ended_statement(text: str) -> bool:
+    """Return True for a sentence such as "Rob doesn't work at Hill any more"."""
+    return bool(_ENDED.fullmatch(text.strip()))
+
+
+def find_ended(text: str, lines: Iterable[NotebookLine]) -> NotebookLine | None:
+    """Return the only line that says what a sentence such as "Rob doesn't work at Hill any more" ends, or None."""
+    match = _ENDED.fullmatch(text.strip())
+    if not match:
         return None
-    return ranked[0][1]
+    verb = match["verb"] or match["verb2"] or match["be"] or match["be2"]
+    what = match["what"] or match["what2"] or match["what3"] or match["what4"] or ""
+    who = _POSSIBLE_LEAD.sub("", match["who"]) or match["who"]
+    ended = _Statement(f"{who} {verb} {what}")
+    fitting = [line for line in lines if line.box is None and ended.is_said_by(_Statement(line.text))]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def similar_subject(text: str, lines: Iterable[NotebookLine]) -> list[NotebookLine]:
+    """Return the lines that share a name, or at least two telling words, with a sentence that changed nothing."""
+    tagged = classifier.tag_words(_POSSIBLE_LEAD.sub("", text.strip()), classifier.guess_language(text))
+    words = [word for word in tagged if _tells(word)]
+    chosen = []
+    for line in lines:
+        within = _Words(line.text)
+        shared = [word for word in words if word.text in within]
+        if len(shared) > 1 or any("NAME" in word.classes for word in shared):
+            chosen.append(line)
+    return chosen
 
 
 def strip_correction(text: str) -> str:
-    """Remove the words that announce a correction, such as "no," or "actually"."""
-    rest = _CORRECTION_LEAD.sub("", text.strip()).strip()
-    return rest[:1].upper() + rest[1:] if rest else text.strip()
+    """Remove the words that announce a correction, such as "no," or "actually:", if punctuation follows them."""
+    text = text.strip()
+    rest = _CORRECTION_LEAD.sub("", text).strip()
+    return rest[:1].upper() + rest[1:] if rest and rest != text else text
 
 
 def mark_line(text: str, line: NotebookLine, added: str = "") -> str | None:
@@ -194,6 +309,81 @@ def _tells(word: classifier.TaggedWord) -> bool:
         "MY",
         "I",
     }.intersection(word.classes)
+
+
+class _Statement:
+    """The words of a statement in order, to compare its subject, its verb and its value with another one."""
+
+    def __init__(self, text: str) -> None:
+        language = classifier.guess_language(text)
+        tagged = [word for word in classifier.tag_words(text, language) if "THE" not in word.classes]
+        self._text = text
+        self._words = [
+            word
+            for word in tagged
+            if "POSSESSIVE" not in word.classes and not {"NOW", "PLEASE"} & set(word.classes)
+        ]
+        self._keys = [
+            "be" if "BE" in word.classes else " ".join(sorted(_stems(word.text))) or word.text
+            for word in self._words
+        ]
+
+    def corrects(self, old: "_Statement") -> bool:
+        """Return True if both have the same subject and verb, and this one a value of the same kind."""
+        count = 0
+        for mine, other in zip(self._keys, old._keys, strict=False):
+            if mine != other:
+                break
+            count += 1
+        value, old_value = self._words[count:], old._words[count:]
+        if count < 2 or not value or not old_value or not self._same_names(old, count) or old._is_negative():
+            return False
+        if any("NOT" in word.classes for word in self._words[: count + 1]):
+            return False
+        if self._denies({key for key in old._keys[count:] if key not in self._keys[:count]}):
+            return True
+        weak = {"be", "ha", "hav", "have", "has"}
+        if weak.intersection(self._keys[:count]) and self._keys[count - 1] in weak:
+            both_numbers = all(_has_number(words) for words in (value, old_value))
+            both_names = all("NAME" in words[0].classes for words in (value, old_value))
+            return (both_numbers or both_names) and not _preposition(value) and not _preposition(old_value)
+        return _preposition(value) == _preposition(old_value)
+
+    def is_said_by(self, line: "_Statement") -> bool:
+        """Return True if a line says this, perhaps with more words at its end, and denies nothing."""
+        count = len(self._keys)
+        return (
+            count > 1
+            and line._keys[:count] == self._keys
+            and not line._is_negative()
+            and self._same_names(line, 1)
+        )
+
+    def _is_negative(self) -> bool:
+        return any({"NOT", "DO_NOT"}.intersection(word.classes) for word in self._words)
+
+    def _same_names(self, other: "_Statement", count: int) -> bool:
+        """Return True if the first words of both are names with the same capitals, or are no names."""
+        names = [word.text for word in self._words[:count] if "NAME" in word.classes]
+        return all(
+            re.search(rf"(?<!\w){re.escape(name.title())}", statement._text)
+            for name in names
+            for statement in (self, other)
+            if name.title() in self._text
+        )
+
+    def _denies(self, keys: set[str]) -> bool:
+        """Return True if this says "not" before one of the words."""
+        places = [place for place, word in enumerate(self._words) if "NOT" in word.classes]
+        return any(keys.intersection(self._keys[place + 1 :]) for place in places)
+
+
+def _has_number(words: list[classifier.TaggedWord]) -> bool:
+    return any(re.search(r"\d|[一二三四五六七八九十]", word.text) for word in words)
+
+
+def _preposition(words: list[classifier.TaggedWord]) -> str:
+    return words[0].text if "PREP" in words[0].classes else ""
 
 
 class _Words:

@@ -18,6 +18,7 @@ from quaid.folders.page_writer import check_page_path
 from quaid.formats import sections
 from quaid.model import similarity, slug as slugs
 from quaid.notebook import classifier
+from quaid.notebook.changes import strip_correction
 from quaid.notebook.layout import DAILY, LISTS, NOTEBOOK_FOLDERS, RememberedLine
 
 MAX_LIST_SENTENCE = 2_000
@@ -217,6 +218,9 @@ KIND_OF = {
 }
 """The kind of note for each category that has a separate file."""
 
+CATEGORY_ARGUMENTS = {**KIND_OF, "list": "lists"}
+"""The categories that answers name, with the argument that means the same."""
+
 
 class _RoutingRules:
     """The patterns and rules of routing_rules.toml. They are compiled at first use, because that takes 60 ms."""
@@ -353,6 +357,45 @@ _OFF_LIST = re.compile(r"(?i)\b(?:off|from)(?: of)? (?:my|the|our) (?:[\w-]+ ){0
 """Words of a removal: "get the eggs off the shopping list\""""
 
 
+_FORGET_STATEMENT = re.compile(r"(?i)\W*(?:please |ok(?:ay)?,? )?forget (?:that|about|everything)\s")
+_NOT_TO_BUY = re.compile(
+    r"(?i)\W*(?:please )?(?:don[’']?t|do not|never)(?: ever)? (?:buy|order|get|purchase)\b"
+)
+_PRONOUN = "(?:i|you|we|he|she|it|they|there|this|that|these|those)"
+_AUXILIARY = (
+    "(?:is|are|was|were|am|do|does|did|can|could|will|would|should|has|have|had|may|might|must|isn[’']t|"
+    "aren[’']t|wasn[’']t|don[’']t|doesn[’']t|didn[’']t)"
+)
+_ENGLISH_QUESTION = re.compile(
+    rf"(?i)(?:(?:and|so|hey|ok(?:ay)?),? )*(?:(?:what|when|where|who|why|how)(?:[’']?s|[’']re| {_AUXILIARY})\b(?!.* is\b)|"
+    rf"(?:which|whose|how (?:many|much|long|often|old|far|big)|what (?:time|day|date|year|colou?r|size|kind|sort|brand|"
+    rf"name|number|address|else))\b(?: [\w’'-]+){{0,3}}? {_AUXILIARY}\b|{_AUXILIARY} {_PRONOUN}\b|"
+    r"(?:is|are|was|were|does) (?:the|my|our|your|his|her|their)\b)"
+)
+_ASKING_WORDS = {
+    "zh": r"什么|多少|几|哪|谁|吗|呢|怎么|为什么|是不是|有没有|何时",
+    "ja": r"か[。]?$|何|いつ|どこ|誰|だれ|どう|なぜ|どれ|いくら|いくつ|だっけ|っけ",
+}
+
+
+def is_asked(content: str) -> bool:
+    """Return True if a sentence has the form of a question: a question mark, or inverted word order."""
+    text = content.strip()
+    if _ASKED.search(text):
+        return True
+    language = classifier.guess_language(text)
+    if language == "en":
+        return ":" not in text and bool(_ENGLISH_QUESTION.match(text))
+    if language in _ASKING_WORDS:
+        return bool(re.search(_ASKING_WORDS[language], text))
+    tagged = classifier.tag_words(text, language)
+    if len(tagged) < 2 or any("COMMA" in word.classes for word in tagged):
+        return False  # "Wer wagt, gewinnt" is a statement
+    if "WHAT" in tagged[0].classes:
+        return not {"THE", "MY", "I", "HE", "YOU", "NAME"}.intersection(tagged[1].classes)
+    return "DOES" in tagged[0].classes
+
+
 class Classification(NamedTuple):
     """The category of a sentence, and the categories that were close."""
 
@@ -367,8 +410,14 @@ def classify(content: str, embed: Embed | None = None) -> Classification:
     """
     if _ASKED.search(content) and not _REQUEST.match(content):
         return Classification("question", ())
+    if _FORGET_STATEMENT.match(content):
+        return Classification("removal", ())
     shares = _category_shares(content, embed)
     ranked = sorted(shares, key=lambda category: -shares[category])
+    if ranked[0] == "question" and not is_asked(content):
+        ranked.remove("question")
+    if ranked[0] == "shopping" and _NOT_TO_BUY.match(content):
+        return Classification("order", ())
     best = ranked[0]
     if best not in ("removal", "question", "correction") or shares[best] < SURE / 2:
         if shares["removal"] >= NEAR and _OFF_LIST.search(content):
@@ -449,9 +498,9 @@ def lines_to_write(content: str, kind: NoteKind | None) -> list[str]:
     if kind is not None and kind.path.startswith(f"{LISTS}/") and not kind.name:
         return _list_entries(text)
     if kind is not None and kind.name == "todos":
-        text = _OTHER_TODO_LEADS.sub("", _pattern("TODO_TAIL").sub("", text))
+        text = _OTHER_TODO_LEADS.sub("", text)
         match = _pattern("TODO_LEADS").match(text)
-        rest = text[match.end() :] if match else text
+        rest = _pattern("TODO_TAIL").sub("", text[match.end() :] if match else text)
         return [_capitalize(rest.strip() or text)]
     return [_capitalize(text) if text != content.strip() else text]
 
@@ -729,7 +778,7 @@ def _choose_path(file: str, category: str | None, kind: NoteKind, paths: tuple[s
 
 def _choose_section(content: str, kind: NoteKind) -> str:
     if kind.name == "contacts":
-        return _check_section(find_person(content) or kind.section)
+        return _check_section(find_person(strip_correction(content)) or kind.section)
     return kind.section
 
 

@@ -190,6 +190,13 @@ def remember(
             "shopping",
             "facts",
             "patterns",
+            "list",
+            "contact",
+            "preference",
+            "order",
+            "todo",
+            "fact",
+            "pattern",
         ]
         | None,
         Arg("The kind of note; by default chosen from the text."),
@@ -207,12 +214,13 @@ def remember(
 
     notebook = layout.require_notebook(brain.db)
     guess = router.Classification("", ())
+    place: str | None = router.CATEGORY_ARGUMENTS.get(category, category) if category else None
     if content.strip() and not (category or file or section):
         guess = router.classify(content, _sentence_embedder(brain))
         record = _change_lines(brain, notebook, content, guess)
         if record:
             return _with_slug(brain, notebook, record)
-    record = _add_note(brain, notebook, content, category, file, section, guess)
+    record = _add_note(brain, notebook, content, place, file, section, guess)
     return _with_slug(brain, notebook, record)
 
 
@@ -237,13 +245,16 @@ def _add_note(
     paths: tuple[str, ...] = ()
     if router.needs_file_list(content, file):
         paths = _notebook_paths(brain, notebook)
-    fallback = guess.category in ("removal", "question", "correction")
-    if fallback:
-        goal = router.choose_target(changes.strip_correction(content), "facts", None, None)
+    kind = router.KIND_OF.get(guess.category)
+    finished = bool(guess.category) and changes.finished_task(content) is not None
+    if guess.category in ("removal", "correction") or (finished and kind in (None, "todos")):
+        # Nothing that was said is lost: what changes no line is a note itself.
+        stripped = changes.strip_correction(content)
+        statement = finished or changes.is_ended_statement(content)
+        task = not statement and (router.is_task(stripped) or changes.is_removal_task(stripped))
+        goal = router.choose_target(stripped, "todos" if task else "facts", None, None)
     else:
-        goal = router.choose_target(
-            content, category, file, section, paths, guessed=router.KIND_OF.get(guess.category)
-        )
+        goal = router.choose_target(content, category, file, section, paths, guessed=kind)
     written = router.UpdatedNote("", "", ())
 
     def change(old: str | None) -> str:
@@ -255,13 +266,39 @@ def _add_note(
     filed = router.category_of(goal.path)
     near = tuple(name for name in dict.fromkeys((guess.category, *guess.near)) if name and name != filed)
     note = ""
-    if guess.category == "correction":
-        note = "No line was found that this clearly corrects, so it was filed as a fact."
+    similar = _similar_lines(notebook, written.lines)
+    name = "to-do" if filed == "todo" else filed
+    if guess.category in ("removal", "correction"):
+        what = "corrects" if guess.category == "correction" else "removes"
+        note = f"No line was found that this clearly {what}, so it was filed as a {name}."
+    elif changes.says_finished(content):
+        note = f"No to-do was found that this clearly finishes, so it was filed as a {name}."
+    if note:
+        about = changes.similar_subject(content, _open_lines(notebook))
+        own = {(line.path, line.line) for line in written.lines}
+        shown = (_show_line(line) for line in about if (line.path, line.line) not in own)
+        similar = tuple(dict.fromkeys((*similar, *shown)))[:MAX_SIMILAR_LINES]
     return RememberRecord(
         *(goal.path, written.section, written.lines, edited.version, filed, near, "added", note),
         collection=notebook.name,
-        similar=_similar_lines(notebook, written.lines),
+        similar=similar,
     )
+
+
+def _open_lines(notebook: Collection) -> "list[NotebookLine]":
+    """Return the lines of the notebook that are neither ticked nor struck."""
+    from quaid.notebook import changes
+
+    return [
+        line
+        for path in layout.list_files(notebook.root or "")
+        if (text := page_writer.read_text_file(notebook, path))
+        for line in changes.open_lines(path, text.text)
+    ]
+
+
+def _show_line(line: "NotebookLine") -> str:
+    return f"{line.path}:{line.line}: {line.text}"
 
 
 def _similar_lines(notebook: Collection, lines: tuple[RememberedLine, ...]) -> tuple[str, ...]:
@@ -279,7 +316,7 @@ def _similar_lines(notebook: Collection, lines: tuple[RememberedLine, ...]) -> t
         if (line.path, line.line) != (new.path, new.line)
     )
     near = [line for line in others if similarity.is_near_line(new.text, line.text)]
-    return tuple(f"{line.path}:{line.line}: {line.text}" for line in near[:MAX_SIMILAR_LINES])
+    return tuple(map(_show_line, near[:MAX_SIMILAR_LINES]))
 
 
 def _notebook_paths(brain: Brain, notebook: Collection) -> tuple[str, ...]:
@@ -310,32 +347,34 @@ def _change_lines(
     """
     from quaid.notebook import changes
 
-    task = changes.finished_task(content)
-    if not task and guess.category not in ("removal", "correction", "question"):
-        return None
-    lines = [
-        line
-        for path in layout.list_files(notebook.root or "")
-        if (text := page_writer.read_text_file(notebook, path))
-        for line in changes.open_lines(path, text.text)
-    ]
-    if task:
-        tasks = changes.find_task(task[0], (line for line in lines if line.box is not None))
-        if len(tasks) == 1:
-            return _mark_line(brain, notebook, tasks[0], "ticked", "todo")
-        if task[1]:
-            return _no_line(tasks, "todo", "to-do")
     if guess.category == "question":
         note = "This is a question; ask it with memory_query (`quaid query`)."
         return RememberRecord("", "", (), 0, "question", guess.near, "question", note)
-    if guess.category == "removal":
-        named = changes.find_subject(changes.subject_of(content), lines)
+    task = changes.finished_task(content)
+    if not task and guess.category not in ("removal", "correction"):
+        return None
+    lines = _open_lines(notebook)
+    if any(similarity.same_line(line.text, content) for line in lines):
+        return None  # a repetition of a line is not a change of it
+    if task:
+        text, explicit = task
+        todos = (line for line in lines if line.box is not None)
+        tasks = changes.find_task(text, todos, 1 if explicit else 2)
+        if len(tasks) == 1:
+            return _mark_line(brain, notebook, tasks[0], "ticked", "todo")
+        if explicit and tasks:
+            return _no_line(tasks, "todo", "to-do")
+    if guess.category == "removal" and changes.is_removal_command(content):
+        named = changes.find_removed(content, lines)
         if len(named) == 1:
             action: RememberAction = "ticked" if named[0].box is not None else "struck"
             return _mark_line(brain, notebook, named[0], action, "removal")
-        return _no_line(named, "removal", "line")
-    if guess.category == "correction":
-        old = changes.find_corrected(content, lines)
+        if named or changes.names_stored_thing(content):
+            return _no_line(named, "removal", "line")
+        return None
+    if guess.category in ("removal", "correction"):
+        ended = changes.is_ended_statement(content)
+        old = changes.find_ended(content, lines) if ended else changes.find_corrected(content, lines)
         if old:
             new = sections.sanitize(changes.strip_correction(" ".join(content.split())))
             return _mark_line(brain, notebook, old, "replaced", "correction", new)

@@ -653,7 +653,7 @@ merge	@command	Propose to merge two pages about the same thing
 --help	-	help on a command'
     case 'remember'
         printf '%s\n' '*	@any	What to remember, in plain words: one thing, or a list
---category	lists|reference|knowledge|contacts|preferences|standing-orders|todos|shopping|facts|patterns	The kind of note; by default chosen from the text
+--category	lists|reference|knowledge|contacts|preferences|standing-orders|todos|shopping|facts|patterns|list|contact|preference|order|todo|fact|pattern	The kind of note; by default chosen from the text
 --file	@notes	The file, as in reading or lists/reading.md
 --section	@any	The heading to add it under; created if missing
 --db	@files:db	the memory
