@@ -160,6 +160,8 @@ def test_line_is_replaced_by_another_value(
         "I forgot to pay the rent",
         "Pay the rent when the salary is done",
         "Rent is done",
+        "I paid the rent's deposit",
+        "Remove the rent",
         "Done deals are about the rent",
     ],
 )
@@ -213,9 +215,11 @@ def test_forgotten_statement_is_removed_and_is_no_order(brain: Brain, notebook: 
 
 
 def test_number_of_a_person_is_the_line_with_a_phone_number(brain: Brain, notebook: Path) -> None:
-    for line in ("Anna lives in Ulm", "Anna: 555-9001", "Anna: anna@example.org"):
+    for line in ("Anna lives in Ulm", "Anna has 3 cats", "Anna: 555-9001", "Anna: anna@example.org"):
         remember(brain, line, category="contacts", section="Anna")
     assert remember(brain, "Delete Anna's number")["lines"][0]["text"] == "Anna: 555-9001"
+    assert remember(brain, "Delete Anna's number")["action"] == "nothing"
+    assert "- Anna lives in Ulm\n" in (notebook / "reference/contacts.md").read_text()
 
 
 @pytest.mark.parametrize("text", ["Where did I park", "What is the wifi password", "Did I pay the rent"])

@@ -181,16 +181,33 @@ def find_removed(text: str, lines: Iterable[NotebookLine]) -> list[NotebookLine]
     "Remove the battery" may be a task, so that without a word such as "note" or "list" only items of lists count.
     """
     if classifier.guess_language(text) == "en" and not names_stored_thing(text):
-        lines = [line for line in lines if line.path.startswith(f"{LISTS}/")]
-    return prefer_named_detail(text, find_subject(subject_of(text), lines))
+        crossed = bool(re.search(r"(?i)\b(?:cross|unlist)\b", text))
+        lines = [
+            line for line in lines if line.path.startswith(f"{LISTS}/") and (crossed or line.box is None)
+        ]
+    return find_subject(subject_of(text), (line for line in lines if _has_named_detail(text, line)))
 
 
-def prefer_named_detail(text: str, lines: list[NotebookLine]) -> list[NotebookLine]:
-    """Return the lines with a phone number or an e-mail address, if the sentence names that, else all lines."""
-    for words, shape in ((r"number|phone|mobile|cell", "PHONE"), (r"e-?mail|mail address", "MAIL")):
-        if re.search(rf"(?i)\b(?:{words})\b", text):
-            return [line for line in lines if classifier.has_shape(line.text, shape)] or lines
-    return lines
+_DETAILS = (
+    (
+        re.compile(
+            r"(?i)\b(?:\w*number|phone|mobile|\w*nummer|num[ée]ro|número|tel[eé]fono)\b|电话|号码|電話"
+        ),
+        r"\d(?:[ ()/.-]*\d){4}",
+    ),
+    (re.compile(r"(?i)\be-?mail\b|邮箱|メール"), r"@"),
+    (re.compile(r"(?i)\b(?:address|adresse|dirección)\b|地址|住所"), r"\d|@|(?i:liv|wohn|habit|viv)|住"),
+)
+"""Words for a detail of a person, and what a line with such a detail contains."""
+
+
+def _has_named_detail(text: str, line: NotebookLine) -> bool:
+    """Return False if a removal names a number or an address and the line has none."""
+    for words, shape in _DETAILS:
+        match = words.search(text)
+        if match and not re.search(shape, line.text) and match[0].casefold() not in line.text.casefold():
+            return False
+    return True
 
 
 def finished_task(text: str) -> tuple[str, bool] | None:
@@ -219,10 +236,13 @@ def find_task(task: str, lines: Iterable[NotebookLine], least: int = 1) -> list[
     tagged = classifier.tag_words(task, classifier.guess_language(task))
     words = [word.text for word in tagged if _tells(word)]
     names = [word.text for word in tagged[1:] if "NAME" in word.classes]
+    possessive = any("POSSESSIVE" in word.classes for word in tagged)
     ranked = []
     for line in lines:
         within = _Words(line.text)
         shared = sum(word in within for word in words)
+        if possessive and not re.search(r"['’]s\b", line.text):
+            continue  # "I called Anna's brother" does not finish "Call Anna"
         if shared < min(least, len(within)) or not all(name in within for name in names):
             continue
         if shared and shared >= 0.6 * min(len(words), len(within)) and shared >= 0.5 * len(words):

@@ -60,13 +60,6 @@ _SHAPES = {
     "EXCLAMATION": re.compile(r"!"),
     "BOX": re.compile(r"^\s*[-*]?\s*\[ ?\]"),
 }
-
-
-def has_shape(text: str, name: str) -> bool:
-    """Return True if a text contains a shape such as PHONE or MAIL."""
-    return bool(_SHAPES[name].search(text))
-
-
 _VERB_CLASSES = frozenset(("BE", "TASK", "LIKE", "LIVES", "MUST", "ADD", "REMOVE", "I", "HE"))
 
 
