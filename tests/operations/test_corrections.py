@@ -315,7 +315,7 @@ def test_what_is_already_so_changes_nothing(memory: Brain) -> None:
 def test_without_a_match_the_statements_about_the_subject_are_listed(memory: Brain) -> None:
     record = run(memory, "correct", about="people/alice", now="plays the cello")
     assert not record["changed"]
-    assert {"id": "line:3:people/alice", "says": "She likes tea.", "slug": "people/alice"} in record[
+    assert {"id": "line:3.2:people/alice", "says": "She likes tea.", "slug": "people/alice"} in record[
         "candidates"
     ]
     run(memory, "correct", about="people/alice", now="plays the cello", id="line:5:people/alice")
@@ -332,8 +332,52 @@ def test_one_of_several_sentences_in_a_line_is_corrected(brain: Brain) -> None:
     assert run(brain, "correct", about="Lynx", now="the owner is Quentin")["changed"]
     record = run(brain, "correct", about="Lynx", now="painted blue")
     assert not record["changed"]
-    assert run(brain, "correct", about="Lynx", was="green", now="blue", id=record["candidates"][0]["id"])[
-        "changed"
-    ]
+    [green] = [row["id"] for row in record["candidates"] if "green" in row["says"]]
+    assert run(brain, "correct", about="Lynx", now="It is blue", id=green)["changed"]
     text = run(brain, "get", slug="projects/lynx")["compiled_truth"]
     assert "Lynx ships in May. The owner is Quentin. It is blue." in text
+
+
+def test_correction_of_one_value_leaves_other_facts_of_the_sentence(brain: Brain) -> None:
+    text = "# Lantern\n\nThe price is 15 euro per seat and the team has five people."
+    run(brain, "put", slug="projects/lantern", content=text)
+    run(brain, "assert", slug="projects/lantern", predicate="price", object="15 euro per seat")
+    run(brain, "correct", about="Lantern", was="five people", now="six people")
+    assert facts(brain, "projects/lantern") == [("price", "15 euro per seat", None)]
+    assert "and the team has six people." in run(brain, "get", slug="projects/lantern")["compiled_truth"]
+
+
+def test_withdrawing_a_clause_keeps_the_rest_of_the_sentence(brain: Brain) -> None:
+    text = "# Greta\n\nDesigner at Fjordcargo, lives in Oslo, speaks Norwegian and German."
+    run(brain, "put", slug="people/greta", content=text)
+    run(brain, "correct", about="Greta", was="speaks Norwegian and German")
+    assert (
+        "Designer at Fjordcargo, lives in Oslo." in run(brain, "get", slug="people/greta")["compiled_truth"]
+    )
+
+
+def test_words_that_a_correction_does_not_name_are_not_lost(brain: Brain) -> None:
+    text = "# Leonie\n\nHead of IT at [[companies/nordhaven]] from July, before that team lead in Bremen."
+    run(brain, "put", slug="people/leonie", content=text)
+    record = run(
+        brain, "correct", about="Leonie", was="Head of IT at Nordhaven from July", now="CIO of Nordhaven"
+    )
+    assert (record["changed"], "exact words" in record["note"]) == (False, True)
+
+
+def test_label_and_verb_are_not_part_of_the_value(brain: Brain) -> None:
+    run(brain, "put", slug="projects/kite", content="# Kite\n\nA project.")
+    run(brain, "assert", slug="projects/kite", predicate="deadline", object="2026-07-15")
+    run(brain, "assert", slug="projects/kite", predicate="budget", object="12,000 euro")
+    run(brain, "correct", about="Kite", now="The beta deadline is 2026-09-15")
+    run(brain, "correct", about="Kite", now="The budget was raised to 14,000 euro")
+    current = {value for _, value, until in facts(brain, "projects/kite") if until is None}
+    assert current == {"2026-09-15", "14,000 euro"}
+
+
+@pytest.mark.parametrize(
+    ("was", "now"), [("Paris", "Paris"), ("Lives in Paris. Likes tea.", "Lives in Oslo.")]
+)
+def test_corrections_that_cannot_be_carried_out_are_refused(memory: Brain, was: str, now: str) -> None:
+    with pytest.raises(InvalidArgument):
+        run(memory, "correct", about="Alice", was=was, now=now)

@@ -28,6 +28,9 @@ _FILLER = re.compile(
 )
 _NOW_VERB = re.compile(r"\b(is|are|has|have) now\b", re.IGNORECASE)
 _VALUE = re.compile(r"(.*?(?:\s(?:is|are|was)\s|[:=]\s*))(\S.*?)([.!]?)")
+_CHANGE_VERB = re.compile(
+    r"^(?:raised|moved|changed|set|reduced|cut|increased|lowered|postponed) to ", re.IGNORECASE
+)
 _PRONOUN = re.compile(r"^(?:she|he|they|it)\s+", re.IGNORECASE)
 _TRAILING = re.compile(
     r"\s*(?:,?\s*(?:now|instead|as of (?:now|today)|from now on))?[.!]*\s*$", re.IGNORECASE
@@ -39,6 +42,9 @@ _VALUE_LEADS = frozenset(
 
 MIN_SHARE_OF_WAS = 0.6
 """A statement matches a correction only if it contains at least this share of the words of `was`."""
+
+MIN_WORDS_LEFT = 3
+"""A sentence is changed as a whole only if fewer than this many other words would be lost."""
 
 MIN_SHARE_OF_NOW = 0.5
 """Without `was`, a statement matches only if it contains at least this share of the words of `now`.
@@ -77,6 +83,8 @@ class StatementPlace(NamedTuple):
     end: int
     text: str
     score: float
+    sentence: int = 1
+    """Position of the sentence within its line, from 1."""
 
 
 def read_wording(was: str, now: str) -> Wording:
@@ -119,12 +127,12 @@ def find_statements(
         if lead and OPEN_BOX.search(lead[0]) and not (wording.was or wording.is_done):
             is_skipped = True  # a new value alone never changes an open to-do, which may only name the person
         if not fenced and not is_skipped and not line.lstrip().startswith("#") and not STRUCK.search(line):
-            for sentence in split_sentences(body):
+            for count, sentence in enumerate(split_sentences(body), 1):
                 score = _score(sentence, wording, about, known | heading, topic)
                 if score:
                     trimmed = sentence.strip()
                     begin = start + sentence.index(trimmed)
-                    places.append(StatementPlace(number, begin, begin + len(trimmed), trimmed, score))
+                    places.append(StatementPlace(number, begin, begin + len(trimmed), trimmed, score, count))
                 start += len(sentence)
         offset += len(line) + 1
     return places
@@ -208,6 +216,11 @@ def fact_score(predicate: str, value: str, wording: Wording, about: frozenset[st
     return float(bool(about) and stem_words(value.lower()) <= about)
 
 
+def touches_value(wording: Wording, value: str) -> bool:
+    """Return True unless the old words of a correction are about something else than this value."""
+    return not wording.was or _has_words(wording.was, value) or _has_words(value, wording.was)
+
+
 def states_fact(sentence: str, predicate: str, value: str) -> bool:
     """Return True if a sentence has the value of a fact and a word of its predicate."""
     return _has_words(sentence, value) and _shares_words(sentence, predicate.replace("_", " "))
@@ -240,6 +253,9 @@ def new_value(wording: Wording, subject: str, predicate: str, value: str) -> str
         return now
     if exact := _value_in_place(now, wording.was, value):
         return exact
+    label = _VALUE.fullmatch(now)
+    if not wording.was and label and fold_name(predicate).split()[-1:] == _last_word(label[1]):
+        return _CHANGE_VERB.sub("", label[2])
     same = [fold_name(word) for word in f"{subject} {predicate.replace('_', ' ')}".split()]
     if old_words:
         while len(new_words) > 1 and old_words and fold_name(new_words[0]) == fold_name(old_words[0]):
@@ -253,6 +269,11 @@ def new_value(wording: Wording, subject: str, predicate: str, value: str) -> str
     ):
         new_words = new_words[1:]
     return " ".join(new_words)
+
+
+def _last_word(label: str) -> list[str]:
+    """Return the last word of a label such as "The beta deadline is ", as a list with at most one item."""
+    return re.sub(r" (?:is|are|was)$", "", fold_name(label)).split()[-1:]
 
 
 def _value_in_place(now: str, was: str, value: str) -> str:
@@ -291,7 +312,7 @@ def replaced_sentence(old: str, wording: Wording, about: str, value: tuple[str, 
     sentence states, if there is one.
     """
     if not wording.now:
-        return ""
+        return _without_clause(old, wording.was)
     for before, after in ((wording.was, wording.now), value or ("", "")):
         match = _find_words(old, before)
         if match and not _shares_words(after, old[: match.start()] + old[match.end() :]):
@@ -304,7 +325,7 @@ def replaced_sentence(old: str, wording: Wording, about: str, value: tuple[str, 
         if match and not _shares_words(core[1], old[: match.start()] + old[match.end() :]):
             return old[: match.start()] + core[1] + old[match.end() :]
     match, new = _VALUE.fullmatch(old), _VALUE.fullmatch(wording.now)
-    if match and new and _have_same_label(wording.now, old):
+    if match and new and (fold_name(match[1]) == fold_name(new[1]) or _have_same_label(wording.now, old)):
         return match[1] + new[2] + match[3]
     if match and len(wording.now.split()) <= MAX_VALUE_WORDS and not _shares_words(wording.now, match[1]):
         return match[1] + wording.now.rstrip(".!") + match[3]
@@ -313,6 +334,24 @@ def replaced_sentence(old: str, wording: Wording, about: str, value: tuple[str, 
         now = " ".join([*names, _PRONOUN.sub("", now)])
     now = now[:1].upper() + now[1:] if old[:1].isupper() else now
     return now if now.endswith((".", "!", "?", "。")) or not old.endswith(".") else f"{now}."
+
+
+def _without_clause(sentence: str, clause: str) -> str:
+    """Return a sentence without one of its clauses, or "" if too little of the sentence would be left."""
+    match = _find_words(sentence, clause.rstrip(".!"))
+    if match is None:
+        return ""
+    before, after = sentence[: match.start()].rstrip(" ,;:–—-"), sentence[match.end() :]
+    rest = re.sub(r"\b(?:and|but|because|und|et|y)$", "", before).rstrip(" ,;") + after
+    return rest if len(before.split()) >= MIN_WORDS_LEFT else ""
+
+
+def says_more(sentence: str, wording: Wording, about: str) -> bool:
+    """Return True if a sentence has several words that neither wording has, which would be lost."""
+    if not wording.was or _find_words(sentence, wording.was.rstrip(".!")):
+        return False
+    words = stem_words(f"{wording.was} {wording.now} {about}".lower())
+    return len(stem_words(sentence.lower()) - words) >= MIN_WORDS_LEFT
 
 
 def _changed_words(was: str, now: str) -> tuple[str, str] | None:

@@ -8,6 +8,7 @@ from quaid.errors import CollectionReadOnly, InvalidArgument, NotFound, PartOfOr
 from quaid.model import corrections as model, dates, facts as fact_model, slug as slugs, timeline
 from quaid.model.claims import stem_words
 from quaid.model.corrections import StatementPlace, Wording
+from quaid.model.english import split_sentences
 from quaid.model.names import fold_name
 from quaid.model.page import Page
 from quaid.notebook import layout
@@ -81,7 +82,9 @@ class _PageLine(NamedTuple):
     @property
     def id(self) -> str:
         kind = "line" if self.part == "truth" else "entry"
-        return f"{kind}:{self.place.line}:{slugs.address(self.page.collection, self.page.slug)}"
+        sentence = f".{self.place.sentence}" if self.place.sentence > 1 else ""
+        address = slugs.address(self.page.collection, self.page.slug)
+        return f"{kind}:{self.place.line}{sentence}:{address}"
 
 
 class _Fact(NamedTuple):
@@ -121,6 +124,10 @@ def correct(
     """Correct what is stored: "X is now Y", "that was wrong", "done". The old fact and line stay in the history."""
     day = dates.check_date(date, "date") if date else None
     wording = model.read_wording(was, now)
+    if len([sentence for sentence in split_sentences(was) if sentence.strip()]) > 1:
+        raise InvalidArgument(name="was", problem="has several sentences; correct one sentence in each call")
+    if was.strip() and was.strip() == now.strip():
+        raise InvalidArgument(name="now", problem="is the same as was; nothing would change")
     if not about.strip() or not (was.strip() or now.strip()):
         name = "now" if about.strip() else "about"
         raise InvalidArgument(name=name, problem="is empty; say what is true now, or in was what was wrong")
@@ -137,6 +144,13 @@ def correct(
         ]
         note = "Several statements match; nothing was changed. Call again with id."
         return CorrectRecord(False, "", "", "", 0, "", (), None, tuple(found[:MAX_CANDIDATES]), note)
+    if (
+        id is None
+        and lines
+        and model.says_more(lines[0].place.text, wording, f"{about} {lines[0].page.title}")
+    ):
+        note = "Nothing was changed: the line says more than `was`. Send in `was` the exact words to replace."
+        return CorrectRecord(False, "", "", "", 0, "", (), None, (_line_candidate(lines[0]),), note)
     record = _Correction(brain, about, wording, day, facts, lines[0] if lines else None).apply()
     return record._replace(remaining=tuple(map(_line_candidate, others[:MAX_CANDIDATES])))
 
@@ -188,25 +202,26 @@ def _address(page: PageRow) -> str:
     return slugs.address(page.collection, page.slug)
 
 
-def remove_line(brain: Brain, query: str) -> CorrectRecord:
-    """Remove the one line of a page or notebook file that has these words, and withdraw the facts that it states."""
+def line_to_remove(brain: Brain, query: str) -> _PageLine:
+    """Return the one sentence of a page or notebook file that has these words, or raise InvalidArgument."""
     wording = Wording(query, "", never_held=True, is_done=False)
     with brain.db.reading():
-        lines = _best(
-            _matching_lines(brain, None, query, frozenset(), wording), lambda line: line.place.score
-        )
-        facts = _facts_in_line(brain, lines[0], wording, brain.now()[:10]) if len(lines) == 1 else []
-    if len(lines) != 1:
-        texts = "; ".join(repr(line.place.text) for line in lines[:MAX_CANDIDATES])
-        problem = (
-            f"matches {len(lines)} lines ({texts}); use more of the words of one"
-            if lines
-            else "matches no line"
-        )
-        raise InvalidArgument(name="query", problem=problem)
-    record = _Correction(brain, query, wording, None, facts, lines[0], keeps_trace=False).apply()
-    # Earlier versions of the page have the line too.
-    brain.db.write(lambda tx: history.drop_versions_with(tx, lines[0].page.id, lines[0].place.text))
+        lines = _matching_lines(brain, None, query, frozenset(), wording)
+    lines = _best(lines, lambda line: line.place.score)
+    if len(lines) == 1:
+        return lines[0]
+    texts = "; ".join(repr(line.place.text) for line in lines[:MAX_CANDIDATES])
+    several = f"matches {len(lines)} lines ({texts}); use more of the words of one"
+    raise InvalidArgument(name="query", problem=several if lines else "matches no line")
+
+
+def remove_line(brain: Brain, query: str) -> CorrectRecord:
+    """Remove the sentence that has these words, also from stored versions, and withdraw the facts that it states."""
+    line = line_to_remove(brain, query)
+    wording = Wording(line.place.text, "", never_held=True, is_done=False)
+    facts = _facts_in_line(brain, line, wording, brain.now()[:10])
+    record = _Correction(brain, query, wording, None, facts, line, keeps_trace=False).apply()
+    brain.db.write(lambda tx: history.drop_versions_with(tx, line.page.id, line.place.text))
     return record
 
 
@@ -426,10 +441,6 @@ def _candidates(
             ]
             lines = [_PageLine(subject, place) for place in model.all_statements(subject.truth)]
             lines = [line for line in lines if line.id in chosen]
-        # A line may have several sentences. The one that shares most words with the correction is meant.
-        words = stem_words(f"{wording.was} {wording.now}".lower())
-        lines.sort(key=lambda line: -len(words & stem_words(line.place.text.lower())))
-        lines = lines[: len(chosen)]
         if not facts and not lines:
             raise NotFound(what="candidate", name=id, hint="Call without id to list the candidates.")
     facts = _best(facts, lambda fact: fact.score)
@@ -457,6 +468,7 @@ def _facts_in_line(brain: Brain, line: _PageLine, wording: Wording, today: str) 
         for row in fact_store.read_facts(brain.db, line.page.id)
         if fact_model.is_valid_on(row.valid_from, row.valid_until, today)
         and model.states_fact(line.place.text, row.predicate, row.object)
+        and model.touches_value(wording, row.object)
         and not model.states_fact(f"{row.predicate} {wording.now}", row.predicate, row.object)
     ]
 

@@ -109,10 +109,20 @@ def write_or_propose(brain: Brain, operation: Operation, arguments: dict[str, An
     return _store_proposal(brain, operation.tool, arguments, change)
 
 
-def _store_proposal(brain: Brain, tool: str, arguments: dict[str, Any], change: _Change) -> Proposed:
+def _store_proposal(
+    brain: Brain, tool: str, arguments: dict[str, Any], change: _Change, summary: str = ""
+) -> Proposed:
     row = ProposalRow(
         *(0, brain.author, tool, change.slug, change.collection, change.version, brain.now()),
-        *(None, None, "", "", _summary(change.diff), json.dumps(arguments, ensure_ascii=False), change.diff),
+        *(
+            None,
+            None,
+            "",
+            "",
+            _shortened(summary) or _summary(change.diff),
+            json.dumps(arguments, ensure_ascii=False),
+            change.diff,
+        ),
     )
     number = brain.db.write(lambda tx: proposals.add(tx, row))
     return Proposed(number, change.slug, change.collection, change.version, row.summary)
@@ -207,13 +217,15 @@ def _summary(diff: str) -> str:
     """Return the first added line of a diff that is not a heading, else a heading, else a removed line."""
     first = diff.partition("\n")[0]
     lines = [line for line in diff.split("\n") if not line.startswith(("+++", "---"))]
-    if first.startswith("Remove a line"):
-        lines = [line for line in lines if line.startswith("-")]  # say which line
-    elif first[:1] not in ("+", "-"):
+    if first[:1] not in ("+", "-"):
         lines = [f"+{first}"]  # the diff of an erasure starts with its reason
     marked = [line for mark in "+-" for line in lines if line.startswith(mark) and line.strip("+- ")]
     text = next((line for line in marked if not line[1:].startswith("#")), (marked or [""])[-1])
     text = text[1:].strip(" #-*>")
+    return _shortened(text)
+
+
+def _shortened(text: str) -> str:
     return text if len(text) <= MAX_SUMMARY else f"{text[: MAX_SUMMARY - 1]}…"
 
 
@@ -421,7 +433,9 @@ def propose_forget(
             return corrections.remove_line(brain, query)
         change = _rehearse(brain, lambda: corrections.remove_line(brain, query))
         change = change._replace(diff=f"Remove a line: {reason.strip()}\n{change.diff}")
-        return _store_proposal(brain, "memory_forget", {"query": query, "reason": reason}, change)
+        arguments = {"query": query, "reason": reason}
+        statement = corrections.line_to_remove(brain, query).place.text
+        return _store_proposal(brain, "memory_forget", arguments, change, f"Remove: {statement}")
     assert slug is not None
     slug = _address_to_erase(brain, slug)
     change = _erasure(brain, slug, reason)
