@@ -41,7 +41,7 @@ def test_a_whole_change_is_read() -> None:
         ({}, "pages[1].slug"),
         ({"slug": 5}, "pages[1].slug"),
         ({"slug": "a", "titel": "x"}, "pages[1].titel"),
-        ({"slug": "a", "content": "x", "compiled_truth": "y"}, "pages[1].content"),
+        ({"slug": "a", "content": "x", "compiled_truth": "y"}, "pages[1].compiled_truth"),
         ({"slug": "a", "content": " "}, "pages[1].content"),
         ({"slug": "a", "content": ["x"]}, "pages[1].content"),
         ({"slug": "a", "frontmatter": "x"}, "pages[1].frontmatter"),

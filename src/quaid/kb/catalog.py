@@ -318,7 +318,9 @@ def _unpack_node(path: str, values: list[Any]) -> Node:
     return Node(path, *fields)
 
 
-_POINTER = re.compile(r"(?:ai-kb:\s*)?(.*?)\s*\(([0-9a-fA-F-]{36})\)\s*\Z", re.DOTALL)
+_POINTER = re.compile(
+    r"(?:ai-kb:)?(.*)\(([0-9a-fA-F-]{36})\)\Z", re.DOTALL
+)  # of text without white space around it
 _ORG_LINK = re.compile(r"\[\[id:([^\]]+)\](?:\[(.*)\])?\]\Z", re.DOTALL)
 MIN_ID_PREFIX = 6
 """A node can be named by at least this many leading characters of its ID, if they are unambiguous."""
@@ -359,9 +361,9 @@ def _find_node(catalog: Catalog, name: str, *, by_title: bool) -> tuple[Node, st
 def _split_name(name: str) -> tuple[str, str]:
     """Return the ID, path or title to look up, and the title if the name is a link or a Node.pointer."""
     text = name.strip()
-    pointer = _POINTER.match(text)
+    pointer = _POINTER.match(text.strip())
     if pointer:
-        return pointer[2], pointer[1]
+        return pointer[2], pointer[1].strip()
     link = _ORG_LINK.match(text)
     if link:
         return link[1].strip(), (link[2] or "").strip()

@@ -119,7 +119,7 @@ def is_listed(text: str) -> bool:
     names = [name for name in re.findall(r"\w+", text) if name in index.TOOLS]
     rare = {argument for name in names for argument in RARE_ARGUMENTS.get(name, ())}
     return all(dispatch.find_tool(name).core for name in names) and not rare & set(
-        re.findall(r"(\w+)=", text)
+        re.findall(r"\b(\w+)=", text)
     )
 
 

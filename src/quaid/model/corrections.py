@@ -32,9 +32,7 @@ _CHANGE_VERB = re.compile(
     r"^(?:raised|moved|changed|set|reduced|cut|increased|lowered|postponed) to ", re.IGNORECASE
 )
 _PRONOUN = re.compile(r"^(?:she|he|they|it)\s+", re.IGNORECASE)
-_TRAILING = re.compile(
-    r"\s*(?:,?\s*(?:now|instead|as of (?:now|today)|from now on))?[.!]*\s*$", re.IGNORECASE
-)
+_TRAILING_WORDS = ("as of now", "as of today", "from now on", "instead", "now")
 _VALUE_LEADS = frozenset(
     "is are was were be now has have had the a an to in at as of for on with from moved changed new its his her"
     " their became becomes it he she they".split()
@@ -247,7 +245,7 @@ def has_value(sentence: str, value: str) -> bool:
 
 def new_value(wording: Wording, subject: str, predicate: str, value: str) -> str:
     """Return the new value of a fact, from the words of a correction such as "Alice lives in Oslo now"."""
-    now = _TRAILING.sub("", wording.now)
+    now = _without_trailing(wording.now)
     old_words, new_words = wording.was.rstrip(".!").split(), now.split()
     if fold_name(wording.was) == fold_name(value):
         return now
@@ -269,6 +267,13 @@ def new_value(wording: Wording, subject: str, predicate: str, value: str) -> str
     ):
         new_words = new_words[1:]
     return " ".join(new_words)
+
+
+def _without_trailing(text: str) -> str:
+    """Return a text without full stop and without words such as "now" at its end."""
+    text = text.strip().rstrip(".! ")
+    words = next((words for words in _TRAILING_WORDS if text.lower().endswith(f" {words}")), "")
+    return text[: len(text) - len(words)].rstrip(" ,.!")
 
 
 def _last_word(label: str) -> list[str]:

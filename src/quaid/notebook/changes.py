@@ -33,11 +33,11 @@ _DONE_AFTER = (
     "done|finished|completed|sorted|erledigt|abgehakt|terminé|c['’]est fait|hecho|"
     "已完成|完成了|搞定了|办好了|完了|済み"
 )
-_DONE = re.compile(
-    rf"(?:{_DONE_BEFORE})(?:\s*[:：]\s*|\s*[、，,]\s*|\s+[–—-]\s+|\s+(?=(?:the|my|our|with)\s))(?P<task>.+)|"
-    rf"(?P<before>.+?)(?:\s+(?:is|are|ist|est|está))?[\s,，、：:]*(?:{_DONE_AFTER})[.!。]?",
-    re.IGNORECASE,
+_DONE_FIRST = re.compile(
+    rf"(?:{_DONE_BEFORE})(?: ?[:：、，,]| [–—-] | (?=(?:the|my|our|with) ))(?P<task>.+)", re.IGNORECASE
 )
+_DONE_LAST = re.compile(rf"(?:{_DONE_AFTER})[.!。]?\Z", re.IGNORECASE)
+_IS = (" is", " are", " ist", " est", " está")
 _PAST_VERB = rf"(?:\w+[^\We]ed|{'|'.join(_PAST)}|did|done|cut|put|read|set|hung|went|saw|won|left)\b"
 _HAVE_DONE = re.compile(
     rf"(?:(?:i|we)(?:['’]ve| have)?(?: already| just| finally)? (?={_PAST_VERB})|"
@@ -212,12 +212,17 @@ def _has_named_detail(text: str, line: NotebookLine) -> bool:
 
 def finished_task(text: str) -> tuple[str, bool] | None:
     """Return the task that a sentence reports as finished, and True if it says so explicitly ("done: …")."""
-    text = text.strip()
+    text = " ".join(text.split())
     if _NOT_DONE.search(text):
         return None
-    match = _DONE.fullmatch(text)
-    if match:
-        return (match["task"] or match["before"]).strip(), bool(match["task"])
+    match = _DONE_FIRST.fullmatch(text)
+    if match and match["task"].strip():
+        return match["task"].strip(), True
+    match = _DONE_LAST.search(text)
+    before = text[: match.start()].rstrip(" ,，、：:") if match else ""
+    before = next((before.removesuffix(verb) for verb in _IS if before.casefold().endswith(verb)), before)
+    if before.strip():
+        return before.strip(), False
     match = _HAVE_DONE.fullmatch(text.rstrip(".!。"))
     return (match["task"].strip(), False) if match else None
 
