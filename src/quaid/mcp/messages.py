@@ -53,7 +53,6 @@ RARE_ARGUMENTS: dict[str, frozenset[str]] = {
 _LISTED_INSTEAD = (
     # A server makes vectors in the background, so the user need not do anything.
     (re.compile(r"; `quaid embed` makes the others"), "; the others follow in the background"),
-    (re.compile(r"nothing is embedded yet; run `quaid embed --all`"), "vectors are made in the background"),
     (re.compile(r"`quaid (?:list` shows all|search WORDS` finds) pages"), "memory_query finds pages"),
     (re.compile(r"`quaid search` looks into the texts"), "memory_query looks into the texts"),
     (re.compile(r"`quaid recall` shows what is there"), "memory_query shows what is there"),

@@ -25,6 +25,9 @@ _PAST = dict(
     found=find told=tell met=meet sold=sell fed=feed rang=ring gave=give given=give spoke=speak built=build taken=take
     hung=hang swept=sweep mown=mow dealt=deal chose=choose""".split()
 )
+MAX_SENTENCE = 400
+"""At most this many characters of a sentence are read."""
+
 _DONE_BEFORE = (
     "done(?: with)?|finished|completed|tick(?:ed)?(?: off)?|check(?:ed)? off|fait|terminé|fini|erledigt|fertig|"
     "abgehakt|hecho|listo|terminado|已?完成|搞定|完了|済み"
@@ -65,11 +68,11 @@ _CORRECTION_LEAD = re.compile(
     re.IGNORECASE,
 )
 _POSSIBLE_LEAD = re.compile(rf"^(?:{_MARKERS}(?:\s*[-–—,:;，、：.。]\s*|\s+))+", re.IGNORECASE)
-_ENDED = re.compile(
-    r"(?is)(?P<who>.+?)\s+(?:(?:does|do)(?: not|n[’']t)\s+(?P<verb>\w+)\s*(?P<what>.*?)\s+(?:any ?more|any longer)|"
-    r"no longer\s+(?P<verb2>\w+)\s*(?P<what2>.*?)|"
-    r"(?P<be>is|are|am)(?: not|n[’']t)\s+(?P<what3>.+?)\s+(?:any ?more|any longer)|"
-    r"(?P<be2>is|are|am) no longer\s+(?P<what4>.+?))\W*"
+_ENDED = re.compile(  # of a sentence with single spaces and without punctuation at its end
+    r"(?is)(?P<who>.+?) (?:(?:does|do)(?: not|n[’']t) (?P<verb>\w+)(?P<what> .*?)? (?:any ?more|any longer)|"
+    r"no longer (?P<verb2>\w+)(?P<what2> .*)?|"
+    r"(?P<be>is|are|am)(?: not|n[’']t) (?P<what3>.+?) (?:any ?more|any longer)|"
+    r"(?P<be2>is|are|am) no longer (?P<what4>.+))"
 )
 _FORGET = r"(?:remove|delete|erase|forget|unlist|cross off|cross out)"
 _DROP = r"(?:drop|take|get|clear|trash|bin|ditch|cancel|scrap|discard|wipe|strike|purge)"
@@ -153,7 +156,7 @@ def is_removal_command(text: str) -> bool:
 
     "Take out the trash" and "Sarah no longer eats pork" do not.
     """
-    if _ENDED.fullmatch(text.strip()):
+    if _ENDED.fullmatch(_plain(text)):
         return False
     language = classifier.guess_language(text)
     if language == "en":
@@ -208,6 +211,11 @@ def _has_named_detail(text: str, line: NotebookLine) -> bool:
         if match and not re.search(shape, line.text) and match[0].casefold() not in line.text.casefold():
             return False
     return True
+
+
+def _plain(text: str) -> str:
+    """Return the first characters of a text with single spaces and without punctuation at its end."""
+    return " ".join(text[:MAX_SENTENCE].split()).rstrip(" .!?。！,;:")
 
 
 def finished_task(text: str) -> tuple[str, bool] | None:
@@ -266,12 +274,12 @@ def find_corrected(text: str, lines: Iterable[NotebookLine]) -> NotebookLine | N
 
 def is_ended_statement(text: str) -> bool:
     """Return True for a sentence such as "Rob doesn't work at Hill any more"."""
-    return bool(_ENDED.fullmatch(text.strip()))
+    return bool(_ENDED.fullmatch(_plain(text)))
 
 
 def find_ended(text: str, lines: Iterable[NotebookLine]) -> NotebookLine | None:
     """Return the only line that says what a sentence such as "Rob doesn't work at Hill any more" ends, or None."""
-    match = _ENDED.fullmatch(text.strip())
+    match = _ENDED.fullmatch(_plain(text))
     if not match:
         return None
     verb = match["verb"] or match["verb2"] or match["be"] or match["be2"]
