@@ -114,3 +114,8 @@ def test_a_wrong_range_is_refused(town: Brain, lines: str) -> None:
 def test_the_number_of_pages_is_limited(brain: Brain, slugs: list[str]) -> None:
     with pytest.raises(InvalidArgument, match="slug"):
         call(brain, "get", slug=slugs)
+
+
+def test_a_missing_page_without_near_names_is_reported_once(town: Brain) -> None:
+    text = render(call(town, "get", slug=["people/bo", "nothing/here"]))
+    assert text.count("There is no page nothing/here.") == 1

@@ -384,7 +384,8 @@ def _pages(record: Any) -> Lines:
         yield render(page).rstrip("\n")
         yield ""
     for page in record.missing:
-        yield f"There is no page {page.slug}.{_optional(' {}', page.hint)}"
+        about = f"There is no page {page.slug}."
+        yield page.hint if page.hint.startswith(about) else f"{about}{_optional(' {}', page.hint)}"
 
 
 @_renders("PutRecord")

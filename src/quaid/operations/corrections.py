@@ -173,11 +173,8 @@ def _without_match(brain: Brain, about: str, wording: Wording) -> CorrectRecord:
     subject, _ = _find_subject(brain, about)
     stored: list[CorrectionCandidate] = []
     if subject is not None:
-        own = _address(subject)
-        stored = [
-            CorrectionCandidate(f"fact:{row.id}", f"{row.subject} {row.predicate} {row.object}", own)
-            for row in _current_facts(brain, subject)
-        ]
+        facts = [_Fact(row, subject, 1) for row in _current_facts(brain, subject)]
+        stored = [CorrectionCandidate(fact.id, fact.says, _address(subject)) for fact in facts]
         stored += [
             _line_candidate(_PageLine(subject, place)) for place in model.all_statements(subject.truth)
         ]
