@@ -93,9 +93,9 @@ def error_page() -> str:
         "\nOn the command line `--json` gives `error.code` and `error.message`, and the process exits with the "
         "status under *exit*; the HTTP API answers the same object with the status under *HTTP*. Over MCP a tool "
         "that fails answers with a result: `isError` is true, and the text is JSON with `code`, `message` (what is "
-        "wrong), `next` (what to do, with tools in place of commands) and facts such as `current_version`. A tool or "
-        "an argument that does not exist is such a result, too. Cancelled calls, and resources and prompts that "
-        "cannot be read, are errors of JSON-RPC with the code of that column.\n"
+        "wrong), `next` (what to do, with tools in place of commands) and facts such as `current_version`. An "
+        "argument that does not exist is such a result, too. Unknown tools, cancelled calls, and resources and "
+        "prompts that cannot be read, are errors of JSON-RPC with the code of that column.\n"
     )
     rows.append("\n| code | exit | HTTP | JSON-RPC | message |\n|---|---|---|---|---|\n")
     for error in errors.all_errors():

@@ -43,6 +43,14 @@ async def failure(client: Client, tool: str, **arguments: Any) -> dict[str, Any]
     return failure_of({"result": result.model_dump(by_alias=True, exclude_none=True)})
 
 
+async def protocol_error(client: Client, tool: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
+    """Call a tool that does not exist; the message and the data of the JSON-RPC error."""
+    with pytest.raises(MCPError) as caught:
+        await client.call_tool(tool, arguments)
+    assert caught.value.error.code == -32602
+    return caught.value.error.message, caught.value.error.data
+
+
 @pytest.mark.parametrize(("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28")])
 def test_client_with_and_without_handshake(db: str, mode: str, version: str) -> None:
     async def meet(client: Client) -> None:
@@ -144,8 +152,8 @@ def test_errors_carry_their_code_and_facts(db: str, mode: str) -> None:
         assert missing["code"] == "page_not_found"
         invalid = await failure(client, "memory_timeline_add", slug="people/alice", date="tomorrow")
         assert invalid["code"] == "invalid_argument"
-        unknown = await failure(client, "memory_frget", slug="people/alice")
-        assert unknown["code"] == "unknown_tool"
+        message, unknown = await protocol_error(client, "memory_frget", slug="people/alice")
+        assert (message, unknown["code"]) == ("Unknown tool: 'memory_frget'.", "unknown_tool")
         assert unknown["next"] == "Did you mean 'memory_forget'? Call one of the tools in your list."
         assert (await record(client, "memory_get", slug="people/alice"))["version"] == 1
 
@@ -242,7 +250,7 @@ def test_cancelled_call_does_not_affect_the_next(db: str, mode: str) -> None:
 def test_client_gets_only_the_named_tools(db: str) -> None:
     async def look(client: Client) -> None:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["memory_get", "memory_search"]
-        refused = await failure(client, "memory_put", slug="people/zoe", content="# Zoe")
+        _, refused = await protocol_error(client, "memory_put", slug="people/zoe", content="# Zoe")
         assert refused["code"] == "unknown_tool"
         assert "other tools only" in refused["next"]
 

@@ -73,7 +73,8 @@ def test_agent_works_with_the_knowledge_base(ann: Person) -> None:
         names = {tool.name for tool in (await client.list_tools()).tools if tool.name.startswith("kb_")}
         assert names == {"kb_query", "kb_show", "kb_remember", "kb_backlinks", "kb_status"}
         for only_people in ("kb_delete", "kb_merge", "kb_supersede", "kb_contest", "kb_push"):
-            assert "Unknown tool" in await failure(client, only_people, node=made["node"]["id"])
+            _, unknown = await test_client.protocol_error(client, only_people, node=made["node"]["id"])
+            assert unknown["code"] == "unknown_tool"
 
     tell(ann, story)
     assert ann.is_sound()

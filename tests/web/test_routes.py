@@ -115,7 +115,7 @@ def test_every_tool_over_mcp_with_each_kind_of_token(
         assert called(nobody, operation.tool)[0] == 401
         assert called(stranger, operation.tool)[0] == 401
         if not operation.is_tool:  # what only the person at this machine may do is not there for anybody
-            assert called(writer, operation.tool) == (200, UnknownTool.code), operation.tool
+            assert called(writer, operation.tool) == (400, UnknownTool.rpc_code), operation.tool
             continue
         assert (called(reader, operation.tool)[1] == refused) == (operation.scope != "read"), operation.tool
         assert called(writer, operation.tool)[1] != refused, operation.tool

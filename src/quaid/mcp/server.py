@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import quaid
 from quaid.app import Brain, Progress
 from quaid.config import Settings
-from quaid.errors import Cancelled, Defect, MissingDatabase, QuaidError
+from quaid.errors import Cancelled, Defect, MissingDatabase, QuaidError, UnknownTool
 from quaid.mcp import jsonrpc, messages, resources, tools
 from quaid.mcp.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Request, RequestId, RpcError
 from quaid.operations.registry import Scope
@@ -89,13 +89,16 @@ def failure_response(request: Request, error: QuaidError) -> dict[str, Any]:
     """Return the response to a failed request.
 
     Clients pass tool results on to the model, but may hide protocol errors from it. Therefore a failed tool
-    call is a result, unless it was cancelled.
+    call is a result, unless it was cancelled or, as the specification of MCP asks, its tool does not exist.
     """
-    if request.method == "tools/call" and not isinstance(error, Cancelled):
+    if request.method == "tools/call" and not isinstance(error, Cancelled | UnknownTool):
         result = tools.tool_failure(error, str((request.params or {}).get("name")))
         return jsonrpc.result(
             request.id, _stamped(request.method, result) if _is_stateless(request) else result
         )
+    if isinstance(error, UnknownTool):
+        record = messages.failure_record(error)
+        return jsonrpc.failure(request.id, error.rpc_code, record.pop("message"), record)
     return jsonrpc.failure(
         request.id, error.rpc_code, str(error), {**messages.error_facts(error), "code": error.code}
     )
