@@ -8,7 +8,7 @@ from quaid.app import Brain
 from quaid.notebook.layout import RecallHit
 from quaid.notebook.recall import MIN_SCORE
 from quaid.operations import dispatch
-from quaid.search import fusion
+from quaid.search import strength
 
 
 @pytest.mark.parametrize(
@@ -16,15 +16,17 @@ from quaid.search import fusion
     [(1.0, None, 1.0), (0.4, None, 0.4), (0.0, 0.0, 0.0), (1.0, 0.0, 0.5), (1.0, 1.0, 1.0), (0.0, 0.4, 0.3)],
 )
 def test_half_is_words_and_half_is_meaning(share: float, near: float | None, wanted: float) -> None:
-    assert fusion.evidence_score(share, near) == wanted
+    assert strength.evidence_score(share, near) == wanted
 
 
 def test_the_scale_is_that_by_which_answers_are_judged() -> None:
     for share in (0.0, 0.3, 0.7):
         for near in (0.1, 0.3, 0.5):
-            judged = fusion.judge_strength(share, near)
-            assert (fusion.evidence_score(share, near) >= fusion.STRONG / 2 - 0.005) >= (judged == "strong")
-            assert fusion.evidence_score(share, near) >= MIN_SCORE or judged == "none"
+            judged = strength.judge_strength(share, near)
+            assert (strength.evidence_score(share, near) >= strength.STRONG / 2 - 0.005) >= (
+                judged == "strong"
+            )
+            assert strength.evidence_score(share, near) >= MIN_SCORE or judged == "none"
 
 
 # Real notebooks

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quaid.search.fusion import expected_baseline, judge_strength, standing_out, word_share, word_weights
+from quaid.search.strength import expected_baseline, judge_strength, standing_out, word_share, word_weights
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,11 @@ from quaid.folders.scanner import Folder
 from quaid.formats import markdown
 from quaid.model import slug as slugs
 from quaid.notebook.layout import DAILY, REFERENCE, RecallHit, RecallResult, folder_exists, folder_missing
-from quaid.search import answer as answers, fusion, text as text_search
+from quaid.search import answer as answers, text as text_search
 from quaid.search.answer import RankedQuestion
 from quaid.search.plan import STOP_WORDS
 from quaid.search.query import MeaningLane
+from quaid.search.strength import evidence_score, standing_out, word_share, word_weights
 from quaid.search.text import EXCERPT_WIDTH, ExcerptMarker
 from quaid.storage import chunks, collections, text_index
 from quaid.storage.chunks import ChunkRow
@@ -89,17 +90,17 @@ def _score_chunks(db: Database, ranked: RankedQuestion, judged: int) -> dict[int
         for chunk in _exact_matches(db, part.text, matched):
             held[chunk].append(part.text)
     counts = {part.text: candidates.counts.get(part.quoted, 0) for part in candidates.plan.parts}
-    weights = fusion.word_weights(counts, TextIndex(db, text_index.CHUNKS).highest_id())
+    weights = word_weights(counts, TextIndex(db, text_index.CHUNKS).highest_id())
     most = MIN_SCORE if all(part.text.lower() in STOP_WORDS for part in candidates.plan.parts) else 1.0
     found_near = set(evidence.lanes[0])
     worth: dict[int, _ChunkScore] = {}
     for chunk in chosen:
-        share = min(most, fusion.word_share(held[chunk], weights))
+        share = min(most, word_share(held[chunk], weights))
         near = None
         if isinstance(meaning, MeaningLane) and chunk in evidence.cosines:
-            near = fusion.standing_out(evidence.cosines[chunk], evidence.baseline, meaning.embedded)
+            near = standing_out(evidence.cosines[chunk], evidence.baseline, meaning.embedded)
         worth[chunk] = (
-            fusion.evidence_score(share, near),
+            evidence_score(share, near),
             "meaning" if not held[chunk] else "both" if chunk in found_near else "words",
         )
     return worth

@@ -11,7 +11,7 @@ from quaid.model.chunker import TRUTH_KIND
 from quaid.model.names import EXACT_MATCH, LONGEST_NAME, PREFIX_MATCH, fold_name, match_strength
 from quaid.model.plain_text import count_tokens
 from quaid.model.slug import address
-from quaid.search import fusion, text as text_search
+from quaid.search import text as text_search
 from quaid.search.budget import (
     DEPTHS,
     RESERVED_TOKENS,
@@ -20,9 +20,18 @@ from quaid.search.budget import (
     json_text,
     spend_budget,
 )
-from quaid.search.fusion import FUSION_STRATEGIES, RRF_K, Ranking, Strength, add_whole_pages, fuse
+from quaid.search.fusion import FUSION_STRATEGIES, RRF_K, Ranking, add_whole_pages, fuse
 from quaid.search.plan import LONGEST_QUERY, STOP_WORDS
 from quaid.search.query import Candidates, MeaningLane, embed_question, gather_candidates
+from quaid.search.strength import (
+    Strength,
+    below_strong,
+    evidence_score,
+    judge_strength,
+    standing_out,
+    word_share,
+    word_weights,
+)
 from quaid.search.text import TextStems
 from quaid.storage import chunks, pages, text_index
 from quaid.storage.chunks import ChunkRow
@@ -58,7 +67,7 @@ class SearchResult(NamedTuple):
     summary: str
     content: str
     score: float
-    """The strength of the evidence from 0 to 1 (see search.fusion). It is comparable between questions."""
+    """The strength of the evidence from 0 to 1 (see search.strength). It is comparable between questions."""
     tokens_used: int
     lane: str
     """How the page was found: exact (by name), words, meaning, both, date, or name (see put_named_first)."""
@@ -451,7 +460,7 @@ class _AnswerBuilder:
         counts = {
             part.text: ranked.candidates.counts.get(part.quoted, 0) for part in ranked.candidates.plan.parts
         }
-        self._weights = fusion.word_weights(counts, TextIndex(db, text_index.CHUNKS).highest_id())
+        self._weights = word_weights(counts, TextIndex(db, text_index.CHUNKS).highest_id())
 
     def result(self, shown: _ShownPage) -> SearchResult:
         """Return the result of a page, without the texts that the budget decides on."""
@@ -584,18 +593,18 @@ class _AnswerBuilder:
         if isinstance(self._ranked.meaning, MeaningLane) and self._evidence.cosines:
             cosine = self._evidence.cosines.get(shown.chunk.id) if shown.chunk else None
             near = self._evidence.baseline if cosine is None else cosine
-            meaning = fusion.standing_out(near, self._evidence.baseline, self._ranked.meaning.embedded)
+            meaning = standing_out(near, self._evidence.baseline, self._ranked.meaning.embedded)
         share = self._share(shown)
-        judged, score = fusion.judge_strength(share, meaning), fusion.evidence_score(share, meaning)
+        judged, score = judge_strength(share, meaning), evidence_score(share, meaning)
         if judged == "strong" and candidates.periods and not self._is_of_time(shown):
-            return "weak", fusion.below_strong(score, meaning)
+            return "weak", below_strong(score, meaning)
         return judged, score
 
     def _share(self, shown: _ShownPage) -> float:
         """Return the weighted share of the question's words in a result. Return 0 if all are stop words."""
         if all(word.lower() in STOP_WORDS for word in self._weights):
             return 0.0
-        return fusion.word_share(self._held(shown), self._weights)
+        return word_share(self._held(shown), self._weights)
 
     def strength(self, shown: list[_ShownPage]) -> Strength:
         """Return the strength of the answer, judged by its first results."""
@@ -609,8 +618,8 @@ class _AnswerBuilder:
         meaning = None
         if isinstance(self._ranked.meaning, MeaningLane) and self._evidence.cosines:
             nearest = max(self._evidence.cosines.values())
-            meaning = fusion.standing_out(nearest, self._evidence.baseline, self._ranked.meaning.embedded)
-        judged = fusion.judge_strength(words, meaning, exact=bool(candidates.named.exact))
+            meaning = standing_out(nearest, self._evidence.baseline, self._ranked.meaning.embedded)
+        judged = judge_strength(words, meaning, exact=bool(candidates.named.exact))
         # A result may be wrong if it is not from the period in the question.
         outside = bool(candidates.periods) and not of_time and not candidates.named.exact
         return "weak" if judged == "strong" and outside else judged

@@ -10,10 +10,17 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.embedding.registry import Embedder
-from quaid.search import fusion
 from quaid.search.fusion import ChunkPosition, Evidence, fuse
 from quaid.search.plan import QueryPlan, plan_query
 from quaid.search.query import WORD_BUDGET, MeaningLane, embed_question
+from quaid.search.strength import (
+    Strength,
+    evidence_score,
+    judge_strength,
+    standing_out,
+    word_share,
+    word_weights,
+)
 from quaid.search.text import EXCERPT_WIDTH, ROW_BUDGET, ExcerptMarker, stem_text, terms_worth_ranking
 from quaid.storage import conversations, text_index
 from quaid.storage.conversations import ConversationRow, TurnRow
@@ -125,7 +132,7 @@ class TurnEvidence(NamedTuple):
     line: str
     """The best excerpt."""
     lanes: tuple[str, ...]
-    strength: fusion.Strength
+    strength: Strength
     score: float
 
 
@@ -153,7 +160,7 @@ def _rate_turns(
     stemmer = text_index.Stemmer(db)
     marker = ExcerptMarker(stemmer, wanted, ("", ""))
     counts = TextIndex(db, TURNS).document_counts([part.quoted for part in wanted.parts], highest)
-    weights = fusion.word_weights(
+    weights = word_weights(
         {part.text: count for part, count in zip(wanted.parts, counts, strict=True)}, highest
     )
     cosines = {} if isinstance(asked, str) else asked.cosines(list(scored))
@@ -166,13 +173,13 @@ def _rate_turns(
             for part, stem in stems.items()
             if (part.unspaced and part.literal and part.literal in turn.text) or words.hold(stem)
         ]
-        share, meaning = fusion.word_share(has, weights), None
+        share, meaning = word_share(has, weights), None
         if not isinstance(asked, str):
             cosine = cosines.get(turn_id, asked.baseline)
-            meaning = fusion.standing_out(cosine, asked.baseline, asked.embedded)
+            meaning = standing_out(cosine, asked.baseline, asked.embedded)
         start = scored[turn_id].start
         line = marker.excerpt(turn.text) or " ".join(turn.text[start : start + EXCERPT_WIDTH].split())
-        strength, score = fusion.judge_strength(share, meaning), fusion.evidence_score(share, meaning)
+        strength, score = judge_strength(share, meaning), evidence_score(share, meaning)
         rated.append(TurnEvidence(turn, held, line, scored[turn_id].lanes, strength, score))
     return rated
 
@@ -221,7 +228,7 @@ def _lanes_of(
 ) -> tuple[str, ...]:
     """Return how a turn qualifies: by words, by meaning, by both, or by neither (an empty tuple)."""
     cosine = cosines.get(turn)
-    far = 0.0 if cosine is None else fusion.standing_out(cosine, asked.baseline, asked.embedded) or 0.0
+    far = 0.0 if cosine is None else standing_out(cosine, asked.baseline, asked.embedded) or 0.0
     return (WORDS,) * (turn in words) + (MEANING,) * (far >= STANDING_OUT)
 
 

@@ -15,11 +15,12 @@ from quaid.model.facts import (
 from quaid.model.markdown_text import one_line, shorten
 from quaid.model.names import fold_name
 from quaid.model.similarity import fold_question, is_question
-from quaid.search import fusion, text as text_search
+from quaid.search import text as text_search
 from quaid.search.answer import OtherResult, OutdatedValue, RankedQuestion, SearchResult
 from quaid.search.conversations import TurnEvidence, turns_with_evidence
 from quaid.search.plan import STOP_WORDS
 from quaid.search.query import VAGUE_WORDS, name_spans
+from quaid.search.strength import STRONG_WORDS
 from quaid.storage import conversations, facts, pages, proposals, text_index
 from quaid.storage.facts import FactRow
 from quaid.storage.sqlite.connection import Database
@@ -116,7 +117,7 @@ def proposal_results(db: Database, author: str, question: str, limit: int) -> li
             part="",
             start_line=1,
             end_line=1,
-            strength="strong" if score >= fusion.STRONG_WORDS else "weak",
+            strength="strong" if score >= STRONG_WORDS else "weak",
             rank_score=score,
             date=row.created_at[:10],
             origin="proposal",

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from quaid.embedding.registry import Embedder
 from quaid.errors import DamagedDatabase, QuaidError
 from quaid.model import names
-from quaid.search import fusion
 from quaid.search.fusion import ChunkPosition, Evidence
 from quaid.search.plan import STOP_WORDS, QueryPlan, plan_query
+from quaid.search.strength import expected_baseline
 from quaid.search.text import page_scores, terms_worth_ranking
 from quaid.storage import chunks, pages, text_index, vectors
 from quaid.storage.sqlite.connection import Database
@@ -402,7 +402,7 @@ def embed_question(
 
     vector = numpy.frombuffer(raw, dtype="<f4")
     mean = index.baseline(active.name, vector)
-    unrelated = fusion.expected_baseline(mean, embedded, getattr(embedder, "unrelated", None))
+    unrelated = expected_baseline(mean, embedded, getattr(embedder, "unrelated", None))
     return MeaningLane(active.name, vector, index, unrelated, embedded, total)
 
 
