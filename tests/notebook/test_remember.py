@@ -187,6 +187,25 @@ def test_a_comma_alone_makes_no_shopping(content: str, kind: str, lines: list[st
 
 
 @pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        ("Todo: call Ann; pay the rent; book flights", ["Call Ann", "Pay the rent", "Book flights"]),
+        ("To do: call Ann, pay the rent and book flights", ["Call Ann", "Pay the rent", "Book flights"]),
+        ("To do: write proposal to Ilse", ["Write proposal to Ilse"]),
+        ("Todo: fix the door, which squeaks", ["Fix the door, which squeaks"]),
+        ("Tareas: llamar al banco; comprar pan", ["Llamar al banco", "Comprar pan"]),
+        ("待办：给妈妈打电话；交房租", ["给妈妈打电话", "交房租"]),
+        ("Buy batteries (AA, 4 pcs.) and milk", ["Batteries (AA, 4 pcs.)", "Milk"]),
+        ("Batteries (AA, 4 pcs.)", ["Batteries (AA, 4 pcs.)"]),
+        ("Add Dune (part 1, 2) to my film list", ["Dune (part 1, 2)"]),
+    ],
+)
+def test_labelled_tasks_are_separate_and_parentheses_stay_whole(content: str, lines: list[str]) -> None:
+    kind = router.KIND_OF.get(router.classify(content).category)
+    assert choose_target(content, None, None, None, guessed=kind).lines == lines
+
+
+@pytest.mark.parametrize(
     ("content", "name"),
     [
         ("Zoë Ångström's phone is +46 70 123 45 67", "Zoë Ångström"),

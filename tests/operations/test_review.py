@@ -197,6 +197,7 @@ def test_an_agent_proposes_to_forget_a_page(brain: Brain) -> None:
     [shown] = run(brain, "review")["proposals"]
     assert "She asked." in shown["diff"]
     assert "-Lives in Paris." in shown["diff"]
+    assert proposals.search(brain.db, AGENT, "where does alice live") == [], "it has no text to show"
     assert run(brain, "get", slug="people/alice")
     assert run(brain, "review", id=1, accept=True)["decided"][0]["outcome"] == "accepted"
     with pytest.raises(PageNotFound):

@@ -259,6 +259,11 @@ def _pattern(name: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
 
 
 _ITEM_SEPARATOR = re.compile(r",(?![0-9])\s*(?:and\s+)?|;|(?<=\s)and\s+|&|\n", re.IGNORECASE)
+_SEMICOLON = re.compile(r"[;；\n]")
+_BRACKETED = re.compile(r"\([^()]*\)|（[^（）]*）|\[[^\[\]]*\]")
+_TODO_LABEL = re.compile(
+    r"(?i)(?:my |our )?(?:to[- ]?dos?|tasks?|to[- ]?do list|à faire|aufgaben?|tareas?|待办|やること)\s*[:：]\s*(?=\S)"
+)
 _OTHER_SEPARATORS = {
     "fr": r"\s+et\s+|\s*[,;&\n]\s*",
     "de": r"\s+und\s+|\s*[,;&\n]\s*",
@@ -412,6 +417,8 @@ def classify(content: str, embed: Embed | None = None) -> Classification:
         return Classification("question", ())
     if _FORGET_STATEMENT.match(content):
         return Classification("removal", ())
+    if _TODO_LABEL.match(content.lstrip()):
+        return Classification("todo", ())
     shares = _category_shares(content, embed)
     ranked = sorted(shares, key=lambda category: -shares[category])
     if ranked[0] == "question" and not is_asked(content):
@@ -498,11 +505,41 @@ def lines_to_write(content: str, kind: NoteKind | None) -> list[str]:
     if kind is not None and kind.path.startswith(f"{LISTS}/") and not kind.name:
         return _list_entries(text)
     if kind is not None and kind.name == "todos":
-        text = _OTHER_TODO_LEADS.sub("", text)
-        match = _pattern("TODO_LEADS").match(text)
-        rest = _pattern("TODO_TAIL").sub("", text[match.end() :] if match else text)
-        return [_capitalize(rest.strip() or text)]
+        return [_todo_text(task) for task in _labelled_tasks(text)]
     return [_capitalize(text) if text != content.strip() else text]
+
+
+def _labelled_tasks(text: str) -> list[str]:
+    """Return the tasks of a text such as "To do: call Ann; pay the rent", or a list with the text itself.
+
+    Commas separate tasks only if each part begins like a task.
+    """
+    label = _TODO_LABEL.match(text)
+    if label is None:
+        return [text]
+    rest = text[label.end() :]
+    for separator in (_SEMICOLON, _ITEM_SEPARATOR):
+        tasks = _split_items(rest, separator)
+        if len(tasks) > 1 and (separator is _SEMICOLON or all(map(is_task, tasks))):
+            return tasks
+    return [rest]
+
+
+def _todo_text(task: str) -> str:
+    """Return a task without words such as "remind me to"."""
+    task = _OTHER_TODO_LEADS.sub("", task)
+    match = _pattern("TODO_LEADS").match(task)
+    rest = _pattern("TODO_TAIL").sub("", task[match.end() :] if match else task)
+    return _capitalize(rest.strip() or task)
+
+
+def _split_items(text: str, separator: re.Pattern[str]) -> list[str]:
+    """Split a text into items, but not inside parentheses, as in "batteries (AA, 4 pcs.)"."""
+    masked = _BRACKETED.sub(lambda match: "x" * len(match[0]), text)
+    ends = [match.span() for match in separator.finditer(masked)]
+    starts = [0, *(end for _, end in ends)]
+    items = (text[start:end] for start, end in zip(starts, [*(a for a, _ in ends), len(text)], strict=True))
+    return [item.strip() for item in items if item.strip()]
 
 
 def is_task(text: str) -> bool:
@@ -518,9 +555,7 @@ def _list_entries(text: str) -> list[str]:
     titles = quoted_titles(text)
     if titles:
         return titles
-    parts = [
-        part.strip() for part in _ITEM_SEPARATOR.split(_protect_pairs(text.rstrip(".!"))) if part.strip()
-    ]
+    parts = _split_items(_protect_pairs(text.rstrip(".!")), _ITEM_SEPARATOR)
     plain = [part[0].islower() or part[0].isdigit() for part in parts]
     if len(parts) > 1 and all(plain[1:]) and (plain[0] or len(parts) > 2) and not _SENTENCE.search(text):
         return [_capitalize(part.replace(_PAIR_MARK, " and ")) for part in parts]
@@ -531,8 +566,8 @@ def _other_shopping_items(text: str, language: str) -> list[str]:
     """Return the items of a shopping sentence in a language other than English."""
     match = re.fullmatch(_OTHER_SHOPPING[language], text.strip().rstrip(".!。！"), re.IGNORECASE)
     items = match["items"] if match else text
-    goods = [part.strip() for part in re.split(_OTHER_SEPARATORS[language], items, flags=re.IGNORECASE)]
-    return [_capitalize(_OTHER_ARTICLE.sub("", good)) for good in goods if good] or [text]
+    goods = _split_items(items, re.compile(_OTHER_SEPARATORS[language], re.IGNORECASE))
+    return [_capitalize(_OTHER_ARTICLE.sub("", good)) for good in goods] or [text]
 
 
 def _shopping_items(text: str) -> list[str]:
@@ -543,7 +578,7 @@ def _shopping_items(text: str) -> list[str]:
     match = _pattern("SHOPPING_LEADS").match(text)
     rest = text[match.end() :] if match else text
     rest = _pattern("SHOPPING_TAIL").sub("", rest)
-    goods = [_LIST_MARK.sub("", part.strip()).strip() for part in _ITEM_SEPARATOR.split(_protect_pairs(rest))]
+    goods = [_LIST_MARK.sub("", part).strip() for part in _split_items(_protect_pairs(rest), _ITEM_SEPARATOR)]
     if any(good.lower().split()[-1:] in _PRONOUNS for good in goods):
         return [_capitalize(rest)]  # a pronoun indicates a task about the purchase, not another item
     return [_capitalize(good.replace(_PAIR_MARK, " and ")) for good in goods if good] or [text]

@@ -93,8 +93,9 @@ def search(db: "Database", author: str, words: str, limit: int = 5) -> list[Prop
     query_words = [word for word in fold_name(words).split() if len(word) > 2]
     matches: list[tuple[int, int, ProposalRow]] = []
     for row in open_proposals(db):
-        if row.author == author:
-            text = fold_name(f"{row.slug.replace('/', ' ')} {added_text(row.diff)}")
+        added = added_text(row.diff)
+        if row.author == author and added.strip():  # an erasure adds nothing that could be found
+            text = fold_name(f"{row.slug.replace('/', ' ')} {added}")
             count = sum(word in text for word in query_words)
             if count * 2 > len(query_words):
                 matches.append((-count, -row.id, row))
