@@ -7,7 +7,7 @@ from quaid.errors import InvalidArgument, NotFound
 from quaid.model import dates, markdown_text, page as page_model, slug as slugs
 from quaid.model.plain_text import count_noun
 from quaid.notebook import files as notebook_files
-from quaid.operations import pages as page_operations
+from quaid.operations.filters import type_notes
 from quaid.operations.links import EDGES_PER_NODE, GraphEdge, graph_edges
 from quaid.operations.registry import Arg, Named, op
 from quaid.storage import briefing as store, collections, contradictions, links, proposals
@@ -294,7 +294,7 @@ def days(
         items = store.dated_items(brain.db, filters, kinds, most)
         if "log" in kinds:
             items = store.sort_dated([*items, *_log_entries(brain, filters, most)])
-    notes = () if items else page_operations.type_filter_notes(brain, type)
+    notes = () if items else type_notes(brain, type)
     return DaysRecord(tuple(items[offset : offset + limit]), offset, len(items) > offset + limit, notes)
 
 

@@ -25,6 +25,7 @@ from quaid.errors import (
 from quaid.formats import front_matter, markdown, sections
 from quaid.model import dates, page as page_model, slug as slugs, tags, timeline
 from quaid.model.page import EntryInput, Page
+from quaid.operations.filters import type_notes
 from quaid.operations.registry import Arg, op
 from quaid.storage import collections, gaps, pages
 from quaid.storage.collections import Collection
@@ -36,7 +37,6 @@ if TYPE_CHECKING:  # not at run time: `quaid get` does not need these modules, a
     from quaid.storage.page_edits import SaveResult
     from quaid.storage.sqlite.connection import Transaction
 
-MAX_WINGS_SHOWN = 12
 MAX_GAPS_TRIED = 20
 """At most this many gaps are checked against a new page. Each check is a small search."""
 
@@ -72,20 +72,6 @@ def locate_page(brain: Brain, address: str) -> tuple[Collection, str]:
 def require_page(brain: Brain, address: str) -> PageRow:
     named, name = _split_address(brain, address)
     return pages.require(brain.db, name, named or pages.single_collection_with(brain.db, name) or "default")
-
-
-def require_wing(brain: Brain, wing: str) -> str:
-    """Check that a wing (top-level category) has pages, and return its name.
-
-    Otherwise raise NotFound with the known wings, except in an empty memory, where any name is accepted.
-    """
-    from quaid.storage import briefing
-
-    if not pages.wings_called(brain.db, [wing]) and (wings := briefing.count_pages_by(brain.db, "wing")):
-        shown = ", ".join(wing.name for wing in wings[:MAX_WINGS_SHOWN])
-        more = f" and {len(wings) - MAX_WINGS_SHOWN} more" if len(wings) > MAX_WINGS_SHOWN else ""
-        raise NotFound(what="wing", name=repr(wing), hint=f" The wings are {shown}{more}.")
-    return wing
 
 
 def _split_address(brain: Brain, address: str) -> tuple[str | None, str]:
@@ -233,14 +219,6 @@ def new_type_notes(new: Page, old: "PageRow | Page | None") -> tuple[str, ...]:
     if old is not None and old.frontmatter.get("type") == named:
         return ()
     return tuple(filter(None, [page_model.unknown_type_note(named)]))
-
-
-def type_filter_notes(brain: Brain, type: str | None) -> tuple[str, ...]:
-    """Return a note if results were filtered by an unknown type that no page has."""
-    name = page_model.check_type(type) if type else None
-    if name is None or name in page_model.PAGE_TYPES or pages.count(brain.db, type=name):
-        return ()
-    return (page_model.unused_type_note(name),)
 
 
 def _check_dates(made: Page, old: PageRow | None) -> None:
@@ -750,7 +728,7 @@ def list_(
     with brain.db.reading():
         rows = pages.listing(brain.db, **filters, sort=sort, limit=limit, offset=offset)
         total = pages.count(brain.db, **filters)
-        return ListRecord(tuple(rows), total, offset, () if total else type_filter_notes(brain, type))
+        return ListRecord(tuple(rows), total, offset, () if total else type_notes(brain, type))
 
 
 class TagsRecord(NamedTuple):

@@ -10,11 +10,12 @@ from quaid.embedding.registry import Embedder
 from quaid.errors import QuaidError
 from quaid.folders.changed_files import changed_paths
 from quaid.kb.layout import default_store_root
-from quaid.model import dates, page as page_model, tags
+from quaid.model import dates
 from quaid.model.similarity import is_question, question_hash
 from quaid.notebook import layout, recall as notebook_recall
 from quaid.notebook.layout import RecallResult
-from quaid.operations import background, notebook, pages
+from quaid.operations import background, notebook
+from quaid.operations.filters import search_filters, type_notes
 from quaid.operations.registry import Arg, op
 from quaid.search import answer as answers, origins
 from quaid.search.answer import Answer, RankedQuestion
@@ -102,7 +103,7 @@ def query(
     )
     if filters == SearchFilters():  # with a filter, the answer may be on an excluded page
         _record_gap(brain, query, answer)
-    return answer._replace(notes=(*answer.notes, *pages.type_filter_notes(brain, type)))
+    return answer._replace(notes=(*answer.notes, *type_notes(brain, type)))
 
 
 def _sync_sources(brain: Brain) -> None:
@@ -241,10 +242,7 @@ def _filters(
     since: str | None,
     until: str | None,
 ) -> SearchFilters:
-    return SearchFilters(
-        type=page_model.check_type(type) if type else None,
-        wing=pages.require_wing(brain, wing) if wing else None,
-        tag=tags.check(tag) if tag else None,
+    return search_filters(brain, type=type, wing=wing, tag=tag)._replace(
         collection=collection or None,
         since=dates.check_date(since, "since") if since else None,
         until=dates.check_date(until, "until") if until else None,

@@ -7,20 +7,18 @@ from typing import Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import GapResolved, InvalidArgument, WrongQuestion
-from quaid.model import page as page_model, tags
 from quaid.model.similarity import (
     LONGEST_GAP_CONTEXT,
     fold_question,
     question_hash,
     reveals_question,
 )
-from quaid.operations import pages
+from quaid.operations.filters import search_filters, type_notes
 from quaid.operations.registry import Arg, op
 from quaid.search import text as text_search
 from quaid.search.text import PageHit
 from quaid.storage import gaps
 from quaid.storage.gaps import Gap
-from quaid.storage.text_index import SearchFilters
 
 
 class SearchRecord(NamedTuple):
@@ -45,13 +43,9 @@ def search(
     raw: Annotated[bool, Arg("The query is in FTS5 syntax.")] = False,
 ) -> SearchRecord:
     """Find pages by words. Pages that contain all of them come first."""
-    filters = SearchFilters(
-        type=page_model.check_type(type) if type else None,
-        wing=pages.require_wing(brain, wing) if wing else None,
-        tag=tags.check(tag) if tag else None,
-    )
+    filters = search_filters(brain, type=type, wing=wing, tag=tag)
     hits = tuple(text_search.search_pages(brain.db, query, filters, limit, raw=raw))
-    return SearchRecord(query, hits, () if hits else pages.type_filter_notes(brain, type))
+    return SearchRecord(query, hits, () if hits else type_notes(brain, type))
 
 
 GapId = Annotated[int, Arg("The gap's number, as `quaid gaps` shows it.", positional=True, minimum=1)]
@@ -182,8 +176,10 @@ def gap_resolve(
     resolved_by_slug: Annotated[str | None, Arg("The page that answers it.")] = None,
 ) -> GapRecord:
     """Close a gap, because a page answers it or it no longer matters."""
+    from quaid.operations.pages import require_page
+
     gap = gaps.require(brain.db, gap_id)
-    slug = pages.require_page(brain, resolved_by_slug).slug if resolved_by_slug else None
+    slug = require_page(brain, resolved_by_slug).slug if resolved_by_slug else None
     now = brain.now()
     if not brain.db.write(lambda tx: gaps.resolve(tx, gap_id, slug, now)):
         raise GapResolved(id=gap_id, date=(gap.resolved_at or now)[:10])
