@@ -8,8 +8,8 @@ import pytest
 
 from quaid.app import Brain
 from quaid.cli.render import render
+from quaid.model.statements import is_struck, is_ticked, split_statements
 from quaid.operations import dispatch
-from quaid.search.text import is_struck, is_ticked, split_statements
 
 
 def run(brain: Brain, command: str, **arguments: Any) -> Any:

@@ -11,6 +11,14 @@ from quaid.model.chunker import TRUTH_KIND
 from quaid.model.names import EXACT_MATCH, LONGEST_NAME, PREFIX_MATCH, fold_name, match_strength
 from quaid.model.plain_text import count_tokens
 from quaid.model.slug import address
+from quaid.model.statements import (
+    is_struck,
+    is_ticked,
+    split_statements,
+    statement_spans,
+    statement_text,
+    without_struck,
+)
 from quaid.search import text as text_search
 from quaid.search.budget import (
     DEPTHS,
@@ -351,12 +359,12 @@ def _mark_outdated(entry: _Entry, outdated: Sequence[OutdatedValue]) -> _Entry:
     if not outdated:
         return entry
     context = f"{entry.result.title} {entry.result.heading_path}"
-    statements = text_search.split_statements(entry.section)
+    statements = split_statements(entry.section)
     lines = [entry.line, *(statements if len(statements) <= SHORT_SECTION else ())]
     for value in outdated:
         if any(value.is_stated_in(line, context) for line in lines):
             current = next((text for text in statements if value.is_replaced_in(text)), "")
-            if current and not text_search.is_struck(current):
+            if current and not is_struck(current):
                 return entry._replace(line=current[: text_search.LONGEST_LINE])
             return entry._replace(result=entry.result._replace(status=SUPERSEDED))
     return entry
@@ -520,7 +528,7 @@ class _AnswerBuilder:
 
     def _is_outdated(self, statement: str) -> bool:
         """Return True for a struck statement, and for a ticked one if the question asks for what is open."""
-        return text_search.is_struck(statement) or (self._asks_for_open and text_search.is_ticked(statement))
+        return is_struck(statement) or (self._asks_for_open and is_ticked(statement))
 
     def _matches_struck(self, statement: str) -> bool:
         """Return True if at least half of the question's words in a statement are only in what is struck."""
@@ -530,7 +538,7 @@ class _AnswerBuilder:
             self._words_of(
                 [match[1:] for match in text_search.match_stems(self._stemmer, text, self._wanted)], text
             )
-            for text in (statement, text_search.without_struck(statement))
+            for text in (statement, without_struck(statement))
         )
         lost = sum(self._weights[word] for word in held if word not in left)
         return lost > 0 and lost >= sum(self._weights[word] for word in left)
@@ -546,7 +554,7 @@ class _AnswerBuilder:
             text = f"{text[: LONGEST_TIMELINE // 2]}\n\n{text[-LONGEST_TIMELINE // 2 :]}"
         entries = []
         for entry in timeline.parse(text):
-            statement = text_search.without_struck(entry.summary)
+            statement = without_struck(entry.summary)
             if statement and statement not in shown.truth:
                 entries.append((self._entry_weight(shown, statement), entry.date, statement))
         if not entries:
@@ -700,13 +708,13 @@ class _AnswerBuilder:
         """
         weights: dict[str, float] = {}
         at = 0
-        for start, end in text_search.statement_spans(text[first:]):
+        for start, end in statement_spans(text[first:]):
             while at < len(matches) and matches[at][0] < first + start:
                 at += 1
             after = at
             while after < len(matches) and matches[after][0] < first + end:
                 after += 1
-            statement = text_search.statement_text(text[first + start : first + end])
+            statement = statement_text(text[first + start : first + end])
             words = self._words_of([match[1:] for match in matches[at:after]], statement)
             weight = sum(self._weights[word] for word in words)
             weights.setdefault(statement, weight / 2 if weight and self._is_outdated(statement) else weight)

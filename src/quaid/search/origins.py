@@ -15,6 +15,7 @@ from quaid.model.facts import (
 from quaid.model.markdown_text import one_line, shorten
 from quaid.model.names import fold_name
 from quaid.model.similarity import fold_question, is_question
+from quaid.model.statements import split_statements
 from quaid.search import text as text_search
 from quaid.search.answer import OtherResult, OutdatedValue, RankedQuestion, SearchResult
 from quaid.search.conversations import TurnEvidence, turns_with_evidence
@@ -123,7 +124,7 @@ def proposal_results(db: Database, author: str, question: str, limit: int) -> li
             origin="proposal",
             proposal=row.id,
         )
-        statements = text_search.split_statements(text)
+        statements = split_statements(text)
         line = max(statements, key=lambda each: sum(word in each.lower() for word in wanted), default=text)
         results.append(OtherResult(result, line[: text_search.LONGEST_LINE], text.strip()))
     return results
