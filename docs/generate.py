@@ -39,7 +39,9 @@ def index() -> str:
             lines.append(f"    {_quoted(name)}: ({_quoted(key)}, {_quoted(summary)}),")
     lines += ["}\n", "# tool: operation", "TOOLS: dict[str, str] = {"]
     lines += [f"    {_quoted(op.tool)}: {_quoted(_key(op))}," for op in all_operations() if op.is_tool]
-    lines += ["}\n", "# arguments that an alias sets", "ALIASES: dict[str, dict[str, bool]] = {"]
+    lines += ["}\n", "# tools that are listed by default", "CORE_TOOLS = frozenset(", "    {"]
+    lines += [f"        {_quoted(op.tool)}," for op in all_operations() if op.is_tool and op.core]
+    lines += ["    }", ")\n", "# arguments that an alias sets", "ALIASES: dict[str, dict[str, bool]] = {"]
     lines += [
         f"    {_quoted(name)}: {_values(preset)},"
         for op in all_operations()

@@ -117,9 +117,7 @@ def is_listed(text: str) -> bool:
     """Return True if a text for agents names only tools and arguments of the default list."""
     names = [name for name in re.findall(r"\w+", text) if name in index.TOOLS]
     rare = {argument for name in names for argument in RARE_ARGUMENTS.get(name, ())}
-    return all(dispatch.find_tool(name).core for name in names) and not rare & set(
-        re.findall(r"\b(\w+)=", text)
-    )
+    return index.CORE_TOOLS.issuperset(names) and not rare & set(re.findall(r"\b(\w+)=", text))
 
 
 def _arguments(operation: Operation, words: list[str]) -> list[str]:

@@ -225,6 +225,22 @@ TOOLS: dict[str, str] = {
     "kb_remember": "kb.kb_remember",
 }
 
+# tools that are listed by default
+CORE_TOOLS = frozenset(
+    {
+        "memory_get",
+        "memory_put",
+        "memory_query",
+        "memory_facts",
+        "memory_ingest",
+        "memory_forget",
+        "memory_correct",
+        "memory_briefing",
+        "remember",
+        "memory_status",
+    }
+)
+
 # arguments that an alias sets
 ALIASES: dict[str, dict[str, bool]] = {
     "untag": {"remove": True},
