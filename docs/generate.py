@@ -1,10 +1,11 @@
-"""Generate the index of operations, the pages cli, tools, errors and schema, the manual pages and the shell
-completions.
+"""Generate the index of operations, the default list of tools, the pages cli, tools, errors and schema, the
+manual pages and the shell completions.
 
 `make docs` runs it; `python docs/generate.py --check` only lists the stale files, and exits 1 if there are any.
 """
 
 import importlib
+import json
 import os
 import re
 import sys
@@ -18,6 +19,7 @@ from delivery import manual, shell_completion  # noqa: E402
 from quaid import errors  # noqa: E402
 from quaid.cli import parser  # noqa: E402
 from quaid.cli.commands import COMMANDS  # noqa: E402
+from quaid.mcp.tools import make_list  # noqa: E402
 from quaid.operations import index as operations  # noqa: E402
 from quaid.operations.registry import DEPRECATED_NAMES, Operation, Param, all_operations, schema  # noqa: E402
 
@@ -132,6 +134,11 @@ def schema_page() -> str:
     return NOTE + head + "".join(rows) + "\n## DDL\n\n```sql\n" + sql.strip() + "\n```\n"
 
 
+def default_tools() -> str:
+    entries = make_list("core")
+    return "[\n" + ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries) + "\n]\n"
+
+
 def _key(op: Operation) -> str:
     return f"{op.subject}.{op.function.__name__.rstrip('_')}"
 
@@ -163,6 +170,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "src/quaid/cli/generated/quaid.bash": lambda: shell_completion.completion_script("bash"),
     "src/quaid/cli/generated/quaid.zsh": lambda: shell_completion.completion_script("zsh"),
     "src/quaid/cli/generated/quaid.fish": lambda: shell_completion.completion_script("fish"),
+    "src/quaid/mcp/default_tools.json": default_tools,
     "docs/cli.md": cli,
     "docs/tools.md": tools,
     "docs/errors.md": error_page,
