@@ -77,6 +77,29 @@ def locomo(path: str) -> Iterator[tuple[Corpus, Corpus]]:
         )
 
 
+CUES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "oblique.tsv")
+"""A remark, its reply, and a later sentence to which the remark matters without a word in common."""
+
+CUES_IN_ONE = 12
+
+
+def oblique(turns: Corpus, number: int) -> Corpus:
+    """A conversation of LoCoMo with twelve remarks put into its sessions, asked by sentences that need them."""
+    with open(CUES, encoding="utf-8") as file:
+        rows = [line.rstrip("\n").split("\t") for line in file]
+    rows = rows[CUES_IN_ONE * number : CUES_IN_ONE * (number + 1)]
+    pages, asks = list(turns.pages), []
+    for place, (cue, reply, later) in enumerate(rows):
+        at = place * len(pages) // len(rows)
+        lines = pages[at].truth.split("\n\n")
+        speakers = list(dict.fromkeys(line.partition(":")[0] for line in lines))
+        middle = len(lines) // 2
+        lines[middle:middle] = [f"{speakers[0]}: {cue}", f"{speakers[1]}: {reply}"]
+        pages[at] = pages[at]._replace(truth="\n\n".join(lines))
+        asks.append(Ask(later, {f"{pages[at].slug}#{2 * middle + 1}": 1.0}))
+    return turns._replace(name=f"oblique cues {number + 1}", pages=pages, asks=asks)
+
+
 def _turn(turn: dict[str, Any]) -> str:
     picture = f" [image: {turn['blip_caption']}]" if turn.get("blip_caption") else ""
     return " ".join(f"{turn['speaker']}: {turn.get('text', '')}{picture}".split())

@@ -26,7 +26,7 @@ from bench.asking import (
     row,
     ways,
 )
-from bench.corpora import beir, locomo, long_mem_eval
+from bench.corpora import beir, locomo, long_mem_eval, oblique
 from bench.table import show, verdict
 from bench.vectors import Kept
 
@@ -62,6 +62,7 @@ def conversations(*, quick: bool) -> Figures:
     embedder = Kept.open()
     levels: dict[str, list[list[Judged]]] = {"turns": [], "sessions": [], "sessions in windows": []}
     found = without_model(path)
+    cues: list[Judged] = []
     for number, (turns, sessions) in enumerate(locomo(path)):
         if quick and number >= 2:
             break
@@ -70,9 +71,14 @@ def conversations(*, quick: bool) -> Figures:
             levels["sessions"].append(ask_all(sessions, db, embedder))
         with memory(sessions._replace(cut="section"), embedder) as db:
             levels["sessions in windows"].append(ask_all(sessions, db, embedder))
+        if number < 5:
+            with memory(oblique(turns, number), embedder) as db:
+                cues += ask_all(oblique(turns, number), db, embedder)
         print(f"  LoCoMo {number + 1} done", file=sys.stderr, flush=True)
     for level, judged in levels.items():
         found.update(locomo_tables(level, judged))
+    show(f"Oblique cues in LoCoMo 1-5, {len(cues)} questions", ways(cues), HEAD)
+    found.update(figures("oblique cues", cues, "fraction10"))
     return found
 
 

@@ -150,3 +150,24 @@ def test_an_archive_of_pages_is_read_and_asked_by_its_descriptions(tmp_path: Pat
     assert [(page.slug, page.title) for page in pages] == [("en/pods", "Pods"), ("en/plain", "Plain")]
     corpus = corpora.described(pages)
     assert corpus.asks == [corpora.Ask("What runs your containers together.", {"en/pods": 1.0})]
+
+
+def test_oblique_cues_are_turns_of_the_conversation(tmp_path: Path) -> None:
+    def session(number: int) -> list[dict[str, str]]:
+        return [
+            {"speaker": name, "dia_id": f"D{number}:{at}", "text": "Hi."} for at, name in enumerate("ABA", 1)
+        ]
+
+    talk = {f"session_{number}": session(number) for number in range(1, 13)}
+    path = tmp_path / "locomo.json"
+    path.write_text(json.dumps([{"conversation": talk, "qa": []}]))
+    turns, _ = next(iter(corpora.locomo(str(path))))
+    rows = [row.split("\t") for row in Path(corpora.CUES).read_text().splitlines()]
+    for number in range(5):
+        corpus = corpora.oblique(turns, number)
+        texts = {page.slug: page.truth.split("\n") for page in corpus.pages}
+        assert len(corpus.asks) == corpora.CUES_IN_ONE
+        for ask, (cue, _, later) in zip(corpus.asks, rows[12 * number :], strict=False):
+            slug, _, line = next(iter(ask.gains)).partition("#")
+            assert ask.text == later
+            assert texts[slug][int(line) - 1] == f"A: {cue}"

@@ -105,3 +105,25 @@ def test_scores_lie_between_0_and_1_and_every_page_has_a_chunk(
     ranking = fuse(evidence(places, words, cosines, page_words), strategy)
     assert all(0 <= score <= 1.0000001 for score in ranking.chunks.values())
     assert set(ranking.best) >= set(ranking.pages)
+
+
+def test_words_count_less_if_the_best_chunk_has_few_of_them() -> None:
+    # By meaning, chunk 3 is right. Chunk 1 has one word of a long question, and so has its page.
+    scored = evidence(
+        THREE_PAGES, words={1: 2.0, 2: 1.0}, cosines={1: 0.7, 2: 0.5, 3: 0.8}, page_words={10: 2.0}
+    )
+    assert order(fuse(scored).chunks)[0] == 1
+    assert order(fuse(scored._replace(cover=0.1)).chunks)[0] == 3
+    assert order(fuse(scored._replace(cover=0.1)).pages)[0] == 30
+
+
+def test_neighbours_count_less_if_the_best_chunk_has_few_words() -> None:
+    places = {1: (10, 0), 2: (10, 1), 3: (10, 2), 4: (20, 0)}
+    scored = evidence(places, words={2: 1.0}, cosines={1: 0.7, 2: 0.7, 3: 0.7, 4: 0.8})
+    assert order(fuse(scored).chunks)[0] == 2
+    assert order(fuse(scored._replace(cover=0.05)).chunks)[0] == 4
+
+
+def test_without_vectors_words_count_in_full_however_few_they_are() -> None:
+    scored = evidence(THREE_PAGES, words={1: 2.0, 2: 1.0}, page_words={10: 2.0, 20: 3.0})
+    assert fuse(scored._replace(cover=0.1)) == fuse(scored)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from quaid.embedding.registry import Embedder
 from quaid.search.fusion import ChunkPosition, Evidence, fuse
 from quaid.search.plan import QueryPlan, plan_query
-from quaid.search.query import WORD_BUDGET, MeaningLane, embed_question
+from quaid.search.query import WORD_BUDGET, MeaningLane, cover_of_best, embed_question
 from quaid.search.strength import (
     Strength,
     evidence_score,
@@ -198,7 +198,11 @@ def _fuse_turns(
     if expression and others:
         words.update(TextIndex(db, TURNS).scores_of(expression, others))
     cosines = near | asked.cosines([turn for turn in places if turn not in near])
-    ranking = fuse(Evidence(places, words, _best_words(places, words), cosines, asked.baseline, lanes))
+    index = TextIndex(db, TURNS)
+    terms = [part.quoted for part in plan.parts]
+    counts = dict(zip(terms, index.document_counts(terms, index.highest_id()), strict=True))
+    evidence = Evidence(places, words, _best_words(places, words), cosines, asked.baseline, lanes)
+    ranking = fuse(evidence._replace(cover=cover_of_best(index, words, counts)))
     best: dict[int, _ScoredTurn] = {}
     for turn in sorted(places, key=lambda place: (-ranking.chunks[place], -place)):
         found_by = _lanes_of(turn, words, cosines, asked)

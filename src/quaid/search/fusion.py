@@ -3,10 +3,11 @@
 A lane is the result list of full-text search or of vector search. The strategy `sum` adds a chunk's own score
 (its word score relative to the best, and its cosine on a scale from an unrelated chunk to the best), a part
 of its neighbours' scores, and the score of its page. A page gets the score of its best chunk without the
-neighbours, because otherwise longer pages would win; the best pages are also compared as a whole. `set-union`
-keeps the order of vector search and appends the results that only full-text search found. `rrf` (reciprocal
-rank fusion) adds 1 / (60 + rank) over both lanes. docs/decisions/008-fusing.md has the measurements behind
-each number.
+neighbours, because otherwise longer pages would win; the best pages are also compared as a whole. If even the
+best chunk has few of the question's words, words, neighbours and pages count less, and the chunk's own
+meaning decides. `set-union` keeps the order of vector search and appends the results that only full-text
+search found. `rrf` (reciprocal rank fusion) adds 1 / (60 + rank) over both lanes.
+docs/decisions/008-fusing.md and 074-weak-words.md have the measurements behind each number.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -23,6 +24,12 @@ PAGE_SHARE = 1.0
 
 WHOLE_PAGE_SHARE = 0.35
 """Weight of the whole page in its meaning score. The rest is the weight of its best chunk."""
+
+ENOUGH_COVER = 0.45
+"""Words, neighbours and pages have their full weight if the best chunk covers at least this share of the words.
+
+See `Evidence.cover`. Below it, their weights fall in proportion.
+"""
 
 HIGHEST_SCORE = 1.0 + PAGE_SHARE
 """The score of a chunk that is the best in words and meaning on the best page, without its neighbours."""
@@ -60,6 +67,8 @@ class Evidence(NamedTuple):
     """
     favours: Mapping[int, float] = {}
     """Additional scores of chunks, such as for a matching date or a mentioned page."""
+    cover: float = 1.0
+    """The share of the question's words in the chunk with the best word score. Rare words weigh more."""
 
 
 class Ranking(NamedTuple):
@@ -90,18 +99,20 @@ def _fuse_by_sum(evidence: Evidence) -> Ranking:
     """Rank by the sum of the scores of a chunk, its neighbours and its page, and its additional score."""
     meaning = _scaled_meaning(evidence)
     nearest = _nearest_of_pages(evidence, meaning)
-    own, of_page = _chunk_scores(evidence, meaning), _page_scores(evidence, nearest)
+    trust = _trust(evidence)
+    own, of_page = _chunk_scores(evidence, meaning, trust), _page_scores(evidence, nearest, trust)
     favours = evidence.favours
     highest = HIGHEST_SCORE + max(favours.values(), default=0.0)
     highest_of_chunk = highest + 2 * sum(NEIGHBOUR_SHARES)
-    near, far = NEIGHBOUR_SHARES
+    near, far = (trust * share for share in NEIGHBOUR_SHARES)
+    page_share = trust * PAGE_SHARE
     rows: dict[int, dict[int, float]] = {}
     for chunk, (page, position) in evidence.places.items():
         rows.setdefault(page, {})[position] = own[chunk]
     chunks, pages = {}, dict.fromkeys(of_page, 0.0)
     for chunk, (page, position) in evidence.places.items():
         beside = rows[page].get
-        alone = own[chunk] + PAGE_SHARE * of_page[page]
+        alone = own[chunk] + page_share * of_page[page]
         if favours:
             alone += favours.get(chunk, 0.0)
         context = near * (beside(position - 1, 0.0) + beside(position + 1, 0.0))
@@ -125,7 +136,11 @@ def add_whole_pages(evidence: Evidence, ranking: Ranking, cosines: Mapping[int, 
         return ranking
     share = MEANING_SHARE if evidence.page_words else 1.0
     part = (
-        PAGE_SHARE * share * WHOLE_PAGE_SHARE / (HIGHEST_SCORE + max(evidence.favours.values(), default=0.0))
+        _trust(evidence)
+        * PAGE_SHARE
+        * share
+        * WHOLE_PAGE_SHARE
+        / (HIGHEST_SCORE + max(evidence.favours.values(), default=0.0))
     )
     pages = {}
     for page, score in ranking.pages.items():
@@ -135,8 +150,17 @@ def add_whole_pages(evidence: Evidence, ranking: Ranking, cosines: Mapping[int, 
     return ranking._replace(pages=pages)
 
 
-def _chunk_scores(evidence: Evidence, meaning: Mapping[int, float]) -> dict[int, float]:
-    words = _scaled_words(evidence)
+def _trust(evidence: Evidence) -> float:
+    """Return the weight of words, neighbours and pages: less than 1 if no chunk has enough of the question's words.
+
+    Scores of words are relative to the best of the question. Without this, a chunk that has one common word of
+    a long question would count as a perfect match, and its page with it.
+    """
+    return min(1.0, evidence.cover / ENOUGH_COVER) if evidence.cosines else 1.0
+
+
+def _chunk_scores(evidence: Evidence, meaning: Mapping[int, float], trust: float) -> dict[int, float]:
+    words = _scaled_words(evidence, trust)
     if not words:
         return {chunk: meaning.get(chunk, 0.0) for chunk in evidence.places}
     if not meaning:
@@ -144,9 +168,9 @@ def _chunk_scores(evidence: Evidence, meaning: Mapping[int, float]) -> dict[int,
     return {chunk: _mix(words.get(chunk, 0.0), meaning.get(chunk)) for chunk in evidence.places}
 
 
-def _scaled_words(evidence: Evidence) -> dict[int, float]:
-    """Scale the word scores of chunks to the range from 0 to 1."""
-    most = max(evidence.words.values(), default=0.0)
+def _scaled_words(evidence: Evidence, highest: float) -> dict[int, float]:
+    """Scale the word scores of chunks to the range from 0 to `highest`."""
+    most = max(evidence.words.values(), default=0.0) / highest if highest > 0 else 0.0
     return {chunk: score / most for chunk, score in evidence.words.items()} if most > 0 else {}
 
 
@@ -166,8 +190,8 @@ def _mix(words: float, meaning: float | None) -> float:
     return words if meaning is None else (1 - MEANING_SHARE) * words + MEANING_SHARE * meaning
 
 
-def _page_scores(evidence: Evidence, nearest: Mapping[int, float | None]) -> dict[int, float]:
-    most = max(evidence.page_words.values(), default=0.0)
+def _page_scores(evidence: Evidence, nearest: Mapping[int, float | None], trust: float) -> dict[int, float]:
+    most = max(evidence.page_words.values(), default=0.0) / trust if trust > 0 else 0.0
     if most <= 0:
         return {page: near or 0.0 for page, near in nearest.items()}
     return {page: _mix(evidence.page_words.get(page, 0.0) / most, near) for page, near in nearest.items()}

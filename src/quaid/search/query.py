@@ -15,7 +15,7 @@ from quaid.errors import DamagedDatabase, QuaidError
 from quaid.model import names
 from quaid.search.fusion import ChunkPosition, Evidence
 from quaid.search.plan import STOP_WORDS, QueryPlan, plan_query
-from quaid.search.strength import expected_baseline
+from quaid.search.strength import expected_baseline, word_share, word_weights
 from quaid.search.text import page_scores, terms_worth_ranking
 from quaid.storage import chunks, pages, text_index, vectors
 from quaid.storage.sqlite.connection import Database
@@ -493,6 +493,7 @@ def gather_candidates(
         baseline=meaning.baseline if isinstance(meaning, MeaningLane) else 0.0,
         lanes=(list(near), [chunk for chunk, _, _ in matched]),
         favours=_favours(db, places, named, dates, ONLY_DATED_FAVOUR if only_time else DATED_FAVOUR),
+        cover=cover_of_best(TextIndex(db, text_index.CHUNKS), words, counts),
     )
     return Candidates(plan, counts, evidence, named, dates, periods, openings, only_time)
 
@@ -520,6 +521,18 @@ def _count_chunks(db: Database, plan: QueryPlan) -> dict[str, int]:
         quoted, TextIndex(db, text_index.CHUNKS).highest_id()
     )
     return dict(zip(quoted, counts, strict=True))
+
+
+def cover_of_best(index: TextIndex, scores: dict[int, float], counts: dict[str, int]) -> float:
+    """Return the share of the question's words in the row with the best score. Rare words weigh more.
+
+    `counts` has the number of rows that contain each term of the question.
+    """
+    if not scores:
+        return 0.0
+    best = max(scores, key=lambda row: scores[row])
+    held = [term for term, count in counts.items() if count and index.has(best, term)]
+    return word_share(held, word_weights(counts, index.highest_id()))
 
 
 def _any_word_expression(db: Database, counts: dict[str, int]) -> str:

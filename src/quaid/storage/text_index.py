@@ -131,6 +131,15 @@ class TextIndex:
             )
         )
 
+    def has(self, row_id: int, expression: str) -> bool:
+        """Return True if this row matches."""
+        index = self._index
+        row = self._db.one(
+            f"SELECT 1 FROM {index} WHERE {index} MATCH ? AND rowid = ?",  # noqa: S608
+            (expression, row_id),
+        )
+        return row is not None
+
     def matching_pages(self, expression: str, filters: SearchFilters, limit: int) -> list[int]:
         """Return the ids of up to `limit` matching pages, last added first.
 
