@@ -62,7 +62,8 @@ def test_an_unknown_model_is_answered_with_the_nearest(surroundings: EmbedderEnv
 
 @pytest.mark.usefixtures("plugin")
 def test_a_package_can_bring_a_model(surroundings: EmbedderEnvironment) -> None:
-    assert list(embedders.available_models({})) == [embedders.DEFAULT_MODEL, "lengths", "broken"]
+    built_in = [embedders.DEFAULT_MODEL, embedders.MULTILINGUAL_MODEL]
+    assert list(embedders.available_models({})) == [*built_in, "lengths", "broken"]
     model = embedders.get_embedder("lengths", {}, surroundings)
     assert (model.name, len(model.embed_query("x"))) == ("lengths", 8)
 

@@ -77,10 +77,13 @@ MODELS_SETTING = "embedders"  # the configuration key with the added models
 # These must match the entry points in pyproject.toml, which a test verifies.
 BUILT_IN_FACTORIES = {
     "bge-small-en-v1.5": "quaid.embedding.onnx:open_bge_small",
+    "use-multilingual-v3": "quaid.embedding.multilingual:open_use",
     "onnx": "quaid.embedding.onnx:open_folder",
     "ollama": "quaid.embedding.remote:open_ollama",
     "openai": "quaid.embedding.remote:open_openai",
 }
+MULTILINGUAL_MODEL = "use-multilingual-v3"
+"""A model of an optional package. It is listed even if the package is not installed."""
 ADDABLE_KINDS = ("onnx", "ollama", "openai")  # the kinds of model that a user can add
 
 
@@ -105,8 +108,8 @@ def format_models(added: Mapping[str, ModelDescription]) -> str:
 
 
 def available_models(added: Mapping[str, ModelDescription]) -> dict[str, ModelDescription]:
-    """Return all models by name, including those of plugins."""
-    models = {DEFAULT_MODEL: ModelDescription(DEFAULT_MODEL, DEFAULT_MODEL)}
+    """Return all models by name, including those of plugins and of optional packages."""
+    models = {name: ModelDescription(name, name) for name in (DEFAULT_MODEL, MULTILINGUAL_MODEL)}
     for name in _plugins():
         if name not in BUILT_IN_FACTORIES:
             models[name] = ModelDescription(name, name)
