@@ -212,7 +212,7 @@ OPTIONS: dict[str, Option] = {
     "conversation_folders": Option("", str, stored="conversation_folders"),
     "embed_conversations": Option("recent", str, ("recent", "on", "off"), stored="embed_conversations"),
     "default_token_budget": Option(1_500, int, minimum=1, stored="default_token_budget"),
-    "log_gaps": Option("on", str, ON_OFF, stored="log_gaps"),
+    "log_gaps": Option("on", str, ("on", "text", "off"), stored="log_gaps"),
     "gap_threshold": Option("strong", str, ("strong", "weak"), stored="gap_threshold"),
     "search_merge_strategy": Option("sum", str, ("sum", "set-union", "rrf"), stored="search_merge_strategy"),
 }

@@ -140,8 +140,69 @@ def test_files_of_the_other_packages_are_reported(brain: Brain, clock: Clock) ->
     record = brief(brain)
     assert [item.text for item in record.shifted.items] == ["Alice works_at Acme → River"]
     assert [item.state for item in record.contradictions.items] == ["cross_page"]
-    assert [(item.text, item.state) for item in record.gaps.items] == [("", "internal, asked 1 time")]
+    assert (record.gaps.items, record.unworded_gaps) == ((), 1)
+    assert any(note.startswith("1 question without an answer") for note in record.notes)
     assert "crane" not in str(json_value(record))
+
+
+def run(brain: Brain, command: str, **arguments: Any) -> Any:
+    return dispatch.call(brain, dispatch.find_command(command), arguments, "owner")
+
+
+def test_words_of_questions_are_shown_if_the_setting_stores_them(brain: Brain) -> None:
+    put(brain, "people/alice")
+    run(brain, "gaps add", query="Who owns the crane?")
+    run(brain, "config set", key="log_gaps", value="text")
+    run(brain, "query", query="Who repairs the lighthouse lamps?")
+    run(brain, "gaps add", query="Who owns the crane?")
+    record = brief(brain)
+    assert sorted((item.text, item.state) for item in record.gaps.items) == [
+        ("Who owns the crane?", "internal, asked 2 times"),
+        ("Who repairs the lighthouse lamps?", "internal, asked 1 time"),
+    ]
+    assert record.unworded_gaps == 0
+
+
+def test_open_todos_are_listed_by_day_and_those_without_a_day_last(brain: Brain) -> None:
+    run(brain, "notebook init")
+    root = os.path.join(os.path.dirname(brain.settings.db_path), "notebook")
+    with open(os.path.join(root, "lists", "todos.md"), "w", encoding="utf-8") as file:
+        file.write(
+            "# To Do\n\n- [ ] Call the plumber\n- [ ] File the taxes by 2026-04-25\n- [x] Pay rent 2026-04-20\n"
+            "- [ ] Renew the passport by 20 April 2026\n- [ ] ~~Sell the boat~~\n- [ ] Book a hall 2026-09-01\n"
+        )
+    with open(os.path.join(root, "lists", "packing.md"), "w", encoding="utf-8") as file:
+        file.write("# Packing\n\n- [ ] Tent\n- [ ] Rent skis 2026-04-27\n")
+    part = brief(brain).todos
+    assert [(item.slug, item.day, item.state, item.text) for item in part.items] == [
+        (
+            "notebook::lists/todos",
+            "2026-04-20",
+            "open, overdue by 5 days",
+            "Renew the passport by 20 April 2026",
+        ),
+        ("notebook::lists/todos", "2026-04-25", "open, today", "File the taxes by 2026-04-25"),
+        ("notebook::lists/packing", "2026-04-27", "open, in 2 days", "Rent skis 2026-04-27"),
+        ("notebook::lists/todos", "", "open", "Call the plumber"),
+    ]
+    limited = brief(brain, limit=2).todos
+    assert (len(limited.items), limited.total) == (2, 4)
+
+
+def test_writes_that_wait_for_review_are_listed(brain: Brain) -> None:
+    run(brain, "config set", key="agent_writes", value="review")
+    brain.agent = "robot"
+    put_tool = dispatch.find_tool("memory_put")
+    dispatch.call(brain, put_tool, {"slug": "people/eve", "compiled_truth": "# Eve"}, "write")
+    assert [item.slug for item in brief(brain).review.items] == ["people/eve"]
+    brain.agent = "other"
+    assert brief(brain).review.items == ()
+    brain.agent = ""
+    record = brief(brain)
+    assert [(item.slug, item.state, item.id) for item in record.review.items] == [
+        ("people/eve", "memory_put by robot", 1)
+    ]
+    assert record.proposals == 1
 
 
 def test_a_past_that_is_written_down_in_one_go_shifts_nothing(brain: Brain) -> None:
@@ -279,11 +340,10 @@ def test_of_a_gap_only_approved_words_come_out(brain: Brain) -> None:
     write(brain, sql, "hash-4", "approved but internal", "internal", "Mira", None, 1)
     record = brief(brain)
     assert [(item.state, item.text) for item in record.gaps.items] == [
-        ("internal, asked 3 times", ""),
         ("redacted, asked 2 times", "what do such firms cost?"),
         ("external, asked 1 time", "what is vanadium?"),
-        ("internal, asked 1 time", ""),
     ]
+    assert record.unworded_gaps == 2
     for secret in ("hidden", "hash", "approved but"):
         assert secret not in str(json_value(record))
 

@@ -50,7 +50,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "propose forget": ("review.propose_forget", "Propose to erase a page for good, or to remove one line; a person confirms it. To correct: memory_correct."),
     "propose merge": ("review.propose_merge", "Propose to merge two pages about the same thing. A person confirms it."),
     "correct": ("corrections.correct", "Correct what is stored: \"X is now Y\", \"that was wrong\", \"done\". The old fact and line stay in the history."),
-    "briefing": ("overview.briefing", "Summarize recent changes, due commitments, actions, contradictions, gaps, stale pages, threads, deals, people."),
+    "briefing": ("overview.briefing", "Summarize changes, to-dos, what is due, contradictions, reviews, questions, stale pages, deals and people."),
     "days": ("overview.days", "List dated items from all pages, newest first."),
     "titles": ("overview.titles", "Resolve names to pages as links do, and return their slugs, titles and types."),
     "wings": ("overview.wings", "List the wings and page types, each with its number of pages, and the collections."),

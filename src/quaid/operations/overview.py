@@ -4,21 +4,25 @@ from typing import Annotated, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.errors import InvalidArgument, NotFound
+from quaid.formats import sections
 from quaid.model import dates, markdown_text, page as page_model, slug as slugs
 from quaid.model.plain_text import count_noun
-from quaid.notebook import files as notebook_files
+from quaid.notebook import files as notebook_files, layout
 from quaid.operations.filters import type_notes
 from quaid.operations.links import EDGES_PER_NODE, GraphEdge, graph_edges
 from quaid.operations.registry import Arg, Named, op
 from quaid.storage import briefing as store, collections, contradictions, links, proposals
 from quaid.storage.briefing import BriefingLine, BriefingPart, DatedFilter, DatedItem, NameCount
+from quaid.storage.collections import Collection
 from quaid.storage.pages import PageHead, count as count_pages, page_heads
 
 BRIEFING_PARTS = {
     "shifted": "What shifted",
+    "todos": "To-dos",
     "commitments": "Commitments due",
     "actions": "Open actions",
     "contradictions": "Open contradictions",
+    "review": "Waiting for review",
     "gaps": "Open questions",
     "stale": "Stale pages",
     "threads": "Open threads",
@@ -44,10 +48,15 @@ class BriefingRecord(NamedTuple):
     due_until: str
     pages: int
     shifted: BriefingPart
+    todos: BriefingPart
+    """Open to-dos of the notebook: overdue, due until `due_until`, and without a day."""
     commitments: BriefingPart
     actions: BriefingPart
     contradictions: BriefingPart
+    review: BriefingPart
+    """Writes of agents that wait for review. An agent sees only its own."""
     gaps: BriefingPart
+    """Questions that the memory could not answer and whose words are stored."""
     stale: BriefingPart
     threads: BriefingPart
     deals: BriefingPart
@@ -57,6 +66,8 @@ class BriefingRecord(NamedTuple):
     next_steps: tuple[str, ...]
     proposals: int = 0
     """Number of writes of agents that wait for review."""
+    unworded_gaps: int = 0
+    """Number of open questions of which only the hash is stored."""
 
     @property
     def parts(self) -> dict[str, BriefingPart]:
@@ -81,7 +92,7 @@ def briefing(
     limit: Annotated[int, Arg("How many lines of each part.", minimum=1, maximum=MAX_ITEMS)] = 10,
     short: Annotated[bool, Arg("Omit changes, stale pages and threads, which take longest.")] = False,
 ) -> BriefingRecord:
-    """Summarize recent changes, due commitments, actions, contradictions, gaps, stale pages, threads, deals, people.
+    """Summarize changes, to-dos, what is due, contradictions, reviews, questions, stale pages, deals and people.
 
     Compiled from the memory alone, without a model. Each line names its page; all text is data."""
     now = brain.now()
@@ -94,24 +105,75 @@ def briefing(
         "due_until": horizon,
     }
     names = [name for name in store.BRIEFING_PARTS if not (short and name in SLOW_PARTS)]
+    notebook = layout.find_notebook(brain.db)
+    if notebook is not None:
+        from quaid.operations.notebook import fresh_notebook  # imported late: a memory may have no notebook
+
+        notebook = fresh_notebook(brain)
     with brain.db.reading():
         parts = {
             **dict.fromkeys(BRIEFING_PARTS, BriefingPart()),
             **store.briefing_parts(brain.db, names, period, limit),
         }
+        if notebook is not None:
+            parts["todos"] = _todos(brain, notebook, horizon, limit)
+        parts["review"] = _waiting(brain, limit)
+        unworded = parts.pop("unworded").total
         pages = count_pages(brain.db)
-        notes = _notes(parts.pop("undated").total, parts["threads"])
+        notes = _notes(parts.pop("undated").total, parts["threads"], unworded)
         if pages > MAX_PAGES_CHECKED:
             notes = [_last_check_note(brain), *notes]
         else:
             parts["contradictions"] = _find_contradictions_now(brain, today, limit)
     parts["threads"] = _threads(parts["threads"], limit)
     texts = {name: _with_texts(name, part, today) for name, part in parts.items()}
-    waiting = proposals.count_open(brain.db)
     record = BriefingRecord(
-        now, start, horizon, pages, **texts, notes=tuple(notes), next_steps=(), proposals=waiting
+        now,
+        start,
+        horizon,
+        pages,
+        **texts,
+        notes=tuple(notes),
+        next_steps=(),
+        proposals=proposals.count_open(brain.db),
+        unworded_gaps=unworded,
     )
     return record._replace(next_steps=_next_steps(record, limit))
+
+
+def _todos(brain: Brain, notebook: Collection, horizon: str, limit: int) -> BriefingPart:
+    """Return the open to-dos of the notebook that are due until a day, most overdue first, then those without a day.
+
+    Checkboxes of files other than the list of to-dos count only if they name a day.
+    """
+    items: list[BriefingLine] = []
+    for slug, text in store.checklist_pages(brain.db, notebook.id):
+        for item in sections.list_items(text):
+            is_todo = item.box == " " or (item.box is None and slug == store.TODO_LIST)
+            if not is_todo or not item.text or item.text.startswith("~~"):
+                continue
+            days = dates.find_dates(item.text)
+            day = days[0].last if days else ""
+            if day <= horizon and (day or slug == store.TODO_LIST):
+                items.append(BriefingLine(slugs.address(notebook.name, slug), day, "open", item.text))
+    items.sort(key=lambda item: item.day or "9999")
+    return BriefingPart(tuple(items[:limit]), len(items))
+
+
+def _waiting(brain: Brain, limit: int) -> BriefingPart:
+    """Return the proposals that wait for review, oldest first. An agent gets only its own."""
+    items = [
+        BriefingLine(
+            slugs.address(row.collection or "default", row.slug) if row.slug else "",
+            row.created_at[:10],
+            f"{row.tool} by {row.author}",
+            row.summary,
+            id=row.id,
+        )
+        for row in proposals.open_proposals(brain.db)
+        if not brain.agent or row.author == brain.agent
+    ]
+    return BriefingPart(tuple(items[:limit]), len(items))
 
 
 def _window_start(brain: Brain, since: str, now: str) -> str:
@@ -143,7 +205,7 @@ def _with_texts(name: str, part: BriefingPart, today: str) -> BriefingPart:
 
 
 def _state(name: str, line: BriefingLine, today: str) -> str:
-    if name in ("commitments", "actions", "deals"):
+    if name in ("todos", "commitments", "actions", "deals"):
         return ", ".join(filter(None, [_line(line.state), _distance(line.day, today)]))
     if name == "stale":
         return f"truth is {count_noun(dates.day_number(today) - dates.day_number(line.day), 'day')} old"
@@ -190,8 +252,8 @@ def _last_check_note(brain: Brain) -> str:
     return f"contradictions are {when}; `quaid check` finds new ones"
 
 
-def _notes(undated: int, with_threads: BriefingPart) -> list[str]:
-    """Return notes on commitments without a due date and on pages whose open threads were not read."""
+def _notes(undated: int, with_threads: BriefingPart, unworded: int) -> list[str]:
+    """Return notes on commitments without a due date, on pages not read for open threads, and on unworded gaps."""
     notes = []
     if undated:
         named = count_noun(undated, "open commitment names", "open commitments name")
@@ -201,6 +263,11 @@ def _notes(undated: int, with_threads: BriefingPart) -> list[str]:
         notes.append(
             f"open threads are those of the {count_noun(read, 'page')} left alone for longest,"
             f" of {with_threads.total:,}"
+        )
+    if unworded:
+        notes.append(
+            f"{count_noun(unworded, 'question')} without an answer, stored without words;"
+            " `quaid config set log_gaps text` stores the words of later ones"
         )
     return notes
 
@@ -216,7 +283,7 @@ def _next_steps(record: BriefingRecord, limit: int) -> tuple[str, ...]:
         steps.append(f"`quaid get {late[0]}`: check its progress, then set its status or due day")
     if record.contradictions.items:
         steps.append(f"`quaid check {record.contradictions.items[0].slug}` shows what contradicts what")
-    if record.gaps.items:
+    if record.gaps.items or record.unworded_gaps:
         steps.append(
             "`quaid gaps` lists the open questions; `quaid skills show research` explains how to close them"
         )

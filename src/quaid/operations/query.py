@@ -172,7 +172,8 @@ def _record_gap(brain: Brain, question: str, answer: Answer) -> None:
             has_pages = answer.results or page_store.listing(brain.db, limit=1)
             if is_question(question) and has_pages and _is_writable(brain):
                 best, now = max((result.score for result in answer.results), default=0.0), brain.now()
-                brain.db.write(lambda tx: gaps.log_gap(tx, digest, "", best, now))
+                text = question.strip() if brain.option(LOG_GAPS) == "text" else None
+                brain.db.write(lambda tx: gaps.log_gap(tx, digest, "", best, now, text))
         elif (gap_id := gaps.open_with(brain.db, digest)) and _is_writable(brain):
             slug, now = (answer.results[0].slug or None) if answer.results else None, brain.now()
             brain.db.write(lambda tx: gaps.resolve(tx, gap_id, slug, now))

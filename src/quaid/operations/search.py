@@ -90,7 +90,13 @@ def gaps_(
 def gap(
     brain: Brain,
     query: Annotated[
-        str, Arg("The question. Only its hash is stored.", positional=True, any_text=True, question=True)
+        str,
+        Arg(
+            "The question. Only its hash is stored, unless `log_gaps` is text.",
+            positional=True,
+            any_text=True,
+            question=True,
+        ),
     ],
     context: Annotated[str, Arg("Where it came up, without the question itself.")] = "",
     confidence_score: Annotated[
@@ -111,7 +117,8 @@ def gap(
             name="context", problem="repeats the question, which is not stored; describe where it came up"
         )
     digest, now = question_hash(query), brain.now()
-    logged = brain.db.write(lambda tx: gaps.log_gap(tx, digest, context.strip(), confidence_score, now))
+    text = query.strip() if brain.option("log_gaps") == "text" else None
+    logged = brain.db.write(lambda tx: gaps.log_gap(tx, digest, context.strip(), confidence_score, now, text))
     return GapRecord(logged, "counted" if logged.times_seen > 1 else "logged")
 
 

@@ -6,6 +6,7 @@ from quaid.model.contradictions import STALE_DAYS
 from quaid.model.slug import address
 from quaid.storage import SCHEMA_VERSION, links
 from quaid.storage.chunks import FIRST_STATED_DAY, OWN_DAY
+from quaid.storage.gaps import APPROVED_BY_SETTING
 from quaid.storage.sqlite.connection import file_size
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database
 
 MOST_PAGES_OF_THREADS = 100
+TODO_LIST = "lists/todos"
+"""Slug of the notebook's list of to-dos."""
 
 # Statuses that mean nothing is left to do. A page with any other status, or without one, is open.
 CLOSED_STATUSES = {
@@ -91,6 +94,10 @@ _REVIEWED = (
     "max(p.truth_updated_at, coalesce((SELECT max(x.resolved_at) FROM contradictions x"
     " WHERE x.page_id = p.id AND x.type = 'stale'), ''))"
 )
+_GAP_TEXT = (
+    "CASE WHEN sensitivity = 'redacted' THEN redacted_query"
+    f" WHEN sensitivity = 'external' OR approved_by = '{APPROVED_BY_SETTING}' THEN query_text END"
+)
 # Julianday() would not be exact.
 _SECONDS_AHEAD = f"unixepoch(p.timeline_updated_at) - unixepoch({_REVIEWED})"
 
@@ -162,14 +169,18 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
         " WHERE x.resolved_at IS NULL AND x.type <> 'stale' AND p.quarantined_at IS NULL"
         " ORDER BY x.detected_at DESC, x.id DESC LIMIT :limit",
     ),
-    # Gaps (questions that the memory could not answer), most frequent first. The text of internal questions
-    # is left out.
+    # Gaps (questions that the memory could not answer) whose words are stored, most frequent first. Of a
+    # redacted question only the redacted form is shown, and of an internal one nothing unless the setting says so.
     "gaps": (
-        "SELECT count(*) OVER (), '', substr(last_seen_at, 1, 10),"
+        "SELECT count(*) OVER (), '', substr(last_seen_at, 1, 10),"  # noqa: S608
         " format('%s, asked %,d time%s', sensitivity, times_seen, iif(times_seen = 1, '', 's')),"
-        " coalesce(CASE sensitivity WHEN 'redacted' THEN redacted_query WHEN 'external' THEN query_text END, ''),"
-        " '', id"
-        " FROM knowledge_gaps WHERE resolved_at IS NULL ORDER BY times_seen DESC, detected_at, id LIMIT :limit",
+        f" {_GAP_TEXT}, '', id FROM knowledge_gaps WHERE resolved_at IS NULL AND {_GAP_TEXT} IS NOT NULL"
+        " ORDER BY times_seen DESC, detected_at, id LIMIT :limit",
+    ),
+    # Gaps of which only the hash of the question is stored. A briefing shows only their number.
+    "unworded": (
+        "SELECT count(*), '', '', '', '', '', NULL"  # noqa: S608
+        f" FROM knowledge_gaps WHERE resolved_at IS NULL AND {_GAP_TEXT} IS NULL HAVING count(*) > 0",
     ),
     # Pages whose timeline changed STALE_DAYS or more after the truth (the text above the timeline) was last
     # changed or reviewed, stalest first. This is the rule of model.contradictions.stale_pages in SQL, which
@@ -232,6 +243,16 @@ def briefing_parts(
             lines = sorted(lines, key=lambda line: line.day, reverse=True)[:limit]
         parts[name] = BriefingPart(tuple(lines), sum(rows[0][0] for rows in sections if rows))
     return parts
+
+
+def checklist_pages(db: "Database", collection_id: int) -> list[tuple[str, str]]:
+    """Return slug and text of the pages of a notebook that may have open to-dos, without the daily logs."""
+    return db.rows(
+        "SELECT slug, compiled_truth || char(10) || timeline FROM pages WHERE collection_id = ?"
+        " AND quarantined_at IS NULL AND slug NOT GLOB 'daily/*' AND (slug = ?"
+        " OR instr(compiled_truth, '[ ]') OR instr(timeline, '[ ]')) ORDER BY slug",
+        (collection_id, TODO_LIST),
+    )
 
 
 DATED_KINDS = ("entry", "log", "page", "due", "link", "fact")

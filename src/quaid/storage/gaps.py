@@ -37,20 +37,33 @@ class Gap(NamedTuple):
     last_seen_at: str
 
 
-def log_gap(tx: "Transaction", query_hash: str, context: str, score: float | None, now: str) -> Gap:
-    """Record that a query found no answer, or increment the counter of its open gap."""
+APPROVED_BY_SETTING = "log_gaps"
+"""Approver of query texts that are stored because the setting `log_gaps` is "text"."""
+
+
+def log_gap(
+    tx: "Transaction", query_hash: str, context: str, score: float | None, now: str, text: str | None = None
+) -> Gap:
+    """Record that a query found no answer, or increment the counter of its open gap.
+
+    `text` is the query, if the owner has approved in advance that it is stored.
+    """
+    approval = (text, APPROVED_BY_SETTING, now) if text else (None, None, None)
     rows: list[tuple[Any, ...]] = tx.execute(
         "UPDATE knowledge_gaps SET times_seen = times_seen + 1, last_seen_at = ?,"  # noqa: S608
-        " context = coalesce(nullif(?, ''), context), confidence_score = coalesce(?, confidence_score)"
+        " context = coalesce(nullif(?, ''), context), confidence_score = coalesce(?, confidence_score),"
+        # A person's decision on the text is kept.
+        " query_text = iif(approved_by IS NULL, ?, query_text), approved_at = coalesce(approved_at, ?),"
+        " approved_by = coalesce(approved_by, ?)"
         f" WHERE query_hash = ? AND resolved_at IS NULL RETURNING {_COLUMNS}",
-        (now, context, score, query_hash),
+        (now, context, score, text, approval[2], approval[1], query_hash),
     ).fetchall()
     rows = (
         rows
         or tx.execute(
-            "INSERT INTO knowledge_gaps (query_hash, context, confidence_score, detected_at, last_seen_at)"  # noqa: S608
-            f" VALUES (?1, ?2, ?3, ?4, ?4) RETURNING {_COLUMNS}",
-            (query_hash, context, score, now),
+            "INSERT INTO knowledge_gaps (query_hash, context, confidence_score, detected_at, last_seen_at,"  # noqa: S608
+            f" query_text, approved_by, approved_at) VALUES (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7) RETURNING {_COLUMNS}",
+            (query_hash, context, score, now, *approval),
         ).fetchall()
     )
     return Gap(*rows[0])

@@ -57,7 +57,7 @@ forget	@command	Erase a page: text, index, vectors, links, facts, imported bytes
 review	@command	List changes proposed by agents with their diffs, or accept or reject them
 propose	@command	forget, merge
 correct	@command	Correct what is stored: "X is now Y", "that was wrong", "done"
-briefing	@command	Summarize recent changes, due commitments, actions, contradictions, gaps, stale pages, threads, deals, people
+briefing	@command	Summarize changes, to-dos, what is due, contradictions, reviews, questions, stale pages, deals and people
 days	@command	List dated items from all pages, newest first
 titles	@command	Resolve names to pages as links do, and return their slugs, titles and types
 wings	@command	List the wings and page types, each with its number of pages, and the collections
@@ -977,7 +977,7 @@ chunk_strategy	@command	section, window, paragraph, page
 agent_writes	@command	direct, review
 background_embedding	@command	on, off
 embed_conversations	@command	recent, on, off
-log_gaps	@command	on, off
+log_gaps	@command	on, text, off
 gap_threshold	@command	strong, weak
 search_merge_strategy	@command	sum, set-union, rrf
 --db	@files:db	the memory
@@ -1333,7 +1333,7 @@ forget	@command	Erase a page: text, index, vectors, links, facts, imported bytes
 review	@command	List changes proposed by agents with their diffs, or accept or reject them
 propose	@command	forget, merge
 correct	@command	Correct what is stored: "X is now Y", "that was wrong", "done"
-briefing	@command	Summarize recent changes, due commitments, actions, contradictions, gaps, stale pages, threads, deals, people
+briefing	@command	Summarize changes, to-dos, what is due, contradictions, reviews, questions, stale pages, deals and people
 days	@command	List dated items from all pages, newest first
 titles	@command	Resolve names to pages as links do, and return their slugs, titles and types
 wings	@command	List the wings and page types, each with its number of pages, and the collections
@@ -1469,7 +1469,7 @@ revoke	@command	Revoke a token' ;;
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
-    'config set log_gaps') printf '%s\n' '1	on|off	Its new value
+    'config set log_gaps') printf '%s\n' '1	on|text|off	Its new value
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
