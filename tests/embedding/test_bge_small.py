@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from quaid.embedding import onnx as onnx_models, registry as embedders
-from quaid.embedding.onnx import BgeSmall, find_package
+from quaid.embedding.onnx import MANY_QUESTIONS, BgeSmall, find_package
 from quaid.embedding.registry import EmbedderEnvironment, ModelDescription
 from quaid.errors import EmbedderUnavailable
 
@@ -53,6 +53,26 @@ def test_text_has_one_vector_regardless_of_its_neighbours(kept: EmbedderEnvironm
     alone = [model.embed_query(text) for text in texts]
     assert model.embed_passages(texts) == alone, "opened for bulk, in threads, and still the same bits"
     assert open_(kept).embed_query(texts[3]) == alone[3]
+
+
+def test_a_long_lived_process_gets_the_vectors_of_a_fresh_one(kept: EmbedderEnvironment) -> None:
+    texts = [f"What did the crew of boat {at} decide about the quay?" for at in range(MANY_QUESTIONS + 2)]
+    model = open_(kept)
+    fresh = [open_(kept).embed_query(text) for text in texts]
+    assert [model.embed_query(text) for text in texts] == fresh
+    assert [model.embed_query(text) for text in texts] == fresh, "cached ones too"
+
+
+def test_only_the_latest_questions_are_cached(
+    kept: EmbedderEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx_models, "RECENT_QUESTIONS", 2)
+    model = open_(kept)
+    first = model.embed_query("first")
+    for text in ("second", "first", "third", "second"):
+        model.embed_query(text)
+    assert list(model._recent) == ["third", "second"]
+    assert model.embed_query("first") == first
 
 
 def test_the_copy_gives_what_the_original_gives(kept: EmbedderEnvironment, tmp_path: Path) -> None:

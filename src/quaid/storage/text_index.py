@@ -34,6 +34,9 @@ COUNT_WINDOWS, COUNT_WINDOW = 4, 256
 MOST_COUNTED = 2_000
 """`document_counts` is exact up to this many matches."""
 
+MOST_CACHED_COUNTS = 10_000
+"""The numbers of documents are cached for at most about this many words."""
+
 
 class SearchFilters(NamedTuple):
     """Filters that restrict a search to some pages. None means no restriction.
@@ -216,11 +219,15 @@ class TextIndex:
         """Count the pages that contain each term.
 
         Counts below MOST_COUNTED are exact and take a third of the time of `count`; higher counts are
-        estimated.
+        estimated. They are cached until the next write, because most questions share their common words.
         """
         index = self._index
-        counts = []
+        counts: dict[str, int] = self._db.cached(f"words counted in {index}", dict)
+        if len(counts) > MOST_CACHED_COUNTS:
+            counts.clear()
         for term in terms:
+            if term in counts:
+                continue
             row = self._db.one(
                 f"SELECT count(*) FROM (SELECT 1 FROM {index} WHERE {index} MATCH ? LIMIT ?)",  # noqa: S608
                 (term, MOST_COUNTED),
@@ -228,8 +235,8 @@ class TextIndex:
             pages = int(row[0]) if row else 0
             if pages == MOST_COUNTED:
                 pages = max(pages, self.count(term, SearchFilters(), highest))
-            counts.append(pages)
-        return counts
+            counts[term] = pages
+        return [counts[term] for term in terms]
 
     def pages_named(self, phrase: str, names: list[str], slug: str, filters: SearchFilters) -> list[int]:
         """Return the ids of pages with one of the names as title, then of pages with the slug.
