@@ -176,6 +176,8 @@ def asks_for_past(ranked: RankedQuestion) -> bool:
 
 def matching_facts(db: Database, ranked: RankedQuestion, today: str) -> MatchingFacts:
     """Return the facts whose subject the question names, and current ones whose object it names."""
+    if not facts.has_facts(db):
+        return MatchingFacts((), (), False)
     named = _NamedPages.find(db, ranked)
     judge = _FactJudge(db, ranked.question)
     rows = {row.id: row for row in facts.facts_about(db, {*name_spans(ranked.question), *named.keys})}

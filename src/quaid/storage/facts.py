@@ -404,6 +404,11 @@ def facts_in_range(db: "Database", first: int, last: int) -> list[tuple[str, str
     return [(collection, slug, FactRow(*row)) for collection, slug, *row in rows]
 
 
+def has_facts(db: "Database") -> bool:
+    """Return True if the memory has any facts."""
+    return db.one("SELECT 1 FROM assertions LIMIT 1") is not None
+
+
 def facts_about(db: "Database", keys: "Iterable[str]") -> list[FactRow]:
     """Return the facts on visible pages whose normalized subject is one of `keys`."""
     return _select_facts(
