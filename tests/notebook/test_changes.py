@@ -1,7 +1,10 @@
-"""Which line a removal, a correction or a finished task is about, and how it is marked."""
+"""Which line a removal, a correction or a finished task is about."""
+
+from typing import NamedTuple
 
 import pytest
 
+from quaid.model import corrections
 from quaid.notebook import changes
 
 SHOPPING = "## Shopping List\n- Milk\n- Oat milk\n- Bread\n- ~~Eggs~~\n"
@@ -11,8 +14,19 @@ FACTS = "## Facts\n- The meeting is at 3\n- The garage code is 4418\n- The car t
 LISTS = "## Reading\n- Dune\n- Emma\n"
 
 
+class Line(NamedTuple):
+    path: str
+    text: str
+    section: str
+    box: str | None
+
+
+def open_lines(path: str, text: str) -> list[Line]:
+    return [Line(path, place.text, place.heading, place.box) for place in corrections.statements(text)]
+
+
 @pytest.fixture
-def lines() -> list[changes.NotebookLine]:
+def lines() -> list[Line]:
     files = {
         "lists/shopping.md": SHOPPING,
         "lists/todos.md": TODOS,
@@ -20,10 +34,10 @@ def lines() -> list[changes.NotebookLine]:
         "reference/contacts.md": CONTACTS,
         "knowledge/facts.md": FACTS,
     }
-    return [line for path, text in files.items() for line in changes.open_lines(path, text)]
+    return [line for path, text in files.items() for line in open_lines(path, text)]
 
 
-def test_open_lines_leave_out_what_is_ticked_or_struck(lines: list[changes.NotebookLine]) -> None:
+def test_open_lines_leave_out_what_is_ticked_or_struck(lines: list[Line]) -> None:
     texts = [line.text for line in lines]
     assert "Milk" in texts
     assert "Pay the rent" not in texts
@@ -47,9 +61,7 @@ def test_open_lines_leave_out_what_is_ticked_or_struck(lines: list[changes.Noteb
         ("把会议删掉", ["会议是三点"]),
     ],
 )
-def test_lines_that_a_removal_is_about(
-    text: str, found: list[str], lines: list[changes.NotebookLine]
-) -> None:
+def test_lines_that_a_removal_is_about(text: str, found: list[str], lines: list[Line]) -> None:
     assert [line.text for line in changes.find_subject(changes.subject_of(text), lines)] == found
 
 
@@ -64,7 +76,7 @@ def test_lines_that_a_removal_is_about(
         ("finished: mow the lawn", []),
     ],
 )
-def test_task_that_is_finished(text: str, found: list[str], lines: list[changes.NotebookLine]) -> None:
+def test_task_that_is_finished(text: str, found: list[str], lines: list[Line]) -> None:
     task = changes.finished_task(text)
     assert task
     tasks = [line for line in lines if line.box is not None]
@@ -72,7 +84,7 @@ def test_task_that_is_finished(text: str, found: list[str], lines: list[changes.
 
 
 @pytest.mark.parametrize("text", ["I have two cats", "We were late", "Call Jo", "I am done for", ""])
-def test_other_sentences_finish_no_task(text: str, lines: list[changes.NotebookLine]) -> None:
+def test_other_sentences_finish_no_task(text: str, lines: list[Line]) -> None:
     task = changes.finished_task(text)
     assert task is None or changes.find_task(task[0], [line for line in lines if line.box is not None]) == []
 
@@ -89,11 +101,8 @@ def test_other_sentences_finish_no_task(text: str, lines: list[changes.NotebookL
         ("not Tuesday, Thursday", None),
     ],
 )
-def test_line_that_a_correction_replaces(
-    text: str, old: str | None, lines: list[changes.NotebookLine]
-) -> None:
-    line = changes.find_corrected(text, lines)
-    assert (line.text if line else None) == old
+def test_line_that_a_correction_replaces(text: str, old: str | None, lines: list[Line]) -> None:
+    assert [line.text for line in changes.find_corrected(text, lines)] == ([old] if old else [])
 
 
 @pytest.mark.parametrize(
@@ -114,17 +123,33 @@ def test_words_that_announce_a_correction_are_removed(text: str, rest: str) -> N
     assert changes.strip_correction(text) in (rest, rest.capitalize())
 
 
-def test_marked_lines_keep_their_text() -> None:
-    line = changes.NotebookLine("lists/todos.md", 2, "Renew the passport", "To Do", " ")
-    assert "- [x] Renew the passport\n" in (changes.mark_line(TODOS, line) or "")
-    line = changes.NotebookLine("lists/shopping.md", 3, "Oat milk", "Shopping List", None)
-    assert "- Milk\n- ~~Oat milk~~\n- Bread" in (changes.mark_line(SHOPPING, line) or "")
-    line = changes.NotebookLine("knowledge/facts.md", 2, "The meeting is at 3", "Facts", None)
-    marked = changes.mark_line(FACTS.replace("\n", "\r\n"), line, "The meeting is at 4")
-    assert "- ~~The meeting is at 3~~\r\n- The meeting is at 4\r\n" in (marked or "")
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("Rob doesn't work at Hill any more", "Rob work at Hill"),
+        ("Sarah no longer eats pork.", "Sarah eats pork"),
+        ("Ann isn't vegetarian anymore", "Ann is vegetarian"),
+        ("Rob arbeitet nicht mehr bei Hill", "Rob arbeitet bei Hill"),
+        ("Rob ya no trabaja en Hill", "Rob trabaja en Hill"),
+        ("Inès n'habite plus à Lyon", "Inès habite à Lyon"),
+        ("小王不再住在北京", "小王住在北京"),
+        ("We do not any more", ""),
+        ("Rob works at Hill", ""),
+    ],
+)
+def test_statement_that_has_ended(text: str, statement: str) -> None:
+    assert changes.ended_statement(text) == statement
 
 
-def test_line_that_is_gone_is_not_marked() -> None:
-    line = changes.NotebookLine("lists/todos.md", 2, "Something else", "To Do", " ")
-    assert changes.mark_line(TODOS, line) is None
-    assert changes.mark_line("", line) is None
+@pytest.mark.parametrize(
+    ("text", "reports"),
+    [
+        ("sent yesterday", True),
+        ("I have paid it", True),
+        ("it is done", True),
+        ("Oslo", False),
+        ("the new red one", False),
+    ],
+)
+def test_words_that_report_a_finished_task(text: str, reports: bool) -> None:
+    assert changes.reports_finished(text) is reports

@@ -381,3 +381,201 @@ def test_label_and_verb_are_not_part_of_the_value(brain: Brain) -> None:
 def test_corrections_that_cannot_be_carried_out_are_refused(memory: Brain, was: str, now: str) -> None:
     with pytest.raises(InvalidArgument):
         run(memory, "correct", about="Alice", was=was, now=now)
+
+
+ILSE = """---
+city: Oslo
+seats: 12
+languages: [Dutch, English]
+---
+# Ilse Brandt
+
+Ilse runs sales at Nordlys.
+
+- [ ] Send the written proposal to Ilse
+
+| Year | Budget |
+| --- | --- |
+| 2026 | 40 kEUR |
+
+---
+
+- **2026-03-02** | call — Ilse asked for 12 seats.
+"""
+
+
+@pytest.fixture
+def ilse(memory: Brain) -> Brain:
+    run(memory, "put", slug="people/ilse-brandt", content=ILSE)
+    return memory
+
+
+def ilse_page(brain: Brain) -> Any:
+    return run(brain, "get", slug="people/ilse-brandt")
+
+
+def test_value_of_the_front_matter_is_replaced(ilse: Brain) -> None:
+    record = run(ilse, "correct", about="Ilse Brandt", was="Oslo", now="Bergen", date="2026-03-01")
+    assert [row["id"] for row in record["replaced"]] == ["field:city:people/ilse-brandt"]
+    page = ilse_page(ilse)
+    assert page["frontmatter"]["city"] == "Bergen"
+    assert "- **2026-03-01** | correction — ~~city: Oslo~~ city: Bergen" in page["timeline"]
+    run(ilse, "correct", about="Ilse Brandt's seats", now="14")
+    run(ilse, "correct", about="Ilse Brandt", was="Dutch", now="German")
+    assert ilse_page(ilse)["frontmatter"]["seats"] == 14
+    assert ilse_page(ilse)["frontmatter"]["languages"] == ["German", "English"]
+
+
+def test_timeline_entry_is_struck_and_the_right_one_is_added(ilse: Brain) -> None:
+    was, now = "Ilse asked for 12 seats", "Ilse asked for 20 seats"
+    record = run(ilse, "correct", about="people/ilse-brandt", was=was, now=now)
+    assert [row["id"] for row in record["replaced"]] == ["entry:1:people/ilse-brandt"]
+    timeline = ilse_page(ilse)["timeline"]
+    assert "- **2026-03-02** | call — ~~Ilse asked for 12 seats.~~" in timeline
+    assert "- **2026-04-25** | correction — Ilse asked for 20 seats. (corrects 2026-03-02)" in timeline
+
+
+def test_fact_of_another_predicate_follows_its_line(ilse: Brain) -> None:
+    run(ilse, "assert", slug="people/ilse-brandt", predicate="works_at", object="Nordlys")
+    run(ilse, "correct", about="Ilse Brandt", now="Ilse runs sales at Halden")
+    assert "Ilse runs sales at Halden." in ilse_page(ilse)["compiled_truth"]
+    current = [row for row in facts(ilse, "people/ilse-brandt") if row[2] is None]
+    assert current == [("works_at", "Halden", None)]
+
+
+def test_to_do_is_preferred_to_a_fact_and_has_its_date(ilse: Brain) -> None:
+    run(ilse, "assert", slug="people/ilse-brandt", predicate="waits_for", object="written proposal")
+    record = run(ilse, "correct", about="written proposal to Ilse", now="done", date="2026-04-02")
+    assert record["now"] == "[x] Send the written proposal to Ilse"
+    assert "- [x] Send the written proposal to Ilse (done 2026-04-02)" in ilse_page(ilse)["compiled_truth"]
+    assert facts(ilse, "people/ilse-brandt")[0][2] is None
+
+
+def test_to_do_is_ticked_by_a_report(ilse: Brain) -> None:
+    assert run(ilse, "correct", about="written proposal to Ilse", now="sent yesterday")["changed"]
+
+
+def test_table_rows_and_headings_are_no_candidates_and_the_rest_is_counted(ilse: Brain) -> None:
+    sentences = " ".join(f"Point {word}." for word in "one two three four five six seven".split())
+    run(
+        ilse,
+        "put",
+        slug="people/ilse-brandt",
+        compiled_truth=f"# Ilse Brandt\n\n{sentences}\n\nHeading\n===\n\n| a | b |",
+    )
+    record = run(ilse, "correct", about="people/ilse-brandt", now="plays the cello")
+    says = [row["says"] for row in record["candidates"]]
+    assert (len(says), record["more"]) == (8, 4)
+    assert not {"Heading", "# Ilse Brandt", "| a | b |"}.intersection(says)
+    assert "4 more are not listed" in record["note"]
+
+
+def test_cell_of_a_table_is_corrected_by_its_words(ilse: Brain) -> None:
+    run(ilse, "correct", about="Ilse Brandt", was="40 kEUR", now="50 kEUR")
+    assert "| 2026 | 50 kEUR |" in ilse_page(ilse)["compiled_truth"]
+
+
+@pytest.mark.parametrize(
+    ("about", "now"),
+    [
+        ("Bob Smith", "is the same person as Robert Smith"),
+        ("Bob Smith and Robert Smith", "are the same person"),
+    ],
+)
+def test_same_person_leads_to_a_proposal_to_merge(brain: Brain, about: str, now: str) -> None:
+    run(brain, "put", slug="people/bob-smith", content="# Bob Smith\n\nPlumber.")
+    run(brain, "put", slug="people/robert-smith", content="# Robert Smith\n\nPlumber in York.")
+    record = run(brain, "correct", about=about, now=now)
+    assert (record["changed"], record["merge_proposal"]) == (False, 1)
+    [shown] = run(brain, "review")["proposals"]
+    assert shown["tool"] == "memory_merge"
+    run(brain, "review", id=1, accept=True)
+    assert "Plumber in York." in run(brain, "get", slug="people/bob-smith")["compiled_truth"]
+
+
+def test_remember_ticks_a_to_do_of_a_page(ilse: Brain) -> None:
+    record = run(ilse, "remember", content="I sent the written proposal to Ilse")
+    assert (record["action"], record["slug"]) == ("ticked", "people/ilse-brandt")
+    assert "- [x] Send the written proposal to Ilse" in ilse_page(ilse)["compiled_truth"]
+
+
+def test_remember_names_the_page_that_says_otherwise(memory: Brain) -> None:
+    record = run(memory, "remember", content="Alice Example works at Ocean Inc")
+    assert record["about"] == "people/alice"
+    assert [row["says"] for row in record["contradicts"]] == ["Alice Example works_at River AI"]
+    assert [row["says"] for row in record["open_facts"]] == ["lives_in Paris"]
+    assert "people/alice says otherwise" in record["note"]
+    assert ("works_at", "River AI", None) in facts(memory)
+
+
+def test_remember_of_a_change_ends_the_fact_but_keeps_the_text(memory: Brain) -> None:
+    record = run(memory, "remember", content="Alice Example works at Ocean Inc now")
+    assert [row["id"] for row in record["replaced"]] == ["fact:2"]
+    assert record["still_says"] == [{"slug": "people/alice", "says": "Works at River AI as a designer"}]
+    assert ("works_at", "Ocean Inc", None) in facts(memory)
+    assert "River AI" in run(memory, "get", slug="people/alice")["compiled_truth"]
+    run(memory, "remember", content="Alice Example no longer lives in Paris")
+    assert ("lives_in", "Paris", "2026-04-25") in facts(memory)
+
+
+def test_same_sentence_finds_the_same_line_in_both_ways(memory: Brain, tmp_path: Path) -> None:
+    file = tmp_path / "notebook" / "knowledge" / "facts.md"
+    for command, arguments in (
+        ("remember", {"content": "Actually, Ines lives in Galway"}),
+        ("correct", {"about": "Ines", "now": "lives in Galway"}),
+    ):
+        run(memory, "notebook write", path="knowledge/facts.md", content="- Ines lives in Cork\n")
+        run(memory, command, **arguments)
+        assert file.read_text() == "- ~~Ines lives in Cork~~ (2026-04-25)\n- Ines lives in Galway\n"
+        file.unlink()
+
+
+def test_several_lines_with_the_words_are_listed_and_one_is_forgotten_by_its_id(memory: Brain) -> None:
+    entry = "- **2026-03-02** | mail — Alice lives in Paris."
+    run(memory, "put", slug="people/alice", compiled_truth=ALICE, timeline_append=entry)
+    arguments = {"query": "Alice lives in Paris", "reason": "asked"}
+    record = run(memory, "propose forget", **arguments)
+    assert [row["id"] for row in record["candidates"]] == ["line:3:people/alice", "entry:1:people/alice"]
+    assert run(memory, "review")["total"] == 0
+    assert run(memory, "propose forget", query="line:3:people/alice", reason="asked")["proposal"] == 1
+    assert run(memory, "review", id=1, accept=True)["decided"][0]["outcome"] == "accepted"
+    page = run(memory, "get", slug="people/alice")
+    assert "Paris" not in page["compiled_truth"]
+    assert entry in page["timeline"]
+
+
+def test_linked_value_is_replaced_in_its_line(memory: Brain) -> None:
+    run(memory, "put", slug="companies/nordvik-seafood-as", content="# Nordvik\n\nExports fish.")
+    text = "# Mina\n\nMina is a developer at [[companies/nordvik-seafood-as]] in Oslo."
+    run(memory, "put", slug="people/mina", content=text)
+    run(memory, "assert", slug="people/mina", predicate="works_at", object="Nordvik")
+    record = run(memory, "correct", about="Mina", was="works at Nordvik", now="works at Fjordline")
+    assert record["now"] == "Mina is a developer at Fjordline in Oslo."
+    assert ("works_at", "Fjordline", None) in facts(memory, "people/mina")
+
+
+def test_new_words_may_repeat_words_of_the_sentence(memory: Brain, tmp_path: Path) -> None:
+    run(memory, "notebook write", path="reference/rules.md", content="- Always send invoices as PDF\n")
+    record = run(memory, "correct", about="invoices", was="as PDF", now="as e-invoices")
+    assert record["now"] == "Always send invoices as e-invoices"
+
+
+def test_abbreviation_at_the_end_of_a_value_keeps_its_full_stop(memory: Brain) -> None:
+    run(memory, "assert", slug="people/alice", predicate="owns", object="D Inc.")
+    run(memory, "correct", about="people/alice", was="D Inc.", now="E Inc.")
+    assert ("owns", "E Inc.", None) in facts(memory)
+
+
+def test_remember_names_a_line_with_the_first_name_and_a_field(memory: Brain) -> None:
+    text = "---\ncity: Hamburg\n---\n# Anke Vogt\n\nAnke wohnt in Hamburg."
+    run(memory, "put", slug="people/anke-vogt", content=text)
+    record = run(memory, "remember", content="Anke Vogt wohnt jetzt in Kiel")
+    assert [row["says"] for row in record["contradicts"]] == ["Anke wohnt in Hamburg."]
+    run(memory, "assert", slug="people/anke-vogt", predicate="lives_in", object="Hamburg")
+    record = run(memory, "remember", content="Anke Vogt moved to Kiel")
+    assert [row["says"] for row in record["still_says"]] == ["Anke wohnt in Hamburg.", "city: Hamburg"]
+
+
+def test_sentences_without_spaces_are_separate_statements(memory: Brain) -> None:
+    run(memory, "put", slug="people/wang-li", content="# 王丽\n\n王丽住在成都。王丽喜欢喝茶。")
+    assert run(memory, "correct", about="王丽", was="成都", now="重庆")["now"] == "王丽住在重庆。"

@@ -249,7 +249,9 @@ def test_removal_strikes_a_line_or_ticks_a_todo(brain: Brain, notebook: Path) ->
         "removal",
         "lists/shopping.md",
     )
-    assert (notebook / "lists/shopping.md").read_text() == "## Shopping List\n- ~~Milk~~\n- Bread\n"
+    assert (
+        notebook / "lists/shopping.md"
+    ).read_text() == "## Shopping List\n- ~~Milk~~ (2026-04-25)\n- Bread\n"
     ticked = call(brain, "remember", content="cancel the todo about the bank")
     assert ticked["action"] == "ticked"
     assert (notebook / "lists/todos.md").read_text() == "## To Do\n- [x] Call the bank about the card\n"
@@ -289,7 +291,7 @@ def test_correction_replaces_the_old_line_or_is_filed_as_a_fact(brain: Brain, no
     replaced = call(brain, "remember", content="no, the meeting is at 4, not 3")
     assert replaced["action"] == "replaced"
     assert (notebook / "knowledge/facts.md").read_text() == (
-        "## Facts\n- ~~The meeting is at 3~~\n- The meeting is at 4, not 3\n"
+        "## Facts\n- ~~The meeting is at 3~~ (2026-04-25)\n- The meeting is at 4, not 3\n"
     )
     filed = call(brain, "remember", content="Correction: the rent is 1,260")
     assert (filed["action"], filed["category"], filed["near"]) == ("added", "fact", ["correction"])

@@ -149,7 +149,7 @@ def test_line_is_replaced_by_another_value(
 ) -> None:
     remember(brain, line, category="facts")
     assert remember(brain, text)["action"] == "replaced"
-    assert (notebook / "knowledge/facts.md").read_text() == f"## Facts\n- ~~{line}~~\n- {new}\n"
+    assert (notebook / "knowledge/facts.md").read_text() == f"## Facts\n- ~~{line}~~ (2026-04-25)\n- {new}\n"
 
 
 @pytest.mark.parametrize(

@@ -707,6 +707,9 @@ def _remember(record: Any) -> Lines:
     if record.near and record.action == "added":
         yield f"Filed as {record.category}; it could also be: {', '.join(record.near)}. --category decides."
     yield from (f"Nearly the same: {line}" for line in record.similar)
+    yield from (f"No longer: {row.says} ({row.id})" for row in record.replaced if row.until)
+    yield from (f"{row.slug} says otherwise: {row.says} ({row.id})" for row in record.contradicts)
+    yield from (f"{row.slug} still says: {row.says}" for row in record.still_says)
 
 
 @_renders("NotebookWriteRecord")

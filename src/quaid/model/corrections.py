@@ -1,6 +1,7 @@
 """Corrections: find the statement that a correction is about, and replace it by the new statement."""
 
 import re
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
@@ -11,13 +12,19 @@ from quaid.model.plain_text import has_cjk
 
 STRUCK = re.compile(r"~~.+?~~")
 OPEN_BOX = re.compile(r"\[ \]")
+TICKED_BOX = re.compile(r"\[[xX]\]")
+_UNDERLINE = re.compile(r" {0,3}(?:={2,}|-{2,})[ \t\r]*")
+_LINK = re.compile(r"\[\[[^\[\]]+\]\]|\[[^\[\]]*\]\([^()\s]*\)")
+_CJK_STOP = re.compile(r"(?<=[。！？])")
+_LETTER = re.compile(r"[^\W_]")
 _LEAD = re.compile(r"\s*(?:>\s*)*(?:(?:[-*+]|\d+[.)])\s+)?(?:\[[ xX]\]\s+)?")
 _ENTRY = re.compile(r"\*\*\d{4}-\d{2}-\d{2}\*\*(?:\s*\|[^—\n]*)?\s*—\s*")
-_DONE = re.compile(
-    r"(?:is |it's |was |all )*(?:done|finished|completed?|ticked(?: off)?|checked(?: off)?|bought|erledigt|fertig"
-    r"|fait|terminé|hecho|fatto|klar|完成|済)",
-    re.IGNORECASE,
+DONE_WORDS = (
+    r"done|finished|completed?|tick(?:ed)?(?: off)?|check(?:ed)?(?: off)?|sorted|erledigt|fertig|abgehakt|"
+    r"(?:c['’]est )?fait|terminée?|fini|hecho|listo|terminado|fatto|klart?|已?完成了?|搞定了?|办好了|完了|済み?"
 )
+"""Words that say that a task is finished, as part of a pattern."""
+_DONE = re.compile(rf"(?:is |it's |was |all )*(?:{DONE_WORDS}|bought)", re.IGNORECASE)
 _NEVER_HELD = re.compile(
     r"\b(?:(?:that|this|it) (?:is|was) )?(?:wrong|false|incorrect|not true|never true|never held|untrue|a mistake"
     r"|mistaken|an error|a typo|a misunderstanding)\b[.!]?",
@@ -71,18 +78,25 @@ class Wording(NamedTuple):
     """True if the old statement was never true; False if it was true until now."""
     is_done: bool
     """True if a to-do is to be ticked."""
+    ends: bool = False
+    """True if `now` only says that the old statement has ended, as in "Jo no longer works at Acme"."""
 
 
 class StatementPlace(NamedTuple):
-    """A sentence in a text, with its offsets."""
+    """A sentence of a text that is neither struck nor ticked, with its offsets. A to-do is one statement."""
 
     line: int
     start: int
     end: int
     text: str
-    score: float
     sentence: int = 1
     """Position of the sentence within its line, from 1."""
+    heading: str = ""
+    box: str | None = None
+    """The content of the checkbox, which is a space; None without a checkbox."""
+    is_row: bool = False
+    """True for a row of a table."""
+    score: float = 1
 
 
 def read_wording(was: str, now: str) -> Wording:
@@ -94,65 +108,65 @@ def read_wording(was: str, now: str) -> Wording:
     return Wording(old, new, says_wrong or (bool(old) and not new and not done), done)
 
 
-_ANYTHING = Wording("", "", never_held=False, is_done=False)
-"""A correction that every sentence matches."""
-
-
-def find_statements(
-    text: str,
-    wording: Wording,
-    about: frozenset[str],
-    known: frozenset[str],
-    topic: frozenset[str] = frozenset(),
-) -> list[StatementPlace]:
-    """Return the sentences of a text that a correction may be about, each with a score from 0 to 1.
-
-    `about` has the stems of the subject. `known` has the stems that apply to the whole text, such as those of
-    its title; the heading above a sentence applies to it too. `topic` has the stems that name one statement about
-    the subject, such as "birthday". Struck text, headings, code and ticked to-dos are skipped.
-    """
-    places, offset, fenced, heading = [], 0, False, frozenset[str]()
-    for number, line in enumerate(text.split("\n"), 1):
+def statements(text: str) -> Iterator[StatementPlace]:
+    """Yield the sentences of a text. Headings, code, ticked to-dos and lines with struck text are skipped."""
+    offset, fenced, heading = 0, False, ""
+    lines = text.split("\n")
+    for number, line in enumerate(lines, 1):
         fenced ^= line.lstrip().startswith(("```", "~~~ "))
-        if line.startswith("#"):
-            heading = stem_words(line.lower())
+        below = lines[number] if number < len(lines) else ""
+        is_heading = line.lstrip().startswith("#") or bool(line.strip() and _UNDERLINE.fullmatch(below))
+        if is_heading and not fenced:
+            heading = line.strip("# \t\r")
         lead = _LEAD.match(line)
         start = offset + (lead.end() if lead else 0)
         if entry := _ENTRY.match(line, start - offset):
             start = offset + entry.end()
+        is_todo = lead is not None and OPEN_BOX.search(lead[0]) is not None
+        is_ticked = lead is not None and TICKED_BOX.search(lead[0]) is not None
+        skipped = fenced or is_heading or is_ticked or STRUCK.search(line) or not _LETTER.search(line)
         body = line[start - offset :]
-        is_skipped = lead is not None and re.search(r"\[[xX]\]", lead[0]) is not None
-        if lead and OPEN_BOX.search(lead[0]) and not (wording.was or wording.is_done):
-            is_skipped = True  # a new value alone never changes an open to-do, which may only name the person
-        if not fenced and not is_skipped and not line.lstrip().startswith("#") and not STRUCK.search(line):
-            for count, sentence in enumerate(split_sentences(body), 1):
-                score = _score(sentence, wording, about, known | heading, topic)
-                if score:
-                    trimmed = sentence.strip()
-                    begin = start + sentence.index(trimmed)
-                    places.append(StatementPlace(number, begin, begin + len(trimmed), trimmed, score, count))
-                start += len(sentence)
+        is_row = body.startswith("|")
+        for count, sentence in enumerate([] if skipped else _sentences(body, is_todo or is_row), 1):
+            if trimmed := sentence.strip():
+                begin = start + sentence.index(trimmed)
+                place = StatementPlace(number, begin, begin + len(trimmed), trimmed, count, heading)
+                yield place._replace(box=" " if is_todo else None, is_row=is_row)
+            start += len(sentence)
         offset += len(line) + 1
-    return places
 
 
-def all_statements(text: str) -> list[StatementPlace]:
-    """Return all sentences of a text, without headings, code, struck text and to-dos."""
-    return find_statements(text, _ANYTHING, frozenset(), frozenset())
+def _sentences(body: str, is_whole: bool) -> list[str]:
+    """Return the sentences of a line, also in scripts without spaces; or the line itself, if it is one statement."""
+    if is_whole:
+        return [body]
+    return [part for sentence in split_sentences(body) for part in _CJK_STOP.split(sentence)]
 
 
-def _score(
-    sentence: str, wording: Wording, about: frozenset[str], known: frozenset[str], topic: frozenset[str]
+def score(
+    place: StatementPlace,
+    wording: Wording,
+    about: frozenset[str],
+    known: frozenset[str],
+    topic: frozenset[str] = frozenset(),
 ) -> float:
-    if not sentence.strip():
+    """Return from 0 to 1 how likely it is that a correction is about this statement.
+
+    `about` has the stems of the subject. `known` has the stems that apply to the whole text, such as those of
+    its title; the heading above a sentence applies to it too. `topic` has the stems that name one statement about
+    the subject, such as "birthday".
+    """
+    sentence = place.text
+    if place.is_row and not (wording.was and has_value(sentence, wording.was)):
         return 0
-    if wording is _ANYTHING:
-        return 1
+    if place.box and not wording.was:
+        return 0  # a new value alone never changes an open to-do, which may only name the person
     stems = stem_words(sentence.lower())
+    known |= stem_words(place.heading.lower())
     if about and not about <= stems | known:
         return 0
     if wording.was:
-        if fold_name(wording.was) in fold_name(sentence):
+        if fold_name(wording.was) in fold_name(sentence) or has_value(sentence, wording.was):
             return 1
         return _share(stem_words(wording.was.lower()) - about, stems, MIN_SHARE_OF_WAS)
     if wording.now:
@@ -164,7 +178,7 @@ def _score(
         if _have_same_label(wording.now, sentence):
             return 1
         return _share(stem_words(wording.now.lower()) - about, stems, MIN_SHARE_OF_NOW)
-    # The words of the subject name the statement itself, as in "buy milk" for a to-do.
+    # The words of the subject name the statement itself, as in "milk" for an item that was bought.
     return len(about & stems) / len(about) if about else 0
 
 
@@ -214,28 +228,19 @@ def fact_score(predicate: str, value: str, wording: Wording, about: frozenset[st
     return float(bool(about) and stem_words(value.lower()) <= about)
 
 
-def touches_value(wording: Wording, value: str) -> bool:
-    """Return True unless the old words of a correction are about something else than this value."""
-    return not wording.was or _has_words(wording.was, value) or _has_words(value, wording.was)
-
-
 def states_fact(sentence: str, predicate: str, value: str) -> bool:
     """Return True if a sentence has the value of a fact and a word of its predicate."""
     return _has_words(sentence, value) and _shares_words(sentence, predicate.replace("_", " "))
 
 
-def statements_of_fact(text: str, predicate: str, value: str) -> list[StatementPlace]:
-    """Return the sentences of a text that have the value of a fact.
+def statements_of_fact(text: str, predicate: str, values: Sequence[str]) -> list[StatementPlace]:
+    """Return the sentences of a text that have the value of a fact, in one of its spellings.
 
     If some of them also have a word of its predicate, only these are returned.
     """
-    wording = Wording(value, "", never_held=False, is_done=False)
-    places = [
-        place
-        for place in find_statements(text, wording, frozenset(), frozenset())
-        if has_value(place.text, value)
-    ]
-    return [place for place in places if states_fact(place.text, predicate, value)] or places
+    places = [place for place in statements(text) if any(has_value(place.text, value) for value in values)]
+    relation = predicate.replace("_", " ")
+    return [place for place in places if _shares_words(place.text, relation)] or places
 
 
 def has_value(sentence: str, value: str) -> bool:
@@ -245,11 +250,17 @@ def has_value(sentence: str, value: str) -> bool:
 
 def new_value(wording: Wording, subject: str, predicate: str, value: str) -> str:
     """Return the new value of a fact, from the words of a correction such as "Alice lives in Oslo now"."""
+    new = _new_value(wording, subject, predicate, value)
+    is_abbreviated = value.endswith(".") and f"{new}." in wording.now  # as in "Acme Inc."
+    return f"{new}." if is_abbreviated and not new.endswith(".") else new
+
+
+def _new_value(wording: Wording, subject: str, predicate: str, value: str) -> str:
     now = _without_trailing(wording.now)
     old_words, new_words = wording.was.rstrip(".!").split(), now.split()
     if fold_name(wording.was) == fold_name(value):
         return now
-    if exact := _value_in_place(now, wording.was, value):
+    if exact := value_in_place(now, wording.was, value):
         return exact
     label = _VALUE.fullmatch(now)
     if not wording.was and label and fold_name(predicate).split()[-1:] == _last_word(label[1]):
@@ -281,7 +292,7 @@ def _last_word(label: str) -> list[str]:
     return re.sub(r" (?:is|are|was)$", "", fold_name(label)).split()[-1:]
 
 
-def _value_in_place(now: str, was: str, value: str) -> str:
+def value_in_place(now: str, was: str, value: str) -> str:
     """Return the words of `now` that stand where `was` has the value, or "".
 
     For "the rent is EUR 900 a month", "EUR 900" and "his rent is EUR 950 a month" this is "EUR 950".
@@ -300,7 +311,8 @@ def _value_in_place(now: str, was: str, value: str) -> str:
     )
     if (before and not begin) or (after and end == len(rest)):
         return ""
-    return " ".join(rest[:end]).strip(" ,;")
+    new = " ".join(rest[:end]).strip(" ,;")
+    return new if value.endswith(".") else new.rstrip(".!。")
 
 
 def _position(words: list[str], part: list[str]) -> int:
@@ -319,16 +331,20 @@ def replaced_sentence(old: str, wording: Wording, about: str, value: tuple[str, 
     if not wording.now:
         return _without_clause(old, wording.was)
     for before, after in ((wording.was, wording.now), value or ("", "")):
-        match = _find_words(old, before)
-        if match and not _shares_words(after, old[: match.start()] + old[match.end() :]):
-            after = after.rstrip(".!") if old[match.end() :].startswith((".", "!")) else after
-            if not match.start() and not _shares_words(after, about):
+        left, place, right = _cut_words(old, before)
+        if not place:
+            continue
+        after = _without_adjacent(after, left, right)
+        is_as_short = len(after.split()) <= len(before.split()) + 1
+        if is_as_short or not _shares_words(after, left + right):
+            after = after.rstrip(".!") if right.startswith((".", "!")) else after
+            if not left and not _shares_words(after, about):
                 after = " ".join([*_leading_words(before, about), after])
-            return old[: match.start()] + after + old[match.end() :]
+            return left + after + right
     if core := _changed_words(wording.was, wording.now):
-        match = _find_words(old, core[0])
-        if match and not _shares_words(core[1], old[: match.start()] + old[match.end() :]):
-            return old[: match.start()] + core[1] + old[match.end() :]
+        left, place, right = _cut_words(old, core[0])
+        if place and not _shares_words(core[1], left + right):
+            return left + core[1] + right
     match, new = _VALUE.fullmatch(old), _VALUE.fullmatch(wording.now)
     if match and new and (fold_name(match[1]) == fold_name(new[1]) or _have_same_label(wording.now, old)):
         return match[1] + new[2] + match[3]
@@ -339,6 +355,23 @@ def replaced_sentence(old: str, wording: Wording, about: str, value: tuple[str, 
         now = " ".join([*names, _PRONOUN.sub("", now)])
     now = now[:1].upper() + now[1:] if old[:1].isupper() else now
     return now if now.endswith((".", "!", "?", "。")) or not old.endswith(".") else f"{now}."
+
+
+def _without_adjacent(new: str, before: str, after: str) -> str:
+    """Return new words without those at their ends that the sentence has right before or after their place.
+
+    With "lives in Oslo" for "Paris" in "Alice lives in Paris", this is "Oslo".
+    """
+    words, left, right = new.split(), before.split(), after.rstrip(".! ").split()
+    for count in range(min(len(words) - 1, len(left)), 0, -1):
+        if [word.casefold() for word in words[:count]] == [word.casefold() for word in left[-count:]]:
+            words = words[count:]
+            break
+    for count in range(min(len(words) - 1, len(right)), 0, -1):
+        if [word.casefold() for word in words[-count:]] == [word.casefold() for word in right[:count]]:
+            words = words[:-count]
+            break
+    return " ".join(words)
 
 
 def _without_clause(sentence: str, clause: str) -> str:
@@ -375,6 +408,20 @@ def _find_words(text: str, words: str) -> "re.Match[str] | None":
     """Return the first match of some words in a text, as whole words if the script has spaces between words."""
     pattern = re.escape(words) if has_cjk(words) else rf"(?<!\w){re.escape(words)}(?!\w)"
     return re.search(pattern, text, re.IGNORECASE) if words else None
+
+
+def _cut_words(text: str, words: str) -> tuple[str, str, str]:
+    """Split a text at the first occurrence of some words. A link that has them is not cut.
+
+    If the words do not occur, the second part is "".
+    """
+    match = _find_words(text, words)
+    if match is None:
+        return text, "", ""
+    links = (link.span() for link in _LINK.finditer(text))
+    start, end = next(((a, b) for a, b in links if a <= match.start() < b), match.span())
+    end = max(end, match.end())
+    return text[:start], text[start:end], text[end:]
 
 
 def _leading_words(sentence: str, about: str) -> list[str]:
@@ -417,8 +464,14 @@ def strike_in_notebook(text: str, place: StatementPlace, new: str, day: str) -> 
     return f"{head}{line_end}\n{lead}{new}\n{below}"
 
 
-def tick_box(text: str, place: StatementPlace) -> str | None:
-    """Return the text with the to-do of this place ticked, or None if its line has no open box."""
+def tick_box(text: str, place: StatementPlace, day: str | None) -> str | None:
+    """Return the text with the to-do of this place ticked, or None if its line has no open box.
+
+    If a day is given, it is added to the line.
+    """
     begin = text.rfind("\n", 0, place.start) + 1
     box = OPEN_BOX.search(text, begin, place.start)
-    return None if box is None else f"{text[: box.start()]}[x]{text[box.end() :]}"
+    if box is None:
+        return None
+    done = f" (done {day})" if day else ""
+    return f"{text[: box.start()]}[x]{text[box.end() : place.end]}{done}{text[place.end :]}"

@@ -1,13 +1,13 @@
-"""Find the line that a removal, a correction or a finished task is about, and tick, strike or replace it.
+"""Read sentences that finish, remove, end or correct something, and find the lines that they are about.
 
-No line is deleted: a finished to-do becomes `- [x]`, and any other line is struck through (`~~text~~`).
+The lines may come from notebook files and from pages. `quaid.operations.corrections` changes them.
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol, TypeVar
 
-from quaid.formats import sections
+from quaid.model.corrections import DONE_WORDS
 from quaid.notebook import classifier
 from quaid.notebook.layout import LISTS
 
@@ -28,18 +28,11 @@ _PAST = dict(
 MAX_SENTENCE = 400
 """At most this many characters of a sentence are read."""
 
-_DONE_BEFORE = (
-    "done(?: with)?|finished|completed|tick(?:ed)?(?: off)?|check(?:ed)? off|fait|terminé|fini|erledigt|fertig|"
-    "abgehakt|hecho|listo|terminado|已?完成|搞定|完了|済み"
-)
-_DONE_AFTER = (
-    "done|finished|completed|sorted|erledigt|abgehakt|terminé|c['’]est fait|hecho|"
-    "已完成|完成了|搞定了|办好了|完了|済み"
-)
 _DONE_FIRST = re.compile(
-    rf"(?:{_DONE_BEFORE})(?: ?[:：、，,]| [–—-] | (?=(?:the|my|our|with) ))(?P<task>.+)", re.IGNORECASE
+    rf"(?:{DONE_WORDS}(?: with)?)(?: ?[:：、，,]| [–—-] | (?=(?:the|my|our|with) ))(?P<task>.+)",
+    re.IGNORECASE,
 )
-_DONE_LAST = re.compile(rf"(?:{_DONE_AFTER})[.!。]?\Z", re.IGNORECASE)
+_DONE_LAST = re.compile(rf"(?:{DONE_WORDS})[.!。]?\Z", re.IGNORECASE)
 _IS = (" is", " are", " ist", " est", " está")
 _PAST_VERB = rf"(?:\w+[^\We]ed|{'|'.join(_PAST)}|did|done|cut|put|read|set|hung|went|saw|won|left)\b"
 _HAVE_DONE = re.compile(
@@ -48,6 +41,11 @@ _HAVE_DONE = re.compile(
     r"(?P<task>.+)",
     re.IGNORECASE,
 )
+_DONE_ALONE = re.compile(
+    rf"(?i)(?:(?:already|just|finally|was|were|is|has been|it was) )?"
+    rf"(?:{'|'.join(_PAST)}|\w+[^\We]ed)(?: \w+)?[.!]?\Z"
+)
+"""A past verb with at most one other word: "sent yesterday"."""
 _NOT_DONE = re.compile(
     r"(?i)\b(?:not|never|no|nearly|almost|half|when|once|until|till|if|after|before|unless|needed|wanted|planned|"
     r"decided|promised|agreed|forgot|pas|nicht|noch|jamais|nie|nunca|besoin|envie|quand|wenn|cuando|si)\b|"
@@ -68,12 +66,17 @@ _CORRECTION_LEAD = re.compile(
     re.IGNORECASE,
 )
 _POSSIBLE_LEAD = re.compile(rf"^(?:{_MARKERS}(?:\s*[-–—,:;，、：.。]\s*|\s+))+", re.IGNORECASE)
-_ENDED = re.compile(  # of a sentence with single spaces and without punctuation at its end
-    r"(?is)(?P<who>.+?) (?:(?:does|do)(?: not|n[’']t) (?P<verb>\w+)(?P<what> .*?)? (?:any ?more|any longer)|"
-    r"no longer (?P<verb2>\w+)(?P<what2> .*)?|"
-    r"(?P<be>is|are|am)(?: not|n[’']t) (?P<what3>.+?) (?:any ?more|any longer)|"
-    r"(?P<be2>is|are|am) no longer (?P<what4>.+))"
+_NO_LONGER = re.compile(r"(?i) no longer\b| nicht mehr\b| ya no\b| n(?:e |['’])(?=\w+ plus\b)|已经不|不再")
+"""Words that end a statement. Without them, the sentence is the statement that has ended."""
+_NOT = re.compile(r"(?i) (?:(?P<be>is|are|am)|does|do)(?: not|n[’']t)\b")
+_ANY_MORE = re.compile(r"(?i) any ?(?:more|longer)\Z")
+_PLUS = re.compile(r"(?i)(?<=\w) plus\b")
+_CHANGE = re.compile(
+    r"(?i)\b(?:now|nowadays|no longer|any ?more|moved|joined|became|switched to|changed to|since (?=\d)|"
+    r"jetzt|nicht mehr|inzwischen|umgezogen|maintenant|désormais|déménagé|ahora|ya no|mudó)\b|"
+    r"\bn(?:e |['’])\w+ plus\b|现在|改成|改为|不再|今は"
 )
+"""Words of a sentence that clearly tells a change."""
 _FORGET = r"(?:remove|delete|erase|forget|unlist|cross off|cross out)"
 _DROP = r"(?:drop|take|get|clear|trash|bin|ditch|cancel|scrap|discard|wipe|strike|purge)"
 """Verbs of removals that are more often verbs of tasks: "cancel the gym", "take out the trash"."""
@@ -94,14 +97,20 @@ _EXPLICIT_REMOVAL = re.compile(
 )
 
 
-class NotebookLine(NamedTuple):
-    """A list line of a notebook file."""
+class StoredLine(Protocol):
+    """A line of a notebook file or of a page. `box` is None if it has no checkbox."""
 
-    path: str
-    line: int
-    text: str
-    section: str
-    box: str | None
+    @property
+    def path(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def section(self) -> str: ...
+    @property
+    def box(self) -> str | None: ...
+
+
+Line = TypeVar("Line", bound=StoredLine)
 
 
 class Subject(NamedTuple):
@@ -109,16 +118,6 @@ class Subject(NamedTuple):
 
     needed: tuple[str, ...]
     hints: tuple[str, ...]
-
-
-def open_lines(path: str, text: str) -> Iterator[NotebookLine]:
-    """Yield the list lines of a file that are neither ticked nor struck."""
-    headed = sections.find_sections(text)
-    starts = [(text.count("\n", 0, place.start) + 1, place.title) for place in headed]
-    for item in sections.list_items(text):
-        if item.box in (None, " ") and item.text and not item.text.startswith("~~"):
-            title = next((title for start, title in reversed(starts) if start < item.line), "")
-            yield NotebookLine(path, item.line, item.text, title, item.box)
 
 
 def subject_of(text: str, language: str = "") -> Subject:
@@ -132,12 +131,12 @@ def subject_of(text: str, language: str = "") -> Subject:
     return Subject(tuple(dict.fromkeys(needed)), tuple(dict.fromkeys(hints)))
 
 
-def find_subject(subject: Subject, lines: Iterable[NotebookLine]) -> list[NotebookLine]:
+def find_subject(subject: Subject, lines: Iterable[Line]) -> list[Line]:
     """Return the lines that contain every required word. If some match better than others, return only those."""
     needed, hints = subject if subject.needed else (subject.hints, ())
     if not needed:
         return []
-    ranked: list[tuple[tuple[bool, int], NotebookLine]] = []
+    ranked: list[tuple[tuple[bool, int], Line]] = []
     for line in lines:
         within = _Words(line.text)
         around = _Words(f"{line.section} {line.path}")
@@ -156,7 +155,7 @@ def is_removal_command(text: str) -> bool:
 
     "Take out the trash" and "Sarah no longer eats pork" do not.
     """
-    if _ENDED.fullmatch(_plain(text)):
+    if ended_statement(text):
         return False
     language = classifier.guess_language(text)
     if language == "en":
@@ -178,7 +177,7 @@ def names_stored_thing(text: str) -> bool:
     return "REMOVE" in classes and bool(classes & {"LIST", "MEMORY", "REACH"})
 
 
-def find_removed(text: str, lines: Iterable[NotebookLine]) -> list[NotebookLine]:
+def find_removed(text: str, lines: Iterable[Line]) -> list[Line]:
     """Return the lines that a removal is about.
 
     "Remove the battery" may be a task, so that without a word such as "note" or "list" only items of lists count.
@@ -204,7 +203,7 @@ _DETAILS = (
 """Words for a detail of a person, and what a line with such a detail contains."""
 
 
-def _has_named_detail(text: str, line: NotebookLine) -> bool:
+def _has_named_detail(text: str, line: StoredLine) -> bool:
     """Return False if a removal names a number or an address and the line has none."""
     for words, shape in _DETAILS:
         match = words.search(text)
@@ -241,7 +240,12 @@ def says_finished(text: str) -> bool:
     return task is not None and (task[1] or bool(re.match(r"(?i)finished|completed|done", task[0])))
 
 
-def find_task(task: str, lines: Iterable[NotebookLine], least: int = 1) -> list[NotebookLine]:
+def reports_finished(text: str) -> bool:
+    """Return True for words about a task such as "sent yesterday", "I have paid it" or "it is done"."""
+    return finished_task(text) is not None or bool(_DONE_ALONE.match(text.strip()))
+
+
+def find_task(task: str, lines: Iterable[Line], least: int = 1) -> list[Line]:
     """Return the open to-dos that a finished task is about, which are those that share most of its words.
 
     A to-do of several words must share at least `least` of them, and every name of the task.
@@ -264,33 +268,43 @@ def find_task(task: str, lines: Iterable[NotebookLine], least: int = 1) -> list[
     return [line for shared, line in ranked if shared == best]
 
 
-def find_corrected(text: str, lines: Iterable[NotebookLine]) -> NotebookLine | None:
-    """Return the only line that says another value of the same attribute of the same subject, or None."""
+def find_corrected(text: str, lines: Iterable[Line]) -> list[Line]:
+    """Return the lines that say another value of the same attribute of the same subject."""
     rest = _POSSIBLE_LEAD.sub("", text.strip()) or text
     new = _Statement(rest)
-    fitting = [line for line in lines if line.box is None and new.corrects(_Statement(line.text))]
-    return fitting[0] if len(fitting) == 1 else None
+    return [line for line in lines if line.box is None and new.corrects(_Statement(line.text))]
 
 
-def is_ended_statement(text: str) -> bool:
-    """Return True for a sentence such as "Rob doesn't work at Hill any more"."""
-    return bool(_ENDED.fullmatch(_plain(text)))
+def ended_statement(text: str) -> str:
+    """Return the statement that a sentence ends, or "".
+
+    For "Rob doesn't work at Hill any more" this is "Rob work at Hill".
+    """
+    plain = _plain(text)
+    negated = _NOT.search(plain) if _ANY_MORE.search(plain) else None
+    match = negated or _NO_LONGER.search(plain)
+    if match is None or not match.start():
+        return ""
+    who = _POSSIBLE_LEAD.sub("", plain[: match.start()]) or plain[: match.start()]
+    be = f" {negated['be']}" if negated and negated["be"] else ""
+    rest = _ANY_MORE.sub("", plain[match.end() :])
+    if match[0][1:2] == "n" and match[0][-1] in " '’":  # French: ne … plus
+        rest = " " + _PLUS.sub("", rest, count=1)
+    return f"{who}{be}{rest}" if rest.strip() else ""
 
 
-def find_ended(text: str, lines: Iterable[NotebookLine]) -> NotebookLine | None:
-    """Return the only line that says what a sentence such as "Rob doesn't work at Hill any more" ends, or None."""
-    match = _ENDED.fullmatch(_plain(text))
-    if not match:
-        return None
-    verb = match["verb"] or match["verb2"] or match["be"] or match["be2"]
-    what = match["what"] or match["what2"] or match["what3"] or match["what4"] or ""
-    who = _POSSIBLE_LEAD.sub("", match["who"]) or match["who"]
-    ended = _Statement(f"{who} {verb} {what}")
-    fitting = [line for line in lines if line.box is None and ended.is_said_by(_Statement(line.text))]
-    return fitting[0] if len(fitting) == 1 else None
+def tells_change(text: str) -> bool:
+    """Return True if a sentence clearly says that something has changed, as in "Jo works at Acme now"."""
+    return bool(_CHANGE.search(text[:MAX_SENTENCE]))
 
 
-def similar_subject(text: str, lines: Iterable[NotebookLine]) -> list[NotebookLine]:
+def find_ended(statement: str, lines: Iterable[Line]) -> list[Line]:
+    """Return the lines that say a statement that has ended, perhaps with more words at their end."""
+    ended = _Statement(statement)
+    return [line for line in lines if line.box is None and ended.is_said_by(_Statement(line.text))]
+
+
+def similar_subject(text: str, lines: Iterable[Line]) -> list[Line]:
     """Return the lines that share a name, or at least two telling words, with a sentence that changed nothing."""
     tagged = classifier.tag_words(_POSSIBLE_LEAD.sub("", text.strip()), classifier.guess_language(text))
     words = [word for word in tagged if _tells(word)]
@@ -308,23 +322,6 @@ def strip_correction(text: str) -> str:
     text = text.strip()
     rest = _CORRECTION_LEAD.sub("", text).strip()
     return rest[:1].upper() + rest[1:] if rest and rest != text else text
-
-
-def mark_line(text: str, line: NotebookLine, added: str = "") -> str | None:
-    """Return the file's text with the line ticked or struck, and `added` below it; None if the line is gone."""
-    every = text.split("\n")
-    row = every[line.line - 1] if line.line <= len(every) else ""
-    if line.text not in row:
-        return None
-    end = "\r" if row.endswith("\r") else ""
-    before, _, _ = row.rpartition(line.text)
-    if line.box is not None and not added:
-        every[line.line - 1] = re.sub(r"\[ \]", "[x]", row, count=1)
-    else:
-        every[line.line - 1] = f"{before}~~{line.text}~~{end}"
-    if added:
-        every.insert(line.line, f"{before}{added}{end}")
-    return "\n".join(every)
 
 
 def _tells(word: classifier.TaggedWord) -> bool:

@@ -45,7 +45,7 @@ WEIGHT_STEP = 0.01
 _WORD = re.compile(r"[^\W_]+(?=['’]s\b)|['’]s\b|[^\W_]+['’](?=[^\W_])|[^\W_]+")
 _LETTERS_OF = {"fr": "èêçùœàâ", "de": "äöüß", "es": "ñ¿¡íóú"}
 _SHAPES = {
-    "MAIL": re.compile(r"[\w.+-]+@[\w-]+\.\w"),
+    "MAIL": re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+\.\w"),
     "PHONE": re.compile(
         r"(?<![\w-])(?:\+|\(|0)\d[\d ()/.-]{5,}\d|(?<![\w-])\d{3}-\d{3,4}(?:-\d{3,4})?(?![\w-])|"
         r"(?<![\w-])\d{3}[ .]\d{2,4}[ .]\d{2,4}(?:[ .]\d{2,4})?(?![\w-])|(?<!\d)1\d{10}(?!\d)"
@@ -58,7 +58,7 @@ _SHAPES = {
     "NUMBER": re.compile(r"\d"),
     "HANDLE": re.compile(r"(?<!\w)@\w"),
     "EXCLAMATION": re.compile(r"!"),
-    "BOX": re.compile(r"^\s*[-*]?\s*\[ ?\]"),
+    "BOX": re.compile(r"^\s*(?:[-*]\s*)?\[ ?\]"),
 }
 _VERB_CLASSES = frozenset(("BE", "TASK", "LIKE", "LIVES", "MUST", "ADD", "REMOVE", "I", "HE"))
 

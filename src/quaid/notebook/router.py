@@ -112,7 +112,7 @@ _LIST_NAME = re.compile(
 _OTHER_LISTS = re.compile(
     r"(?i)(?:.*\b)?(?:mailing|waiting|wait|distribution|black|white|block|allow|deny|price)"
 )
-_QUOTED = re.compile(r"\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|(?<!\w)'([^']+)'(?!\w)")
+_QUOTED = re.compile(r"\"([^\"]+)\"|“([^“”]+)”|«([^«»]+)»|(?<!\w)'([^']+)'(?!\w)")
 _BETWEEN_QUOTED = re.compile(r"(?i)[\s,;&]*(?:and[\s,]*)?")
 _PLURAL = re.compile(r"(?<=[^s\W])s\b")
 
@@ -316,7 +316,10 @@ _NORMALIZATIONS = (
         ),
         "",
     ),
-    (re.compile(r"[,;]?\s+(?:btw|by the way|fyi|please|pls|thanks|thank you)[.!]?$", re.IGNORECASE), ""),
+    (
+        re.compile(r"[,;]?(?<!\s)\s+(?:btw|by the way|fyi|please|pls|thanks|thank you)[.!]?$", re.IGNORECASE),
+        "",
+    ),
     (re.compile(r"^(?:the )?user[’']s\b", re.IGNORECASE), "My"),
     (re.compile(r"^(?:the )?user (?:is|was)\b", re.IGNORECASE), "I'm"),
     (re.compile(r"^(?:the )?user\b(?=.* )", re.IGNORECASE), "I"),

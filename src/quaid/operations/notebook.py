@@ -12,7 +12,6 @@ from quaid.embedding import backfill
 from quaid.embedding.registry import DEFAULT_MODEL
 from quaid.errors import (
     AlreadyExists,
-    FileTrouble,
     InvalidArgument,
     InvalidConfig,
     NoNotebook,
@@ -23,7 +22,6 @@ from quaid.folders import page_writer
 from quaid.folders.changed_files import changed_paths
 from quaid.folders.page_writer import EditResult, FileText, TextChange
 from quaid.folders.sync import sync_collection
-from quaid.formats import sections
 from quaid.model import chunker, similarity
 from quaid.notebook import files as notebook_files, layout
 from quaid.notebook.layout import MigratedFile, RecallResult, RememberedLine, SessionPrompt
@@ -38,10 +36,16 @@ from quaid.storage.sqlite.connection import Transaction
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quaid.notebook.changes import NotebookLine
     from quaid.notebook.prompt import PromptLimits
     from quaid.notebook.router import Classification
-    from quaid.operations.receipts import ReplacedStatement
+    from quaid.operations.corrections import (
+        CorrectedStatement,
+        CorrectionCandidate,
+        SentenceChange,
+        StoredStatement,
+        SubjectReport,
+    )
+    from quaid.operations.receipts import OldLine, OpenFact
 
 
 def edit_file(
@@ -137,12 +141,22 @@ class RememberRecord(NamedTuple):
     note: str = ""
     """What to do next, if the sentence was not written as a note."""
     collection: str = ""
-    replaced: "tuple[ReplacedStatement, ...]" = ()
-    """The line that was ticked, struck or replaced."""
+    replaced: "tuple[CorrectedStatement, ...]" = ()
+    """The line that was ticked, struck or replaced, and the fact that was ended."""
     similar: tuple[str, ...] = ()
     """Other lines that say nearly the same, each as path:line: text."""
     slug: str = ""
     """The page of the file."""
+    about: str = ""
+    """The page about the person or thing that the first words name."""
+    contradicts: "tuple[CorrectionCandidate, ...]" = ()
+    """Facts and lines of that page with another value. The ids are those of `correct`."""
+    open_facts: "tuple[OpenFact, ...]" = ()
+    """Other facts of that page that hold."""
+    still_says: "tuple[OldLine, ...]" = ()
+    """Lines of that page that have the value of a fact that was ended."""
+    merge_proposal: int | None = None
+    """The id of the proposal to merge two pages, if the sentence says that they are about the same thing."""
 
     def agent_view(self) -> dict[str, Any]:
         """Return the fields that agents need. Lines of the file of the record do not repeat its path."""
@@ -217,17 +231,60 @@ def remember(
     place: str | None = router.CATEGORY_ARGUMENTS.get(category, category) if category else None
     if content.strip() and not (category or file or section):
         guess = router.classify(content, _sentence_embedder(brain))
-        record = _change_lines(brain, notebook, content, guess)
-        if record:
-            return _with_slug(brain, notebook, record)
-    record = _add_note(brain, notebook, content, place, file, section, guess)
-    return _with_slug(brain, notebook, record)
+    if guess.category == "question":
+        note = "This is a question; ask it with memory_query (`quaid query`)."
+        return RememberRecord("", "", (), 0, "question", guess.near, "question", note)
+    from quaid.operations import corrections  # imported late, because it imports this module
+
+    change = corrections.apply_sentence(brain, content, guess.category) if guess.category else None
+    if change:
+        record = _changed_record(change)
+    else:
+        record = _add_note(brain, notebook, content, place, file, section, guess)
+    if record.action in ("ticked", "struck", "nothing") or record.category in ("shopping", "list", "todo"):
+        return record
+    return _with_report(record, corrections.report_subject(brain, content))
 
 
-def _with_slug(brain: Brain, notebook: Collection, record: RememberRecord) -> RememberRecord:
-    """Return the record with the slug of the page of its file."""
-    file = collections.indexed_file(brain.db, notebook.id, record.path) if record.path else None
-    return record._replace(slug=file.slug or "") if file else record
+def _with_report(record: RememberRecord, report: "SubjectReport") -> RememberRecord:
+    """Return the record with what a page says about the subject of the sentence."""
+    note = "" if report.replaced or report.contradicts else record.note
+    if report.contradicts:
+        note += f" {report.page} says otherwise; if it is outdated, `quaid correct` with its id changes it."
+    elif report.still_says:
+        note += f" The text of {report.page} still says otherwise; `quaid correct` changes it."
+    return record._replace(
+        replaced=(*record.replaced, *report.replaced),
+        note=note.strip(),
+        about=report.page,
+        contradicts=report.contradicts,
+        open_facts=report.open_facts,
+        still_says=report.still_says,
+    )
+
+
+def _changed_record(change: "SentenceChange") -> RememberRecord:
+    """Return the record of a sentence that ticked, struck or replaced a line, or may be about several."""
+    done, line = change.record, change.line
+    if line is None:
+        lines = [_shown_line(line, written=False) for line in change.lines[:MAX_SHOWN_LINES]]
+        return RememberRecord(
+            *("", "", tuple(lines), 0, change.category, (), "nothing", done.note),
+            merge_proposal=done.merge_proposal,
+        )
+    lines = [_shown_line(line, written=True)]
+    if change.action == "replaced":
+        lines.append(RememberedLine(done.now, line.path, line.place.line + 1, written=True))
+    return RememberRecord(
+        *(line.path, line.section, tuple(lines), done.version, change.category, (), change.action),
+        collection=done.collection,
+        replaced=done.replaced,
+        slug=done.slug,
+    )
+
+
+def _shown_line(line: "StoredStatement", *, written: bool) -> RememberedLine:
+    return RememberedLine(line.text, line.path, line.place.line, written)
 
 
 def _add_note(
@@ -241,6 +298,7 @@ def _add_note(
 ) -> RememberRecord:
     """Write a note to the file and section that fit it."""
     from quaid.notebook import changes, router
+    from quaid.operations import corrections
 
     paths: tuple[str, ...] = ()
     if router.needs_file_list(content, file):
@@ -250,7 +308,7 @@ def _add_note(
     if guess.category in ("removal", "correction") or (finished and kind in (None, "todos")):
         # Nothing that was said is lost: what changes no line is a note itself.
         stripped = changes.strip_correction(content)
-        statement = finished or changes.is_ended_statement(content)
+        statement = finished or changes.ended_statement(content)
         task = not statement and (router.is_task(stripped) or changes.is_removal_task(stripped))
         goal = router.choose_target(stripped, "todos" if task else "facts", None, None)
     else:
@@ -263,10 +321,12 @@ def _add_note(
         return written.text
 
     edited = edit_file(brain, notebook, goal.path, change)
+    indexed = collections.indexed_file(brain.db, notebook.id, goal.path)
+    file_slug = (indexed.slug or "") if indexed else ""
     filed = router.category_of(goal.path)
     near = tuple(name for name in dict.fromkeys((guess.category, *guess.near)) if name and name != filed)
     note = ""
-    similar = _similar_lines(notebook, written.lines)
+    similar = _similar_lines(brain, written.lines)
     name = "to-do" if filed == "todo" else filed
     if guess.category in ("removal", "correction"):
         what = "corrects" if guess.category == "correction" else "removes"
@@ -274,48 +334,35 @@ def _add_note(
     elif changes.says_finished(content):
         note = f"No to-do was found that this clearly finishes, so it was filed as a {name}."
     if note:
-        about = changes.similar_subject(content, _open_lines(notebook))
+        about = changes.similar_subject(content, corrections.notebook_statements(brain))
         own = {(line.path, line.line) for line in written.lines}
-        shown = (_show_line(line) for line in about if (line.path, line.line) not in own)
+        shown = (_show_line(line) for line in about if (line.path, line.place.line) not in own)
         similar = tuple(dict.fromkeys((*similar, *shown)))[:MAX_SIMILAR_LINES]
     return RememberRecord(
         *(goal.path, written.section, written.lines, edited.version, filed, near, "added", note),
         collection=notebook.name,
         similar=similar,
+        slug=file_slug,
     )
 
 
-def _open_lines(notebook: Collection) -> "list[NotebookLine]":
-    """Return the lines of the notebook that are neither ticked nor struck."""
-    from quaid.notebook import changes
-
-    return [
-        line
-        for path in layout.list_files(notebook.root or "")
-        if (text := page_writer.read_text_file(notebook, path))
-        for line in changes.open_lines(path, text.text)
-    ]
+def _show_line(line: "StoredStatement") -> str:
+    return f"{line.path}:{line.place.line}: {line.text}"
 
 
-def _show_line(line: "NotebookLine") -> str:
-    return f"{line.path}:{line.line}: {line.text}"
-
-
-def _similar_lines(notebook: Collection, lines: tuple[RememberedLine, ...]) -> tuple[str, ...]:
+def _similar_lines(brain: Brain, lines: tuple[RememberedLine, ...]) -> tuple[str, ...]:
     """Return other lines of the notebook that say nearly the same as one new line. A list of items has none."""
-    from quaid.notebook import changes
+    from quaid.operations import corrections
 
     if len(lines) != 1:
         return ()
     (new,) = lines
-    others = (
+    near = [
         line
-        for path in layout.list_files(notebook.root or "")[:MAX_FILES_COMPARED]
-        if not path.startswith(f"{layout.DAILY}/") and (text := page_writer.read_text_file(notebook, path))
-        for line in changes.open_lines(path, text.text)
-        if (line.path, line.line) != (new.path, new.line)
-    )
-    near = [line for line in others if similarity.is_near_line(new.text, line.text)]
+        for line in corrections.notebook_statements(brain)
+        if (line.path, line.place.line) != (new.path, new.line)
+        and similarity.is_near_line(new.text, line.text)
+    ]
     return tuple(map(_show_line, near[:MAX_SIMILAR_LINES]))
 
 
@@ -338,94 +385,7 @@ def _sentence_embedder(brain: Brain) -> "Callable[[str], bytes] | None":
     return embedder.embed_query
 
 
-def _change_lines(
-    brain: Brain, notebook: Collection, content: str, guess: "Classification"
-) -> RememberRecord | None:
-    """Carry out a sentence that is not a note: tick, strike or replace a line, or refer to a search.
-
-    Return None if the sentence is to be written as a note.
-    """
-    from quaid.notebook import changes
-
-    if guess.category == "question":
-        note = "This is a question; ask it with memory_query (`quaid query`)."
-        return RememberRecord("", "", (), 0, "question", guess.near, "question", note)
-    task = changes.finished_task(content)
-    if not task and guess.category not in ("removal", "correction"):
-        return None
-    lines = _open_lines(notebook)
-    if any(similarity.same_line(line.text, content) for line in lines):
-        return None  # a repetition of a line is not a change of it
-    if task:
-        text, explicit = task
-        todos = (line for line in lines if line.box is not None)
-        tasks = changes.find_task(text, todos, 1 if explicit else 2)
-        if len(tasks) == 1:
-            return _mark_line(brain, notebook, tasks[0], "ticked", "todo")
-        if explicit and tasks:
-            return _no_line(tasks, "todo", "to-do")
-    if guess.category == "removal" and changes.is_removal_command(content):
-        named = changes.find_removed(content, lines)
-        if len(named) == 1:
-            action: RememberAction = "ticked" if named[0].box is not None else "struck"
-            return _mark_line(brain, notebook, named[0], action, "removal")
-        if named or changes.names_stored_thing(content):
-            return _no_line(named, "removal", "line")
-        return None
-    if guess.category in ("removal", "correction"):
-        ended = changes.is_ended_statement(content)
-        old = changes.find_ended(content, lines) if ended else changes.find_corrected(content, lines)
-        if old:
-            new = sections.sanitize(changes.strip_correction(" ".join(content.split())))
-            return _mark_line(brain, notebook, old, "replaced", "correction", new)
-    return None
-
-
-def _mark_line(
-    brain: Brain,
-    notebook: Collection,
-    line: "NotebookLine",
-    action: RememberAction,
-    category: str,
-    new: str = "",
-) -> RememberRecord:
-    from quaid.notebook import changes
-    from quaid.operations.receipts import ReplacedStatement  # other commands need no check for contradictions
-
-    def change(old: str | None) -> str:
-        marked = changes.mark_line(old or "", line, new)
-        if marked is None:
-            problem = (
-                f"changed while this was read: line {line.line} is no longer {line.text[:80]!r}; try again"
-            )
-            raise FileTrouble(path=line.path, problem=problem)
-        return marked
-
-    edited = edit_file(brain, notebook, line.path, change)
-    lines = [RememberedLine(line.text, line.path, line.line, True)]
-    if new:
-        lines.append(RememberedLine(new, line.path, line.line + 1, True))
-    return RememberRecord(
-        *(line.path, line.section, tuple(lines), edited.version, category, (), action),
-        collection=notebook.name,
-        replaced=(ReplacedStatement(line.line, line.text, brain.local()[:10]),),
-    )
-
-
-def _no_line(lines: "list[NotebookLine]", category: str, what: str) -> RememberRecord:
-    """Return the record for a sentence that matches several lines or no line."""
-    if lines:
-        note = f"Several lines fit, so nothing was changed; name the {what} more exactly."
-    else:
-        note = f"No {what} of the notebook fits, so nothing was changed. `quaid recall` shows what is there."
-    shown = tuple(RememberedLine(line.text, line.path, line.line, False) for line in lines[:MAX_SHOWN_LINES])
-    return RememberRecord("", "", shown, 0, category, (), "nothing", note)
-
-
 MAX_SIMILAR_LINES = 3
-MAX_FILES_COMPARED = 100
-"""Maximum number of files that are searched for lines like a new one."""
-
 MAX_SHOWN_LINES = 20
 """If a sentence matches several lines, at most this many are listed."""
 

@@ -153,14 +153,24 @@ def _old_lines(brain: Brain, page_ids: Sequence[int], changes: Sequence[FactChan
         own = {*page_ids[:MAX_PAGES_CHECKED], old.page_id} if not named else {old.page_id, *named}
         heads = pages.page_heads(brain.db, sorted(own))
         texts = pages.page_texts(brain.db, sorted(heads))
+        old_spellings, new_spellings = spellings(brain, old.object), spellings(brain, new.object)
         for id, head in heads.items():
             if head.slug.startswith(SOURCES):
                 continue
-            for place in corrections.statements_of_fact(texts[id][0], old.predicate, old.object):
-                if not corrections.has_value(place.text, new.object):
+            for place in corrections.statements_of_fact(texts[id][0], old.predicate, old_spellings):
+                if not any(corrections.has_value(place.text, value) for value in new_spellings):
                     says = place.text[:MAX_LINE_LENGTH]
                     lines[OldLine(slugs.address(head.collection, head.slug), says)] = None
     return tuple(lines)[:MAX_OLD_LINES]
+
+
+def spellings(brain: Brain, value: str) -> tuple[str, ...]:
+    """Return a value and, if it names a page, the page's slug and names, as links to it are written."""
+    ids = sorted({row.page_id for row in pages.pages_called(brain.db, [fold_name(value)])})
+    if len(ids) != 1:
+        return (value,)
+    head = pages.page_heads(brain.db, ids)[ids[0]]
+    return tuple(dict.fromkeys((value, head.slug, head.title, *pages.page_names(brain.db, ids))))
 
 
 def _statement(row: FactRow, titles: set[str]) -> str:

@@ -35,6 +35,7 @@ GRANTS_SETTING = "agents_may"
 """The setting with the operations (forget, merge) that agents may carry out without review."""
 
 MAX_SUMMARY = 120
+NOT_ERASED = "Nothing is erased yet: a person decides with `quaid review`. Until then queries find it."
 OWNER_OPERATIONS = {"memory_forget": "forget", "memory_merge": "merge"}
 """For each of these tools, the command that is run when its proposal is accepted."""
 
@@ -323,12 +324,15 @@ def _accept_removal(brain: Brain, row: ProposalRow, arguments: dict[str, Any], n
     target = _target(row)
     try:
         with _acting_for(brain, row):
-            change = _rehearse(brain, lambda: corrections.remove_line(brain, arguments["query"]))
+            line = corrections.line_to_remove(brain, arguments["query"])
+            if isinstance(line, corrections.CorrectRecord):
+                return Decision(row.id, "failed", target, line.note)
+            change = _rehearse(brain, lambda: corrections.remove_line(brain, line))
             change = change._replace(diff=f"Remove a line: {arguments['reason'].strip()}\n{change.diff}")
             if not _was_reviewed(change.diff, row.diff, (row.created_at[:10], brain.now()[:10])):
                 problem = f"{target} has changed since; accepting would now change other lines"
                 return Decision(row.id, "conflict", target, problem, row.diff, change.diff)
-            corrections.remove_line(brain, arguments["query"])
+            corrections.remove_line(brain, line)
     except QuaidError as error:
         return Decision(row.id, "failed", target, str(error))
     _decide(brain, row, "accepted", note)
@@ -429,19 +433,25 @@ def propose_forget(
     if (slug is None) == (query is None):
         raise InvalidArgument(name="slug", problem="is required, or query; send one of the two")
     if query is not None:
+        line = corrections.line_to_remove(brain, query)
+        if isinstance(line, corrections.CorrectRecord):
+            return line  # several lines to choose from
         if may_at_once(brain, "forget"):
-            return corrections.remove_line(brain, query)
-        change = _rehearse(brain, lambda: corrections.remove_line(brain, query))
+            return corrections.remove_line(brain, line)
+        change = _rehearse(brain, lambda: corrections.remove_line(brain, line))
         change = change._replace(diff=f"Remove a line: {reason.strip()}\n{change.diff}")
-        arguments = {"query": query, "reason": reason}
-        statement = corrections.line_to_remove(brain, query).place.text
-        return _store_proposal(brain, "memory_forget", arguments, change, f"Remove: {statement}")
+        # The text names the line even if it moves; the id is for a text that several lines have.
+        is_unique = not isinstance(corrections.line_to_remove(brain, line.text), corrections.CorrectRecord)
+        arguments = {"query": line.text if is_unique else line.id, "reason": reason}
+        stored = _store_proposal(brain, "memory_forget", arguments, change, f"Remove: {line.text}")
+        return stored._replace(note=NOT_ERASED)
     assert slug is not None
     slug = _address_to_erase(brain, slug)
     change = _erasure(brain, slug, reason)
     if may_at_once(brain, "forget"):
         return cleanup.forget(brain, slug, yes=True)
-    return _store_proposal(brain, "memory_forget", {"slug": slug, "reason": reason}, change)
+    stored = _store_proposal(brain, "memory_forget", {"slug": slug, "reason": reason}, change)
+    return stored._replace(note=NOT_ERASED)
 
 
 def _address_to_erase(brain: Brain, name: str) -> str:
