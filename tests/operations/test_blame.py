@@ -102,3 +102,32 @@ def test_imported_pages_have_the_author_import(brain: Brain, tmp_path: Path) -> 
     run(brain, "import", folder=str(tmp_path / "folder"))
     run(brain, "put", "codex", slug="a", compiled_truth="One.\n\nTwo.", expected_version=1)
     assert blame(brain, "a") == {"One.": (1, "import", "a.md"), "Two.": (2, "codex", "")}
+
+
+def test_a_version_that_only_adds_facts_does_not_change_the_version_of_a_line(brain: Brain) -> None:
+    def add_fact(object: str) -> None:
+        run(brain, "assert", slug="a", predicate="likes", object=object)
+
+    run(brain, "put", slug="a", content="# Alice\n\nOne.")
+    add_fact("tea")
+    add_fact("bread")
+    run(brain, "put", "codex", slug="a", content="# Alice\n\nOne.\n\nTwo.", expected_version=3)
+    add_fact("rain")
+    assert blame(brain, "a") == {
+        "# Alice": (1, "owner", ""),
+        "One.": (1, "owner", ""),
+        "Two.": (4, "codex", ""),
+    }
+
+
+def test_a_fact_added_to_a_page_of_a_folder_does_not_change_the_version_of_a_line(
+    brain: Brain, tmp_path: Path
+) -> None:
+    root = tmp_path / "notes"
+    root.mkdir()
+    (root / "a.md").write_text("One.\n")
+    run(brain, "collection add", name="notes", path=str(root))
+    run(brain, "assert", slug="a", predicate="likes", object="tea")
+    run(brain, "put", "codex", slug="a", compiled_truth="One.\n\nTwo.")
+    run(brain, "assert", slug="a", predicate="likes", object="rain")
+    assert blame(brain, "a") == {"One.": (1, "sync", "a.md"), "Two.": (3, "codex", "")}

@@ -87,7 +87,7 @@ class BlameLine(NamedTuple):
     line: int
     text: str
     version: int | None
-    """The version that added the line, or None if it is older than the stored history."""
+    """The version in which the line appeared, or None if it is older than the stored history."""
     author: str
     source: str
     since: str | None
@@ -112,6 +112,11 @@ def blame(brain: Brain, slug: Slug) -> BlameRecord:
     is_first = oldest.record.version == 1 or (
         oldest.record.by in ("made", "import") and _start_of(oldest, stored) is not None
     )
+    # Versions that only added facts or links have the same text, so a text is stored with its last version.
+    first_versions = {
+        version.record.version: _first_version(version, older)
+        for version, older in pairwise([*versions, None])
+    }
     origins: list[_VersionText | None] = [oldest if is_first else None] * len(texts[0])
     for version, before, after in zip(reversed(versions[:-1]), texts, texts[1:], strict=False):
         origins = _line_origins(origins, before, after, version)
@@ -123,8 +128,20 @@ def blame(brain: Brain, slug: Slug) -> BlameRecord:
         record = origin.record
         entry = timeline.parse(text)
         source = (entry[0].source if entry else "") or record.source
-        lines.append(BlameLine(number, text, record.version, record.author, source, record.since))
+        version_number = first_versions[record.version]
+        lines.append(BlameLine(number, text, version_number, record.author, source, record.since))
     return BlameRecord(stored.slug, stored.version, tuple(lines), oldest.record.version)
+
+
+def _first_version(version: "_VersionText | None", older: "_VersionText | None") -> int:
+    """Return the first version that has the text of a stored version. `older` is the stored version before it."""
+    assert version is not None
+    is_file = version.record.by in ("sync", "import") or (
+        version.row is not None and version.record.is_present
+    )
+    if is_file and version.row is not None and version.row.version is not None:
+        return version.row.version  # the bytes of a file are stored when they are read
+    return older.record.version + 1 if older else 1
 
 
 def _line_origins(
