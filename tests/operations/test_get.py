@@ -55,6 +55,37 @@ def test_a_page_is_found_by_the_absolute_path_of_its_file(town: Brain, tmp_path:
     assert (page.collection, page.slug) == ("notes", "sub/snow")
 
 
+def test_a_page_is_found_by_the_path_of_its_imported_file(brain: Brain, tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    (folder / "foo").mkdir(parents=True)
+    (folder / "foo" / "bar.md").write_text("# Bar\n")
+    (folder / "bar.md").write_text("# Other\n")
+    dispatch.call(brain, dispatch.find_command("import"), {"folder": str(folder)}, "owner")
+    for path in ("foo/bar.md", "docs/foo/bar.md", str(folder / "foo" / "bar.md")):
+        assert call(brain, "get", slug=path).title == "Bar"
+    call(brain, "put", slug="foo/bar", compiled_truth="# Bar\n\nEdited.", expected_version=1)
+    assert call(brain, "get", slug="docs/foo/bar.md").title == "Bar"
+    assert call(brain, "get", slug=str(folder / "bar.md")).title == "Other"
+
+
+def test_a_page_is_found_by_a_path_with_the_name_of_its_folder(brain: Brain, tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    (folder / "foo").mkdir(parents=True)
+    (folder / "foo" / "My Bar.md").write_text("# Bar\n")
+    (tmp_path / "link").symlink_to(folder)
+    arguments = {"name": "manual", "path": str(folder)}
+    dispatch.call(brain, dispatch.find_command("collection add"), arguments, "owner")
+    for path in (
+        *("foo/My Bar.md", "./foo/My Bar.md", "docs/foo/My Bar.md", "manual/foo/My Bar.md"),
+        *(
+            "manual::foo/My Bar.md",
+            str(folder / "foo" / "My Bar.md"),
+            str(tmp_path / "link" / "foo" / "My Bar.md"),
+        ),
+    ):
+        assert call(brain, "get", slug=path).title == "Bar"
+
+
 @pytest.mark.parametrize(
     "name", ["Harbour", "people/nobody", "default::Snow", "notes::nothing.md", "/etc/passwd"]
 )

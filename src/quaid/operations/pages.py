@@ -1,6 +1,7 @@
 """Pages: read, write, list and tag them, add timeline entries and raw data."""
 
 import hashlib
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -439,8 +440,9 @@ def open_page(brain: Brain, name: str) -> PageRow:
 def _page_of_file(brain: Brain, path: str) -> tuple[str, str] | None:
     """Return slug and collection of the page of a file.
 
-    The path is absolute or within a collection. In the latter case it follows `NAME::` or `NAME/`, or is
-    given alone if only one collection has the file.
+    The path is absolute or within a collection. In the latter case it follows `NAME::`, or the name of the
+    collection or of its folder and a slash, or is given alone if only one collection has the file. Files of
+    imported folders are named in the same ways.
     """
     named, path = slugs.split_address(path)
     first, _, rest = path.partition("/")
@@ -448,13 +450,30 @@ def _page_of_file(brain: Brain, path: str) -> tuple[str, str] | None:
     for collection in collections.list_all(brain.db):
         if collection.root is None or named not in (None, collection.name):
             continue
-        inside = path.removeprefix(f"{collection.root}/") if path.startswith("/") else path
-        for candidate in (inside, rest if first == collection.name else ""):
+        folder = os.path.basename(collection.root)
+        for candidate in (
+            _path_inside(path, collection.root) if os.path.isabs(path) else os.path.normpath(path),
+            rest if first in (collection.name, folder) else "",
+        ):
             file = collections.indexed_file(brain.db, collection.id, candidate) if candidate else None
             if file and file.slug and pages.find(brain.db, file.slug, collection.name):
                 found.append((file.slug, collection.name))
                 break
+    if not found:
+        from quaid.storage import history  # imported late, because most reads name a slug
+
+        found = [
+            place for place in history.pages_of_imported_file(brain.db, path) if named in (None, place[1])
+        ]
     return found[0] if len(found) == 1 else None
+
+
+def _path_inside(path: str, root: str) -> str:
+    """Return an absolute path relative to a folder, or "" if it is outside. Symlinks are followed only if needed."""
+    for file, folder in ((os.path.normpath(path), root), (os.path.realpath(path), os.path.realpath(root))):
+        if file.startswith(f"{folder}{os.sep}"):
+            return file[len(folder) + 1 :].replace(os.sep, "/")
+    return ""
 
 
 def _line_range(lines: str) -> tuple[int, int]:

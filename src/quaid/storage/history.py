@@ -369,6 +369,21 @@ class ImportBatch(NamedTuple):
     created_at: str
 
 
+def pages_of_imported_file(db: "Database", path: str) -> list[tuple[str, str]]:
+    """Return slug and collection of the pages of an imported file.
+
+    The path is absolute, within the imported folder, or starts with the last folders of the imported folder's path.
+    """
+    return db.rows(
+        "SELECT DISTINCT p.slug, c.name FROM raw_imports r JOIN import_manifest m USING (import_id)"
+        " JOIN pages p ON p.id = r.page_id JOIN collections c ON c.id = p.collection_id"
+        " WHERE p.quarantined_at IS NULL AND length(?1) >= length(r.file_path)"
+        " AND '/' || ltrim(?1, '/') = substr('/' || ltrim(m.source_dir || '/' || r.file_path, '/'),"
+        " iif(?1 LIKE '/%', 1, -length(?1) - 1)) LIMIT 2",
+        (path,),
+    )
+
+
 def imported_files(db: "Database", import_id: str | None = None) -> dict[str, ImportedFile]:
     """Return the files of one import, or the active imported file of each path from any import, by path."""
     files, source, value = "r.file_path", "raw_imports r", f"{INGESTED_PREFIX}*"
