@@ -6,6 +6,7 @@ import pytest
 
 from quaid.app import Brain
 from quaid.cli.render import render
+from quaid.errors import VersionConflict
 from quaid.model.names import fold_name, is_similar_name
 from quaid.operations import dispatch, receipts
 from quaid.operations.receipts import OldLine, OpenFact, ReplacedStatement
@@ -236,3 +237,29 @@ def test_log_and_file_name_their_collection(notebook: Brain) -> None:
     ):
         record = dispatch.call(notebook, dispatch.find_tool(tool), arguments, "write")
         assert record.collection == "notebook"
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"assertions": [{"predicate": "works_at", "object": "River"}]},
+        {"timeline_append": "- **2026-04-25** | call — Moved to Oslo."},
+        {"frontmatter": {"role": "engineer"}},
+    ],
+)
+def test_a_part_of_a_missing_page_creates_the_page(brain: Brain, part: dict[str, Any]) -> None:
+    record = call(brain, "put", slug="people/ada-lund", **part)
+    assert (record.created, record.version, record.title) == (True, 1, "Ada Lund")
+    assert record.notes == ("a new page: its title is 'Ada Lund', from the slug",)
+    assert call(brain, "get", slug="people/ada-lund").compiled_truth == "# Ada Lund"
+    again = call(brain, "put", slug="people/ada-lund", **part)
+    assert (again.created, again.changed, again.notes) == (False, "timeline_append" in part, ())
+    if "assertions" in part:
+        facts = call(brain, "facts", subject="people/ada-lund").facts
+        assert [(fact.subject, fact.object) for fact in facts] == [("Ada Lund", "River")]
+
+
+def test_a_fact_of_a_missing_page_with_a_version_is_refused(brain: Brain) -> None:
+    facts = [{"predicate": "works_at", "object": "River"}]
+    with pytest.raises(VersionConflict):
+        call(brain, "put", slug="people/ada", assertions=facts, expected_version=3)

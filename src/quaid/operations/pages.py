@@ -577,6 +577,10 @@ def put(
         if content is None:
             page = build_checked_page(slug, front, truth, lines, old)
             notes[:] = new_type_notes(page, old)
+            if old is None and not truth and "title" not in front:
+                # A heading keeps the title if the page moves, and a file without text would not be a page.
+                page = build_checked_page(slug, front, f"# {page.title}", lines, old)
+                notes.append(f"a new page: its title is {page.title!r}, from the slug")
             return page
         own = markdown.parse(content).timeline
         if old and old.timeline != own:
@@ -586,7 +590,7 @@ def put(
         notes[:] = new_type_notes(page, old)
         return page
 
-    may_create = any(part is not None for part in (content, append, *parts))
+    may_create = bool(assertions) or any(part is not None for part in (content, append, *parts))
     stated: list[FactChange] = []
 
     def add_facts(tx: "Transaction", saved: "SaveResult", page: Page, now: str) -> "SaveResult":
