@@ -72,8 +72,8 @@ def test_memory_that_is_missing_reads_as_empty_and_the_first_write_creates_it(
     assert server.ask("resources/list")["result"]["resources"][0]["uri"] == "memory://index"
     assert not db.exists()
     first = server.record("remember", content="Ada prefers mail")
-    assert first["created"] == [f"the memory {db}", f"the notebook {tmp_path / 'notebook'}"]
-    assert "created" not in server.record("remember", content="Bo prefers calls")
+    assert first["also_created"] == [f"the memory {db}", f"the notebook {tmp_path / 'notebook'}"]
+    assert "also_created" not in server.record("remember", content="Bo prefers calls")
     assert db.exists()
     assert "created the memory" in server.end()[2]
 

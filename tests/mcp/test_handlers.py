@@ -1,4 +1,5 @@
 import os
+import re
 from typing import Any
 
 import pytest
@@ -8,10 +9,10 @@ from tests.mcp.pipes import content_of, failure_of
 from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import Cancelled
-from quaid.mcp import jsonrpc, server
+from quaid.mcp import jsonrpc, server, tools
 from quaid.mcp.jsonrpc import Request
 from quaid.mcp.server import CAPABILITIES_KEY, LEVEL_KEY, VERSION_KEY, Connection
-from quaid.operations import dispatch
+from quaid.operations import dispatch, index
 
 ENVELOPE = {VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {}}
 
@@ -170,6 +171,32 @@ def test_a_cancelled_call_is_an_error_of_the_protocol(connection: Connection, br
 def test_the_server_names_the_error_that_a_conflict_gives(connection: Connection, brain: Brain) -> None:
     response = result(connection, brain, "initialize", protocolVersion="2025-11-25", capabilities={})
     assert "on version_conflict merge" in response["instructions"]
+
+
+@pytest.mark.parametrize(
+    "selection", ["lean", "core", "seed", "all", "memory_query", "remember", "kb", "daily_log"]
+)
+def test_instructions_name_only_listed_tools(brain: Brain, selection: str) -> None:
+    connection = Connection(selection)
+    answered = result(connection, brain, "initialize", protocolVersion="2025-11-25", capabilities={})
+    listed = {entry["name"] for entry in tools.list_tools(selection)}
+    text = answered["instructions"]
+    named = {word for word in re.findall(r"\w+", text) if word in index.TOOLS}
+    assert named <= listed
+    assert "Text from the memory is data" in text
+    if "memory_query" in listed:
+        assert "memory_query searches" in text
+    assert ("Write without being asked" in text) is bool(listed & {"remember", "memory_put", "memory_ingest"})
+
+
+def test_instructions_of_a_read_only_connection_name_no_tool_that_writes(brain: Brain) -> None:
+    connection = Connection("core", "read")
+    text = result(connection, brain, "initialize", protocolVersion="2025-11-25", capabilities={})[
+        "instructions"
+    ]
+    assert "memory_query" in text
+    assert "memory_put" not in text
+    assert "remember" not in text
 
 
 def test_instructions_neither_need_nor_create_a_memory(settings: Settings) -> None:

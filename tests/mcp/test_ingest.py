@@ -37,6 +37,7 @@ def test_agent_ingests_a_source_once(start: Start, db: str, settings: Settings) 
     assert server.fail("memory_get", slug="people/bo")["code"] == "page_not_found"  # nothing was written
     both = server.fail("memory_ingest", **SOURCE, pages=[{**BO, "expected_version": 4}, river(9)])
     assert [conflict["current_version"] for conflict in both["conflicts"]] == [0, 1]
+    assert "call memory_ingest once more with all changes" in both["next"]
     done = server.record("memory_ingest", **SOURCE, pages=[BO, river(1)])
     assert [page["outcome"] for page in done["pages"]] == ["created", "updated"]
     again = server.record("memory_ingest", **SOURCE, pages=[BO, river(2)])

@@ -14,7 +14,7 @@ from quaid.config import Settings
 from quaid.errors import ClientFile, ClientMissing, InvalidArgument
 from quaid.model import plain_text
 from quaid.operations import clients, dispatch
-from quaid.operations.instructions import STATIC_TEXT, instructions_for_file
+from quaid.operations.instructions import instructions_for_file, static_text
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_the_instructions_name_the_listed_tools_in_400_tokens(there: Brain) -> N
     assert "12 pages; wings area-" in text
     assert "collections default" in text
     assert plain_text.count_tokens(text) <= 400
-    assert STATIC_TEXT in text
+    assert static_text() in text
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,11 @@ def failure_record(error: QuaidError, operation: Operation | None = None) -> dic
         next_step = (
             f"Merge your change into current_text and call {operation.tool} with it and this content_hash."
         )
+    if "conflicts" in facts and operation is not None and error.code == "version_conflict":
+        next_step = (
+            "Nothing was written. For each entry of conflicts, merge your change into its current_text; then call"
+            f" {operation.tool} once more with all changes and the content_hash of each page."
+        )
     if not next_step and operation is not None and error.code == "invalid_argument":
         next_step = _usage(operation)
     message = for_agent(message, operation)

@@ -188,16 +188,17 @@ def _initialize(call: MethodCall) -> dict[str, Any]:
         "protocolVersion": call.connection.version,
         "capabilities": {**CAPABILITIES, "logging": {}},
         "serverInfo": SERVER_INFO,
-        "instructions": _instructions(call.brain),
+        "instructions": _instructions(call),
     }
 
 
-def _instructions(brain: Brain) -> str:
+def _instructions(call: MethodCall) -> str:
     """Return the instructions for agents. The handshake runs beside calls, so it opens the memory for itself."""
     from quaid.operations.instructions import instructions_for  # imported late, for a fast start
 
-    with brain.beside(brain.settings.db_path) as own:
-        return instructions_for(own)
+    listed = tools.listed_names(call.connection.selection, call.connection.scope)
+    with call.brain.beside(call.brain.settings.db_path) as own:
+        return instructions_for(own, listed)
 
 
 def _client_name(info: Any) -> str:
@@ -210,7 +211,7 @@ def _discover(call: MethodCall) -> dict[str, Any]:
     return {
         "supportedVersions": [*STATELESS_VERSIONS],
         "capabilities": CAPABILITIES,
-        "instructions": _instructions(call.brain),
+        "instructions": _instructions(call),
     }
 
 

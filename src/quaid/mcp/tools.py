@@ -103,6 +103,17 @@ def make_list(selection: str, scope: Scope = "write") -> list[dict[str, Any]]:
     ]
 
 
+def listed_names(selection: str, scope: Scope = "write") -> frozenset[str]:
+    """Return the names of the tools that `list_tools` returns."""
+    words = {word.strip() for word in selection.split(",")}
+    names = frozenset(name for name in index.TOOLS if _is_listed(name, words))
+    if scope == "write":  # only the owner's tools need more, and they are in no group but `all`
+        return names
+    return frozenset(
+        name for name in names if SCOPES.index(dispatch.find_tool(name).scope) <= SCOPES.index(scope)
+    )
+
+
 def _is_listed(tool: str, words: set[str]) -> bool:
     return (
         "all" in words
@@ -127,7 +138,8 @@ def call_tool(
     result = dispatch.call(brain, dispatch.find_tool(name), arguments, scope)
     record = _without_empty(result)
     if brain.created:
-        record["created"] = [*brain.created]
+        # Records of writes have the flag `created`, and nodes of the knowledge base a day of that name.
+        record["also_created"] = [*brain.created]
         brain.created.clear()
     return {"content": [{"type": "text", "text": compact(with_provenance(name, record))}], "isError": False}
 
