@@ -115,7 +115,7 @@ def blame(brain: Brain, slug: Slug) -> BlameRecord:
     # Versions that only added facts or links have the same text, so a text is stored with its last version.
     first_versions = {
         version.record.version: _first_version(version, older)
-        for version, older in pairwise([*versions, None])
+        for version, older in zip(versions, [*versions[1:], None], strict=True)
     }
     origins: list[_VersionText | None] = [oldest if is_first else None] * len(texts[0])
     for version, before, after in zip(reversed(versions[:-1]), texts, texts[1:], strict=False):
@@ -133,9 +133,8 @@ def blame(brain: Brain, slug: Slug) -> BlameRecord:
     return BlameRecord(stored.slug, stored.version, tuple(lines), oldest.record.version)
 
 
-def _first_version(version: "_VersionText | None", older: "_VersionText | None") -> int:
+def _first_version(version: "_VersionText", older: "_VersionText | None") -> int:
     """Return the first version that has the text of a stored version. `older` is the stored version before it."""
-    assert version is not None
     is_file = version.record.by in ("sync", "import") or (
         version.row is not None and version.record.is_present
     )
