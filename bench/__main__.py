@@ -11,6 +11,7 @@ NAMES = (
     "start",
     "search",
     "retrieval",
+    "languages",
     "nearest",
     "embedding",
     "importing",

@@ -47,6 +47,9 @@ class Kept:
     def embed_query(self, text: str) -> bytes:
         return self._kept(text, is_query=True)
 
+    def familiarity(self, text: str) -> float:
+        return float(self._model.familiarity(text)) if hasattr(self._model, "familiarity") else 1.0
+
     def embed_query_now(self, text: str) -> bytes:
         """Without looking for a kept vector."""
         return self._model.embed_query(text)

@@ -45,3 +45,28 @@ def test_known_difficult_texts(text: str) -> None:
 @pytest.mark.parametrize("text", ["東京", "привет", "a\0b", "x\x85y", "[MASK] it", "zero\u200bwidth", "😀"])
 def test_what_is_not_plain_is_left_to_the_library(text: str) -> None:
     assert not is_plain(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "most"),
+    [
+        ("When did Caroline research adoption agencies?", 0.9, 1.0),
+        ("Debugging of kubectl in a containerized cluster", 0.2, 0.9),
+        ("Wie lange vorher muss man im Fitnessstudio kündigen?", 0.0, 0.45),
+        ("Combien de temps papa doit-il marcher avec des béquilles?", 0.0, 0.45),
+        ("Кто оплатит половину лесов?", 0.0, 0.0),
+        ("순환 펌프 교체 비용은 누가 내나?", 0.0, 0.0),
+        ("循环泵的费用由谁承担？", 0.0, 0.0),
+        ("A \udc80 I", 1.0, 1.0),
+        ("12:30, 2024 …", 1.0, 1.0),
+        ("", 1.0, 1.0),
+    ],
+)
+def test_the_vocabulary_knows_english_better_than_other_languages(
+    text: str, least: float, most: float
+) -> None:
+    with open(os.path.join(FOLDER, "vocab.txt"), "rb") as file:
+        fresh = Vocabulary(file.read())
+    shares = {fresh.familiarity(text) for _ in range(3)}  # the first by search, the others by a set
+    assert len(shares) == 1
+    assert least <= shares.pop() <= most

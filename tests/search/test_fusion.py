@@ -3,7 +3,16 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from quaid.search.fusion import FUSION_STRATEGIES, Evidence, add_whole_pages, fuse, rrf, set_union
+from quaid.search.fusion import (
+    FUSION_STRATEGIES,
+    MEANING_SHARE,
+    Evidence,
+    add_whole_pages,
+    fuse,
+    meaning_share,
+    rrf,
+    set_union,
+)
 
 
 def evidence(
@@ -55,6 +64,26 @@ def test_a_chunk_without_a_vector_is_judged_by_its_words_alone() -> None:
 def test_meaning_alone_still_ranks() -> None:
     ranking = fuse(evidence(THREE_PAGES, cosines={1: 0.6, 2: 0.9, 3: 0.7}))
     assert order(ranking.pages) == [20, 30, 10]
+
+
+def test_words_decide_if_the_model_does_not_know_the_language() -> None:
+    words, cosines = {1: 10.0, 2: 1.0}, {1: 0.55, 2: 0.8, 3: 0.6}
+    both = evidence(THREE_PAGES, words, cosines, {10: 10.0, 20: 1.0})
+    assert order(fuse(both).pages)[0] == 20
+    assert order(fuse(both._replace(meaning_share=meaning_share(0.0))).pages)[0] == 10
+
+
+def test_few_words_of_an_unfamiliar_question_are_still_trusted() -> None:
+    words, cosines = {1: 10.0}, {1: 0.5, 2: 0.8, 3: 0.6}
+    both = evidence(THREE_PAGES, words, cosines, {10: 10.0})._replace(cover=0.1)
+    assert order(fuse(both).pages)[0] == 20
+    assert order(fuse(both._replace(meaning_share=meaning_share(0.0))).pages)[0] == 10
+
+
+def test_meaning_counts_more_the_more_of_the_question_is_known() -> None:
+    shares = [meaning_share(known / 10) for known in range(11)]
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < shares[5] == shares[10] == MEANING_SHARE
 
 
 def test_a_favour_moves_a_chunk_forward() -> None:

@@ -100,6 +100,22 @@ def test_a_page_that_is_gone_is_not_found_by_meaning(db: Database, model: Synony
     assert "garage" not in slugs(ask(db, model, "car"))
 
 
+class Stranger(Synonyms):
+    """Says that it does not know the words of a question."""
+
+    def familiarity(self, text: str) -> float:
+        return 0.0
+
+
+def test_exact_words_come_first_if_the_model_does_not_know_the_language(db: Database, put: Put) -> None:
+    put("words", "An automobile is named in a long list of things that people left behind in the town hall.")
+    put("meaning", "vehicle")
+    put("neither", "Tulips and roses.")
+    for model, first in ((Synonyms(), "meaning"), (Stranger(), "words")):
+        embed(db, model)
+        assert slugs(ask(db, model, "automobile"))[0] == first
+
+
 @pytest.mark.parametrize("merge", ["sum", "set-union", "rrf"])
 def test_every_merge_strategy_uses_meaning(db: Database, model: Synonyms, merge: str) -> None:
     embed(db, model)

@@ -151,10 +151,34 @@ class Vocabulary:
 
     def __init__(self, lines: bytes) -> None:
         self._lines = b"\n" + lines.replace(b"\r\n", b"\n")
+        self._piece_set: frozenset[bytes] | None = None
 
     def id_of(self, piece: str) -> int | None:
         at = self._lines.find(b"\n" + piece.encode() + b"\n")
         return None if at < 0 else self._lines.count(b"\n", 0, at)
+
+    def familiarity(self, text: str) -> float:
+        """Return the share of letters, from 0 to 1, in words of the text that are pieces as a whole.
+
+        It is near 1 for the language of the vocabulary, and less than a half for most others, whose words have
+        to be split into many pieces. Single letters are in every vocabulary, so they count only if they are
+        English words.
+        """
+        letters = known = 0
+        pieces = self._piece_set
+        if pieces is None:
+            # The first question searches the lines, which takes a millisecond; making the set takes several. A
+            # resident process makes it for its second question.
+            self._piece_set = frozenset()
+        elif not pieces:
+            self._piece_set = pieces = frozenset(self._lines.split(b"\n"))
+        for word in split_words(text):
+            count = sum(map(str.isalpha, word))
+            letters += count
+            if len(word) > 1 or word in "ai":
+                piece = word.encode("utf-8", "replace")
+                known += count * (piece in pieces if pieces else b"\n" + piece + b"\n" in self._lines)
+        return known / letters if letters else 1.0
 
     def ids(self, text: str, limit: int) -> list[int]:
         """Return up to `limit` token ids of `text`, including [CLS] and [SEP]."""
@@ -660,10 +684,18 @@ class BgeSmall(OnnxEmbedder):
         is_long_lived = self._tokenizer is not None or self._questions >= MANY_QUESTIONS
         if is_long_lived or len(text) > SHORT_QUERY or not is_plain(text):
             return self._tokens(text)
+        return self._words().ids(text, self.max_tokens)
+
+    def familiarity(self, text: str) -> float:
+        """Return the share of the text, from 0 to 1, that is in words of the model's language."""
+        with self._translate_errors():
+            return self._words().familiarity(text[:SHORT_QUERY])
+
+    def _words(self) -> Vocabulary:
         if self._vocabulary is None:
             with open(os.path.join(self.folder, "vocab.txt"), "rb") as file:
                 self._vocabulary = Vocabulary(file.read())
-        return self._vocabulary.ids(text, self.max_tokens)
+        return self._vocabulary
 
 
 # Expected vectors of some sentences, computed with exact sums, as 8-bit integers in base 85.

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 class Embedder(Protocol):
     """Converts text to normalized vectors of little-endian float32 numbers.
 
-    Its methods may be called from several threads.
+    Its methods may be called from several threads. Two more members are optional: `unrelated`, the typical cosine
+    of a question and an unrelated passage, and `familiarity(text)`, the share of a question, from 0 to 1, that is in
+    words of the model's language. Without the latter, a model is expected to know all languages.
     """
 
     name: str

@@ -16,6 +16,10 @@ from typing import NamedTuple, TypeVar
 MEANING_SHARE = 0.55
 """Weight of meaning in a score. The rest is the weight of words."""
 
+FAMILIAR, UNFAMILIAR_SHARE = 0.5, 0.2
+"""Meaning has its full weight if at least this share of the question is familiar to the model, and this part of its
+weight if the share is 0."""
+
 NEIGHBOUR_SHARES = (0.3, 0.15)
 """Weight of each chunk directly before or after a chunk, and of each chunk at a distance of two."""
 
@@ -69,6 +73,8 @@ class Evidence(NamedTuple):
     """Additional scores of chunks, such as for a matching date or a mentioned page."""
     cover: float = 1.0
     """The share of the question's words in the chunk with the best word score. Rare words weigh more."""
+    meaning_share: float = MEANING_SHARE
+    """Weight of meaning, see `meaning_share`."""
 
 
 class Ranking(NamedTuple):
@@ -80,6 +86,15 @@ class Ranking(NamedTuple):
     """The best chunk of each page."""
     nearest: Mapping[int, float | None] = {}
     """The highest meaning score, from 0 to 1, among each page's chunks; None if no chunk of the page has one."""
+
+
+def meaning_share(familiarity: float) -> float:
+    """Return the weight of meaning by the share of the question's words that are familiar to the model (0 to 1).
+
+    The vector of a question in a language that the model was not trained on says little. With the full weight, it
+    would put other pages before those that have the exact words.
+    """
+    return MEANING_SHARE * (UNFAMILIAR_SHARE + (1 - UNFAMILIAR_SHARE) * min(1.0, familiarity / FAMILIAR))
 
 
 def fuse(evidence: Evidence, strategy: str = "sum", k: int = RRF_K) -> Ranking:
@@ -134,7 +149,7 @@ def add_whole_pages(evidence: Evidence, ranking: Ranking, cosines: Mapping[int, 
     width = max(cosines.values(), default=low) - low
     if width <= 0:
         return ranking
-    share = MEANING_SHARE if evidence.page_words else 1.0
+    share = evidence.meaning_share if evidence.page_words else 1.0
     part = (
         _trust(evidence)
         * PAGE_SHARE
@@ -156,7 +171,10 @@ def _trust(evidence: Evidence) -> float:
     Scores of words are relative to the best of the question. Without this, a chunk that has one common word of
     a long question would count as a perfect match, and its page with it.
     """
-    return min(1.0, evidence.cover / ENOUGH_COVER) if evidence.cosines else 1.0
+    if not evidence.cosines:
+        return 1.0
+    # If meaning counts less because of an unfamiliar language, words must not count less too.
+    return 1 - max(0.0, 1 - evidence.cover / ENOUGH_COVER) * evidence.meaning_share / MEANING_SHARE
 
 
 def _chunk_scores(evidence: Evidence, meaning: Mapping[int, float], trust: float) -> dict[int, float]:
@@ -165,7 +183,8 @@ def _chunk_scores(evidence: Evidence, meaning: Mapping[int, float], trust: float
         return {chunk: meaning.get(chunk, 0.0) for chunk in evidence.places}
     if not meaning:
         return {chunk: words.get(chunk, 0.0) for chunk in evidence.places}
-    return {chunk: _mix(words.get(chunk, 0.0), meaning.get(chunk)) for chunk in evidence.places}
+    share = evidence.meaning_share
+    return {chunk: _mix(words.get(chunk, 0.0), meaning.get(chunk), share) for chunk in evidence.places}
 
 
 def _scaled_words(evidence: Evidence, highest: float) -> dict[int, float]:
@@ -185,16 +204,17 @@ def _scaled_meaning(evidence: Evidence) -> dict[int, float]:
     }
 
 
-def _mix(words: float, meaning: float | None) -> float:
+def _mix(words: float, meaning: float | None, share: float) -> float:
     # A chunk that is not embedded yet is scored by words alone, so that it is not penalized.
-    return words if meaning is None else (1 - MEANING_SHARE) * words + MEANING_SHARE * meaning
+    return words if meaning is None else (1 - share) * words + share * meaning
 
 
 def _page_scores(evidence: Evidence, nearest: Mapping[int, float | None], trust: float) -> dict[int, float]:
     most = max(evidence.page_words.values(), default=0.0) / trust if trust > 0 else 0.0
     if most <= 0:
         return {page: near or 0.0 for page, near in nearest.items()}
-    return {page: _mix(evidence.page_words.get(page, 0.0) / most, near) for page, near in nearest.items()}
+    share, words = evidence.meaning_share, evidence.page_words
+    return {page: _mix(words.get(page, 0.0) / most, near, share) for page, near in nearest.items()}
 
 
 def _nearest_of_pages(evidence: Evidence, meaning: Mapping[int, float]) -> dict[int, float | None]:

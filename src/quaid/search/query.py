@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from quaid.embedding.registry import Embedder
 from quaid.errors import DamagedDatabase, QuaidError
 from quaid.model import names
-from quaid.search.fusion import ChunkPosition, Evidence
+from quaid.search.fusion import ChunkPosition, Evidence, meaning_share
 from quaid.search.plan import STOP_WORDS, QueryPlan, plan_query
 from quaid.search.strength import expected_baseline, word_share, word_weights
 from quaid.search.text import page_scores, terms_worth_ranking
@@ -374,6 +374,8 @@ class MeaningLane(NamedTuple):
     embedded: int
     total: int
     """`embedded` is the number of chunks or turns (messages) that have a vector, and `total` the number of all."""
+    familiarity: float = 1.0
+    """The share of the question, from 0 to 1, that is in words of the model's language."""
 
     def nearest(self, count: int, filters: SearchFilters) -> dict[int, float]:
         """Return the nearest chunks with their cosines, best first."""
@@ -398,6 +400,7 @@ def embed_question(
         return "nothing is embedded yet; run `quaid embed --all`"
     try:
         raw = embedder.embed_query(question[:LONGEST_EMBEDDED_TEXT])
+        familiarity = embedder.familiarity(question) if hasattr(embedder, "familiarity") else 1.0
     except QuaidError as failure:
         return str(failure).rstrip(".")
     import numpy
@@ -405,7 +408,7 @@ def embed_question(
     vector = numpy.frombuffer(raw, dtype="<f4")
     mean = index.baseline(active.name, vector)
     unrelated = expected_baseline(mean, embedded, getattr(embedder, "unrelated", None))
-    return MeaningLane(active.name, vector, index, unrelated, embedded, total)
+    return MeaningLane(active.name, vector, index, unrelated, embedded, total, familiarity)
 
 
 CANDIDATES = 100
@@ -495,6 +498,7 @@ def gather_candidates(
         baseline=meaning.baseline if isinstance(meaning, MeaningLane) else 0.0,
         lanes=(list(near), [chunk for chunk, _, _ in matched]),
         favours=_favours(db, places, named, dates, ONLY_DATED_FAVOUR if only_time else DATED_FAVOUR),
+        meaning_share=meaning_share(meaning.familiarity if isinstance(meaning, MeaningLane) else 1.0),
         cover=cover_of_best(TextIndex(db, text_index.CHUNKS), words, counts),
     )
     return Candidates(plan, counts, evidence, named, dates, periods, openings, only_time)
