@@ -169,6 +169,20 @@ def test_a_current_line_of_a_list_is_preferred_to_a_struck_one(brain: Brain, not
     assert (first.line, first.status) == ("Contacts: Sarah's phone number is 555-0199", "")
 
 
+def test_a_struck_entry_of_a_list_does_not_mark_the_current_entries(brain: Brain, notes: Path) -> None:
+    (notes / "reference").mkdir(exist_ok=True)
+    (notes / "reference" / "contacts.md").write_text(
+        "# Contacts\n\n- ~~Sarah's office phone number is 555-0100~~ (2026-04-01)\n- Sarah's number is 555-0199\n"
+    )
+    first = ask(brain, "Sarah's office phone number").results[0]
+    assert (first.line, first.status) == ("Contacts: Sarah's number is 555-0199", "")
+    assert "555-0100" not in ask(brain, "Sarah's office phone number", depth="section").results[0].text
+    (notes / "reference" / "contacts.md").write_text(
+        "# Contacts\n\n- ~~Sarah's office phone number is 555-0100~~ (2026-04-01)\n- Bo sells boats\n"
+    )
+    assert ask(brain, "Sarah's office phone number").results[0].status == "superseded"
+
+
 def test_ticked_tasks_are_superseded_only_for_questions_about_open_ones(brain: Brain, notes: Path) -> None:
     put(brain, "notes/tasks", "# Tasks\n\n- [x] order gaskets for the pump")
     assert ask(brain, "which gaskets are still to order for the pump?").results[0].status == "superseded"

@@ -360,7 +360,9 @@ def _mark_outdated(entry: _Entry, outdated: Sequence[OutdatedValue]) -> _Entry:
         return entry
     context = f"{entry.result.title} {entry.result.heading_path}"
     statements = split_statements(entry.section)
-    lines = [entry.line, *(statements if len(statements) <= SHORT_SECTION else ())]
+    # Entries of the notebook have nothing to do with each other, so only the shown line counts.
+    is_short = len(statements) <= SHORT_SECTION and entry.result.origin not in ("notebook", "daily")
+    lines = [entry.line, *(statements if is_short else ())]
     for value in outdated:
         if any(value.is_stated_in(line, context) for line in lines):
             current = next((text for text in statements if value.is_replaced_in(text)), "")
@@ -500,12 +502,12 @@ class _AnswerBuilder:
         if shown.chunk and shown.chunk.kind != TRUTH_KIND:
             full = f"{full}\n\n{section}" if full else section
         line, is_outdated = self._best_line(shown)
-        if is_outdated or shown.status in SUPERSEDED_STATUSES:
-            result = result._replace(status=SUPERSEDED)
         if result.origin in ("notebook", "daily"):
-            line, section = self._notebook_texts(shown, line, section)
+            line, section, is_outdated = self._notebook_texts(shown, line, section, is_outdated)
         elif result.part == "truth" and result.strength != "none":
             result = result._replace(latest=self._latest(shown))
+        if is_outdated or shown.status in SUPERSEDED_STATUSES:
+            result = result._replace(status=SUPERSEDED)
         if result.strength == "none" and self._is_open_task(shown):
             result = result._replace(strength="weak")
         return _Entry(result, result.summary or line if depth == "summary" else line, section, full)
@@ -578,19 +580,30 @@ class _AnswerBuilder:
         words = {word for word in self._weights if word.lower() not in _TASK_WORDS and not _OPEN.search(word)}
         return not words or not words.isdisjoint(self._held(shown))
 
-    def _notebook_texts(self, shown: _ShownPage, line: str, section: str) -> tuple[str, str]:
-        """Return best line and section of a notebook file: the matching entries of a list below their heading.
+    def _notebook_texts(
+        self, shown: _ShownPage, line: str, section: str, is_outdated: bool
+    ) -> tuple[str, str, bool]:
+        """Return best line and section of a notebook file, and whether they are outdated.
 
-        A chunk of a list has many entries that have nothing to do with each other.
+        A chunk of a list has many entries that have nothing to do with each other. The section is the matching
+        entries below their heading; outdated ones are left out if a current one matches as well.
         """
         weights = self._scan(shown).statements
         most = max(weights.values(), default=0.0)
         if shown.chunk is None or not most:
-            return line, section
+            return line, section, is_outdated
         heading = shown.chunk.heading_path.rpartition(" > ")[2].lstrip("# ")
         matching = [text for text, weight in weights.items() if weight >= most / 2]
+        current = [
+            text for text in matching if not self._is_outdated(text) and not self._matches_struck(text)
+        ]
+        if current and len(current) < len(matching):
+            matching = current
+            if is_outdated:
+                line = max(current, key=lambda text: weights[text])[: text_search.LONGEST_LINE]
+                is_outdated = False
         section = "\n".join([heading, *(f"- {text}" for text in matching)])
-        return (f"{heading}: {line}" if heading and heading != line else line), section
+        return (f"{heading}: {line}" if heading and heading != line else line), section, is_outdated
 
     def _own(self, shown: _ShownPage) -> tuple[Strength, float]:
         """Return strength and score of one result, from the words it contains and its cosine."""
