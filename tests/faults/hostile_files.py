@@ -221,6 +221,7 @@ def short_pages() -> list[Hostile]:
         "references": "".join(f"[{n}]: /a\n" for n in range(15_000)),
         "columns": "|" + "a|" * 30_000 + "\n|" + "-|" * 30_000 + "\n",
         "rows": "|a|b|\n|-|-|\n" + "|a|b|\n" * 30_000,
+        "rows that are shown": "|a|b|\n|-|-|\n" + "|a|b|\n" * 9_900,
         "open emphasis": "*a _b " * 33_000,
         "open links": "[a](<b" * 33_000,
         "entities of numbers": "&#x41;" * 33_000,

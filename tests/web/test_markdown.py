@@ -112,6 +112,12 @@ def test_very_long_text_is_shown_as_plain_text() -> None:
     assert html.startswith('<pre class="plain">&lt;b&gt;')
 
 
+def test_very_long_table_is_shown_as_plain_text() -> None:
+    head = "|a|b|\n|-|-|\n"
+    assert markdown.render_markdown(head + "|a|b|\n" * 30_000).startswith('<pre class="plain">|a|b|')
+    assert markdown.render_markdown(head + "|a|b|\n" * 5_000).startswith("<table")
+
+
 @pytest.mark.parametrize(
     "text", ["[" * 20_000, "> " * 5_000, "[[" * 10_000, "*a **b " * 8_000, "`" * 30_001, "|a" * 20_000]
 )
