@@ -1,9 +1,9 @@
 """The server over HTTP: how long the API takes, what the process weighs, and readers and writers at once."""
 
+import json
 import os
 import random
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import httpx
 
@@ -24,39 +23,10 @@ from quaid.operations import service
 RUNS = 200
 READERS, WRITERS = 50, 4
 SECONDS, QUICK_SECONDS = 60, 20
+LOAD_P99_MS = 1_500
 SEARCH_MS, RSS_MB = 80, 350
 SESSIONS, QUICK_SESSIONS, GROWN_MB = 10_000, 1_000, 20
 SOURCE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src")
-
-READ = """
-local paths = {%s}
-local at = 0
-request = function()
-  at = at + 1
-  return wrk.format("GET", paths[at %% #paths + 1])
-end
-"""
-WRITE = """
-local number = 0
-local name = 0
-setup = function(thread) name = name + 1; thread:set("name", name) end
-request = function()
-  number = number + 1
-  local slug = string.format("concepts/written-%d-%d", name, number)
-  local body = string.format('{"slug": "%s", "content": "Written by wrk."}', slug)
-  wrk.headers["Content-Type"] = "application/json"
-  return wrk.format("POST", "/api/memory/put", nil, body)
-end
-"""
-
-
-class Load(NamedTuple):
-    """What wrk tells."""
-
-    requests: int
-    errors: int  # answers that are none of 2xx, and broken connections
-    p50: str
-    p99: str
 
 
 def main() -> None:
@@ -74,7 +44,7 @@ def main() -> None:
             rows: list[tuple[str, ...]] = [("RSS at the start", _weight(process), "", "")]
             rows += times(settings, address, count, process)
             rows.append(("RSS with model and vectors", _weight(process), "", verdict(_rss(process), RSS_MB)))
-            rows += load(settings, address, folder, QUICK_SECONDS if quick else SECONDS, count)
+            rows += load(settings, address, process, QUICK_SECONDS if quick else SECONDS, count)
             rows.append(("RSS after that", _weight(process), "", verdict(_rss(process), RSS_MB)))
             rows += sessions(settings, address, process, QUICK_SESSIONS if quick else SESSIONS)
             began = time.monotonic()
@@ -146,45 +116,42 @@ def times(
     return rows
 
 
-def load(settings: Settings, address: str, folder: str, seconds: int, count: int) -> list[tuple[str, ...]]:
-    """Many readers and a few writers at once, by wrk."""
-    program = shutil.which("wrk")
-    if program is None:
-        return [("readers and writers", "wrk is not installed", "", "")]
-    paths = [f"/api/memory/get?slug={_slug(number * 97 % count)}" for number in range(40)]
-    paths += [f"/api/memory/search?query=page%20{number}" for number in range(20)]
-    paths += [f"/api/memory/query?question=what%20is%20page%20{number}" for number in range(4)]
-    paths += ["/api/memory/stats", "/api/memory/list?limit=20", "/health"]
-    scripts = {"read.lua": READ % ", ".join(f'"{path}"' for path in paths), "write.lua": WRITE}
-    for name, text in scripts.items():
-        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-            file.write(text)
-    shown = f"Authorization: Bearer {service.owner_token(settings)}"
+def load(
+    settings: Settings, address: str, process: "subprocess.Popen[str]", seconds: int, count: int
+) -> list[tuple[str, ...]]:
+    """Many readers and a few writers at once."""
+    paths = {
+        "get": [f"/api/memory/get?slug={_slug(number * 97 % count)}" for number in range(40)],
+        "search": [f"/api/memory/search?query=page%20{number}" for number in range(20)],
+        "query": ["/api/memory/query?question=what%20is%20page%20{}"] * 4,
+        "other": ["/api/memory/stats", "/api/memory/list?limit=20", "/health"],
+    }
+    words = [address, service.owner_token(settings), str(seconds), str(READERS), str(WRITERS)]
+    used = _cpu(process)
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.load", *words],
+        input=json.dumps(paths),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        cwd=os.path.dirname(SOURCE),
+    )
+    used = _cpu(process) - used
+    told = json.loads(done.stdout)
+    taken: dict[str, list[float]] = {kind: sorted(times) for kind, times in told["taken"].items()}
+    reads = sorted(each for kind, times in taken.items() if kind != "put" for each in times)
+    rows = [_loaded(f"{READERS} readers, {seconds} s: {told['errors']} errors", reads, seconds, LOAD_P99_MS)]
+    rows += [_loaded(f"  {kind}", taken[kind], seconds) for kind in paths]
+    rows.append(_loaded(f"{WRITERS} writers", taken["put"], seconds, LOAD_P99_MS))
+    each = used * 1000 / (len(reads) + len(taken["put"]))
+    rows.append(("  CPU of the server for each request, mean", f"{each:.1f} ms", "", ""))
+    return rows
 
-    def start(script: str, connections: int, threads: int) -> "subprocess.Popen[str]":
-        words = [program, "-t", str(threads), "-c", str(connections), "-d", f"{seconds}s", "--latency"]
-        return subprocess.Popen(
-            [*words, "--timeout", "30s", "-H", shown, "-s", os.path.join(folder, script), address],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
 
-    both = start("read.lua", READERS, 2), start("write.lua", WRITERS, 1)
-    read, written = (_read(each.communicate()[0]) for each in both)
-    return [
-        (
-            f"{READERS} readers, {seconds} s: {read.errors} errors",
-            f"{read.requests / seconds:.0f}/s, p50 {read.p50}",
-            f"p99 {read.p99}",
-            verdict(read.errors, 0),
-        ),
-        (
-            f"{WRITERS} writers: {written.errors} errors",
-            f"{written.requests / seconds:.0f}/s, p50 {written.p50}",
-            f"p99 {written.p99}",
-            verdict(written.errors, 0),
-        ),
-    ]
+def _loaded(what: str, times: list[float], seconds: int, target: int = 0) -> tuple[str, ...]:
+    half, most = percentile(times, 50), percentile(times, 99)
+    shown = verdict(most, target) if target else ""
+    return (what, f"{len(times) / seconds:.0f}/s, p50 {half:.0f} ms", f"p99 {most:.0f} ms", shown)
 
 
 def sessions(
@@ -206,18 +173,6 @@ def sessions(
             client.post("/mcp", json=hello).raise_for_status()
     grown = _rss(process) - before
     return [(f"RSS grown by {count:,} dropped sessions", f"{grown:.1f} MB", "", verdict(grown, GROWN_MB))]
-
-
-def _read(said: str) -> Load:
-    requests = re.search(r"(\d+) requests in", said)
-    bad = re.search(r"Non-2xx or 3xx responses: (\d+)", said)
-    broken = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", said)
-    half, most = re.search(r"50%\s+(\S+)", said), re.search(r"99%\s+(\S+)", said)
-    errors = int(bad[1]) if bad else 0
-    errors += sum(map(int, broken.groups())) if broken else 0
-    return Load(
-        int(requests[1]) if requests else 0, errors, half[1] if half else "?", most[1] if most else "?"
-    )
 
 
 def _slug(number: int) -> str:

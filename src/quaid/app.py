@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from quaid.folders.changed_files import FileStatCache
     from quaid.storage.sqlite.connection import Database, Rehearsal
     from quaid.storage.vector_index import ChunkIndex, TurnIndex
+    from quaid.storage.vectors import ViewCache
 
 Progress = Callable[[int, int, str], None]
 
@@ -50,6 +51,13 @@ def no_progress(done: int, total: int, what: str) -> None:
     """Report nothing. A progress callback may raise Cancelled to stop the work between two steps."""
 
 
+def make_view_cache() -> "ViewCache":
+    """Return a cache of vectors in RAM, to be shared by several Brains of one process."""
+    from quaid.storage.vectors import ViewCache
+
+    return ViewCache()
+
+
 class Brain:
     """One memory with its settings, database, embedding model and in-memory indexes."""
 
@@ -63,6 +71,7 @@ class Brain:
         unwanted: Callable[[], bool] | None = None,
         offset: Callable[[float], int] = local_offset,
         models: ModelCache | None = None,
+        views: "ViewCache | None" = None,
         notice: Callable[[str], None] | None = None,
     ) -> None:
         self.settings = settings
@@ -74,7 +83,8 @@ class Brain:
         self._unwanted = unwanted  # called during long statements; returning True interrupts them
         self._db: Database | None = None
         self._embedder: Embedder | None = None
-        self._models = models  # shared by several Brains of one process
+        self._models = models  # shared by several Brains of one process, like the views of vectors
+        self._views = views
         self.agent = ""  # name of the calling program; "" for a person
         self.created: list[str] = []  # what was created because it was missing, for the answer to the caller
         self.asked_up_to = 0  # chunk id up to which the last query found nothing to embed
@@ -162,14 +172,14 @@ class Brain:
         """The vector index of page chunks. A long-running process keeps it in RAM."""
         from quaid.storage.vector_index import ChunkIndex
 
-        return ChunkIndex(self.db)
+        return ChunkIndex(self.db, shared=self._views)
 
     @cached_property
     def turn_vectors(self) -> "TurnIndex":
         """The vector index of conversation turns. A long-running process keeps it in RAM."""
         from quaid.storage.vector_index import TurnIndex
 
-        return TurnIndex(self.db)
+        return TurnIndex(self.db, shared=self._views)
 
     @cached_property
     def seen(self) -> "FileStatCache":

@@ -1,15 +1,19 @@
 """Vectors of known chunks: from the file at first, from memory later, and always those that are there."""
 
+import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from quaid.errors import Cancelled
 from quaid.model.page import build_page
 from quaid.storage import chunks, embedding_queue, page_edits, vector_index, vectors
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters
 from quaid.storage.vector_index import ChunkIndex
+from quaid.storage.vectors import ViewCache
 
 NOW = "2026-04-25T12:00:00Z"
 MODEL = "small"
@@ -216,3 +220,75 @@ def test_the_highest_come_in_order_and_of_equals_the_first() -> None:
     scores = np.array([0.1, 0.9, 0.5, 0.9, 0.2], np.float32)
     assert vector_index.highest_scores(scores, 3).tolist() == [1, 3, 2]
     assert vector_index.highest_scores(scores, 9).tolist() == [1, 3, 2, 4, 0]
+
+
+def test_connections_of_one_process_share_what_is_in_memory(db: Database, query: "np.ndarray") -> None:
+    shared = ViewCache()
+    for number in range(30):
+        save(db, number)
+    embed(db)
+    problems: list[str] = []
+    writing = threading.Event()
+
+    def ask() -> None:
+        with Database.open(db.path, NOW) as own:
+            index = ChunkIndex(own, shared=shared)
+            is_last = False
+            while not is_last:
+                is_last = writing.is_set()
+                with own.reading():
+                    ids = [row[0] for row in own.rows("SELECT id FROM chunks")]
+                    pairs = index.nearest(MODEL, query, 10), index.cosines(MODEL, query, ids)
+                    alone = ChunkIndex(own)
+                    expected = alone.nearest(MODEL, query, 10), alone.cosines(MODEL, query, ids)
+                if [chunk for chunk, _ in pairs[0]] != [chunk for chunk, _ in expected[0]]:
+                    problems.append(f"nearest: {pairs[0]} instead of {expected[0]}")
+                # Another connection may have seen the vector of a chunk that has none in this snapshot yet.
+                cosines = {chunk: pairs[1].get(chunk) for chunk in expected[1]}
+                if cosines != pytest.approx(expected[1], abs=1e-6):
+                    problems.append("cosines")
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for number in range(30, 60):
+        save(db, number % 40)
+        embed(db)
+    writing.set()
+    for thread in threads:
+        thread.join(60)
+    assert problems == []
+    assert len(shared.views("ChunkIndex", db.path)) == 1
+
+
+def test_view_that_was_refreshed_in_part_is_made_again(
+    db: Database, query: "np.ndarray", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(db, 1)
+    embed(db)
+    index = warm(db, query)
+    save(db, 2)
+    embed(db)
+
+    def cancelled(*_: object) -> None:
+        raise Cancelled
+
+    with monkeypatch.context() as patch:
+        patch.setattr(vector_index._ChunkTable, "refresh", cancelled)
+        with pytest.raises(Cancelled):
+            index.nearest(MODEL, query, 10)
+    ids = [row[0] for row in db.rows("SELECT id FROM chunks")]
+    for _ in range(2):
+        assert len(index.nearest(MODEL, query, 10)) == len(ids) == 4
+    assert list(index.cosines(MODEL, query, ids)) == ids
+
+
+def test_views_of_a_replaced_file_are_dropped(db: Database, query: "np.ndarray", tmp_path: Path) -> None:
+    save(db, 1)
+    embed(db)
+    shared = ViewCache()
+    ChunkIndex(db, shared=shared).nearest(MODEL, query, 1)
+    assert shared.views("ChunkIndex", db.path)
+    other = tmp_path / "other.db"
+    other.touch()
+    assert shared.views("ChunkIndex", str(other)) == {}

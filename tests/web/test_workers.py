@@ -114,7 +114,10 @@ def test_call_cancelled_in_the_queue_never_starts(memory: Settings) -> None:
 
     async def ask() -> None:
         async with working(memory) as pool:
-            first = [asyncio.ensure_future(pool.run("meaning", lambda _: gate_open.wait(60)))]
+            first = [
+                asyncio.ensure_future(pool.run("meaning", lambda _: gate_open.wait(60)))
+                for _ in range(workers.QUESTIONS)
+            ]
             second = asyncio.ensure_future(pool.run("meaning", lambda _: ran.append(1)))
             await asyncio.sleep(0.05)
             second.cancel()
@@ -195,6 +198,27 @@ def test_workers_share_one_model(memory: Settings) -> None:
                 )
             )
             assert len({id(item) for item in results}) == 1
+
+    run(ask())
+
+
+def test_questions_asked_at_once_get_the_answers_that_each_gets_alone(memory: Settings) -> None:
+    settings = memory._replace(environ={**memory.environ, "QUAID_LOG_GAPS": "off"})
+    with Brain(settings) as brain:
+        for number, text in enumerate(("Mira mends the hull.", "The ferry leaves at noon.", "Tides in May.")):
+            page = {"slug": f"notes/n{number}", "content": f"# Note {number}\n\n{text}\n"}
+            dispatch.call(brain, dispatch.find_command("put"), page, "write")
+        dispatch.call(brain, dispatch.find_command("embed"), {"all": True}, "owner")
+    questions = [
+        f"{text} {number}" for number in range(3) for text in ("who repairs boats", "when does it go")
+    ]
+
+    async def ask() -> None:
+        async with working(settings) as pool:
+            alone = [await pool.call("query", {"query": question}) for question in questions]
+        async with working(settings) as pool:
+            assert await asyncio.gather(*(pool.call("query", {"query": text}) for text in questions)) == alone
+        assert any(result.lane in ("meaning", "both") for answer in alone for result in answer.results)
 
     run(ask())
 

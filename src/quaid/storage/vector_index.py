@@ -1,13 +1,16 @@
 """In-memory search for the chunks, pages and turns nearest to a vector.
 
-A turn is a message of a conversation. Each process has its own index. The first query reads all one-bit
-codes, but only those vectors that are on the shortlist: the candidates with the nearest codes. From the
-second query on, vectors are cached in RAM if they fit. Rows written since the last query are read before the
-next query. Deleted rows are dropped when the matches are looked up, in the same snapshot.
+A turn is a message of a conversation. Each process has its own index; its connections may share the data in
+RAM (vectors.ViewCache). The first query reads all one-bit codes, but only those vectors that are on the
+shortlist: the candidates with the nearest codes. From the second query on, vectors are cached in RAM if they
+fit. Rows written since the last query are read before the next query. Deleted rows are dropped when the
+matches are looked up, in the same snapshot.
 """
 
 import re
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -25,7 +28,7 @@ from quaid.storage.vectors import VectorTables, encode_vectors
 if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database
     from quaid.storage.text_index import SearchFilters
-    from quaid.storage.vectors import Array, EmbeddingModel
+    from quaid.storage.vectors import Array, EmbeddingModel, ViewCache
 
 GROWTH_DIVISOR = 8
 """A growing array gets spare capacity of 1/GROWTH_DIVISOR of its size."""
@@ -158,7 +161,6 @@ class VectorView:
         self.questions = questions
         self._db = db
         self._resident_bytes = resident_bytes
-        self._seen: int | None = None
         self._kept_ids = GrowingArray(np.empty(0, np.int64))
         self._kept_codes: GrowingArray | None = None
         self._kept_vectors: GrowingArray | None = None
@@ -193,15 +195,12 @@ class VectorView:
                 self._mean = np.asarray(every.mean(axis=0))
         return self._mean
 
-    def refresh(self) -> int | None:
-        """Read the vectors added since the last call.
+    def use(self, db: "Database") -> None:
+        """Read through this connection from now on."""
+        self._db = db
 
-        Return the highest id read by earlier calls, or None if nothing was written.
-        """
-        version = self._db.connection.data_version()
-        if version == self._seen:
-            return None
-        self._seen = version
+    def refresh(self) -> int:
+        """Read the vectors added since the last call. Return the highest id read by earlier calls."""
         last = int(self._ids[-1]) if len(self) else 0
         new, vectors = self._read("id > ? AND model = ? ORDER BY id", (last, self.tables.model))
         if len(new):
@@ -299,11 +298,10 @@ _DAY_PATTERN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class ChunkDays:
-    """Caches the day of each chunk until the next write."""
+    """Caches the day of each chunk until the next write, for each connection."""
 
     def __init__(self) -> None:
-        self._version: int | None = None
-        self._first: Array | None = None
+        self._cached: WeakKeyDictionary[Database, tuple[int, Array]] = WeakKeyDictionary()
 
     def within(self, db: "Database", rows: "Array", since: str | None, until: str | None) -> "Array | None":
         """Return a mask of the chunks dated from `since` to `until`; None if either is not a full date.
@@ -313,9 +311,10 @@ class ChunkDays:
         if not all(_DAY_PATTERN.fullmatch(day) for day in (since, until) if day is not None):
             return None
         version = db.connection.data_version()
-        if self._first is None or version != self._version or len(self._first) != rows.shape[1]:
-            self._first, self._version = _day_numbers(db, rows), version
-        first = self._first
+        seen, first = self._cached.get(db, (None, np.empty(0)))
+        if seen != version or len(first) != rows.shape[1]:
+            first = _day_numbers(db, rows)
+            self._cached[db] = version, first
         in_range = np.ones(len(first), bool)
         if since is not None:  # a month is stored as day 0, and extends to its end
             in_range &= np.where(first % 100 == 0, first + 31, first) >= int(since.replace("-", ""))
@@ -370,17 +369,22 @@ class VectorIndex:
     TABLES = ""
     """The query for the VectorTables of a model."""
 
-    def __init__(self, db: "Database", resident_bytes: int) -> None:
+    def __init__(self, db: "Database", resident_bytes: int, shared: "ViewCache | None" = None) -> None:
         self._db = db
         self._resident_bytes = resident_bytes
+        self._lock: AbstractContextManager[Any] = nullcontext()
         self._views: dict[str, VectorView] = {}
+        if shared is not None:
+            self._lock, self._views = shared.lock, shared.views(type(self).__name__, db.path)
+        self._seen: dict[str, tuple[VectorView, int]] = {}
+        """The view of each model and the version of the database that this connection last refreshed it with."""
 
     def nearest(
         self, model: str, query: np.ndarray[Any, Any], k: int, filters: "SearchFilters | None" = None
     ) -> list[tuple[int, float]]:
         """Return ids and cosines of the `k` nearest chunks or turns that pass the filters, best first."""
         query = np.ascontiguousarray(query, np.float32)
-        with self._db.reading():
+        with self._db.reading(), self._lock:
             view = self._view(model)
             view.warm_up()
             slots = view.allowed(filters) if filters is not None and any(filters) else None
@@ -395,7 +399,7 @@ class VectorIndex:
 
     def baseline(self, model: str, query: np.ndarray[Any, Any]) -> float:
         """Return the cosine expected for unrelated content: the mean cosine of the query and all vectors."""
-        with self._db.reading():
+        with self._db.reading(), self._lock:
             mean = self._view(model).mean()
         return float(mean @ np.asarray(query, np.float32))
 
@@ -406,7 +410,15 @@ class VectorIndex:
         if view is None or view.tables != tables:
             questions = view.questions if view else 0
             view = self._views[model] = self._new_view(tables, questions)
-        view.refresh()
+        view.use(self._db)
+        version = self._db.connection.data_version()
+        if self._seen.get(model) != (view, version):
+            try:
+                view.refresh()
+            except BaseException:  # a cancelled call, for example, leaves a view that is refreshed in part
+                del self._views[model]
+                raise
+            self._seen[model] = view, version
         return view
 
     def _new_view(self, tables: "VectorTables", questions: int) -> "VectorView":
@@ -424,8 +436,13 @@ class ChunkIndex(VectorIndex):
 
     TABLES = vectors.CHUNK_TABLES
 
-    def __init__(self, db: "Database", resident_bytes: int = CHUNK_RESIDENT_BYTES) -> None:
-        super().__init__(db, resident_bytes)
+    def __init__(
+        self,
+        db: "Database",
+        resident_bytes: int = CHUNK_RESIDENT_BYTES,
+        shared: "ViewCache | None" = None,
+    ) -> None:
+        super().__init__(db, resident_bytes, shared)
 
     def made(self, model: "EmbeddingModel") -> tuple[int, int]:
         """Return the numbers of embedded chunks and of all chunks."""
@@ -443,7 +460,7 @@ class ChunkIndex(VectorIndex):
 
         The caller must have read the chunk ids in the same snapshot.
         """
-        with self._db.reading():
+        with self._db.reading(), self._lock:
             view = self._view(model)
             assert isinstance(view, _ChunkView)
             return view.of_chunks(chunk_ids)
@@ -503,10 +520,10 @@ class _ChunkView(VectorView):
         self._chunks: _ChunkTable | None = None
         super().__init__(db, tables, resident_bytes, questions)
 
-    def refresh(self) -> int | None:
+    def refresh(self) -> int:
         """Read the vectors and chunks added since the last call."""
         last = super().refresh()
-        if last is not None and self._chunks is not None:
+        if self._chunks is not None:
             self._chunks.refresh(self._db, self.tables, last, self._ids)
         return last
 
@@ -682,8 +699,13 @@ class TurnIndex(VectorIndex):
 
     TABLES = vectors.TURN_TABLES
 
-    def __init__(self, db: "Database", resident_bytes: int = TURN_RESIDENT_BYTES) -> None:
-        super().__init__(db, resident_bytes)
+    def __init__(
+        self,
+        db: "Database",
+        resident_bytes: int = TURN_RESIDENT_BYTES,
+        shared: "ViewCache | None" = None,
+    ) -> None:
+        super().__init__(db, resident_bytes, shared)
 
     def made(self, model: "EmbeddingModel") -> tuple[int, int]:
         """Return the numbers of embedded and of all distinct turn parts, cached until the next write."""

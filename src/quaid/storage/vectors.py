@@ -7,6 +7,7 @@ relative to. Measurements are in docs/decisions/007-vectors.md.
 """
 
 import json
+import os
 import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +24,29 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database
 
     Array = np.ndarray[Any, Any]
+
+
+class ViewCache:
+    """In-memory views of vectors (see vector_index) that several connections to one database share.
+
+    A view is used by one thread at a time, which holds `lock`.
+    """
+
+    def __init__(self) -> None:
+        from threading import RLock
+
+        self.lock = RLock()
+        self._file: tuple[int, int] | None = None
+        self._views: dict[str, dict[str, Any]] = {}
+
+    def views(self, kind: str, path: str) -> dict[str, Any]:
+        """Return the views of one kind of vectors by model. They are dropped if another file is at `path`."""
+        status = os.stat(path)
+        file = status.st_dev, status.st_ino
+        with self.lock:
+            if file != self._file:
+                self._file, self._views = file, {}
+            return self._views.setdefault(kind, {})
 
 
 def code_width(dimensions: int) -> int:

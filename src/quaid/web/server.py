@@ -408,6 +408,7 @@ def _run_server(
         upkeep=True,
     )
     accept_commands(app, settings)
+    workers.share_one_arena()
     workers.start_memory_trim()
     server = WebServer(_uvicorn_config(app, options))
 

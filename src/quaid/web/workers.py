@@ -1,9 +1,10 @@
 """Worker threads, each with its own connection; callers await a future.
 
-There are four queues. Readers run in parallel. Semantic queries share one worker, so that the model and the
-vectors are loaded into RAM only once. Writers wait for the store's lock. Operations that may take minutes get
-a fresh connection each, so that a rebuild never delays a search. A background thread reports changes to the
-event bus and keeps folders and vectors up to date; another thread returns freed RAM to the system.
+There are four queues. Readers run in parallel, and so do semantic queries, which share the model and the
+vectors in RAM; a run of the model uses one thread. Writers wait for the store's lock. Operations that may take
+minutes get a fresh connection each, so that a rebuild never delays a search. A background thread reports
+changes to the event bus and keeps folders and vectors up to date; another thread returns freed RAM to the
+system.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from queue import SimpleQueue
 from threading import Event, Thread
 from typing import Any, TypeVar
 
-from quaid.app import Brain, ModelCache
+from quaid.app import Brain, ModelCache, make_view_cache
 from quaid.config import Settings
 from quaid.errors import Cancelled, NotAllowed, QuaidError, TooMany, UnknownCommand
 from quaid.mcp.server import log_to_stderr
@@ -28,7 +29,9 @@ T = TypeVar("T")
 EventSink = Callable[[str, dict[str, Any]], None]
 Work = Callable[[Brain], Any]
 
-READERS, WRITERS, LONG_WORKERS = 3, 2, 2
+READERS, QUESTIONS, WRITERS, LONG_WORKERS = 3, 2, 2, 2
+"""Threads of each queue. More threads for questions would only compete for the processors and Python's lock."""
+
 MAX_QUEUED = 500
 CACHE_KIB = 8 * 1024
 """Size of the page cache of each connection, in KiB.
@@ -61,10 +64,10 @@ READ_ONLY_OWNER_OPERATIONS = frozenset(
 
 
 class Worker(Brain):
-    """A Brain that stops when its task is cancelled and shares the loaded models with the other workers."""
+    """A Brain that stops when its task is cancelled and shares models and vectors with the other workers."""
 
-    def __init__(self, settings: Settings, models: Any) -> None:
-        super().__init__(settings, unwanted=self.is_unwanted, models=models)
+    def __init__(self, settings: Settings, models: ModelCache, views: Any) -> None:
+        super().__init__(settings, unwanted=self.is_unwanted, models=models, views=views)
         self.task: Task | None = None
 
     def is_unwanted(self) -> bool:
@@ -190,14 +193,14 @@ class WorkerPool:
             settings = settings._replace(environ={**settings.environ, "QUAID_LOG_GAPS": "off"})
         self.settings, self.readonly = settings, readonly
         tell = tell or (lambda _kind, _facts: None)
-        models = ModelCache()
+        models, views = ModelCache(), make_view_cache()
 
         def make() -> Worker:
-            return Worker(settings, models)
+            return Worker(settings, models, views)
 
         self._queues = {
             "read": WorkerQueue("reader", READERS, make, tell),
-            "meaning": WorkerQueue("meaning", 1, make, tell),
+            "meaning": WorkerQueue("meaning", QUESTIONS, make, tell),
             "write": WorkerQueue("writer", WRITERS, make, tell),
             "long": WorkerQueue("long", LONG_WORKERS, make, tell, keeps=False),
         }
@@ -343,6 +346,21 @@ class MaintenanceThread:
 
 
 TRIM_SECONDS = 60.0
+
+
+_M_ARENA_MAX = -8
+"""The number of the option "largest number of arenas" in glibc's malloc.h."""
+
+
+def share_one_arena() -> None:
+    """Let all threads allocate RAM from one heap, on platforms with glibc.
+
+    Otherwise each worker thread keeps a heap with what its largest question needed: 30 to 60 MB in all.
+    """
+    try:
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+    except (AttributeError, OSError, TypeError):
+        pass
 
 
 def start_memory_trim() -> None:
