@@ -107,12 +107,26 @@ def test_a_project_has_its_own_files(there: Brain, home: Path) -> None:
         call(there, "connect", client="windsurf", project=True)
 
 
-def test_instructions_go_into_the_clients_file_on_request(there: Brain, home: Path) -> None:
+def test_instructions_go_into_the_file_of_a_client_on_request(there: Brain, home: Path) -> None:
+    (home / ".gemini").mkdir()
+    (home / ".gemini" / "GEMINI.md").write_text("# Mine\n")
+    call(there, "connect", client="gemini-cli")
+    assert (home / ".gemini" / "GEMINI.md").read_text() == "# Mine\n"
+    call(there, "connect", client="gemini-cli", instructions=True)
+    assert instructions_for_file().strip() in (home / ".gemini" / "GEMINI.md").read_text()
+    call(there, "disconnect", client="gemini-cli")
+    assert (home / ".gemini" / "GEMINI.md").read_text() == "# Mine\n"
+
+
+def test_instructions_are_written_for_a_client_that_does_not_show_those_of_servers(
+    there: Brain, home: Path
+) -> None:
     (home / ".codex").mkdir()
     (home / ".codex" / "AGENTS.md").write_text("# Mine\n")
-    call(there, "connect", client="codex")
+    call(there, "connect", client="codex", dry_run=True)
+    call(there, "connect", client="codex", project=True)
     assert (home / ".codex" / "AGENTS.md").read_text() == "# Mine\n"
-    call(there, "connect", client="codex", instructions=True)
+    call(there, "connect", client="codex")
     assert instructions_for_file().strip() in (home / ".codex" / "AGENTS.md").read_text()
     call(there, "disconnect", client="codex")
     assert (home / ".codex" / "AGENTS.md").read_text() == "# Mine\n"

@@ -64,6 +64,8 @@ class Client(NamedTuple):
     project_hooks: str = ""
     instructions: str = ""
     project_instructions: str = ""
+    shows_instructions: bool = True
+    """False if the model does not reliably see what an MCP server says in the handshake."""
     rules: str = ""  # a separate rules file, used for the knowledge base
     project_rules: str = ""
     context: int = DEFAULT_CONTEXT
@@ -115,6 +117,7 @@ CLIENTS = {
             "toml",
             instructions="CODEX/AGENTS.md",
             project_instructions="PROJECT/AGENTS.md",
+            shows_instructions=False,
         ),
         Client(
             "vscode",

@@ -69,7 +69,7 @@ def connect(
     dry_run: DryRun = False,
     project: InProject = False,
     instructions: Annotated[
-        bool, Arg("Also add instructions for agents to its CLAUDE.md or AGENTS.md.")
+        bool, Arg("Also add instructions for agents to its CLAUDE.md or AGENTS.md; Codex always needs them.")
     ] = False,
     kb: Annotated[bool, Arg("Add instructions and tools for the knowledge base.")] = False,
     force: Annotated[bool, Arg("Write the settings even if the client is not installed.")] = False,
@@ -95,7 +95,8 @@ def connect(
     if hooks:
         commands = config_files.hook_commands(started, ShellQuote(where.platform), chosen.name)
         changes.append(_change(where.path(hooks), lambda text: config_files.add_hooks(text, commands)))
-    if instructions:
+    # The instruction file of a project is shared with others, so it is changed only if asked for.
+    if instructions or (chosen.instructions and not chosen.shows_instructions and not project):
         path = _instructions_file(chosen, where, project)
         body = instructions_for_file()
         changes.append(_change(path, lambda text: config_files.add_instructions(text, body)))

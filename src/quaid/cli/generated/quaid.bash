@@ -1183,7 +1183,7 @@ contest	@command	Mark a node as contested, or as current again
     'connect') printf '%s\n' '1	claude-code|claude-desktop|cursor|codex|vscode|windsurf|zed|gemini-cli	The client [list all]
 --dry-run	-	Only show what would be changed
 --project	-	The settings of the project in this folder, not the global ones
---instructions	-	Also add instructions for agents to its CLAUDE.md or AGENTS.md
+--instructions	-	Also add instructions for agents to its CLAUDE.md or AGENTS.md; Codex always needs them
 --kb	-	Add instructions and tools for the knowledge base
 --force	-	Write the settings even if the client is not installed
 --db	@files:db	the memory
