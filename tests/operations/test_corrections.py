@@ -579,3 +579,28 @@ def test_remember_names_a_line_with_the_first_name_and_a_field(memory: Brain) ->
 def test_sentences_without_spaces_are_separate_statements(memory: Brain) -> None:
     run(memory, "put", slug="people/wang-li", content="# 王丽\n\n王丽住在成都。王丽喜欢喝茶。")
     assert run(memory, "correct", about="王丽", was="成都", now="重庆")["now"] == "王丽住在重庆。"
+
+
+def test_name_alone_does_not_make_a_line_the_one_to_correct(memory: Brain) -> None:
+    text = "# Sofia Brandt\n\nSofia Brandt owns Kestrel. Her office is in room 204."
+    run(memory, "put", slug="people/sofia-brandt", content=text)
+    record = run(memory, "correct", about="Sofia Brandt's office", now="room 310")
+    assert record["now"] == "Her office is in room 310."
+    assert run(memory, "remember", content="Sofia Brandt plays chess")["contradicts"] == []
+
+
+def test_value_keeps_the_verb_of_its_line(memory: Brain) -> None:
+    run(memory, "remember", content="La clave del portal es 5501", category="facts")
+    assert (
+        run(memory, "correct", about="La clave del portal", now="5502")["now"]
+        == "La clave del portal es 5502"
+    )
+
+
+def test_thing_that_was_bought_is_struck(memory: Brain, tmp_path: Path) -> None:
+    run(memory, "remember", content="buy rice and lentils")
+    assert run(memory, "remember", content="I bought the rice")["action"] == "struck"
+    text = (tmp_path / "notebook" / "lists" / "shopping.md").read_text()
+    assert text == "## Shopping List\n- ~~Rice~~ (2026-04-25)\n- Lentils\n"
+    record = run(memory, "remember", content="I bought the sofa")
+    assert (record["action"], record["category"]) == ("added", "fact")

@@ -34,7 +34,8 @@ _FILLER = re.compile(
     r"^(?:(?:is|are|was|has|have)\s+)?(?:now|actually|currently|instead)\b[:,]?\s*", re.IGNORECASE
 )
 _NOW_VERB = re.compile(r"\b(is|are|has|have) now\b", re.IGNORECASE)
-_VALUE = re.compile(r"(.*?(?:\s(?:is|are|was)\s|[:=]\s*))(\S.*?)([.!]?)")
+_VALUE = re.compile(r"(.*?(?:\s(?:is|are|was|ist|sind|est|sont|es|está)\s|[:=]\s*))(\S.*?)([.!]?)")
+_PREPOSITION = re.compile(r"(?:in|at|on|by|from|for|until|to|near|bei|à|en)\s+", re.IGNORECASE)
 _CHANGE_VERB = re.compile(
     r"^(?:raised|moved|changed|set|reduced|cut|increased|lowered|postponed) to ", re.IGNORECASE
 )
@@ -172,7 +173,7 @@ def score(
     if wording.now:
         if fold_name(wording.now) == fold_name(sentence):
             return 0
-        is_value = len(wording.now.split()) <= MAX_VALUE_WORDS and not _shares_words(wording.now, sentence)
+        is_value = len(wording.now.split()) <= MAX_VALUE_WORDS
         if is_value and topic & stems and topic <= stems | known:
             return 1  # the sentence names the topic, and the new words are its value
         if _have_same_label(wording.now, sentence):
@@ -349,7 +350,8 @@ def replaced_sentence(old: str, wording: Wording, about: str, value: tuple[str, 
     if match and new and (fold_name(match[1]) == fold_name(new[1]) or _have_same_label(wording.now, old)):
         return match[1] + new[2] + match[3]
     if match and len(wording.now.split()) <= MAX_VALUE_WORDS and not _shares_words(wording.now, match[1]):
-        return match[1] + wording.now.rstrip(".!") + match[3]
+        kept = _PREPOSITION.match(match[2]) if not _PREPOSITION.match(wording.now) else None
+        return match[1] + (kept[0] if kept else "") + wording.now.rstrip(".!") + match[3]
     now = wording.now
     if not _shares_words(now, about) and (names := _leading_words(old, about)):
         now = " ".join([*names, _PRONOUN.sub("", now)])

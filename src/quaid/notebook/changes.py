@@ -46,6 +46,7 @@ _DONE_ALONE = re.compile(
     rf"(?:{'|'.join(_PAST)}|\w+[^\We]ed)(?: \w+)?[.!]?\Z"
 )
 """A past verb with at most one other word: "sent yesterday"."""
+_BOUGHT = re.compile(r"(?i)(?:bought|got|purchased|picked up|acheté|gekauft|comprado|买了?)\s*(?=\S)")
 _NOT_DONE = re.compile(
     r"(?i)\b(?:not|never|no|nearly|almost|half|when|once|until|till|if|after|before|unless|needed|wanted|planned|"
     r"decided|promised|agreed|forgot|pas|nicht|noch|jamais|nie|nunca|besoin|envie|quand|wenn|cuando|si)\b|"
@@ -240,6 +241,12 @@ def says_finished(text: str) -> bool:
     return task is not None and (task[1] or bool(re.match(r"(?i)finished|completed|done", task[0])))
 
 
+def bought_thing(task: str) -> str:
+    """Return what a finished task bought, as in "bought the rice", or ""."""
+    match = _BOUGHT.match(task)
+    return task[match.end() :] if match else ""
+
+
 def reports_finished(text: str) -> bool:
     """Return True for words about a task such as "sent yesterday", "I have paid it" or "it is done"."""
     return finished_task(text) is not None or bool(_DONE_ALONE.match(text.strip()))
@@ -370,6 +377,8 @@ class _Statement:
             return False
         if any("NOT" in word.classes for word in self._words[: count + 1]):
             return False
+        if all("NAME" in word.classes for word in self._words[:count]):
+            return False  # a name alone is the subject, but says nothing about it
         if self._denies({key for key in old._keys[count:] if key not in self._keys[:count]}):
             return True
         weak = {"be", "ha", "hav", "have", "has"}

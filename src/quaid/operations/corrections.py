@@ -609,6 +609,12 @@ def apply_sentence(brain: Brain, content: str, category: str) -> SentenceChange 
             )
         if explicit and tasks:
             return _several(tasks, "todo", "to-do")
+        if not tasks and (thing := changes.bought_thing(text)):
+            items = [line for line in book if line.path.startswith(f"{layout.LISTS}/") and line.box is None]
+            bought = changes.find_task(thing, items)
+            if len(bought) == 1:
+                wording = Wording(bought[0].text, "", never_held=False, is_done=False)
+                return _change_line(brain, bought[0], "struck", "shopping", wording)
     if category == "removal" and changes.is_removal_command(content):
         return _remove_by_sentence(brain, content, book)
     if category in ("removal", "correction"):

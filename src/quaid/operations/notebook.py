@@ -305,7 +305,7 @@ def _add_note(
         paths = _notebook_paths(brain, notebook)
     kind = router.KIND_OF.get(guess.category)
     finished = bool(guess.category) and changes.finished_task(content) is not None
-    if guess.category in ("removal", "correction") or (finished and kind in (None, "todos")):
+    if guess.category in ("removal", "correction") or (finished and kind in (None, "todos", "shopping")):
         # Nothing that was said is lost: what changes no line is a note itself.
         stripped = changes.strip_correction(content)
         statement = finished or changes.ended_statement(content)
