@@ -101,7 +101,7 @@ def test_checkdoc_has_nothing_to_say(environ: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("which", ['"^ai-kb-a-[a-l]"', '(not "^ai-kb-a-[a-l]")'], ids=["some", "others"])
-def test_everything_that_ert_says(environ: dict[str, str], store: Path, which: str) -> None:
+def test_emacs_tests_pass(environ: dict[str, str], store: Path, which: str) -> None:
     """In two parts, for two cores."""
     done = emacs(
         environ | {"AI_KB_TEMPLATE": str(store)},

@@ -79,7 +79,7 @@ def imported(tree: ast.Module) -> Iterator[str]:
 SQL = re.compile(r"^\s*(SELECT|INSERT|UPDATE|DELETE|CREATE TABLE|PRAGMA|WITH RECURSIVE|BEGIN|COMMIT)\b ")
 
 
-def test_only_storage_speaks_sql() -> None:
+def test_only_storage_contains_sql() -> None:
     """No statement and no type of the SQLite library is used outside storage; transactions are only handed on."""
     wrong = []
     for room, path, tree in modules():
@@ -130,7 +130,7 @@ def test_the_old_sqlite_of_the_standard_library_is_never_used() -> None:
     assert [path for _, path, tree in modules() if "sqlite3" in set(imported(tree))] == []
 
 
-def test_pure_rooms_touch_nothing_outside_their_arguments() -> None:
+def test_pure_packages_import_nothing_with_side_effects() -> None:
     wrong = [
         f"{path}: {name}"
         for room, path, tree in modules()

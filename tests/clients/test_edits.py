@@ -122,7 +122,7 @@ def test_a_group_that_holds_other_hooks_too_keeps_those() -> None:
     assert json.loads(config_files.remove_hooks(text)) == {"hooks": {"Stop": [{"hooks": [theirs]}]}}
 
 
-def test_odd_settings_are_no_reason_to_fail() -> None:
+def test_unexpected_settings_do_not_fail() -> None:
     for text in ('{"hooks": []}', '{"hooks": {"Stop": {}}}', '{"hooks": {"Stop": [1, {"hooks": 2}]}}'):
         assert config_files.remove_hooks(text) == text
         assert config_files.installed_hooks(text) == []

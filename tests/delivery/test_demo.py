@@ -42,7 +42,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_walk_answers_ten_questions_and_leaves_nothing(home: Path) -> None:
+def test_demo_answers_ten_questions_and_removes_its_files(home: Path) -> None:
     assert run(home, "init").returncode == 0
     own = home / ".quaid" / "memory.db"
     before = own.read_bytes()
@@ -88,7 +88,7 @@ def test_demo_in_a_named_folder_stays_and_can_be_searched(home: Path) -> None:
     assert (again.returncode, "It is not an empty folder" in again.stderr) == (2, True)
 
 
-def test_without_the_model_the_walk_is_by_words_and_says_so(home: Path) -> None:
+def test_demo_without_model_searches_by_words_and_reports_it(home: Path) -> None:
     packages = home / "packages"
     packages.mkdir()
     for path in Path(sysconfig.get_path("purelib")).iterdir():
@@ -114,7 +114,7 @@ def test_without_the_model_the_walk_is_by_words_and_says_so(home: Path) -> None:
     assert "10. What would" in done.stdout
 
 
-def test_ctrl_d_ends_the_walk(home: Path) -> None:
+def test_ctrl_d_ends_the_demo(home: Path) -> None:
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ.update(HOME=str(home), TMPDIR=str(home / "tmp"))
@@ -144,7 +144,7 @@ def test_the_sample_is_lifelike_and_hangs_together() -> None:
     assert (days[0][:4], days[-1][:4]) == ("2025", "2026")
 
 
-def test_make_demo_walks_and_shows_the_tools(home: Path) -> None:
+def test_make_demo_runs_the_demo_and_lists_the_tools(home: Path) -> None:
     environ = {"HOME": str(home), "PATH": "/usr/bin:/bin", "TMPDIR": str(home / "tmp"), "LANG": "C.UTF-8"}
     environ["PYTHONPATH"] = os.path.dirname(os.path.dirname(quaid.__file__))
     script = str(ROOT / "examples" / "demo.py")

@@ -49,7 +49,7 @@ def test_a_new_memory_is_well_and_the_next_steps_are_commands(home: Brain) -> No
 ABSENT = re.compile(r"\bnot (?:installed|used|needed)\b|\bnone\b|^0 |cannot be known")
 
 
-def test_what_is_not_there_is_not_called_fine(home: Brain) -> None:
+def test_missing_parts_are_not_reported_as_ok(home: Brain) -> None:
     checks = doctor(home, quick=True).checks
     assert [check for check in checks if check.state == "fine" and ABSENT.search(check.detail)] == []
     assert found(doctor(home, quick=True), "service").state == "missing"

@@ -29,7 +29,7 @@ def test_a_strange_mask_of_the_caller_does_not_matter_and_is_kept(program: Path,
     assert content(box_of(tmp_path)) == content(program.parent / "box")
 
 
-def test_whatever_is_taken_away_comes_back(program: Path, tmp_path: Path) -> None:
+def test_removed_files_are_restored(program: Path, tmp_path: Path) -> None:
     works(program, tmp_path)
     box, whole = box_of(tmp_path), content(program.parent / "box")
     for name in [item for item in sorted(whole) if not re.search(r"weight-\d\d", item)]:

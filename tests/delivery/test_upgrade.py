@@ -128,7 +128,7 @@ def test_a_redirect_on_the_same_server_is(brain: Brain, index: tuple[str, type[I
     assert upgrade(brain, check=True, from_=f"{address}/x").newest == NEWER
 
 
-def test_a_server_that_does_not_answer_is_given_up(brain: Brain, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_answer_times_out(brain: Brain, monkeypatch: pytest.MonkeyPatch) -> None:
     import socket
 
     monkeypatch.setattr(maintenance, "TIMEOUT_SECONDS", 0.2)
@@ -139,7 +139,7 @@ def test_a_server_that_does_not_answer_is_given_up(brain: Brain, monkeypatch: py
     assert "secret" not in str(caught.value)
 
 
-def test_nothing_but_http_is_asked(brain: Brain) -> None:
+def test_only_http_addresses_are_queried(brain: Brain) -> None:
     for place in ("ftp://127.0.0.1/simple", "file:///etc/passwd", "http://"):
         with pytest.raises(InvalidArgument):
             upgrade(brain, check=True, from_=place)

@@ -103,7 +103,7 @@ def test_vectors_of_unknown_order_are_refused(server: Any, indexes: tuple[int, i
         embedder(server, "openai").embed_passages(["a", "b"])
 
 
-def test_a_server_that_hangs_is_given_up(server: Any) -> None:
+def test_a_hanging_server_times_out(server: Any) -> None:
     server.delay = 60
     started = time.monotonic()
     with pytest.raises(EmbedderUnavailable, match=r"did not answer within 0\.5 seconds"):
@@ -111,7 +111,7 @@ def test_a_server_that_hangs_is_given_up(server: Any) -> None:
     assert time.monotonic() - started < 30
 
 
-def test_a_server_that_drips_is_given_up_too(server: Any) -> None:
+def test_a_server_that_sends_slowly_times_out(server: Any) -> None:
     server.drip = True
     started = time.monotonic()
     with pytest.raises(EmbedderUnavailable, match="did not answer within"):

@@ -91,7 +91,7 @@ def test_an_empty_text_is_an_error_or_a_vector_but_never_a_crash(
         model.embed_query("")
 
 
-def test_folders_that_are_no_models(make_folder: Make, tmp_path: Path) -> None:
+def test_folders_without_a_model_are_refused(make_folder: Make, tmp_path: Path) -> None:
     def wrong(folder: Path, says: str) -> None:
         with pytest.raises(InvalidModel, match=says):
             onnx_models.describe_folder(str(folder), "x", {})

@@ -66,7 +66,7 @@ def test_a_folder_that_is_away_has_nothing_stale(brain: Brain, settled: Collecti
     assert changed_paths(brain.seen, settled._replace(root="/nowhere")) == []
 
 
-def test_what_another_process_took_in_is_no_longer_stale(
+def test_file_indexed_by_another_process_is_not_stale(
     brain: Brain, settled: Collection, tmp_path: Path
 ) -> None:
     (tmp_path / "notes/a.md").write_text("other")

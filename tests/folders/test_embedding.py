@@ -212,7 +212,7 @@ def test_single_pages_and_a_limited_number(db: Database) -> None:
     assert embedding_queue.ChunkQueue(db, "hashes").coverage() == (5, 10)
 
 
-def test_two_backfills_at_once_do_no_harm(db: Database) -> None:
+def test_two_concurrent_backfills_give_correct_vectors(db: Database) -> None:
     write(db, 2 * BATCH_SIZE)
     other = Database.open(db.path, NOW)
 

@@ -135,7 +135,7 @@ def test_no_link_is_followed(brain: Brain, notes: Collection, tmp_path: Path) ->
     assert (outside / "secret.md").read_text() == "secret"
 
 
-def test_what_cannot_be_edited_says_why(brain: Brain, notes: Collection, tmp_path: Path) -> None:
+def test_uneditable_files_are_refused_with_a_reason(brain: Brain, notes: Collection, tmp_path: Path) -> None:
     (tmp_path / "notes/latin.md").write_bytes(b"caf\xe9")
     (tmp_path / "notes/folder.md").mkdir()
     for path in ("latin.md", "folder.md"):

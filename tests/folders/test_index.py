@@ -24,7 +24,7 @@ def test_an_empty_file_is_an_empty_page_named_after_the_file() -> None:
         assert (made.title, made.truth, made.timeline, made.frontmatter, notes) == (title, "", "", {}, ())
 
 
-def test_what_had_to_be_mended_is_said() -> None:
+def test_repairs_of_a_file_are_reported() -> None:
     assert indexer.parse_file("a.md", b"caf\xe9 \0").notes == (
         "not UTF-8: 1 byte replaced; 1 NUL character replaced",
     )

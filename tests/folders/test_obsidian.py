@@ -52,7 +52,7 @@ def targets(brain: Brain, slug: str) -> set[str]:
     return {item["to_slug"] for item in links if item["resolved"] and item["from_slug"] == slug}
 
 
-def test_settings_trash_and_templates_are_no_pages(brain: Brain, vault: Path) -> None:
+def test_settings_trash_and_templates_are_not_indexed(brain: Brain, vault: Path) -> None:
     slugs = {row[0] for row in brain.db.rows("SELECT slug FROM pages")}
     assert slugs == {
         "people/mira-dahlquist",

@@ -7,7 +7,7 @@ from quaid.folders.indexer import Spool, SpooledFile
 from quaid.model.page import derive_data
 
 
-def test_what_goes_in_comes_out_in_order(tmp_path: Path) -> None:
+def test_items_are_returned_in_order(tmp_path: Path) -> None:
     text = "---\na: {b: [1, null, x]}\n---\nTruth\n\n---\n\n- **2026-04-14** | mail — Wrote.\n"
     page = indexer.parse_file("a.md", text.encode()).page
     assert page.entries

@@ -404,7 +404,7 @@ LOCKED = {
 
 
 @pytest.mark.parametrize("what", LOCKED)
-def test_what_may_not_be_read_loses_no_page(stage: Stage, what: str) -> None:
+def test_unreadable_files_keep_their_pages(stage: Stage, what: str) -> None:
     path, mode, reason = LOCKED[what]
     before = stage.pages()
     gone = stage.root / "things" / "page-0.md"

@@ -194,9 +194,7 @@ def refuse(number: int) -> Callable[..., ChangeHints]:
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EMFILE])
-def test_where_the_system_gives_no_hints_the_folder_is_looked_at_again_and_again(
-    watched: Watched, number: int
-) -> None:
+def test_folder_is_polled_without_file_events(watched: Watched, number: int) -> None:
     with watched.running(source=refuse(number)):
         (watched.root / "a.md").write_text("# a\n\nFound by looking.\n")
         watched.wait(lambda: watched.says("a", "Found by looking"))

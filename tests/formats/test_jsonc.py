@@ -162,7 +162,7 @@ def test_any_text_gets_the_value_and_loses_it_again(
         ('{\n  // mine\n  "s": {"q": 1}\n}\n', ("s", "q")),
     ],
 )
-def test_a_remark_never_swallows_what_follows(text: str, path: tuple[str, ...]) -> None:
+def test_a_comment_ends_where_it_should(text: str, path: tuple[str, ...]) -> None:
     gone = config_text.remove_json(text, path)
     expected = config_text.parse_json(text)
     del expected[path[0]]

@@ -194,7 +194,7 @@ def test_rendering_settles_at_once(text: str) -> None:
         (b"\xed\xa0\x80", "\ufffd\ufffd\ufffd", "not UTF-8: 3 bytes replaced"),
     ],
 )
-def test_bytes_become_text_and_what_was_mended_is_said(data: bytes, text: str, mended: str | None) -> None:
+def test_bytes_are_decoded_and_repairs_are_reported(data: bytes, text: str, mended: str | None) -> None:
     assert decode(data) == (text, mended)
 
 

@@ -17,7 +17,7 @@ def test_headings_become_headings_and_code_becomes_code() -> None:
     assert len(markdown_text.find_fences(made.truth)) == 1
 
 
-def test_a_comment_is_not_said() -> None:
+def test_comments_are_left_out() -> None:
     made = org.read_pages("before\n# secret\n#+begin_comment\nsecret\n#+end_comment\nafter\n")[0]
     assert "secret" not in made.truth
     assert made.truth.split() == ["before", "after"]

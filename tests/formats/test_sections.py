@@ -21,11 +21,11 @@ def test_a_missing_section_is_made_at_the_end() -> None:
     assert sections.append_to_section("", "Notes", "- x")[0] == "## Notes\n- x\n"
 
 
-def test_a_section_without_a_body_gets_one_and_its_neighbour_stays() -> None:
+def test_text_is_added_to_an_empty_section_and_the_next_section_is_kept() -> None:
     assert sections.append_to_section("## A\n## B\n- b\n", "A", "- a")[0] == "## A\n- a\n## B\n- b\n"
 
 
-def test_a_block_after_a_paragraph_stands_for_itself() -> None:
+def test_a_block_after_a_paragraph_is_separate() -> None:
     assert sections.append_to_section("## A\nWords.\n", "A", "- a")[0] == "## A\nWords.\n\n- a\n"
     assert sections.append_to_section("## A\n- a\n  more\n", "A", "- b")[0] == "## A\n- a\n  more\n- b\n"
 

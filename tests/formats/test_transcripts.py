@@ -68,7 +68,7 @@ def test_a_line_of_claude_code_is_a_turn() -> None:
     assert claude() == TranscriptLine("s1", turn, project="/p")
 
 
-def test_only_the_text_of_an_answer_is_said() -> None:
+def test_only_the_text_of_an_answer_is_kept() -> None:
     blocks = [
         {"type": "thinking", "thinking": "hidden"},
         {"type": "text", "text": "One file."},
@@ -99,7 +99,7 @@ def test_system_messages_are_not_turns(changes: dict[str, Any]) -> None:
     assert claude(**changes).turn is None
 
 
-def test_a_note_of_the_client_is_taken_out_of_what_a_person_said() -> None:
+def test_notes_of_the_client_are_removed_from_messages_of_the_user() -> None:
     line = claude(message={"role": "user", "content": "Go on.<system-reminder>be\nnice</system-reminder>"})
     assert line.turn
     assert line.turn.text == "Go on."

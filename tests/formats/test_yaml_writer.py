@@ -44,7 +44,7 @@ def read(text: str) -> Any:
 @example({"a": [[], {}, [[]], [{}], [[1], [2, [3]]], {"b": {}}]}, False)
 @example({"k" * 1500: {"a": 1}, "x": [{"l" * 1500: [1, {"b": 2}]}]}, False)
 @example({"a": -0.0, "b": 1e300, "c": 5e-324, "d": 1e16, "e": 1.0}, False)
-def test_what_is_written_reads_back_the_same(values: dict[str, Any], guarded: bool) -> None:
+def test_written_yaml_parses_to_the_same_values(values: dict[str, Any], guarded: bool) -> None:
     text = front_matter.write_yaml(values, guarded=guarded)
     assert json.dumps(read(text) or {}) == json.dumps(values)
     assert not any(line.rstrip() in ("---", "...") for line in text.split("\n"))
@@ -104,7 +104,7 @@ def test_a_long_list_goes_down_the_page() -> None:
 
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf, 2**64, -(2**63) - 1, "\ud800"])
-def test_what_yaml_cannot_carry_becomes_text(odd: Any) -> None:
+def test_values_without_yaml_form_become_text(odd: Any) -> None:
     assert isinstance(read(front_matter.write_yaml({"a": odd}))["a"], str)
 
 

@@ -487,7 +487,7 @@ def test_the_callers_variables_of_git_have_no_effect(scene: Scene) -> None:
     assert not (elsewhere / "index").exists()
 
 
-def test_a_git_that_lies_in_the_store_is_not_taken_for_git(scene: Scene) -> None:
+def test_git_executable_inside_the_store_is_not_used(scene: Scene) -> None:
     for name in ("git", "ssh"):
         shutil.copy(scene.evil, scene.store / name)
     git = Git(str(scene.store), scene.environ | {"PATH": f".:{scene.environ['PATH']}"})

@@ -96,7 +96,7 @@ def test_the_way_out_of_a_divergence_is_one_that_git_takes(ann: Person, tmp_path
     assert checks(bob)["push"]["remedy"].startswith(f"`git -C {bob.root} pull --rebase`")
 
 
-def test_nothing_is_counted_in_the_middle_of_a_rebase(ann: Person, tmp_path: Path) -> None:
+def test_commits_ahead_are_not_counted_during_a_rebase(ann: Person, tmp_path: Path) -> None:
     bob = diverged(ann, tmp_path)
     with pytest.raises(AssertionError):  # git stops at the conflict
         bob.by_git("pull", "--rebase")
@@ -180,7 +180,7 @@ def server(tmp_path: Path) -> Iterator[tuple[str, list[bool]]]:
     serving.server_close()
 
 
-def test_a_server_is_asked_as_a_stranger_would(
+def test_server_is_queried_without_credentials(
     ann: Person, tmp_path: Path, server: tuple[str, list[bool]]
 ) -> None:
     host, locked = server

@@ -24,7 +24,7 @@ def test_files_are_found_in_every_folder_in_the_order_of_their_paths(root: Path)
     assert [path for path, _ in layout.walk_store(str(root))] == ["a.org", "sub/a.org", "sub/deep/a.org"]
 
 
-def test_a_look_at_one_file_tells_what_the_walk_tells(root: Path) -> None:
+def test_reading_one_file_gives_the_same_as_scanning_all(root: Path) -> None:
     for path, looks in layout.walk_store(str(root)):
         assert layout.stat_file(str(root), path) == looks
     assert layout.read_file(str(root), "sub/deep/a.org") == b"Deep below.\n"

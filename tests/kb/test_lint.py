@@ -77,7 +77,7 @@ def test_what_stops_a_commit_has_file_line_and_remedy(store: Folder, name: str) 
     assert {item.path for item in problems} == {"bad.org"}
 
 
-def test_bytes_that_are_no_text_stop_a_commit(store: Folder) -> None:
+def test_binary_content_stops_a_commit(store: Folder) -> None:
     store.put("bad.org", text().encode() + b"\xff\xfe caf\xe9\n")
     assert codes(store) == [("bad.org", 17, "not-utf8")]
 

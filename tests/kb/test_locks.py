@@ -143,7 +143,7 @@ def test_a_new_lock_that_some_program_has_open_is_left_alone(tmp_path: Path) -> 
     others[0].communicate()
 
 
-def test_who_is_refused_leaves_the_name_of_who_was_killed(tmp_path: Path) -> None:
+def test_a_refused_writer_keeps_the_name_of_the_killed_one(tmp_path: Path) -> None:
     git = store(tmp_path)
     first = start("hold", git)
     assert first_line(first) == "held"
@@ -166,7 +166,7 @@ def test_who_is_refused_leaves_the_name_of_who_was_killed(tmp_path: Path) -> Non
         assert git.state().is_clean
 
 
-def test_what_a_killed_writer_was_changing_is_put_back(tmp_path: Path) -> None:
+def test_files_of_a_killed_writer_are_restored(tmp_path: Path) -> None:
     git = store(tmp_path)
     assert ended(start("die_changing", git)) == -signal.SIGKILL
     assert not git.state().is_clean

@@ -51,7 +51,7 @@ def nobody() -> Iterator[int]:
         yield taken.getsockname()[1]
 
 
-def test_what_is_only_here_is_pushed_once(one: Git) -> None:
+def test_local_commits_are_pushed_once(one: Git) -> None:
     assert store_remote.push_store(one, NOON).outcome == "pushed"
     assert state.read_state(one.root).push == RemoteEvent("pushed", at=NOON)
     assert store_remote.push_store(one, LATER).outcome == "nothing"
@@ -139,7 +139,7 @@ def test_a_remote_that_refuses_connections_is_noted_and_no_error(one: Git, nobod
     assert one.head() == head
 
 
-def test_a_remote_that_hangs_is_given_up(one: Git, silence: int) -> None:
+def test_a_hanging_remote_times_out(one: Git, silence: int) -> None:
     one.set_remote(f"http://127.0.0.1:{silence}/kb.git")
     began = time.monotonic()
     assert store_remote.push_store(one, NOON, seconds=0.5) == RemoteEvent(

@@ -136,7 +136,7 @@ def test_property_that_many_nodes_have_is_not_a_match_for_another_question(store
     assert found(store, "is zeppelin observed") == []
 
 
-def test_raw_and_index_are_no_results(store: Folder) -> None:
+def test_raw_and_index_files_are_not_results(store: Folder) -> None:
     store.put("raw/harbour.org", text(1, "harbour"))
     store.put("AGENT_CONTRACT.org", "harbour")
     store.put("index.org", "harbour")

@@ -57,7 +57,7 @@ def test_a_write_begins_with_what_the_others_have_written(ann: Person, bob: Pers
     assert ann("push")["outcome"] == "pushed"
 
 
-def test_two_who_write_the_same_diverge_and_nothing_is_lost(ann: Person, bob: Person) -> None:
+def test_concurrent_writes_of_the_same_node_diverge_without_loss(ann: Person, bob: Person) -> None:
     ann.remember("Ports", "The port is 8080.")
     mine = bob.remember("Cables", "Are blue.")["commit"]
     assert ann("push")["outcome"] == "pushed"

@@ -55,7 +55,7 @@ def test_cron_line_is_shown_without_systemd(tmp_path: Path) -> None:
     assert tuple(output.splitlines()) == COMMAND
 
 
-def test_the_agent_of_launchd_is_written_and_its_commands_told(tmp_path: Path) -> None:
+def test_launchd_agent_is_written_and_its_commands_are_shown(tmp_path: Path) -> None:
     done = setup.install_timer(COMMAND, {}, str(tmp_path), "darwin")
     (path,) = done.written
     assert path.startswith(str(tmp_path / "Library" / "LaunchAgents"))

@@ -71,7 +71,7 @@ def test_a_whole_change_is_read() -> None:
         ({"slug": "a", "assertions": ["x"]}, "pages[1].assertions[1]"),
     ],
 )
-def test_what_is_wrong_is_named_by_its_place(values: dict[str, Any], name: str) -> None:
+def test_errors_name_the_position_of_the_change(values: dict[str, Any], name: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
         page_model.parse_changes([values])
     assert caught.value.facts["name"] == name

@@ -14,5 +14,5 @@ def test_a_run_is_cut_into_its_pairs_and_its_last_character(length: int) -> None
     assert cut_cjk(f"a{run}b {run}").split() == ["a", *cjk_bigrams(run), "b", *cjk_bigrams(run)]
 
 
-def test_what_has_no_such_script_stays_as_it_is() -> None:
+def test_text_without_cjk_is_unchanged() -> None:
     assert cut_cjk("Oslo, and – naïve") == "Oslo, and – naïve"

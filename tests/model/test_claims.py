@@ -113,7 +113,7 @@ def test_projects_without_a_common_one_do_not_oppose_each_other() -> None:
         assert bool(find_conflicts(one._replace(projects=mine), [other._replace(projects=theirs)])) is result
 
 
-def test_steps_of_a_procedure_are_no_rules_unless_they_say_so() -> None:
+def test_steps_of_a_procedure_are_rules_only_if_worded_as_rules() -> None:
     one = node("Stop the server of the lab.", key="new", type="procedure")
     assert find_conflicts(one, [node("Do not stop the server of the lab.")]) == []
     assert find_conflicts(

@@ -53,5 +53,5 @@ def test_a_text_with_a_word_is_a_question(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "???", "\x00", "\ufffd\ufffd", "2026-04-25", "a" * 5_000, "aaaa", "_ _", "x"]
 )
-def test_signs_numbers_and_a_key_held_down_are_no_question(text: str) -> None:
+def test_signs_numbers_and_repeated_letters_are_not_questions(text: str) -> None:
     assert not is_question(text)

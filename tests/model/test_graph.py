@@ -39,7 +39,7 @@ def test_links_between_the_outermost_pages_are_shown() -> None:
     assert [edge.id for edge in edges] == [0, 1, 2]
 
 
-def test_a_cap_is_kept_and_told() -> None:
+def test_a_limit_is_applied_and_reported() -> None:
     star = [(1, node) for node in range(2, 50)]
     reached, _, is_complete = around(1, star, depth=3, most_nodes=10, most_edges=200)
     assert (len(reached), is_complete) == (10, False)
@@ -71,7 +71,7 @@ def test_the_shortest_way_is_found_in_either_direction_of_the_links() -> None:
     assert way([(1, 2), (3, 4)], 1, 4) is None
 
 
-def test_a_search_that_is_given_up_says_so() -> None:
+def test_a_search_beyond_its_limit_is_reported() -> None:
     star = [(1, node) for node in range(2, 100)] + [(200, 201), (99, 300), (300, 200)]
     found = links.shortest_path(1, 201, touching(star), longest=9, most_nodes=20, most_edges=1000)
     assert found == ([], False)
@@ -82,7 +82,7 @@ def test_a_search_that_is_given_up_says_so() -> None:
     st.integers(1, 12),
     st.integers(1, 12),
 )
-def test_a_way_is_as_long_as_the_walk_says(pairs: list[tuple[int, int]], start: int, end: int) -> None:
+def test_path_length_equals_distance_in_the_graph(pairs: list[tuple[int, int]], start: int, end: int) -> None:
     if start == end:
         return
     reached, _, _ = around(start, pairs, depth=12, most_nodes=100, most_edges=1000)

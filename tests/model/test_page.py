@@ -46,7 +46,7 @@ def test_unknown_type_is_kept_and_stays_in_the_front_matter() -> None:
     assert page_model.build_page("people/alice", {"type": ["x"]}, "", "").type == "person"
 
 
-def test_code_gives_neither_title_nor_summary_nor_room() -> None:
+def test_code_is_not_used_for_title_summary_or_room() -> None:
     made = page_model.build_page("x", {}, "```\n# Title\n> quote\n## Room\n```\n\nReal text.", "")
     assert (made.title, made.summary, made.room) == ("X", "Real text.", "")
 

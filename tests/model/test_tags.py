@@ -27,7 +27,7 @@ def test_a_tag_is_spelled_one_way(written: str, stored: str) -> None:
     ("bad", "why"),
     [("", "empty"), (" # ", "empty"), ("x" * 101, "longer"), ("a,b", "comma"), ("a\x00b", "control")],
 )
-def test_what_cannot_be_a_tag_is_refused(bad: str, why: str) -> None:
+def test_invalid_tags_are_refused(bad: str, why: str) -> None:
     with pytest.raises(InvalidArgument, match=why):
         tags.check(bad)
 
@@ -59,7 +59,7 @@ def test_tags_are_read_from_lists_and_from_text(value: Any, expected: tuple[str,
 
 
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists, max_leaves=8))
-def test_whatever_the_front_matter_holds_only_good_tags_come_out(value: Any) -> None:
+def test_front_matter_of_any_kind_gives_only_valid_tags(value: Any) -> None:
     for tag in tags.parse(value):
         assert tags.check(tag) == tag
 

@@ -146,7 +146,7 @@ def test_a_detail_that_looks_like_an_entry_stays_a_detail() -> None:
         ("a", "b — c", "source"),
     ],
 )
-def test_what_would_not_read_back_is_refused_by_name(summary: str, source: str, name: str) -> None:
+def test_entries_that_would_not_parse_are_refused_by_name(summary: str, source: str, name: str) -> None:
     with pytest.raises(InvalidArgument, match=f"^{name}: ") as caught:
         timeline.add_entry("", "2024-03-01", summary, source)
     assert caught.value.facts["name"] == name

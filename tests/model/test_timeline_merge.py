@@ -22,7 +22,7 @@ def test_the_same_piece_again_changes_nothing() -> None:
     assert timeline.append_text(f"{once}\n\nSome remark.", "Some remark.") == f"{once}\n\nSome remark."
 
 
-def test_of_a_piece_that_is_half_known_the_other_half_is_added() -> None:
+def test_the_missing_half_of_a_partly_known_entry_is_added() -> None:
     more = "- **2026-04-20** — Wrote.\n- **2026-05-01** | call — Moved.\n  To Oslo."
     entries = timeline.parse(timeline.append_text(OLD, more))
     assert [entry.summary for entry in entries] == ["Met Bo.", "Wrote.", "Moved."]
@@ -97,7 +97,7 @@ def test_duplicate_entry_is_kept_once() -> None:
     )
 
 
-def test_of_many_entries_the_first_are_named() -> None:
+def test_only_the_first_of_many_entries_are_named() -> None:
     old = "\n".join(f"- **2026-04-14** — Thing {number}." for number in range(30))
     named = timeline.describe_entries(timeline.missing_entries(old, "None."))
     assert (len(named), named[0], named[-1]) == (21, "2026-04-14 Thing 0.", "and 10 more")

@@ -9,7 +9,7 @@ from quaid.model.plain_text import count_tokens
 
 
 @pytest.mark.parametrize("text", ["", " \n ", "yes", "go on", "ok, thanks!", "👍"])
-def test_who_says_little_has_no_parts(text: str) -> None:
+def test_short_turns_have_no_parts(text: str) -> None:
     assert split_turn(text) == ()
 
 
@@ -28,7 +28,7 @@ def test_a_long_turn_is_cut_into_parts_that_a_model_can_read() -> None:
 
 
 @pytest.mark.parametrize("line", ["a line of some log\n", "x", "図", "0123456789" * 10 + " "])
-def test_of_an_endless_turn_only_the_beginning_has_parts(line: str) -> None:
+def test_only_the_beginning_of_a_very_long_turn_has_parts(line: str) -> None:
     turn = split_turn(line * 400_000)
     assert 0 < len(turn) <= MOST_TURN_PARTS
     assert turn[-1][1] <= 4 * TURN_PART_TOKENS * (MOST_TURN_PARTS + 1)

@@ -39,7 +39,7 @@ def test_the_wing_is_named_or_is_the_first_folder_or_that_of_the_type(
         ("people/a/b", {"room": "Kitchen Sink"}, "", "kitchen-sink"),
     ],
 )
-def test_the_room_is_named_or_is_the_second_folder_or_the_first_section(
+def test_room_is_from_front_matter_second_folder_or_first_section(
     slug: str, frontmatter: dict[str, Any], text: str, expected: str
 ) -> None:
     assert page_model.page_room(slug, frontmatter, text) == expected

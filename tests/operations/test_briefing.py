@@ -317,7 +317,7 @@ def test_a_large_memory_says_how_old_its_contradictions_are(
     assert "as of the last check, 2026-04-25" in brief(brain).notes[0]
 
 
-def test_a_stale_page_that_was_settled_is_not_told(brain: Brain, clock: Clock) -> None:
+def test_a_resolved_stale_page_is_not_listed(brain: Brain, clock: Clock) -> None:
     put(brain, "people/old")
     clock.at += 40 * DAY
     entry = {"slug": "people/old", "date": "2026-04-25", "summary": "Moved"}

@@ -257,7 +257,7 @@ def test_removing_a_collection_leaves_the_folder_and_what_is_only_here(attached:
     assert (len(slugs(attached)), relationships) == (3, {"knows"})
 
 
-def test_what_is_said_of_pages_that_all_wait_in_quarantine(brain: Brain, notes: Path) -> None:
+def test_report_if_all_pages_are_in_quarantine(brain: Brain, notes: Path) -> None:
     for path in notes.rglob("*.md"):
         path.unlink()
     for name in ("one", "two"):

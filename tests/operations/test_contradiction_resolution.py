@@ -210,7 +210,7 @@ def test_two_heads_of_one_company_are_settled_from_either_side(nora: Brain) -> N
     assert call(nora, "check").total == 0
 
 
-def test_what_cannot_be_kept_is_refused(nora: Brain) -> None:
+def test_invalid_choices_of_keep_are_refused(nora: Brain) -> None:
     two_homes(nora)
     id = only(nora).id
     with pytest.raises(InvalidArgument, match="needs `resolve`"):

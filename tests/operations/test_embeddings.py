@@ -136,7 +136,7 @@ def test_what_a_file_turned_off_is_turned_on_there(two_models: Brain) -> None:
         call(two_models, "embeddings use", name="one")
 
 
-def test_that_it_is_off_is_said_once(two_models: Brain) -> None:
+def test_a_disabled_search_is_reported_once(two_models: Brain) -> None:
     call(two_models, "notebook init")
     path = os.path.join(two_models.settings.cwd, "chat.jsonl")
     with open(path, "w") as file:

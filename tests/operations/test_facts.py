@@ -118,7 +118,7 @@ def test_every_name_of_a_page_is_the_same_subject(nora: Brain, name: str) -> Non
     assert (result.slug, [fact.object for fact in result.facts]) == ("people/nora-vale", ["Bergen"])
 
 
-def test_a_fact_says_who_said_so_and_in_which_line(nora: Brain) -> None:
+def test_a_fact_has_its_source_and_line(nora: Brain) -> None:
     call(
         nora,
         "assert",
@@ -154,7 +154,7 @@ def test_facts_as_of_a_day_are_those_that_held_then(nora: Brain) -> None:
     assert call(nora, "facts", subject="Nora Vale", as_of="2025-05-01").entries == ()
 
 
-def test_a_company_hears_what_is_said_of_it_as_an_object(nora: Brain) -> None:
+def test_facts_about_a_company_include_those_with_it_as_object(nora: Brain) -> None:
     call(nora, "assert", slug="people/nora-vale", predicate="is_ceo_of", object="Hexa")
     assert [fact.subject for fact in call(nora, "facts", subject="Hexa").facts] == ["Nora Vale"]
 
@@ -182,7 +182,7 @@ def test_an_unknown_subject_is_answered_with_names_like_it(nora: Brain) -> None:
         call(nora, "facts", subject="Nora Vale", as_of="yesterday")
 
 
-def test_a_name_of_two_pages_must_be_said_more_exactly(nora: Brain) -> None:
+def test_a_name_of_two_pages_is_ambiguous(nora: Brain) -> None:
     call(nora, "put", slug="friends/nora-vale", content="# Nora Vale")
     with pytest.raises(InvalidArgument) as caught:
         call(nora, "facts", subject="Nora Vale")
@@ -215,7 +215,7 @@ def test_an_assertion_raises_the_version_and_needs_the_current_one(nora: Brain) 
         call(nora, "assert", slug="people/nobody", predicate="likes", object="snow")
 
 
-def test_a_page_and_its_facts_are_put_at_once_or_not_at_all(nora: Brain) -> None:
+def test_a_page_and_its_facts_are_written_in_one_transaction(nora: Brain) -> None:
     fact = {"predicate": "lives_in", "object": "Oslo", "valid_from": "2020-01-01"}
     made = call(nora, "put", "write", slug="people/pia", content="# Pia", assertions=[fact])
     assert (made.version, [assertion.added for assertion in made.assertions]) == (1, [True])

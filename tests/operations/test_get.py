@@ -89,7 +89,7 @@ def test_a_page_is_found_by_a_path_with_the_name_of_its_folder(brain: Brain, tmp
 @pytest.mark.parametrize(
     "name", ["Harbour", "people/nobody", "default::Snow", "notes::nothing.md", "/etc/passwd"]
 )
-def test_an_unknown_or_ambiguous_name_is_no_page(town: Brain, name: str) -> None:
+def test_unknown_and_ambiguous_names_are_refused(town: Brain, name: str) -> None:
     with pytest.raises(Exception) as caught:  # noqa: PT011 (an invalid slug or no page)
         call(town, "get", slug=name)
     assert getattr(caught.value, "code", "") in ("page_not_found", "invalid_slug")

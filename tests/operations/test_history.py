@@ -147,7 +147,7 @@ def test_a_diff_shows_what_changed_last_between_two_or_since_a_day(brain: Brain,
     assert run(brain, "diff", slug="alice", since="2027-01-01")["same_text"]
 
 
-def test_a_diff_of_a_page_without_a_file_knows_when_it_said_what(brain: Brain) -> None:
+def test_diff_of_a_page_without_file_starts_at_a_day(brain: Brain) -> None:
     run(brain, "put", slug="bob", content="One.")
     run(brain, "put", slug="bob", content="Two.")
     assert "-One.\n+Two." in run(brain, "diff", slug="bob")["diff"]

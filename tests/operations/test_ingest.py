@@ -564,7 +564,7 @@ def test_a_file_becomes_a_page_and_is_kept(brain: Brain, standup: Path) -> None:
     assert "- **2026-04-25** | meeting — Standup" in stored.timeline
 
 
-def test_the_same_file_again_is_known_wherever_it_lies(brain: Brain, standup: Path, tmp_path: Path) -> None:
+def test_the_same_file_is_recognized_at_another_path(brain: Brain, standup: Path, tmp_path: Path) -> None:
     ingest_file(brain, standup)
     copy = tmp_path / "copy.md"
     copy.write_bytes(standup.read_bytes())
@@ -725,7 +725,7 @@ def test_a_wrong_file_says_what_is_wrong(
     assert rows(brain)["ingest_log"] == 0
 
 
-def test_a_folder_and_a_pipe_are_no_files(brain: Brain, tmp_path: Path) -> None:
+def test_folders_and_pipes_are_refused(brain: Brain, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name, message in (("", "quaid import"), ("pipe", "not a regular file")):
         with pytest.raises(FileTrouble, match=message):

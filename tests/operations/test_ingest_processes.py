@@ -119,7 +119,7 @@ def memory(brain: Brain) -> Iterator[Brain]:
     assert checks.validate(brain.db) == []
 
 
-def test_of_four_writers_with_the_same_version_exactly_one_wins(memory: Brain) -> None:
+def test_exactly_one_of_four_writers_with_the_same_version_wins(memory: Brain) -> None:
     writers = [
         start(
             memory.settings.db_path,

@@ -448,7 +448,7 @@ def test_only_a_person_supersedes_and_other_relations_are_named(call: Call, kb: 
     assert files(kb) == before
 
 
-def test_names_are_resolved_exactly_or_not_at_all(call: Call, kb: Path) -> None:
+def test_names_are_resolved_only_exactly(call: Call, kb: Path) -> None:
     one = remember(call, "Alpha", "The first thing.")["node"]
     remember(call, "alpha", "Something quite different.", force=True)
     with pytest.raises(InvalidArgument, match="can mean"):

@@ -150,7 +150,7 @@ def test_a_graph_holds_pages_links_and_ways(town: Brain) -> None:
     assert (len(small["nodes"]), small["complete"]) == (2, False)
 
 
-def test_a_path_is_found_and_its_absence_told(town: Brain) -> None:
+def test_a_path_is_found_or_reported_as_missing(town: Brain) -> None:
     link(town)
     result = call(town, "path", **ends("people/alice", "companies/acme"))
     assert result["pages"] == ["people/alice", "people/bob", "companies/acme"]

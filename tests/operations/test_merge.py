@@ -132,7 +132,7 @@ def test_merge_shows_its_plan_and_waits_for_confirmation(pair: Brain) -> None:
     assert pair.db.rows("SELECT slug, version FROM pages ORDER BY id") == before
 
 
-def test_the_merged_page_says_what_both_said_and_the_old_slug_leads_on(pair: Brain) -> None:
+def test_a_merged_page_has_both_texts_and_the_old_slug_redirects(pair: Brain) -> None:
     merged = merge(pair, **merge(pair, yes=False).if_agreed)
     assert (merged.done, merged.version) == (True, 2)
     page = run(pair, "get", slug="people/bob")
@@ -194,7 +194,7 @@ def test_facts_move_and_the_same_fact_is_there_once_with_the_words_of_both(pair:
     assert sound(pair)
 
 
-def test_what_a_source_said_about_both_is_kept_twice(pair: Brain) -> None:
+def test_merge_keeps_raw_data_of_the_same_source_from_both_pages(pair: Brain) -> None:
     for slug, number in (("people/robert", 1), ("people/bob", 2)):
         run(pair, "raw", slug=slug, source="crm", data={"id": number})
         run(pair, "raw", slug=slug, source="web", data={"same": True})

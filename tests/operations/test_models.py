@@ -78,7 +78,7 @@ def test_a_new_memory_has_the_built_in_model(brain: Brain) -> None:
     assert render(record).startswith("*  bge-small-en-v1.5  384  ready")
 
 
-def test_a_folder_is_added_where_it_lies(brain: Brain, folder: Path) -> None:
+def test_a_model_folder_is_used_in_place(brain: Brain, folder: Path) -> None:
     before = sorted(os.listdir(folder))
     model = call(brain, "model_add", place="other-model", pooling="cls", query_prefix="q: ").value
     assert (model.name, model.dimensions, model.max_tokens) == ("other-model", 384, 512)

@@ -206,7 +206,7 @@ def test_task_with_a_verb_of_removal_strikes_no_fact(
     assert (notebook / "knowledge/facts.md").read_text().startswith(f"## Facts\n- {line}\n")
 
 
-def test_forgotten_statement_is_removed_and_is_no_order(brain: Brain, notebook: Path) -> None:
+def test_forgotten_statement_is_removed_and_not_filed_as_an_order(brain: Brain, notebook: Path) -> None:
     remember(brain, "Reto wants monthly invoices", category="facts")
     struck = remember(brain, "Forget that Reto wants monthly invoices")
     assert (struck["action"], struck["category"]) == ("struck", "removal")

@@ -105,7 +105,7 @@ def test_windows_that_the_environment_makes_mostly_repetition_are_refused(config
             call(brain, "recall", query="harbour")
 
 
-def test_recall_takes_its_limits_from_the_file_unless_told(configured: Configured) -> None:
+def test_recall_uses_limits_of_the_config_file_unless_given(configured: Configured) -> None:
     with configured("search: {maxResults: 2, minScore: 0.9}\n") as brain:
         for number in range(5):
             call(

@@ -127,7 +127,7 @@ def test_a_page_that_moved_on_is_not_overwritten_and_both_diffs_are_shown(review
     assert run(reviewed, "review")["total"] == 1
 
 
-def test_a_change_elsewhere_on_the_page_is_no_conflict_for_an_addition(reviewed: Brain) -> None:
+def test_an_addition_does_not_conflict_with_a_change_elsewhere_on_the_page(reviewed: Brain) -> None:
     ask(
         reviewed,
         *("memory_timeline_add",),
@@ -181,7 +181,7 @@ def test_only_the_author_finds_a_proposal(reviewed: Brain) -> None:
     assert proposals.search(reviewed.db, AGENT, "who keeps bees") == []
 
 
-def test_a_write_without_effect_is_no_proposal(reviewed: Brain) -> None:
+def test_a_write_without_effect_makes_no_proposal(reviewed: Brain) -> None:
     record = ask(
         reviewed, "memory_put", slug="people/alice", content="# Alice\n\nLives in Paris.", expected_version=1
     )

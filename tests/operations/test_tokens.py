@@ -112,7 +112,7 @@ def test_a_memory_that_is_not_there_needs_no_token(settings: Settings) -> None:
         call(brain, "token create", name="phone")
 
 
-def test_of_many_who_ask_for_one_name_one_gets_it(settings: Settings, brain: Brain) -> None:
+def test_one_of_many_concurrent_requests_gets_a_token_name(settings: Settings, brain: Brain) -> None:
     def attempt(_: int) -> str:
         with Brain(settings) as mine:
             try:
@@ -158,7 +158,7 @@ def test_broken_token_file_refuses_everyone(settings: Settings, brain: Brain) ->
 # Links
 
 
-def test_of_many_who_redeem_a_code_one_gets_in(settings: Settings) -> None:
+def test_a_code_is_redeemed_only_once(settings: Settings) -> None:
     for _ in range(5):
         code = service.login_code(settings, 4321, MOMENT)
         with ThreadPoolExecutor(8) as pool:

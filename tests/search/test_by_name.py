@@ -67,7 +67,7 @@ def test_filters_hold_for_names_too(people: Brain) -> None:
     assert led(people, "nessi", wing="concepts") == []
 
 
-def test_names_leave_room_for_what_the_texts_say(people: Brain) -> None:
+def test_name_matches_leave_places_for_text_matches(people: Brain) -> None:
     for number in range(12):
         call(people, "put", slug=f"concepts/hull-{number}", content=f"# Hull {number}\n\nWood.")
     results = call(people, "glance", text="hull", limit=8).answer.results

@@ -188,7 +188,7 @@ def test_of_a_long_turn_the_part_is_shown_that_was_meant(talks: Brain) -> None:
     assert hit.lanes == ("meaning",)
 
 
-def test_without_a_model_words_are_searched_and_it_is_said_why(talks: Brain) -> None:
+def test_search_without_model_is_by_words_and_reports_why(talks: Brain) -> None:
     away = Places()
     away.problem = "its files are not there"
     answer = looked(talks, "the ferry", model=away)

@@ -75,7 +75,7 @@ def test_between_two_times_is_one_period() -> None:
         *("30 February 2024", "on 30 February 2024", "I may 2 go", "can we? she may 3 times"),
     ],
 )
-def test_words_that_are_no_time_name_none(question: str) -> None:
+def test_words_without_a_date_give_no_period(question: str) -> None:
     assert find_periods(question, NOW) == ()
 
 

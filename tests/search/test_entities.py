@@ -35,7 +35,7 @@ def test_a_wing_may_be_named(db: Database, mira: int) -> None:
     assert candidates.find_entities(db, "which people sail?").wings == ("people",)
 
 
-def test_words_that_are_in_every_text_are_no_names(db: Database, put: Put) -> None:
+def test_words_of_every_text_are_not_names(db: Database, put: Put) -> None:
     put("notes/about", "Text.", title="About")
     assert candidates.find_entities(db, "what is it about here").mentioned == {}
 

@@ -73,7 +73,7 @@ def slugs(answer: Answer) -> list[str]:
     return [result.slug for result in answer.results]
 
 
-def test_what_is_said_in_other_words_is_found(db: Database, model: Synonyms) -> None:
+def test_paraphrases_are_found(db: Database, model: Synonyms) -> None:
     embed(db, model)
     (first, *_) = ask(db, model, "car doctor sick").results
     assert first.slug in ("garage", "clinic")

@@ -91,7 +91,9 @@ def test_the_order_of_pages_does_not_depend_on_conversations(
     assert sum(result.origin == "conversation" for result in after) == 1
 
 
-def test_the_same_question_in_a_conversation_is_no_answer(brain: Brain, notes: Path, tmp_path: Path) -> None:
+def test_the_same_question_in_a_conversation_is_not_a_result(
+    brain: Brain, notes: Path, tmp_path: Path
+) -> None:
     add_conversation(brain, tmp_path, "s1", "Who paints the turquoise gondola?")
     add_conversation(brain, tmp_path, "s2", "Ines paints the turquoise gondola.")
     results = ask(brain, "who paints the turquoise gondola").results

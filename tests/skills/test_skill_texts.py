@@ -162,7 +162,7 @@ def test_the_examples_in_the_help_are_right(operation: registry.Operation) -> No
     ] == []
 
 
-def test_the_examples_of_commands_that_are_no_operations_are_right() -> None:
+def test_examples_of_commands_without_operation_are_valid() -> None:
     examples = [example for local in COMMANDS.values() for example in local.examples]
     assert wrong_commands("```bash\n" + "\n".join(examples) + "\n```\n") == []
 

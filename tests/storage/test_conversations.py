@@ -60,7 +60,7 @@ def test_the_words_of_a_removed_conversation_go(db: Database) -> None:
     assert add(db, "engines weave").removed
 
 
-def test_the_first_thing_said_is_the_title_until_there_is_one(db: Database) -> None:
+def test_the_first_turn_is_the_title_until_a_title_is_set(db: Database) -> None:
     add(db, "How do\nengines weave? " + "x" * 500)
     (held,), *_ = conversations.list_all(db, 10)
     assert held.title.startswith("How do engines weave? xxx")

@@ -70,7 +70,7 @@ def test_a_new_memory_has_its_numbers_and_its_default_collection(db: Database) -
     assert db.rows("SELECT id, name, created_at FROM collections") == [(1, "default", NOW)]
 
 
-def test_what_is_there_is_never_made_again(db: Database) -> None:
+def test_an_existing_memory_is_not_created_again(db: Database) -> None:
     put(db, "a")
     with pytest.raises(AlreadyExists):
         Database.create(db.path, NOW)
@@ -190,7 +190,7 @@ def test_a_schema_that_cannot_be_imported_is_refused_untouched(
 # Reading and writing
 
 
-def test_what_was_written_is_there_after_opening_again(db: Database) -> None:
+def test_writes_persist_after_reopening(db: Database) -> None:
     put(db, "a", "b")
     db.close()
     with Database.open(db.path, NOW) as again:
@@ -218,7 +218,7 @@ def test_a_write_is_sure_of_its_turn_before_it_reads(db: Database) -> None:
     assert db.write(lambda tx: tx.txn_state("main")) == apsw.SQLITE_TXN_WRITE
 
 
-def test_what_is_tried_out_leaves_nothing(db: Database) -> None:
+def test_a_dry_run_changes_nothing(db: Database) -> None:
     def work(tx: Transaction) -> bool:
         tx.execute(ADD, ("a", "b"))
         return has(db, "a")
@@ -292,7 +292,7 @@ def test_what_is_found_out_within_a_write_that_fails_is_not_kept(db: Database) -
     assert db.cached("settings", count) == before
 
 
-def test_one_takes_the_first_row_and_lets_go_of_the_rest(db: Database) -> None:
+def test_one_returns_the_first_row_and_closes_the_cursor(db: Database) -> None:
     assert db.one("SELECT key FROM config ORDER BY key") == ("chunk_strategy",)
     db.close()  # an open cursor would hold the state
     assert not os.path.exists(db.path + "-wal")
@@ -458,9 +458,7 @@ def test_a_memory_that_may_not_be_written_can_be_read(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="permissions are different there")
-def test_a_memory_on_a_shelf_is_read_with_the_log_that_lies_beside_it(
-    shelf: Path, output: Callable[..., str]
-) -> None:
+def test_a_read_only_memory_is_read_with_its_wal(shelf: Path, output: Callable[..., str]) -> None:
     path = str(shelf / "memory.db")
     with Database.create(path, NOW) as db:
         put(db, "a", "b")

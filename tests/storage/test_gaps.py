@@ -46,7 +46,7 @@ def test_a_resolved_question_that_is_asked_again_is_a_new_gap(db: Database) -> N
     assert gaps.listing(db, 0) == ([], 1)
 
 
-def test_what_is_asked_most_comes_first(db: Database) -> None:
+def test_the_most_frequent_gap_comes_first(db: Database) -> None:
     log(db, "a" * 64)
     for _ in range(3):
         log(db, "b" * 64)

@@ -53,7 +53,7 @@ def test_one_process_holds_a_lease_and_others_see_it(path: str, lease: Lease) ->
     other.release()
 
 
-def test_of_many_threads_exactly_one_takes_the_lease(path: str) -> None:
+def test_exactly_one_of_many_threads_takes_the_lease(path: str) -> None:
     winners: list[Lease] = []
     start = threading.Barrier(8)
 

@@ -41,7 +41,7 @@ def test_a_link_connects_when_its_page_appears(db: Database) -> None:
     ]
 
 
-def test_what_is_gone_from_the_text_is_gone_from_the_graph(db: Database) -> None:
+def test_links_removed_from_the_text_are_removed_from_the_graph(db: Database) -> None:
     put(db, "b")
     put(db, "a", "[[b]] [[c]]")
     put(db, "a", "[[c]]")
@@ -79,7 +79,7 @@ def test_a_second_page_of_the_same_name_makes_a_link_ambiguous(db: Database) -> 
     assert out(db, "notes/b") == [("Fred", "mentions", False)]
 
 
-def test_an_old_slug_leads_on(db: Database) -> None:
+def test_an_old_slug_redirects(db: Database) -> None:
     page = put(db, "people/robert")
     db.write(lambda tx: links.add_redirect(tx, 1, "people/bob", page, NOW))
     put(db, "people/robert", "changed")  # names are made anew with the next write

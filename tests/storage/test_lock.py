@@ -108,7 +108,7 @@ def test_another_thread_waits_its_turn(path: str) -> None:
     assert order == ["first", "second"]
 
 
-def test_what_lies_in_the_lock_s_place_is_neither_written_nor_waited_for(path: str, tmp_path: Path) -> None:
+def test_another_file_at_the_path_of_the_lock_is_not_written(path: str, tmp_path: Path) -> None:
     victim = tmp_path / "victim.txt"
     victim.write_bytes(b"mine")
     os.symlink(victim, path + "-lock")

@@ -64,7 +64,7 @@ def test_four_processes_that_change_one_page_lose_nothing(db: Database, start: S
     assert checks.validate(db) == []
 
 
-def test_of_writers_with_the_same_version_one_wins(db: Database, start: Start) -> None:
+def test_one_of_several_writers_with_the_same_version_wins(db: Database, start: Start) -> None:
     save(db, "counter", "")
     script = """
         import sys
@@ -90,7 +90,7 @@ def test_of_writers_with_the_same_version_one_wins(db: Database, start: Start) -
     assert results == ["lost to 2\n"] * 3 + ["won\n"]
 
 
-def test_a_killed_writer_loses_only_what_it_had_not_been_told_is_safe(db: Database, start: Start) -> None:
+def test_a_killed_writer_loses_only_unconfirmed_writes(db: Database, start: Start) -> None:
     writer = """
         import sys
         from quaid.model.page import build_page

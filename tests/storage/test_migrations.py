@@ -197,7 +197,9 @@ def test_rows_that_point_nowhere_stop_a_migration(v5: str) -> None:
     assert rows(v5, "PRAGMA user_version") == [(5,)]
 
 
-def test_no_room_for_the_backup_stops_a_migration(v5: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_migration_stops_if_the_disk_has_no_space_for_the_backup(
+    v5: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def no_room(path: str) -> None:
         raise OSError(28, "No space left on device")
 

@@ -255,7 +255,7 @@ def test_a_slug_of_two_collections_is_proposed_once(db: Database) -> None:
     assert missing.value.facts["hint"] == "Did you mean ada?"
 
 
-def test_of_many_that_look_like_it_three_are_named(db: Database) -> None:
+def test_at_most_three_similar_pages_are_named(db: Database) -> None:
     for number in range(5):
         save(db, note(f"notes/meeting-{number}"))
     with pytest.raises(PageNotFound) as missing:

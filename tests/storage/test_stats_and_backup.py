@@ -156,7 +156,7 @@ def test_a_backup_takes_the_present_state_while_others_write(full: Database, tmp
         assert briefing.database_stats(copy).links == 0
 
 
-def test_a_backup_without_room_leaves_nothing(
+def test_a_backup_on_a_full_disk_leaves_no_file(
     full: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_room(path: str) -> None:

@@ -60,7 +60,7 @@ def test_removing_a_page_twice_is_harmless(db: Database) -> None:
         ("ภา\u200bษา", ["", "ภาษา", ""]),
     ],
 )
-def test_text_falls_into_runs_and_what_lies_between(text: str, expected: list[str]) -> None:
+def test_text_is_split_into_runs_and_separators(text: str, expected: list[str]) -> None:
     assert plain_text.split_cjk(text) == expected
 
 

@@ -85,7 +85,7 @@ def test_a_moment_leaves_older_conversations_out(db: Database) -> None:
     assert not embedding_queue.has_missing_parts(db, MODEL, "2027-01-01T00:00:00Z", 0)
 
 
-def test_the_same_words_said_twice_are_embedded_once_and_both_are_found(db: Database) -> None:
+def test_turns_with_the_same_text_share_one_vector(db: Database) -> None:
     say(db, "a", sentence(1), sentence(2))
     say(db, "b", sentence(1))
     assert len(embed(db)) == 2
@@ -145,7 +145,7 @@ def test_a_vector_that_comes_after_its_conversation_went_is_not_kept(db: Databas
     assert db.rows("SELECT 1 FROM turn_vectors") == []
 
 
-def test_what_was_said_while_an_index_is_in_use_is_found(db: Database) -> None:
+def test_turns_added_while_an_index_is_loaded_are_found(db: Database) -> None:
     say(db, "a", *[sentence(number) for number in range(10)])
     embed(db, 5)
     index, query = TurnIndex(db), np.ones(WIDTH, np.float32)
