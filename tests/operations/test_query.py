@@ -145,3 +145,13 @@ def test_results_name_wing_and_room(brain: Brain, tool: str, arguments: dict[str
     results = json_value(dispatch.call(brain, dispatch.find_tool(tool), arguments, "read"))[kind]
     (result,) = results["results"] if kind == "answer" else results
     assert (result["wing"], result["room"]) == ("concepts", "harbours")
+
+
+def test_a_misspelled_word_is_corrected_and_the_notes_say_so(brain: Brain) -> None:
+    note = 'searched for "dendrites" instead of "dentrites"'
+    assert note in ask(brain, "what grows dentrites?").notes
+    record = dispatch.call(brain, dispatch.find_command("search"), {"query": "dentrites"}, "read")
+    assert [hit.slug for hit in record.hits] == ["concepts/zinc"]
+    assert record.notes == (note,)
+    raw = dispatch.call(brain, dispatch.find_command("search"), {"query": "dentrites", "raw": True}, "read")
+    assert (raw.hits, raw.notes) == ((), ())

@@ -139,7 +139,7 @@ def _other_sources(
     others = origins.conversation_results(
         brain.db,
         with_vectors,
-        ranked.question,
+        ranked.searched or ranked.question,
         filters,
         max(1, limit // 2),
         vectors=lambda: brain.turn_vectors,

@@ -45,7 +45,16 @@ def search(
     """Find pages by words. Pages that contain all of them come first."""
     filters = search_filters(brain, type=type, wing=wing, tag=tag)
     hits = tuple(text_search.search_pages(brain.db, query, filters, limit, raw=raw))
-    return SearchRecord(query, hits, () if hits else type_notes(brain, type))
+    if hits or raw:
+        return SearchRecord(query, hits, () if hits else type_notes(brain, type))
+    from quaid.search.spelling import correct_spelling  # most searches find something without it
+
+    corrected, corrections = correct_spelling(brain.db, query)
+    if corrections:
+        hits = tuple(text_search.search_pages(brain.db, corrected, filters, limit))
+    if hits:
+        return SearchRecord(query, hits, tuple(map(str, corrections)))
+    return SearchRecord(query, hits, type_notes(brain, type))
 
 
 GapId = Annotated[int, Arg("The gap's number, as `quaid gaps` shows it.", positional=True, minimum=1)]

@@ -31,6 +31,7 @@ from quaid.search.budget import (
 from quaid.search.fusion import FUSION_STRATEGIES, RRF_K, Ranking, add_whole_pages, fuse
 from quaid.search.plan import LONGEST_QUERY, STOP_WORDS
 from quaid.search.query import Candidates, MeaningLane, embed_question, gather_candidates
+from quaid.search.spelling import Correction, correct_spelling
 from quaid.search.strength import (
     Strength,
     below_strong,
@@ -183,6 +184,9 @@ class RankedQuestion(NamedTuple):
     """The embedded question, or why semantic search is not available."""
     candidates: Candidates
     ranking: Ranking
+    searched: str = ""
+    """The question with corrected spelling, by which the candidates were found."""
+    corrections: tuple[Correction, ...] = ()
 
     @property
     def pages(self) -> list[int]:
@@ -753,7 +757,7 @@ def _echo(question: str) -> str:
 
 
 def _notes(ranked: RankedQuestion) -> list[str]:
-    notes = []
+    notes = [str(correction) for correction in ranked.corrections]
     if isinstance(ranked.meaning, str):
         notes.append(f"by words only: {ranked.meaning}")
     elif ranked.meaning.embedded < ranked.meaning.total:
@@ -840,20 +844,22 @@ def rank_question(
     vectors: "Callable[[], ChunkIndex] | None" = None,
     no_model: str = "no model is set up",
 ) -> RankedQuestion:
-    """Gather and rank the candidates of a question."""
+    """Gather and rank the candidates of a question, with misspelled words corrected."""
+    with db.reading():
+        searched, corrections = correct_spelling(db, question)
     meaning: MeaningLane | str = no_model
     if embedder:  # the model may be slow, so it is called outside of any transaction
         from quaid.storage.vector_index import ChunkIndex
 
-        meaning = embed_question(db, embedder, question, vectors() if vectors else ChunkIndex(db))
+        meaning = embed_question(db, embedder, searched, vectors() if vectors else ChunkIndex(db))
     with db.reading():
-        candidates = gather_candidates(db, question, meaning, filters, now)
+        candidates = gather_candidates(db, searched, meaning, filters, now)
         ranking = fuse(candidates.evidence, merge, fusion_k)
         if merge == "sum" and isinstance(meaning, MeaningLane):
             first = sorted(ranking.pages, key=lambda page: -ranking.pages[page])[:WHOLE_PAGES]
             cosines = meaning.vectors.page_cosines(meaning.model, meaning.vector, first)
             ranking = add_whole_pages(candidates.evidence, ranking, cosines)
-    return RankedQuestion(question, meaning, candidates, ranking)
+    return RankedQuestion(question, meaning, candidates, ranking, searched, corrections)
 
 
 # Pages whose name matches the typed text, at the front of an answer

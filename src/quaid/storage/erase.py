@@ -14,6 +14,7 @@ import apsw
 from quaid.errors import QuaidError
 from quaid.storage import history, links, vectors
 from quaid.storage.sqlite.errors import BUSY_SECONDS, translate_sqlite_errors
+from quaid.storage.text_index import query_vocabulary
 
 if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database, Transaction
@@ -402,19 +403,7 @@ def _own_words(db: "Database", target: EraseTarget) -> list[str]:
 def _index_holds(db: "Database", index: str, word: str, but: str) -> bool:
     """Return True if a word occurs in an index in any row whose id is not in the JSON list `but`."""
     sql = "SELECT 1 FROM {} WHERE term = ? AND doc NOT IN (SELECT value FROM json_each(?)) LIMIT 1"
-    return bool(_query_vocabulary(db, index, "instance", sql, (word, but)))
-
-
-def _query_vocabulary(
-    db: "Database", index: str, shape: str, sql: str, values: tuple[str, ...]
-) -> list[tuple[Any, ...]]:
-    """Run a query on the vocabulary of an index. `{}` in `sql` is replaced by the name of the vocabulary table."""
-    table = f"temp.{shape}s_of_{index}"
-    with db.lock.turn, translate_sqlite_errors(db.path):
-        db.connection.execute(
-            f"CREATE VIRTUAL TABLE IF NOT EXISTS {table} USING fts5vocab (main, {index}, {shape})"
-        )
-        return db.connection.execute(sql.format(table), values).fetchall()
+    return bool(query_vocabulary(db, index, "instance", sql, (word, but)))
 
 
 def _pages_with_term(db: "Database", piece: str) -> list[str]:
@@ -425,7 +414,7 @@ def _pages_with_term(db: "Database", piece: str) -> list[str]:
     places: dict[str, None] = {}
     for index, named in _INDEX_OWNERS.items():
         # A term without rows is a remnant of an erased page, so only terms with rows are returned.
-        rows = _query_vocabulary(
+        rows = query_vocabulary(
             db,
             index,
             "row",
@@ -434,7 +423,7 @@ def _pages_with_term(db: "Database", piece: str) -> list[str]:
         )
         for (term,) in rows:
             sql = f"SELECT DISTINCT {named} FROM {{}} AS t WHERE term = ? LIMIT {MOST_PLACES}"  # noqa: S608
-            names = _query_vocabulary(db, index, "instance", sql, (term,))
+            names = query_vocabulary(db, index, "instance", sql, (term,))
             places.update((str(name), None) for (name,) in names if name is not None)
     return list(places)[:MOST_PLACES]
 

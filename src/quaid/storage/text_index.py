@@ -6,13 +6,13 @@ characters are stored as overlapping bigrams followed by the last character alon
 word of two characters as one token, a longer word as a phrase and a single character as a prefix.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.errors import InvalidArgument, InvalidSearch
 from quaid.model.plain_text import cut_cjk, has_cjk
 
 if TYPE_CHECKING:
-    from quaid.storage.sqlite.connection import Database, Transaction
+    from quaid.storage.sqlite.connection import Database, Transaction, Values
 
 SPACED = "page_fts"
 UNSPACED = "page_fts_unspaced"
@@ -143,6 +143,31 @@ class TextIndex:
         )
         return row is not None
 
+    def contains(self, expression: str) -> bool:
+        """Return True if any row matches."""
+        index = self._index
+        row = self._db.one(f"SELECT 1 FROM {index} WHERE {index} MATCH ? LIMIT 1", (expression,))  # noqa: S608
+        return row is not None
+
+    def terms(self, prefix: str, shortest: int, longest: int) -> list[tuple[str, int]]:
+        """Return the terms of this length that begin with a prefix, with the number of rows that contain each.
+
+        Terms are lower-cased and stemmed.
+        """
+        return query_vocabulary(
+            self._db,
+            self._index,
+            "row",
+            "SELECT term, doc FROM {} WHERE term >= ? AND term < ? AND length(term) BETWEEN ? AND ? AND doc > 0",
+            (prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1), shortest, longest),
+        )
+
+    def first_row_with_term(self, term: str) -> int | None:
+        """Return the id of a row that contains a term, which is lower-cased and stemmed, or None."""
+        sql = "SELECT doc FROM {} WHERE term = ? LIMIT 1"
+        rows = query_vocabulary(self._db, self._index, "instance", sql, (term,))
+        return rows[0][0] if rows else None
+
     def matching_pages(self, expression: str, filters: SearchFilters, limit: int) -> list[int]:
         """Return the ids of up to `limit` matching pages, last added first.
 
@@ -259,6 +284,21 @@ class TextIndex:
             (slug, *values),
         )
         return [page_id for (page_id,) in titled + with_slug]
+
+
+def query_vocabulary(
+    db: "Database", index: str, shape: str, sql: str, values: "Values"
+) -> list[tuple[Any, ...]]:
+    """Run a query on the vocabulary of an index. `{}` in `sql` is replaced by the name of the vocabulary table."""
+    # Imported late, because it loads apsw, and chunks.py imports this module in commands that open no database.
+    from quaid.storage.sqlite.errors import translate_sqlite_errors
+
+    table = f"temp.{shape}s_of_{index}"
+    with db.lock.turn, translate_sqlite_errors(db.path):
+        db.connection.execute(
+            f"CREATE VIRTUAL TABLE IF NOT EXISTS {table} USING fts5vocab (main, {index}, {shape})"
+        )
+        return db.connection.execute(sql.format(table), values).fetchall()
 
 
 def _filter_sql(index: str, filters: SearchFilters) -> tuple[str, tuple[str, ...]]:
