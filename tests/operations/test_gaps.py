@@ -108,7 +108,7 @@ def test_a_page_that_answers_a_redacted_gap_resolves_it(boats: Brain) -> None:
 
 
 def test_the_threshold_says_which_answers_leave_a_gap(boats: Brain) -> None:
-    weak = "Which spring paint do wooden ships of Denmark carry?"
+    weak = "Which spring paint do wooden ships of other countries carry?"
     assert call(boats, "query", question=weak).strength == "weak"
     assert call(boats, "gaps").total == 1
     dispatch.call(

@@ -35,9 +35,9 @@ from quaid.search.spelling import Correction, correct_spelling
 from quaid.search.strength import (
     Strength,
     below_strong,
-    evidence_score,
-    judge_strength,
-    standing_out,
+    missing_names,
+    names_asked,
+    rate,
     word_share,
     word_weights,
 )
@@ -475,6 +475,7 @@ class _AnswerBuilder:
             part.text: ranked.candidates.counts.get(part.quoted, 0) for part in ranked.candidates.plan.parts
         }
         self._weights = word_weights(counts, TextIndex(db, text_index.CHUNKS).highest_id())
+        self._names = names_asked(ranked.question, self._weights)
 
     def result(self, shown: _ShownPage) -> SearchResult:
         """Return the result of a page, without the texts that the budget decides on."""
@@ -610,20 +611,28 @@ class _AnswerBuilder:
         return (f"{heading}: {line}" if heading and heading != line else line), section, is_outdated
 
     def _own(self, shown: _ShownPage) -> tuple[Strength, float]:
-        """Return strength and score of one result, from the words it contains and its cosine."""
+        """Return strength and score of one result, from the words and names it contains and its cosine."""
         candidates, meaning = self._ranked.candidates, None
         exact = shown.head.id in candidates.named.exact
         if exact or (candidates.only_time and self._is_of_time(shown)):
             return "strong", 1.0
         if isinstance(self._ranked.meaning, MeaningLane) and self._evidence.cosines:
             cosine = self._evidence.cosines.get(shown.chunk.id) if shown.chunk else None
-            near = self._evidence.baseline if cosine is None else cosine
-            meaning = standing_out(near, self._evidence.baseline, self._ranked.meaning.embedded)
-        share = self._share(shown)
-        judged, score = judge_strength(share, meaning), evidence_score(share, meaning)
+            # A chunk that is not embedded yet is rated by words alone.
+            meaning = None if cosine is None else self._ranked.meaning.unrelated.excess(cosine)
+        judged, score = rate(self._share(shown), meaning, self._missing_names(shown))
         if judged == "strong" and candidates.periods and not self._is_of_time(shown):
-            return "weak", below_strong(score, meaning)
+            # A result may be wrong if it is not from the period in the question.
+            return "weak", below_strong(score)
         return judged, score
+
+    def _missing_names(self, shown: _ShownPage) -> float:
+        """Return the share of the question's names that a result lacks. A page that the question names has them."""
+        name = self._ranked.candidates.named.mentioned.get(shown.head.id, "")
+        words = fold_name(name).split()
+        return missing_names(
+            self._names, [*self._held(shown), *(word for word in self._names if word.lower() in words)]
+        )
 
     def _share(self, shown: _ShownPage) -> float:
         """Return the weighted share of the question's words in a result. Return 0 if all are stop words."""
@@ -632,22 +641,10 @@ class _AnswerBuilder:
         return word_share(self._held(shown), self._weights)
 
     def strength(self, shown: list[_ShownPage]) -> Strength:
-        """Return the strength of the answer, judged by its first results."""
-        if not shown:
-            return "none"
-        candidates = self._ranked.candidates
-        of_time = any(self._is_of_time(result) for result in shown[:RESULTS_JUDGED])
-        if candidates.only_time and of_time:
+        """Return the strength of the answer: that of the best of its first results."""
+        if self._ranked.candidates.named.exact:
             return "strong"
-        words = max(map(self._share, shown[:RESULTS_JUDGED]))
-        meaning = None
-        if isinstance(self._ranked.meaning, MeaningLane) and self._evidence.cosines:
-            nearest = max(self._evidence.cosines.values())
-            meaning = standing_out(nearest, self._evidence.baseline, self._ranked.meaning.embedded)
-        judged = judge_strength(words, meaning, exact=bool(candidates.named.exact))
-        # A result may be wrong if it is not from the period in the question.
-        outside = bool(candidates.periods) and not of_time and not candidates.named.exact
-        return "weak" if judged == "strong" and outside else judged
+        return _strongest([*(self._own(result)[0] for result in shown[:RESULTS_JUDGED]), "none"])
 
     def _is_of_time(self, shown: _ShownPage) -> bool:
         """Return True if a result is dated within a period of the question, or contains the period's text."""

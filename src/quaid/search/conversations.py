@@ -15,8 +15,9 @@ from quaid.search.plan import QueryPlan, plan_query
 from quaid.search.query import WORD_BUDGET, MeaningLane, cover_of_best, embed_question
 from quaid.search.strength import (
     Strength,
-    evidence_score,
-    judge_strength,
+    missing_names,
+    names_asked,
+    rate,
     standing_out,
     word_share,
     word_weights,
@@ -151,11 +152,16 @@ def turns_with_evidence(
             scored = {turn: _ScoredTurn(*score) for turn, score in scores.items()}
         else:
             scored = _fuse_turns(db, wanted, asked, vectors(), limit)
-        return _rate_turns(db, wanted, scored, asked, highest)
+        return _rate_turns(db, query, wanted, scored, asked, highest)
 
 
 def _rate_turns(
-    db: Database, wanted: QueryPlan, scored: dict[int, _ScoredTurn], asked: MeaningLane | str, highest: int
+    db: Database,
+    query: str,
+    wanted: QueryPlan,
+    scored: dict[int, _ScoredTurn],
+    asked: MeaningLane | str,
+    highest: int,
 ) -> list[TurnEvidence]:
     stemmer = text_index.Stemmer(db)
     marker = ExcerptMarker(stemmer, wanted, ("", ""))
@@ -163,6 +169,7 @@ def _rate_turns(
     weights = word_weights(
         {part.text: count for part, count in zip(wanted.parts, counts, strict=True)}, highest
     )
+    names = names_asked(query, weights)
     cosines = {} if isinstance(asked, str) else asked.cosines(list(scored))
     stems = {part: stem_text(stemmer, part.text) for part in wanted.parts}
     rated = []
@@ -175,11 +182,10 @@ def _rate_turns(
         ]
         share, meaning = word_share(has, weights), None
         if not isinstance(asked, str):
-            cosine = cosines.get(turn_id, asked.baseline)
-            meaning = standing_out(cosine, asked.baseline, asked.embedded)
+            meaning = asked.unrelated.excess(cosines.get(turn_id, asked.baseline))
         start = scored[turn_id].start
         line = marker.excerpt(turn.text) or " ".join(turn.text[start : start + EXCERPT_WIDTH].split())
-        strength, score = judge_strength(share, meaning), evidence_score(share, meaning)
+        strength, score = rate(share, meaning, missing_names(names, has))
         rated.append(TurnEvidence(turn, held, line, scored[turn_id].lanes, strength, score))
     return rated
 

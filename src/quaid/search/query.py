@@ -16,7 +16,7 @@ from quaid.errors import DamagedDatabase, QuaidError
 from quaid.model import names
 from quaid.search.fusion import ChunkPosition, Evidence, meaning_share
 from quaid.search.plan import STOP_WORDS, QueryPlan, plan_query
-from quaid.search.strength import expected_baseline, word_share, word_weights
+from quaid.search.strength import Unrelated, expected_baseline, word_share, word_weights
 from quaid.search.text import page_scores, terms_worth_ranking
 from quaid.storage import chunks, pages, text_index, vectors
 from quaid.storage.sqlite.connection import Database
@@ -371,11 +371,17 @@ class MeaningLane(NamedTuple):
     vectors: Any  # a ChunkIndex or a TurnIndex
     baseline: float
     """The expected cosine of the question and an unrelated text."""
+    spread: float
+    """The standard deviation of such cosines."""
     embedded: int
     total: int
     """`embedded` is the number of chunks or turns (messages) that have a vector, and `total` the number of all."""
     familiarity: float = 1.0
     """The share of the question, from 0 to 1, that is in words of the model's language."""
+
+    @property
+    def unrelated(self) -> Unrelated:
+        return Unrelated(self.baseline, self.spread, self.embedded)
 
     def nearest(self, count: int, filters: SearchFilters) -> dict[int, float]:
         """Return the nearest chunks with their cosines, best first."""
@@ -408,7 +414,9 @@ def embed_question(
     vector = numpy.frombuffer(raw, dtype="<f4")
     mean = index.baseline(active.name, vector)
     unrelated = expected_baseline(mean, embedded, getattr(embedder, "unrelated", None))
-    return MeaningLane(active.name, vector, index, unrelated, embedded, total, familiarity)
+    return MeaningLane(
+        active.name, vector, index, unrelated, index.spread(active.name), embedded, total, familiarity
+    )
 
 
 CANDIDATES = 100

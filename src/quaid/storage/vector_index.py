@@ -403,6 +403,12 @@ class VectorIndex:
             mean = self._view(model).mean()
         return float(mean @ np.asarray(query, np.float32))
 
+    def spread(self, model: str) -> float:
+        """Return the standard deviation of all vectors from their mean, averaged over the dimensions."""
+        with self._db.reading():
+            mean = self._view(model).mean()
+        return float(np.sqrt(max(0.0, 1 - float(mean @ mean)) / len(mean)))
+
     def _view(self, model: str) -> "VectorView":
         """Return the view of a model, refreshed to the current snapshot."""
         tables = vectors.tables_of_row(self._db.one(self.TABLES, (model,)), model)
