@@ -604,3 +604,25 @@ def test_thing_that_was_bought_is_struck(memory: Brain, tmp_path: Path) -> None:
     assert text == "## Shopping List\n- ~~Rice~~ (2026-04-25)\n- Lentils\n"
     record = run(memory, "remember", content="I bought the sofa")
     assert (record["action"], record["category"]) == ("added", "fact")
+
+
+def test_whole_sentence_as_subject_is_the_one_to_replace(memory: Brain) -> None:
+    run(
+        memory,
+        "timeline-add",
+        slug="people/alice",
+        date="2026-03-01",
+        summary="Met Alice at the fair in Rome.",
+    )
+    record = run(
+        memory, "correct", about="Met Alice at the fair in Rome", now="Met Alice at the fair in Bonn"
+    )
+    assert record["now"] == "Met Alice at the fair in Bonn."
+    assert run(memory, "get", slug="people/alice")["timeline"].splitlines()[1:] == [
+        "- **2026-03-01** — ~~Met Alice at the fair in Rome.~~"
+    ]
+    record = run(memory, "correct", about="Works at River AI as a designer", now="Runs her own studio")
+    assert [row["says"] for row in record["replaced"]][-1] == "Works at River AI as a designer"
+    page = run(memory, "get", slug="people/alice")["compiled_truth"]
+    assert "- Runs her own studio\n" in page
+    assert ("works_at", "River AI", record["replaced"][0]["until"]) in facts(memory)

@@ -36,6 +36,9 @@ CLOSE_SCORE = 0.75
 """A statement is also a candidate if its score is at least this share of the best score."""
 
 MAX_NAME_WORDS = 4
+MIN_QUOTED_WORDS = 4
+"""Fewer words are a name or a to-do, not a sentence that is quoted."""
+
 MAX_SUBJECT_WORDS = 40
 SOURCES = "sources/"
 
@@ -166,6 +169,8 @@ def correct(
     if merge := propose_merge_of(brain, f"{about} {now}"):
         return merge
     lines = notebook_statements(brain)
+    if not (was.strip() or wording.is_done) and _quotes_statement(brain, about, lines):
+        wording = model.read_wording(about, now)
     with brain.db.reading():
         if id is None and (record := _already_so(brain, about, wording)):
             return record
@@ -193,6 +198,16 @@ def correct(
     return record._replace(
         remaining=remaining[:MAX_CANDIDATES], more=max(0, len(remaining) - MAX_CANDIDATES) or None
     )
+
+
+def _quotes_statement(brain: Brain, about: str, lines: list[StoredStatement]) -> bool:
+    """Return True if `about` is a whole stored sentence, which is then what is no longer true."""
+    if len(about.split()) < MIN_QUOTED_WORDS:
+        return False
+    with brain.db.reading():
+        return any(
+            similarity.same_line(line.text, about) for line in _statements_near(brain, about, None, lines)
+        )
 
 
 def _choice(candidates: list[CorrectionCandidate], note: str) -> CorrectRecord:
@@ -390,6 +405,8 @@ class _Correction:
         new = self.new_text
         if new is None:
             new = model.replaced_sentence(line.text, self.wording, about, values[0] if values else None)
+        if line.text.endswith(".") and new[-1:].isalnum() and line.part != "field":
+            new += "."
         self.says = new
         if not line.file:
             self._add_lost_facts(line, new)
