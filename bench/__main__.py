@@ -32,12 +32,15 @@ NAMES = (
     "peers",
 )
 
+WITH_VALUE = ("--data", "--beir", "--chats", "--longmemeval")
+"""Options of the benchmark of retrieval that are followed by a path."""
+
 
 def main() -> int:
     if {"-h", "--help"} & {*sys.argv[1:]}:
         print(__doc__, "Benchmarks: " + ", ".join(NAMES), sep="\n\n")
         return 0
-    given = [word for before, word in zip(sys.argv, sys.argv[1:], strict=False) if before == "--data"]
+    given = [word for before, word in zip(sys.argv, sys.argv[1:], strict=False) if before in WITH_VALUE]
     chosen = [word for word in sys.argv[1:] if not word.startswith("-") and word not in given] or list(NAMES)
     unknown = sorted(set(chosen) - set(NAMES))
     if unknown:

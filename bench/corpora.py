@@ -1,4 +1,4 @@
-"""Pages and questions with known answers: LoCoMo, LongMemEval, any folder in BEIR's format, Kubernetes, our own."""
+"""Pages and questions with known answers: LoCoMo, LongMemEval, BEIR, chats as in BEAM, Kubernetes, our own."""
 
 import csv
 import json
@@ -176,6 +176,76 @@ def long_mem_eval(path: str) -> Iterator[Corpus]:
             now = (record.get("question_date") or NOW)[:10].replace("/", "-")
             asks = [Ask(record["question"], wanted, record.get("question_type", ""))]
             yield Corpus("LongMemEval", pages, asks, now=now)
+
+
+# Long chats, in the layout of BEAM
+
+
+def chats(folder: str) -> Iterator[Corpus]:
+    """Each chat below a folder that has chat.json and probing_questions.json, at the level of turns.
+
+    chat.json is a list of batches, each with `turns`, lists of messages with `id`, `role` and `content`; nested
+    lists of any depth are read. The other file, beside it or in a folder probing_questions, maps a category to
+    questions; `source_chat_ids` of a question has the ids of its evidence, as a list or a map of lists. Questions
+    without evidence in the chat are left out, such as those that must not be answered.
+    """
+    for path, _, files in sorted(os.walk(folder)):
+        asked = [
+            os.path.join(path, *parts, "probing_questions.json") for parts in ((), ("probing_questions",))
+        ]
+        asked = [file for file in asked if os.path.isfile(file)]
+        if "chat.json" not in files or not asked:
+            continue
+        pages: list[Page] = []
+        places: dict[Any, str] = {}
+        day = ""
+        for number, batch in enumerate(_json(os.path.join(path, "chat.json"))):
+            messages = list(_messages(batch))
+            slug = f"sessions/{number}"
+            lines = [" ".join(f"{message['role']}: {message['content']}".split()) for message in messages]
+            for place, message in enumerate(messages):
+                places.setdefault(message["id"], f"{slug}#{2 * place + 1}")
+            anchors = [
+                _anchor(item.get("time_anchor")) for item in (batch, *messages) if isinstance(item, dict)
+            ]
+            day = next((anchor for anchor in anchors if anchor), day)
+            front = {"title": f"Session {number}", "type": "source", **({"date": day} if day else {})}
+            pages.append(build_page(slug, front, "\n\n".join(lines), ""))
+        asks = []
+        for category, records in _json(asked[0]).items():
+            for record in records:
+                cited = [places[item] for item in _ids(record.get("source_chat_ids")) if item in places]
+                if cited:
+                    asks.append(Ask(record["question"], dict.fromkeys(cited, 1.0), category))
+        name = os.path.relpath(path, folder)
+        yield Corpus(name, pages, asks, "paragraph", by_chunk=True, now=day or NOW)
+
+
+def _json(path: str) -> Any:
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def _messages(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict) and {"id", "role", "content"} <= value.keys():
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _messages(item)
+
+
+def _ids(value: Any) -> list[Any]:
+    if isinstance(value, dict | list):
+        return [one for item in (value.values() if isinstance(value, dict) else value) for one in _ids(item)]
+    return [] if value is None else [value]
+
+
+def _anchor(text: Any) -> str:
+    """The date in "March-15-2024"."""
+    found = re.fullmatch(r"([A-Z][a-z]+)-(\d+)-(\d{4})", text or "")
+    if not found or found[1] not in MONTHS:
+        return ""
+    return date(int(found[3]), MONTHS.index(found[1]) + 1, int(found[2])).isoformat()
 
 
 # The documentation of Kubernetes

@@ -1,17 +1,22 @@
 """How well questions find their answers: words alone, meaning alone, each way of merging, and the default.
 
-    python -m bench.retrieval [--quick] [--data PATH]... [--write]
+    python -m bench.retrieval [--quick] [--beir DIR]... [--chats DIR]... [--longmemeval FILE]... [--write]
 
---data names a folder in BEIR's format or a LongMemEval file. Everything goes through the real store, the real
-model and the real pipeline; vectors are kept under .cache/bench, so that a second run is fast. --quick takes about
-80 seconds of CPU without them and is a step of CI. The figures are compared with bench/baseline.json: one that
-dropped by more than 2 % makes the exit status 1. --write keeps the present ones. LoCoMo 1-5 were used to choose the
-weights, 6-10 were not.
+The options name public data in its own format, so that anybody can measure data on which nothing was tuned: a
+folder with corpus.jsonl, queries.jsonl and qrels/test.tsv, a folder of chats as in BEAM (bench.corpora.chats
+describes it), or a LongMemEval file. With one of them, only that data is measured and no figure is compared.
+--data takes a folder in BEIR's format or a LongMemEval file and measures it beside the rest.
+
+Everything goes through the real store, the real model and the real pipeline; vectors are kept under
+.cache/bench, so that a second run is fast. --quick takes about 80 seconds of CPU without them and is a step of
+CI. The figures are compared with bench/baseline.json: one that dropped by more than 2 % makes the exit status
+1. --write keeps the present ones. LoCoMo 1-5 were used to choose the weights, 6-10 were not.
 """
 
 import itertools
 import os
 import sys
+from collections.abc import Callable, Iterator
 
 from bench import baseline, reality
 from bench.asking import (
@@ -26,7 +31,7 @@ from bench.asking import (
     row,
     ways,
 )
-from bench.corpora import beir, locomo, long_mem_eval, oblique
+from bench.corpora import Corpus, beir, chats, locomo, long_mem_eval, oblique
 from bench.table import show, verdict
 from bench.vectors import Kept
 
@@ -36,19 +41,24 @@ CATEGORIES = {"1": "multi-hop", "2": "temporal", "3": "open domain", "4": "singl
 
 def main() -> None:
     quick = "--quick" in sys.argv
-    missing = [path for path in _named_data() if not os.path.exists(path)]
-    if missing:
-        sys.exit(f"bench.retrieval: --data {missing[0]} is not there")
+    public = [(option, path) for option in PUBLIC for path in _named(option)]
+    for option, path in [*public, *(("--data", path) for path in _named("--data"))]:
+        if not os.path.exists(path):
+            sys.exit(f"bench.retrieval: {option} {path} is not there")
+    if public:
+        for option, path in public:
+            given(path, quick=quick, corpora=PUBLIC[option])
+        return
     found = conversations(quick=quick)
     found.update(reality.figures(quick=quick))
-    for path in _named_data():
+    for path in _named("--data"):
         found.update(given(path, quick=quick))
     if not baseline.compare(found, quick=quick, write="--write" in sys.argv):
         sys.exit(1)
 
 
-def _named_data() -> list[str]:
-    return [word for before, word in zip(sys.argv, sys.argv[1:], strict=False) if before == "--data"]
+def _named(option: str) -> list[str]:
+    return [word for before, word in zip(sys.argv, sys.argv[1:], strict=False) if before == option]
 
 
 # LoCoMo
@@ -122,20 +132,28 @@ def locomo_tables(level: str, judged: list[list[Judged]]) -> Figures:
 # Other data
 
 
-def given(path: str, *, quick: bool) -> Figures:
-    """A folder in BEIR's format, or a LongMemEval file."""
+def _one_folder(path: str) -> Iterator[Corpus]:
+    yield beir(path)
+
+
+Reader = Callable[[str], Iterator[Corpus]]
+PUBLIC: dict[str, Reader] = {"--beir": _one_folder, "--chats": chats, "--longmemeval": long_mem_eval}
+
+
+def given(path: str, *, quick: bool, corpora: Reader | None = None) -> Figures:
+    """Public data; without a reader, a folder in BEIR's format or a LongMemEval file."""
+    read = corpora or (_one_folder if os.path.isdir(path) else long_mem_eval)
     embedder = Kept.open()
     judged: list[Judged] = []
-    if os.path.isdir(path):
-        corpus = beir(path)
+    for number, corpus in enumerate(read(path)):
+        if quick and number >= 20:
+            break
         with memory(corpus, embedder) as db:
-            judged = ask_all(corpus, db, embedder)
-    else:
-        for number, corpus in enumerate(long_mem_eval(path)):
-            if quick and number >= 20:
-                break
-            with memory(corpus, embedder) as db:
-                judged += ask_all(corpus, db, embedder)
+            judged += ask_all(corpus, db, embedder)
+    if not judged:
+        sys.exit(
+            f"bench.retrieval: {path} has no question with evidence; is it in the format of this option?"
+        )
     name = os.path.basename(os.path.normpath(path))
     show(f"{name}, {len(judged):,} questions", ways(judged), HEAD)
     by_category: dict[str, list[Judged]] = {}
@@ -150,7 +168,7 @@ def given(path: str, *, quick: bool) -> Figures:
         ("default above the better of words and meaning", f"{gain:+.4f}", verdict(gain, 0.02, at_least=True))
     ]
     show(f"{name}, nDCG@10", rows, ("figure", "measured", "target"))
-    return figures(name, judged, "ndcg10")
+    return figures(name, judged, *(("fraction10",) if read is chats else ()), "ndcg10")
 
 
 if __name__ == "__main__":

@@ -171,3 +171,73 @@ def test_oblique_cues_are_turns_of_the_conversation(tmp_path: Path) -> None:
             slug, _, line = next(iter(ask.gains)).partition("#")
             assert ask.text == later
             assert texts[slug][int(line) - 1] == f"A: {cue}"
+
+
+@pytest.fixture
+def chat_folder(tmp_path: Path) -> str:
+    chat = tmp_path / "chats" / "100K" / "1"
+    (chat / "probing_questions").mkdir(parents=True)
+    turns = [
+        {"id": 7, "role": "user", "content": "I saw a heron\nat the lake.", "time_anchor": "March-15-2024"},
+        {"id": 8, "role": "assistant", "content": "Nice."},
+    ]
+    later = [{"id": 9, "role": "user", "content": "My car needs oil."}]
+    batches = [{"batch_number": 1, "turns": [turns]}, {"batch_number": 2, "turns": [later]}]
+    (chat / "chat.json").write_text(json.dumps(batches))
+    questions = {
+        "information_extraction": [{"question": "Where was the heron?", "source_chat_ids": [7]}],
+        "knowledge_update": [
+            {"question": "What does the car need?", "source_chat_ids": {"original": [8], "updated": [9]}}
+        ],
+        "abstention": [{"question": "Who is the mayor?"}, {"question": "Why?", "source_chat_ids": [99]}],
+    }
+    (chat / "probing_questions" / "probing_questions.json").write_text(json.dumps(questions))
+    (tmp_path / "chats" / "empty").mkdir()
+    return str(tmp_path / "chats")
+
+
+def test_chats_are_read_turn_by_turn(chat_folder: str) -> None:
+    (corpus,) = corpora.chats(chat_folder)
+    assert corpus.name == "100K/1"
+    assert [page.truth for page in corpus.pages] == [
+        "user: I saw a heron at the lake.\n\nassistant: Nice.",
+        "user: My car needs oil.",
+    ]
+    assert [page.frontmatter["date"] for page in corpus.pages] == ["2024-03-15", "2024-03-15"]
+    assert [(ask.category, dict(ask.gains)) for ask in corpus.asks] == [
+        ("information_extraction", {"sessions/0#1": 1.0}),
+        ("knowledge_update", {"sessions/0#3": 1.0, "sessions/1#1": 1.0}),
+    ]
+
+
+def test_public_data_is_measured_alone(
+    beir: str,
+    chat_folder: str,
+    long_mem_eval: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(Kept, "open", lambda: Kept(Letters(), str(tmp_path / "kept.db")))
+    options = ["--beir", beir, "--chats", chat_folder, "--longmemeval", long_mem_eval]
+    monkeypatch.setattr("sys.argv", ["bench.retrieval", *options])
+    retrieval.main()
+    output = capsys.readouterr().out
+    for heading in ("tiny, 2 questions", "chats, 2 questions", "longmemeval_s.json, 1 questions"):
+        assert heading in output
+    assert "LoCoMo" not in output
+    assert "knowledge_update (1)" in output
+
+
+@pytest.mark.parametrize("option", ["--beir", "--chats", "--longmemeval", "--data"])
+def test_data_that_is_missing_is_named(option: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["bench.retrieval", option, "/nowhere"])
+    with pytest.raises(SystemExit, match=f"{option} /nowhere is not there"):
+        retrieval.main()
+
+
+def test_a_folder_without_chats_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Kept, "open", lambda: Kept(Letters(), str(tmp_path / "kept.db")))
+    monkeypatch.setattr("sys.argv", ["bench.retrieval", "--chats", str(tmp_path)])
+    with pytest.raises(SystemExit, match="no question with evidence"):
+        retrieval.main()
