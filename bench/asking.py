@@ -53,16 +53,19 @@ def memory(corpus: Corpus, embedder: Embedder | None) -> Iterator[Database]:
 
 
 def fill(db: Database, embedder: Embedder) -> None:
-    """Give every chunk its vector."""
+    """Give every chunk and every entry its vector."""
     db.write(lambda tx: vectors.register_model(tx, embedder.name, embedder.dimensions, NOW))
     db.write(lambda tx: vectors.activate_model(tx, embedder.name))
-    queue = embedding_queue.ChunkQueue(db, embedder.name)
-    wanted = queue.missing()
-    for at in range(0, len(wanted), BATCH):
-        batch = queue.texts(wanted[at : at + BATCH])
-        made = embedder.embed_passages([each.text for each in batch])
-        found = [(each.content_hash, vector) for each, vector in zip(batch, made, strict=True)]
-        db.write(lambda tx, found=found: vectors.keep_chunk_vectors(tx, embedder.name, found, NOW))  # type: ignore[misc]
+    for queue in (
+        embedding_queue.ChunkQueue(db, embedder.name),
+        embedding_queue.EntryQueue(db, embedder.name),
+    ):
+        wanted = queue.missing()
+        for at in range(0, len(wanted), BATCH):
+            batch = queue.texts(wanted[at : at + BATCH])
+            made = embedder.embed_passages([each.text for each in batch])
+            found = [(each.content_hash, vector) for each, vector in zip(batch, made, strict=True)]
+            db.write(lambda tx, found=found: vectors.keep_chunk_vectors(tx, embedder.name, found, NOW))  # type: ignore[misc]
 
 
 def save(db: Database, batch: Sequence[Page], at: int) -> None:

@@ -1,4 +1,4 @@
-"""Memories of schema 5 and 8, with enough pages that importing them takes a while."""
+"""Memories of schema 5, 8 and 9, with enough pages that importing them takes a while."""
 
 from pathlib import Path
 
@@ -9,9 +9,9 @@ V5 = Path(__file__).resolve().parents[1] / "storage" / "fixtures" / "v5.sql"
 
 
 def make(path: Path, pages: int = 50, version: int = 5) -> None:
-    """Create a memory of schema 5 or 8 with pages old/0, old/1 and so on, d0 and d1."""
-    if version == 8:
-        _make_v8(path, pages)
+    """Create a memory of schema 5, 8 or 9 with pages old/0, old/1 and so on, d0 and d1."""
+    if version in (8, 9):
+        _make_previous(path, pages, version)
         return
     connection = apsw.Connection(str(path))
     connection.pragma("synchronous", "OFF")  # nobody kills us
@@ -28,18 +28,21 @@ def make(path: Path, pages: int = 50, version: int = 5) -> None:
     connection.close()
 
 
-def _make_v8(path: Path, pages: int) -> None:
-    """Create a memory with the current program, and take away what schema 9 added."""
+def _make_previous(path: Path, pages: int, version: int) -> None:
+    """Create a memory with the current program, and take away what schema 10 and 9 added."""
     with open_brain(path.parent) as brain:
         brain.create(str(path))
         for number, slug in enumerate([*(f"old/{number}" for number in range(pages)), "d0", "d1"]):
             run(brain, "put", slug=slug, content=page_text(f"old{number}x"))
     connection = apsw.Connection(str(path))
-    connection.execute(
-        "DROP TABLE page_authors; DROP TABLE proposals; ALTER TABLE assertions DROP COLUMN author;"
-        " UPDATE config SET value = '8' WHERE key = 'version';"
-        " UPDATE quaid_config SET value = '8' WHERE key = 'schema_version'; PRAGMA user_version = 8"
-    )
+    connection.execute("DROP TABLE chunk_entries")
+    if version == 8:
+        connection.execute(
+            "DROP TABLE page_authors; DROP TABLE proposals; ALTER TABLE assertions DROP COLUMN author"
+        )
+    connection.execute("UPDATE config SET value = ? WHERE key = 'version'", (str(version),))
+    connection.execute("UPDATE quaid_config SET value = ? WHERE key = 'schema_version'", (str(version),))
+    connection.pragma("user_version", version)
     connection.close()
 
 

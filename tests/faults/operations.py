@@ -106,6 +106,7 @@ OPERATIONS = (
     Operation("kb remember", _remember_node, lambda brain, home: run(brain, "kb init")),
     Operation("migrate 5", lambda brain: brain.db, old_schema=5),
     Operation("migrate 8", lambda brain: brain.db, old_schema=8),
+    Operation("migrate 9", lambda brain: brain.db, old_schema=9),
 )
 
 BY_NAME = {operation.name: operation for operation in OPERATIONS}

@@ -15,12 +15,12 @@ from tests.faults.ledger import Cases
 from tests.faults.workspace import FOLDER, open_brain, page_text, run
 
 from quaid.errors import NewerDatabase, QuaidError
-from quaid.storage import IMPORTED_VERSION, PREVIOUS_VERSION, SCHEMA_VERSION
+from quaid.storage import IMPORTED_VERSION, PREVIOUS_VERSIONS, SCHEMA_VERSION
 
 pytestmark = pytest.mark.promise("migration is all or nothing")
 
 
-@pytest.fixture(params=[IMPORTED_VERSION, PREVIOUS_VERSION])
+@pytest.fixture(params=[IMPORTED_VERSION, *PREVIOUS_VERSIONS])
 def version(request: pytest.FixtureRequest) -> int:
     """The schema of the older memory."""
     return int(request.param)

@@ -232,3 +232,68 @@ def test_entries_of_a_log_that_are_headings_alone_are_chunks_of_their_own() -> N
         ("# 2026-11-16 > ## 03:24 — Lunch", 5, 6),
         ("# 2026-11-16 > ## 03:27 — Booked the ferry", 8, 8),
     ]
+
+
+LISTED = """\
+## Tools
+
+- Tests are written with pytest, never with unittest
+- Editor settings:
+  - a dark theme with a serif font
+- [Only a link](/elsewhere)
+- ~~The shell is zsh~~ (until 2024)
+
+| Name | Role |
+|---|---|
+| Ada | chief engineer |
+
+### Shells
+
+The shell is fish.
+
+Two parts. No entry.
+
+```
+- an item of code
+```
+"""
+
+
+def test_entries_have_headings_parents_and_table_heads_as_context() -> None:
+    entries = chunker.find_entries(LISTED, "# Preferences > ## Tools")
+    assert [chunker.entry_embedding_text("Preferences", LISTED, entry) for entry in entries] == [
+        "Preferences\nTools\nTests are written with pytest, never with unittest",
+        "Preferences\nTools\nEditor settings:",
+        "Preferences\nTools\nEditor settings:\na dark theme with a serif font",
+        "Preferences\nTools\n| Name | Role |",
+        "Preferences\nTools\n| Name | Role |\n| Ada | chief engineer |",
+        "Preferences\nTools > Shells\nThe shell is fish.",
+    ]
+    assert (
+        LISTED[entries[0].start : entries[0].end].strip()
+        == "Tests are written with pytest, never with unittest"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- The only entry of a list.",
+        "A sentence. Another sentence.\n\nA sentence. Another sentence.",
+        "- [One](/one)\n- [Two](/two)\n- [[three]]\n",
+        "- first entry\n- second entry\n\n" + "A long paragraph with many sentences. " * 10,
+        f"- {'word ' * 100}\n- {'word ' * 100}\n",
+        "```\n- first entry\n- second entry\n```",
+    ],
+    ids=["alone", "prose", "links", "mostly prose", "long", "code"],
+)
+def test_text_that_is_no_list_of_short_entries_has_none(text: str) -> None:
+    assert chunker.find_entries(text, "") == ()
+
+
+def test_turns_of_a_conversation_are_entries() -> None:
+    text = "Ann: Hello there. How are you?\n\nBob: I am fine. And you?\n"
+    assert [text[entry.start : entry.end].strip() for entry in chunker.find_entries(text, "")] == [
+        "Ann: Hello there. How are you?",
+        "Bob: I am fine. And you?",
+    ]

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from quaid.errors import EmbedderUnavailable
+from quaid.model.page import build_page
 from quaid.search import answer as answers
 from quaid.search.answer import Answer
-from quaid.storage import embedding_queue, vectors
+from quaid.storage import embedding_queue, page_edits, vectors
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters
 
@@ -155,3 +156,47 @@ def test_part_that_has_vectors_is_reported(db: Database, model: Synonyms) -> Non
     answer = ask(db, model, "tyres tulips physician pans")
     assert "2 of 4 chunks have vectors; `quaid embed` makes the others" in answer.notes
     assert set(slugs(answer)) == {"garage", "clinic", "garden", "kitchen"}
+
+
+FACTS = """\
+# Facts
+
+- Tulips grow in pots
+- The automobile stands outside
+- The bell is very loud
+- ~~The physician lives next door~~
+- The physician lives in Lund
+"""
+
+
+def test_a_list_is_shown_from_its_nearest_entry_on(db: Database, model: Synonyms) -> None:
+    """The entries of a notebook file are unrelated, so only those near the question are shown."""
+    db.write(
+        lambda tx: tx.execute(
+            "INSERT INTO collections (id, name, kind, root_path, created_at, updated_at)"
+            " VALUES (2, 'notebook', 'notebook', '/notes', ?1, ?1)",
+            (NOW,),
+        )
+    )
+    page = build_page("reference/facts", {}, FACTS, "")
+    db.write(
+        lambda tx: page_edits.save(
+            tx, page, uuid="facts", now=NOW, expected_version=None, collection="notebook"
+        )
+    )
+    embed(db, model)
+    texts = embedding_queue.EntryQueue(db, model.name).texts(
+        embedding_queue.EntryQueue(db, model.name).missing()
+    )
+    made = model.embed_passages([item.text for item in texts])
+    pairs = [(item.content_hash, vector) for item, vector in zip(texts, made, strict=True)]
+    db.write(lambda tx: vectors.keep_chunk_vectors(tx, model.name, pairs, NOW))
+    facts = next(
+        result for result in ask(db, model, "vehicle outside").results if result.origin == "notebook"
+    )
+    assert facts.text.splitlines()[:2] == ["Facts", "- The automobile stands outside"]
+    assert "bell" not in facts.text
+    doctor = next(
+        result for result in ask(db, model, "where lives the doctor").results if result.origin == "notebook"
+    )
+    assert doctor.text.splitlines()[1] == "- The physician lives in Lund"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
 from quaid.model.plain_text import count_noun
 from quaid.storage import chunks, embedding_queue, vectors
-from quaid.storage.embedding_queue import ChunkQueue, PendingText, TurnQueue
+from quaid.storage.embedding_queue import ChunkQueue, EntryQueue, PendingText, TurnQueue
 from quaid.storage.leases import Lease
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 BATCH_SIZE = 32
 """This many texts are embedded and stored together, which takes one or two seconds."""
 
-CHUNKS_LABEL, TURNS_LABEL = "Embedding", "Embedding conversations"
+CHUNKS_LABEL, ENTRIES_LABEL = "Embedding", "Embedding list entries"
+TURNS_LABEL = "Embedding conversations"
 
 
 PAGES_PER_CUT = 200
@@ -169,7 +170,7 @@ class Backfill:
                 if not chunks.highest_id(db):
                     return 0
                 self._register_model()
-            return self._embed_newest(after, recent)
+            return self._embed_newest(after, recent) + self._embed_newest_entries()
         finally:
             db.lock.patience = patience
 
@@ -198,10 +199,18 @@ class Backfill:
             self.checked_up_to = coverage.last
         return embedded
 
+    def _embed_newest_entries(self) -> int:
+        """Embed a few of the newest entries of chunks, such as what was just added to a list."""
+        if ChunkQueue(self._db, self._embedder.name).estimate_coverage().lacking > MAX_BACKLOG:
+            return 0
+        queue = EntryQueue(self._db, self._embedder.name)
+        few = queue.newest(MAX_INLINE_CHUNKS)
+        return self._embed_in_batches(queue, few, ENTRIES_LABEL, insist=False)[0] if few else 0
+
     def embed_chunks(
         self, slugs: list[str] | None = None, limit: int | None = None, *, insist: bool = True
     ) -> BackfillReport:
-        """Embed the chunks without a vector of this model, most recently changed pages first.
+        """Embed the chunks without a vector of this model, most recently changed pages first, then their entries.
 
         The model is registered if it is new to the database, and becomes active if there is no active model.
         `slugs` restricts the pages, `limit` the number of chunks. With `insist`, the texts of a rejected
@@ -213,7 +222,15 @@ class Backfill:
         pending = queue.missing(slugs)[:limit]
         cached, total = ChunkQueue(self._db, self._embedder.name).coverage()
         embedded, more, refused = self._embed_in_batches(queue, pending, CHUNKS_LABEL, insist)
-        return BackfillReport(embedded, cached + more, total, len(refused), queue.owners(refused))
+        owners = queue.owners(refused)
+        if limit is None:
+            entries = EntryQueue(self._db, self._embedder.name)
+            _, _, refused_entries = self._embed_in_batches(
+                entries, entries.missing(slugs), ENTRIES_LABEL, insist
+            )
+            refused += refused_entries
+            owners = tuple(dict.fromkeys((*owners, *entries.owners(refused_entries))))
+        return BackfillReport(embedded, cached + more, total, len(refused), owners)
 
     def embed_turns(self, since: str = "", report: BackfillReport = NOTHING_EMBEDDED) -> BackfillReport:
         """Embed turns of conversations that ended since `since`, latest first; add the result to `report`."""
@@ -233,7 +250,7 @@ class Backfill:
         )
 
     def _embed_in_batches(
-        self, queue: ChunkQueue | TurnQueue, pending: list[int], label: str, insist: bool = True
+        self, queue: ChunkQueue | EntryQueue | TurnQueue, pending: list[int], label: str, insist: bool = True
     ) -> tuple[int, int, list[bytes]]:
         """Embed pending texts batch by batch and store the vectors.
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from quaid.model import markdown_text, timeline
+from quaid.model import markdown_text, statements, timeline
 from quaid.model.plain_text import TokenMeasure, count_tokens, token_measure
 
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’»)\]*_]*(?:[ \t]+|\Z)|[。！？；｡]+[”’」』）]*")
@@ -246,6 +246,79 @@ def embedding_text(title: str, heading_path: str, text: str) -> str:
     return "\n".join([part for part in (title, above, text) if part])
 
 
+# Entries, which are embedded in addition to the chunk that contains them
+
+LONGEST_ENTRY = 400
+"""Characters. A longer list entry or paragraph is found by the vector of its chunk."""
+
+LEAST_ENTRIES, LEAST_COVERED = 2, 0.5
+"""A chunk has entries if there are at least LEAST_ENTRIES, and they are at least LEAST_COVERED of its text.
+
+The vector of other chunks is near enough to what they are about.
+"""
+
+_LONGEST_PARENT = 80
+_LINK = re.compile(r"!?\[[^\[\]\n]*\]\([^()\n]*\)|\[\[[^\[\]\n]*\]\]|<?https?://\S+")
+_TWO_WORDS = re.compile(r"[^\W\d_]{2,}\W+(?:\w+\W+){0,20}?[^\W\d_]{2,}")
+_PATH_PART = re.compile(r"(#{1,6}) (.*)")
+
+
+class Entry(NamedTuple):
+    """A list entry, table row, single sentence or turn of a conversation within a chunk, as character offsets."""
+
+    start: int
+    end: int
+    context: str
+    """What it depends on: the list entry above it, or the first row of its table."""
+    heading_path: str
+
+
+def find_entries(text: str, heading_path: str) -> tuple[Entry, ...]:
+    """Return the entries of a chunk that mainly consists of entries.
+
+    Code, struck entries, and entries that only link somewhere, as in a table of contents, are left out.
+    """
+    fences = markdown_text.find_fences(text)
+    path = _HeadingPath(_find_headings(text), heading_path)
+    above: list[statements.TextBlock] = []
+    entries: list[Entry] = []
+    for block in statements.text_blocks(text):
+        is_row = block.kind == statements.ROW
+        while above and (above[-1].kind == statements.ROW) != is_row:
+            above.pop()
+        while above and not is_row and above[-1].indent >= block.indent:
+            above.pop()
+        if not any(fence.start <= block.start < fence.end for fence in fences) and _is_entry(text, block):
+            context = text[above[-1].start : above[-1].end] if above else ""
+            context = statements.statement_text(context)[:_LONGEST_PARENT] if not is_row else context.strip()
+            entries.append(Entry(block.start, block.end, context, path.at(block.start)))
+        if block.kind == statements.ITEM or (is_row and not above):
+            above.append(block)
+    covered = sum(entry.end - entry.start for entry in entries)
+    is_list = len(entries) >= LEAST_ENTRIES and covered >= LEAST_COVERED * len(text)
+    return tuple(entries) if is_list else ()
+
+
+def _is_entry(text: str, block: statements.TextBlock) -> bool:
+    if block.end - block.start > LONGEST_ENTRY:
+        return False
+    content = text[block.start : block.end].strip()
+    if block.kind == statements.PARAGRAPH and not _SPEAKER.match(content):
+        sentence = _SENTENCE_END.search(content)
+        is_long = sentence is not None and sentence.end() < len(content)
+        if is_long or content.endswith(":") or content.startswith(("<", "{")):  # introductions and templates
+            return False
+    return bool(_TWO_WORDS.search(_LINK.sub(" ", content))) and not statements.is_struck(content)
+
+
+def entry_embedding_text(title: str, text: str, entry: Entry) -> str:
+    """Return the text to embed for an entry: title, headings, what it depends on, and its text."""
+    content = statements.without_struck(text[entry.start : entry.end])
+    return embedding_text(
+        title, entry.heading_path, f"{entry.context}\n{content}" if entry.context else content
+    )
+
+
 # Splitters, which divide text into segments
 
 
@@ -303,10 +376,12 @@ def _heading_text(text: str) -> str:
 class _HeadingPath:
     """The path of headings above a position. Positions must be passed in ascending order."""
 
-    def __init__(self, headings: list[MarkdownHeading]) -> None:
+    def __init__(self, headings: list[MarkdownHeading], above: str = "") -> None:
+        """`above` is the path of headings above the text."""
         self._ahead = iter(headings)
         self._next = next(self._ahead, None)
-        self._above: list[MarkdownHeading] = []
+        parts = [_PATH_PART.match(part) for part in above.split(" > ")]
+        self._above = [MarkdownHeading(-1, len(part[1]), part[2]) for part in parts if part]
 
     def at(self, position: int) -> str:
         while self._next and self._next.start <= position:

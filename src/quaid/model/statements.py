@@ -1,29 +1,33 @@
 """The statements of Markdown text: sentences of paragraphs, list entries and table rows."""
 
 import re
+from typing import NamedTuple
 
 _LIST_MARK = re.compile(r"\s*(?:[-*+•]|\d{1,4}[.)])\s+")
 _QUOTE_MARKS = re.compile(r"(?:\s*>)+ ?")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 
 
-def statement_spans(text: str) -> list[tuple[int, int]]:
-    """Return the offsets of the sentences, list entries and table rows of Markdown text.
+ITEM, ROW, PARAGRAPH = "item", "row", "paragraph"
+
+
+class TextBlock(NamedTuple):
+    """A list entry, table row or paragraph, as character offsets without list mark and quotation marks."""
+
+    start: int
+    end: int
+    kind: str
+    indent: int
+    """Number of characters before a list entry, with its list mark."""
+
+
+def text_blocks(text: str) -> list[TextBlock]:
+    """Return the list entries, table rows and paragraphs of Markdown text.
 
     Headings and the marks of code blocks are left out.
     """
-    spans: list[tuple[int, int]] = []
-    begin, is_entry, at = -1, False, 0
-
-    def end_block(end: int) -> None:
-        start = begin
-        if start >= 0 and not is_entry:
-            for gap in _SENTENCE_END.finditer(text, start, end):
-                spans.append((start, gap.start()))
-                start = gap.end()
-        if 0 <= start < end:
-            spans.append((start, end))
-
+    blocks: list[TextBlock] = []
+    begin, kind, indent, at = -1, PARAGRAPH, 0, 0
     for line in text.split("\n"):
         quoted = _QUOTE_MARKS.match(line) if ">" in line[:4] else None
         first = quoted.end() if quoted else 0
@@ -31,12 +35,31 @@ def statement_spans(text: str) -> list[tuple[int, int]]:
         bare = line[first:].strip()
         is_gap = not bare or bare.startswith(("#", "```", "~~~", "|---"))
         if is_gap or mark or bare.startswith("|"):
-            end_block(at)
-            begin, is_entry = (-1, False) if is_gap else (at + (mark.end() if mark else first), True)
+            if 0 <= begin < at:
+                blocks.append(TextBlock(begin, at, kind, indent))
+            begin, kind, indent = -1, PARAGRAPH, 0
+            if not is_gap:
+                begin, kind = at + (mark.end() if mark else first), ITEM if mark else ROW
+                indent = mark.end() if mark else 0
         elif begin < 0:
             begin = at + first
         at += len(line) + 1
-    end_block(len(text))
+    if 0 <= begin < len(text):
+        blocks.append(TextBlock(begin, len(text), kind, indent))
+    return blocks
+
+
+def statement_spans(text: str) -> list[tuple[int, int]]:
+    """Return the offsets of the sentences, list entries and table rows of Markdown text."""
+    spans: list[tuple[int, int]] = []
+    for block in text_blocks(text):
+        start = block.start
+        if block.kind == PARAGRAPH:
+            for gap in _SENTENCE_END.finditer(text, start, block.end):
+                spans.append((start, gap.start()))
+                start = gap.end()
+        if start < block.end:
+            spans.append((start, block.end))
     return spans
 
 

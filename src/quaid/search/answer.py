@@ -28,7 +28,7 @@ from quaid.search.budget import (
     json_text,
     spend_budget,
 )
-from quaid.search.fusion import FUSION_STRATEGIES, RRF_K, Ranking, add_whole_pages, fuse
+from quaid.search.fusion import FUSION_STRATEGIES, MEANING_SHARE, RRF_K, Ranking, add_whole_pages, fuse
 from quaid.search.plan import LONGEST_QUERY, STOP_WORDS
 from quaid.search.query import Candidates, MeaningLane, embed_question, gather_candidates
 from quaid.search.spelling import Correction, correct_spelling
@@ -208,6 +208,8 @@ class _ShownPage(NamedTuple):
     timeline: str = ""
     truth_day: str = ""
     """The day of the last change above the timeline."""
+    more: tuple[ChunkRow, ...] = ()
+    """Other chunks of a notebook file that may have better entries than `chunk`."""
 
 
 SHORT_SECTION = 3
@@ -221,6 +223,14 @@ SUMMARY_TOKENS = 200
 
 Agents receive it only with the depth `summary`.
 """
+
+NOTEBOOK_KIND = "notebook"
+
+CHUNKS_COMPARED = 3
+"""The entries of a notebook file are taken from this many chunks, and from as many best by meaning."""
+
+ENTRY_SHARE, MOST_ENTRIES = 0.7, 5
+"""Of a notebook file, entries with at least ENTRY_SHARE of the best evidence are shown, at most MOST_ENTRIES."""
 
 STRENGTHS: tuple[Strength, ...] = ("strong", "weak", "none")
 SUPERSEDED = "superseded"
@@ -306,7 +316,8 @@ def build_answer(
     `is_concise`, results that do not match are left out if enough others do, and so are repeated texts.
     """
     shown = _shown_pages(db, ranked, limit)
-    builder = _AnswerBuilder(db, ranked)
+    builder = _AnswerBuilder(db, ranked, shown)
+    shown = [builder.with_best_chunk(page) for page in shown]
     entries = _merge([builder.entry(page, depth) for page in shown], others)[:limit]
     entries = _current_first([_mark_outdated(entry, outdated) for entry in entries])
     if is_concise and not explain:
@@ -411,11 +422,15 @@ def _shown_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[_Show
     openings = ranked.candidates.openings
     exact = {page: openings[page] for page in ranked.candidates.named.exact if page in openings}
     best = {**ranked.ranking.best, **exact}
-    rows = {row.page_id: row for row in chunks.load(db, [best[page] for page in page_ids if page in best])}
+    labels = pages.kinds_and_statuses(db, page_ids)
+    notes = [page for page in page_ids if page in labels and labels[page][0] == NOTEBOOK_KIND]
+    more = _chunks_with_entries(ranked, [page for page in notes if page in best and page not in exact])
+    chosen = {chunk: page for page, chunk in best.items() if page in page_ids}
+    loaded = chunks.load(db, list({*chosen, *(chunk for ids in more.values() for chunk in ids)}))
+    rows = {row.page_id: row for row in loaded if row.id in chosen}
     dates = chunks.chunk_dates(db, {row.id: (row.page_id, row.position) for row in rows.values()})
     heads = pages.page_heads(db, page_ids)
     texts = pages.page_texts(db, page_ids)
-    labels = pages.kinds_and_statuses(db, page_ids)
     days = pages.truth_days(db, [page for page in page_ids if page in texts and texts[page][1]])
     shown = []
     for page in page_ids:
@@ -423,10 +438,26 @@ def _shown_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[_Show
             row = rows.get(page)
             date = dates.get(row.id, "") if row else ""
             truth, timeline = texts[page]
+            others = tuple(other for other in loaded if other.id in more.get(page, ()) and other != row)
             shown.append(
-                _ShownPage(heads[page], row, truth, date, *labels[page], timeline, days.get(page, ""))
+                _ShownPage(heads[page], row, truth, date, *labels[page], timeline, days.get(page, ""), others)
             )
     return shown
+
+
+def _chunks_with_entries(ranked: RankedQuestion, page_ids: list[int]) -> dict[int, list[int]]:
+    """Return the best chunks of each page, by their scores and by meaning alone."""
+    scores, cosines = ranked.ranking.chunks, ranked.candidates.evidence.cosines
+    of_page: dict[int, list[int]] = {page: [] for page in page_ids}
+    for chunk, (page, _) in ranked.candidates.evidence.places.items():
+        if page in of_page:
+            of_page[page].append(chunk)
+    best: dict[int, list[int]] = {}
+    for page, ids in of_page.items():
+        by_score = sorted(ids, key=lambda chunk: -scores.get(chunk, 0.0))[:CHUNKS_COMPARED]
+        by_meaning = sorted(ids, key=lambda chunk: -cosines.get(chunk, 0.0))[:CHUNKS_COMPARED]
+        best[page] = list(dict.fromkeys(by_score + by_meaning))
+    return best
 
 
 _OPEN = re.compile(
@@ -452,13 +483,20 @@ def _origin(head: PageHead, kind: str) -> str:
 class _ScannedText(NamedTuple):
     held: list[str]
     statements: dict[str, float]
+    """Evidence that a statement answers the question, from 0 to 1."""
 
 
 class _AnswerBuilder:
     """Rates and explains the results of one question."""
 
-    def __init__(self, db: Database, ranked: RankedQuestion) -> None:
+    def __init__(self, db: Database, ranked: RankedQuestion, shown: Sequence[_ShownPage] = ()) -> None:
         self._ranked = ranked
+        self._entry_cosines: dict[tuple[int, int], float] = {}
+        meaning = ranked.meaning
+        if isinstance(meaning, MeaningLane):
+            rows = [row for page in shown for row in (page.chunk, *page.more) if row]
+            ids = [row.id for row in rows]
+            self._entry_cosines = meaning.vectors.entry_cosines(meaning.model, meaning.vector, ids)
         self._evidence = ranked.candidates.evidence
         self._lane_pages = [
             {self._evidence.places[chunk][0] for chunk in lane} for lane in self._evidence.lanes
@@ -466,7 +504,7 @@ class _AnswerBuilder:
         self._stemmer = text_index.Stemmer(db)
         self._asks_for_open = bool(_OPEN.search(ranked.question))
         self._marker = text_search.ExcerptMarker(self._stemmer, ranked.candidates.plan, ("", ""))
-        self._scanned: dict[int, _ScannedText] = {}
+        self._scanned: dict[tuple[int, int], _ScannedText] = {}
         spaced = [part for part in ranked.candidates.plan.parts if not part.unspaced]
         self._stems = {part.text: text_search.stem_text(self._stemmer, part.text) for part in spaced}
         self._wanted = frozenset(stem for stems in self._stems.values() for stem in stems.every)
@@ -476,6 +514,17 @@ class _AnswerBuilder:
         }
         self._weights = word_weights(counts, TextIndex(db, text_index.CHUNKS).highest_id())
         self._names = names_asked(ranked.question, self._weights)
+
+    def with_best_chunk(self, shown: _ShownPage) -> _ShownPage:
+        """Return a notebook file with the chunk that has its best entry."""
+        if not shown.more or shown.chunk is None:
+            return shown
+        rows = [shown.chunk, *shown.more]
+        best = max(
+            rows, key=lambda row: max(self._scan_chunk(shown.head, row).statements.values(), default=0.0)
+        )
+        others = tuple(row for row in rows if row.id != best.id)
+        return shown._replace(chunk=best, more=others)
 
     def result(self, shown: _ShownPage) -> SearchResult:
         """Return the result of a page, without the texts that the budget decides on."""
@@ -507,8 +556,9 @@ class _AnswerBuilder:
         if shown.chunk and shown.chunk.kind != TRUTH_KIND:
             full = f"{full}\n\n{section}" if full else section
         line, is_outdated = self._best_line(shown)
-        if result.origin in ("notebook", "daily"):
+        if shown.kind == NOTEBOOK_KIND:
             line, section, is_outdated = self._notebook_texts(shown, line, section, is_outdated)
+            full = full if depth == "full" else ""  # the other entries have nothing to do with the question
         elif result.part == "truth" and result.strength != "none":
             result = result._replace(latest=self._latest(shown))
         if is_outdated or shown.status in SUPERSEDED_STATUSES:
@@ -593,21 +643,31 @@ class _AnswerBuilder:
         A chunk of a list has many entries that have nothing to do with each other. The section is the matching
         entries below their heading; outdated ones are left out if a current one matches as well.
         """
-        weights = self._scan(shown).statements
-        most = max(weights.values(), default=0.0)
-        if shown.chunk is None or not most:
+        if shown.chunk is None:
             return line, section, is_outdated
-        heading = shown.chunk.heading_path.rpartition(" > ")[2].lstrip("# ")
-        matching = [text for text, weight in weights.items() if weight >= most / 2]
+        entries: dict[str, tuple[str, float]] = {}
+        for row in (shown.chunk, *shown.more):
+            heading = row.heading_path.rpartition(" > ")[2].lstrip("# ")
+            for text, weight in self._scan_chunk(shown.head, row).statements.items():
+                entries.setdefault(text, (heading, weight))
+        most = max((weight for _, weight in entries.values()), default=0.0)
+        if not most:
+            return line, section, is_outdated
+        matching = [text for text, (_, weight) in entries.items() if weight >= ENTRY_SHARE * most]
         current = [
             text for text in matching if not self._is_outdated(text) and not self._matches_struck(text)
         ]
         if current and len(current) < len(matching):
             matching = current
             if is_outdated:
-                line = max(current, key=lambda text: weights[text])[: text_search.LONGEST_LINE]
+                line = max(current, key=lambda text: entries[text][1])[: text_search.LONGEST_LINE]
                 is_outdated = False
-        section = "\n".join([heading, *(f"- {text}" for text in matching)])
+        matching.sort(key=lambda text: -entries[text][1])
+        lines: dict[str, list[str]] = {}
+        for text in matching[:MOST_ENTRIES]:
+            lines.setdefault(entries[text][0], []).append(f"- {text}")
+        section = "\n".join([row for heading, texts in lines.items() for row in (heading, *texts)])
+        heading = shown.chunk.heading_path.rpartition(" > ")[2].lstrip("# ")
         return (f"{heading}: {line}" if heading and heading != line else line), section, is_outdated
 
     def _own(self, shown: _ShownPage) -> tuple[Strength, float]:
@@ -703,24 +763,29 @@ class _AnswerBuilder:
         return self._scan(shown).held
 
     def _scan(self, shown: _ShownPage) -> "_ScannedText":
-        """Return the words of the question in a result, and the weight of those in each of its statements."""
-        if shown.head.id not in self._scanned:
-            chunk = (shown.chunk.heading_path, shown.chunk.text) if shown.chunk else ()
-            text = "\n".join((shown.head.title, *chunk))
+        """Return the words of the question in a result, and the evidence in each of its statements."""
+        return self._scan_chunk(shown.head, shown.chunk)
+
+    def _scan_chunk(self, head: PageHead, row: ChunkRow | None) -> "_ScannedText":
+        key = (head.id, row.id if row else 0)
+        if key not in self._scanned:
+            text = "\n".join((head.title, *((row.heading_path, row.text) if row else ())))
             matches = text_search.match_stems(self._stemmer, text, self._wanted)
             held = self._words_of([match[1:] for match in matches], text)
-            first = len(text) - len(shown.chunk.text) if shown.chunk else len(text)
-            self._scanned[shown.head.id] = _ScannedText(held, self._weigh_statements(text, first, matches))
-        return self._scanned[shown.head.id]
+            first = len(text) - len(row.text) if row else len(text)
+            self._scanned[key] = _ScannedText(held, self._weigh_statements(text, first, matches, key[1]))
+        return self._scanned[key]
 
     def _weigh_statements(
-        self, text: str, first: int, matches: list[tuple[int, str, bool]]
+        self, text: str, first: int, matches: list[tuple[int, str, bool]], chunk_id: int
     ) -> dict[str, float]:
-        """Return the statements of a text from an offset on, with the weight of the question's words in each.
+        """Return the statements of a text from an offset on, with the evidence that each answers the question.
 
-        A struck statement counts half, so that a current one with as many words is preferred.
+        The evidence is the share of the question's words, by weight, and for an entry with a vector also its
+        meaning. A struck statement counts half, so that a current one with as many words is preferred.
         """
         weights: dict[str, float] = {}
+        every = sum(self._weights.values()) or 1.0
         at = 0
         for start, end in statement_spans(text[first:]):
             while at < len(matches) and matches[at][0] < first + start:
@@ -730,10 +795,19 @@ class _AnswerBuilder:
                 after += 1
             statement = statement_text(text[first + start : first + end])
             words = self._words_of([match[1:] for match in matches[at:after]], statement)
-            weight = sum(self._weights[word] for word in words)
+            weight = sum(self._weights[word] for word in words) / every
+            cosine = self._entry_cosines.get((chunk_id, start))
+            if cosine is not None:
+                weight = (1 - MEANING_SHARE) * weight + MEANING_SHARE * self._scaled_meaning(cosine)
             weights.setdefault(statement, weight / 2 if weight and self._is_outdated(statement) else weight)
             at = after
         return weights
+
+    def _scaled_meaning(self, cosine: float) -> float:
+        """Return a cosine on the scale from an unrelated chunk (0) to the nearest one (1)."""
+        low = self._evidence.baseline
+        width = max(self._evidence.cosines.values(), default=low) - low
+        return min(1.0, max(0.0, (cosine - low) / width)) if width > 0 else 0.0
 
     def _words_of(self, stems: list[tuple[str, bool]], text: str) -> list[str]:
         """Return the words of the question that have these stems, each with whether it is no stop word."""

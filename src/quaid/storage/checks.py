@@ -51,6 +51,7 @@ def rebuild_derived_rows(
     report(total, total)
     tx.execute("INSERT INTO page_fts (page_fts) VALUES ('rebuild')")
     chunks.index_all_words(tx)
+    chunks.write_all_entries(tx)
     conversations.rebuild_words(tx)
     conversations.recut_turns(tx)
     for (model,) in tx.execute("SELECT name FROM embedding_models").fetchall():
@@ -194,6 +195,11 @@ def validate(db: "Database", which: Iterable[str] = CHECK_NAMES) -> list[Violati
 _CHUNK_ROWS_SQL = (
     "SELECT chunk_index, chunk_type, content_hash, token_count, start_line, end_line, date, heading_path,"
     " chunk_text FROM chunks WHERE page_id = ? ORDER BY chunk_index"
+)
+
+_CHUNK_ENTRIES_SQL = (
+    "SELECT c.chunk_index, e.start_at, e.end_at, e.content_hash FROM chunks AS c"
+    " JOIN chunk_entries AS e ON e.chunk_id = c.id WHERE c.page_id = ? ORDER BY c.chunk_index, e.id"
 )
 
 Findings = Iterator[tuple[str, str]]
@@ -486,6 +492,12 @@ def _check_derived_rows(connection: Transaction) -> Findings:
         # A page without rows has not been chunked yet.
         if stored and stored != _expected_chunk_rows(page, made):
             yield f"page {page.slug}", "its chunks are not those of its text"
+        elif stored and connection.execute(_CHUNK_ENTRIES_SQL, (page_id,)).fetchall() != [
+            (index, *row)
+            for index, chunk in enumerate(made)
+            for row in chunks.entry_rows(page.title, chunk.heading_path, chunk.text)
+        ]:
+            yield f"page {page.slug}", "the entries of its chunks are not those of its text"
         if stored:
             try:
                 chunk_by_structure(page.truth, page.timeline, strategy)

@@ -13,6 +13,8 @@ from quaid.model import chunker, plain_text
 from quaid.storage import text_index
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from quaid.model.chunker import Chunk
     from quaid.storage.sqlite.connection import Database, Transaction
     from quaid.storage.text_index import SearchFilters
@@ -97,7 +99,10 @@ _CHUNK_COLUMNS = (
 
 def content_hash(title: str, cut: "Chunk") -> bytes:
     """Return the hash of the text that is embedded for a chunk."""
-    text = chunker.chunk_embedding_text(title, cut)
+    return _hash(chunker.chunk_embedding_text(title, cut))
+
+
+def _hash(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:HASH_BYTES]
 
 
@@ -223,9 +228,9 @@ def _insert_chunks(
             for chunk_id, (index, hash_, cut) in enumerate(new, first)
         ],
     )
-    index_words(
-        tx, [(chunk_id, title, cut.heading_path, cut.text) for chunk_id, (_, _, cut) in enumerate(new, first)]
-    )
+    rows = [(chunk_id, title, cut.heading_path, cut.text) for chunk_id, (_, _, cut) in enumerate(new, first)]
+    index_words(tx, rows)
+    _write_entries(tx, rows)
 
 
 def index_words(tx: "Transaction", rows: list[tuple[int, str, str, str]]) -> None:
@@ -239,14 +244,43 @@ def index_words(tx: "Transaction", rows: list[tuple[int, str, str, str]]) -> Non
 def index_all_words(tx: "Transaction") -> None:
     """Rebuild the full-text index from the chunks."""
     tx.execute("INSERT INTO chunk_fts (chunk_fts) VALUES ('delete-all')")
+    for rows in _batches(tx):
+        index_words(tx, rows)
+
+
+def _batches(tx: "Transaction") -> "Iterator[list[tuple[int, str, str, str]]]":
+    """Yield all chunks as (id, title, heading path, text), some at a time."""
     last: Any = 0
-    while some := tx.execute(
+    while rows := tx.execute(
         "SELECT c.id, p.title, c.heading_path, c.chunk_text FROM chunks c JOIN pages p ON p.id = c.page_id"
         " WHERE c.id > ? ORDER BY c.id LIMIT 1000",
         (last,),
     ).fetchall():
-        index_words(tx, some)  # type: ignore[arg-type]
-        last = some[-1][0]
+        yield rows  # type: ignore[misc]
+        last = rows[-1][0]
+
+
+def _write_entries(tx: "Transaction", rows: list[tuple[int, str, str, str]]) -> None:
+    """Write the entries of chunks, given as (id, title, heading path, text)."""
+    tx.executemany(
+        "INSERT INTO chunk_entries (chunk_id, start_at, end_at, content_hash) VALUES (?, ?, ?, ?)",
+        [(chunk_id, *entry) for chunk_id, *texts in rows for entry in entry_rows(*texts)],
+    )
+
+
+def entry_rows(title: str, heading_path: str, text: str) -> list[tuple[int, int, bytes]]:
+    """Return start, end and content hash of each entry of a chunk."""
+    return [
+        (entry.start, entry.end, _hash(chunker.entry_embedding_text(title, text, entry)))
+        for entry in chunker.find_entries(text, heading_path)
+    ]
+
+
+def write_all_entries(tx: "Transaction") -> None:
+    """Write the entries of all chunks anew."""
+    tx.execute("DELETE FROM chunk_entries")
+    for rows in _batches(tx):
+        _write_entries(tx, rows)
 
 
 def _cut_words(text: str) -> str:

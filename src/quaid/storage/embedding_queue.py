@@ -213,6 +213,81 @@ class ChunkQueue:
         return keep_chunk_vectors(tx, self._model, vectors, now)
 
 
+class EntryQueue:
+    """The entries of chunks that have no vector from a model."""
+
+    def __init__(self, db: "Database", model: str) -> None:
+        self._db, self._model = db, model
+
+    def missing(self, slugs: list[str] | None = None) -> list[int]:
+        """Return the ids of entries without a vector, those of the most recently changed pages first.
+
+        `slugs` limits the result to these pages.
+        """
+        among = "" if slugs is None else " AND p.slug IN (SELECT value FROM json_each(?))"
+        table = require_model(self._db, self._model).vec_table
+        rows = self._db.rows(
+            "SELECT e.id FROM (SELECT content_hash FROM chunk_entries EXCEPT"  # noqa: S608 (checked)
+            f" SELECT content_hash FROM {table} WHERE model = ?) AS lacking"
+            " CROSS JOIN chunk_entries AS e ON e.content_hash = lacking.content_hash"
+            " CROSS JOIN chunks AS c ON c.id = e.chunk_id"
+            f" CROSS JOIN pages AS p ON p.id = c.page_id{among} ORDER BY p.updated_at DESC, e.id",
+            (self._model, *([] if slugs is None else [json.dumps(slugs)])),
+        )
+        return [entry_id for (entry_id,) in rows]
+
+    def newest(self, limit: int) -> list[int]:
+        """Return up to `limit` entries without a vector among the RECENT_ENTRIES newest ones."""
+        table = require_model(self._db, self._model).vec_table
+        rows = self._db.rows(
+            "SELECT e.id FROM (SELECT id, content_hash FROM chunk_entries ORDER BY id DESC LIMIT ?) AS e"  # noqa: S608
+            f" WHERE {_no_vector(table, 'e')} ORDER BY e.id DESC LIMIT ?",
+            (RECENT_ENTRIES, self._model, limit),
+        )
+        return [entry_id for (entry_id,) in rows]
+
+    def count(self) -> int:
+        """Return the number of entries without a vector."""
+        table = require_model(self._db, self._model).vec_table
+        row = self._db.one(
+            "SELECT count(*) FROM (SELECT content_hash FROM chunk_entries EXCEPT"  # noqa: S608 (checked)
+            f" SELECT content_hash FROM {table} WHERE model = ?)",
+            (self._model,),
+        )
+        return row[0] if row else 0
+
+    def texts(self, entry_ids: list[int]) -> list[PendingText]:
+        """Return the content of these entries in order, except duplicates and content that has a vector."""
+        rows = self._db.rows(
+            "SELECT e.content_hash, e.start_at, p.title, c.heading_path, c.chunk_text FROM json_each(?) AS wanted"  # noqa: S608
+            " CROSS JOIN chunk_entries AS e ON e.id = wanted.value CROSS JOIN chunks AS c ON c.id = e.chunk_id"
+            " CROSS JOIN pages AS p ON p.id = c.page_id"
+            f" WHERE {_no_vector(require_model(self._db, self._model).vec_table, 'e')}",
+            (str(entry_ids), self._model),
+        )
+        texts: dict[bytes, PendingText] = {}
+        for content_hash, start, title, heading_path, chunk in rows:
+            for entry in chunker.find_entries(chunk, heading_path):
+                if entry.start == start:
+                    text = chunker.entry_embedding_text(title, chunk, entry)
+                    texts.setdefault(content_hash, PendingText(content_hash, text))
+        return list(texts.values())
+
+    def owners(self, hashes: list[bytes]) -> tuple[str, ...]:
+        """Return the slugs of the pages with entries that have these content hashes."""
+        rows = self._db.rows(
+            "SELECT DISTINCT p.slug FROM json_each(?) AS wanted CROSS JOIN chunk_entries AS e"
+            " ON e.content_hash = unhex(wanted.value) CROSS JOIN chunks AS c ON c.id = e.chunk_id"
+            " CROSS JOIN pages AS p ON p.id = c.page_id ORDER BY p.slug",
+            (json.dumps([content_hash.hex() for content_hash in hashes]),),
+        )
+        return tuple(slug for (slug,) in rows)
+
+    def store(self, tx: "Transaction", vectors: list[tuple[bytes, bytes]], now: str) -> int:
+        """Store vectors as (content hash, little-endian float32 bytes). Return the number of new rows."""
+        return keep_chunk_vectors(tx, self._model, vectors, now)
+
+
 def pending_texts(db: "Database", model: str, limit: int) -> list[PendingText]:
     """Return the content of the first `limit` chunks without a vector, except duplicates."""
     with db.reading():
@@ -222,6 +297,9 @@ def pending_texts(db: "Database", model: str, limit: int) -> list[PendingText]:
 
 RECENT_IDS = 1_000
 """Number of newest chunk ids among which `ChunkQueue.newest` searches."""
+
+RECENT_ENTRIES = 64
+"""Number of newest entries among which `EntryQueue.newest` searches."""
 
 FEW_CHUNKS = 2_000
 """Up to this many chunks are checked one by one, and up to this many ids of chunks without a vector are cached."""

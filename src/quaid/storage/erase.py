@@ -175,7 +175,14 @@ class EraseTarget(NamedTuple):
     files: tuple[str, ...]
     """Paths of the files that the page was imported from."""
     hashes: tuple[bytes, ...]
-    """Content hashes of the page's chunks, except chunks whose content another page has too."""
+    """Content hashes of the page's chunks and their entries, except of content that another page has too."""
+
+
+_PAGE_HASHES = (
+    "SELECT e.content_hash FROM chunk_entries AS e JOIN chunks AS c ON c.id = e.chunk_id WHERE c.page_id = ?1"
+    " UNION ALL SELECT content_hash FROM chunks WHERE page_id = ?1"
+)
+"""SQL for the content hashes of a page's chunks and entries. The id of the page is parameter 1."""
 
 
 def find_target(db: "Database", slug: str, collection: str) -> EraseTarget | None:
@@ -192,8 +199,10 @@ def find_target(db: "Database", slug: str, collection: str) -> EraseTarget | Non
     former, files = (tuple(json.loads(values)) for values in row[10:])
     files = tuple(file for file in files if not file.startswith(history.INGESTED_PREFIX))
     hashes = db.rows(
-        "SELECT DISTINCT c.content_hash FROM chunks AS c WHERE c.page_id = ?1 AND NOT EXISTS"
-        " (SELECT 1 FROM chunks AS o WHERE o.content_hash = c.content_hash AND o.page_id <> ?1)",
+        f"SELECT DISTINCT content_hash FROM ({_PAGE_HASHES}) AS c WHERE NOT EXISTS"  # noqa: S608 (fixed)
+        " (SELECT 1 FROM chunks AS o WHERE o.content_hash = c.content_hash AND o.page_id <> ?1)"
+        " AND NOT EXISTS (SELECT 1 FROM chunk_entries AS e JOIN chunks AS o ON o.id = e.chunk_id"
+        " WHERE e.content_hash = c.content_hash AND o.page_id <> ?1)",
         (row[0],),
     )
     own = tuple(content_hash for (content_hash,) in hashes)
@@ -295,7 +304,7 @@ def _erase_page(tx: "Transaction", target: EraseTarget, sidecars: list[str]) -> 
     enable_secure_delete(tx)
     values = _layer_values(target, sidecars)
     layers = dict(_LAYERS)
-    hashes = [row for (row,) in tx.execute("SELECT content_hash FROM chunks WHERE page_id = ?", (target.id,))]
+    hashes = [row for (row,) in tx.execute(_PAGE_HASHES, (target.id,))]
     names = links.detach_page(tx, target.id)
     _execute_layer(tx, _LEAVE_GAPS, values)
     _execute_layer(tx, _FEWER_PAGES, values)

@@ -1,6 +1,6 @@
 """Create databases, and bring older databases to the current schema.
 
-A database with schema 8 is extended in place. A database of the predecessor written in Rust (schema 5) is
+A database with schema 8 or 9 is extended in place. A database of the predecessor written in Rust (schema 5) is
 imported: its rows are copied and derived rows are rebuilt. Either way the database is backed up first,
 changed in one transaction and checked before the commit.
 """
@@ -17,7 +17,14 @@ from quaid.errors import AlreadyExists, MigrationFailed
 from quaid.model import tags, timeline
 from quaid.model.names import fold_name
 from quaid.model.slug import uuid7
-from quaid.storage import PREVIOUS_VERSION, SCHEMA_VERSION, collections, files as durable_files, vectors
+from quaid.storage import (
+    PREVIOUS_VERSIONS,
+    SCHEMA_VERSION,
+    chunks,
+    collections,
+    files as durable_files,
+    vectors,
+)
 from quaid.storage.checks import rebuild_derived_rows, update_links, update_types
 from quaid.storage.sqlite.connection import Transaction, WriterLock, as_json
 from quaid.storage.sqlite.errors import translate_os_errors, translate_sqlite_errors
@@ -289,6 +296,14 @@ def extend_v8(tx: Transaction) -> None:
     tx.execute("UPDATE config SET value = '1500' WHERE key = 'default_token_budget' AND value = '4000'")
     update_types(tx)
     update_links(tx)
+
+
+def extend_v9(tx: Transaction) -> None:
+    """Add the entries of chunks, which schema 10 has."""
+    statements = schema_statements()
+    for name in ("chunk_entries", "chunk_entries_by_chunk", "chunk_entries_by_content"):
+        tx.execute(statements[name])
+    chunks.write_all_entries(tx)
     tx.execute("UPDATE config SET value = ? WHERE key = 'version'", (str(SCHEMA_VERSION),))
     tx.execute("UPDATE quaid_config SET value = ? WHERE key = 'schema_version'", (str(SCHEMA_VERSION),))
     tx.pragma("user_version", SCHEMA_VERSION)
@@ -322,8 +337,10 @@ def migrate(db: "Database", now: str) -> None:
 def _run_migration(connection: Transaction, version: int, now: str) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if version == PREVIOUS_VERSION:
-            extend_v8(connection)
+        if version in PREVIOUS_VERSIONS:
+            if version == PREVIOUS_VERSIONS[0]:
+                extend_v8(connection)
+            extend_v9(connection)
         else:
             import_v5(connection, now)
             rebuild_derived_rows(connection)

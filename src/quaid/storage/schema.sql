@@ -154,6 +154,18 @@ CREATE INDEX chunks_by_page ON chunks (page_id, chunk_index, content_hash);
 CREATE INDEX chunks_by_content ON chunks (content_hash);
 CREATE INDEX chunks_by_date ON chunks (date) WHERE date IS NOT NULL;
 
+-- derived: from chunks that mainly consist of list entries, table rows and single sentences, embedded one by one
+CREATE TABLE chunk_entries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,        -- ids only increase, so that checked ranges stay complete
+    chunk_id INTEGER NOT NULL REFERENCES chunks (id) ON DELETE CASCADE,
+    start_at INTEGER NOT NULL,                   -- offset in characters within chunk_text
+    end_at INTEGER NOT NULL,
+    content_hash BLOB NOT NULL                   -- first 16 bytes of the SHA-256 of title, headings and text
+) STRICT;
+
+CREATE INDEX chunk_entries_by_chunk ON chunk_entries (chunk_id, content_hash);
+CREATE INDEX chunk_entries_by_content ON chunk_entries (content_hash, chunk_id);
+
 -- derived: from chunks; text in scripts without spaces is segmented before it is stored
 CREATE VIRTUAL TABLE chunk_fts USING fts5 (
     title, heading_path, chunk_text,
@@ -564,13 +576,13 @@ CREATE TABLE config (
 ) STRICT, WITHOUT ROWID;
 
 INSERT INTO config (key, value) VALUES
-    ('version', '9'),
+    ('version', '10'),
     ('chunk_strategy', 'section'),
     ('search_merge_strategy', 'sum'),
     ('default_token_budget', '1500');
 
-INSERT INTO quaid_config (key, value) VALUES ('schema_version', '9');
+INSERT INTO quaid_config (key, value) VALUES ('schema_version', '10');
 
 -- Numbers in the file header. user_version is authoritative; the two rows above repeat it for readers.
 PRAGMA application_id = 0x51414944;
-PRAGMA user_version = 9;
+PRAGMA user_version = 10;

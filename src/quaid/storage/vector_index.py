@@ -247,6 +247,14 @@ class VectorView:
         top = highest_scores(scores, count)
         return list(zip(ids[top].tolist(), scores[top].tolist(), strict=True))
 
+    def cosines(self, query: "Array", vector_ids: list[int]) -> dict[int, float]:
+        """Return the cosines of the vectors with these ids."""
+        wanted = np.unique(np.array(vector_ids, np.int64))
+        places = np.searchsorted(self._ids, wanted)
+        places = places[places < len(self)]
+        ids, scores = self._scored(query, places[self._ids[places] == wanted[: len(places)]])
+        return dict(zip(ids.tolist(), scores.tolist(), strict=True))
+
     def _scored(self, query: "Array", places: "Array | slice") -> "tuple[Array, Array]":
         if self._vectors is not None:
             return self._ids[places], self._vectors[places] @ query
@@ -363,11 +371,18 @@ MOST_PAGE_VECTORS = 1_500
 """At most this many vectors are summed per query. Of the last page, only some vectors may be included."""
 
 
+ENTRY_DISCOUNT = 0.03
+"""What is subtracted from the cosine of an entry, because the nearest of many short texts is often near by chance."""
+
+
 class VectorIndex:
     """Base class: nearest-neighbour search over chunk or turn vectors, which are cached in this process."""
 
     TABLES = ""
     """The query for the VectorTables of a model."""
+
+    COUNTED = 1
+    """The column of `_texts` that is counted: the chunks or turns, or 0 if as many vectors are enough."""
 
     def __init__(self, db: "Database", resident_bytes: int, shared: "ViewCache | None" = None) -> None:
         self._db = db
@@ -392,9 +407,9 @@ class VectorIndex:
             fetch = k + SPARE_RESULTS
             while True:
                 matches = view.best(query, min(fetch, most), slots)
-                texts = self._texts(view.tables.vectors, matches, filters)
-                if len(texts) >= k or fetch >= most:
-                    return texts[:k]
+                rows = self._texts(view.tables.vectors, matches, filters)
+                if len({row[self.COUNTED] for row in rows}) >= k or fetch >= most:
+                    return _scored_texts(rows, matches)[:k]
                 fetch *= 4
 
     def baseline(self, model: str, query: np.ndarray[Any, Any]) -> float:
@@ -432,15 +447,22 @@ class VectorIndex:
 
     def _texts(
         self, table: str, matches: list[tuple[int, float]], filters: "SearchFilters | None"
-    ) -> list[tuple[int, float]]:
-        """Return the existing chunks or turns that have these vectors and pass the filters, best first."""
+    ) -> list[tuple[int, int, float]]:
+        """Return the existing chunks or turns that have these vectors and pass the filters.
+
+        Each row has a vector id, the id of a chunk or turn, and what is subtracted from the cosine.
+        """
         raise NotImplementedError
 
 
 class ChunkIndex(VectorIndex):
-    """Nearest-neighbour search over the vectors of chunks."""
+    """Nearest-neighbour search over the vectors of chunks and of their entries.
+
+    The score of a chunk is the best of its own vector and those of its entries.
+    """
 
     TABLES = vectors.CHUNK_TABLES
+    COUNTED = 0  # the entries of one list may be nearer than all other chunks
 
     def __init__(
         self,
@@ -456,10 +478,35 @@ class ChunkIndex(VectorIndex):
         return coverage.total - coverage.lacking, coverage.total
 
     def cosines(self, model: str, query: np.ndarray[Any, Any], chunk_ids: list[int]) -> dict[int, float]:
-        """Return the cosine of each of these chunks that has a vector."""
-        ids, vectors = self.vectors_of(model, chunk_ids)
-        scores = vectors @ np.asarray(query, np.float32)
-        return dict(zip(ids.tolist(), scores.tolist(), strict=True))
+        """Return the cosine of each of these chunks that has a vector, or of its nearest entry."""
+        query = np.asarray(query, np.float32)
+        with self._db.reading(), self._lock:
+            view = self._view(model)
+            assert isinstance(view, _ChunkView)
+            cosines: dict[int, float] = {}
+            for (ids, vectors), less in (
+                (view.of_chunks(chunk_ids), 0.0),
+                (view.of_entries(chunk_ids), ENTRY_DISCOUNT),
+            ):
+                for chunk_id, score in zip(ids.tolist(), (vectors @ query - less).tolist(), strict=True):
+                    if chunk_id not in cosines or score > cosines[chunk_id]:
+                        cosines[chunk_id] = score
+        return cosines
+
+    def entry_cosines(
+        self, model: str, query: np.ndarray[Any, Any], chunk_ids: list[int]
+    ) -> dict[tuple[int, int], float]:
+        """Return the cosines of the entries of these chunks by chunk id and start offset."""
+        with self._db.reading(), self._lock:
+            view = self._view(model)
+            rows = self._db.rows(
+                "SELECT e.chunk_id, e.start_at, v.id FROM json_each(?) AS wanted"  # noqa: S608 (the registry's name)
+                " CROSS JOIN chunk_entries AS e ON e.chunk_id = wanted.value"
+                f" CROSS JOIN {view.tables.vectors} AS v ON v.content_hash = e.content_hash AND v.model = ?",
+                (str(chunk_ids), model),
+            )
+            scores = view.cosines(np.asarray(query, np.float32), [row[2] for row in rows])
+        return {row[:2]: scores[row[2]] for row in rows if row[2] in scores}
 
     def vectors_of(self, model: str, chunk_ids: list[int]) -> "tuple[Array, Array]":
         """Return the ids of those chunks that have a vector, in order, and their vectors.
@@ -489,34 +536,35 @@ class ChunkIndex(VectorIndex):
 
     def _texts(
         self, table: str, matches: list[tuple[int, float]], filters: "SearchFilters | None"
-    ) -> list[tuple[int, float]]:
+    ) -> list[tuple[int, int, float]]:
         conditions, values = page_conditions(filters) if filters is not None else ("", ())
         where = ""
         if filters is not None and conditions:
             pages = f"pages AS p{page_index_hint(filters)} ON p.id = c.page_id"
             where = f" CROSS JOIN {pages} WHERE p.quarantined_at IS NULL AND {conditions}"
-        rows = self._db.rows(
-            "SELECT v.id, c.id FROM json_each(?) AS wanted"  # noqa: S608 (the registry's name, fixed conditions)
-            f" CROSS JOIN {table} AS v ON v.id = wanted.value"
-            f" CROSS JOIN chunks AS c ON c.content_hash = v.content_hash{where}",
-            (str([vector_id for vector_id, _ in matches]), *values),
+        wanted = f"FROM json_each(?) AS wanted CROSS JOIN {table} AS v ON v.id = wanted.value CROSS JOIN"
+        entries = "chunk_entries AS e ON e.content_hash = v.content_hash CROSS JOIN chunks AS c ON c.id = e.chunk_id"
+        ids = (str([vector_id for vector_id, _ in matches]), *values)
+        return self._db.rows(
+            f"SELECT v.id, c.id, 0.0 {wanted} chunks AS c ON c.content_hash = v.content_hash{where}"
+            f" UNION ALL SELECT v.id, c.id, {ENTRY_DISCOUNT} {wanted} {entries}{where}",
+            (*ids, *ids),
         )
-        return _scored_texts(rows, matches)
 
 
-def _scored_texts(rows: list[tuple[int, int]], matches: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Return each chunk or turn id with its best score, best first.
-
-    `rows` contains pairs of vector id and chunk or turn id.
-    """
-    texts: dict[int, list[int]] = {}
-    for vector_id, text_id in rows:
-        texts.setdefault(vector_id, []).append(text_id)
+def _scored_texts(
+    rows: list[tuple[int, int, float]], matches: list[tuple[int, float]]
+) -> list[tuple[int, float]]:
+    """Return each chunk or turn id with its best score, best first. `rows` are as returned by `_texts`."""
+    texts: dict[int, list[tuple[int, float]]] = {}
+    for vector_id, text_id, less in rows:
+        texts.setdefault(vector_id, []).append((text_id, less))
     best: dict[int, float] = {}
-    for vector_id, score in matches:
-        for text_id in texts.get(vector_id, ()):
-            best.setdefault(text_id, score)
-    return list(best.items())
+    for vector_id, cosine in matches:
+        for text_id, less in texts.get(vector_id, ()):
+            if text_id not in best or cosine - less > best[text_id]:
+                best[text_id] = cosine - less
+    return sorted(best.items(), key=lambda row: -row[1])
 
 
 class _ChunkView(VectorView):
@@ -524,35 +572,57 @@ class _ChunkView(VectorView):
 
     def __init__(self, db: "Database", tables: VectorTables, resident_bytes: int, questions: int) -> None:
         self._chunks: _ChunkTable | None = None
+        self._entries: _EntryTable | None = None
         super().__init__(db, tables, resident_bytes, questions)
 
     def refresh(self) -> int:
         """Read the vectors and chunks added since the last call."""
         last = super().refresh()
-        if self._chunks is not None:
-            self._chunks.refresh(self._db, self.tables, last, self._ids)
+        for table in (self._chunks, self._entries):
+            if table is not None:
+                table.refresh(self._db, self.tables, last, self._ids)
         return last
 
     def warm_up(self) -> None:
         """Count a query and, from the second query on, cache the vectors and which chunks have them."""
         super().warm_up()
         if self.questions > 1 and self._chunks is None:
-            self._chunks = _ChunkTable()
+            self._chunks, self._entries = _ChunkTable(), _EntryTable()
             self._chunks.refresh(self._db, self.tables, 0, self._ids)
+            self._entries.refresh(self._db, self.tables, 0, self._ids)
 
     def allowed(self, filters: "SearchFilters") -> "Array":
         """Return the positions of the vectors whose chunks pass the filters."""
-        if self._chunks is not None:
-            return self._chunks.places(self._db, filters, len(self))
+        if self._chunks is not None and self._entries is not None:
+            tables = (self._chunks, self._entries)
+            return np.union1d(*[table.places(self._db, filters, len(self)) for table in tables])
         pages, conditions, values = _filtered_pages(filters)
-        ids = _read_ids(
-            self._db,
-            f"{pages}SELECT group_concat(v.id) FROM pages AS p CROSS JOIN chunks AS c ON c.page_id = p.id"  # noqa: S608
-            f" CROSS JOIN {self.tables.vectors} AS v ON v.content_hash = c.content_hash AND v.model = ?"
-            f" WHERE p.quarantined_at IS NULL AND {conditions}",
-            (self.tables.model, *values),
+        entries = " CROSS JOIN chunk_entries AS e ON e.chunk_id = c.id"
+        ids = [
+            _read_ids(
+                self._db,
+                f"{pages}SELECT group_concat(v.id) FROM pages AS p CROSS JOIN chunks AS c ON c.page_id = p.id{join}"  # noqa: S608
+                f" CROSS JOIN {self.tables.vectors} AS v ON v.content_hash = {text}.content_hash AND v.model = ?"
+                f" WHERE p.quarantined_at IS NULL AND {conditions}",
+                (self.tables.model, *values),
+            )
+            for text, join in (("c", ""), ("e", entries))
+        ]
+        return np.flatnonzero(np.isin(self._ids, np.concatenate(ids)))
+
+    def of_entries(self, chunk_ids: list[int]) -> "tuple[Array, Array]":
+        """Return the vectors of the entries of these chunks, and the chunk id of each."""
+        if self._entries is not None and self._vectors is not None:
+            chunks, places = self._entries.of_chunks(np.array(chunk_ids, np.int64))
+            return chunks, self._vectors[places]
+        return self._vectors_in(
+            self._db.rows(
+                "SELECT e.chunk_id, v.vector FROM json_each(?) AS wanted"  # noqa: S608 (the registry's name)
+                " CROSS JOIN chunk_entries AS e ON e.chunk_id = wanted.value"
+                f" CROSS JOIN {self.tables.vectors} AS v ON v.content_hash = e.content_hash AND v.model = ?",
+                (str(chunk_ids), self.tables.model),
+            )
         )
-        return np.flatnonzero(np.isin(self._ids, ids))
 
     def of_chunks(self, chunk_ids: list[int]) -> "tuple[Array, Array]":
         """Return the ids of those chunks that have a vector, and their vectors, from the cache or the database."""
@@ -580,6 +650,13 @@ class _ChunkView(VectorView):
 class _ChunkTable:
     """A mapping of chunks to pages and vector positions, which may contain deleted chunks."""
 
+    HASH = "c.content_hash"
+    """The column with the content hash of a vector."""
+    ALL = "chunks AS c INDEXED BY chunks_by_page"
+    OF_CHUNK = "chunks AS c"
+    OF_VECTOR = "chunks AS c ON c.content_hash = v.content_hash"
+    """SQL for chunks c with HASH: all, beginning with a chunk, and beginning with a vector v."""
+
     def __init__(self) -> None:
         self._days = ChunkDays()
         self._forget()
@@ -597,7 +674,7 @@ class _ChunkTable:
         """Read the chunks and vectors added since the last call."""
         if self._rows.shape[1] > self._looked_at + MOST_DELETED:  # counting is expensive, so do it rarely
             self._looked_at = self._rows.shape[1]
-            if self._looked_at > 1.25 * count(db) + MOST_DELETED:
+            if self._looked_at > 1.25 * self._count(db) + MOST_DELETED:
                 self._forget()
                 last_vector = 0
         new = self._all(db, tables) if not self._last else self._new(db, tables, last_vector)
@@ -611,13 +688,16 @@ class _ChunkTable:
                 self._table.add(new)
         self._last = max(self._last, highest_id(db))
 
+    def _count(self, db: "Database") -> int:
+        return count(db)
+
     def _all(self, db: "Database", tables: VectorTables) -> "Array":
         """Return chunk, page and vector id of every embedded chunk, from two covering indexes."""
         values = _read_ids(
             db,
             "SELECT group_concat(c.id || ',' || c.page_id || ',' || v.id)"  # noqa: S608 (the registry's name)
-            f" FROM chunks AS c INDEXED BY chunks_by_page CROSS JOIN {tables.vectors} AS v"
-            " ON v.content_hash = c.content_hash AND v.model = ?",
+            f" FROM {self.ALL} CROSS JOIN {tables.vectors} AS v"
+            f" ON v.content_hash = {self.HASH} AND v.model = ?",
             (tables.model,),
         )
         return values.reshape(-1, 3).T.copy()
@@ -625,14 +705,13 @@ class _ChunkTable:
     def _new(self, db: "Database", tables: VectorTables, last_vector: int) -> "Array":
         """Return chunk, page and vector id for new vectors, and for new chunks that share an older vector."""
         columns = "SELECT c.id, c.page_id, v.id FROM "
-        match = "v.content_hash = c.content_hash"
         new = db.rows(
-            f"{columns}{tables.vectors} AS v CROSS JOIN chunks AS c ON {match} WHERE v.id > ? AND v.model = ?",
+            f"{columns}{tables.vectors} AS v CROSS JOIN {self.OF_VECTOR} WHERE v.id > ? AND v.model = ?",
             (last_vector, tables.model),
         )
         new += db.rows(
-            f"{columns}chunks AS c CROSS JOIN {tables.vectors} AS v ON {match} AND v.model = ?"
-            " WHERE c.id > ? AND v.id <= ?",
+            f"{columns}{self.OF_CHUNK} CROSS JOIN {tables.vectors} AS v"
+            f" ON v.content_hash = {self.HASH} AND v.model = ? WHERE c.id > ? AND v.id <= ?",
             (tables.model, self._last, last_vector),
         )
         return np.array(new, np.int64).reshape(-1, 3).T.copy()
@@ -672,6 +751,28 @@ class _ChunkTable:
         mask = np.zeros(size, bool)
         mask[self._rows[2][is_allowed[rows]]] = True
         return np.flatnonzero(mask)
+
+
+class _EntryTable(_ChunkTable):
+    """A mapping of chunks to pages and the vector positions of their entries."""
+
+    HASH = "e.content_hash"
+    ALL = "chunk_entries AS e CROSS JOIN chunks AS c ON c.id = e.chunk_id"
+    OF_CHUNK = "chunks AS c CROSS JOIN chunk_entries AS e ON e.chunk_id = c.id"
+    OF_VECTOR = (
+        "chunk_entries AS e ON e.content_hash = v.content_hash CROSS JOIN chunks AS c ON c.id = e.chunk_id"
+    )
+
+    def _count(self, db: "Database") -> int:
+        return int((db.one("SELECT count(*) FROM chunk_entries") or (0,))[0])
+
+    def of_chunks(self, chunk_ids: "Array") -> "tuple[Array, Array]":
+        """Return chunk id and vector position of each entry of these chunks."""
+        starts = np.searchsorted(self._rows[0], chunk_ids)
+        counts = np.searchsorted(self._rows[0], chunk_ids, side="right") - starts
+        before = np.cumsum(counts) - counts
+        at = np.arange(counts.sum()) + np.repeat(starts - before, counts)
+        return self._rows[0][at], self._rows[2][at]
 
 
 def _filtered_pages(filters: "SearchFilters") -> tuple[str, str, tuple[str, ...]]:
@@ -747,10 +848,9 @@ class TurnIndex(VectorIndex):
         table: str,
         matches: list[tuple[int, float]],
         filters: "SearchFilters | None",  # noqa: ARG002 (turns have no filters)
-    ) -> list[tuple[int, float]]:
-        rows = self._db.rows(
-            f"SELECT v.id, p.turn_id FROM json_each(?) AS wanted CROSS JOIN {table} AS v ON v.id = wanted.value"  # noqa: S608
+    ) -> list[tuple[int, int, float]]:
+        return self._db.rows(
+            f"SELECT v.id, p.turn_id, 0.0 FROM json_each(?) AS wanted CROSS JOIN {table} AS v ON v.id = wanted.value"  # noqa: S608
             " CROSS JOIN turn_parts AS p ON p.content_hash = v.content_hash ORDER BY p.id DESC",
             (str([vector_id for vector_id, _ in matches]),),
         )
-        return _scored_texts(rows, matches)

@@ -388,20 +388,21 @@ FEW_UNUSED = 1_000
 
 
 def purge_vectors(tx: "apsw.Connection") -> int:
-    """Delete all vectors, of any model, for content that is in no chunk or turn. Return their number."""
+    """Delete all vectors, of any model, for content that is in no chunk, entry or turn. Return their number."""
     return _drop_vectors(tx, f"NOT EXISTS {_CHUNK_EXISTS}", ()) + purge_turn_vectors(tx)
 
 
 def unused_contents(db: "Database", few: int = FEW_UNUSED) -> list[bytes]:
-    """Return the content hashes of the active model's vectors that no chunk uses.
+    """Return the content hashes of the active model's vectors that no chunk and no entry of a chunk uses.
 
-    Return an empty list if there are at most 2 * chunks + `few` vectors.
+    Return an empty list if there are at most twice as many vectors as chunks and entries, plus `few`.
     """
     model = active_model(db)
     if model is None:
         return []
     of_model = f"FROM {model.vec_table} AS v WHERE model = ?"
-    row = db.one(f"SELECT (SELECT count(*) {of_model}), (SELECT count(*) FROM chunks)", (model.name,))  # noqa: S608
+    texts = "(SELECT count(*) FROM chunks) + (SELECT count(*) FROM chunk_entries)"
+    row = db.one(f"SELECT (SELECT count(*) {of_model}), {texts}", (model.name,))
     if row is None or row[0] <= 2 * row[1] + few:
         return []
     return [
@@ -419,7 +420,7 @@ def drop_outlived_vectors(db: "Database") -> None:
 
 
 def drop_unused_vectors(tx: "apsw.Connection", hashes: "Iterable[bytes]") -> int:
-    """Delete the vectors with these content hashes that no chunk uses, for all models. Return their number.
+    """Delete the vectors with these content hashes that no chunk or entry uses, for all models. Return their number.
 
     Indexes in RAM are reloaded before the next query.
     """
@@ -428,7 +429,10 @@ def drop_unused_vectors(tx: "apsw.Connection", hashes: "Iterable[bytes]") -> int
     return _drop_vectors(tx, f"{among} AND NOT EXISTS {_CHUNK_EXISTS}", (hex_hashes,))
 
 
-_CHUNK_EXISTS = "(SELECT 1 FROM chunks AS c WHERE c.content_hash = v.content_hash)"
+_CHUNK_EXISTS = (
+    "(SELECT 1 FROM chunks AS c WHERE c.content_hash = v.content_hash"
+    " UNION ALL SELECT 1 FROM chunk_entries AS e WHERE e.content_hash = v.content_hash)"
+)
 
 
 def _drop_vectors(tx: "apsw.Connection", which: str, values: tuple[str, ...]) -> int:

@@ -20,7 +20,7 @@ from quaid.errors import (
     QuaidError,
     ReadOnly,
 )
-from quaid.storage import IMPORTED_VERSION, PREVIOUS_VERSION, SCHEMA_VERSION
+from quaid.storage import IMPORTED_VERSION, PREVIOUS_VERSIONS, SCHEMA_VERSION
 from quaid.storage.collections import folder_list_path
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def version_problem(version: int) -> str:
         return "a newer Quaid made it"
     if version < IMPORTED_VERSION:
         return f"older than {IMPORTED_VERSION}, the oldest that can be upgraded"
-    if version not in (IMPORTED_VERSION, PREVIOUS_VERSION, SCHEMA_VERSION):
+    if version not in (IMPORTED_VERSION, *PREVIOUS_VERSIONS, SCHEMA_VERSION):
         remedy = "`quaid export` of that one writes its pages, and `quaid import` reads them"
         return f"an unreleased Quaid made it; {remedy}"
     return ""
