@@ -169,8 +169,9 @@ def correct(
     if merge := propose_merge_of(brain, f"{about} {now}"):
         return merge
     lines = notebook_statements(brain)
+    name = about  # the words that name the subject
     if not (was.strip() or wording.is_done) and _quotes_statement(brain, about, lines):
-        wording = model.read_wording(about, now)
+        wording, name = model.read_wording(about, now), ""
     with brain.db.reading():
         if id is None and (record := _already_so(brain, about, wording)):
             return record
@@ -189,11 +190,11 @@ def correct(
         id is None
         and line
         and not is_value
-        and model.says_more(line.text, wording, f"{about} {line.page.title}")
+        and model.says_more(line.text, wording, f"{name} {line.page.title}")
     ):
         note = "Nothing was changed: the line says more than `was`. Send in `was` the exact words to replace."
         return _choice([_candidate(line)], note)
-    record = _Correction(brain, about, matches.wording, day, matches.facts, line).apply()
+    record = _Correction(brain, name, matches.wording, day, matches.facts, line).apply()
     remaining = tuple(map(_candidate, matches.others))
     return record._replace(
         remaining=remaining[:MAX_CANDIDATES], more=max(0, len(remaining) - MAX_CANDIDATES) or None
