@@ -56,6 +56,14 @@ def test_every_result_gets_its_line_before_any_gets_its_section() -> None:
     assert [item.line for item in served] == [f"Line of {place}." for place in range(10)]
 
 
+def test_long_lines_are_shortened_before_a_result_is_left_out() -> None:
+    found = [result(str(place))._replace(line=WORD * (60 if place % 2 else 2)) for place in range(10)]
+    served = spend_budget(found, 500)
+    assert len(served) == 10
+    assert [item.is_cut for item in served] == [False, True] * 5
+    assert len({json_tokens(item.line) for item in served if item.is_cut}) == 1
+
+
 def test_auto_serves_the_best_chunk_of_a_page_that_does_not_fit_whole() -> None:
     (served,) = spend_budget([result(full=10_000)], 4_000)
     assert (served.depth, served.content) == ("section", WORD * 50)

@@ -413,12 +413,29 @@ def test_the_newest_entry_is_shown_if_no_entry_matches_and_the_text_is_older(
     assert ask(brain, "what is the client Heron?").results[0].latest == "2999-01-01: New logo"
 
 
-def test_results_that_do_not_match_are_left_out_if_three_others_match(brain: Brain, notes: Path) -> None:
+def test_latest_entries_leave_space_for_a_line_of_every_result(brain: Brain, notes: Path) -> None:
+    for number in range(10):
+        put(
+            brain,
+            f"projects/heron-{number}",
+            f"# Heron {number}\n\nHeron {number} is a mail client.\n\n---\n\n"
+            f"- **2999-01-01** | {' '.join(f'word{number}{place}' for place in range(60))}\n",
+        )
+    answer = ask(brain, "which mail client is Heron?", token_budget=800)
+    assert len(answer.results) == 10
+    assert answer.total_tokens <= 800
+    assert [bool(result.latest) for result in answer.results] == sorted(
+        [bool(result.latest) for result in answer.results], reverse=True
+    )
+
+
+def test_results_that_do_not_match_have_only_a_line_if_three_others_match(brain: Brain, notes: Path) -> None:
     for number in range(3):
         put(brain, f"notes/g{number}", f"# G{number}\n\nThe turquoise gondola {number} of the parade.")
     put(brain, "notes/other", "# Other\n\nA parade of ants, none of them on boats, went along the wall.")
     results = ask(brain, "turquoise gondola with seven lanterns and a parade").results
-    assert sorted(result.slug for result in results) == ["notes/g0", "notes/g1", "notes/g2"]
+    assert sorted(result.slug for result in results) == ["notes/g0", "notes/g1", "notes/g2", "notes/other"]
+    assert [result.slug for result in results if not result.content] == ["notes/other"]
 
 
 def test_the_same_text_is_shown_once(brain: Brain, notes: Path) -> None:

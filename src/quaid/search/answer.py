@@ -23,6 +23,7 @@ from quaid.search import text as text_search
 from quaid.search.budget import (
     DEPTHS,
     RESERVED_TOKENS,
+    SHORT_LINE,
     ServableTexts,
     fit_text,
     json_text,
@@ -55,7 +56,7 @@ RESULTS_JUDGED = 3
 """The strength of an answer is determined by this many first results."""
 
 ENOUGH_MATCHES = 3
-"""Results without a match are left out of a concise answer if it has at least this many others."""
+"""Results without a match have only a line in a concise answer if it has at least this many others."""
 
 MOST_WORDS_NAMED = 6
 LONGEST_ECHO = 500
@@ -313,7 +314,8 @@ def build_answer(
     `others` are merged with the pages by their evidence, without a change in the order of the pages. Results
     that state one of the `outdated` values, and none of the values that replaced it, are superseded. With
     `is_answered`, the facts answer the question, so that the answer is strong whatever the results are. With
-    `is_concise`, results that do not match are left out if enough others do, and so are repeated texts.
+    `is_concise`, results that do not match have only a line if enough others do, and repeated texts are left
+    out.
     """
     shown = _shown_pages(db, ranked, limit)
     builder = _AnswerBuilder(db, ranked, shown)
@@ -321,7 +323,8 @@ def build_answer(
     entries = _merge([builder.entry(page, depth) for page in shown], others)[:limit]
     entries = _current_first([_mark_outdated(entry, outdated) for entry in entries])
     if is_concise and not explain:
-        entries = _without_unrelated(_without_repeated(entries))
+        entries = _shorten_unrelated(_without_repeated(entries))
+    entries = _fit_latest(entries, token_budget)
     texts = [ServableTexts(entry.result.agent_fields(), *entry[1:]) for entry in entries]
     notes = _notes(ranked)
     extras = count_tokens(json_text(notes)) + count_tokens(json_text({"facts": list(facts)}))
@@ -407,9 +410,32 @@ def _without_repeated(entries: list[_Entry]) -> list[_Entry]:
     return list(unique.values())
 
 
-def _without_unrelated(entries: list[_Entry]) -> list[_Entry]:
-    matching = [entry for entry in entries if entry.result.strength != "none"]
-    return matching if len(matching) >= ENOUGH_MATCHES else entries
+def _shorten_unrelated(entries: list[_Entry]) -> list[_Entry]:
+    """Return the entries with only a line of those that do not match, if enough others do.
+
+    They are not left out, because the answer may be among them: words and meaning of a question may differ
+    from those of its answer.
+    """
+    if sum(entry.result.strength != "none" for entry in entries) < ENOUGH_MATCHES:
+        return entries
+    return [
+        entry._replace(section="", full="") if entry.result.strength == "none" else entry for entry in entries
+    ]
+
+
+def _fit_latest(entries: list[_Entry], token_budget: int) -> list[_Entry]:
+    """Return the entries without `latest` of the last ones, if there is no space for a line of all entries."""
+    fitted = list(entries)
+    left = token_budget - RESERVED_TOKENS
+    left -= sum(count_tokens(json_text(entry.result.agent_fields())) + SHORT_LINE for entry in entries)
+    for place in range(len(entries) - 1, -1, -1):
+        latest = entries[place].result.latest
+        if left >= 0:
+            break
+        if latest:
+            fitted[place] = entries[place]._replace(result=entries[place].result._replace(latest=""))
+            left += count_tokens(json_text({"latest": latest}))
+    return fitted
 
 
 def _strongest(strengths: Sequence[Strength]) -> Strength:

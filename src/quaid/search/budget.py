@@ -19,8 +19,12 @@ FULL_PLACES = 3
 LEAST_SECTION = 60
 """A section is shortened to the remaining tokens only if at least this many remain; otherwise it is left out."""
 
-LEAST_LINE = 6
-"""The line of a result is shortened only if at least this many tokens remain; otherwise it is left out."""
+LEAST_LINE, SHORT_LINE = 6, 16
+"""If there is no space for all lines, longer ones are shortened to an equal share, but to no less than SHORT_LINE.
+
+If this is not enough, the line of the last result is shortened if at least LEAST_LINE tokens remain; otherwise it
+is left out.
+"""
 
 CHARACTERS_PER_TOKEN = 16
 """A token is assumed to have at most this many characters, which limits how much text is counted.
@@ -73,14 +77,16 @@ def json_tokens(text: str) -> int:
 def spend_budget(results: Sequence[ServableTexts], budget: int, depth: str = "auto") -> list[Serving]:
     """Return, in order, the parts of each result that fit into the budget.
 
-    Every result gets its line before any result gets more text. If there is no space for the line of a
-    result, this result and all results after it are left out.
+    Every result gets its line before any result gets more text. If there is no space for all lines, long lines
+    are shortened. If there is no space for the line of a result even so, this result and all results after it are
+    left out.
     """
     servings: list[Serving] = []
     left = budget
-    for texts in results:
-        frame = count_tokens(json_text({**texts.fields, "text": ""})) + 1  # and a comma
-        line, is_cut = fit_text(texts.line, left - frame, json_tokens)
+    frames = [count_tokens(json_text({**texts.fields, "text": ""})) + 1 for texts in results]  # and a comma
+    longest = _longest_line([json_tokens(texts.line) for texts in results], budget - sum(frames))
+    for texts, frame in zip(results, frames, strict=True):
+        line, is_cut = fit_text(texts.line, min(longest, left - frame), json_tokens)
         if frame > left or (is_cut and json_tokens(line) < LEAST_LINE):
             break
         servings.append(Serving("summary", line, "", frame + json_tokens(line), is_cut))
@@ -92,6 +98,14 @@ def spend_budget(results: Sequence[ServableTexts], budget: int, depth: str = "au
     elif depth == "full":
         _widen(results, servings, left, "full")
     return servings
+
+
+def _longest_line(lines: Sequence[int], budget: int) -> int:
+    """Return the length to which lines of these lengths are shortened, so that all fit; at least SHORT_LINE."""
+    left, waiting = budget, sorted(lines)
+    while waiting and waiting[0] * len(waiting) <= left:
+        left -= waiting.pop(0)
+    return max(SHORT_LINE, left // len(waiting)) if waiting else max(lines, default=0)
 
 
 def _widen(
