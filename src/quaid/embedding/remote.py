@@ -160,21 +160,9 @@ class HttpEmbedder:
         address = parse_address(self._description.place)
         path = (address.path or self._wire.default_path) + self._wire.path
         try:
-            status, answer = _post(address, path, json.dumps(body).encode(), headers, self._time_out)
-        except TimeoutError:
-            raise self._unavailable(
-                f"{self._description.place} did not answer within {self._time_out:g} seconds"
-            ) from None
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            raise self._unavailable(f"{self._description.place} cannot be reached ({reason})") from None
-        if status != 200:
-            excerpt = " ".join(answer[:300].decode("utf-8", "replace").split())[:200]
-            raise self._unavailable(f"{self._description.place} answers with status {status}", excerpt)
-        try:
-            return json.loads(answer)
-        except ValueError:
-            raise self._unavailable(f"{self._description.place} answers something else than JSON") from None
+            return request_json(self._description.place, path, body, headers, self._time_out)
+        except RequestFailed as failure:
+            raise self._unavailable(failure.problem, failure.detail) from None
 
     def _unavailable(self, problem: str, detail: str = "") -> EmbedderUnavailable:
         """Return the error to raise.
@@ -243,6 +231,34 @@ def describe_server(
     whole = description._replace(remote=not address.is_local)
     probe = HttpEmbedder(whole, WIRE_FORMATS[description.kind], environ)
     return whole._replace(dimensions=len(probe.embed_passages(["A probe."])[0]) // 4)
+
+
+class RequestFailed(Exception):
+    """A request without a usable response. `detail` is an excerpt of the response, which may quote what was sent."""
+
+    def __init__(self, problem: str, detail: str = "") -> None:
+        super().__init__(problem)
+        self.problem, self.detail = problem, detail
+
+
+def request_json(
+    place: str, path: str, body: dict[str, Any], headers: dict[str, str], time_out: float
+) -> Any:
+    """Send a POST request with JSON to the server at `place`. Return the parsed response, or raise RequestFailed."""
+    try:
+        status, answer = _post(parse_address(place), path, json.dumps(body).encode(), headers, time_out)
+    except TimeoutError:
+        raise RequestFailed(f"{place} did not answer within {time_out:g} seconds") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise RequestFailed(f"{place} cannot be reached ({reason})") from None
+    if status != 200:
+        excerpt = " ".join(answer[:300].decode("utf-8", "replace").split())[:200]
+        raise RequestFailed(f"{place} answers with status {status}", excerpt)
+    try:
+        return json.loads(answer)
+    except ValueError:
+        raise RequestFailed(f"{place} answers something else than JSON") from None
 
 
 def _post(

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import quaid
 from quaid import server_socket
-from quaid.app import Brain
+from quaid.app import RERANKER_SETTING, Brain
 from quaid.config import OPTIONS, canonical_name, check_option, environment_variable
 from quaid.embedding import registry as embedders
 from quaid.embedding.backfill import cut_pages
@@ -419,6 +419,8 @@ def _refuse_fixed(brain: Brain, key: str) -> None:
     name = canonical_name(key)
     if key in MODEL_SETTINGS or name == "embedding.plugin":
         raise InvalidArgument(name=key, problem="is chosen with `quaid embeddings use NAME`")
+    if key == RERANKER_SETTING:
+        raise InvalidArgument(name=key, problem="is chosen with `quaid rerank use PLACE`")
     if collections.get_setting(brain.db, key) is not None:
         raise InvalidArgument(name=key, problem="is managed by Quaid and cannot be set")
     if name in OPTIONS:

@@ -5,7 +5,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
-from quaid.app import Brain
+from quaid.app import RERANKER_SETTING, Brain
 from quaid.embedding import onnx as onnx_models, registry as embedders, remote as remote_models
 from quaid.embedding.backfill import Backfill
 from quaid.embedding.registry import Embedder, EmbedderEnvironment, ModelDescription
@@ -396,3 +396,83 @@ def _next_step(brain: Brain, record: EmbeddingsRecord) -> str:
     if background.is_embedding_on(brain):
         return "`quaid serve` makes the missing vectors in its pauses; `quaid embed` makes them now"
     return "`quaid embed` makes the missing vectors"
+
+
+class RerankRecord(NamedTuple):
+    on: bool
+    place: str
+    model: str
+    key_env: str
+    time_limit: float
+    """Seconds for one question."""
+    ready: bool
+    problem: str | None
+
+
+@op(
+    "owner",
+    command="rerank use",
+    examples=(
+        "quaid rerank use ~/models/ms-marco-MiniLM-L6-v2",
+        "quaid rerank use http://127.0.0.1:8080 --model bge-reranker-v2-m3 --time-limit 5",
+        "quaid rerank use https://api.example.com/v1 --model rerank-1 --key-env EXAMPLE_KEY --allow-remote",
+    ),
+)
+def rerank_use(
+    brain: Brain,
+    place: Annotated[
+        str, Arg("A folder with a cross-encoder in ONNX, or the address of a rerank server.", positional=True)
+    ],
+    model: Annotated[str | None, Arg("The server's name for the model.")] = None,
+    key_env: Annotated[str | None, Arg("The environment variable that holds the server's key.")] = None,
+    time_limit: Annotated[float, Arg("Seconds for one question.", minimum=0.1, maximum=60)] = 2.0,
+    allow_remote: Annotated[bool, Arg("Allow texts to be sent to a server on another machine.")] = False,
+) -> RerankRecord:
+    """Test a cross-encoder, and let it reorder the best 30 pages of each question.
+
+    If it fails or takes too long, `query` returns the usual order and says so in `notes`.
+    """
+    from quaid.search import rerank  # loads what no other operation of this module needs
+
+    is_server = "://" in place
+    if is_server and not model:
+        raise InvalidArgument(name="model", problem="is needed: the server's name for the model")
+    for name, option in (("model", model), ("key_env", key_env)):
+        if option and not is_server:
+            raise InvalidArgument(name=name, problem="is for servers; leave it out for a folder")
+    if key_env and not brain.settings.environ.get(key_env):
+        raise InvalidArgument(name="key_env", problem=f"the variable {key_env} is not set; set it to the key")
+    draft = rerank.RerankerDescription(
+        place if is_server else brain.settings.path(place),
+        model or "",
+        key_env or "",
+        time_limit=float(time_limit),
+    )
+    text = rerank.format_description(rerank.check_description(draft, allow_remote, brain.settings.environ))
+    brain.db.write(lambda tx: collections.set_setting(tx, RERANKER_SETTING, text))
+    return rerank_status(brain)
+
+
+@op("owner", command="rerank off", examples=("quaid rerank off",))
+def rerank_off(brain: Brain) -> RerankRecord:
+    """Turn reranking off."""
+    brain.db.write(lambda tx: collections.set_setting(tx, RERANKER_SETTING, ""))
+    return rerank_status(brain)
+
+
+@op("owner", command="rerank status", aliases={"rerank": {}}, examples=("quaid rerank status",))
+def rerank_status(brain: Brain) -> RerankRecord:
+    """Show whether results are reranked, and by what. Loads no model and sends nothing."""
+    reranker = brain.reranker
+    if reranker is None:
+        return RerankRecord(False, "", "", "", 0.0, False, "reranking is off; `quaid rerank use` sets it up")
+    description, problem = reranker.description, reranker.ready()
+    return RerankRecord(
+        True,
+        description.place,
+        description.model,
+        description.key_env,
+        description.time_limit,
+        problem is None,
+        problem,
+    )

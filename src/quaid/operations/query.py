@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from quaid.app import Brain
 from quaid.embedding import backfill
@@ -22,6 +22,9 @@ from quaid.search.answer import Answer, RankedQuestion
 from quaid.search.fusion import FUSION_STRATEGIES
 from quaid.storage import collections, gaps, pages as page_store, proposals
 from quaid.storage.text_index import SearchFilters
+
+if TYPE_CHECKING:  # not imported at run time, because few memories have a reranker
+    from quaid.search.rerank import Reranker
 
 GLANCE_BUDGET = 12_000
 """The passages that `glance` returns have at most this many tokens."""
@@ -99,6 +102,7 @@ def query(
         depth=depth,
         budget=budget,
         explain=explain,
+        reranker=brain.reranker,
         extend=others,
     )
     if filters == SearchFilters():  # with a filter, the answer may be on an excluded page
@@ -260,6 +264,7 @@ def _answer(
     depth: str,
     budget: int,
     explain: bool,
+    reranker: "Reranker | None" = None,
     extend: "Callable[[RankedQuestion], dict[str, Any]] | None" = None,
 ) -> Answer:
     merge = brain.option("search_merge_strategy")
@@ -277,5 +282,6 @@ def _answer(
         explain=explain,
         vectors=lambda: brain.vectors,
         no_model=model[1],
+        reranker=reranker,
         extend=extend,
     )

@@ -50,6 +50,7 @@ from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters, TextIndex
 
 if TYPE_CHECKING:  # not imported at run time, because it loads numpy
+    from quaid.search.rerank import Reranker
     from quaid.storage.vector_index import ChunkIndex
 
 RESULTS_JUDGED = 3
@@ -188,6 +189,7 @@ class RankedQuestion(NamedTuple):
     searched: str = ""
     """The question with corrected spelling, by which the candidates were found."""
     corrections: tuple[Correction, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def pages(self) -> list[int]:
@@ -864,7 +866,7 @@ def _notes(ranked: RankedQuestion) -> list[str]:
         notes.append(f"only the first {LONGEST_QUERY:,} characters of the question were read")
     if len(ranked.question) > LONGEST_ECHO:
         notes.append(f"the question is repeated up to its first {LONGEST_ECHO} characters")
-    return notes
+    return [*notes, *ranked.notes]
 
 
 def _notes_on_budget(served: int, left_out: int) -> list[str]:
@@ -895,6 +897,7 @@ def answer_question(
     explain: bool = False,
     vectors: "Callable[[], ChunkIndex] | None" = None,
     no_model: str = "no model is set up",
+    reranker: "Reranker | None" = None,
     extend: "Callable[[RankedQuestion], dict[str, Any]] | None" = None,
 ) -> Answer:
     """Answer a question from the database.
@@ -921,6 +924,7 @@ def answer_question(
         fusion_k=fusion_k,
         vectors=vectors,
         no_model=no_model,
+        reranker=reranker,
     )
     more = extend(ranked) if extend else {}
     with db.reading():
@@ -940,8 +944,12 @@ def rank_question(
     fusion_k: int = RRF_K,
     vectors: "Callable[[], ChunkIndex] | None" = None,
     no_model: str = "no model is set up",
+    reranker: "Reranker | None" = None,
 ) -> RankedQuestion:
-    """Gather and rank the candidates of a question, with misspelled words corrected."""
+    """Gather and rank the candidates of a question, with misspelled words corrected.
+
+    `reranker` reorders the best pages, if given.
+    """
     with db.reading():
         searched, corrections = correct_spelling(db, question)
     meaning: MeaningLane | str = no_model
@@ -956,7 +964,13 @@ def rank_question(
             first = sorted(ranking.pages, key=lambda page: -ranking.pages[page])[:WHOLE_PAGES]
             cosines = meaning.vectors.page_cosines(meaning.model, meaning.vector, first)
             ranking = add_whole_pages(candidates.evidence, ranking, cosines)
-    return RankedQuestion(question, meaning, candidates, ranking, searched, corrections)
+    note = ""
+    if reranker:
+        from quaid.search.rerank import rerank  # loads what the default does not need
+
+        ranking, note = rerank(db, reranker, searched, ranking, list(candidates.named.exact))
+    notes = (note,) if note else ()
+    return RankedQuestion(question, meaning, candidates, ranking, searched, corrections, notes)
 
 
 # Pages whose name matches the typed text, at the front of an answer

@@ -56,7 +56,8 @@ LONG_OPERATIONS = frozenset(
 
 READ_ONLY_OWNER_OPERATIONS = frozenset(
     "collections.collection_info collections.quarantine_list collections.ignore_list collections.imports"
-    " models.embeddings_list models.embeddings_status models.model_list service.token_list service.daemon_status"
+    " models.embeddings_list models.embeddings_status models.model_list models.rerank_status"
+    " service.token_list service.daemon_status"
     " maintenance.config_get maintenance.config_list maintenance.validate clients.skills_list clients.skills_show"
     " instructions.instructions kb.kb_curate kb.kb_doctor".split()
 )

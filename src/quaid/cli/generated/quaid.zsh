@@ -71,6 +71,7 @@ conversations	@command	List conversations with agents, the latest first
 model	@command	List the models with their state
 embed	@command	Create missing vectors of pages, then of conversations
 embeddings	@command	Show which model is chosen, whether it can be used, and how many vectors it has
+rerank	@command	Show whether results are reranked, and by what
 collection	@command	List the collections with their folders and state
 import	@command	Import a folder of markdown in one transaction, and report every file
 export	@command	Export all pages to a folder, or (--raw) the original files of one import
@@ -776,6 +777,30 @@ status	@command	Show which model is chosen, whether it can be used, and how many
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
 --help	-	help on a command' ;;
+    'rerank') printf '%s\n' 'use	@command	Test a cross-encoder, and let it reorder the best 30 pages of each question
+off	@command	Turn reranking off
+status	@command	Show whether results are reranked, and by what
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'rerank use') printf '%s\n' '1	@any	A folder with a cross-encoder in ONNX, or the address of a rerank server
+--model	@any	The server'\''s name for the model
+--key-env	@any	The environment variable that holds the server'\''s key
+--time-limit	@any	Seconds for one question
+--allow-remote	-	Allow texts to be sent to a server on another machine
+--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'rerank off') printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
+    'rerank status') printf '%s\n' '--db	@files:db	the memory
+--config	@files:yaml,yml	settings in YAML
+--json	-	print JSON instead of text
+--help	-	help on a command' ;;
     'collection') printf '%s\n' 'add	@command	Attach a folder of markdown or org files
 list	@command	List the collections with their folders and state
 info	@command	Show the state of a collection: files with problems, ignored files, pending decisions
@@ -1347,6 +1372,7 @@ conversations	@command	List conversations with agents, the latest first
 model	@command	List the models with their state
 embed	@command	Create missing vectors of pages, then of conversations
 embeddings	@command	Show which model is chosen, whether it can be used, and how many vectors it has
+rerank	@command	Show whether results are reranked, and by what
 collection	@command	List the collections with their folders and state
 import	@command	Import a folder of markdown in one transaction, and report every file
 export	@command	Export all pages to a folder, or (--raw) the original files of one import
@@ -1392,6 +1418,9 @@ check	@command	Load a model and test it' ;;
 use	@command	Use this model for semantic search
 off	@command	Turn semantic search off: searches use words only, and report it
 status	@command	Show which model is chosen, whether it can be used, and how many vectors it has' ;;
+    'help rerank') printf '%s\n' 'use	@command	Test a cross-encoder, and let it reorder the best 30 pages of each question
+off	@command	Turn reranking off
+status	@command	Show whether results are reranked, and by what' ;;
     'help collection') printf '%s\n' 'add	@command	Attach a folder of markdown or org files
 list	@command	List the collections with their folders and state
 info	@command	Show the state of a collection: files with problems, ignored files, pending decisions
