@@ -11,7 +11,7 @@ from quaid.config import Settings
 from quaid.errors import Cancelled
 from quaid.mcp import jsonrpc, server, tools
 from quaid.mcp.jsonrpc import Request
-from quaid.mcp.server import CAPABILITIES_KEY, LEVEL_KEY, VERSION_KEY, Connection
+from quaid.mcp.server import CAPABILITIES_KEY, CLIENT_KEY, LEVEL_KEY, VERSION_KEY, Connection
 from quaid.operations import dispatch, index
 
 ENVELOPE = {VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: {}}
@@ -249,6 +249,25 @@ def test_stateless_request_needs_no_handshake(brain: Brain) -> None:
     assert called["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "quaid"
     assert "ttlMs" not in called
     assert connection.version is None
+
+
+@pytest.mark.parametrize(
+    ("info", "author"),
+    [
+        ({"name": "pocket\napp"}, "pocket app"),
+        ({"name": "Owner"}, "agent"),
+        ({"name": 5}, "agent"),
+        (None, "agent"),
+    ],
+)
+def test_stateless_request_is_recorded_under_the_name_of_its_client(
+    brain: Brain, info: Any, author: str
+) -> None:
+    meta = {**ENVELOPE, CLIENT_KEY: info}
+    arguments = {"slug": "notes/tea", "content": "Tea."}
+    result(Connection("core"), brain, "tools/call", name="memory_put", arguments=arguments, _meta=meta)
+    page = dispatch.call(brain, dispatch.find_command("history"), {"slug": "notes/tea"}, "owner")
+    assert [version.author for version in page.versions] == [author]
 
 
 @pytest.mark.parametrize(

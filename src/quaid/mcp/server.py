@@ -33,11 +33,13 @@ UNSUPPORTED_VERSION = -32022
 NO_RESOURCE = -32002  # up to 2025-11-25; later revisions use INVALID_PARAMS
 MAX_NAME_LENGTH = 100  # a method, tool or client name from a client is truncated to this many characters
 META_PREFIX = "io.modelcontextprotocol/"
-VERSION_KEY, CAPABILITIES_KEY, LEVEL_KEY = (
+VERSION_KEY, CAPABILITIES_KEY, LEVEL_KEY, CLIENT_KEY = (
     META_PREFIX + "protocolVersion",
     META_PREFIX + "clientCapabilities",
     META_PREFIX + "logLevel",
+    META_PREFIX + "clientInfo",
 )
+OWN_AUTHORS = frozenset({"owner", "sync", "import"})  # authors of versions that no client may call itself
 
 SERVER_INFO = {"name": "quaid", "title": "Quaid", "version": quaid.__version__}
 CAPABILITIES: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}}
@@ -121,6 +123,7 @@ def _result(connection: Connection, brain: Brain, request: Request) -> dict[str,
     stateless = _is_stateless(request)
     if stateless:
         _check_envelope(request.meta)
+        connection.client = _client_name(request.meta.get(CLIENT_KEY))
     handler = (STATELESS_METHODS if stateless else HANDSHAKE_METHODS).get(request.method)
     if handler is None:
         raise RpcError(METHOD_NOT_FOUND, f"Method not found: {request.method[:MAX_NAME_LENGTH]}")
@@ -202,9 +205,10 @@ def _instructions(call: MethodCall) -> str:
 
 
 def _client_name(info: Any) -> str:
-    """Return the name from the client's `clientInfo`, or "agent" if it has none."""
+    """Return the name from the client's `clientInfo` on one line, or "agent" if it has none of its own."""
     name = info.get("name") if isinstance(info, dict) else None
-    return name[:MAX_NAME_LENGTH] if isinstance(name, str) and name.strip() else "agent"
+    name = " ".join(name.split())[:MAX_NAME_LENGTH] if isinstance(name, str) else ""
+    return "agent" if name.casefold() in {"", *OWN_AUTHORS} else name
 
 
 def _discover(call: MethodCall) -> dict[str, Any]:
