@@ -15,7 +15,7 @@ from quaid.errors import (
     VersionConflict,
 )
 from quaid.mcp import messages
-from quaid.operations import dispatch, pages
+from quaid.operations import dispatch
 from quaid.operations.registry import Scope
 
 BO = "---\ntitle: Bo Berg\ntags: [guest]\nrole: baker\n---\n# Bo Berg\n\nBakes.\n\n## Likes\n\n- tea\n"
@@ -121,11 +121,17 @@ def test_a_fact_changes_the_version_but_not_the_hash(bo: Brain) -> None:
     assert call(bo, "put", slug="people/bo", compiled_truth="Sings.", content_hash=read).version == 3
 
 
-def test_a_long_text_is_cut_in_a_conflict(brain: Brain) -> None:
+def test_a_conflict_never_has_only_a_part_of_the_text(brain: Brain) -> None:
     call(brain, "put", slug="long", content="word " * 5_000)
-    with pytest.raises(PageExists) as caught:
-        call(brain, "put", slug="long", content="short")
-    assert len(caught.value.facts["current_text"]) == pages.MAX_CONFLICT_TEXT
+    for tool, arguments in (
+        ("put", {"slug": "long", "content": "short"}),
+        ("ingest", {"content": "A mail.", "pages": [{"slug": "long", "content": "short"}]}),
+    ):
+        with pytest.raises(PageExists) as caught:
+            call(brain, tool, **arguments)
+        assert not {"current_text", "content_hash"} & caught.value.facts.keys()
+        told = messages.failure_record(caught.value, dispatch.find_command(tool))
+        assert "read it with memory_get" in told["next"]
 
 
 def test_a_page_that_was_renamed_is_not_written_under_its_old_slug(bo: Brain) -> None:

@@ -163,15 +163,8 @@ def failure_record(error: QuaidError, operation: Operation | None = None) -> dic
         next_step = f"Ask the user: {next_step}" if next_step else ""
     else:
         next_step = for_agent(next_step, operation)
-    if "current_text" in facts and operation is not None and error.code == "version_conflict":
-        next_step = (
-            f"Merge your change into current_text and call {operation.tool} with it and this content_hash."
-        )
-    if "conflicts" in facts and operation is not None and error.code == "version_conflict":
-        next_step = (
-            "Nothing was written. For each entry of conflicts, merge your change into its current_text; then call"
-            f" {operation.tool} once more with all changes and the content_hash of each page."
-        )
+    if operation is not None and error.code == "version_conflict":
+        next_step = _next_after_conflict(operation.tool, facts) or next_step
     if not next_step and operation is not None and error.code == "invalid_argument":
         next_step = _usage(operation)
     message = for_agent(message, operation)
@@ -179,6 +172,20 @@ def failure_record(error: QuaidError, operation: Operation | None = None) -> dic
     if next_step:
         record["next"] = next_step
     return record | _further_facts(error, f"{error} {message}", record)
+
+
+def _next_after_conflict(tool: str, facts: dict[str, Any]) -> str:
+    if "current_text" in facts:
+        return f"Merge your change into current_text and call {tool} with it and this content_hash."
+    if "conflicts" in facts:
+        return (
+            "Nothing was written. For each entry of conflicts, merge your change into its current_text, or into what"
+            f" memory_get returns if it has none; then call {tool} once more with all changes and the content_hash of"
+            " each page."
+        )
+    if facts.get("current_version"):
+        return "The text is too long for this error: read it with memory_get, merge, and send its content_hash."
+    return ""
 
 
 def _usage(operation: Operation) -> str:

@@ -157,12 +157,16 @@ def check_content_hash(page: PageRow | None, content_hash: str | None, address: 
 def with_current_text(
     conflict: VersionConflict, page: PageRow | None, length: int = MAX_CONFLICT_TEXT
 ) -> VersionConflict:
-    """Return a conflict with the current text of the page, so that the caller can merge without another read."""
+    """Return a conflict with the current text of the page, so that the caller can merge without another read.
+
+    A text longer than `length` is left out: a caller that merged into a part of it would delete the rest.
+    """
     if page is None:
         return conflict
     text = markdown.render(page.frontmatter, page.truth, page.timeline)
-    current = {"content_hash": content_hash_of(page), "current_text": text[:length]}
-    return type(conflict)(**conflict.facts, **current)
+    if len(text) > length:
+        return conflict
+    return type(conflict)(**conflict.facts, content_hash=content_hash_of(page), current_text=text)
 
 
 def _sync_changed_file(brain: Brain, address: str, path: str) -> None:
