@@ -440,7 +440,8 @@ class Results(NamedTuple):
             return cls([], [])
         outdated = [isinstance(result, dict) and bool(result.get("status")) for result in found]
         facts = [str(line) for line in reply.record.get("facts", ())]  # they come before the results
-        ended = [", ended " in line or ", superseded" in line for line in facts]
+        marks = (", ended ", ", superseded", ", withdrawn")
+        ended = [any(mark in line for mark in marks) for line in facts]
         return cls([*facts, *(_strings(result) for result in found)], [*ended, *outdated])
 
     def first(self, patterns: list[str], *, current: bool = False, among: Sequence[str] = ()) -> int | None:

@@ -626,3 +626,57 @@ def test_whole_sentence_as_subject_is_the_one_to_replace(memory: Brain) -> None:
     page = run(memory, "get", slug="people/alice")["compiled_truth"]
     assert "- Runs her own studio\n" in page
     assert ("works_at", "River AI", record["replaced"][0]["until"]) in facts(memory)
+
+
+RUMOUR = "Alice gives up River AI and joins Delta Rail in May."
+
+
+@pytest.fixture
+def rumour(memory: Brain) -> Brain:
+    """A rumour on the timeline and as a fact, beside the current job."""
+    run(memory, "timeline-add", slug="people/alice", date="2026-04-02", summary=RUMOUR)
+    run(memory, "assert", slug="people/alice", predicate="joins", object="Delta Rail")
+    return memory
+
+
+@pytest.mark.parametrize("was", [RUMOUR, f"{RUMOUR} That was wrong."])
+def test_wrong_entry_is_struck_and_only_the_facts_that_it_states_are_withdrawn(
+    rumour: Brain, was: str
+) -> None:
+    record = run(rumour, "correct", about="people/alice", was=was)
+    assert record["changed"]
+    assert f"~~{RUMOUR}~~" in run(rumour, "get", slug="people/alice")["timeline"]
+    answer = run(rumour, "query", question="Does Alice join Delta Rail?")
+    assert "Alice Example joins Delta Rail, withdrawn (people/alice)" in answer["facts"]
+    held = {value for _, value, until in facts(rumour) if until is None}
+    assert held == {"Paris", "River AI"}
+
+
+def test_fact_in_other_words_is_withdrawn_and_its_entry_listed(rumour: Brain) -> None:
+    record = run(rumour, "correct", about="people/alice", was="she joins Delta Rail")
+    assert [row["says"] for row in record["replaced"]] == ["Alice Example joins Delta Rail"]
+    assert [row["says"] for row in record["remaining"]] == [RUMOUR]
+
+
+def test_quoted_line_is_corrected_with_the_fact_that_it_states(memory: Brain) -> None:
+    record = run(
+        memory,
+        "correct",
+        about="people/alice",
+        was="Works at River AI as a designer",
+        now="She has moved to Acme",
+    )
+    assert ("works_at", "Acme", None) in facts(memory)
+    assert record["replaced"][-1]["says"] == "Works at River AI as a designer"
+
+
+def test_possessive_before_a_label_is_kept(memory: Brain) -> None:
+    run(memory, "put", slug="people/bo", content="# Bo Berg\n\nBo sings. His birthday is 3 May.")
+    assert run(memory, "correct", about="Bo Berg", now="birthday is 4 May")["now"] == "His birthday is 4 May."
+
+
+def test_to_do_that_is_ticked_already_is_not_to_be_written_again(memory: Brain) -> None:
+    run(memory, "remember", content="water the plants", category="todo")
+    run(memory, "correct", about="water the plants", now="done")
+    with pytest.raises(NotFound, match=r"no open to-do 'water the plants'.*ticked already"):
+        run(memory, "correct", about="water the plants", now="done")

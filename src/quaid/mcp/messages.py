@@ -184,7 +184,9 @@ def _next_after_conflict(tool: str, facts: dict[str, Any]) -> str:
             " each page."
         )
     if facts.get("current_version"):
-        return "The text is too long for this error: read it with memory_get, merge, and send its content_hash."
+        return (
+            "The text is too long for this error: read it with memory_get, merge, and send its content_hash."
+        )
     return ""
 
 

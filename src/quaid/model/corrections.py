@@ -187,7 +187,9 @@ def _have_same_label(one: str, other: str) -> bool:
     """Return True if both texts have the form "LABEL: value" or "LABEL is value" with the same words as label."""
     matches = [_VALUE.fullmatch(text.strip()) for text in (one, other)]
     labels = [
-        re.sub(r"^(?:the|a|an) | (?:is|are|was)$", "", fold_name(match[1])) for match in matches if match
+        re.sub(r"^(?:the|a|an|his|her|its|their|my|our) | (?:is|are|was)$", "", fold_name(match[1]))
+        for match in matches
+        if match
     ]
     return (
         len(labels) == 2
@@ -214,7 +216,9 @@ def fact_score(predicate: str, value: str, wording: Wording, about: frozenset[st
     """Return from 0 to 1 how likely it is that a correction about a subject is about this fact."""
     relation = predicate.replace("_", " ")
     if wording.was:
-        return float(_has_words(wording.was, value) or _has_words(f"{relation} {value}", wording.was))
+        if _has_words(f"{relation} {value}", wording.was) or states_fact(wording.was, predicate, value):
+            return 1
+        return 0.5 * _has_words(wording.was, value)
     if wording.now:
         if _has_words(wording.now, value):
             return 0

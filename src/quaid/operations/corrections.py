@@ -159,7 +159,7 @@ def correct(
     """Correct what is stored: "X is now Y", "that was wrong", "done". The old fact and line stay in the history."""
     day = dates.check_date(date, "date") if date else None
     wording = model.read_wording(was, now)
-    if len([sentence for sentence in split_sentences(was) if sentence.strip()]) > 1:
+    if len([sentence for sentence in split_sentences(wording.was) if sentence.strip()]) > 1:
         raise InvalidArgument(name="was", problem="has several sentences; correct one sentence in each call")
     if was.strip() and was.strip() == now.strip():
         raise InvalidArgument(name="now", problem="is the same as was; nothing would change")
@@ -170,9 +170,11 @@ def correct(
         return merge
     lines = notebook_statements(brain)
     name = about  # the words that name the subject
-    if not (was.strip() or wording.is_done) and _quotes_statement(brain, about, lines):
-        wording, name = model.read_wording(about, now), ""
     with brain.db.reading():
+        if not (was.strip() or wording.is_done) and _quoted(
+            _statements_near(brain, about, None, lines), about
+        ):
+            wording, name = model.read_wording(about, now), ""
         if id is None and (record := _already_so(brain, about, wording)):
             return record
         matches = _find_matches(brain, about, wording, id, lines)
@@ -199,16 +201,6 @@ def correct(
     return record._replace(
         remaining=remaining[:MAX_CANDIDATES], more=max(0, len(remaining) - MAX_CANDIDATES) or None
     )
-
-
-def _quotes_statement(brain: Brain, about: str, lines: list[StoredStatement]) -> bool:
-    """Return True if `about` is a whole stored sentence, which is then what is no longer true."""
-    if len(about.split()) < MIN_QUOTED_WORDS:
-        return False
-    with brain.db.reading():
-        return any(
-            similarity.same_line(line.text, about) for line in _statements_near(brain, about, None, lines)
-        )
 
 
 def _choice(candidates: list[CorrectionCandidate], note: str) -> CorrectRecord:
@@ -244,6 +236,9 @@ def _without_match(brain: Brain, about: str, wording: Wording) -> CorrectRecord:
             lines = [line for line in lines if line.box is not None] or lines
         stored += map(_candidate, lines)
     if not stored:
+        if wording.is_done:
+            hint = "It may be ticked already; `quaid query` shows it."
+            raise NotFound(what="open to-do", name=repr(f"{about} {wording.was}".strip()), hint=hint)
         hint = "Nothing stored says so. Write it with `quaid remember` or `quaid put`."
         raise NotFound(what="statement", name=repr(f"{about}: {wording.was or wording.now}"), hint=hint)
     note = "No statement matches; nothing was changed. Call again with the id of the one that is meant."
@@ -895,6 +890,8 @@ def _find_matches(
     if id is None and (tasks := _finished_tasks(about, wording, near, subject if not rest.strip() else None)):
         return _Matches([], tasks, [], wording._replace(now="", is_done=True))
     facts = _matching_facts(brain, subject, about, words, wording)
+    if id is None and (quoted := _quoted(near, wording.was)):
+        return _with_quoted(subject, wording, facts, quoted)
     lines = _ranked(near, subject, about, words, wording)
     if not facts and not lines and wording.was:
         # The subject may be a description that is stored nowhere. The old words themselves are enough then.
@@ -912,6 +909,29 @@ def _find_matches(
             raise NotFound(what="candidate", name=id, hint="Call without id to list the candidates.")
         return _Matches(facts, lines, [], wording)
     return _with_best(brain, subject, wording, facts, lines)
+
+
+def _quoted(lines: Iterable[StoredStatement], sentence: str) -> list[StoredStatement]:
+    """Return the statements that are exactly this sentence, unless it is as short as a name, a value or a to-do."""
+    if len(sentence.split()) < MIN_QUOTED_WORDS:
+        return []
+    return [line for line in lines if similarity.same_line(line.text, sentence)]
+
+
+def _with_quoted(
+    subject: PageRow | None, wording: Wording, facts: "list[_Fact]", quoted: list[StoredStatement]
+) -> _Matches:
+    """Return the matches for a correction that quotes a stored sentence.
+
+    A fact counts only if the sentence states it alone. Otherwise the facts that the line loses are found when it is
+    changed.
+    """
+    own = [line for line in quoted if subject is not None and line.page.id == subject.id] or quoted
+    chosen = [line for line in own if line.part == "truth"] or own
+    text = chosen[0].text
+    stated = [fact for fact in facts if model.states_fact(text, fact.row.predicate, fact.row.object)]
+    others = [line for line in quoted if line not in chosen]
+    return _Matches(stated if len(stated) == 1 else [], chosen, others, wording)
 
 
 def _with_best(
@@ -941,10 +961,12 @@ def _with_best(
         fields = [line for line in fields if line.page.id == subject.id]
     if facts and not lines:
         lines = _lines_with_fact(brain, facts[0], subject)
-    elif not facts and not lines:
+    elif not lines:
         lines = fields or (_best(entries, lambda line: line.place.score) if wording.was else [])
-    elif wording.never_held and entries:
-        others += entries  # it never held, so that the entry is wrong too
+    if wording.never_held:
+        others += [
+            entry for entry in entries if entry not in lines
+        ]  # it never held, so the entry is wrong too
     return _Matches(facts, lines, others, wording)
 
 

@@ -420,6 +420,8 @@ def _fact_text(row: FactRow, slug: str, holds: bool) -> str:
     text = f"{row.subject} {row.predicate.replace('_', ' ')} {row.object}"
     if holds:
         text += f", since {row.valid_from}" if row.valid_from else ""
+    elif row.valid_until and row.valid_until == row.valid_from:  # it never held
+        text += ", withdrawn"
     else:
         text += f", ended {row.valid_until}" if row.valid_until else ", superseded"
     return f"{text} ({slug})" if slug else text
