@@ -217,7 +217,7 @@ def test_words_that_are_known_beforehand_stand_in_the_script() -> None:
     assert table["list"]["--type"].split("|") == list(PAGE_TYPES)
     assert "claude-code" in table["connect"]["1"].split("|")
     assert {"log_gaps", "search.max_results"} <= set(table["config get"]["1"].split("|"))
-    assert table["config set log_gaps"]["1"] == "on|off"
+    assert table["config set log_gaps"]["1"] == "on|text|off"
     assert table["help config"] == dict.fromkeys(("get", "set", "list"), "@command")
 
 

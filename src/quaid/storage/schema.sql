@@ -1,4 +1,4 @@
--- The tables of a memory, schema version 9.
+-- The tables of a memory, schema version 10.
 --
 -- Each table is marked "kept" or "derived". Rows of kept tables exist nowhere else; rows of derived tables can
 -- be deleted and rebuilt from kept rows or files. Times are UTC, as in 2026-04-25T12:00:00Z; dates are as in

@@ -33,7 +33,13 @@ if TYPE_CHECKING:
 BUSY_SECONDS = 10
 """SQLite waits this many seconds for a program that does not use our writer lock."""
 
-DAMAGE_MESSAGES = ("fts5 file format", "vtable constructor failed", "malformed", "unsupported file format")
+DAMAGE_MESSAGES = (
+    "no such table",
+    "fts5 file format",
+    "vtable constructor failed",
+    "malformed",
+    "unsupported file format",
+)
 """SQLite reports some damaged files as generic SQL errors, which are recognised by these messages."""
 
 CHECK_THE_DISK = (
