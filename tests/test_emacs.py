@@ -6,10 +6,10 @@ import re
 import shutil
 import sqlite3
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests import commands
 from tests.kb.nodes import text
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,8 +24,7 @@ def environ_of(home: Path) -> dict[str, str]:
         "PATH": os.environ["PATH"],
         "HOME": str(home),
         "LANG": "C.UTF-8",
-        "PYTHONPATH": str(ROOT / "src"),
-        "AI_KB_TEST_PROGRAM": "\n".join([sys.executable, "-m", "quaid", "kb"]),
+        "AI_KB_TEST_PROGRAM": f"{commands.program()}\nkb",
     }
 
 
@@ -63,7 +62,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 
 def kb(environ: dict[str, str], store: Path, *arguments: str) -> str:
-    command = [sys.executable, "-m", "quaid", "kb", *arguments]
+    command = [commands.program(), "kb", *arguments]
     whole = environ | {"AI_KB_DIR": str(store)}
     done = subprocess.run(command, env=whole, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

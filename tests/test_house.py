@@ -5,6 +5,8 @@ import gc
 import os
 import re
 from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -47,27 +49,30 @@ PURE = ("model", "formats")
 IMPURE_MODULES = {"os", "io", "random", "secrets", "subprocess", "socket", "apsw", "shutil", "tempfile"}
 
 
-@pytest.fixture(autouse=True)
-def _nothing_is_collected_while_parsing() -> Iterator[None]:
-    """Python 3.11 counts the depth of a tree once for all: a traceback that is logged in between makes it fail."""
-    gc.disable()
-    yield
+class Module(NamedTuple):
+    room: str
+    path: str
+    tree: ast.Module
+    nodes: list[ast.AST]
+
+
+@pytest.fixture(scope="module")
+def modules() -> list[Module]:
+    """Every module of Quaid, parsed once for all tests."""
+    parsed = []
+    gc.disable()  # Python 3.11 fails to parse if a traceback is logged by a collection meanwhile
+    for path in sorted(Path(SRC).rglob("*.py")):
+        relative = str(path.relative_to(SRC))
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        parsed.append(
+            Module(relative.split(os.sep)[0].removesuffix(".py"), relative, tree, list(ast.walk(tree)))
+        )
     gc.enable()
+    return parsed
 
 
-def modules() -> Iterator[tuple[str, str, ast.Module]]:
-    for folder, _, names in os.walk(SRC):
-        for name in names:
-            if name.endswith(".py"):
-                path = os.path.join(folder, name)
-                relative = os.path.relpath(path, SRC)
-                room = relative.split(os.sep)[0].removesuffix(".py")
-                with open(path, encoding="utf-8") as file:
-                    yield room, relative, ast.parse(file.read())
-
-
-def imported(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+def imported(module: Module) -> Iterator[str]:
+    for node in module.nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -76,34 +81,43 @@ def imported(tree: ast.Module) -> Iterator[str]:
                 yield from (f"quaid.{alias.name}" for alias in node.names)
 
 
+def last_name(node: ast.AST) -> str:
+    """Return the name of a variable or an attribute, or "" for other expressions."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
 SQL = re.compile(r"^\s*(SELECT|INSERT|UPDATE|DELETE|CREATE TABLE|PRAGMA|WITH RECURSIVE|BEGIN|COMMIT)\b ")
 
 
-def test_only_storage_contains_sql() -> None:
+def test_only_storage_contains_sql(modules: list[Module]) -> None:
     """No statement and no type of the SQLite library is used outside storage; transactions are only handed on."""
     wrong = []
-    for room, path, tree in modules():
-        if room == "storage":
+    for module in modules:
+        if module.room == "storage":
             continue
-        wrong += [path for name in imported(tree) if name.split(".")[0] in ("apsw", "sqlite3")]
-        for node in ast.walk(tree):
+        wrong += [module.path for name in imported(module) if name.split(".")[0] in ("apsw", "sqlite3")]
+        for node in module.nodes:
             statement = (
                 isinstance(node, ast.Constant) and isinstance(node.value, str) and SQL.match(node.value)
             )
-            used = isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("tx", "self.tx", "_tx")
-            raw = isinstance(node, ast.Attribute) and ast.unparse(node).endswith("db.connection")
+            used = isinstance(node, ast.Attribute) and last_name(node.value) in ("tx", "_tx")
+            raw = (
+                isinstance(node, ast.Attribute)
+                and node.attr == "connection"
+                and last_name(node.value).endswith("db")
+            )
             if statement or used or raw:
-                wrong.append(f"{path}:{getattr(node, 'lineno', 0)}")
+                wrong.append(f"{module.path}:{getattr(node, 'lineno', 0)}")
     assert not wrong
 
 
-def test_imports_go_only_to_the_right() -> None:
+def test_imports_go_only_to_the_right(modules: list[Module]) -> None:
     wrong = []
-    for room, path, tree in modules():
-        if room in ("__init__", "__main__"):
+    for module in modules:
+        if module.room in ("__init__", "__main__"):
             continue
-        allowed = MAY_IMPORT[room] | {room, "errors"}
-        for name in imported(tree):
+        allowed = MAY_IMPORT[module.room] | {module.room, "errors"}
+        for name in imported(module):
             parts = name.split(".")
             if (
                 parts[0] == "quaid"
@@ -111,45 +125,34 @@ def test_imports_go_only_to_the_right() -> None:
                 and parts[1] not in allowed
                 and parts[1] != "__version__"
             ):
-                wrong.append(f"{path} imports {name}")
+                wrong.append(f"{module.path} imports {name}")
     assert wrong == []
 
 
-def test_only_storage_uses_the_database() -> None:
+def test_the_old_sqlite_of_the_standard_library_is_never_used(modules: list[Module]) -> None:
+    assert [module.path for module in modules if "sqlite3" in set(imported(module))] == []
+
+
+def test_pure_packages_import_nothing_with_side_effects(modules: list[Module]) -> None:
     wrong = [
-        path
-        for room, path, tree in modules()
-        if room != "storage"
-        for name in imported(tree)
-        if name.split(".")[0] == "apsw"
-    ]
-    assert wrong == []
-
-
-def test_the_old_sqlite_of_the_standard_library_is_never_used() -> None:
-    assert [path for _, path, tree in modules() if "sqlite3" in set(imported(tree))] == []
-
-
-def test_pure_packages_import_nothing_with_side_effects() -> None:
-    wrong = [
-        f"{path}: {name}"
-        for room, path, tree in modules()
-        if room in PURE
-        for name in imported(tree)
+        f"{module.path}: {name}"
+        for module in modules
+        if module.room in PURE
+        for name in imported(module)
         if name.split(".")[0] in IMPURE_MODULES
     ]
     wrong += [
-        f"{path}: open()"
-        for room, path, tree in modules()
-        if room in PURE
-        for node in ast.walk(tree)
+        f"{module.path}: open()"
+        for module in modules
+        if module.room in PURE
+        for node in module.nodes
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "open"
     ]
     wrong += [
-        f"{path}: time.{node.attr}"
-        for room, path, tree in modules()
-        if room in PURE
-        for node in ast.walk(tree)
+        f"{module.path}: time.{node.attr}"
+        for module in modules
+        if module.room in PURE
+        for node in module.nodes
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
         and node.value.id == "time"
@@ -158,19 +161,19 @@ def test_pure_packages_import_nothing_with_side_effects() -> None:
     assert wrong == []
 
 
-def test_only_the_interfaces_print() -> None:
+def test_only_the_interfaces_print(modules: list[Module]) -> None:
     wrong = [
-        path
-        for room, path, tree in modules()
-        if room not in ("cli", "mcp", "web")
-        for node in ast.walk(tree)
+        module.path
+        for module in modules
+        if module.room not in ("cli", "mcp", "web")
+        for node in module.nodes
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]
     assert wrong == []
 
 
-def test_every_module_says_what_it_is() -> None:
-    assert [path for _, path, tree in modules() if not ast.get_docstring(tree)] == []
+def test_every_module_says_what_it_is(modules: list[Module]) -> None:
+    assert [module.path for module in modules if not ast.get_docstring(module.tree)] == []
 
 
 def test_every_table_is_marked_kept_or_derived() -> None:

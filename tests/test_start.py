@@ -36,13 +36,15 @@ def loaded(command: list[str], folder: Path, text: str = "") -> set[str]:
     return {name.split(".")[0] for name in done.stderr.rpartition("LOADED")[2].split()}
 
 
-@pytest.fixture
-def memory(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A memory with a page and a notebook, shared because only the loaded modules are compared."""
+    folder = tmp_path_factory.mktemp("start")
     for command in (["init"], ["put", "people/ada"]):
-        loaded(command, tmp_path, "# Ada\n\nWrote the first program.")
+        loaded(command, folder, "# Ada\n\nWrote the first program.")
     for command in (["notebook", "init"], ["remember", "call Ada"], ["log", "Began"]):
-        loaded(command, tmp_path)
-    return tmp_path
+        loaded(command, folder)
+    return folder
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from tests import commands
 
 from quaid.cli import hook
 from quaid.cli.main import main
@@ -35,13 +36,7 @@ def transcript(tmp_path: Path) -> Path:
 
 
 # The same command, which leaves nothing out because the machine is slow or busy.
-PATIENT = """
-import sys
-from quaid.cli import hook
-from quaid.cli.main import main
-hook.CPU_SECONDS, hook.WALL_SECONDS = 60.0, {wall}
-sys.exit(main())
-"""
+PATIENT = "from quaid.cli import hook\nhook.CPU_SECONDS, hook.WALL_SECONDS = 60.0, {wall}"
 
 
 class Client:
@@ -60,7 +55,7 @@ class Client:
             **EVENTS.get(name.partition(" ")[0], {}),
         }
         done = subprocess.run(
-            [sys.executable, "-c", PATIENT.format(wall=self.wall), "hook", *name.split()],
+            [commands.program(PATIENT.format(wall=self.wall)), "hook", *name.split()],
             input=json.dumps({**event, **changed}).encode() if data is None else data,
             capture_output=True,
             env=self.environ,
@@ -71,7 +66,7 @@ class Client:
 
     def quaid(self, *words: str, text: str = "") -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "quaid", *words],
+            [commands.program(), *words],
             input=text, capture_output=True, text=True, env=self.environ, cwd=self.folder,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr

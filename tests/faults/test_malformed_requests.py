@@ -39,7 +39,7 @@ def memory(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def server(memory: Settings) -> Iterator[Process]:
-    with Process(memory, "serve", "--http") as process:
+    with Process(memory, "serve", "--http", cold=True) as process:
         yield process
 
 
@@ -53,7 +53,7 @@ def test_bad_frames_on_stdio_are_answered_and_standard_output_stays_clean(
     memory: Settings, cases: Cases
 ) -> None:
     """Every frame gets the one answer that it is owed, and no frame gets another one."""
-    server = Pipes(memory.db_path)
+    server = Pipes(memory.db_path, cold=True)
     try:
         server.greet()
         server.call("memory_search", query="oslo")

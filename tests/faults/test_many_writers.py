@@ -52,7 +52,7 @@ def test_every_versioned_update_is_there_and_none_was_refused_as_locked(tmp_path
         slugs = prepare(tmp_path)
         with open_brain(tmp_path) as brain:
             settings: Settings = brain.settings
-        with Process(settings, "serve", "--http") as server:
+        with Process(settings, "serve", "--http", cold=True) as server:
             updaters = started(tmp_path, seed, server.address, service.owner_token(settings))
             began = time.perf_counter()
             codes, seconds = finished(updaters)

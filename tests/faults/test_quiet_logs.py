@@ -178,7 +178,7 @@ def crashed(home: Path, token: str) -> list[str]:
     with Process(
         settings_for(home),
         *("serve", "--http"),
-        program=("-c", WRECKED),
+        program=(sys.executable, "-P", "-c", WRECKED),
         environ={"TMPDIR": str(home / TEMPORARY)},
     ) as server:
         with server.client(token) as client:
@@ -199,7 +199,7 @@ def over_stdio(home: Path, token: str, model: Server, seed: int) -> list[str]:
     """A server with its two helpers: one that makes vectors, with a model that fails, and one that watches."""
     output = os.pathsep.join((around(home)["PYTHONPATH"], str(PROJECT)))  # the one that watches is a test's
     environ = {**around(home), "QUAID_BACKGROUND_EMBEDDING": "on", "PYTHONPATH": output}
-    server = Pipes(str(home / "memory.db"), environ=environ, hasty=True)
+    server = Pipes(str(home / "memory.db"), environ=environ, hasty=True, cold=True)
     try:
         server.greet()
         server.call("memory_search", query=f"{ASKED} {PAGE}")
@@ -232,7 +232,7 @@ def over_stdio(home: Path, token: str, model: Server, seed: int) -> list[str]:
 
 def over_http(home: Path, token: str, seed: int) -> list[str]:
     with Process(
-        settings_for(home), "serve", "--http", "--debug", environ={"TMPDIR": str(home / TEMPORARY)}
+        settings_for(home), "serve", "--http", "--debug", environ={"TMPDIR": str(home / TEMPORARY)}, cold=True
     ) as server:
         with server.client(token) as client:
             for address in (

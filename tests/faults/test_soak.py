@@ -55,7 +55,7 @@ class Server:
 
     def _started(self) -> Process:
         embedding = {"QUAID_BACKGROUND_EMBEDDING": "on" if LONG else "off"}
-        process = Process(settings_for(self.home), "serve", "--http", environ=embedding)
+        process = Process(settings_for(self.home), "serve", "--http", environ=embedding, cold=True)
         self._ears = threading.Thread(target=self._listen, args=(process.process.stderr,), daemon=True)
         self._ears.start()
         (self.home / "address.new").write_text(process.address)

@@ -43,7 +43,7 @@ def poisoned(home: Path, pages: list[Poison]) -> Iterator[Pipes]:
             run(brain, "kb remember", title=page.word, text=text, summary=f"About {page.word}", force=True)
         run(brain, "assert", slug="poison/p0", predicate="role", object=pages[0].text[:200])
         run(brain, "gaps add", query_text=pages[0].text[:500])
-    server = Pipes(str(home / "memory.db"), "--tools", "all", environ=environment(home))
+    server = Pipes(str(home / "memory.db"), "--tools", "all", environ=environment(home), cold=True)
     try:
         server.greet()
         yield server

@@ -58,7 +58,7 @@ def resident(home: str, address: str, token: str) -> Iterator[Call]:
 def stdio(home: str, address: str, token: str) -> Iterator[Call]:
     from tests.mcp.pipes import Pipes, content_of, failure_of
 
-    server = Pipes(str(Path(home) / "memory.db"), environ={"HOME": home})
+    server = Pipes(str(Path(home) / "memory.db"), environ={"HOME": home}, cold=True)
     server.greet()
 
     def call(tool: str, arguments: dict[str, Any]) -> Any:

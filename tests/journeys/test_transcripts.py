@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import apsw
 import pytest
+from tests import commands
 
 import quaid
 from quaid.app import Brain
@@ -37,6 +38,7 @@ CHANGING = re.compile(
     r"\d{4}-\d\d-\d\dT[\d:.]+Z|[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f-]{21}|\b[0-9a-f]{64}\b|\b[0-9a-f]{12}\b"
     r"|\b[\d.]+ (?:KB|MB|ms)\b|(?<=SQLite )[\d.]+|(?<=Python )[\d.]+|(?<=near in meaning \()[\d.]+"
     r"|(?<=unrelated )[\d.]+|(?<=, )[\d.]+(?=, (?:meaning|both)\))"
+    r"|(?<=schema_version\": )\d+|(?<=supports versions up to )\d+"
     r"|\b[\d.]+ s CPU\b|(?<=score\": )[\d.e-]+|(?<=size\": )\d{4,}|"
     + datetime.datetime.now(datetime.UTC).date().isoformat()
 )
@@ -64,12 +66,11 @@ class Stage:
         self.home, self.cwd, programs = folder / "home", folder / "work", folder / "bin"
         for item in (self.home, self.cwd, programs):
             item.mkdir()
-        entry = "import sys\nfrom quaid.cli.main import main\nsys.exit(main())\n"
-        _program(programs / "quaid", f"#!{sys.executable}\n{entry}")
+        commands.install(programs / "quaid")
         _program(programs / "python", f'#!/bin/sh\nexec {sys.executable} "$@"\n')
         # A read-only folder binds root only without its privileges.
         other = WITHOUT_PRIVILEGE if os.geteuid() == 0 else "env"
-        _program(programs / "unprivileged", f'#!/bin/sh\nexec {other} "$@"\n')
+        _program(programs / "unprivileged", f'#!/bin/sh\nQUAID_COLD=1 exec {other} "$@"\n')
         self.memory = self.home / ".quaid" / "memory.db"
         self.environ = {
             "HOME": str(self.home),

@@ -4,9 +4,10 @@ import json
 import os
 import queue
 import subprocess
-import sys
 import threading
 from typing import Any
+
+from tests import commands
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 SOURCE = os.path.join(ROOT, "src")
@@ -28,26 +29,19 @@ def environment() -> dict[str, str]:
     }
 
 
-def command(db: str, *more: str) -> list[str]:
-    return [sys.executable, "-m", "quaid", "serve", "--db", db, *more]
+def command(db: str, *more: str, prelude: str = "") -> list[str]:
+    return [commands.program(prelude), "serve", "--db", db, *more]
 
 
-# The same server, which waits only moments before it uses a pause.
+# Makes the server wait only moments before it uses a pause.
 HASTY = """
-import sys
-from quaid.cli.main import main
 from quaid import worker
 from quaid.storage import leases
 worker.START_DELAY = worker.CALL_DELAY = worker.WATCH_INTERVAL = 0.3
 worker.EMBED_INTERVAL = 0.5
 worker.WORKER_MODULE = "tests.mcp.hasty_worker"
 leases.STALE_SECONDS = 5.0
-sys.exit(main())
 """
-
-
-def hasty_command(db: str, *more: str) -> list[str]:
-    return [sys.executable, "-c", HASTY, "serve", "--db", db, *more]
 
 
 def failure_of(answer: dict[str, Any]) -> dict[str, Any]:
@@ -71,17 +65,25 @@ def content_of(result: dict[str, Any]) -> dict[str, Any]:
 
 
 class Pipes:
-    """`quaid serve` with raw frames going in and out. Everything it printed is kept."""
+    """`quaid serve` with raw frames going in and out. Everything it printed is kept.
+
+    `cold` starts it in its own process instead of a forked one, for tests that look at the process or kill it.
+    """
 
     def __init__(
-        self, db: str, *more: str, environ: dict[str, str] | None = None, hasty: bool = False
+        self,
+        db: str,
+        *more: str,
+        environ: dict[str, str] | None = None,
+        hasty: bool = False,
+        cold: bool = False,
     ) -> None:
         self.process = subprocess.Popen(
-            (hasty_command if hasty else command)(db, *more),
+            command(db, *more, prelude=HASTY if hasty else ""),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**environment(), **(environ or {})},
+            env={**environment(), **(environ or {}), **(commands.ON_ITS_OWN if cold else {})},
         )
         self.lines: queue.Queue[bytes] = queue.Queue()
         self.ids = iter(range(1, 1_000_000))

@@ -3,11 +3,11 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests import commands
 from tests.mcp.pipes import Pipes, environment
 
 from quaid.mcp import tools
@@ -31,7 +31,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 def quaid(home: Path, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "quaid", *words],
+        [commands.program(), *words],
         env={**environment(), "HOME": str(home)},
         cwd=home,
         input=stdin,

@@ -79,7 +79,7 @@ def finds(server: Pipes, words: str) -> bool:
 
 
 def begin(start: Start, db: str, count: int) -> list[Pipes]:
-    servers = [start(db, environ=ENVIRON, hasty=True) for _ in range(count)]
+    servers = [start(db, environ=ENVIRON, hasty=True, cold=True) for _ in range(count)]
     for server in servers:
         server.greet()
     return servers

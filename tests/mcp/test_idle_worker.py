@@ -225,7 +225,7 @@ def test_worker_ends_with_its_server(
 ) -> None:
     model.mood = "hangs"
     run(settings, "put", slug="concepts/tide", content="# Tide\n\nIt comes twice a day.")
-    server = start(served, environ=ON, hasty=True)
+    server = start(served, environ=ON, hasty=True, cold=True)
     server.greet()
     process = filler(settings)
     assert server.record("memory_get", slug="people/alice")  # nobody waits for it

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.mcp.pipes import PATIENCE, ROOT, SOURCE, command, content_of
+from tests.mcp.pipes import PATIENCE, ROOT, command, content_of
 
 from quaid.operations import dispatch, index
 
@@ -31,7 +31,7 @@ TOOL_FAILED = 5
 def inspect(db: str, home: Path, *words: str, status: int = 0) -> Any:
     """What the Inspector prints about one method of our server."""
     done = subprocess.run(
-        [NODE, INSPECTOR, "--cli", *command(db), "-e", f"PYTHONPATH={SOURCE}", "--method", *words],
+        [NODE, INSPECTOR, "--cli", *command(db), "--method", *words],
         capture_output=True,
         text=True,
         timeout=PATIENCE,

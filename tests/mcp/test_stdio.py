@@ -2,11 +2,13 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests import commands
 from tests.mcp.pipes import HELLO, PATIENCE, Pipes, command, content_of, environment, failure_of
 
 from quaid.mcp.jsonrpc import MAX_LINE_BYTES as MAX_LINE, MAX_RAW_LINE_BYTES
@@ -262,7 +264,7 @@ def test_print_goes_to_standard_error(db: str) -> None:
         "sys.exit(status)\n"
     )
     done = subprocess.run(
-        [*command(db)[:1], "-c", code, db],
+        [sys.executable, "-c", code, db],
         input=json.dumps(PING).encode() + b"\n" + json.dumps({**PING, "id": 2}).encode() + b"\n",
         capture_output=True,
         env=environment(),
@@ -348,10 +350,7 @@ def test_server_starts_without_a_memory(start: Start, tmp_path: Any) -> None:
     assert server.ask("tools/list")["result"]["tools"]
     assert server.ask("prompts/list")["result"]["prompts"]
     assert "hits" not in server.record("memory_search", query="oslo")
-    made = subprocess.run(
-        [*command("")[:3], "init", missing], env=environment(), capture_output=True, check=True
-    )
-    assert made.returncode == 0
+    subprocess.run([commands.program(), "init", missing], env=environment(), capture_output=True, check=True)
     assert "hits" not in server.record("memory_search", query="oslo")
     assert "not made yet" in server.end()[2]
 

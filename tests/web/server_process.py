@@ -4,12 +4,12 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from types import TracebackType
 from typing import Self
 
 import httpx
+from tests import commands
 from tests.mcp.pipes import SOURCE
 
 from quaid.config import Settings
@@ -25,8 +25,10 @@ class Process:
         *words: str,
         at: str = "127.0.0.1",
         environ: dict[str, str] | None = None,
-        program: tuple[str, ...] = ("-m", "quaid"),
+        program: tuple[str, ...] = (),
+        cold: bool = False,
     ) -> None:
+        """Start `quaid` with these words. See `Pipes` for `cold`."""
         self.settings = settings
         home = os.path.dirname(settings.home)
         if os.path.basename(settings.home) != ".quaid":  # the process finds it by its name
@@ -35,7 +37,7 @@ class Process:
                 os.makedirs(settings.home, exist_ok=True)
                 os.symlink(settings.home, link)
         self.process = subprocess.Popen(
-            [sys.executable, "-P", *program, "--db", settings.db_path, *words, "--port", "0"],
+            [*(program or (commands.program(),)), "--db", settings.db_path, *words, "--port", "0"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -45,6 +47,7 @@ class Process:
                 "PYTHONPATH": SOURCE,
                 "QUAID_BACKGROUND_EMBEDDING": "off",
                 **(environ or {}),
+                **(commands.ON_ITS_OWN if cold else {}),
             },
         )
         assert self.process.stderr

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests import commands
 from tests.web.conftest import filled, settings_in
 from tests.web.server_process import Process
 
@@ -178,7 +179,7 @@ def test_many_commands_at_once_get_their_own_answers(served: Settings) -> None:
     env["QUAID_BACKGROUND_EMBEDDING"] = "off"
     words = [["search", f"word{number}"] for number in range(8)]
     running = [
-        subprocess.Popen([sys.executable, "-m", "quaid", *word], env=env, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen([commands.program(), *word], env=env, stdout=subprocess.PIPE, text=True)
         for word in words
     ]
     for item, process in zip(words, running, strict=True):
@@ -214,7 +215,7 @@ def test_socket_of_a_killed_server_is_ignored(
 ) -> None:
     settings = filled(settings_in(tmp_path))
     use_environment(settings, monkeypatch)
-    with Process(settings, "serve", "--http") as server:
+    with Process(settings, "serve", "--http", cold=True) as server:
         assert server_socket.delegate(["list"]) == 0
         server.stop(signal.SIGKILL)
         assert os.path.exists(server_socket.socket_path(settings.home, settings.db_path))

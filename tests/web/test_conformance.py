@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -113,7 +114,7 @@ def test_every_scenario_that_applies_passes(server: Process, memory: Settings, t
 @pytest.fixture(scope="module")
 def exhibition(memory: Settings) -> Iterator[Process]:
     """The same server with what the suite asks for by name."""
-    program = (os.path.join(HERE, "conformance_server.py"),)
+    program = (sys.executable, "-P", os.path.join(HERE, "conformance_server.py"))
     with Process(memory, "serve", "--http", program=program) as process:
         yield process
 

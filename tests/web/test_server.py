@@ -5,13 +5,12 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import httpx
 import pytest
-from tests.mcp.pipes import SOURCE
+from tests import commands
 from tests.mcp.test_idle_worker import Model, filler, is_running, model, wait_until  # noqa: F401
 from tests.timing import takes_at_most
 from tests.web.conftest import filled, settings_in
@@ -28,11 +27,11 @@ from quaid.web.server import ServerOptions, _is_same_memory, open_listener, serv
 
 def run(settings: Settings, *words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-P", "-m", "quaid", "--db", settings.db_path, *words],
+        [commands.program(), "--db", settings.db_path, *words],
         capture_output=True,
         text=True,
         timeout=60,
-        env={**os.environ, "PYTHONPATH": SOURCE, "HOME": os.path.dirname(settings.db_path)},
+        env={**os.environ, "HOME": os.path.dirname(settings.db_path)},
     )
 
 
@@ -278,20 +277,9 @@ def test_with_tls_it_answers_to_its_address() -> None:
 def test_server_with_tls(tmp_path: Path) -> None:
     made = subprocess.run(
         [
-            *(
-                "openssl",
-                "req",
-                "-x509",
-                "-newkey",
-                "rsa:2048",
-                "-nodes",
-                "-days",
-                "1",
-                "-subj",
-                "/CN=localhost",
-            ),
-            *("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(tmp_path / "key.pem")),
-            *("-out", str(tmp_path / "cert.pem")),
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"),
+            *("-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"),
+            *("-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "cert.pem")),
         ],
         capture_output=True,
     )
@@ -300,24 +288,10 @@ def test_server_with_tls(tmp_path: Path) -> None:
     settings = filled(settings_in(tmp_path))
     files = ("--tls-cert", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem"))
     process = subprocess.Popen(
-        [
-            *(
-                sys.executable,
-                "-P",
-                "-m",
-                "quaid",
-                "--db",
-                settings.db_path,
-                "serve",
-                "--http",
-                "--port",
-                "0",
-            ),
-            *files,
-        ],
+        [commands.program(), "--db", settings.db_path, "serve", "--http", "--port", "0", *files],
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": SOURCE, "HOME": str(tmp_path)},
+        env={**os.environ, "HOME": str(tmp_path)},
     )
     try:
         assert process.stderr
