@@ -3,7 +3,7 @@
 Importing Quaid takes most of the CPU time of a short command. `install` writes a program that does the same as
 `quaid`: it hands its arguments, environment, folder, umask and standard streams to a server, which forks a process
 for the command. Signals are passed on, and the exit status or the fatal signal is returned. A program that cannot
-hand over its streams, or that runs with `QUAID_COLD=1`, starts Quaid in its own process.
+hand over its streams, or that runs with `COLD_START=1`, starts Quaid in its own process.
 """
 
 import atexit
@@ -31,7 +31,7 @@ NOT_LOADED = ("quaid.embedding.onnx", "quaid.__main__")
 HEADER = struct.Struct("!q")
 HANDLES = 4  # standard input, output and error, and the current folder
 
-ON_ITS_OWN = {"QUAID_COLD": "1"}
+ON_ITS_OWN = {"COLD_START": "1"}
 COLD = "from quaid.__main__ import main\nsys.exit(main())\n"
 PROGRAM = """\
 #!{python} -IS
@@ -40,7 +40,7 @@ import sys, marshal, posix, _signal, _socket
 def cold():
     posix.execve({python!r}, [{python!r}, {cold!r}, *sys.argv[1:]], posix.environ)
 
-if b"QUAID_COLD" in posix.environ:
+if b"COLD_START" in posix.environ:
     cold()
 try:
     for handle in (0, 1, 2):

@@ -29,14 +29,12 @@ def test_the_overview_names_every_command() -> None:
     assert max(map(len, shown.splitlines())) <= parser.HELP_WIDTH
 
 
-@pytest.mark.parametrize("name", parser.help_page_names())
-def test_every_command_has_a_page(name: str) -> None:
-    shown = parser.help_page(name)
-    assert shown.startswith(f"Usage: quaid {name}")
-    assert (
-        max(len(line) for line in shown.splitlines() if not line.startswith(("  quaid", "  ai-kb")))
-        <= parser.HELP_WIDTH
-    )
+def test_every_command_has_a_page() -> None:
+    for name in parser.help_page_names():
+        shown = parser.help_page(name)
+        assert shown.startswith(f"Usage: quaid {name}")
+        lines = [line for line in shown.splitlines() if not line.startswith(("  quaid", "  ai-kb"))]
+        assert max(map(len, lines)) <= parser.HELP_WIDTH, name
 
 
 @pytest.mark.parametrize(

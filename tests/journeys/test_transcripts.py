@@ -70,7 +70,7 @@ class Stage:
         _program(programs / "python", f'#!/bin/sh\nexec {sys.executable} "$@"\n')
         # A read-only folder binds root only without its privileges.
         other = WITHOUT_PRIVILEGE if os.geteuid() == 0 else "env"
-        _program(programs / "unprivileged", f'#!/bin/sh\nQUAID_COLD=1 exec {other} "$@"\n')
+        _program(programs / "unprivileged", f'#!/bin/sh\nCOLD_START=1 exec {other} "$@"\n')
         self.memory = self.home / ".quaid" / "memory.db"
         self.environ = {
             "HOME": str(self.home),

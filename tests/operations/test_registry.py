@@ -5,8 +5,6 @@ import subprocess
 import sys
 from typing import Any
 
-import pytest
-
 from quaid.operations import dispatch, index, registry
 
 # A gap and a contradiction are no part of a page; an ingest is given the version of each of its pages.
@@ -43,17 +41,18 @@ def test_subjects_are_the_modules_that_hold_operations() -> None:
     assert modules - others == set(registry.SUBJECTS)
 
 
-@pytest.mark.parametrize("operation", registry.all_operations(), ids=lambda each: each.command)
-def test_operations_have_summary_examples_and_help(operation: registry.Operation) -> None:
-    assert operation.summary.endswith("."), "the docstring's first line is the help"
-    assert operation.examples, "show how it is used"
-    assert all(param.arg.help.endswith(".") for param in operation.params)
+def test_operations_have_summary_examples_and_help() -> None:
+    for operation in registry.all_operations():
+        assert operation.summary.endswith("."), f"{operation.command}: the docstring's first line is the help"
+        assert operation.examples, f"{operation.command}: show how it is used"
+        assert all(param.arg.help.endswith(".") for param in operation.params), operation.command
 
 
-@pytest.mark.parametrize("operation", registry.all_operations(), ids=lambda each: each.command)
-def test_writing_tools_take_the_expected_version(operation: registry.Operation) -> None:
-    versions = [param for param in operation.params if param.arg.version]
-    assert bool(versions) == (operation.scope == "write" and operation.tool not in WITHOUT_A_VERSION)
+def test_writing_tools_take_the_expected_version() -> None:
+    for operation in registry.all_operations():
+        takes_version = any(param.arg.version for param in operation.params)
+        expected = operation.scope == "write" and operation.tool not in WITHOUT_A_VERSION
+        assert takes_version == expected, operation.command
 
 
 def test_basic_tools_exist() -> None:

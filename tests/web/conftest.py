@@ -2,18 +2,22 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from tests.mcp.conftest import fill
-from tests.web.dashboard import Visitor, lifelike, visiting
+from tests.web.dashboard import CHROMIUM, FLAGS, Visit, Visitor, lifelike, opened, served, visiting
 from tests.web.server_process import Process
 
 from quaid.app import Brain
 from quaid.config import Settings
 from quaid.operations import dispatch, service
 from quaid.web import app as web_app
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext
 
 ADDRESS = "http://127.0.0.1:4321"
 Enter = Callable[..., TestClient]
@@ -102,3 +106,38 @@ def visitor(mine: Settings) -> Iterator[Visitor]:
     """Somebody who looks at it through the pages."""
     with visiting(mine) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def address(memory: Settings) -> Iterator[str]:
+    """The dashboard over the memory of a module, on a port."""
+    with served(memory) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        chromium = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def login_context(browser: "Browser", memory: Settings, address: str) -> Iterator["BrowserContext"]:
+    """A window of the browser that is logged in, for the tabs of a module."""
+    context = opened(browser, memory, address).page.context
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def visit(login_context: "BrowserContext", address: str) -> Iterator[Visit]:
+    """A new tab in it."""
+    tab = Visit(login_context.new_page(), address)
+    yield tab
+    tab.page.evaluate("localStorage.clear()")
+    tab.page.close()
+    assert tab.problems == []

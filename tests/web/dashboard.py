@@ -7,10 +7,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import httpx
+import pytest
 
 from quaid.app import Brain
 from quaid.config import Settings
@@ -18,7 +20,23 @@ from quaid.operations import dispatch, service
 from quaid.web import app as web_app
 from quaid.web.auth import ServerAddress
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CHROMIUM = next(
+    (path for path in ("/usr/bin/chromium", "/usr/bin/chromium-browser") if os.path.exists(path)), ""
+)
+CHROMIUM = os.environ.get("QUAID_CHROMIUM", CHROMIUM)
+FLAGS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+    " --disable-component-update --disable-sync"
+).split()
+WIDE, NARROW = (1280, 860), (380, 780)
+NEEDS_BROWSER = pytest.mark.skipif(
+    not (CHROMIUM and find_spec("playwright")),
+    reason="needs Chromium (apt install chromium) and playwright (pip install playwright)",
+)
 VAULT = os.path.join(ROOT, "examples", "vault")
 NOTES = {
     "lists/shopping.md": "## Shopping List\n\n- Milk\n- Oat flakes\n- Sea salt\n",
@@ -179,3 +197,33 @@ def served(settings: Settings) -> Iterator[str]:
 def login(settings: Settings, address: str) -> str:
     port = int(address.rpartition(":")[2])
     return f"{address}/login?code={service.login_code(settings, port, time.time())}"
+
+
+class Visit:
+    """A tab that is logged in, and what went wrong in it."""
+
+    def __init__(self, page: "Page", address: str) -> None:
+        self.page, self.address = page, address
+        self.problems: list[str] = []
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("console", lambda line: self.problems.append(line.text) if line.type == "error" else None)
+        page.on("request", lambda request: self._outside(request.url))
+
+    def _outside(self, url: str) -> None:
+        if not url.startswith((self.address, "data:", "blob:")):
+            self.problems.append(f"asked {url}")
+
+    def go(self, path: str) -> "Page":
+        self.page.goto(self.address + path)
+        return self.page
+
+
+def opened(
+    browser: "Browser", memory: Settings, address: str, size: tuple[int, int] = WIDE, **more: Any
+) -> Visit:
+    context = browser.new_context(viewport={"width": size[0], "height": size[1]}, **more)
+    context.set_default_timeout(60_000)
+    visit = Visit(context.new_page(), address)
+    visit.page.goto(login(memory, address))
+    visit.page.wait_for_url(f"{address}/")
+    return visit

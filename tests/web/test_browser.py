@@ -5,32 +5,19 @@ QUAID_SCREENSHOTS=1 writes the pictures of docs/images anew.
 
 import os
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.web.dashboard import ROOT, call, lifelike, login, served
+from tests.web.dashboard import NARROW, NEEDS_BROWSER, ROOT, WIDE, Visit, call, lifelike, opened, served
 
 from quaid.config import Settings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-CHROMIUM = next(
-    (path for path in ("/usr/bin/chromium", "/usr/bin/chromium-browser") if os.path.exists(path)), ""
-)
-CHROMIUM = os.environ.get("QUAID_CHROMIUM", CHROMIUM)
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="playwright is not installed (pip install playwright)"
-)
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed (apt install chromium)")
+pytestmark = NEEDS_BROWSER
 
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-    " --disable-component-update --disable-sync"
-).split()
 IMAGES = os.path.join(ROOT, "docs", "images")
-WIDE, NARROW = (1280, 860), (380, 780)
 PAGES = {
     "home": "/",
     "search": "/search?q=harbour+master",
@@ -54,58 +41,6 @@ PAGES = {
 @pytest.fixture(scope="module")
 def memory(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return lifelike(str(tmp_path_factory.mktemp("browser")))
-
-
-@pytest.fixture(scope="module")
-def address(memory: Settings) -> Iterator[str]:
-    with served(memory) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    with playwright.sync_playwright() as started:
-        chromium = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
-
-
-class Visit:
-    """A tab that is logged in, and what went wrong in it."""
-
-    def __init__(self, page: "Page", address: str) -> None:
-        self.page, self.address = page, address
-        self.problems: list[str] = []
-        page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.on("console", lambda line: self.problems.append(line.text) if line.type == "error" else None)
-        page.on("request", lambda request: self._outside(request.url))
-
-    def _outside(self, url: str) -> None:
-        if not url.startswith((self.address, "data:", "blob:")):
-            self.problems.append(f"asked {url}")
-
-    def go(self, path: str) -> "Page":
-        self.page.goto(self.address + path)
-        return self.page
-
-
-def opened(
-    browser: "Browser", memory: Settings, address: str, size: tuple[int, int] = WIDE, **more: Any
-) -> Visit:
-    context = browser.new_context(viewport={"width": size[0], "height": size[1]}, **more)
-    context.set_default_timeout(60_000)
-    visit = Visit(context.new_page(), address)
-    visit.page.goto(login(memory, address))
-    visit.page.wait_for_url(f"{address}/")
-    return visit
-
-
-@pytest.fixture
-def visit(browser: "Browser", memory: Settings, address: str) -> Iterator[Visit]:
-    tab = opened(browser, memory, address)
-    yield tab
-    tab.page.context.close()
-    assert tab.problems == []
 
 
 def test_every_page_opens_without_console_errors(visit: Visit) -> None:

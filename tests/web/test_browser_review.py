@@ -1,55 +1,30 @@
 """Review, Settings and New in a real browser: each click on a memory of its own, and what the next page says."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.web.dashboard import call, lifelike, served
-from tests.web.test_browser import CHROMIUM, FLAGS, NARROW, Visit, opened
+from tests.web.dashboard import NARROW, NEEDS_BROWSER, Visit, call, lifelike, opened
 
 from quaid.config import Settings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-playwright = pytest.importorskip("playwright.sync_api")
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium is installed (apt install chromium)")
+pytestmark = NEEDS_BROWSER
 
 MIRA = "people/mira-dahlquist"
 
 
 @pytest.fixture(scope="module")
-def chromium() -> Iterator["Browser"]:
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
-def mine(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """One memory; each test changes another part of it."""
     return lifelike(str(tmp_path_factory.mktemp("review")))
 
 
-@pytest.fixture(scope="module")
-def place(mine: Settings) -> Iterator[str]:
-    with served(mine) as server:
-        yield server
-
-
-@pytest.fixture
-def visit(chromium: "Browser", mine: Settings, place: str) -> Iterator[Visit]:
-    tab = opened(chromium, mine, place)
-    yield tab
-    tab.page.context.close()
-    assert tab.problems == []
-
-
-def homes(mine: Settings) -> set[str]:
-    facts = call(mine, "facts", subject=MIRA).facts
+def homes(memory: Settings) -> set[str]:
+    facts = call(memory, "facts", subject=MIRA).facts
     return {item.object for item in facts if item.predicate == "lives_in"}
 
 
@@ -57,7 +32,7 @@ def two_values(visit: Visit) -> Any:
     return visit.page.locator(".contradiction", has_text="lives in Oslo, or lives in Malmö?")
 
 
-def test_one_click_resolves_a_contradiction(visit: Visit, mine: Settings) -> None:
+def test_one_click_resolves_a_contradiction(visit: Visit, memory: Settings) -> None:
     page = visit.go("/review")
     sides = two_values(visit).locator(".version-of")
     left, right = (sides.nth(place).bounding_box() for place in (0, 1))
@@ -66,7 +41,7 @@ def test_one_click_resolves_a_contradiction(visit: Visit, mine: Settings) -> Non
     sides.nth(0).locator("button").click()
     element = page.locator(".flash")
     assert "lives in Malmö never held" in element.inner_text()
-    assert homes(mine) == {"Oslo"}
+    assert homes(memory) == {"Oslo"}
     assert two_values(visit).count() == 0
     element.locator("a").first.click()
     assert page.url.endswith(f"/page/{MIRA}/edit")
@@ -75,9 +50,9 @@ def test_one_click_resolves_a_contradiction(visit: Visit, mine: Settings) -> Non
     assert two_values(visit).count() == 0
 
 
-def test_gap_without_words_is_found_approved_and_closed(visit: Visit, mine: Settings) -> None:
-    call(mine, "gaps add", query_text="When is the next dive?")
-    call(mine, "gaps add", query_text="What is the number of the policy?")
+def test_gap_without_words_is_found_approved_and_closed(visit: Visit, memory: Settings) -> None:
+    call(memory, "gaps add", query_text="When is the next dive?")
+    call(memory, "gaps add", query_text="What is the number of the policy?")
     page = visit.go("/review?tab=gaps")
     page.fill("#which", "when is the next dive")
     page.click("button:text-is('Find')")
@@ -99,9 +74,9 @@ def test_gap_without_words_is_found_approved_and_closed(visit: Visit, mine: Sett
     assert page.locator(".empty").inner_text() == "No open questions."
 
 
-def test_duplicates_are_kept_or_merged(visit: Visit, mine: Settings) -> None:
-    twin = call(mine, "get", slug="concepts/salt-creep").compiled_truth
-    call(mine, "put", slug="concepts/salt-comb", content=twin.replace("# Salt creep", "# Salt comb"))
+def test_duplicates_are_kept_or_merged(visit: Visit, memory: Settings) -> None:
+    twin = call(memory, "get", slug="concepts/salt-creep").compiled_truth
+    call(memory, "put", slug="concepts/salt-comb", content=twin.replace("# Salt creep", "# Salt comb"))
     page = visit.go("/review?tab=duplicates")
     pairs = page.locator(".card")
     count = pairs.count()
@@ -114,11 +89,11 @@ def test_duplicates_are_kept_or_merged(visit: Visit, mine: Settings) -> None:
     ).click()
     page.click("button:text-is('Merge')")
     assert "Salt comb is now part of Salt creep" in page.locator(".flash").inner_text()
-    assert call(mine, "get", slug="concepts/salt-comb").slug == "concepts/salt-creep"
+    assert call(memory, "get", slug="concepts/salt-comb").slug == "concepts/salt-creep"
 
 
-def test_quarantined_page_is_restored_or_discarded(visit: Visit, mine: Settings) -> None:
-    lost = Path(mine.cwd, "notes", "lost.md")
+def test_quarantined_page_is_restored_or_discarded(visit: Visit, memory: Settings) -> None:
+    lost = Path(memory.cwd, "notes", "lost.md")
     page = visit.go("/review?tab=quarantine")
     page.click("text=Restore")
     assert "“The lost note” and its file lost.md are restored." in page.locator(".flash").inner_text()
@@ -134,17 +109,17 @@ def test_quarantined_page_is_restored_or_discarded(visit: Visit, mine: Settings)
     assert page.locator(".empty").inner_text() == "No pages in quarantine."
 
 
-def test_settings_list_tokens_and_sessions(visit: Visit, mine: Settings, place: str) -> None:
+def test_settings_list_tokens_and_sessions(visit: Visit, memory: Settings, address: str) -> None:
     import httpx
 
-    made = call(mine, "token create", name="phone")
+    made = call(memory, "token create", name="phone")
     headers = {"Authorization": f"Bearer {made.token}", "Accept": "application/json"}
     hello = {
         "protocolVersion": "2025-06-18",
         "capabilities": {},
         "clientInfo": {"name": "pocket <b>", "version": "1"},
     }
-    with httpx.Client(base_url=place, headers=headers) as client:
+    with httpx.Client(base_url=address, headers=headers) as client:
 
         def post(method: str, params: dict[str, Any], **more: str) -> httpx.Response:
             frame = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
@@ -163,10 +138,10 @@ def test_settings_list_tokens_and_sessions(visit: Visit, mine: Settings, place: 
     assert "last used" in tokens.inner_text()
     tokens.locator("button:has-text('Revoke')").click()
     assert "The token phone is revoked." in page.locator(".flash").inner_text()
-    assert httpx.get(f"{place}/api/memory/list", headers=headers).status_code == 401
+    assert httpx.get(f"{address}/api/memory/list", headers=headers).status_code == 401
 
 
-def test_model_is_switched_and_its_state_shown(visit: Visit, mine: Settings) -> None:
+def test_model_is_switched_and_its_state_shown(visit: Visit, memory: Settings) -> None:
     page = visit.go("/settings")
     page.check("input[value=off]")
     page.click("button:text-is('Change')")
@@ -178,11 +153,11 @@ def test_model_is_switched_and_its_state_shown(visit: Visit, mine: Settings) -> 
         name.first.check()
         page.click("button:text-is('Change')")
         assert "is in use" in page.locator(".flash").inner_text()
-        assert call(mine, "embeddings status").on is True
+        assert call(memory, "embeddings status").on is True
 
 
-def test_rebuild_shows_progress(visit: Visit, mine: Settings) -> None:
-    call(mine, "embeddings off")
+def test_rebuild_shows_progress(visit: Visit, memory: Settings) -> None:
+    call(memory, "embeddings off")
     page = visit.go("/settings")
     page.evaluate(
         "() => { const told = document.querySelector('[data-progress-text]'); window.seen = [];"
@@ -200,8 +175,8 @@ def test_rebuild_shows_progress(visit: Visit, mine: Settings) -> None:
     assert page.locator("#index-title").count() == 1
 
 
-def test_editor_warns_before_sending_a_text_that_is_too_long(visit: Visit, mine: Settings) -> None:
-    before = call(mine, "get", slug=MIRA).version
+def test_editor_warns_before_sending_a_text_that_is_too_long(visit: Visit, memory: Settings) -> None:
+    before = call(memory, "get", slug=MIRA).version
     page = visit.go(f"/page/{MIRA}/edit")
     page.evaluate(
         "() => { const text = document.getElementById('text'); text.value = '# Mira\\n' + 'ä'.repeat(900000);"
@@ -212,13 +187,15 @@ def test_editor_warns_before_sending_a_text_that_is_too_long(visit: Visit, mine:
     assert "it needs 5.1 MB, the limit is 5.0 MB" in element.inner_text()
     assert page.url.endswith("/edit")
     assert len(page.input_value("#text")) == 900_007
-    assert call(mine, "get", slug=MIRA).version == before
+    assert call(memory, "get", slug=MIRA).version == before
     page.evaluate("() => { document.getElementById('text').value = '# Mira\\n'.repeat(3); }")
     page.once("dialog", lambda dialog: dialog.accept())
 
 
-def test_save_button_is_visible_on_a_narrow_screen(chromium: "Browser", mine: Settings, place: str) -> None:
-    visit = opened(chromium, mine, place, NARROW)
+def test_save_button_is_visible_on_a_narrow_screen(
+    browser: "Browser", memory: Settings, address: str
+) -> None:
+    visit = opened(browser, memory, address, NARROW)
     page = visit.go(f"/page/{MIRA}/edit")
     box = page.locator("button:text-is('Save')").bounding_box()
     menu = page.locator(".side nav").bounding_box()
@@ -230,9 +207,9 @@ def test_save_button_is_visible_on_a_narrow_screen(chromium: "Browser", mine: Se
 
 
 def test_collection_health_is_visible_on_a_narrow_screen(
-    chromium: "Browser", mine: Settings, place: str
+    browser: "Browser", memory: Settings, address: str
 ) -> None:
-    visit = opened(chromium, mine, place, NARROW)
+    visit = opened(browser, memory, address, NARROW)
     page = visit.go("/settings")
     for badge in page.locator("#collections .badge").all():
         box = badge.bounding_box()
@@ -247,8 +224,8 @@ def test_collection_health_is_visible_on_a_narrow_screen(
     page.context.close()
 
 
-def test_redacted_wording_is_requested_only_if_needed(visit: Visit, mine: Settings) -> None:
-    call(mine, "gaps add", query_text="Who paints the hull?")
+def test_redacted_wording_is_requested_only_if_needed(visit: Visit, memory: Settings) -> None:
+    call(memory, "gaps add", query_text="Who paints the hull?")
     page = visit.go("/review?tab=gaps")
     page.click("summary:has-text('Store its words')")
     wording = page.locator("input[name=redacted_query]").first
@@ -268,9 +245,9 @@ def test_new_page_at_a_taken_address_links_to_that_page(visit: Visit) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_narrow_pages_fit_in_light_and_dark(
-    chromium: "Browser", mine: Settings, place: str, scheme: Any
+    browser: "Browser", memory: Settings, address: str, scheme: Any
 ) -> None:
-    visit = opened(chromium, mine, place, NARROW, color_scheme=scheme)
+    visit = opened(browser, memory, address, NARROW, color_scheme=scheme)
     for path in ("/review", "/review?tab=gaps", f"/new?slug={MIRA}", "/settings", "/"):
         page = visit.go(path)
         assert page.evaluate("document.documentElement.scrollWidth") <= NARROW[0], path

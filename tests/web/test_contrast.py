@@ -48,11 +48,11 @@ PAIRS = [
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize(("ink", "ground", "least"), PAIRS)
-def test_text_has_enough_contrast(theme: str, ink: str, ground: str, least: float) -> None:
+def test_text_has_enough_contrast(theme: str) -> None:
     colours = themes()[theme]
-    ratio = contrast(colours[ink], colours[ground])
-    assert ratio >= least, f"{ink} on {ground} in {theme}: {ratio:.2f}"
+    for ink, ground, least in PAIRS:
+        ratio = contrast(colours[ink], colours[ground])
+        assert ratio >= least, f"{ink} on {ground}: {ratio:.2f}"
 
 
 def test_contrast_formula() -> None:

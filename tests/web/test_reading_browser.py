@@ -3,22 +3,21 @@
 import re
 from typing import TYPE_CHECKING
 
-from tests.web.test_browser import (  # noqa: F401 (fixtures)
-    NARROW,
-    Visit,
-    address,
-    browser,
-    hurry,
-    memory,
-    opened,
-    pytestmark,
-    visit,
-)
+import pytest
+from tests.web.dashboard import NARROW, NEEDS_BROWSER, Visit, lifelike, opened
+from tests.web.test_browser import hurry
 
 from quaid.config import Settings
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
+
+pytestmark = NEEDS_BROWSER
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    return lifelike(str(tmp_path_factory.mktemp("reading")))
 
 
 def count(page: "Page") -> int:
@@ -27,7 +26,7 @@ def count(page: "Page") -> int:
     return int(match[1])
 
 
-def test_the_list_follows_the_slider_and_agrees_with_the_drawing(visit: Visit) -> None:  # noqa: F811
+def test_the_list_follows_the_slider_and_agrees_with_the_drawing(visit: Visit) -> None:
     page = visit.go("/graph?slug=companies/brineloop")
     page.wait_for_selector(".drawing[data-ready]")
     assert page.locator("[data-day]").inner_text().startswith("today, ")
@@ -53,7 +52,7 @@ def test_the_list_follows_the_slider_and_agrees_with_the_drawing(visit: Visit) -
     assert count(page) == then
 
 
-def test_play_runs_until_today(visit: Visit) -> None:  # noqa: F811
+def test_play_runs_until_today(visit: Visit) -> None:
     page = visit.go("/graph?slug=people/teo-varland&depth=1")
     page.wait_for_selector(".drawing[data-ready]")
     page.click("[data-play]")
@@ -63,7 +62,7 @@ def test_play_runs_until_today(visit: Visit) -> None:  # noqa: F811
     assert page.locator("[data-day]").inner_text().startswith("today, ")
 
 
-def test_quick_search_on_any_page(visit: Visit) -> None:  # noqa: F811
+def test_quick_search_on_any_page(visit: Visit) -> None:
     page = visit.go("/timeline")
     asked: list[str] = []
     page.on("request", lambda each: asked.append(each.url) if "/ui/search" in each.url else None)
@@ -91,7 +90,7 @@ def test_quick_search_on_any_page(visit: Visit) -> None:  # noqa: F811
     assert page.locator(".here").count() == 1
 
 
-def test_quick_search_opens_a_person_with_two_keys(visit: Visit) -> None:  # noqa: F811
+def test_quick_search_opens_a_person_with_two_keys(visit: Visit) -> None:
     page = visit.go("/timeline")
     page.keyboard.press("/")
     page.keyboard.type("mira", delay=10)
@@ -101,7 +100,7 @@ def test_quick_search_opens_a_person_with_two_keys(visit: Visit) -> None:  # noq
     page.wait_for_url("**/page/people/mira-dahlquist")
 
 
-def test_escape_leaves_the_field_with_its_text(visit: Visit) -> None:  # noqa: F811
+def test_escape_leaves_the_field_with_its_text(visit: Visit) -> None:
     page = visit.go("/search?q=harbour")
     field = page.locator(".big-search input")
     field.focus()
@@ -120,7 +119,7 @@ def test_escape_leaves_the_field_with_its_text(visit: Visit) -> None:  # noqa: F
     assert page.evaluate("document.activeElement.tagName") != "INPUT"
 
 
-def test_graph_start_page(visit: Visit) -> None:  # noqa: F811
+def test_graph_start_page(visit: Visit) -> None:
     page = visit.go("/graph")
     note, first = (
         page.locator(".card .note").first.bounding_box(),
@@ -140,7 +139,7 @@ def test_graph_start_page(visit: Visit) -> None:  # noqa: F811
     page.wait_for_url("**/graph?slug=people%2Fmira-dahlquist")
 
 
-def test_enter_without_a_selection_searches(visit: Visit) -> None:  # noqa: F811
+def test_enter_without_a_selection_searches(visit: Visit) -> None:
     page = visit.go("/")
     page.locator(".quick input").fill("harbour")
     page.keyboard.press("Enter")
@@ -155,9 +154,9 @@ def test_enter_without_a_selection_searches(visit: Visit) -> None:  # noqa: F811
 
 
 def test_quick_search_fits_a_narrow_screen(
-    browser: "Browser",  # noqa: F811
-    memory: Settings,  # noqa: F811
-    address: str,  # noqa: F811
+    browser: "Browser",
+    memory: Settings,
+    address: str,
 ) -> None:
     result = opened(browser, memory, address, NARROW)
     page = result.go("/page/people/mira-dahlquist")
@@ -172,7 +171,7 @@ def test_quick_search_fits_a_narrow_screen(
     page.context.close()
 
 
-def test_truth_and_timeline_are_side_by_side_on_wide_screens(visit: Visit) -> None:  # noqa: F811
+def test_truth_and_timeline_are_side_by_side_on_wide_screens(visit: Visit) -> None:
     page = visit.go("/page/people/mira-dahlquist")
     truth, line = (page.locator(name).bounding_box() for name in (".truth", ".line"))
     assert truth is not None
@@ -181,7 +180,7 @@ def test_truth_and_timeline_are_side_by_side_on_wide_screens(visit: Visit) -> No
     assert truth["x"] + truth["width"] <= line["x"]
 
 
-def test_version_is_compared_and_reverted(visit: Visit) -> None:  # noqa: F811
+def test_version_is_compared_and_reverted(visit: Visit) -> None:
     page = visit.go("/page/concepts/patience")
     page.click(".versions li:last-child >> text=Diff")
     page.wait_for_selector(".diff .added")

@@ -129,20 +129,21 @@ def test_checker_detects_all_300_payloads() -> None:
     assert active_nodes("<p id=a class=b>fine</p><a href='/x'>y</a>") == []
 
 
-@pytest.mark.parametrize("each", EVERY)
-def test_payload_in_a_text_is_inert(each: str) -> None:
-    for shown in (
-        markdown.render_markdown(each),
-        markdown.render_markdown(f"- {each}\n> {each}\n\n{each}"),
-        markdown.render_line(each),
-        markdown.render_org(f"* {line(each)}\n{each}\n"),
-        make_snippet(each, each),
-    ):
-        assert active_nodes(shown) == []
-    preview = page_views.page_preview(
-        "people/ada", f"---\ntitle: {line(each)!r}\n---\n# {each}\n\n---\n- **2026-01-01** | {each}"
-    )
-    assert active_nodes(str(preview["truth"]) + str(preview["summary"])) == []
+@pytest.mark.parametrize("place", range(0, COUNT, AT_ONCE))
+def test_payload_in_a_text_is_inert(place: int) -> None:
+    for text in EVERY[place : place + AT_ONCE]:
+        for shown in (
+            markdown.render_markdown(text),
+            markdown.render_markdown(f"- {text}\n> {text}\n\n{text}"),
+            markdown.render_line(text),
+            markdown.render_org(f"* {line(text)}\n{text}\n"),
+            make_snippet(text, text),
+        ):
+            assert active_nodes(shown) == [], text
+        preview = page_views.page_preview(
+            "people/ada", f"---\ntitle: {line(text)!r}\n---\n# {text}\n\n---\n- **2026-01-01** | {text}"
+        )
+        assert active_nodes(str(preview["truth"]) + str(preview["summary"])) == [], text
 
 
 @pytest.mark.parametrize("number", range(COUNT // AT_ONCE))
@@ -172,10 +173,10 @@ def test_payload_in_lists_is_inert(visitor: Visitor, path: str) -> None:
     assert active_nodes(answer.text) == []
 
 
-@pytest.mark.parametrize("place", range(0, COUNT, 10))
+@pytest.mark.parametrize("place", range(5))
 def test_payload_in_a_url_is_inert(visitor: Visitor, place: int) -> None:
-    """In a question, a filter, a slug, a file's path, a node's name, a line."""
-    for item in EVERY[place : place + 10]:
+    """In a question, a filter or a slug: every third payload, which is of every kind."""
+    for item in EVERY[::3][place::5]:
         text = quote(item, safe="")
         for path in (
             f"/search?q={text}&type={text}&wing={text}&collection={text}&since={text}",
@@ -188,7 +189,7 @@ def test_payload_in_a_url_is_inert(visitor: Visitor, place: int) -> None:
             assert active_nodes(answer.text) == [], path
 
 
-@pytest.mark.parametrize("each", EVERY[:60])
+@pytest.mark.parametrize("each", EVERY[::10])
 def test_payload_in_a_returned_form_is_inert(visitor: Visitor, each: str) -> None:
     text = quote(each, safe="")
     for path in (
