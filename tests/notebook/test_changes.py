@@ -80,13 +80,54 @@ def test_task_that_is_finished(text: str, found: list[str], lines: list[Line]) -
     task = changes.finished_task(text)
     assert task
     tasks = [line for line in lines if line.box is not None]
-    assert [line.text for line in changes.find_task(task[0], tasks)] == found
+    assert [line.text for line in changes.find_task(task.text, tasks)] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "todo"),
+    [
+        ("The parcel to Oslo has been sent", "Send the parcel to Oslo"),
+        ("ok the gutters are cleaned, tick that off", "Clean the gutters"),
+        ("Just finished grading the essays.", "Grade the essays"),
+        ("Booked the table, all good.", "Book a table"),
+        ("The invoices were filed today", "File the invoices"),
+        ("C'est bon, j'ai payé le loyer.", "Payer le loyer"),
+        ("Das Paket ist abgeschickt, erledigt.", "Paket abschicken"),
+        ("水电费我已经交了。", "交水电费"),
+        ("家賃はもう振り込みました。", "家賃を振り込む"),
+    ],
+)
+def test_report_without_a_person_finishes_the_task_with_its_verb(text: str, todo: str) -> None:
+    task = changes.finished_task(text)
+    assert task
+    line = Line("lists/todos.md", todo, "To Do", " ")
+    assert changes.find_task(task.text, [line], 2, task.verb) == [line]
+
+
+@pytest.mark.parametrize(
+    ("text", "todo"),
+    [
+        ("The flights to Oslo are cancelled", "Book the flights to Oslo"),
+        ("The dentist is called Smith", "Call the dentist"),
+        ("The bank is closed today", "Call the bank"),
+        ("The invoices are not filed", "File the invoices"),
+        ("The report was requested by Anna", "Write the report for Anna"),
+    ],
+)
+def test_report_with_another_verb_finishes_no_task(text: str, todo: str) -> None:
+    task = changes.finished_task(text)
+    assert (
+        not task
+        or changes.find_task(task.text, [Line("lists/todos.md", todo, "To Do", " ")], 2, task.verb) == []
+    )
 
 
 @pytest.mark.parametrize("text", ["I have two cats", "We were late", "Call Jo", "I am done for", ""])
 def test_other_sentences_finish_no_task(text: str, lines: list[Line]) -> None:
     task = changes.finished_task(text)
-    assert task is None or changes.find_task(task[0], [line for line in lines if line.box is not None]) == []
+    assert (
+        task is None or changes.find_task(task.text, [line for line in lines if line.box is not None]) == []
+    )
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,8 @@ _PAST = dict(
     found=find told=tell met=meet sold=sell fed=feed rang=ring gave=give given=give spoke=speak built=build taken=take
     hung=hang swept=sweep mown=mow dealt=deal chose=choose""".split()
 )
+_GENERAL_VERBS = frozenset("finished completed done sorted ready closed".split())
+"""Past verbs that any task can have."""
 MAX_SENTENCE = 400
 """At most this many characters of a sentence are read."""
 
@@ -41,6 +43,29 @@ _HAVE_DONE = re.compile(
     r"(?P<task>.+)",
     re.IGNORECASE,
 )
+_PASSIVE = re.compile(
+    rf"(?i)(?P<what>.+?) (?:is|are|was|were|has been|have been|got) (?:now |already |finally |all )*"
+    rf"(?P<verb>{_PAST_VERB}|ready)(?P<rest>.*)"
+)
+"""A thing that something was done to: "The parcel to Oslo is sent"."""
+_BARE_PAST = re.compile(rf"(?i)(?P<verb>(?:\w+[^\We]ed|{'|'.join(_PAST)}|done)\b) .+")
+"""A report without a subject: "Booked the table". Verbs such as "put" would be read as a command."""
+_UNSPACED_DONE = re.compile(
+    r"(?P<what>\w+?)(?:我|他|她|我们)?(?:已经|都)(?P<verb>[^\W了]+?)了?|"
+    r"(?P<object>\w+?)[はを](?:もう|既に)?(?P<stem>\w*[一-鿿])\w{0,2}(?:ました|た)"
+)
+_ASIDE_FIRST = re.compile(
+    r"(?i)(?:(?:ok(?:ay)?|fyi|hey|so|well|right|good news|just|already|finally|c['’]est bon|voilà|ça y est|so|also|"
+    r"bueno|vale)(?:[,:!.]| -)? )+"
+)
+_TICK_OFF = (
+    r"(?:(?:so |and )?(?:you can |please )?(?:tick|check|cross|strike) (?:(?:that|this|it)(?: one)? )?off)"
+)
+_ASIDE_LAST = re.compile(
+    rf"(?i)(?:,? (?:already|finally|at last|today|just now)|(?:,|\.|!| -) (?:{_TICK_OFF}|all good|finally|"
+    r"that[’']?s (?:that|sorted|done)|so that[’']?s done|phew|hurray|at last|enfin|endlich|por fin))+\Z"
+)
+_TICKED_OFF = re.compile(rf"(?i)\b{_TICK_OFF}\W*\Z")
 _DONE_ALONE = re.compile(
     rf"(?i)(?:(?:already|just|finally|was|were|is|has been|it was) )?"
     rf"(?:{'|'.join(_PAST)}|\w+[^\We]ed)(?: \w+)?[.!]?\Z"
@@ -112,6 +137,17 @@ class StoredLine(Protocol):
 
 
 Line = TypeVar("Line", bound=StoredLine)
+
+
+class FinishedTask(NamedTuple):
+    """A task that a sentence reports as finished.
+
+    `is_explicit` is True for "done: …". If there is a `verb`, only a to-do with this verb is meant.
+    """
+
+    text: str
+    is_explicit: bool = False
+    verb: str = ""
 
 
 class Subject(NamedTuple):
@@ -218,27 +254,51 @@ def _plain(text: str) -> str:
     return " ".join(text[:MAX_SENTENCE].split()).rstrip(" .!?。！,;:")
 
 
-def finished_task(text: str) -> tuple[str, bool] | None:
-    """Return the task that a sentence reports as finished, and True if it says so explicitly ("done: …")."""
+def finished_task(text: str) -> FinishedTask | None:
+    """Return the task that a sentence reports as finished."""
     text = " ".join(text.split())
-    if _NOT_DONE.search(text):
+    if len(text) > MAX_SENTENCE or _NOT_DONE.search(text):
         return None
     match = _DONE_FIRST.fullmatch(text)
     if match and match["task"].strip():
-        return match["task"].strip(), True
+        return FinishedTask(match["task"].strip(), is_explicit=True)
     match = _DONE_LAST.search(text)
     before = text[: match.start()].rstrip(" ,，、：:") if match else ""
     before = next((before.removesuffix(verb) for verb in _IS if before.casefold().endswith(verb)), before)
     if before.strip():
-        return before.strip(), False
-    match = _HAVE_DONE.fullmatch(text.rstrip(".!。"))
-    return (match["task"].strip(), False) if match else None
+        return FinishedTask(before.strip())
+    plain = _ASIDE_LAST.sub("", _ASIDE_FIRST.sub("", text.rstrip(".!。 "), count=1)).rstrip(" ,.!")
+    match = _HAVE_DONE.fullmatch(plain)
+    if match:
+        return FinishedTask(match["task"].strip())
+    return _report_without_person(plain, is_explicit=bool(_TICKED_OFF.search(text)))
+
+
+def _report_without_person(text: str, *, is_explicit: bool) -> FinishedTask | None:
+    """Return the task of a report that does not say who finished it. Its verb must be that of the to-do."""
+    match = _UNSPACED_DONE.fullmatch(text)
+    if match:
+        thing, verb = match["what"] or match["object"], match["verb"] or match["stem"]
+        return FinishedTask(f"{verb}{thing}", verb=verb)
+    match = _PASSIVE.fullmatch(text)
+    if match:
+        verb, task = match["verb"], f"{match['verb']} {match['what']}{match['rest']}"
+    else:
+        match = _BARE_PAST.fullmatch(text)
+        if match is None:
+            return None
+        verb, task = match["verb"], match[0]
+    if verb.casefold() in _GENERAL_VERBS:
+        return FinishedTask(task[len(verb) :].strip(), is_explicit)
+    return FinishedTask(task, is_explicit, verb)
 
 
 def says_finished(text: str) -> bool:
     """Return True if a sentence says that a task is finished, unlike "I paid Tom 40 euros"."""
     task = finished_task(text)
-    return task is not None and (task[1] or bool(re.match(r"(?i)finished|completed|done", task[0])))
+    return task is not None and (
+        task.is_explicit or bool(re.match(r"(?i)finished|completed|done", task.text))
+    )
 
 
 def bought_thing(task: str) -> str:
@@ -252,10 +312,10 @@ def reports_finished(text: str) -> bool:
     return finished_task(text) is not None or bool(_DONE_ALONE.match(text.strip()))
 
 
-def find_task(task: str, lines: Iterable[Line], least: int = 1) -> list[Line]:
+def find_task(task: str, lines: Iterable[Line], least: int = 1, verb: str = "") -> list[Line]:
     """Return the open to-dos that a finished task is about, which are those that share most of its words.
 
-    A to-do of several words must share at least `least` of them, and every name of the task.
+    A to-do of several words must share at least `least` of them, every name of the task, and its verb if given.
     """
     tagged = classifier.tag_words(task, classifier.guess_language(task))
     words = [word.text for word in tagged if _tells(word)]
@@ -267,6 +327,8 @@ def find_task(task: str, lines: Iterable[Line], least: int = 1) -> list[Line]:
         shared = sum(word in within for word in words)
         if possessive and not re.search(r"['’]s\b", line.text):
             continue  # "I called Anna's brother" does not finish "Call Anna"
+        if verb and verb not in within:
+            continue  # "the flights are cancelled" does not finish "Book the flights"
         if shared < min(least, len(within)) or not all(name in within for name in names):
             continue
         if shared and shared >= 0.6 * min(len(words), len(within)) and shared >= 0.5 * len(words):
@@ -451,9 +513,12 @@ def _stems(text: str) -> set[str]:
     return {_stem(part) for part in re.findall(r"[^\W_]+", text)}
 
 
+_GERMAN_PARTICIPLE = re.compile(r"\A(ab|an|auf|aus|ein|mit|nach|vor|weg|zu|zurück)?ge(\w{3,}?)(?:e?t|en)\Z")
+
+
 def _stem(word: str) -> str:
-    word = _PAST.get(word, word)
-    for end in ("ing", "ied", "ies", "ed", "es", "s", "e"):
+    word = _GERMAN_PARTICIPLE.sub(r"\1\2", _PAST.get(word, word))
+    for end in ("ing", "ied", "ies", "ed", "ée", "es", "en", "er", "é", "s", "e"):
         if word.endswith(end) and len(word) - len(end) >= 3:
             word = word[: -len(end)]
             break

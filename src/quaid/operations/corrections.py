@@ -612,10 +612,10 @@ def apply_sentence(brain: Brain, content: str, category: str) -> SentenceChange 
     if any(similarity.same_line(line.text, content) for line in book):
         return None  # a repetition of a line is not a change of it
     if task:
-        text, explicit = task
+        text, explicit, verb = task
         with brain.db.reading():
             todos = [line for line in _statements_near(brain, text, None, book) if line.box is not None]
-        tasks = changes.find_task(text, todos, 1 if explicit else 2)
+        tasks = changes.find_task(text, todos, 1 if explicit else 2, verb)
         if len(tasks) == 1:
             return _change_line(
                 brain, tasks[0], "ticked", "todo", Wording("", "", never_held=False, is_done=True)
