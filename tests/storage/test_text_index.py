@@ -133,3 +133,32 @@ def test_a_filter_never_needs_a_scan_of_the_pages(db: Database) -> None:
 
 def test_words_are_stemmed_as_the_index_stems_them(db: Database) -> None:
     assert text_index.Stemmer(db).words("Zoë runs".encode()) == [(0, 4, "zoe"), (5, 9, "run")]
+
+
+def segments(db: Database, index: str) -> int:
+    row = db.one(f"SELECT count(DISTINCT segid) FROM {index}_idx")
+    assert row
+    return int(row[0])
+
+
+def test_an_index_of_many_segments_is_merged_and_finds_the_same(db: Database) -> None:
+    for number in range(40):
+        put(db, f"a/{number}", "river " + f"word{number} " * 200)
+    index = TextIndex(db, SPACED)
+    before = segments(db, SPACED), index.match('"river"', SearchFilters(), 50)
+    assert before[0] > text_index.MOST_SEGMENTS
+    text_index.merge_segments(db)
+    assert segments(db, SPACED) <= text_index.MOST_SEGMENTS
+    assert index.match('"river"', SearchFilters(), 50) == before[1]
+    version = db.change_stamp()
+    text_index.merge_segments(db)
+    assert db.change_stamp() == version, "an index of few segments is left alone"
+
+
+def test_words_are_looked_up_together(db: Database) -> None:
+    first = put(db, "a/first", "river board")
+    put(db, "a/second", "harbour")
+    index = TextIndex(db, SPACED)
+    words = ['"river"', '"harbour"', '"none"', '"river board"']
+    assert index.known_terms(words) == ['"river"', '"harbour"', '"river board"']
+    assert index.terms_in_row(first, words) == ['"river"', '"river board"']

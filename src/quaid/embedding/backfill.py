@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from quaid.errors import Cancelled, EmbedderUnavailable, QuaidError
 from quaid.model.plain_text import count_noun
-from quaid.storage import chunks, embedding_queue, vectors
+from quaid.storage import chunks, embedding_queue, text_index, vectors
 from quaid.storage.embedding_queue import ChunkQueue, EntryQueue, PendingText, TurnQueue
 from quaid.storage.leases import Lease
 
@@ -130,6 +130,7 @@ class Backfill:
             report = self.embed_chunks(slugs)
             if turns_since is not None and slugs is None:
                 report = self.embed_turns(turns_since, report)
+            text_index.merge_segments(self._db)
             if report.failed:
                 state = embedding_queue.failure_state(name, _failure_text(report), self._now())
             return report
@@ -355,5 +356,6 @@ def cut_pages(db: "Database", progress: Callable[[int, int, str], None]) -> int:
         some = page_ids[start : start + PAGES_PER_CUT]
         db.write(lambda tx, some=some: chunks.write_pages(tx, some))  # type: ignore[misc]
     if page_ids:
+        text_index.merge_segments(db)
         progress(len(page_ids), len(page_ids), "Cutting into chunks")
     return len(page_ids)

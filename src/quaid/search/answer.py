@@ -475,6 +475,8 @@ def _shown_pages(db: Database, ranked: RankedQuestion, limit: int) -> list[_Show
 
 def _chunks_with_entries(ranked: RankedQuestion, page_ids: list[int]) -> dict[int, list[int]]:
     """Return the best chunks of each page, by their scores and by meaning alone."""
+    if not page_ids:
+        return {}
     scores, cosines = ranked.ranking.chunks, ranked.candidates.evidence.cosines
     of_page: dict[int, list[int]] = {page: [] for page in page_ids}
     for chunk, (page, _) in ranked.candidates.evidence.places.items():

@@ -545,7 +545,7 @@ def cover_of_best(index: TextIndex, scores: dict[int, float], counts: dict[str, 
     if not scores:
         return 0.0
     best = max(scores, key=lambda row: scores[row])
-    held = [term for term, count in counts.items() if count and index.has(best, term)]
+    held = index.terms_in_row(best, [term for term, count in counts.items() if count])
     return word_share(held, word_weights(counts, index.highest_id()))
 
 

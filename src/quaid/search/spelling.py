@@ -66,14 +66,13 @@ def _unknown_words(db: Database, question: str) -> list[str]:
     """Return the words that neither the memory nor the English vocabulary has."""
     text = _LITERAL.sub(" ", question)
     words = [word for word in dict.fromkeys(_WORD.findall(text)) if len(word) >= SHORTEST][:MOST_CHECKED]
-    indexes = [TextIndex(db, name) for name in (CHUNKS, SPACED, TURNS)]
-    words = [
-        word
-        for word in words
-        if word.isascii()
-        and word.lower() not in STOP_WORDS
-        and not any(index.contains(f'"{word}"') for index in indexes)
-    ]
+    words = [word for word in words if word.isascii() and word.lower() not in STOP_WORDS]
+    for name in (CHUNKS, SPACED, TURNS):
+        if words:
+            known = {
+                term.strip('"') for term in TextIndex(db, name).known_terms([f'"{word}"' for word in words])
+            }
+            words = [word for word in words if word not in known]
     english = _english_words() if words else ""
     return [word for word in words if english and not _is_english(word.lower(), english)]
 

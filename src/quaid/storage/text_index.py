@@ -6,6 +6,7 @@ characters are stored as overlapping bigrams followed by the last character alon
 word of two characters as one token, a longer word as a phrase and a single character as a prefix.
 """
 
+import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.errors import InvalidArgument, InvalidSearch
@@ -36,6 +37,12 @@ MOST_COUNTED = 2_000
 
 MOST_CACHED_COUNTS = 10_000
 """The numbers of documents are cached for at most about this many words."""
+
+MOST_SEGMENTS = 4
+"""`merge_segments` merges an index that has more segments than this. Each word is looked up in every segment."""
+
+MERGED_PAGES = 500
+"""A transaction of `merge_segments` writes about this many pages of the file, which takes 30 ms."""
 
 
 class SearchFilters(NamedTuple):
@@ -134,20 +141,21 @@ class TextIndex:
             )
         )
 
-    def has(self, row_id: int, expression: str) -> bool:
-        """Return True if this row matches."""
-        index = self._index
-        row = self._db.one(
-            f"SELECT 1 FROM {index} WHERE {index} MATCH ? AND rowid = ?",  # noqa: S608
-            (expression, row_id),
-        )
-        return row is not None
+    def terms_in_row(self, row_id: int, terms: list[str]) -> list[str]:
+        """Return those of the expressions that this row matches."""
+        return self._terms_where("{index} MATCH term.value AND rowid = ?", terms, row_id)
 
-    def contains(self, expression: str) -> bool:
-        """Return True if any row matches."""
-        index = self._index
-        row = self._db.one(f"SELECT 1 FROM {index} WHERE {index} MATCH ? LIMIT 1", (expression,))  # noqa: S608
-        return row is not None
+    def known_terms(self, terms: list[str]) -> list[str]:
+        """Return those of the expressions that any row matches."""
+        return self._terms_where("{index} MATCH term.value", terms)
+
+    def _terms_where(self, condition: str, terms: list[str], *values: int) -> list[str]:
+        where = condition.format(index=self._index)
+        rows = self._db.rows(
+            f"SELECT value FROM json_each(?) AS term WHERE EXISTS (SELECT 1 FROM {self._index} WHERE {where})",  # noqa: S608
+            (json.dumps(terms), *values),
+        )
+        return [term for (term,) in rows]
 
     def terms(self, prefix: str, shortest: int, longest: int) -> list[tuple[str, int]]:
         """Return the terms of this length that begin with a prefix, with the number of rows that contain each.
@@ -250,17 +258,16 @@ class TextIndex:
         counts: dict[str, int] = self._db.cached(f"words counted in {index}", dict)
         if len(counts) > MOST_CACHED_COUNTS:
             counts.clear()
-        for term in terms:
-            if term in counts:
-                continue
-            row = self._db.one(
-                f"SELECT count(*) FROM (SELECT 1 FROM {index} WHERE {index} MATCH ? LIMIT ?)",  # noqa: S608
-                (term, MOST_COUNTED),
+        new = [term for term in dict.fromkeys(terms) if term not in counts]
+        if new:
+            rows = self._db.rows(
+                f"SELECT value, (SELECT count(*) FROM (SELECT 1 FROM {index} WHERE {index} MATCH term.value LIMIT ?))"  # noqa: S608
+                " FROM json_each(?) AS term",
+                (MOST_COUNTED, json.dumps(new)),
             )
-            pages = int(row[0]) if row else 0
-            if pages == MOST_COUNTED:
-                pages = max(pages, self.count(term, SearchFilters(), highest))
-            counts[term] = pages
+            for term, pages in rows:
+                is_exact = pages < MOST_COUNTED
+                counts[term] = pages if is_exact else max(pages, self.count(term, SearchFilters(), highest))
         return [counts[term] for term in terms]
 
     def pages_named(self, phrase: str, names: list[str], slug: str, filters: SearchFilters) -> list[int]:
@@ -284,6 +291,28 @@ class TextIndex:
             (slug, *values),
         )
         return [page_id for (page_id,) in titled + with_slug]
+
+
+def merge_segments(db: "Database") -> None:
+    """Merge the segments of indexes that have many, in short transactions.
+
+    Segments of similar size are merged, so that the time for all merges of an index grows little faster than
+    the index.
+    """
+    for index in BM25:
+        row = db.one(f"SELECT count(DISTINCT segid) FROM {index}_idx")  # noqa: S608
+        if row and row[0] > MOST_SEGMENTS:
+            command = f"INSERT INTO {index} ({index}, rank) VALUES (?, ?)"  # noqa: S608
+            db.write(lambda tx, command=command: tx.execute(command, ("usermerge", 2)))  # type: ignore[misc]
+            while db.write(lambda tx, command=command: _changes(tx, command, ("merge", MERGED_PAGES))) > 1:  # type: ignore[misc]
+                pass
+
+
+def _changes(tx: "Transaction", sql: str, values: "Values") -> int:
+    """Run a statement. Return how many rows it changed; a merge with nothing left to do changes one."""
+    before = tx.total_changes()
+    tx.execute(sql, values)
+    return tx.total_changes() - before
 
 
 def query_vocabulary(

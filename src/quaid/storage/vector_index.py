@@ -420,7 +420,7 @@ class VectorIndex:
 
     def spread(self, model: str) -> float:
         """Return the standard deviation of all vectors from their mean, averaged over the dimensions."""
-        with self._db.reading():
+        with self._db.reading(), self._lock:
             mean = self._view(model).mean()
         return float(np.sqrt(max(0.0, 1 - float(mean @ mean)) / len(mean)))
 
