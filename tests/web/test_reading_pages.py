@@ -227,6 +227,8 @@ def test_quick_search_list_is_short_and_links_to_all_results(reader: Visitor) ->
     assert 0 < page.count('role="option"') <= 4 * 4 + 1
     assert 'href="/search?q=harbour"' in page
     assert reader.get("/ui/search?q=&brief=1").text.strip() == ""
+    by_words = reader.get("/ui/search?q=harbour&brief=1&words=1").text
+    assert 0 < by_words.count('role="option"') <= page.count('role="option"')
 
 
 def test_graph_list_shows_the_links_of_its_day(reader: Visitor) -> None:

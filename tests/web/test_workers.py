@@ -23,6 +23,7 @@ from quaid.web.workers import (
     READ_ONLY_OWNER_OPERATIONS,
     SEMANTIC_OPERATIONS,
     WorkerPool,
+    find_operation,
     operation_key,
     queue_name,
 )
@@ -235,6 +236,12 @@ def test_operations_that_use_the_model_are_in_the_semantic_queue() -> None:
     # background is used by every operation that queries.
     known = {"query", "notebook", "conversations", "kb", "background"}
     assert rooms == known, "put the new operation into workers.SEMANTIC_OPERATIONS"
+
+
+def test_search_by_words_does_not_wait_for_questions() -> None:
+    glance, _ = find_operation("glance")
+    assert queue_name(glance, {"query": "x"}) == "meaning"
+    assert queue_name(glance, {"query": "x", "words": True}) == "read"
 
 
 def test_every_listed_operation_exists() -> None:

@@ -209,6 +209,7 @@ def glance(
     since: Since = None,
     until: Until = None,
     limit: Annotated[int, Arg("How many pages, and how many notebook results.", minimum=1, maximum=200)] = 12,
+    words: Annotated[bool, Arg("Search by names and words only. This never waits for the model.")] = False,
 ) -> GlanceRecord:
     """Search pages and notebook as you type. Does not record knowledge gaps.
 
@@ -216,7 +217,9 @@ def glance(
     filters = _filters(brain, type, wing, None, collection, since, until)
     if brain.db.writable:
         backfill.cut_pages(brain.db, brain.progress)
-    model = background.question_embedder(brain) if query.strip() else (None, "")
+    model: tuple[Embedder | None, str] = (None, "without the model")
+    if query.strip() and not words:
+        model = background.question_embedder(brain)
     answer = _answer(
         brain, query, filters, model, limit=limit, depth="section", budget=GLANCE_BUDGET, explain=False
     )

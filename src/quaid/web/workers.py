@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from queue import SimpleQueue
 from threading import Event, Thread
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from quaid.app import Brain, ModelCache, make_view_cache
@@ -229,7 +230,7 @@ class WorkerPool:
             )
         values = {**arguments, **preset}
         return await self.run(
-            queue_name(entry), lambda brain: _call_as_person(brain, entry, values, scope), operation
+            queue_name(entry, values), lambda brain: _call_as_person(brain, entry, values, scope), operation
         )
 
     async def run(self, queue: str, work: Callable[[Brain], T], name: str = "") -> T:
@@ -252,11 +253,11 @@ def operation_key(operation: Operation) -> str:
     return f"{operation.subject}.{operation.function.__name__.rstrip('_')}"
 
 
-def queue_name(operation: Operation) -> str:
-    """Return the name of the queue that runs an operation."""
+def queue_name(operation: Operation, arguments: Mapping[str, Any] = MappingProxyType({})) -> str:
+    """Return the name of the queue that runs an operation with these arguments."""
     key = operation_key(operation)
     if key in SEMANTIC_OPERATIONS:
-        return "meaning"
+        return "read" if key == "query.glance" and arguments.get("words") else "meaning"
     if key in LONG_OPERATIONS or operation.scope == "owner":
         return "long"
     return operation.scope

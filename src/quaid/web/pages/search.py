@@ -111,12 +111,17 @@ def read_filters(request: Request, *names: str) -> tuple[dict[str, str], dict[st
     return {**{name: request.query_params.get(name, "").strip()[:100] for name in names}, **days}, wrong
 
 
-async def search_memory(request: Request, question: str, filters: dict[str, str]) -> dict[str, Any]:
-    """Search pages, notebook and knowledge base for a question. Return what the template shows."""
+async def search_memory(
+    request: Request, question: str, filters: dict[str, str], *, words: bool = False
+) -> dict[str, Any]:
+    """Search pages, notebook and knowledge base for a question. Return what the template shows.
+
+    With `words`, search pages and notebook by words only, which does not wait for the model.
+    """
     began = time.perf_counter()
     active = {name: value for name, value in filters.items() if value}
-    searches = [try_operation(request, "glance", query=question, limit=MAX_RESULTS, **active)]
-    if not active:
+    searches = [try_operation(request, "glance", query=question, limit=MAX_RESULTS, words=words, **active)]
+    if not active and not words:
         searches.append(try_operation(request, "kb query", query=question, limit=6))
     pages, *others = await gather_all(*searches)
     recalled = pages.recalled if pages else None
@@ -299,7 +304,8 @@ async def _search(request: Request) -> dict[str, Any]:
     """Run the search in the query. Return the values for its templates."""
     question = request.query_params.get("q", "").strip()[:MAX_QUERY]
     filters, wrong = read_filters(request, *SEARCH_FILTERS)
-    results = await search_memory(request, question, filters) if question else None
+    words = "words" in request.query_params
+    results = await search_memory(request, question, filters, words=words) if question else None
     return {"question": question, "found": results, "filters": filters, "wrong": wrong}
 
 

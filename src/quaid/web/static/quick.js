@@ -1,6 +1,7 @@
 // The search field at the side: a list of results while typing. Without this script it is a plain search form.
 
 const WAIT = 120;
+const SLOW = 200; // after this many milliseconds without an answer, pages with these words are shown meanwhile
 const form = document.querySelector("form.quick");
 const input = form.querySelector("input");
 const list = form.querySelector("[role=listbox]");
@@ -30,22 +31,33 @@ function mark(place) {
   else input.setAttribute("aria-activedescendant", `quick-${at}`);
 }
 
+async function ask(question, signal, more = {}) {
+  const answer = await fetch(`/ui/search?${new URLSearchParams({ q: question, brief: "1", ...more })}`, { signal });
+  const text = await answer.text();
+  if (signal.aborted || !answer.ok || document.activeElement !== input || at >= 0) return;
+  // The server has escaped every value; a parsed document runs nothing while it is put in place.
+  const made = new DOMParser().parseFromString(`<ul>${text}</ul>`, "text/html");
+  list.replaceChildren(...made.body.firstChild.children);
+  mark(-1);
+  show(true);
+}
+
 async function look() {
   asking?.abort();
   const question = input.value.trim();
   if (!question) return show(false);
+  mark(-1); // a result that is chosen while the answer is on its way is not taken from under the cursor
   const mine = (asking = new AbortController());
+  const hasty = new AbortController();
+  mine.signal.addEventListener("abort", () => hasty.abort());
+  const slow = setTimeout(() => ask(question, hasty.signal, { words: "1" }).catch(() => {}), SLOW);
   try {
-    const answer = await fetch(`/ui/search?${new URLSearchParams({ q: question, brief: "1" })}`, { signal: mine.signal });
-    const text = await answer.text();
-    if (mine.signal.aborted || !answer.ok || document.activeElement !== input) return;
-    // The server has escaped every value; a parsed document runs nothing while it is put in place.
-    const made = new DOMParser().parseFromString(`<ul>${text}</ul>`, "text/html");
-    list.replaceChildren(...made.body.firstChild.children);
-    mark(-1);
-    show(true);
+    await ask(question, mine.signal);
   } catch (error) {
     if (error.name !== "AbortError") show(false); // Enter still opens the search page.
+  } finally {
+    clearTimeout(slow);
+    hasty.abort();
   }
 }
 
