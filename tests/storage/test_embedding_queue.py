@@ -87,3 +87,43 @@ def test_a_stamp_shows_who_wrote(db: Database) -> None:
     write(db, "b")
     assert db.change_stamp()[1] != second[1]
     other.close()
+
+
+def test_recent_pages_come_first_then_the_beginnings_of_all_then_the_rest(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding_queue, "RECENT_PAGES", 1)
+    pages = [write(db, f"p{number}", "## One\n\nfirst\n\n## Two\n\nsecond\n") for number in range(3)]
+    db.write(lambda tx: vectors.register_model(tx, "m", 4, NOW))
+    queue = embedding_queue.ChunkQueue(db, "m")
+    places = chunks.places(db, queue.missing())
+    newest, middle, oldest = reversed(pages)
+    assert [places[chunk_id] for chunk_id in queue.missing()] == [
+        (newest, 0),
+        (newest, 1),
+        (middle, 0),
+        (oldest, 0),
+        (middle, 1),
+        (oldest, 1),
+    ]
+    assert queue.pages_begun() == 0
+    some = [(text.content_hash, struct.pack("<4f", 1, 2, 3, 4)) for text in queue.texts(queue.missing()[:3])]
+    db.write(lambda tx: vectors.keep_chunk_vectors(tx, "m", some, NOW))
+    assert queue.pages_begun() == 2
+
+
+def test_an_entry_without_a_vector_is_seen(db: Database) -> None:
+    write(db, "a", "# Shops\n\n- The bakery at the harbour opens at six.\n- The library closes on Mondays.\n")
+    embed(db)
+    entries = embedding_queue.EntryQueue(db, "m")
+    assert entries.count() == 2
+    assert embedding_queue.embedded_range(db, EmbeddedRange()) is None
+    pairs = [
+        (text.content_hash, struct.pack("<4f", 1, 2, 3, len(text.text)))
+        for text in entries.texts(entries.missing())
+    ]
+    db.write(lambda tx: vectors.keep_chunk_vectors(tx, "m", pairs, NOW))
+    known = embedding_queue.embedded_range(db, EmbeddedRange())
+    assert known is not None
+    assert known.entry_id
+    assert entries.count() == 0

@@ -2044,7 +2044,7 @@ def _status(record: Any) -> Lines:
             + (f" ({record.pages_uncut:,} not split into chunks yet)" if record.pages_uncut else ""),
         ),
         ("chunks", f"{record.chunks:,}"),
-        ("vectors", f"{record.model.vectors:,} of {record.chunks:,}"),
+        ("vectors", _vector_status(record)),
         ("conversations", _conversation_status(record.conversations)),
         (
             "model",
@@ -2058,6 +2058,16 @@ def _status(record: Any) -> Lines:
         *(("next", step) for step in record.next_steps),
     ]
     yield from format_table(row for row in rows if row[1])
+
+
+def _vector_status(record: Any) -> str:
+    model = record.model
+    parts = [f"{model.vectors:,} of {record.chunks:,}"]
+    if model.vectors and model.missing:
+        parts.append(f"the beginnings of {model.pages_begun:,} of {count_noun(record.pages, 'page')}")
+    if model.vectors and model.entries_missing:
+        parts.append(f"{count_noun(model.entries_missing, 'list entry', 'list entries')} to do")
+    return "; ".join(parts)
 
 
 def _conversation_status(conversations: Any) -> str:

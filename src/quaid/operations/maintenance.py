@@ -64,6 +64,8 @@ class ActiveModel(NamedTuple):
     remedy: str | None
     vectors: int  # number of chunks with a vector
     missing: int
+    pages_begun: int  # pages whose first chunk has a vector
+    entries_missing: int  # list entries, table rows and single sentences without a vector of their own
 
 
 class OtherModel(NamedTuple):
@@ -156,8 +158,12 @@ def status(brain: Brain) -> StatusRecord:
 def _active_model(brain: Brain) -> ActiveModel:
     name = brain.model_name or collections.get_setting(brain.db, "embedding_model") or embedders.DEFAULT_MODEL
     problem, remedy = _model_problem(brain, name)
-    made, total = embedding_queue.ChunkQueue(brain.db, name).coverage()
-    return ActiveModel(name, problem is None, problem, remedy, made, total - made)
+    queue = embedding_queue.ChunkQueue(brain.db, name)
+    made, total = queue.coverage()
+    entries = embedding_queue.EntryQueue(brain.db, name).count()
+    return ActiveModel(
+        name, problem is None, problem, remedy, made, total - made, queue.pages_begun(), entries
+    )
 
 
 def _conversation_coverage(brain: Brain, model: str) -> ConversationCoverage:

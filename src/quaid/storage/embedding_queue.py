@@ -87,6 +87,9 @@ def record_state(database_path: str, state: dict[str, Any]) -> None:
 MOST_LINKS_COUNTED = 1_000
 """When the queue is ordered, at most this many links are counted per page, because more make no difference."""
 
+RECENT_PAGES = 32
+"""This many of the most recently changed pages are embedded as a whole before the beginnings of all others."""
+
 
 class PendingText(NamedTuple):
     """A content hash without a vector, and the text to embed."""
@@ -123,21 +126,38 @@ class ChunkQueue:
         self._db, self._model = db, model
 
     def missing(self, slugs: list[str] | None = None) -> list[int]:
-        """Return the ids of chunks without a vector, starting with the most recently changed pages.
+        """Return the ids of chunks without a vector in the order in which they are to be embedded.
 
-        Pages changed at the same time, as in an import, are ordered by their number of incoming links.
-        `slugs` limits the result to these pages.
+        The most recently changed pages come first, then the first chunk of every page, which has its title and
+        mostly its summary, then all other chunks. In each group, pages changed later come first; pages changed
+        at the same time, as in an import, are ordered by their number of incoming links. `slugs` limits the
+        result to these pages.
         """
         among = "" if slugs is None else " AND p.slug IN (SELECT value FROM json_each(?))"
         table = require_model(self._db, self._model).vec_table
         rows = self._db.rows(
-            f"SELECT c.id FROM {_chunks_without_vector(table)}"  # noqa: S608 (checked)
+            f"SELECT c.id, p.id, c.chunk_index FROM {_chunks_without_vector(table)}"  # noqa: S608 (checked)
             f" CROSS JOIN pages AS p ON p.id = c.page_id{among}"
             " ORDER BY p.updated_at DESC, (SELECT count(*) FROM"
             " (SELECT 1 FROM links WHERE to_page_id = p.id LIMIT ?)) DESC, p.id DESC, c.chunk_index",
             (self._model, *([] if slugs is None else [json.dumps(slugs)]), MOST_LINKS_COUNTED),
         )
-        return [chunk_id for (chunk_id,) in rows]
+        recent = set(list(dict.fromkeys(page_id for _, page_id, _ in rows))[:RECENT_PAGES])
+        groups: tuple[list[int], ...] = ([], [], [])
+        for chunk_id, page_id, position in rows:
+            groups[0 if page_id in recent else 1 if position == 0 else 2].append(chunk_id)
+        return [chunk_id for group in groups for chunk_id in group]
+
+    def pages_begun(self) -> int:
+        """Return the number of pages whose first chunk has a vector."""
+        model = find_model(self._db, self._model)
+        if model is None:
+            return 0
+        row = self._db.one(
+            f"SELECT count(*) FROM chunks AS c WHERE c.chunk_index = 0 AND NOT {_no_vector(model.vec_table)}",  # noqa: S608
+            (self._model,),
+        )
+        return row[0] if row else 0
 
     def coverage(self) -> tuple[int, int]:
         """Return the numbers of chunks with a vector (0 if the model is not registered) and of all chunks."""
@@ -247,12 +267,12 @@ class EntryQueue:
         return [entry_id for (entry_id,) in rows]
 
     def count(self) -> int:
-        """Return the number of entries without a vector."""
-        table = require_model(self._db, self._model).vec_table
+        """Return the number of entries without a vector; of several with the same text, only one counts."""
+        model = find_model(self._db, self._model)
+        made = f" EXCEPT SELECT content_hash FROM {model.vec_table} WHERE model = ?" if model else ""  # noqa: S608
         row = self._db.one(
-            "SELECT count(*) FROM (SELECT content_hash FROM chunk_entries EXCEPT"  # noqa: S608 (checked)
-            f" SELECT content_hash FROM {table} WHERE model = ?)",
-            (self._model,),
+            f"SELECT count(*) FROM (SELECT DISTINCT content_hash FROM chunk_entries{made})",  # noqa: S608 (checked)
+            (self._model,) if model else (),
         )
         return row[0] if row else 0
 
@@ -502,17 +522,18 @@ def has_missing_parts(db: "Database", model: str, since: str, after: int) -> boo
 
 
 class EmbeddedRange(NamedTuple):
-    """The highest chunk id and turn part id up to which all rows have a vector of the model."""
+    """The highest ids of chunks, turn parts and entries up to which all rows have a vector of the model."""
 
     model: str | None = None
     chunk_id: int = 0
     part_id: int = 0
     turns: str = "none"
     """Which turns were checked: "none", "recent" or "all"."""
+    entry_id: int = 0
 
 
 def embedded_range(db: "Database", earlier: EmbeddedRange, since: str | None = None) -> EmbeddedRange | None:
-    """Return the range of all chunks and turn parts, or None if some are not embedded yet.
+    """Return the range of all chunks, their entries and turn parts, or None if some are not embedded yet.
 
     `since` is a timestamp: only turns of conversations that ended since then are checked. "" means all turns
     and None no turns. Pages that are not chunked yet count as not embedded. Rows within `earlier` are not
@@ -527,11 +548,14 @@ def embedded_range(db: "Database", earlier: EmbeddedRange, since: str | None = N
         last_part = highest_part_id(db) if since is not None else 0
         if model is None:
             return None if last or last_part else EmbeddedRange()
-        first = earlier.chunk_id if earlier.model == model.name else 0
-        sql = f"SELECT 1 FROM chunks AS c WHERE c.id > ? AND {_no_vector(model.vec_table)} LIMIT 1"  # noqa: S608
-        if db.one(sql, (first, model.name)):
-            return None
-        after = earlier.part_id if earlier.model == model.name and earlier.turns == turns else 0
+        if earlier.model != model.name:
+            earlier = EmbeddedRange()
+        for table, first in (("chunks", earlier.chunk_id), ("chunk_entries", earlier.entry_id)):
+            sql = f"SELECT 1 FROM {table} AS c WHERE c.id > ? AND {_no_vector(model.vec_table)} LIMIT 1"  # noqa: S608
+            if db.one(sql, (first, model.name)):
+                return None
+        last_entry = (db.one("SELECT max(id) FROM chunk_entries") or (0,))[0] or 0
+        after = earlier.part_id if earlier.turns == turns else 0
         if since is not None and last_part > after and has_missing_parts(db, model.name, since, after):
             return None
-        return EmbeddedRange(model.name, last, last_part, turns)
+        return EmbeddedRange(model.name, last, last_part, turns, last_entry)
