@@ -20,7 +20,7 @@ from quaid.storage.sqlite.errors import version_problem as version_problem
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from quaid.folders.changed_files import FileStatCache
+    from quaid.folders.sync import FileStatCache
     from quaid.search.rerank import Reranker
     from quaid.storage.sqlite.connection import Database, Rehearsal
     from quaid.storage.vector_index import ChunkIndex, TurnIndex
@@ -205,7 +205,7 @@ class Brain:
     @cached_property
     def seen(self) -> "FileStatCache":
         """The stat data of indexed files. A long-running process keeps it between queries."""
-        from quaid.folders.changed_files import FileStatCache
+        from quaid.folders.sync import FileStatCache
 
         return FileStatCache(self.db)
 

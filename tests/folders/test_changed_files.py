@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from quaid.app import Brain
-from quaid.folders.changed_files import FileStatCache, changed_paths
+from quaid.folders.sync import FileStatCache, changed_paths
 from quaid.operations import dispatch
 from quaid.operations.collections import attach_folder
 from quaid.storage import collections
@@ -28,7 +28,7 @@ def notes(brain: Brain, tmp_path: Path) -> Collection:
 @pytest.fixture
 def settled(brain: Brain, notes: Collection, monkeypatch: pytest.MonkeyPatch) -> Collection:
     """As if the files had been read long after they were written: the clock of the tests stands in April 2026."""
-    monkeypatch.setattr("quaid.folders.changed_files.RACY_NS", -(10**19))
+    monkeypatch.setattr("quaid.folders.sync.RACY_NS", -(10**19))
     assert changed_paths(FileStatCache(brain.db), notes) == []
     assert changed_paths(brain.seen, notes) == []
     return notes

@@ -7,7 +7,7 @@ import pytest
 from pathspec import GitIgnoreSpec
 
 from quaid.folders import ignore
-from quaid.formats.gitignore import InvalidPattern, compile_patterns
+from quaid.folders.ignore import InvalidPattern, compile_patterns
 
 # Without [!a]: pathspec lets it match a slash, git does not, and here it depends.
 PARTS = ("a", "b", "*", "*", "?", "/", "**", "/**/", "[ab]", r"\*", "!", "(", ".")

@@ -16,12 +16,23 @@ from typing import Any, NamedTuple
 from quaid.errors import FileTrouble, NotFound, QuaidError
 from quaid.folders import atomic_write, ignore, indexer, page_writer, scanner
 from quaid.folders.indexer import Spool, SpooledFile
-from quaid.folders.scanner import LARGEST_FILE, FileNote, Folder, Progress, SkippedEntry
+from quaid.folders.scanner import (
+    FOLDER_FLAGS,
+    LARGEST_FILE,
+    MAX_DEPTH,
+    SKIPPED_FOLDERS,
+    FileNote,
+    Folder,
+    IgnoreCheck,
+    Progress,
+    SkippedEntry,
+    page_endings,
+)
 from quaid.model import dates, slug as slugs, sync_plan
 from quaid.model.page import Page
-from quaid.model.sync_plan import FilesToRead, LastSeenFile, ReadFile, ScannedFile, SyncPlan
+from quaid.model.sync_plan import RACY_NS, FilesToRead, LastSeenFile, ReadFile, ScannedFile, SyncPlan
 from quaid.storage import collections, erase as erasure, history, links, page_edits, pages
-from quaid.storage.collections import Collection
+from quaid.storage.collections import Collection, FileStamp
 from quaid.storage.page_edits import NewPage
 from quaid.storage.sqlite.connection import Database, Transaction
 from quaid.storage.sqlite.errors import write_alone
@@ -794,3 +805,76 @@ class SyncRun(FolderRun):
             links_extracted=self.links_extracted(),
             **{name: self.counts[name] for name in (*counted, "raw_data", "tags", "timeline_entries")},
         )
+
+
+class FileStatCache:
+    """A cache of the stat data that the index has for the files of one collection.
+
+    The cache is loaded again after a write to the database, and when it is used for a different collection.
+    """
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._of: tuple[tuple[int, int], int] | None = None
+        self._looks: dict[str, FileStamp] = {}
+
+    def looks(self, collection: Collection) -> dict[str, FileStamp]:
+        present = (self._db.change_stamp(), collection.id)
+        if present != self._of:
+            self._looks = collections.settled_files(self._db, collection.id, RACY_NS)
+            self._of = present
+        return dict(self._looks)
+
+
+def changed_paths(seen: FileStatCache, collection: Collection) -> list[str]:
+    """Return the paths of new, removed and changed files, as shown by stat; [] if the folder is unavailable."""
+    last_seen = seen.looks(collection)
+    new_paths: list[str] = []
+    try:
+        with Folder(collection.root or "") as folder:
+            ignored = ignore.ignore_matcher(collection.ignore_patterns, collection.kind)
+            endings = page_endings(collection.kind)
+            _scan_folder(
+                folder.enter(""),
+                "",
+                last_seen,
+                lambda path: not path.lower().endswith(endings) or ignore.is_ignored(ignored, path),
+                new_paths,
+            )
+    except (NotFound, FileTrouble):
+        return []
+    return sorted([*new_paths, *last_seen])
+
+
+def _scan_folder(
+    handle: int, prefix: str, last_seen: dict[str, FileStamp], passed_over: IgnoreCheck, new_paths: list[str]
+) -> None:
+    """Delete unchanged files from `last_seen` and append new files to `new_paths`; changed and missing files stay."""
+    folders = []
+    try:
+        with os.scandir(handle) as listing:
+            for entry in listing:
+                name = entry.name
+                path = prefix + name
+                expected = last_seen.get(path)
+                if expected is not None:
+                    looks = entry.stat(follow_symlinks=False)
+                    if (looks.st_size, looks.st_mtime_ns, looks.st_ctime_ns, looks.st_ino) == expected:
+                        del last_seen[path]
+                elif name[0] == "." or name in SKIPPED_FOLDERS or entry.is_symlink():
+                    continue
+                elif entry.is_dir(follow_symlinks=False):
+                    folders.append(name)
+                elif not passed_over(path):
+                    new_paths.append(path)
+    except OSError:
+        return  # files of this folder stay in `last_seen`, so they are returned as changed
+    for name in folders if prefix.count("/") < MAX_DEPTH else ():
+        try:
+            below = os.open(name, FOLDER_FLAGS, dir_fd=handle)
+        except OSError:
+            continue
+        try:
+            _scan_folder(below, f"{prefix}{name}/", last_seen, passed_over, new_paths)
+        finally:
+            os.close(below)

@@ -19,9 +19,8 @@ from quaid.errors import (
     QuaidError,
 )
 from quaid.folders import page_writer
-from quaid.folders.changed_files import changed_paths
 from quaid.folders.page_writer import EditResult, FileText, TextChange
-from quaid.folders.sync import sync_collection
+from quaid.folders.sync import changed_paths, sync_collection
 from quaid.model import chunker, similarity
 from quaid.notebook import files as notebook_files, layout
 from quaid.notebook.layout import MigratedFile, RecallResult, RememberedLine, SessionPrompt

@@ -8,7 +8,7 @@ from quaid.app import Brain
 from quaid.embedding import backfill
 from quaid.embedding.registry import Embedder
 from quaid.errors import QuaidError
-from quaid.folders.changed_files import changed_paths
+from quaid.folders.sync import changed_paths
 from quaid.kb.layout import default_store_root
 from quaid.model import dates
 from quaid.model.similarity import is_question, question_hash
