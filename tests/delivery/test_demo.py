@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import quaid
-from quaid.cli import demo
+from quaid.cli import commands
 from quaid.model import slug as slugs
 
 ROOT = Path(__file__).parent.parent.parent
@@ -132,7 +132,7 @@ def test_ctrl_d_ends_the_demo(home: Path) -> None:
 
 
 def test_the_sample_is_lifelike_and_hangs_together() -> None:
-    pages = dict(demo._sample_pages())
+    pages = dict(commands._sample_pages())
     assert 60 <= len(pages) <= 100
     wings = {name.partition("/")[0] for name in pages}
     assert {"people", "companies", "meetings", "projects", "decisions", "journal"} <= wings

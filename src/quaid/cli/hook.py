@@ -11,14 +11,121 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from re import search
+from typing import Any, NamedTuple
 
 from quaid.app import Brain
 from quaid.config import Settings
 from quaid.errors import QuaidError
-from quaid.formats import hook_events
-from quaid.formats.hook_events import HookEvent
 from quaid.operations import dispatch
+
+BYTES_PER_TOKEN = 5  # for parts of a transcript without usage figures; the bytes include the JSON syntax
+LONG_WINDOW = 1_000_000
+WRITING_TOOLS = (
+    "remember",
+    "daily_log",
+    "notebook_write",
+    "memory_put",
+    "memory_ingest",
+    "memory_timeline_add",
+)
+
+
+class HookEvent(NamedTuple):
+    name: str  # SessionStart, PreCompact, Stop, UserPromptSubmit
+    session: str
+    transcript: str
+    cwd: str
+    source: str  # how a session started: startup, resume, clear, compact
+    trigger: str  # what triggered a compaction: manual, auto
+    stopped_before: bool  # the session continues because of a Stop hook
+
+
+def parse_event(text: str) -> HookEvent:
+    """Parse a hook event, or raise ValueError."""
+    try:
+        values = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(values, dict):
+        raise ValueError("it is not an object")
+
+    def word(key: str) -> str:
+        value = values.get(key)
+        return value if isinstance(value, str) else ""
+
+    return HookEvent(
+        word("hook_event_name"),
+        word("session_id"),
+        word("transcript_path"),
+        word("cwd"),
+        word("source"),
+        word("trigger"),
+        values.get("stop_hook_active") is True,
+    )
+
+
+def context_response(event: str, text: str) -> dict[str, Any]:
+    """Return a response that adds text to the model's context."""
+    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}} if text else {}
+
+
+def message_response(text: str) -> dict[str, Any]:
+    """Return a response that shows a message to the user."""
+    return {"systemMessage": text}
+
+
+def block_response(reason: str) -> dict[str, Any]:
+    """Return a response that keeps the model from stopping, with a reason for the model to act on."""
+    return {"decision": "block", "reason": reason}
+
+
+def tokens_in_use(tail: bytes, size: int) -> int:
+    """Estimate the tokens in the context, from the usage figure of the last response and the bytes after it.
+
+    `tail` is the end of a transcript of `size` bytes. If no usage figure is found, only bytes are counted:
+    the bytes after the last compaction, which resets the context, or the whole transcript.
+    """
+    lines = tail.split(b"\n")
+    whole = lines if size <= len(tail) else lines[1:]
+    behind = 0  # bytes after the current line
+    for line in reversed(whole):
+        if b'"compact_boundary"' in line:
+            return behind // BYTES_PER_TOKEN
+        used = _usage(line) if b'"usage"' in line else 0
+        if used:
+            return used + behind // BYTES_PER_TOKEN
+        behind += len(line) + 1
+    return size // BYTES_PER_TOKEN
+
+
+def context_window(tokens: int, configured: int) -> int:
+    """Return the size of the context window in tokens.
+
+    A session that uses more tokens than the configured size must have a window of at least LONG_WINDOW.
+    """
+    return configured if tokens <= configured else max(LONG_WINDOW, configured)
+
+
+def calls_writing_tool(data: bytes) -> bool:
+    """Return True if a part of a transcript calls one of Quaid's tools that write."""
+    if b"mcp__" not in data:
+        return False
+    tools = "|".join(WRITING_TOOLS)
+    return search(rf'"name": ?"mcp__[^"]*__(?:{tools})"'.encode(), data) is not None
+
+
+def _usage(line: bytes) -> int:
+    try:
+        values = json.loads(line)
+        if values.get("isSidechain") is True:  # subagents have a separate context
+            return 0
+        usage = values["message"]["usage"]
+        names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
+        return sum(int(usage.get(name) or 0) for name in names)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return 0
+
 
 CPU_SECONDS = 0.3
 WALL_SECONDS = 2.0
@@ -93,7 +200,7 @@ def _responses(name: str, settings: Settings, client: str | None) -> Iterator[di
     data = sys.stdin.buffer.read(MAX_EVENT_BYTES + 1)
     if len(data) > MAX_EVENT_BYTES:
         raise ValueError("the event is too large")
-    event = hook_events.parse_event(data.decode("utf-8", "replace"))
+    event = parse_event(data.decode("utf-8", "replace"))
     yield from HANDLERS[name](event, settings, client)
 
 
@@ -108,23 +215,23 @@ def _session_start(event: HookEvent, settings: Settings, client: str | None) -> 
         _clear_mark(settings, event, "flushed")
     room = limit - sum(len(part) + 2 for part in parts) - NUDGE_ROOM
     parts += filter(None, [_notebook_context(event, settings, room)])
-    yield hook_events.context_response("SessionStart", "\n\n".join(parts)[:limit])
+    yield context_response("SessionStart", "\n\n".join(parts)[:limit])
     parts += filter(None, [_kb_nudge(settings)])
-    yield hook_events.context_response("SessionStart", "\n\n".join(parts)[:limit])
+    yield context_response("SessionStart", "\n\n".join(parts)[:limit])
 
 
 def _pre_compact(event: HookEvent, settings: Settings, _: str | None) -> Iterator[dict[str, Any]]:
     _clear_mark(settings, event, "compacted")  # so that the next session start can show the message again
-    yield hook_events.message_response(PRE_COMPACT_MESSAGE)
+    yield message_response(PRE_COMPACT_MESSAGE)
 
 
 def _user_prompt(event: HookEvent, settings: Settings, _: str | None) -> Iterator[dict[str, Any]]:
     tokens = _transcript_tokens(event.transcript)
-    limit = hook_events.context_window(tokens, int(settings.option("hooks.context_tokens")))
+    limit = context_window(tokens, int(settings.option("hooks.context_tokens")))
     if tokens < limit * float(settings.option("hooks.flush_at")):
         _clear_mark(settings, event, "flushed")
     elif _mark_once(settings, event, "flushed"):
-        yield hook_events.context_response("UserPromptSubmit", FLUSH_PROMPT)
+        yield context_response("UserPromptSubmit", FLUSH_PROMPT)
 
 
 def _stop(event: HookEvent, settings: Settings, _: str | None) -> Iterator[dict[str, Any]]:
@@ -135,7 +242,7 @@ def _stop(event: HookEvent, settings: Settings, _: str | None) -> Iterator[dict[
     ):
         return
     if _mark_once(settings, event, "stopped"):
-        yield hook_events.block_response(STOP_PROMPT)
+        yield block_response(STOP_PROMPT)
 
 
 HANDLERS: dict[str, Callable[[HookEvent, Settings, str | None], Iterator[dict[str, Any]]]] = {
@@ -178,7 +285,7 @@ def _transcript_tokens(transcript: str) -> int:
         with open(transcript, "rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - TRANSCRIPT_TAIL_BYTES))
-            return hook_events.tokens_in_use(file.read(TRANSCRIPT_TAIL_BYTES), size)
+            return tokens_in_use(file.read(TRANSCRIPT_TAIL_BYTES), size)
     except OSError:
         return 0  # a new session has no transcript yet
 
@@ -189,7 +296,7 @@ def _needs_no_reminder(transcript: str) -> bool:
         if os.path.getsize(transcript) < SHORT_SESSION:
             return True
         with open(transcript, "rb") as file:
-            return any(hook_events.calls_writing_tool(line) for line in file.readlines(MAX_SCAN_BYTES))
+            return any(calls_writing_tool(line) for line in file.readlines(MAX_SCAN_BYTES))
     except OSError:
         return True
 
