@@ -14,7 +14,7 @@ from quaid.mcp import resources
 from quaid.model import slug as slugs
 from quaid.operations import completion, dispatch
 from quaid.storage import page_edits
-from quaid.web.pages import links
+from quaid.web.pages import base
 
 NAMES = {
     "zh/用户界面": "# 用户界面\n\n见 [[日本語/ガイド]] 和 [[x]]。\n",
@@ -187,8 +187,8 @@ def test_resource_address_is_percent_encoded(attached: Brain) -> None:
 def test_dashboard_shows_pages_in_every_script(attached: Brain) -> None:
     with visiting(attached.settings) as visitor:
         for name in NAMES:
-            url = links.page_url(f"notes::{name}")
+            url = base.page_url(f"notes::{name}")
             assert url.isascii()
             assert "<h1" in visitor.get(url).text
         moved = visitor.get("/page/notes::zh/u7528u6237u754cu9762")
-        assert (moved.status_code, moved.headers["location"]) == (303, links.page_url("notes::zh/用户界面"))
+        assert (moved.status_code, moved.headers["location"]) == (303, base.page_url("notes::zh/用户界面"))

@@ -15,8 +15,8 @@ from tests.web.conftest import filled, settings_in
 from tests.web.server_process import Process
 
 from quaid.errors import TooMany
-from quaid.web import events
-from quaid.web.events import EventBus
+from quaid.web import api
+from quaid.web.api import EventBus
 
 
 @pytest.fixture
@@ -131,11 +131,11 @@ def test_slow_reader_loses_the_oldest_events() -> None:
         bus = EventBus()
         bus.open()
         listener = bus.join()
-        for number in range(events.MAX_QUEUE + 10):
+        for number in range(api.MAX_QUEUE + 10):
             bus.tell("changed", {"number": number})
         await asyncio.sleep(0.01)
-        assert len(listener.waiting) == events.MAX_QUEUE
-        stream = events._event_frames(bus, listener, lambda: True)
+        assert len(listener.waiting) == api.MAX_QUEUE
+        stream = api._event_frames(bus, listener, lambda: True)
         assert b"hello" in await anext(stream)
         assert b'event: lost\ndata: {"events":10}' in await anext(stream)
         assert b'{"number":10}' in await anext(stream)
@@ -146,12 +146,12 @@ def test_slow_reader_loses_the_oldest_events() -> None:
 
 
 def test_idle_stream_sends_a_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr(api, "HEARTBEAT_SECONDS", 0.01)
 
     async def listen() -> None:
         bus = EventBus()
         bus.open()
-        stream = events._event_frames(bus, bus.join(), lambda: True)
+        stream = api._event_frames(bus, bus.join(), lambda: True)
         await anext(stream)
         assert (await anext(stream)).startswith(b":")
         assert (await anext(stream)).startswith(b":")
@@ -164,7 +164,7 @@ def test_number_of_listeners_is_limited() -> None:
         bus = EventBus()
         bus.open()
         first = bus.join()
-        for _ in range(events.MAX_LISTENERS - 1):
+        for _ in range(api.MAX_LISTENERS - 1):
             bus.join()
         with pytest.raises(TooMany):
             bus.join()
@@ -175,7 +175,7 @@ def test_number_of_listeners_is_limited() -> None:
 
 
 def test_disconnected_listener_frees_its_place(server: Process) -> None:
-    for _ in range(events.MAX_LISTENERS + 5):
+    for _ in range(api.MAX_LISTENERS + 5):
         with server.client() as listener, listener.stream("GET", "/api/events") as stream:
             assert stream.status_code == 200
             assert next(stream.iter_lines())
@@ -193,7 +193,7 @@ def test_stream_ends_when_its_token_is_revoked() -> None:
         bus = EventBus()
         bus.open()
         allowed = [True]
-        stream = events._event_frames(bus, bus.join(), lambda: allowed[0])
+        stream = api._event_frames(bus, bus.join(), lambda: allowed[0])
         assert b"hello" in await anext(stream)
         allowed[0] = False
         bus.tell("file", {"n": 1})

@@ -8,7 +8,7 @@ from tests.web.active_content import active_nodes
 from quaid.app import Brain
 from quaid.operations import dispatch
 from quaid.web.pages import markdown
-from quaid.web.pages.links import LinkTarget, resolver_of_page
+from quaid.web.pages.base import LinkTarget, resolver_of_page
 from quaid.web.pages.markdown import make_snippet
 
 

@@ -18,7 +18,8 @@ from quaid.config import Settings
 from quaid.errors import Defect, InvalidArgument, NoSuchAddress, NotLoggedIn, QuaidError, WrongMethod
 from quaid.mcp.server import log_to_stderr
 from quaid.operations import service
-from quaid.web import api, events, mcp as web_mcp, pages
+from quaid.web import api, mcp as web_mcp, pages
+from quaid.web.api import EventBus
 from quaid.web.auth import (
     API_PREFIXES,
     AuthMiddleware,
@@ -27,7 +28,6 @@ from quaid.web.auth import (
     form_field,
     is_navigation,
 )
-from quaid.web.events import EventBus
 from quaid.web.workers import MaintenanceThread, WorkerPool
 
 DEFAULT_PORT = 4321
@@ -112,7 +112,7 @@ def build_app(
         Route("/health", _health),
         *api.tool_routes(),
         Route("/api/openapi.json", _openapi),
-        Route("/api/events", events.stream_events),
+        Route("/api/events", api.stream_events),
         *(api.DEBUG_ROUTES if debug else ()),
         Route("/mcp", web_mcp.serve_mcp, methods=["GET", "POST", "DELETE"]),
         *extra_routes,

@@ -1,17 +1,18 @@
-"""Helpers for all pages: routes, operations, forms, templates, flash messages and static files."""
+"""Helpers for all pages: routes, operations, forms, templates, flash messages, static files, URLs and links."""
 
 import asyncio
 import gzip
+import posixpath
 import re
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from datetime import UTC, date, datetime
 from functools import cache, wraps
 from hashlib import sha256
 from os import listdir
 from os.path import dirname, join
-from typing import Any, NamedTuple, TypeVar, cast
-from urllib.parse import parse_qsl
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -21,9 +22,13 @@ from starlette.routing import Route
 
 from quaid.errors import QuaidError
 from quaid.model import dates, slug as slugs
+from quaid.model.links import ID_PREFIX, OR_FROM_ROOT, target_key
 from quaid.model.plain_text import count_noun
 from quaid.operations.registry import Scope
-from quaid.web.pages import links as urls
+
+if TYPE_CHECKING:
+    from quaid.operations.pages import PageRecord
+
 
 MAX_FIELDS = 100
 OPERATION_CACHE_SECONDS = 5.0
@@ -263,13 +268,13 @@ def template_environment() -> Environment:
         number=lambda value: f"{value:,}",
     )
     environment.globals.update(
-        page_url=urls.page_url,
-        edit_url=urls.edit_url,
-        file_url=urls.file_url,
-        node_url=urls.node_url,
-        graph_url=urls.graph_url,
-        search_url=urls.search_url,
-        with_values=urls.with_query,
+        page_url=page_url,
+        edit_url=edit_url,
+        file_url=file_url,
+        node_url=node_url,
+        graph_url=graph_url,
+        search_url=search_url,
+        with_values=with_query,
         asset=asset_url,
         navigation=NAVIGATION,
         plural=count_noun,
@@ -438,3 +443,106 @@ def title_from_address(address: str) -> str:
     """Return a title derived from a page's address, for a page whose title is not known."""
     last = address.rpartition("/")[2].rpartition("::")[2].replace("-", " ").replace("_", " ")
     return last[:1].upper() + last[1:]
+
+
+UNQUOTED_CHARACTERS = "/:@!$'()*,~"
+"""Characters that are not percent-encoded in a path, so that `notes::people/alice` stays readable."""
+
+
+def page_url(address: str, part: str = "", line: int | None = None) -> str:
+    """Return the URL of a page, or of a line in it.
+
+    If `part` is "timeline", lines are counted from the start of the timeline.
+    """
+    path = f"/page/{quote(address, safe=UNQUOTED_CHARACTERS)}"
+    view = {"view": "1"} if address.endswith("/edit") else {}
+    if not line:
+        return path + (f"?{urlencode(view)}" if view else "")
+    mark = "T" if part == "timeline" else "L"
+    return f"{path}?{urlencode({**view, 'at': f'{mark}{line}'})}#{mark}{line}"
+
+
+def edit_url(address: str) -> str:
+    return f"/page/{quote(address, safe=UNQUOTED_CHARACTERS)}/edit"
+
+
+def file_url(path: str, line: int | None = None) -> str:
+    """Return the URL of a notebook file, or of a line in it."""
+    url = f"/notebook/{quote(path, safe=UNQUOTED_CHARACTERS)}"
+    return f"{url}?at=L{line}#L{line}" if line else url
+
+
+def node_url(id: str) -> str:
+    """Return the URL of a node of the knowledge base."""
+    return f"/kb/{quote(id, safe='')}"
+
+
+def search_url(text: str) -> str:
+    """Return the URL of a search for a tag or an unresolved link.
+
+    `link=1` keeps the search from being recorded as a gap (an unanswered question).
+    """
+    return "/search?" + urlencode({"q": text, "link": 1})
+
+
+def graph_url(address: str) -> str:
+    return "/graph?" + urlencode({"slug": address})
+
+
+def with_query(path: str, values: dict[str, str | int]) -> str:
+    """Return a path with a query string; empty and zero values are omitted."""
+    present = {name: value for name, value in values.items() if value not in ("", 0)}
+    return path + (f"?{urlencode(present)}" if present else "")
+
+
+class LinkTarget(NamedTuple):
+    """The target of a link."""
+
+    href: str
+    title: str = ""
+    """Title of the target page; empty if not known."""
+
+
+LinkResolver = Callable[[str], LinkTarget | None]
+"""Maps the name in a link to its target, or to None if it cannot be resolved."""
+
+
+def slug_words(name: str) -> str:
+    """Return a name that has no page as words, for example "alice berg" for `people/alice-berg`.
+
+    In a name with spaces, hyphens and underscores are kept.
+    """
+    last = name.strip().rstrip("/").rpartition("/")[2]
+    return last if " " in name.strip() else last.replace("-", " ").replace("_", " ").strip() or name
+
+
+FILE_PREFIX = "file:"
+"""Prefix of a path that is relative to the page's folder."""
+
+
+def resolve_nothing(_: str) -> None:
+    """Resolve no links."""
+
+
+def resolver_of_page(
+    record: "PageRecord", links: Iterable[Any], titles: Mapping[str, str] = {}
+) -> LinkResolver:
+    """Return a resolver for the links in this page's text, based on its stored links."""
+    targets: dict[str, LinkTarget] = {}
+    for link in links:
+        if link.resolved:
+            address = slugs.address(link.to_collection, link.to_slug)
+            target = LinkTarget(page_url(address), titles.get(address, ""))
+            for name in link.as_written:
+                targets.setdefault(target_key(name.replace(OR_FROM_ROOT, "/")), target)
+
+    def resolve(name: str) -> LinkTarget | None:
+        if name.startswith(ID_PREFIX):
+            return targets.get(target_key(ID_PREFIX + name[len(ID_PREFIX) :].partition("::")[0].strip()))
+        if name.startswith((FILE_PREFIX, "./", "../")):
+            path = unquote(name.removeprefix(FILE_PREFIX).partition("#")[0].partition("::")[0])
+            place = path if path.startswith("/") else f"{posixpath.dirname(record.slug)}/{path}"
+            return targets.get(target_key("/" + slugs.from_path(posixpath.normpath(place).lstrip("/"))))
+        return targets.get(target_key(name.removesuffix(".md").removesuffix(".org")))
+
+    return resolve

@@ -17,9 +17,15 @@ from starlette.requests import Request
 
 from quaid.formats import org as org_page
 from quaid.model import markdown_text
-from quaid.web.pages import links as urls
-from quaid.web.pages.base import try_operation
-from quaid.web.pages.links import FILE_PREFIX, LinkResolver, LinkTarget, resolve_nothing, slug_words
+from quaid.web.pages import base
+from quaid.web.pages.base import (
+    FILE_PREFIX,
+    LinkResolver,
+    LinkTarget,
+    resolve_nothing,
+    slug_words,
+    try_operation,
+)
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -171,7 +177,7 @@ def _wiki_rule(state: "StateInline", silent: bool) -> bool:
         if target is None and is_external:
             href, kind = name, "out"
         else:
-            href = target.href if target else urls.search_url(text)
+            href = target.href if target else base.search_url(text)
             kind = "wiki" if target else "wiki unknown"
         state.push("link_open", "a", 1).attrs = {"href": href, "class": kind}
         state.push("text", "", 0).content = text
@@ -335,7 +341,7 @@ async def look_up_names(request: Request, texts: Iterable[str], here: str = "") 
     record = await try_operation(request, "titles", names=names) if names else None
     titles = record.value if record else ()
     return PageNames(
-        {title.name: LinkTarget(urls.page_url(title.slug), title.title) for title in titles}, here
+        {title.name: LinkTarget(base.page_url(title.slug), title.title) for title in titles}, here
     )
 
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from quaid.errors import NoNotebook, NotFound, QuaidError
 from quaid.model import slug as slugs
 from quaid.web.auth import MAX_BODY
-from quaid.web.pages import links as urls, markdown
+from quaid.web.pages import base, markdown
 from quaid.web.pages.base import (
     cached_operation,
     call_operation,
@@ -21,10 +21,10 @@ from quaid.web.pages.base import (
     redirect,
     render_fragment,
     render_page,
+    resolve_nothing,
     route,
     try_operation,
 )
-from quaid.web.pages.links import resolve_nothing
 from quaid.web.pages.markdown import look_up_names
 from quaid.web.pages.page import (
     SAVED,
@@ -223,7 +223,7 @@ async def save_file(request: Request) -> Response:
         record = await call_operation(
             *(request, "notebook write"), path=path, content=text, replace=True, expected_version=version
         )
-        return redirect(request, urls.file_url(path), SAVED if record.changed else UNCHANGED)
+        return redirect(request, base.file_url(path), SAVED if record.changed else UNCHANGED)
     except QuaidError as caught:
         error = caught
     now = await try_operation(request, "notebook read", path=path)
@@ -248,4 +248,4 @@ async def create_file(request: Request) -> Response:
     await call_operation(
         request, "notebook write", path=path, content=heading, replace=True, expected_version=0
     )
-    return redirect(request, f"{urls.file_url(path)}?edit=1")
+    return redirect(request, f"{base.file_url(path)}?edit=1")

@@ -15,7 +15,7 @@ from quaid.model import slug as slugs
 from quaid.model.markdown_text import shorten
 from quaid.model.plain_text import count_noun
 from quaid.model.similarity import question_hash
-from quaid.web.pages import links as urls
+from quaid.web.pages import base
 from quaid.web.pages.base import (
     FlashMessage,
     browser_message,
@@ -76,7 +76,7 @@ def contradiction_views(contradictions: Any) -> list[dict[str, Any]]:
             "sides": [
                 _side_view(quote, place, contradiction) for place, quote in enumerate(contradiction.quotes)
             ],
-            "edit": urls.edit_url(contradiction.quotes[0].slug)
+            "edit": base.edit_url(contradiction.quotes[0].slug)
             if contradiction.type == "stale" and contradiction.quotes
             else "",
         }
@@ -123,7 +123,7 @@ def _side_view(quote: Any, place: int, contradiction: Any) -> dict[str, Any]:
         "until": quote.until,
         "quote": humanize_sentence(quote.quote) if quote.part in ("facts", "links") else quote.quote,
         "title": quote.title or humanize_sentence(quote.slug),
-        "address": urls.page_url(quote.slug, quote.part, quote.line),
+        "address": base.page_url(quote.slug, quote.part, quote.line),
         "place": f"{where} {quote.line}" if where and quote.line else where,
         "source": source or ("added as a link" if kind.startswith("link") and quote.part == "links" else ""),
     }
@@ -265,7 +265,7 @@ def _stale_text_links(record: Any) -> list[tuple[str, str]]:
     """
     return [
         (
-            urls.edit_url(text.slug),
+            base.edit_url(text.slug),
             f"{text.title or humanize_sentence(text.slug)} still says “{shorten(text.quote, MAX_QUOTE)}”. Edit it",
         )
         for text in record.written[:3]
@@ -349,7 +349,7 @@ async def update_quarantine(request: Request) -> Response:
     if act == "restore":
         record = await call_operation(request, "collection quarantine restore", page=address)
         message = f"“{name}” and its file {record.path} are restored."
-        links = [(urls.page_url(address), "Open it")]
+        links = [(base.page_url(address), "Open it")]
     elif act == "export":
         folder = form.get("folder", "").strip()
         await call_operation(request, "collection quarantine export", path=folder, page=address)
@@ -406,4 +406,4 @@ async def merge_pages(request: Request) -> Response:
     message = (
         f"{humanize_sentence(record.gone)} is now part of {record.title}, and its old address leads there."
     )
-    return redirect(request, "/review?tab=duplicates", message, (urls.page_url(record.kept), "Open it"))
+    return redirect(request, "/review?tab=duplicates", message, (base.page_url(record.kept), "Open it"))

@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from quaid.model import names, slug as slugs, timeline
 from quaid.model.similarity import is_question
-from quaid.web.pages import links as urls
+from quaid.web.pages import base
 from quaid.web.pages.base import (
     cached_operation,
     format_day,
@@ -201,7 +201,7 @@ class _ResultFormatter:
         heading = plain_text(self._names.worded(hit.heading)).lstrip("# ")
         shown = plain_text(self._names.worded(hit.snippet))
         return ResultView(
-            urls.file_url(hit.path, hit.start_line),
+            base.file_url(hit.path, hit.start_line),
             highlight(heading or hit.path, self._pattern),
             f"{hit.path}:{lines}",
             make_snippet(shown.removeprefix(heading).lstrip() or shown, self._question),
@@ -222,7 +222,7 @@ class _ResultFormatter:
             text = f"{first.summary} {first.detail}"
             day = f"{format_day(first.date)}{f', {first.source}' if first.source else ''}"
         return ResultView(
-            urls.page_url(address, result.part, self._line(result)),
+            base.page_url(address, result.part, self._line(result)),
             highlight(result.title, self._pattern),
             " › ".join(filter(None, (_wing_path(result), day or self._heading(result)))),
             make_snippet(self._names.worded(text), self._question),
@@ -252,7 +252,7 @@ class _ResultFormatter:
 
     def node(self, match: Any) -> ResultView:
         return ResultView(
-            urls.node_url(match.id),
+            base.node_url(match.id),
             highlight(match.title, self._pattern),
             match.path,
             make_snippet(self._names.worded(match.summary), self._question),
@@ -364,14 +364,14 @@ def _weekday(day: str) -> str:
 def _timeline_item(item: Any, names: PageNames) -> dict[str, Any]:
     """Return an item with its URL, title and text as shown. An entry of the daily log links to the notebook."""
     text, title = item.text, item.title
-    href = urls.page_url(item.slug, "timeline" if item.kind == "entry" else "", item.line)
+    href = base.page_url(item.slug, "timeline" if item.kind == "entry" else "", item.line)
     if item.kind == "log":
         heading, _, body = text.partition("\n")
         title = names.worded(plain_text(heading)) or title
         text = shorten_markdown(" ".join(body.split()), MAX_LOG_TEXT)
         collection, _, path = item.slug.rpartition("::")
         is_file = collection == NOTEBOOK_COLLECTION
-        href = urls.file_url(f"{path}.md", item.line) if is_file else urls.page_url(item.slug)
+        href = base.file_url(f"{path}.md", item.line) if is_file else base.page_url(item.slug)
     elif item.kind == "link":
         relationship, _, other = text.partition(" ")
         text = f"{humanize(relationship)} {other}"
@@ -393,7 +393,7 @@ async def show_timeline(request: Request) -> Response:
     names = await look_up_names(request, (item.text for item in dated))
 
     def page_at(start: int) -> str:
-        return urls.with_query("/timeline", {**filters, "offset": start})
+        return base.with_query("/timeline", {**filters, "offset": start})
 
     return render_page(
         *(request, "timeline.html"),
