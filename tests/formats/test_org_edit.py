@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given, strategies as st
 
 from quaid.errors import InvalidArgument
-from quaid.formats import org, org_edit
+from quaid.formats import org
 
 FILE = (
     "# -*- mode: org -*-\r\n"
@@ -24,19 +24,19 @@ FILE = (
 @pytest.mark.parametrize(
     ("edit", "before", "after"),
     [
-        (lambda text: org_edit.set_property(text, "id", "u9"), ":ID:       u1 ", ":ID:       u9 "),
-        (lambda text: org_edit.set_property(text, "CUSTOM", ""), ":Custom:  kept\r\n", ":Custom:\r\n"),
+        (lambda text: org.set_property(text, "id", "u9"), ":ID:       u1 ", ":ID:       u9 "),
+        (lambda text: org.set_property(text, "CUSTOM", ""), ":Custom:  kept\r\n", ":Custom:\r\n"),
         (
-            lambda text: org_edit.set_property(text, "KIND", "fact"),
+            lambda text: org.set_property(text, "KIND", "fact"),
             ":END:\r\n#",
             ":KIND:     fact\r\n:END:\r\n#",
         ),
-        (lambda text: org_edit.remove_property(text, "custom"), ":Custom:  kept\r\n", ""),
-        (lambda text: org_edit.set_title(text, "New"), "Old title", "New"),
-        (lambda text: org_edit.set_filetags(text, ["b", "c"]), ":a:", ":b:c:"),
-        (lambda text: org_edit.set_filetags(text, []), "#+filetags: :a:\r\n", ""),
-        (lambda text: org_edit.append_lines(text, ["- more"]), "no line end", "no line end\r\n- more\r\n"),
-        (lambda text: org_edit.replace_id(text, "u1", "u7"), "[[id:u1][me]]", "[[id:u7][me]]"),
+        (lambda text: org.remove_property(text, "custom"), ":Custom:  kept\r\n", ""),
+        (lambda text: org.set_title(text, "New"), "Old title", "New"),
+        (lambda text: org.set_filetags(text, ["b", "c"]), ":a:", ":b:c:"),
+        (lambda text: org.set_filetags(text, []), "#+filetags: :a:\r\n", ""),
+        (lambda text: org.append_lines(text, ["- more"]), "no line end", "no line end\r\n- more\r\n"),
+        (lambda text: org.replace_id(text, "u1", "u7"), "[[id:u1][me]]", "[[id:u7][me]]"),
     ],
 )
 def test_one_thing_changes(edit: "object", before: str, after: str) -> None:
@@ -45,33 +45,31 @@ def test_one_thing_changes(edit: "object", before: str, after: str) -> None:
 
 
 def test_a_file_without_a_head_gets_one_where_emacs_looks_for_it() -> None:
-    text = org_edit.set_title("# -*- mode: org -*-\nwords\n", "T")
-    text = org_edit.set_filetags(text, ["a"])
-    text = org_edit.set_property(text, "ID", "u1")
+    text = org.set_title("# -*- mode: org -*-\nwords\n", "T")
+    text = org.set_filetags(text, ["a"])
+    text = org.set_property(text, "ID", "u1")
     assert text == (
         "# -*- mode: org -*-\n:PROPERTIES:\n:ID:       u1\n:END:\n#+title: T\n#+filetags: :a:\nwords\n"
     )
-    assert (
-        org_edit.set_property("\ufeffwords", "ID", "u1") == "\ufeff:PROPERTIES:\n:ID:       u1\n:END:\nwords"
-    )
+    assert org.set_property("\ufeffwords", "ID", "u1") == "\ufeff:PROPERTIES:\n:ID:       u1\n:END:\nwords"
 
 
 def test_a_drawer_that_cannot_be_read_is_not_hidden_by_a_second_one() -> None:
     with pytest.raises(InvalidArgument, match="line 3"):
-        org_edit.set_property(":PROPERTIES:\n:ID: a\nwords\n:END:\n", "KIND", "x")
+        org.set_property(":PROPERTIES:\n:ID: a\nwords\n:END:\n", "KIND", "x")
 
 
 @pytest.mark.parametrize("name", ["", "a b", "END", "a:b"])
 def test_invalid_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidArgument):
-        org_edit.set_property("", name, "x")
+        org.set_property("", name, "x")
 
 
 def test_what_would_break_a_line_is_refused() -> None:
     with pytest.raises(InvalidArgument):
-        org_edit.set_title("", "two\nlines")
+        org.set_title("", "two\nlines")
     with pytest.raises(InvalidArgument):
-        org_edit.set_filetags("", ["two words"])
+        org.set_filetags("", ["two words"])
 
 
 WORDS = st.text(alphabet="abc :[]*#+=~", min_size=1, max_size=20).map(str.strip).filter(bool)
@@ -92,7 +90,7 @@ FILES = st.builds(
 def test_what_is_set_is_read_and_the_rest_is_as_it_was(text: str, value: str) -> None:
     before = org.parse(text)
     try:
-        done = org_edit.set_property(text, "NEW", value)
+        done = org.set_property(text, "NEW", value)
     except InvalidArgument:
         assume(False)
     read = org.parse(done)
@@ -102,13 +100,13 @@ def test_what_is_set_is_read_and_the_rest_is_as_it_was(text: str, value: str) ->
         before.filetags,
         len(before.headings),
     )
-    assert org_edit.set_property(done, "NEW", value) == done
-    gone = org_edit.remove_property(done, "NEW")
+    assert org.set_property(done, "NEW", value) == done
+    gone = org.remove_property(done, "NEW")
     if before.drawer is not None and not before.properties:  # an empty drawer goes with what was put into it
         start, end = before.drawer
         assert gone == text[:start] + text[end:]
     else:
         assert gone == text or not text.endswith("\n")
-    titled = org_edit.set_title(done, value)
+    titled = org.set_title(done, value)
     assert org.parse(titled).title == value
-    assert org_edit.replace_id(text, "u1", "u2") == text.replace("[[id:u1]", "[[id:u2]")
+    assert org.replace_id(text, "u1", "u2") == text.replace("[[id:u1]", "[[id:u2]")

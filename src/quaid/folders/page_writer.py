@@ -28,7 +28,7 @@ from quaid.errors import (
 from quaid.folders import atomic_write, ignore, indexer, scanner
 from quaid.folders.indexer import ID_KEY
 from quaid.folders.scanner import LARGEST_FILE, FileNote, Folder, Progress
-from quaid.formats import markdown, org_edit
+from quaid.formats import markdown, org
 from quaid.model import page as page_model, slug as slugs
 from quaid.model.page import Page
 from quaid.model.sync_plan import LastSeenFile, ScannedFile
@@ -235,13 +235,13 @@ def _patch_org_file(path: str, data: bytes, text: str, new: Page) -> bytes:
             if old.frontmatter.get(key) == value:
                 continue
             if key == "tags":
-                text = org_edit.set_filetags(text, new.tags)
+                text = org.set_filetags(text, new.tags)
             elif key == "title" and isinstance(value, str):
-                text = org_edit.set_title(text, value)
+                text = org.set_title(text, value)
             elif value is None:
-                text = org_edit.remove_property(text, key.upper())
+                text = org.remove_property(text, key.upper())
             else:
-                text = org_edit.set_property(text, key.upper(), str(value))
+                text = org.set_property(text, key.upper(), str(value))
     except InvalidArgument as problem:
         raise PartOfOrgFile(slug=new.slug, path=path) from problem
     changed = text.encode()

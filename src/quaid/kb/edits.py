@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from quaid.errors import FileTrouble, InvalidArgument, NearDuplicate, NotFound, OppositeAdded
-from quaid.formats import org, org_edit
+from quaid.formats import org
 from quaid.kb import catalog as catalogs, layout, node as nodes
 from quaid.kb.catalog import Catalog
 from quaid.kb.layout import RAW_README
@@ -25,7 +25,7 @@ from quaid.kb.node import (
     link_description,
     set_properties,
 )
-from quaid.kb.repo_policy import mask_urls
+from quaid.kb.repository import mask_urls
 from quaid.kb.transaction import StoreChange
 from quaid.model import claims, secrets
 from quaid.model.plain_text import count_noun
@@ -148,7 +148,7 @@ def plan_addition(
             node=node.pointer, detail=pairs, opposites=[conflict._asdict() for conflict in turned]
         )
     lines, opposites = _links_and_contradictions(catalog, draft, links, but=node.id)
-    new = org_edit.append_lines(old, [*sanitize_body(text).split("\n"), *lines])
+    new = org.append_lines(old, [*sanitize_body(text).split("\n"), *lines])
     values = {"UPDATED": local[:10]} | ({"SUMMARY": " ".join(summary.split())} if summary.strip() else {})
     new = set_properties(new, values | ({"STATUS": "contested"} if opposites or turned else {}))
     files = {node.path: _encode_text(new), **_contested_files(catalog, opposites, local[:10])}
@@ -441,7 +441,7 @@ def plan_merge(catalog: Catalog, target: Node, gone: Node, today: str) -> StoreC
     _refuse_same_node(target, gone)
     body = nodes.parse_node(gone.path, catalog.text(gone.path)).body.strip("\n")
     lines = [f"* {gone.title}", gone.summary, *(["", _demote_headings(body)] if body else [])]
-    text = org_edit.append_lines(catalog.text(target.path), ["", *"\n".join(lines).split("\n")])
+    text = org.append_lines(catalog.text(target.path), ["", *"\n".join(lines).split("\n")])
     text = _redirect_links(text, gone, target)
     text = _drop_self_relations(_merge_properties(text, target, gone), target.id)
     ids = dict.fromkeys((*target.merged, gone.id, *gone.merged))
@@ -456,7 +456,7 @@ def plan_merge(catalog: Catalog, target: Node, gone: Node, today: str) -> StoreC
 
 def _redirect_links(text: str, gone: Node, target: Node) -> str:
     for old in (gone.id, *gone.merged):
-        text = org_edit.replace_id(text, old, target.id)
+        text = org.replace_id(text, old, target.id)
     return text
 
 
@@ -464,12 +464,12 @@ def _merge_properties(text: str, target: Node, gone: Node) -> str:
     """Return the text with the projects, tags and sources of both nodes. The type of `target` is kept."""
     projects = dict.fromkeys((*target.projects, *gone.projects))
     if len(projects) > len(target.projects):
-        text = org_edit.set_property(text, "PROJECTS", " ".join(f":{project}:" for project in projects))
+        text = org.set_property(text, "PROJECTS", " ".join(f":{project}:" for project in projects))
     tags = dict.fromkeys((*target.tags, *(tag for tag in gone.tags if tag not in NODE_TYPES)))
     if len(tags) > len(target.tags):
-        text = org_edit.set_filetags(text, tags)
+        text = org.set_filetags(text, tags)
     if gone.source and gone.source not in target.source:
-        text = org_edit.set_property(text, "SOURCE", "; ".join(filter(None, (target.source, gone.source))))
+        text = org.set_property(text, "SOURCE", "; ".join(filter(None, (target.source, gone.source))))
     return text
 
 
@@ -528,7 +528,7 @@ def plan_supersession(catalog: Catalog, old: Node, new: Node, today: str) -> Sto
     _refuse_same_node(old, new)
     text = catalog.text(new.path)
     if not any(link.id == old.id and link.relation == "SUPERSEDES" for link in new.links):
-        text = org_edit.append_lines(text, ["", _link_line("SUPERSEDES", old.id, old.title)])
+        text = org.append_lines(text, ["", _link_line("SUPERSEDES", old.id, old.title)])
     text = set_properties(text, {"STATUS": "current", "UPDATED": today})
     marked = _with_properties(catalog, old.path, {"STATUS": "superseded", "UPDATED": today})
     files = {new.path: _encode_text(text), old.path: marked}
@@ -548,7 +548,7 @@ def plan_contest(
         if not any(link.id == other.id and link.relation == "CONTRADICTS" for link in node.links):
             text = (files[node.path] or b"").decode("utf-8", "replace")
             line = _link_line("CONTRADICTS", other.id, other.title)
-            files[node.path] = _encode_text(org_edit.append_lines(text, ["", line]))
+            files[node.path] = _encode_text(org.append_lines(text, ["", line]))
     return StoreChange(files, f"{'settle' if settle else 'contest'}: {node.title[:100]}")
 
 

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from quaid.formats import org, org_edit
+from quaid.formats import org
 
 ROAM_EXCLUDE = "ROAM_EXCLUDE"
 ROAM_LIST_PROPERTIES = ("ROAM_ALIASES", "ROAM_REFS")
@@ -27,20 +27,20 @@ def is_roam_excluded(properties: dict[str, str]) -> bool:
     return properties.get(ROAM_EXCLUDE, "nil") != "nil"
 
 
-def org_roam_problems(text: str, org: org.OrgDocument) -> Iterator[FileFinding]:
+def org_roam_problems(text: str, document: org.OrgDocument) -> Iterator[FileFinding]:
     """Yield the reasons why org-roam would skip this file or read it differently."""
-    top = text.count("\n", 0, org.drawer[0]) + 1 if org.drawer else 1
-    if is_roam_excluded(org.properties):
+    top = text.count("\n", 0, document.drawer[0]) + 1 if document.drawer else 1
+    if is_roam_excluded(document.properties):
         yield top, "left-out", f":{ROAM_EXCLUDE}: keeps it out of org-roam", "remove it"
-    yield from _drawer_problems(org.properties, top)
-    for heading in org.headings:
+    yield from _drawer_problems(document.properties, top)
+    for heading in document.headings:
         if "ID" not in heading.properties:
             continue
         if not heading.title:
             message = "a heading with an ID has no title, so org-roam has nothing of the file"
             yield heading.line, "heading-untitled", message, "write a title, or remove the ID"
         yield from _drawer_problems(heading.properties, heading.line)
-    for link in org.links:
+    for link in document.links:
         if link.kind == "id" and link.target != link.target.lower():
             message = "the link names an ID in capitals, and for org-roam that is another one"
             yield link.line, "id-capitals", message, "write it in small letters"
@@ -258,7 +258,7 @@ def _one_line(text: str) -> str:
 def set_properties(text: str, values: dict[str, str]) -> str:
     """Return the text of a node with these properties set and everything else unchanged."""
     for name, value in values.items():
-        text = org_edit.set_property(text, name, value)
+        text = org.set_property(text, name, value)
     return text
 
 
