@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import quaid
 from quaid.formats.org import LONGEST_TITLE
-from quaid.kb.repo_policy import MAX_MESSAGE_LENGTH
+from quaid.kb.repository import MAX_MESSAGE_LENGTH
 from quaid.model.claims import LONGEST_SENTENCE
 from quaid.model.departures import LONGEST_LAST_NAME
 from quaid.model.english import READ_WINDOW, english_rules
@@ -44,7 +44,7 @@ BOUNDED = {
     "quaid.model.secrets._": 96,  # a value, or the name it was given to
     "quaid.model.claims._": 2 * LONGEST_SENTENCE,  # a sentence
     "quaid.formats.org._LINK": LONGEST_TITLE,
-    "quaid.kb.repo_policy._": MAX_MESSAGE_LENGTH,
+    "quaid.kb.repository._": MAX_MESSAGE_LENGTH,
     "quaid.kb.node._RELATION_LABEL": 20,  # what stands before a link
     "quaid.web.pages.markdown._TABLE_CELL": 2_000,  # a row of a snippet
     "quaid.web.pages.markdown._TABLE_ROW": 2_000,

@@ -19,9 +19,9 @@ from quaid.errors import (
     StoreOccupied,
     StoreUnfinished,
 )
-from quaid.kb import repo_policy, state
+from quaid.kb import repository
 from quaid.kb.git import Git
-from quaid.kb.state import RemoteEvent
+from quaid.kb.repository import RemoteEvent
 
 
 def pair(tmp_path: Path) -> tuple[Git, Git]:
@@ -186,12 +186,12 @@ def test_a_failed_change_leaves_the_tree_as_it_was(tmp_path: Path) -> None:
         change()
     assert git.state().is_clean
     assert Path(git.root, "first.org").read_text() == "first\n"
-    assert state.read_journal(git.ours) == {}
+    assert repository.read_journal(git.ours) == {}
 
 
 def test_a_change_that_was_being_put_back_by_who_was_killed_is_put_back_whole(tmp_path: Path) -> None:
     git = store(tmp_path)
-    state.begin_journal(git.ours, ["new.org"], {"new.org": b"new"})
+    repository.begin_journal(git.ours, ["new.org"], {"new.org": b"new"})
     write(git, "new.org", "new")
     git.call("update-index", "--add", "new.org")
     Path(git.root, "new.org").unlink()
@@ -201,7 +201,7 @@ def test_a_change_that_was_being_put_back_by_who_was_killed_is_put_back_whole(tm
 
 def test_committed_file_that_a_user_removed_meanwhile_stays_removed(tmp_path: Path) -> None:
     git = store(tmp_path)
-    state.begin_journal(git.ours, ["first.org"], {"first.org": b"ours"})
+    repository.begin_journal(git.ours, ["first.org"], {"first.org": b"ours"})
     Path(git.root, "first.org").unlink()
     assert git.recover() == ()
     assert not Path(git.root, "first.org").exists()
@@ -223,9 +223,9 @@ def test_a_change_within_a_change_leaves_the_outer_one_noted(tmp_path: Path) -> 
     git = store(tmp_path)
     with git.changing(["a.org"]):
         with git.changing(["b.org"]):
-            assert sorted(state.read_journal(git.ours)) == ["a.org", "b.org"]
-        assert sorted(state.read_journal(git.ours)) == ["a.org"]
-    assert state.read_journal(git.ours) == {}
+            assert sorted(repository.read_journal(git.ours)) == ["a.org", "b.org"]
+        assert sorted(repository.read_journal(git.ours)) == ["a.org"]
+    assert repository.read_journal(git.ours) == {}
 
 
 def test_a_clone_has_what_was_pushed_and_follows(tmp_path: Path) -> None:
@@ -420,7 +420,7 @@ def test_a_link_in_a_clone_leads_nowhere(tmp_path: Path) -> None:
     ],
 )
 def test_no_secret_of_an_address_is_reported(text: str, expected: str) -> None:
-    assert repo_policy.mask_urls(text) == expected
+    assert repository.mask_urls(text) == expected
 
 
 @pytest.mark.parametrize("name", ["-dash.txt", "--output=pwn.org", "a\\b.org"])
@@ -497,7 +497,7 @@ def test_folders_of_objects_may_vanish_while_they_are_synced(tmp_path: Path) -> 
     tidying.start()
     try:
         for _ in range(3_000):
-            repo_policy.sync_objects(str(tmp_path), 0)
+            repository.sync_objects(str(tmp_path), 0)
     finally:
         enough.set()
         tidying.join()

@@ -15,9 +15,9 @@ from tests.kb.stores import add, bare, environ_of, plain, store, wait_for_orphan
 from tests.kb.test_locks import start
 from tests.kb.users import Person
 
-from quaid.kb import remote as store_remote, state
+from quaid.kb import remote as store_remote, repository
 from quaid.kb.git import Git
-from quaid.kb.state import RemoteEvent
+from quaid.kb.repository import RemoteEvent
 
 NOON, LATER = "2026-04-25T12:00:00Z", "2026-04-25T12:15:00Z"
 
@@ -53,16 +53,16 @@ def nobody() -> Iterator[int]:
 
 def test_local_commits_are_pushed_once(one: Git) -> None:
     assert store_remote.push_store(one, NOON).outcome == "pushed"
-    assert state.read_state(one.root).push == RemoteEvent("pushed", at=NOON)
+    assert repository.read_state(one.root).push == RemoteEvent("pushed", at=NOON)
     assert store_remote.push_store(one, LATER).outcome == "nothing"
-    assert state.read_state(one.root).push == RemoteEvent("pushed", at=NOON)
+    assert repository.read_state(one.root).push == RemoteEvent("pushed", at=NOON)
     assert one.state().ahead == 0
 
 
 def test_without_a_remote_nothing_happens(tmp_path: Path) -> None:
     git = store(tmp_path)
     assert store_remote.push_store(git, NOON) == RemoteEvent("nothing", "there is no remote")
-    assert state.read_state(git.root) == state.StoreState()
+    assert repository.read_state(git.root) == repository.StoreState()
 
 
 def test_a_rejected_push_records_the_divergence_and_leaves_the_commit(
@@ -72,7 +72,7 @@ def test_a_rejected_push_records_the_divergence_and_leaves_the_commit(
     assert store_remote.push_store(one, NOON).outcome == "pushed"
     here = add(two, "two.org", "two")
     assert store_remote.push_store(two, NOON).outcome == "rejected"
-    noted = state.read_state(two.root)
+    noted = repository.read_state(two.root)
     assert noted.push is not None
     assert noted.push.outcome == "rejected"
     assert noted.fetch == RemoteEvent("reached", at=NOON)
@@ -82,11 +82,11 @@ def test_a_rejected_push_records_the_divergence_and_leaves_the_commit(
     assert plain(tmp_path / "remote.git", "rev-parse", "main", environ=environ_of(tmp_path)).strip() == there
     add(two, "three.org", "three")
     store_remote.push_store(two, LATER)
-    assert state.read_state(two.root).diverged_at == NOON
+    assert repository.read_state(two.root).diverged_at == NOON
 
     plain(two.root, "rebase", "-q", "origin/main", environ=environ_of(tmp_path))
     assert store_remote.push_store(two, LATER).outcome == "pushed"
-    assert state.read_state(two.root).diverged_at == ""
+    assert repository.read_state(two.root).diverged_at == ""
 
 
 def test_a_fetch_records_whether_the_remote_was_reached(one: Git, two: Git, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_fetch_records_whether_the_remote_was_reached(one: Git, two: Git, tmp_
     assert (fetched.outcome, tree.behind) == ("reached", 1)
     os.rename(tmp_path / "remote.git", tmp_path / "away.git")
     fetched, tree = store_remote.fetch_store(two, LATER)
-    noted = state.read_state(two.root).fetch
+    noted = repository.read_state(two.root).fetch
     assert (fetched.outcome, tree.behind) == ("unreachable", 1)
     assert noted is not None
     assert (noted.at, noted.outcome) == (LATER, "unreachable")
@@ -114,7 +114,7 @@ def test_a_fetch_looks_at_the_tree_again_only_when_a_branch_has_moved(one: Git, 
     add(two, "two.org", "two")  # by somebody else, meanwhile
     apart = store_remote.fetch_store(two, LATER, before=behind)[1]
     assert (apart.ahead, apart.behind) == (1, 1)
-    assert state.read_state(two.root).diverged_at == LATER
+    assert repository.read_state(two.root).diverged_at == LATER
 
 
 def test_a_conflict_is_left_for_a_person(one: Git, two: Git) -> None:
@@ -131,7 +131,7 @@ def test_a_remote_that_refuses_connections_is_noted_and_no_error(one: Git, nobod
     one.set_remote(f"http://ann:hunter2@127.0.0.1:{nobody}/kb.git")
     head = one.head()
     done = store_remote.push_store(one, NOON, seconds=60)
-    noted = state.read_state(one.root).push
+    noted = repository.read_state(one.root).push
     assert done.outcome == "unreachable"
     assert noted is not None
     assert noted.outcome == "unreachable"
@@ -205,7 +205,7 @@ def test_a_failure_that_is_over_is_forgotten(one: Git, tmp_path: Path) -> None:
     os.rename(tmp_path / "away.git", tmp_path / "remote.git")
     plain(one.root, "push", "-q", "origin", "main", environ=environ_of(tmp_path))
     assert store_remote.push_store(one, LATER).outcome == "nothing"
-    assert state.read_state(one.root).push == RemoteEvent("nothing", at=LATER)
+    assert repository.read_state(one.root).push == RemoteEvent("nothing", at=LATER)
 
 
 def test_a_killed_push_is_made_good_by_the_next(one: Git, tmp_path: Path) -> None:
@@ -234,26 +234,26 @@ def test_a_killed_push_is_made_good_by_the_next(one: Git, tmp_path: Path) -> Non
 
 def test_the_state_is_private_and_holds_no_secret_of_an_address(one: Git) -> None:
     secret = "https://ann:hunter2@example.org/kb.git?token=abcdef is away"
-    state.note_state(one.root, push=RemoteEvent("unreachable", secret, NOON), accepted="150")
+    repository.note_state(one.root, push=RemoteEvent("unreachable", secret, NOON), accepted="150")
     path = Path(one.ours, "state.json")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert "hunter2" not in path.read_text()
     assert "abcdef" not in path.read_text()
-    state.note_state(one.root, indexed_at=NOON)
-    noted = state.read_state(one.root)
+    repository.note_state(one.root, indexed_at=NOON)
+    noted = repository.read_state(one.root)
     assert (noted.accepted, noted.indexed_at) == ("150", NOON)
     assert json.loads(path.read_text())["push"]["outcome"] == "unreachable"
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"push": 3, "fetch": {"at": 1}, "accepted": 3}', "\0\0"])
 def test_a_state_that_cannot_be_read_counts_as_empty(one: Git, text: str) -> None:
-    state.note_state(one.root, accepted="1")
+    repository.note_state(one.root, accepted="1")
     Path(one.ours, "state.json").write_text(text)
-    assert state.read_state(one.root) == state.StoreState()
-    state.note_state(one.root, indexed_at=NOON)
-    assert state.read_state(one.root).indexed_at == NOON
+    assert repository.read_state(one.root) == repository.StoreState()
+    repository.note_state(one.root, indexed_at=NOON)
+    assert repository.read_state(one.root).indexed_at == NOON
 
 
 def test_state_is_not_a_part_of_the_tree(one: Git) -> None:
-    state.note_state(one.root, accepted="1")
+    repository.note_state(one.root, accepted="1")
     assert one.state().is_clean

@@ -10,7 +10,7 @@ from tests.kb.stores import bare, environ_of, wait_for_orphans
 from tests.kb.users import Person
 
 from quaid.errors import GitFailed, StoreDirty, StoreDiverged
-from quaid.kb import state
+from quaid.kb import repository
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_unreachable_remote_is_recorded_without_an_error(ann: Person, remote: st
     assert made["commit"] == ann.git.head()
     assert made["offline"]
     ann.remember("Cables", "Are blue.")
-    noted = state.read_state(str(ann.root)).fetch
+    noted = repository.read_state(str(ann.root)).fetch
     assert noted is not None
     assert noted.outcome == "unreachable"
     assert ann("push")["outcome"] == "unreachable"

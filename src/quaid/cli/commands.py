@@ -288,7 +288,6 @@ def _completion(line: CommandLine, arguments: dict[str, Any]) -> int:
 
 
 def _demo(line: CommandLine, arguments: dict[str, Any]) -> int:
-
     return run_demo(load_settings(line), arguments.get("folder"), "all" in arguments, line.as_json)
 
 

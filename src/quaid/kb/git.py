@@ -27,9 +27,8 @@ from quaid.errors import (
     StoreUnfinished,
     UnsafeStore,
 )
-from quaid.kb import layout, repo_policy, state
-from quaid.kb.repo_policy import ALLOWED_PROTOCOLS, TreeState
-from quaid.kb.state import JournalEntries, RemoteEvent
+from quaid.kb import layout, repository
+from quaid.kb.repository import ALLOWED_PROTOCOLS, JournalEntries, RemoteEvent, TreeState
 from quaid.storage import files as durable_files
 from quaid.storage.sqlite.errors import translate_os_errors
 
@@ -256,14 +255,14 @@ class Git:
         self._program = git_program(environ)
         self._environ = git_environment(environ)
         self._here = {"GIT_DIR": self.folder, "GIT_WORK_TREE": self.root}
-        self._config = repo_policy.GitConfig()
+        self._config = repository.GitConfig()
         self._judged: object = ()
         self._settled: object = ()
 
     def is_repository(self) -> bool:
         """Return True if the store exists. Raise an error if it is unsafe to use."""
         try:
-            repo_policy.check_git_folder(self.root)
+            repository.check_git_folder(self.root)
         except StoreMissing:
             return False
         return True
@@ -276,13 +275,13 @@ class Git:
 
     def branch(self) -> str | None:
         """Return the checked-out branch, or None if HEAD is detached."""
-        repo_policy.check_git_folder(self.root)
-        return repo_policy.read_head(self.folder)[0]
+        repository.check_git_folder(self.root)
+        return repository.read_head(self.folder)[0]
 
     def head(self) -> str | None:
         """Return the newest commit of the branch, or None if the branch has no commit."""
-        repo_policy.check_git_folder(self.root)
-        return repo_policy.read_head(self.folder)[1]
+        repository.check_git_folder(self.root)
+        return repository.read_head(self.folder)[1]
 
     def state(self) -> TreeState:
         """Return uncommitted changes, and how far the branch is ahead of and behind the fetched remote."""
@@ -290,7 +289,7 @@ class Git:
         seen = self._seen(self.branch())
         options = ("--porcelain=v2", "--branch", "-z", "--no-renames", "--ignore-submodules=all")
         out = self.call("status", *options, "--untracked-files=all", "--ignored=traditional", reads=True)
-        tree = repo_policy.parse_status(out, repo_policy.unfinished_act(self.folder))._replace(seen=seen)
+        tree = repository.parse_status(out, repository.unfinished_act(self.folder))._replace(seen=seen)
         if seen is None or not tree.head or tree.upstream:
             return tree
         # If the remote was configured by hand, the branch has no upstream, so the commits are counted here.
@@ -303,7 +302,7 @@ class Git:
         return (self.branch(), self.head(), self._seen(tree.branch)) == (tree.branch, tree.head, tree.seen)
 
     def _seen(self, branch: str | None) -> str | None:
-        return branch and repo_policy.read_ref(self.folder, f"refs/remotes/{REMOTE_NAME}/{branch}")
+        return branch and repository.read_ref(self.folder, f"refs/remotes/{REMOTE_NAME}/{branch}")
 
     def count_commits(self, most: int) -> int:
         """Return the number of commits of the branch, counted up to `most`."""
@@ -314,13 +313,13 @@ class Git:
     def content(self, path: str, commit: str = "HEAD") -> bytes | None:
         """Return a file's content in a commit, or None if the file is not in the commit."""
         if commit != "HEAD":
-            repo_policy.check_commit_id(commit)
-        done = self._run("cat-file", "blob", f"{commit}:{repo_policy.check_store_path(path)}", reads=True)
+            repository.check_commit_id(commit)
+        done = self._run("cat-file", "blob", f"{commit}:{repository.check_store_path(path)}", reads=True)
         return done.out if done.status == 0 else None
 
     def top(self, commit: str) -> list[str]:
         """Return the top-level names in a commit; folders end with a slash."""
-        out = os.fsdecode(self.call("ls-tree", "-z", repo_policy.check_commit_id(commit), reads=True))
+        out = os.fsdecode(self.call("ls-tree", "-z", repository.check_commit_id(commit), reads=True))
         entries = [entry.partition("\t") for entry in out.split("\0") if entry]
         return [name + ("/" if facts.split(" ")[1] == "tree" else "") for facts, _, name in entries]
 
@@ -340,12 +339,12 @@ class Git:
 
     # Running git
 
-    def config(self) -> repo_policy.GitConfig:
+    def config(self) -> repository.GitConfig:
         """Return the settings, checked again when .git/config has changed.
 
         Raise an error if the store is unsafe.
         """
-        status = repo_policy.check_git_folder(self.root)
+        status = repository.check_git_folder(self.root)
         mark = status and (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
         if mark != self._judged:
             command = (self._program, "config", "--list", "-z", "--show-scope")
@@ -353,7 +352,7 @@ class Git:
             if done.status != 0:
                 remedy = "Clone it afresh with `ai-kb clone URL`"
                 raise UnsafeStore(path=self.root, problem="its git settings cannot be read", remedy=remedy)
-            self._config = repo_policy.check_config(done.out, self.root)
+            self._config = repository.check_config(done.out, self.root)
             self._judged = mark
         return self._config
 
@@ -370,7 +369,7 @@ class Git:
         """Run git with the options of run_command() and the environment variables in `also`."""
         config = self.config()
         if arguments[0] not in UNFILTERED_VERBS and self._settled != self._judged:
-            repo_policy.neutralize_attributes(self.root)
+            repository.neutralize_attributes(self.root)
             self._settled = self._judged
         environ = self._environ | self._here | dict(also or {})
         if reads:
@@ -395,13 +394,13 @@ class Git:
         return GitFailed(verb=verb, path=self.root, problem=self._problem(done))
 
     def _problem(self, done: CommandResult) -> str:
-        return repo_policy.mask_urls(repo_policy.error_line(done.err)) if done.status else ""
+        return repository.mask_urls(repository.error_line(done.err)) if done.status else ""
 
     # Creating
 
     def init(self, branch: str = DEFAULT_BRANCH) -> None:
         """Create the repository if it does not exist."""
-        repo_policy.check_branch(branch)
+        repository.check_branch(branch)
         if self.is_repository():
             return
         with translate_os_errors(self.root):
@@ -422,8 +421,8 @@ class Git:
 
         `check` is called before any file is checked out, and may raise an error."""
         folder = os.path.abspath(folder)
-        url = repo_policy.absolute_url(url)
-        repo_policy.check_url(url, folder)
+        url = repository.absolute_url(url)
+        repository.check_url(url, folder)
         cls._refuse_occupied(folder)
         with translate_os_errors(folder):
             durable_files.make_folders(os.path.dirname(folder))
@@ -439,13 +438,13 @@ class Git:
                 git._plain("-c", f"init.defaultBranch={DEFAULT_BRANCH}", "clone", *options, seconds=seconds)
             except GitFailed as failure:
                 problem = failure.facts["problem"]
-                raise CloneFailed(url=repo_policy.mask_urls(url), problem=problem) from failure
+                raise CloneFailed(url=repository.mask_urls(url), problem=problem) from failure
             git.call("config", "core.symlinks", "false")
             if git.head() is None:  # the remote's HEAD names a branch that was never pushed, often master
                 git.call("symbolic-ref", "HEAD", f"refs/heads/{DEFAULT_BRANCH}")
                 git.set_remote(url)
                 git.follow_the_only_branch()
-                remote_head = repo_policy.read_ref(git.folder, f"refs/remotes/{REMOTE_NAME}/{git.branch()}")
+                remote_head = repository.read_ref(git.folder, f"refs/remotes/{REMOTE_NAME}/{git.branch()}")
                 if remote_head is not None:
                     git.call("update-ref", f"refs/heads/{git.branch()}", remote_head)
             if check is not None:
@@ -468,7 +467,7 @@ class Git:
         names = [name.removeprefix(f"{prefix}/") for name in self.branches(prefix)]
         url = self.remote()
         if self.head() is None and len(names) == 1 and url is not None and names[0] != self.branch():
-            self.call("symbolic-ref", "HEAD", f"refs/heads/{repo_policy.check_branch(names[0])}")
+            self.call("symbolic-ref", "HEAD", f"refs/heads/{repository.check_branch(names[0])}")
             self.set_remote(url)
 
     @staticmethod
@@ -481,7 +480,7 @@ class Git:
         remedy = "Name a folder that does not exist yet"
         if ".git" in names:
             remedy = "`ai-kb init` mends a knowledge base that is there; else name a folder that does not exist yet"
-        raise StoreOccupied(path=folder, detail=repo_policy.shorten_paths(names), remedy=remedy)
+        raise StoreOccupied(path=folder, detail=repository.shorten_paths(names), remedy=remedy)
 
     def look_into(self, url: str, seconds: float = CLONE_TIMEOUT) -> bool:
         """Fetch the latest commits of a remote into this temporary repository.
@@ -510,7 +509,7 @@ class Git:
 
     def set_remote(self, url: str) -> None:
         """Set the URL of the remote, replacing the current URL."""
-        repo_policy.check_url(url, self.root)
+        repository.check_url(url, self.root)
         branch = self.branch() or DEFAULT_BRANCH
         for key, value in (
             (f"remote.{REMOTE_NAME}.url", url),
@@ -542,7 +541,7 @@ class Git:
         if branch is None:
             raise InvalidArgument(name="branch", problem="none is checked out; `git switch main` does")
         remote_ref = f"refs/remotes/{REMOTE_NAME}/{branch}"
-        target = repo_policy.read_ref(self.folder, remote_ref)
+        target = repository.read_ref(self.folder, remote_ref)
         if target is None or target == head:
             return False
         tree = self.state()
@@ -555,7 +554,7 @@ class Git:
         touched = self._differences(head, target)
         others = sorted({*tree.changed, *tree.untracked, *tree.conflicted} & set(touched))
         if others:
-            raise StoreDirty(path=self.root, detail=repo_policy.shorten_paths(others))
+            raise StoreDirty(path=self.root, detail=repository.shorten_paths(others))
         with self.changing(tuple(touched)):
             options = ("--ff-only", "--quiet", "--no-stat", "--no-autostash", "--no-verify-signatures")
             self.call("merge", *options, remote_ref)
@@ -572,7 +571,7 @@ class Git:
         options = ("--porcelain", "--no-verify", "--no-signed", "--recurse-submodules=no", "--no-follow-tags")
         serving = self._serving(url, "receive-pack")
         done = self._run("push", *options, *serving, "--", REMOTE_NAME, f"{ref}:{ref}", seconds=seconds)
-        return RemoteEvent(*repo_policy.parse_push(done.status, done.out, self._problem(done)))
+        return RemoteEvent(*repository.parse_push(done.status, done.out, self._problem(done)))
 
     # Writing; the caller holds the store's lock
 
@@ -589,7 +588,7 @@ class Git:
         begun = os.stat(self.folder).st_mtime_ns
         if branch is None:
             raise InvalidArgument(name="branch", problem="none is checked out; `git switch main` does")
-        act = repo_policy.unfinished_act(self.folder)
+        act = repository.unfinished_act(self.folder)
         if act:
             raise StoreUnfinished(path=self.root, act=act)
         chosen = [self._plain_file(path) for path in paths]
@@ -606,12 +605,12 @@ class Git:
             out = self.call("commit-tree", *options, tree, data=message.encode(), also=self._identity())
             new = out.decode().strip()
             subject = message.partition("\n")[0]
-            repo_policy.sync_objects(self.folder, begun)
+            repository.sync_objects(self.folder, begun)
             self.call("update-ref", "-m", f"commit: {subject}", "HEAD", new, parent or "0" * len(new))
         except BaseException:
             self._run("reset", "--quiet", "--", *chosen)
             raise
-        repo_policy.sync_branch(self.folder, branch)
+        repository.sync_branch(self.folder, branch)
         return new
 
     def _check_same(self, tree: str, commit: str) -> None:
@@ -625,7 +624,7 @@ class Git:
 
         Delete files that are not in that commit.
         """
-        chosen = [repo_policy.check_tracked_path(path) for path in paths]
+        chosen = [repository.check_tracked_path(path) for path in paths]
         if not chosen:
             return
         committed = self._committed(chosen)
@@ -651,17 +650,17 @@ class Git:
         different content when it would be restored was changed by another program, and is kept. All other
         files are restored.
         """
-        checked = [repo_policy.check_tracked_path(path) for path in paths]
-        repo_policy.check_git_folder(self.root)
-        around = state.begin_journal(self.ours, checked, writes or {})
+        checked = [repository.check_tracked_path(path) for path in paths]
+        repository.check_git_folder(self.root)
+        around = repository.begin_journal(self.ours, checked, writes or {})
         try:
             yield
         except BaseException:
-            note = state.read_journal(self.ours)
-            self.restore(self._still_ours({path: note.get(path, state.ANY_CONTENT) for path in checked}))
-            state.end_journal(self.ours, around)
+            note = repository.read_journal(self.ours)
+            self.restore(self._still_ours({path: note.get(path, repository.ANY_CONTENT) for path in checked}))
+            repository.end_journal(self.ours, around)
             raise
-        state.end_journal(self.ours, around)
+        repository.end_journal(self.ours, around)
 
     def _still_ours(self, note: JournalEntries) -> list[str]:
         """Return the files that may be restored: the journal recorded their present content, or no content.
@@ -673,12 +672,12 @@ class Git:
         for path, written in note.items():
             try:
                 with open(os.path.join(self.root, path), "rb") as file:
-                    digest = state.journal_hash(file.read())
+                    digest = repository.journal_hash(file.read())
             except OSError:
-                digest = state.NO_FILE
-            if written in (state.ANY_CONTENT, digest):
+                digest = repository.NO_FILE
+            if written in (repository.ANY_CONTENT, digest):
                 unchanged.append(path)
-            elif digest == state.NO_FILE:
+            elif digest == repository.NO_FILE:
                 missing.append(path)
         committed = self._committed(missing)
         return [*unchanged, *(path for path in missing if path not in committed)]
@@ -695,12 +694,12 @@ class Git:
 
         The caller must hold the lock.
         """
-        note = state.read_journal(self.ours)
+        note = repository.read_journal(self.ours)
         paths = self._still_ours(note)
         if paths:
             self.restore(paths)
         if note:
-            state.end_journal(self.ours)
+            repository.end_journal(self.ours)
         return tuple(paths)
 
     def tidy(self) -> None:
@@ -713,7 +712,7 @@ class Git:
         Git would run that command with the settings and hooks of the remote repository, so these are
         overridden.
         """
-        if repo_policy.url_to_path(url, self.root) is None:
+        if repository.url_to_path(url, self.root) is None:
             return ()
         keys = ("core.hooksPath", "core.fsmonitor", "core.alternateRefsCommand")
         settings = [f"-c {key}={GIT_SETTINGS[key]}" for key in keys]
@@ -724,12 +723,12 @@ class Git:
     ) -> None:
         others = sorted(set(changed) - set(chosen))
         if others:
-            raise StagedBeside(path=self.root, detail=repo_policy.shorten_paths(others), first=others[0])
+            raise StagedBeside(path=self.root, detail=repository.shorten_paths(others), first=others[0])
         for path, data in expected.items():
             blob = changed.get(path)
             if blob is None:
                 continue
-            judged = "0" * len(blob) if data is None else repo_policy.blob_id(data, self._config.sha256)
+            judged = "0" * len(blob) if data is None else repository.blob_id(data, self._config.sha256)
             if blob != judged:
                 raise FileChanged(path=path)
 
@@ -753,7 +752,7 @@ class Git:
         return {name: self._environ.get(name) or values[part] for name, part in names.items()}
 
     def _plain_file(self, path: str) -> str:
-        full = os.path.join(self.root, repo_policy.check_tracked_path(path))
+        full = os.path.join(self.root, repository.check_tracked_path(path))
         if os.path.lexists(full) and (os.path.islink(full) or not os.path.isfile(full)):
             problem = f"{path} is not a plain file and cannot be committed; move it elsewhere"
             raise InvalidArgument(name="path", problem=problem)
@@ -761,7 +760,7 @@ class Git:
 
     def _remove(self, path: str) -> None:
         full = os.path.join(self.root, path)
-        if repo_policy.is_within(os.path.dirname(full), self.root):  # do not delete through a symlink
+        if repository.is_within(os.path.dirname(full), self.root):  # do not delete through a symlink
             with translate_os_errors(full):
                 try:
                     os.unlink(full)

@@ -13,13 +13,12 @@ from typing import NamedTuple
 from zlib import crc32
 
 from quaid.errors import QuaidError
-from quaid.kb import catalog as catalogs, layout, lint, remote as store_remote, repo_policy, setup, state
+from quaid.kb import catalog as catalogs, layout, lint, remote as store_remote, repository, setup
 from quaid.kb.catalog import Catalog, query_words
 from quaid.kb.git import REMOTE_NAME, Git
 from quaid.kb.layout import RAW_README, KbCheck, KbStatus
 from quaid.kb.node import NODE_TYPES, Node, captured_file
-from quaid.kb.repo_policy import TreeState, mask_urls
-from quaid.kb.state import StoreState
+from quaid.kb.repository import StoreState, TreeState, mask_urls
 from quaid.model import claims, dates
 from quaid.model.plain_text import count_noun
 from quaid.storage import files as durable_files
@@ -173,7 +172,7 @@ def store_status(git: Git) -> KbStatus:
 def _status_and_nudge(git: Git) -> tuple[KbStatus, list[int]]:
     """Return the status of a store, and the arguments of nudge_text()."""
     tree = git.state()
-    noted = state.read_state(git.root)
+    noted = repository.read_state(git.root)
     catalog = catalogs.load_catalog(git.root, git.ours)
     nodes = list(catalog.nodes)
     files = catalog.files.values()
@@ -238,7 +237,7 @@ def nudge_text(
 
 NUDGE_FILE = "nudge.json"
 NUDGE_VERSION = 3
-NUDGE_DEPENDENCIES = ("index", "config", "info/exclude", f"{layout.OWN_FOLDER}/{state.STATE_FILE}")
+NUDGE_DEPENDENCIES = ("index", "config", "info/exclude", f"{layout.OWN_FOLDER}/{repository.STATE_FILE}")
 """Files in .git that the nudge depends on, besides branches and the catalog."""
 
 
@@ -246,11 +245,11 @@ def session_nudge(root: str, environ: Mapping[str, str], clock: Callable[[], int
     """Return the nudge of a store, as shown by `status`, using a cache.
 
     The cache holds only numbers, so that text from a manipulated cache file is never shown to agents."""
-    repo_policy.check_git_folder(root)
+    repository.check_git_folder(root)
     folder = os.path.join(root, ".git", layout.OWN_FOLDER)
     before, catalog, _ = _tree_mark(root)
     with suppress(QuaidError, ValueError, TypeError):
-        *marks, counts = state.read_json(folder, NUDGE_FILE)
+        *marks, counts = repository.read_json(folder, NUDGE_FILE)
         if marks == [before, catalog]:
             return nudge_text(*map(int, counts))
     status, counts = _status_and_nudge(Git(root, environ))
@@ -272,11 +271,11 @@ def _tree_mark(root: str) -> tuple[int, int, int]:
     below = {path.rpartition("/")[0] for path, _ in files} | {""}
     ignoring = [_stat_or_none(os.path.join(root, subfolder, ".gitignore")) for subfolder in sorted(below)]
     ours = [_stat_or_none(os.path.join(folder, *name.split("/"))) for name in NUDGE_DEPENDENCIES]
-    branch, head = repo_policy.read_head(folder)
-    remote = branch and repo_policy.read_ref(folder, f"refs/remotes/{REMOTE_NAME}/{branch}")
+    branch, head = repository.read_head(folder)
+    remote = branch and repository.read_ref(folder, f"refs/remotes/{REMOTE_NAME}/{branch}")
     stats = [*(looks for _, looks in files), *filter(None, (*ignoring, *ours))]
     newest = max((max(looks.mtime_ns, looks.ctime_ns) for looks in stats), default=0)
-    act = repo_policy.unfinished_act(folder)
+    act = repository.unfinished_act(folder)
     tree = repr((NUDGE_VERSION, ignoring, ours, branch, act, head, remote))
     # There may be thousands of files, so each is formatted as cheaply as possible.
     tree += "\n".join([f"{path} {m} {c} {size} {inode}" for path, (m, c, size, inode) in files])
@@ -317,7 +316,7 @@ def check_store(
 ) -> list[KbCheck]:
     """Run all checks of the store and of its setup on this machine."""
     status = store_status(git)
-    noted = state.read_state(git.root)
+    noted = repository.read_state(git.root)
     catalog = catalogs.load_catalog(git.root, git.ours, certain=True, judge=lint.file_checker())
     fatal = [finding for finding in lint.lint_store(catalog, git.ours) if finding.fatal]
     secrets = [finding for finding in fatal if finding.code == "secret"]
@@ -403,7 +402,7 @@ def _check_tree(status: KbStatus) -> KbCheck:
             else f"`{verb} --continue`, or `{verb} --abort`"
         )
         if status.conflicted:
-            files = repo_policy.shorten_paths(status.conflicted)
+            files = repository.shorten_paths(status.conflicted)
             remedy = f"Resolve {files}, `{git} add` them, then {remedy}"
             message += f"; {count_noun(len(status.conflicted), 'file')} in conflict"
         return KbCheck("tree", False, message, remedy)

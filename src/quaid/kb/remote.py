@@ -12,11 +12,10 @@ from functools import partial
 from hashlib import sha256
 
 from quaid.errors import RemoteOccupied, StoreForeign
-from quaid.kb import git as git_cli, layout, node as nodes, repo_policy, state
+from quaid.kb import git as git_cli, layout, node as nodes, repository
 from quaid.kb.git import DEFAULT_BRANCH, FETCH_TIMEOUT, PUSH_TIMEOUT, REMOTE_NAME, Git
 from quaid.kb.layout import KbCheck
-from quaid.kb.repo_policy import TreeState, mask_urls, shorten_paths
-from quaid.kb.state import RemoteEvent
+from quaid.kb.repository import RemoteEvent, TreeState, mask_urls, shorten_paths
 
 IGNORABLE_NAMES = frozenset(
     {".DS_Store", ".directory", ".gitattributes", ".gitignore", ".gitkeep", ".localized"}
@@ -96,7 +95,7 @@ def foreign_store(git: Git) -> str:
         head = git.head()
         yield from _list_commits(git, [head] if head else git.branches("refs/heads").values())
 
-    if git.is_repository() and git.head() is None and state.read_journal(git.ours):
+    if git.is_repository() and git.head() is None and repository.read_journal(git.ours):
         return ""  # the folder is a store whose init was interrupted before the first commit
     return _foreign_files(listings())
 
@@ -141,25 +140,25 @@ def push_store(git: Git, now: str, seconds: float = PUSH_TIMEOUT) -> RemoteEvent
     if tree.head is None:
         return RemoteEvent("nothing", "there is no commit to push")
     if tree.upstream is not None and not tree.ahead:
-        event = state.read_state(git.root).push
+        event = repository.read_state(git.root).push
         if event.outcome in ("rejected", "unreachable"):
             event = RemoteEvent("nothing", at=now)  # the commits of the failed push are on the remote by now
-        state.note_state(git.root, tree, now, push=event)
+        repository.note_state(git.root, tree, now, push=event)
         return RemoteEvent("nothing")
     if tree.upstream is None:  # before the first push of this branch, inspect the remote
         problem = _first_push_problem(git, now, seconds)
         if problem is not None:
-            state.note_state(git.root, push=problem._replace(at=now))
+            repository.note_state(git.root, push=problem._replace(at=now))
             return problem
     event = git.push(seconds)
     if event.outcome == "rejected":
         fetched = git.fetch(min(seconds, FETCH_TIMEOUT))
         tree = git.state()
-        state.note_state(git.root, fetch=fetched._replace(at=now))
+        repository.note_state(git.root, fetch=fetched._replace(at=now))
     elif event.outcome in ("pushed", "nothing"):
         tree = tree._replace(ahead=0, behind=0)
     reached = {} if event.outcome == "unreachable" else {"fetch": RemoteEvent("reached", at=now)}
-    state.note_state(git.root, tree, now, push=event._replace(at=now), **reached)
+    repository.note_state(git.root, tree, now, push=event._replace(at=now), **reached)
     return event
 
 
@@ -181,7 +180,7 @@ def _first_push_problem(git: Git, now: str, seconds: float) -> RemoteEvent | Non
 def refuse_foreign_remote(git: Git) -> None:
     """Raise RemoteOccupied if the remote, as last fetched, holds something other than a knowledge base."""
     url = git.remote() or ""
-    files = "" if state.read_state(git.root).accepted == url_hash(url) else foreign_remote(git)
+    files = "" if repository.read_state(git.root).accepted == url_hash(url) else foreign_remote(git)
     if files:
         remedy = (
             "Name another one with `ai-kb init --remote URL`; `ai-kb init --force` pushes beside these files"
@@ -207,7 +206,7 @@ def fetch_store(
     `before` is a recent tree state, which is reused unless a branch has moved since. With `sparing`, the
     fetch is skipped if the remote timed out a few minutes ago.
     """
-    until = _silent_until(state.read_state(git.root).fetch, now) if sparing else ""
+    until = _silent_until(repository.read_state(git.root).fetch, now) if sparing else ""
     began = time.monotonic()
     if until:
         problem = f"it did not answer before; it is asked again after {until}, or by `ai-kb push`"
@@ -218,7 +217,7 @@ def fetch_store(
             fetched = fetched._replace(outcome="silent")
     tree = before if before is not None and git.stands_as(before) else git.state()
     if git.remote() is not None and not until:
-        state.note_state(git.root, tree, now, fetch=fetched._replace(at=now))
+        repository.note_state(git.root, tree, now, fetch=fetched._replace(at=now))
     return fetched, tree
 
 
@@ -250,7 +249,7 @@ REFUSAL_MESSAGES = (
 
 def check_privacy(url: str, root: str, environ: Mapping[str, str], seconds: float) -> KbCheck:
     """Check whether the remote is private. The caller has just reached the remote."""
-    folder = repo_policy.url_to_path(url, root)
+    folder = repository.url_to_path(url, root)
     if folder is not None:
         return _check_folder(folder, environ)
     scheme, separator, rest = url.partition("://")
@@ -329,4 +328,4 @@ def _check_server(scheme: str, rest: str, environ: Mapping[str, str], seconds: f
         return KbCheck("private", False, "it answers without a password", "Make it private on the server")
     if any(message in done.err for message in REFUSAL_MESSAGES):
         return KbCheck("private", True, "it shows nothing without a password")
-    return _unknown(f"cannot be known: {mask_urls(repo_policy.error_line(done.err))}")
+    return _unknown(f"cannot be known: {mask_urls(repository.error_line(done.err))}")

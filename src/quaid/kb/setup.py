@@ -11,15 +11,7 @@ from typing import Literal, NamedTuple
 
 from quaid.errors import FileTrouble, RemoteOccupied, StoreOccupied
 from quaid.formats import config_text
-from quaid.kb import (
-    git as git_cli,
-    layout,
-    node as nodes,
-    remote as store_remote,
-    repo_policy,
-    state,
-    transaction,
-)
+from quaid.kb import git as git_cli, layout, node as nodes, remote as store_remote, repository, transaction
 from quaid.kb.catalog import Catalog
 from quaid.kb.git import Git
 from quaid.kb.layout import KbCheck, KbInitReport, KbTimerReport
@@ -67,7 +59,7 @@ def clone_store(git: Git, url: str, environ: Mapping[str, str], *, force: bool =
     def check(fetched: Git) -> None:
         files = store_remote.foreign_remote(fetched)
         if files:
-            raise RemoteOccupied(url=repo_policy.mask_urls(url), detail=files, remedy=REMOTE_REMEDY)
+            raise RemoteOccupied(url=repository.mask_urls(url), detail=files, remedy=REMOTE_REMEDY)
 
     return Git.clone(url, git.root, environ, check=None if force else check)
 
@@ -78,7 +70,7 @@ def init_store(
     """Create or repair a store. Unless forced, refuse folders and remotes with other content."""
     created = not git.is_repository() or git.head() is None
     if remote:
-        remote = repo_policy.check_url(repo_policy.absolute_url(remote), git.root)
+        remote = repository.check_url(repository.absolute_url(remote), git.root)
     if not force:
         _refuse_foreign(git, remote, environ)
     git.init()
@@ -87,7 +79,7 @@ def init_store(
         store_remote.fetch_store(git, now)
     git.follow_the_only_branch()
     if force and git.remote():
-        state.note_state(git.root, accepted=store_remote.url_hash(git.remote() or ""))
+        repository.note_state(git.root, accepted=store_remote.url_hash(git.remote() or ""))
 
     def plan(catalog: Catalog) -> StoreChange:
         files: dict[str, bytes | None] = {}
@@ -103,7 +95,7 @@ def init_store(
         return StoreChange(files, "ai-kb: a knowledge base")
 
     done = transaction.apply_change(git, now, "init", plan, foreign=force)
-    return KbInitReport(git.root, created, done.paths, repo_policy.mask_urls(git.remote() or ""), done.commit)
+    return KbInitReport(git.root, created, done.paths, repository.mask_urls(git.remote() or ""), done.commit)
 
 
 def _refuse_foreign(git: Git, remote: str, environ: Mapping[str, str]) -> None:
@@ -120,7 +112,7 @@ def _refuse_foreign(git: Git, remote: str, environ: Mapping[str, str]) -> None:
         copy = Git(folder, environ)
         files = store_remote.foreign_remote(copy) if copy.look_into(url) else ""
     if files:
-        raise RemoteOccupied(url=repo_policy.mask_urls(url), detail=files, remedy=REMOTE_REMEDY)
+        raise RemoteOccupied(url=repository.mask_urls(url), detail=files, remedy=REMOTE_REMEDY)
 
 
 def contract_text() -> str:

@@ -26,19 +26,11 @@ from quaid.errors import (
 )
 from quaid.folders import atomic_write
 from quaid.folders.scanner import Folder
-from quaid.kb import (
-    catalog as catalogs,
-    layout,
-    lint,
-    node as nodes,
-    remote as store_remote,
-    repo_policy,
-    state,
-)
+from quaid.kb import catalog as catalogs, layout, lint, node as nodes, remote as store_remote, repository
 from quaid.kb.catalog import Catalog
 from quaid.kb.git import Git, run_command
 from quaid.kb.lint import LintFinding
-from quaid.kb.repo_policy import TreeState
+from quaid.kb.repository import TreeState
 from quaid.storage import files as durable_files
 from quaid.storage.files import LONGEST_LOCK_PAUSE
 from quaid.storage.sqlite.errors import translate_os_errors
@@ -71,11 +63,11 @@ REMOTE_VERBS = frozenset(
 @contextmanager
 def store_lock(git: Git, what: str = "ai-kb", patience: float = LOCK_TIMEOUT) -> Iterator[None]:
     """Hold the store's lock, and restore what a killed writer was changing. Raise StoreLocked on timeout."""
-    repo_policy.check_git_folder(git.root)
+    repository.check_git_folder(git.root)
     path = os.path.join(git.ours, "lock")
     with translate_os_errors(path):
         durable_files.make_folders(git.ours)
-        handle, is_locked = state.lock_file(path, patience)
+        handle, is_locked = repository.lock_file(path, patience)
     before = _list_git_locks(git.folder)
     try:
         if not is_locked:
@@ -393,7 +385,7 @@ def _index_and_commit(
     expected = _linted_bytes(catalog, changed)
     _refuse_fatal(_findings_outside_store(expected))
     commit = git.commit(sorted(changed), message, expected=expected) if changed else ""
-    state.note_state(git.root, indexed_at=now)
+    repository.note_state(git.root, indexed_at=now)
     return ChangeResult(commit, tuple(sorted(changed)), offline)
 
 
@@ -457,7 +449,7 @@ def _refuse_dirty(git: Git, tree: TreeState) -> None:
     ]
     others += [path for path in tree.changed if not layout.is_store_file(path)]
     if others:
-        raise StoreDirty(path=git.root, detail=repo_policy.shorten_paths(others))
+        raise StoreDirty(path=git.root, detail=repository.shorten_paths(others))
 
 
 def _fetch_and_forward(git: Git, now: str, tree: TreeState, *, foreign: bool = False) -> str:
@@ -479,7 +471,7 @@ def _fetch_and_forward(git: Git, now: str, tree: TreeState, *, foreign: bool = F
 
 def write_store_file(catalog: Catalog, path: str, data: bytes | None) -> None:
     """Write or delete a file durably. Raise FileChanged if the file on disk does not match the catalog."""
-    repo_policy.check_store_path(path)
+    repository.check_store_path(path)
     token = _new_token()
     with Folder(catalog.root) as folder:
         if path not in catalog.files:

@@ -25,7 +25,7 @@ from quaid.errors import (
 )
 from quaid.folders import atomic_write, export as exporter, page_writer
 from quaid.folders.scanner import Folder
-from quaid.kb.repo_policy import mask_urls
+from quaid.kb.repository import mask_urls
 from quaid.model import dates, plain_text
 from quaid.model.facts import check_predicate_setting
 from quaid.model.plain_text import check_folder_list as check_folders, count_noun
