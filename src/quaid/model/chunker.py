@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from quaid.model import markdown_text, statements, timeline
+from quaid.model import markdown_text, timeline
 from quaid.model.plain_text import TokenMeasure, count_tokens, token_measure
 
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’»)\]*_]*(?:[ \t]+|\Z)|[。！？；｡]+[”’」』）]*")
@@ -280,40 +280,42 @@ def find_entries(text: str, heading_path: str) -> tuple[Entry, ...]:
     """
     fences = markdown_text.find_fences(text)
     path = _HeadingPath(_find_headings(text), heading_path)
-    above: list[statements.TextBlock] = []
+    above: list[markdown_text.StatementBlock] = []
     entries: list[Entry] = []
-    for block in statements.text_blocks(text):
-        is_row = block.kind == statements.ROW
-        while above and (above[-1].kind == statements.ROW) != is_row:
+    for block in markdown_text.text_blocks(text):
+        is_row = block.kind == markdown_text.ROW
+        while above and (above[-1].kind == markdown_text.ROW) != is_row:
             above.pop()
         while above and not is_row and above[-1].indent >= block.indent:
             above.pop()
         if not any(fence.start <= block.start < fence.end for fence in fences) and _is_entry(text, block):
             context = text[above[-1].start : above[-1].end] if above else ""
-            context = statements.statement_text(context)[:_LONGEST_PARENT] if not is_row else context.strip()
+            context = (
+                markdown_text.statement_text(context)[:_LONGEST_PARENT] if not is_row else context.strip()
+            )
             entries.append(Entry(block.start, block.end, context, path.at(block.start)))
-        if block.kind == statements.ITEM or (is_row and not above):
+        if block.kind == markdown_text.ITEM or (is_row and not above):
             above.append(block)
     covered = sum(entry.end - entry.start for entry in entries)
     is_list = len(entries) >= LEAST_ENTRIES and covered >= LEAST_COVERED * len(text)
     return tuple(entries) if is_list else ()
 
 
-def _is_entry(text: str, block: statements.TextBlock) -> bool:
+def _is_entry(text: str, block: markdown_text.StatementBlock) -> bool:
     if block.end - block.start > LONGEST_ENTRY:
         return False
     content = text[block.start : block.end].strip()
-    if block.kind == statements.PARAGRAPH and not _SPEAKER.match(content):
+    if block.kind == markdown_text.PARAGRAPH and not _SPEAKER.match(content):
         sentence = _SENTENCE_END.search(content)
         is_long = sentence is not None and sentence.end() < len(content)
         if is_long or content.endswith(":") or content.startswith(("<", "{")):  # introductions and templates
             return False
-    return bool(_TWO_WORDS.search(_LINK.sub(" ", content))) and not statements.is_struck(content)
+    return bool(_TWO_WORDS.search(_LINK.sub(" ", content))) and not markdown_text.is_struck(content)
 
 
 def entry_embedding_text(title: str, text: str, entry: Entry) -> str:
     """Return the text to embed for an entry: title, headings, what it depends on, and its text."""
-    content = statements.without_struck(text[entry.start : entry.end])
+    content = markdown_text.without_struck(text[entry.start : entry.end])
     return embedding_text(
         title, entry.heading_path, f"{entry.context}\n{content}" if entry.context else content
     )

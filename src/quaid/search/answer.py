@@ -8,10 +8,7 @@ from quaid.embedding.registry import Embedder
 from quaid.errors import InvalidArgument
 from quaid.model import timeline
 from quaid.model.chunker import TRUTH_KIND
-from quaid.model.names import EXACT_MATCH, LONGEST_NAME, PREFIX_MATCH, fold_name, match_strength
-from quaid.model.plain_text import count_tokens
-from quaid.model.slug import address
-from quaid.model.statements import (
+from quaid.model.markdown_text import (
     is_struck,
     is_ticked,
     split_statements,
@@ -19,6 +16,9 @@ from quaid.model.statements import (
     statement_text,
     without_struck,
 )
+from quaid.model.names import EXACT_MATCH, LONGEST_NAME, PREFIX_MATCH, fold_name, match_strength
+from quaid.model.plain_text import count_tokens
+from quaid.model.slug import address
 from quaid.search import text as text_search
 from quaid.search.budget import (
     DEPTHS,
