@@ -13,8 +13,7 @@ import apsw
 import pytest
 
 from quaid.app import Brain
-from quaid.cli import output
-from quaid.cli.main import main
+from quaid.cli.main import format_record, main
 from quaid.config import Settings
 from quaid.operations import dispatch, index
 from quaid.operations.doctor import DoctorFinding, DoctorRecord, doctor
@@ -53,7 +52,7 @@ def test_missing_parts_are_not_reported_as_ok(home: Brain) -> None:
     checks = doctor(home, quick=True).checks
     assert [check for check in checks if check.state == "fine" and ABSENT.search(check.detail)] == []
     assert found(doctor(home, quick=True), "service").state == "missing"
-    lines = output.format_record(doctor(home, quick=True), False, False).splitlines()
+    lines = format_record(doctor(home, quick=True), False, False).splitlines()
     assert [line for line in lines if "not installed" in line] == ["--  service         not installed"]
 
 
@@ -63,7 +62,7 @@ def test_what_a_knowledge_base_can_do_without_is_not_called_fine(home: Brain) ->
     states = {check.name: (check.well, check.missing) for check in record.value}
     assert states["remote"] == states["timer"] == states["adapter"] == (True, True)
     assert states["tree"] == (True, False)
-    lines = output.format_record(record, False, False).splitlines()
+    lines = format_record(record, False, False).splitlines()
     assert [
         line for line in lines if line.startswith("ok") and re.search("not installed|none[;.]", line)
     ] == []
@@ -150,7 +149,7 @@ def test_folder_that_is_gone_is_reported(home: Brain, tmp_path: Path) -> None:
     folder.rename(tmp_path / "elsewhere")
     gone = found(doctor(home, quick=True), "folder notes")
     assert (gone.state, gone.remedy) == ("wrong", "quaid collection info notes")
-    message = output.format_record(call(home, "collection info", name="notes"), False, False)
+    message = format_record(call(home, "collection info", name="notes"), False, False)
     assert "The folder does not exist. Restore it" in message
     assert "quaid collection remove notes" in message
     assert "quaid collection restore notes FOLDER" in message

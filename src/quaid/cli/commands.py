@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import quaid
 from quaid.app import SCHEMA_VERSION, Brain, schema_version_of, sqlite_version, version_problem
-from quaid.cli.main import main
-from quaid.cli.output import print_notice
+from quaid.cli.main import main, print_notice
 from quaid.cli.parser import CommandLine, generated_file, load_settings
 from quaid.config import Settings
 from quaid.errors import AlreadyExists, Defect, InvalidArgument, LineTooLarge, MissingDatabase, QuaidError

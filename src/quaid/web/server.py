@@ -28,8 +28,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 import quaid
 from quaid import config, server_socket
 from quaid.app import Brain
-from quaid.cli import output, parser
-from quaid.cli.output import print_notice
+from quaid.cli import parser
+from quaid.cli.main import (
+    format_error,
+    format_record,
+    format_side_notes,
+    print_notice,
+    strip_control_characters,
+)
 from quaid.config import Settings
 from quaid.errors import (
     Cancelled,
@@ -201,14 +207,14 @@ def _command_work(
         except QuaidError as error:
             if isinstance(error, InvalidArgument):
                 error = parser.as_typed(error, operation)
-            message = output.format_error(error, line.as_json, err_is_terminal, program)
+            message = format_error(error, line.as_json, err_is_terminal, program)
             return error.exit_status, before, "", message
         finally:
             brain.settings, brain.notice = usual, None
-        text = output.format_record(record, line.as_json, out_is_terminal, program)
+        text = format_record(record, line.as_json, out_is_terminal, program)
         asked = arguments.get("slug")
-        notes = output.format_side_notes(asked, record, line.as_json, err_is_terminal, program)
-        notice_lines = "".join(f"quaid: {output.strip_control_characters(notice)}.\n" for notice in notices)
+        notes = format_side_notes(asked, record, line.as_json, err_is_terminal, program)
+        notice_lines = "".join(f"quaid: {strip_control_characters(notice)}.\n" for notice in notices)
         return int(getattr(record, "exit_status", 0)), before + notice_lines, text, notes
 
     return queue, work
