@@ -18,7 +18,7 @@ import numpy as np
 from bench.scale import NOTEBOOK_FILES, folder_of
 from bench.search import TYPES, vocabulary
 from bench.standin import MODEL, WIDTH
-from quaid.model.names import fold_name, names_of
+from quaid.model.slug import fold_name, names_of
 from quaid.storage import chunks, vectors
 from quaid.storage.sqlite.connection import Database, Transaction
 

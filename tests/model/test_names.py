@@ -2,7 +2,7 @@
 
 import pytest
 
-from quaid.model.names import EXACT_MATCH, PREFIX_MATCH, WORD_MATCH, fold_name, match_strength
+from quaid.model.slug import EXACT_MATCH, PREFIX_MATCH, WORD_MATCH, fold_name, match_strength
 
 
 @pytest.mark.parametrize(

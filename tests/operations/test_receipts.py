@@ -7,7 +7,7 @@ import pytest
 from quaid.app import Brain
 from quaid.cli.render import render
 from quaid.errors import VersionConflict
-from quaid.model.names import fold_name, is_similar_name
+from quaid.model.slug import fold_name, is_similar_name
 from quaid.operations import dispatch, receipts
 from quaid.operations.receipts import OldLine, OpenFact, ReplacedStatement
 

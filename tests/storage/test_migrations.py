@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 from quaid.errors import DiskFull, MigrationFailed
-from quaid.model.names import fold_name
+from quaid.model.slug import fold_name
 from quaid.storage import SCHEMA_VERSION, checks, collections, history, migrations, pages
 from quaid.storage.migrations import uuid_of_v5_page
 from quaid.storage.sqlite.connection import Database, Transaction

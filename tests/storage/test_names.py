@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from quaid.model import names as namess
+from quaid.model import slug as slugs
 from quaid.model.page import build_page
 from quaid.storage import chunks, page_edits, pages
 from quaid.storage.sqlite.connection import Database
@@ -35,12 +35,12 @@ def put(db: Database, slug: str, truth: str = "Text.", **front: object) -> int:
     ],
 )
 def test_spellings_of_a_name_fold_to_one(one: str, other: str) -> None:
-    assert namess.fold_name(one) == namess.fold_name(other)
+    assert slugs.fold_name(one) == slugs.fold_name(other)
 
 
 def test_marks_of_other_scripts_are_letters() -> None:
-    assert namess.fold_name("がき") != namess.fold_name("かき")
-    assert namess.fold_name("й") != namess.fold_name("и")
+    assert slugs.fold_name("がき") != slugs.fold_name("かき")
+    assert slugs.fold_name("й") != slugs.fold_name("и")
 
 
 def test_a_page_is_found_by_title_slug_alias_and_last_name(db: Database) -> None:

@@ -41,7 +41,7 @@ from quaid.model.facts import (
     value_key,
 )
 from quaid.model.links import RELATED
-from quaid.model.names import fold_name
+from quaid.model.slug import fold_name
 
 STALE_DAYS = 30
 """The compiled truth (the text above the timeline) is stale if the timeline is newer by at least this many days."""

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from quaid.model.claims import stem_words
 from quaid.model.english import split_sentences
-from quaid.model.names import fold_name
 from quaid.model.plain_text import has_cjk
+from quaid.model.slug import fold_name
 
 STRUCK = re.compile(r"~~.+?~~")
 OPEN_BOX = re.compile(r"\[ \]")

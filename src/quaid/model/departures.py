@@ -20,7 +20,7 @@ from quaid.model.english import (
     strip_emphasis,
     word_list,
 )
-from quaid.model.names import fold_name
+from quaid.model.slug import fold_name
 
 OWNER = ""
 """The subject of a departure if it is the entity that the page is about."""

@@ -11,8 +11,8 @@ from quaid.model import dates, slug as slugs
 from quaid.model.dates import find_dates
 from quaid.model.links import RELATED, normalize_relationship
 from quaid.model.markdown_text import replace_wiki_links, shorten, strip_markdown
-from quaid.model.names import LONGEST_NAME, NAME_KINDS, fold_name
 from quaid.model.similarity import UNSPACED_LETTERS
+from quaid.model.slug import LONGEST_NAME, NAME_KINDS, fold_name
 
 ASSERTED_BY = ("agent", "manual", "import", "enrichment")
 """Allowed values of asserted_by, as in the table's CHECK constraint."""

@@ -14,8 +14,8 @@ from quaid.model import dates, links, markdown_text, slug as slugs, tags
 from quaid.model.dates import is_date
 from quaid.model.links import LinkReference, find_references
 from quaid.model.markdown_text import shorten
-from quaid.model.names import names_of
 from quaid.model.plain_text import has_cjk
+from quaid.model.slug import names_of
 from quaid.model.timeline import TimelineEntry, parse as parse_timeline, summary_hash
 
 PAGE_TYPES: dict[str, str] = {

@@ -3,7 +3,7 @@
 import re
 from typing import Any, NamedTuple
 
-from quaid.model import markdown_text, names, tags, timeline
+from quaid.model import markdown_text, slug as slugs, tags, timeline
 
 MERGED_KEY = "merged"
 """Front-matter key under which the conflicting values of the removed page are kept."""
@@ -169,12 +169,12 @@ def _join_tags(result: dict[str, Any], other: dict[str, Any]) -> None:
 
 
 def _join_names(result: dict[str, Any], other: dict[str, Any], title: str, kept_title: str) -> None:
-    ours = names.aliases(result)
-    folded = {names.fold_name(alias) for alias in [*ours, kept_title]}
+    ours = slugs.aliases(result)
+    folded = {slugs.fold_name(alias) for alias in [*ours, kept_title]}
     more = []
-    for name in [title, *names.aliases(other)]:
-        if names.fold_name(name) not in folded:
-            folded.add(names.fold_name(name))
+    for name in [title, *slugs.aliases(other)]:
+        if slugs.fold_name(name) not in folded:
+            folded.add(slugs.fold_name(name))
             more.append(name)
     if more:
         key = "alias" if "alias" in result and "aliases" not in result else "aliases"

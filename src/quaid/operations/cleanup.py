@@ -6,7 +6,7 @@ from quaid.app import Brain
 from quaid.errors import InvalidArgument, PageMoved, VersionConflict
 from quaid.folders import indexer
 from quaid.formats import markdown
-from quaid.model import markdown_text, names, page as page_model, page_merge, slug as slugs, timeline
+from quaid.model import markdown_text, page as page_model, page_merge, slug as slugs, timeline
 from quaid.model.page import Page
 from quaid.model.plain_text import count_noun
 from quaid.model.similarity import LEAST_THRESHOLD, TextSimilarity
@@ -269,7 +269,7 @@ def _merged_page(target: PageRow, gone: PageRow) -> Page:
 
 def _merge_record(target: PageRow, gone: PageRow, made: Page, moved: MergedRows) -> MergeRecord:
     before = timeline.parse(target.timeline)
-    aliases = set(names.aliases(target.frontmatter))
+    aliases = set(slugs.aliases(target.frontmatter))
     return MergeRecord(
         done=False,
         kept=target.slug,
@@ -277,7 +277,7 @@ def _merge_record(target: PageRow, gone: PageRow, made: Page, moved: MergedRows)
         version=target.version + 1,
         other_version=gone.version,
         title=made.title,
-        aliases=tuple(name for name in names.aliases(made.frontmatter) if name not in aliases),
+        aliases=tuple(name for name in slugs.aliases(made.frontmatter) if name not in aliases),
         tags=tuple(tag for tag in made.tags if tag not in target.tags),
         entries=len(made.entries) - len(before),
         truth=made.truth[len(target.truth) :].strip() if made.truth != target.truth else "",

@@ -16,8 +16,8 @@ from quaid.model import corrections as model, dates, facts as fact_model, simila
 from quaid.model.claims import stem_words
 from quaid.model.corrections import StatementPlace, Wording
 from quaid.model.english import split_sentences
-from quaid.model.names import fold_name
 from quaid.model.page import Page
+from quaid.model.slug import fold_name
 from quaid.notebook import changes, layout
 from quaid.operations import notebook as notebooks, pages, receipts
 from quaid.operations.registry import Arg, op

@@ -7,7 +7,7 @@ from quaid.app import Brain
 from quaid.errors import QuaidError
 from quaid.model import slug as slugs
 from quaid.model.facts import canonical_predicate, is_valid_on
-from quaid.model.names import fold_name
+from quaid.model.slug import fold_name
 from quaid.storage import contradictions, facts, pages
 from quaid.storage.facts import FactChange, FactRow
 

@@ -13,7 +13,7 @@ from quaid.app import Brain
 from quaid.errors import InvalidArgument, InvalidSlug, PageNotFound, QuaidError
 from quaid.formats import markdown
 from quaid.model import dates, slug as slugs
-from quaid.model.names import aliases, fold_name
+from quaid.model.slug import aliases, fold_name
 from quaid.notebook import layout
 from quaid.operations import pages
 from quaid.operations.registry import Arg, Operation, op

@@ -16,9 +16,8 @@ from quaid.model.markdown_text import (
     statement_text,
     without_struck,
 )
-from quaid.model.names import EXACT_MATCH, LONGEST_NAME, PREFIX_MATCH, fold_name, match_strength
 from quaid.model.plain_text import count_tokens
-from quaid.model.slug import address
+from quaid.model.slug import EXACT_MATCH, LONGEST_NAME, PREFIX_MATCH, address, fold_name, match_strength
 from quaid.search import text as text_search
 from quaid.search.budget import (
     DEPTHS,

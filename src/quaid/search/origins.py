@@ -13,8 +13,8 @@ from quaid.model.facts import (
     predicate_spellings,
 )
 from quaid.model.markdown_text import one_line, shorten, split_statements
-from quaid.model.names import fold_name
 from quaid.model.similarity import fold_question, is_question
+from quaid.model.slug import fold_name
 from quaid.search import text as text_search
 from quaid.search.answer import OtherResult, OutdatedValue, RankedQuestion, SearchResult
 from quaid.search.conversations import TurnEvidence, turns_with_evidence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.embedding.registry import Embedder
 from quaid.errors import DamagedDatabase, QuaidError
-from quaid.model import names
+from quaid.model import slug as slugs
 from quaid.search.fusion import ChunkPosition, Evidence, meaning_share
 from quaid.search.plan import STOP_WORDS, QueryPlan, plan_query
 from quaid.search.strength import Unrelated, expected_baseline, word_share, word_weights
@@ -321,9 +321,9 @@ class Entities(NamedTuple):
 
 def find_entities(db: Database, question: str) -> Entities:
     """Return the pages and wings that a question names, the most reliable matches first."""
-    whole = names.fold_name(question)
-    references = {names.fold_name(name) for name in _REFERENCE.findall(question[:10_000])}
-    keys = references | ({whole} if len(question) <= names.LONGEST_NAME else set())
+    whole = slugs.fold_name(question)
+    references = {slugs.fold_name(name) for name in _REFERENCE.findall(question[:10_000])}
+    keys = references | ({whole} if len(question) <= slugs.LONGEST_NAME else set())
     parts = name_spans(question)
     named_pages = pages.pages_called(db, sorted((keys | parts.keys()) - {""}))
     exact: dict[int, str] = {}
@@ -346,7 +346,7 @@ def name_spans(question: str) -> Mapping[str, str]:
         for _, end in words[first : first + LONGEST_NAME_WORDS]:
             text = question[start:end]
             if _may_be_name(text):
-                spans.setdefault(names.fold_name(_TRAILING_POSSESSIVE.sub("", text)), text)
+                spans.setdefault(slugs.fold_name(_TRAILING_POSSESSIVE.sub("", text)), text)
     return spans
 
 

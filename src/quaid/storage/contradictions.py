@@ -8,7 +8,7 @@ from quaid.model import departures, facts, slug as slugs, timeline
 from quaid.model.contradictions import ContradictionFinding, find_contradictions
 from quaid.model.departures import candidate_names, may_mention_departure
 from quaid.model.facts import NameIndex, PageAge, PageInfo, Snapshot, SnapshotLink, SnapshotText, StoredFact
-from quaid.model.names import fold_name
+from quaid.model.slug import fold_name
 from quaid.storage import facts as assertions
 from quaid.storage.sqlite.connection import Transaction, as_json
 

@@ -28,7 +28,7 @@ from quaid.model.facts import (
 )
 from quaid.model.links import MENTIONS
 from quaid.model.markdown_text import replace_wiki_links
-from quaid.model.names import aliases, fold_name
+from quaid.model.slug import aliases, fold_name
 from quaid.storage import collections, links, pages
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ import apsw
 
 from quaid.errors import AlreadyExists, MigrationFailed
 from quaid.model import tags, timeline
-from quaid.model.names import fold_name
-from quaid.model.slug import uuid7
+from quaid.model.slug import fold_name, uuid7
 from quaid.storage import (
     PREVIOUS_VERSIONS,
     SCHEMA_VERSION,

@@ -20,8 +20,8 @@ from quaid.errors import (
     VersionConflict,
 )
 from quaid.model import page_merge
-from quaid.model.names import names_of
 from quaid.model.page import DerivedData, derive_data
+from quaid.model.slug import names_of
 from quaid.model.timeline import summary_hash
 from quaid.storage import chunks, history, links, text_index
 from quaid.storage.pages import require_collection_id, slug_holder, slug_of

@@ -4,8 +4,15 @@ import json
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quaid.errors import AmbiguousSlug, DamagedDatabase, NotFound, PageNotFound
-from quaid.model.names import COMPANY_SUFFIXES, NAME_KINDS, fold_name, is_similar_name
-from quaid.model.slug import address, escaped_from_path, may_be_escaped
+from quaid.model.slug import (
+    COMPANY_SUFFIXES,
+    NAME_KINDS,
+    address,
+    escaped_from_path,
+    fold_name,
+    is_similar_name,
+    may_be_escaped,
+)
 from quaid.model.timeline import TimelineEntry
 from quaid.storage.sqlite.connection import Database, Row, Transaction, as_json
 

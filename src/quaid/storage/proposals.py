@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.errors import NotFound
-from quaid.model.names import fold_name
+from quaid.model.slug import fold_name
 
 if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database, Transaction

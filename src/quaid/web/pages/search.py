@@ -15,7 +15,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from quaid.model import names, slug as slugs, timeline
+from quaid.model import slug as slugs, timeline
 from quaid.model.similarity import is_question
 from quaid.web.pages import base
 from quaid.web.pages.base import (
@@ -81,7 +81,7 @@ class ResultView(NamedTuple):
     strength: str
     """The strength of this result alone: strong, weak or none."""
     fit: int = 0
-    """How well the name of the result matches the question (see quaid.model.names.match_strength)."""
+    """How well the name of the result matches the question (see quaid.model.slug.match_strength)."""
 
     @property
     def is_good(self) -> bool:
@@ -168,8 +168,8 @@ def _sort_results(results: list[ResultView]) -> list[ResultView]:
 def name_fit(result: Any) -> int:
     """Return how well a page's name matches the question."""
     if result.lane == "name":
-        return names.WORD_MATCH if result.strength == "strong" else names.PREFIX_MATCH
-    return names.EXACT_MATCH if result.lane == "exact" else 0
+        return slugs.WORD_MATCH if result.strength == "strong" else slugs.PREFIX_MATCH
+    return slugs.EXACT_MATCH if result.lane == "exact" else 0
 
 
 def _group_name(result: Any) -> str:
@@ -270,11 +270,11 @@ class _ResultFormatter:
         A question that is not a name (it is too long, or has only stop words) counts only if it matches
         exactly.
         """
-        typed = names.fold_name(self._question)
+        typed = slugs.fold_name(self._question)
         words = typed.split()
         is_name = len(words) <= MAX_NAME_WORDS and not STOP_WORDS.issuperset(words)
-        fit = names.match_strength(names.fold_name(title), typed)
-        return fit if is_name or fit == names.EXACT_MATCH else 0
+        fit = slugs.match_strength(slugs.fold_name(title), typed)
+        return fit if is_name or fit == slugs.EXACT_MATCH else 0
 
 
 def _node_strength(match: Any) -> str:
