@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from quaid.cli import main as main_command, parser
-from quaid.cli.main import main
+from quaid.cli import parser
+from quaid.cli.main import format_record, main
 from quaid.operations.kb import KbPushRecord, KbShowRecord, NodeRecord
 
 
@@ -92,9 +92,7 @@ def test_text_of_a_node_is_not_reworded() -> None:
     node = NodeRecord("Title", "1", "", "", (), "", "", "title.org")
     shown = KbShowRecord(node, "Run `ai-kb index` and `quaid kb push`.", (), ())
     for program in ("quaid", "ai-kb"):
-        assert "Run `ai-kb index` and `quaid kb push`." in main_command.format_record(
-            shown, False, False, program
-        )
+        assert "Run `ai-kb index` and `quaid kb push`." in format_record(shown, False, False, program)
     pushed = KbPushRecord("rejected", "it moved on", 0)
-    assert "`quaid kb doctor` says" in main_command.format_record(pushed, False, False, "quaid")
-    assert "`ai-kb doctor` says" in main_command.format_record(pushed, False, False, "ai-kb")
+    assert "`quaid kb doctor` says" in format_record(pushed, False, False, "quaid")
+    assert "`ai-kb doctor` says" in format_record(pushed, False, False, "ai-kb")

@@ -3,9 +3,9 @@
 import re
 from pathlib import Path
 
-from quaid.cli import main as main_command
+from quaid.cli import parser
 
-CLI = Path(main_command.__file__).parent
+CLI = Path(parser.__file__).parent
 
 
 def test_counts_have_the_right_plural() -> None:
