@@ -261,7 +261,7 @@ def test_old_words_are_found(full: Database) -> None:
         (
             "INSERT OR REPLACE INTO page_fts_unspaced (rowid, title, body) VALUES (2, '', '東')",
             "page 2",
-            "its words in page_fts_unspaced are old",
+            "its words in page_fts_unspaced are not those of its text",
         ),
     ],
 )

@@ -39,7 +39,7 @@ def test_words_burn_and_come_back_as_they_were(db: Database) -> None:
     ("sql", "problem"),
     [
         ("DELETE FROM turn_fts WHERE rowid = 1", "missing"),
-        ("INSERT INTO turn_fts (rowid, text) VALUES (77, 'x')", "not there"),
+        ("INSERT INTO turn_fts (rowid, text) VALUES (77, 'x')", "it has not"),
         ("UPDATE conversation_turns SET text = 'many more words than before' WHERE id = 1", "not those"),
     ],
 )

@@ -381,31 +381,24 @@ def check_text_indexes(connection: Transaction) -> Findings:
             connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)")  # noqa: S608
         except (apsw.CorruptError, apsw.SQLError):
             yield table, "its words are not those of the pages"
-    yield from _check_unspaced_words(connection)
-    yield from _check_chunk_words(connection)
-    for turn, problem in conversations.wrong_words(connection):
-        yield f"turn {turn}", problem
-
-
-def _check_chunk_words(connection: Transaction) -> Findings:
-    """Index all chunks again in an in-memory database and compare the word counts."""
-    sql = "SELECT c.id, p.title, c.heading_path, c.chunk_text FROM chunks c JOIN pages p ON p.id = c.page_id"
-    expected, indexed = _word_counts(
-        connection, "chunk_fts", sql, lambda aside, row: chunks.index_words(aside, [row])
+    sql = "SELECT id, title, slug, compiled_truth, timeline FROM searchable_pages"
+    yield from _check_word_counts(
+        connection, "page", "page_fts_unspaced", sql, lambda aside, row: text_index.index_page(aside, *row)
     )
-    for chunk_id in sorted(expected.keys() | indexed.keys()):
-        if chunk_id not in indexed:
-            yield f"chunk {chunk_id}", "its words are missing in chunk_fts"
-        elif chunk_id not in expected:
-            yield f"chunk {chunk_id}", "it is not there, but chunk_fts holds its words"
-        elif expected[chunk_id] != indexed[chunk_id]:
-            yield f"chunk {chunk_id}", "its words in chunk_fts are not those of its text"
+    sql = "SELECT c.id, p.title, c.heading_path, c.chunk_text FROM chunks c JOIN pages p ON p.id = c.page_id"
+    yield from _check_word_counts(
+        connection, "chunk", "chunk_fts", sql, lambda aside, row: chunks.index_words(aside, [row])
+    )
+    sql = "SELECT id, text FROM conversation_turns"
+    yield from _check_word_counts(
+        connection, "turn", "turn_fts", sql, lambda aside, row: conversations.index_words(aside, [row])
+    )
 
 
-def _word_counts(
-    connection: Transaction, table: str, sql: str, add: Callable[[Transaction, Any], object]
-) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """Return word counts by row id, first of a new in-memory index and then of the full-text table."""
+def _check_word_counts(
+    connection: Transaction, kind: str, table: str, sql: str, add: Callable[[Transaction, Any], object]
+) -> Findings:
+    """Index all rows of a kind again in an in-memory database and compare the word counts."""
     aside = Transaction(":memory:")
     for (made_by,) in connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)):
         aside.execute(str(made_by))
@@ -414,22 +407,13 @@ def _word_counts(
     sizes = f"SELECT id, sz FROM {table}_docsize"  # noqa: S608 (our own names)
     expected, indexed = dict(aside.execute(sizes)), dict(connection.execute(sizes))
     aside.close()
-    return expected, indexed
-
-
-def _check_unspaced_words(connection: Transaction) -> Findings:
-    """Index all pages again in an in-memory database and compare the word counts."""
-    sql = "SELECT id, title, slug, compiled_truth, timeline FROM searchable_pages"
-    expected, indexed = _word_counts(
-        connection, "page_fts_unspaced", sql, lambda aside, page: text_index.index_page(aside, *page)
-    )
-    for page_id in sorted(expected.keys() | indexed.keys()):
-        if page_id not in indexed:
-            yield f"page {page_id}", "its words are missing in page_fts_unspaced"
-        elif page_id not in expected:
-            yield f"page {page_id}", "page_fts_unspaced holds words that it has not"
-        elif expected[page_id] != indexed[page_id]:
-            yield f"page {page_id}", "its words in page_fts_unspaced are old"
+    for row_id in sorted(expected.keys() | indexed.keys()):
+        if row_id not in indexed:
+            yield f"{kind} {row_id}", f"its words are missing in {table}"
+        elif row_id not in expected:
+            yield f"{kind} {row_id}", f"{table} holds words that it has not"
+        elif expected[row_id] != indexed[row_id]:
+            yield f"{kind} {row_id}", f"its words in {table} are not those of its text"
 
 
 def check_integrity(connection: Transaction) -> Findings:

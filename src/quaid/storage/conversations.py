@@ -274,31 +274,6 @@ def rebuild_words(tx: Transaction) -> None:
         index_words(tx, [(turn_id, text) for turn_id, _, text in turns])
 
 
-def wrong_words(connection: Transaction) -> Iterator[tuple[int, str]]:
-    """Yield the id of each turn whose full-text entry is wrong, with a description of the error.
-
-    To find the errors, all turns are indexed again in an in-memory database and the word counts are compared.
-    """
-    aside = Transaction(":memory:")
-    for (sql,) in connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'turn_fts'"):
-        aside.execute(str(sql))
-    for turns in _turn_batches(connection):
-        index_words(aside, [(turn_id, text) for turn_id, _, text in turns])
-    sizes = "SELECT id, sz FROM turn_fts_docsize"
-    expected, indexed = dict(aside.execute(sizes)), dict(connection.execute(sizes))
-    aside.close()
-    for turn in sorted(expected.keys() | indexed.keys()):
-        if turn not in indexed:
-            yield turn, "its words are missing in turn_fts"
-        elif turn not in expected:
-            yield turn, "it is not there, but turn_fts holds its words"
-        elif expected[turn] != indexed[turn]:
-            yield turn, "its words in turn_fts are not those of its text"
-
-
-# Removing
-
-
 def remove(tx: Transaction, conversation: int, now: str) -> None:
     """Delete the turns of a conversation, with their index entries and vectors.
 

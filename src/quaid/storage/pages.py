@@ -374,13 +374,13 @@ def similar_pages(db: Database, page_id: int, most: int) -> list[str]:
         " WHERE n.page_id = ? AND n.kind IN ('title', 'alias')",
         (page_id,),
     )
-    found: dict[int, str] = {}
+    similar: dict[int, None] = {}
     for name, kind, type_, _ in own:
         reordered = " ".join(reversed(name.split()))
         first = name.partition(" ")[0]
         same = [row for row in pages_called(db, list({name, reordered})) if row.page_id != page_id]
         if len({row.page_id for row in same}) < MOST_NAMESAKES:
-            found.update((row.page_id, row.kind) for row in same if row.kind in ("title", "alias"))
+            similar |= {row.page_id: None for row in same if row.kind in ("title", "alias")}
         if kind != "title":
             continue
         # The index gives the names that begin alike. A name of one word may belong to a person with a full
@@ -398,8 +398,8 @@ def similar_pages(db: Database, page_id: int, most: int) -> list[str]:
         }
         if len(near) <= MOST_NAMESAKES:
             types = {id: head.type for id, head in page_heads(db, list(near)).items()}
-            found.update((id, "") for id, other in types.items() if other == type_ and id not in found)
-    heads = page_heads(db, list(found)[: 2 * most])
+            similar |= {id: None for id, other in types.items() if other == type_}
+    heads = page_heads(db, list(similar)[: 2 * most])
     distinct = _distinct_from(db, page_id, list(heads))
     return [address(head.collection, head.slug) for id, head in heads.items() if id not in distinct][:most]
 
