@@ -451,7 +451,6 @@ def test_a_short_briefing_leaves_out_what_takes_longest_and_nothing_else(brain: 
 
 
 def test_a_briefing_and_a_check_agree_on_stale_pages(brain: Brain, clock: Clock) -> None:
-    """The rule is written twice: in Python for a check, and in SQL for the speed of a briefing."""
     ahead = (0, 29 * DAY, 30 * DAY - 1, 30 * DAY, 30 * DAY + 1, 31 * DAY, 400 * DAY)
     start = clock.at
     for place, seconds in enumerate(ahead):

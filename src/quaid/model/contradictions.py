@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from quaid.model import dates, timeline
+from quaid.model import timeline
 from quaid.model.dates import find_dates
 from quaid.model.departures import (
     IMPLIED_OBJECT,
@@ -42,9 +42,6 @@ from quaid.model.facts import (
 )
 from quaid.model.links import RELATED
 from quaid.model.slug import fold_name
-
-STALE_DAYS = 30
-"""The compiled truth (the text above the timeline) is stale if the timeline is newer by at least this many days."""
 
 MOST_COMPARED = 20
 """A value is compared with at most this many other values; the rest are assumed to agree with it."""
@@ -103,7 +100,7 @@ def find_contradictions(world: Snapshot, type: str | None = None) -> list[Contra
     if type in (None, "cross_page"):
         rules.append(conflicting_values(world, all_claims))
     if type in (None, "stale"):
-        rules.append(stale_pages(world))
+        rules.append(_stale_pages(world))
     for rule in rules:
         for finding in rule:
             findings.setdefault(finding.fingerprint, finding)
@@ -315,30 +312,21 @@ def _role_words(text: str) -> set[str]:
     return set(re.findall(r"\w+", text)) - {"and", "of", "the", "at", "founder"}
 
 
-def stale_pages(world: Snapshot) -> Iterator[ContradictionFinding]:
-    """Yield a contradiction for each page whose timeline changed STALE_DAYS or more after its compiled truth.
-
-    A review of the page counts as a change of the compiled truth.
-    """
-    for age in world.ages:
-        base = max(age.truth_updated_at, age.reviewed_at or "")
-        if not base or base >= age.timeline_updated_at:  # imported pages may have no time
-            continue
-        days = dates.day_number(age.timeline_updated_at[:10]) - dates.day_number(base[:10])
-        days -= age.timeline_updated_at[10:] < base[10:]  # the last day is not complete
-        if days >= STALE_DAYS:
-            page = world.pages[age.page_id]
-            yield ContradictionFinding(
-                "stale",
-                age.page_id,
-                None,
-                fingerprint("stale", age.page_id, base),
-                f"{page.title}: the timeline is {days} days newer than the truth ({base[:10]}).",
-                (
-                    Citation(age.page_id, "", "truth", 1, f"changed on {age.truth_updated_at[:10]}"),
-                    Citation(age.page_id, "", "timeline", None, f"changed on {age.timeline_updated_at[:10]}"),
-                ),
-            )
+def _stale_pages(world: Snapshot) -> Iterator[ContradictionFinding]:
+    """Yield a contradiction for each stale page."""
+    for stale in world.stale:
+        title = world.pages[stale.page_id].title
+        yield ContradictionFinding(
+            "stale",
+            stale.page_id,
+            None,
+            fingerprint("stale", stale.page_id, stale.reviewed_at),
+            f"{title}: the timeline is {stale.days} days newer than the truth ({stale.reviewed_at[:10]}).",
+            (
+                Citation(stale.page_id, "", "truth", 1, f"changed on {stale.truth_updated_at[:10]}"),
+                Citation(stale.page_id, "", "timeline", None, f"changed on {stale.timeline_updated_at[:10]}"),
+            ),
+        )
 
 
 SCOPE_FAMILIES = {

@@ -483,13 +483,14 @@ class SnapshotText(NamedTuple):
     timeline: str
 
 
-class PageAge(NamedTuple):
-    """The times when a page's compiled truth and timeline last changed, and when the page was last reviewed."""
+class StalePage(NamedTuple):
+    """A page whose timeline is newer by `days` than the last change or review of its compiled truth."""
 
     page_id: int
     truth_updated_at: str
     timeline_updated_at: str
-    reviewed_at: str | None
+    reviewed_at: str
+    days: int
 
 
 class NameIndex:
@@ -535,7 +536,7 @@ class Snapshot(NamedTuple):
     facts: list[StoredFact]
     links: list[SnapshotLink]
     texts: Iterable[SnapshotText]
-    ages: list[PageAge]
+    stale: list[StalePage]
     single: frozenset[str]
     today: str
 

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from quaid.model.contradictions import STALE_DAYS
 from quaid.model.slug import address
 from quaid.storage import SCHEMA_VERSION, links
 from quaid.storage.chunks import FIRST_STATED_DAY, OWN_DAY
+from quaid.storage.contradictions import IS_STALE, STALE_SECONDS
 from quaid.storage.gaps import APPROVED_BY_SETTING
 from quaid.storage.sqlite.connection import file_size
 
@@ -90,16 +90,10 @@ _SCORE = "p.frontmatter ->> '$.score'"
 _DUE = _day_expression("due", "date")
 _CLOSE = _day_expression("expected_close", "due")
 _URGENCY = f"CASE {_PRIORITY} WHEN 'urgent' THEN 0 WHEN 'high' THEN 1 WHEN 'low' THEN 3 ELSE 2 END"
-_REVIEWED = (
-    "max(p.truth_updated_at, coalesce((SELECT max(x.resolved_at) FROM contradictions x"
-    " WHERE x.page_id = p.id AND x.type = 'stale'), ''))"
-)
 _GAP_TEXT = (
     "CASE WHEN sensitivity = 'redacted' THEN redacted_query"
     f" WHEN sensitivity = 'external' OR approved_by = '{APPROVED_BY_SETTING}' THEN query_text END"
 )
-# Julianday() would not be exact.
-_SECONDS_AHEAD = f"unixepoch(p.timeline_updated_at) - unixepoch({_REVIEWED})"
 
 # Facts superseded by a fact that was recorded since :since. Either the old fact was recorded before :since,
 # or the new fact starts in the period. A history recorded all at once, such as a career, is not a change and
@@ -182,16 +176,12 @@ BRIEFING_PARTS: dict[str, tuple[str, ...]] = {
         "SELECT count(*), '', '', '', '', '', NULL"  # noqa: S608
         f" FROM knowledge_gaps WHERE resolved_at IS NULL AND {_GAP_TEXT} IS NULL HAVING count(*) > 0",
     ),
-    # Pages whose timeline changed STALE_DAYS or more after the truth (the text above the timeline) was last
-    # changed or reviewed, stalest first. This is the rule of model.contradictions.stale_pages in SQL, which
-    # is faster; a test compares both. Every page is read, and reading in table order is faster than using an
-    # index.
+    # Stalest pages first. Every page is read, and reading in table order is faster than using an index.
     "stale": (
         _page_lines(
-            "p.timeline <> '' AND p.timeline_updated_at > p.truth_updated_at"
-            f" AND {_SECONDS_AHEAD} >= {STALE_DAYS * 86_400}",
+            IS_STALE,
             "substr(p.truth_updated_at, 1, 10)",
-            f"{_SECONDS_AHEAD} DESC, p.id",
+            f"{STALE_SECONDS} DESC, p.id",
             source="pages p NOT INDEXED CROSS JOIN collections c ON c.id = p.collection_id",
         ),
     ),

@@ -7,7 +7,7 @@ from quaid.errors import NotFound
 from quaid.model import departures, facts, slug as slugs, timeline
 from quaid.model.contradictions import ContradictionFinding, find_contradictions
 from quaid.model.departures import candidate_names, may_mention_departure
-from quaid.model.facts import NameIndex, PageAge, PageInfo, Snapshot, SnapshotLink, SnapshotText, StoredFact
+from quaid.model.facts import NameIndex, PageInfo, Snapshot, SnapshotLink, SnapshotText, StalePage, StoredFact
 from quaid.model.slug import fold_name
 from quaid.storage import facts as assertions
 from quaid.storage.sqlite.connection import Transaction, as_json
@@ -158,7 +158,7 @@ def _load_snapshot(db: "Database", today: str, page_ids: "Iterable[int] | None" 
         facts=_select_facts(db, "1", ()),
         links=[SnapshotLink(*row) for row in db.rows(f"{_LINKS} WHERE {links}")],
         texts=_select_texts(db, None),
-        ages=_select_ages(db, None),
+        stale=_select_stale(db, None),
         single=assertions.single_valued_predicates(db),
         today=today,
     )
@@ -197,7 +197,7 @@ def _snapshot_around(db: "Database", page_ids: "Iterable[int]", today: str) -> S
         facts=facts,
         links=links,
         texts=texts,
-        ages=_select_ages(db, roots),
+        stale=_select_stale(db, roots),
         single=assertions.single_valued_predicates(db),
         today=today,
     )
@@ -457,19 +457,33 @@ def _select_texts(db: "Database", page_ids: list[int] | None) -> "Iterator[Snaps
             yield SnapshotText(*row)
 
 
-def _select_ages(db: "Database", page_ids: list[int] | None) -> list[PageAge]:
-    """Return the pages with a timeline that is newer than their compiled truth (the text above the timeline).
+STALE_DAYS = 30
+_REVIEWED_AT = (
+    "max(p.truth_updated_at, coalesce((SELECT max(x.resolved_at) FROM contradictions AS x"
+    " WHERE x.page_id = p.id AND x.type = 'stale'), ''))"
+)
+# Julianday() would not be exact.
+STALE_SECONDS = f"(unixepoch(p.timeline_updated_at) - unixepoch({_REVIEWED_AT}))"
+IS_STALE = (
+    "p.timeline <> '' AND p.timeline_updated_at > p.truth_updated_at"
+    f" AND {STALE_SECONDS} >= {STALE_DAYS * 86_400}"
+)
+"""The condition for a stale page `p`.
 
-    Each has the time when a contradiction of type "stale" was last resolved for the page, if any.
-    """
+Its timeline changed STALE_DAYS or more after its compiled truth (the text above the timeline) last changed, or
+after a contradiction of type "stale" was last resolved for the page.
+"""
+
+
+def _select_stale(db: "Database", page_ids: list[int] | None) -> list[StalePage]:
+    """Return the stale pages among these, or among all visible pages."""
     rows = db.rows(
-        "SELECT p.id, p.truth_updated_at, p.timeline_updated_at, (SELECT max(x.resolved_at) FROM contradictions AS x"
-        " WHERE x.page_id = p.id AND x.type = 'stale') FROM pages AS p WHERE p.quarantined_at IS NULL"
-        " AND p.timeline_updated_at > p.truth_updated_at AND p.timeline <> ''"
+        f"SELECT p.id, p.truth_updated_at, p.timeline_updated_at, {_REVIEWED_AT}, {STALE_SECONDS} / 86400"  # noqa: S608
+        f" FROM pages AS p WHERE p.quarantined_at IS NULL AND {IS_STALE}"
         " AND (?1 IS NULL OR p.id IN (SELECT value FROM json_each(?1)))",
         (None if page_ids is None else str(page_ids),),
     )
-    return [PageAge(*row) for row in rows]
+    return [StalePage(*row) for row in rows]
 
 
 def _sorted_json(values: "Iterable[str]") -> str:
