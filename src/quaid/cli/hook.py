@@ -37,7 +37,6 @@ class HookEvent(NamedTuple):
     transcript: str
     cwd: str
     source: str  # how a session started: startup, resume, clear, compact
-    trigger: str  # what triggered a compaction: manual, auto
     stopped_before: bool  # the session continues because of a Stop hook
 
 
@@ -60,7 +59,6 @@ def parse_event(text: str) -> HookEvent:
         word("transcript_path"),
         word("cwd"),
         word("source"),
-        word("trigger"),
         values.get("stop_hook_active") is True,
     )
 

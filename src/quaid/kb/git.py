@@ -96,7 +96,6 @@ class CommandResult(NamedTuple):
     status: int
     out: bytes
     err: str
-    timed_out: bool = False
 
 
 def find_program(name: str, environ: Mapping[str, str]) -> str:
@@ -178,7 +177,7 @@ def run_command(
         out, err = process.communicate(data, seconds)
     except subprocess.TimeoutExpired:
         stop_process(process)
-        return CommandResult(-1, b"", f"no answer within {seconds:g} s", timed_out=True)
+        return CommandResult(-1, b"", f"no answer within {seconds:g} s")
     except BaseException:
         stop_process(process)
         raise
@@ -482,7 +481,7 @@ class Git:
             remedy = "`ai-kb init` mends a knowledge base that is there; else name a folder that does not exist yet"
         raise StoreOccupied(path=folder, detail=repository.shorten_paths(names), remedy=remedy)
 
-    def look_into(self, url: str, seconds: float = CLONE_TIMEOUT) -> bool:
+    def look_into(self, url: str) -> bool:
         """Fetch the latest commits of a remote into this temporary repository.
 
         Return False if the remote is unreachable. Only the default branch is fetched if it exists, else up to
@@ -504,7 +503,7 @@ class Git:
         ]
         if refs:
             options = ("--quiet", "--no-tags", "--depth=1", "--no-recurse-submodules", "--refmap=")
-            self.call("fetch", *options, *serving, "--", REMOTE_NAME, *refs, seconds=seconds)
+            self.call("fetch", *options, *serving, "--", REMOTE_NAME, *refs, seconds=CLONE_TIMEOUT)
         return True
 
     def set_remote(self, url: str) -> None:

@@ -445,16 +445,16 @@ def readable_line(text: str) -> str:
     return before + shown + after
 
 
-def make_snippet(text: str, question: str, longest: int = MAX_SNIPPET) -> Markup:
+def make_snippet(text: str, question: str) -> Markup:
     """Return the text around the first match of the question, on one line, with matches highlighted."""
     shown = plain_text(text)
     pattern = query_pattern(question)
     first = pattern.search(shown) if pattern else None
-    start = max(0, first.start() - CONTEXT_BEFORE) if first and len(shown) > longest else 0
+    start = max(0, first.start() - CONTEXT_BEFORE) if first and len(shown) > MAX_SNIPPET else 0
     if start:
         start = shown.find(" ", start) + 1 or start
-    cut = shown[start : start + longest]
-    if start + longest < len(shown):
+    cut = shown[start : start + MAX_SNIPPET]
+    if start + MAX_SNIPPET < len(shown):
         cut = cut.rsplit(" ", 1)[0] + " …"
     return highlight(("… " if start else "") + cut, pattern)
 
