@@ -75,7 +75,6 @@ def build_app(
     *,
     debug: bool = False,
     readonly: bool = False,
-    extra_routes: Sequence[BaseRoute] = (),
     place: ServerAddress | None = None,
     tools: str = "core",
     upkeep: bool = False,
@@ -89,23 +88,6 @@ def build_app(
     pool = WorkerPool(settings, tell=bus.tell, readonly=readonly)
     sessions = BrowserSessions(place.port, place.secure)
 
-    @asynccontextmanager
-    async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        bus.open()
-        pool.start()
-        maintenance = MaintenanceThread(settings, bus.tell, maintains=upkeep)
-        maintenance.start()
-        try:
-            yield
-        finally:
-            bus.close()
-            maintenance.end()
-            deadline = max(
-                time.monotonic() + 0.2, min(app.state.ends_by, time.monotonic() + SHUTDOWN_SECONDS)
-            )
-            stopped = pool.stop(deadline - time.monotonic())
-            app.state.stopped_cleanly = maintenance.is_over(max(0.1, deadline - time.monotonic())) and stopped
-
     routes: list[BaseRoute] = [
         Route("/login", _login, methods=["GET", "POST"]),
         Route("/logout", _logout, methods=["POST"]),
@@ -115,12 +97,11 @@ def build_app(
         Route("/api/events", api.stream_events),
         *(api.DEBUG_ROUTES if debug else ()),
         Route("/mcp", web_mcp.serve_mcp, methods=["GET", "POST", "DELETE"]),
-        *extra_routes,
         *pages.PAGE_ROUTES,
     ]
     app = Starlette(
         routes=routes,
-        lifespan=lifespan,
+        lifespan=_lifespan,
         exception_handlers={
             QuaidError: _error_response,
             HTTPException: _error_response,
@@ -133,9 +114,7 @@ def build_app(
     app.state.operation_cache, app.state.flashes = {}, {}  # used by the pages
     app.state.ends_by = float("inf")  # shutdown deadline (time.monotonic()), set when a signal arrives
     app.state.debug_routes, app.state.readonly, app.state.stopped_cleanly = debug, readonly, True
-
-    def needed(asked: Asked) -> str:
-        return required_scope(app.routes, asked)
+    app.state.upkeep = upkeep
 
     app.add_middleware(
         AuthMiddleware,
@@ -143,11 +122,29 @@ def build_app(
         place=place,
         sessions=sessions,
         owner_token=service.owner_token(settings),
-        needed=needed,
+        needed=lambda asked: required_scope(app.routes, asked),
         refuse=_error_response,
         readonly=readonly,
     )
     return app
+
+
+@asynccontextmanager
+async def _lifespan(app: Starlette) -> AsyncIterator[None]:
+    """Run the workers and the maintenance thread while the app runs."""
+    bus, pool = app.state.bus, app.state.workers
+    bus.open()
+    pool.start()
+    maintenance = MaintenanceThread(app.state.settings, bus.tell, maintains=app.state.upkeep)
+    maintenance.start()
+    try:
+        yield
+    finally:
+        bus.close()
+        maintenance.end()
+        deadline = max(time.monotonic() + 0.2, min(app.state.ends_by, time.monotonic() + SHUTDOWN_SECONDS))
+        stopped = pool.stop(deadline - time.monotonic())
+        app.state.stopped_cleanly = maintenance.is_over(max(0.1, deadline - time.monotonic())) and stopped
 
 
 def required_scope(routes: Sequence[BaseRoute], asked: Asked) -> str:
