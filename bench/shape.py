@@ -40,7 +40,7 @@ COMMANDS = (  # the command, its standard input, most modules it should enter
     (("get", "people/ada"), "", 18),
     (("put", "people/ada"), "# Ada\n\nWrote the first program, see [[people/bob]].\n", 30),
     (("query", "who wrote the first program?"), "", 38),  # also attaches the knowledge base and embeds
-    (("query", "who wrote the first program?"), "", 38),
+    (("query", "what did Ada write?"), "", 38),
     (("collection", "sync", "notes"), "", 34),
     (("kb", "remember", "Run black before ruff.", "--title", "Formatter order", *KIND), "", 30),
 )
