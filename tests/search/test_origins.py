@@ -8,7 +8,7 @@ import pytest
 
 from quaid.app import Brain
 from quaid.cli.render import render
-from quaid.model.markdown_text import is_struck, is_ticked, split_statements
+from quaid.model.chunker import is_struck, is_ticked, split_statements
 from quaid.operations import dispatch
 
 

@@ -2,7 +2,7 @@
 
 The compiled truth (the text of a page above the timeline) is split at # and ## headings, and the timeline at
 its entries. A section that is too long is split into overlapping windows. Each chunk keeps its line numbers,
-and no line is left out.
+and no line is left out. The statements of a text are its sentences, list entries and table rows.
 """
 
 import re
@@ -15,6 +15,100 @@ from quaid.model.plain_text import TokenMeasure, count_tokens, token_measure
 
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’»)\]*_]*(?:[ \t]+|\Z)|[。！？；｡]+[”’」』）]*")
 _NON_BLANK = re.compile(r"\S")
+
+
+_LIST_MARK = re.compile(r"\s*(?:[-*+•]|\d{1,4}[.)])\s+")
+_QUOTE_PREFIX = re.compile(r"(?:\s*>)+ ?")
+_STATEMENT_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+
+
+ITEM, ROW, PARAGRAPH = "item", "row", "paragraph"
+
+
+class StatementBlock(NamedTuple):
+    """A list entry, table row or paragraph, as character offsets without list mark and quotation marks."""
+
+    start: int
+    end: int
+    kind: str
+    indent: int
+    """Number of characters before a list entry, with its list mark."""
+
+
+def text_blocks(text: str) -> list[StatementBlock]:
+    """Return the list entries, table rows and paragraphs of Markdown text.
+
+    Headings and the marks of code blocks are left out.
+    """
+    blocks: list[StatementBlock] = []
+    begin, kind, indent, at = -1, PARAGRAPH, 0, 0
+    for line in text.split("\n"):
+        quoted = _QUOTE_PREFIX.match(line) if ">" in line[:4] else None
+        first = quoted.end() if quoted else 0
+        mark = _LIST_MARK.match(line, first)
+        bare = line[first:].strip()
+        is_gap = not bare or bare.startswith(("#", "```", "~~~", "|---"))
+        if is_gap or mark or bare.startswith("|"):
+            if 0 <= begin < at:
+                blocks.append(StatementBlock(begin, at, kind, indent))
+            begin, kind, indent = -1, PARAGRAPH, 0
+            if not is_gap:
+                begin, kind = at + (mark.end() if mark else first), ITEM if mark else ROW
+                indent = mark.end() if mark else 0
+        elif begin < 0:
+            begin = at + first
+        at += len(line) + 1
+    if 0 <= begin < len(text):
+        blocks.append(StatementBlock(begin, len(text), kind, indent))
+    return blocks
+
+
+def statement_spans(text: str) -> list[tuple[int, int]]:
+    """Return the offsets of the sentences, list entries and table rows of Markdown text."""
+    spans: list[tuple[int, int]] = []
+    for block in text_blocks(text):
+        start = block.start
+        if block.kind == PARAGRAPH:
+            for gap in _STATEMENT_END.finditer(text, start, block.end):
+                spans.append((start, gap.start()))
+                start = gap.end()
+        if start < block.end:
+            spans.append((start, block.end))
+    return spans
+
+
+def statement_text(text: str) -> str:
+    """Return a statement as one line."""
+    return " ".join(text.replace("\n>", "\n").split())
+
+
+def split_statements(text: str) -> list[str]:
+    """Return the statements of Markdown text, each as one line without list mark."""
+    return [statement_text(text[start:end]) for start, end in statement_spans(text)]
+
+
+_STRUCK = re.compile(r"~~.+?~~")
+_PARENTHESIS = re.compile(r"\([^()]*\)")
+_WORDS = re.compile(r"\w+")
+_TICKED = re.compile(r"\[[xX]\]\s")
+
+
+def is_struck(statement: str) -> bool:
+    """Return True if a statement is struck through, except for a word and remarks in parentheses."""
+    if "~~" not in statement:
+        return False
+    rest = _STRUCK.sub(" ", statement)
+    return rest != statement and len(_WORDS.findall(_PARENTHESIS.sub(" ", rest))) <= 1
+
+
+def without_struck(statement: str) -> str:
+    """Return a statement without its struck parts."""
+    return " ".join(_STRUCK.sub(" ", statement).split())
+
+
+def is_ticked(statement: str) -> bool:
+    """Return True for a task that is done."""
+    return bool(_TICKED.match(statement))
 
 
 class Window(NamedTuple):
@@ -280,42 +374,40 @@ def find_entries(text: str, heading_path: str) -> tuple[Entry, ...]:
     """
     fences = markdown_text.find_fences(text)
     path = _HeadingPath(_find_headings(text), heading_path)
-    above: list[markdown_text.StatementBlock] = []
+    above: list[StatementBlock] = []
     entries: list[Entry] = []
-    for block in markdown_text.text_blocks(text):
-        is_row = block.kind == markdown_text.ROW
-        while above and (above[-1].kind == markdown_text.ROW) != is_row:
+    for block in text_blocks(text):
+        is_row = block.kind == ROW
+        while above and (above[-1].kind == ROW) != is_row:
             above.pop()
         while above and not is_row and above[-1].indent >= block.indent:
             above.pop()
         if not any(fence.start <= block.start < fence.end for fence in fences) and _is_entry(text, block):
             context = text[above[-1].start : above[-1].end] if above else ""
-            context = (
-                markdown_text.statement_text(context)[:_LONGEST_PARENT] if not is_row else context.strip()
-            )
+            context = statement_text(context)[:_LONGEST_PARENT] if not is_row else context.strip()
             entries.append(Entry(block.start, block.end, context, path.at(block.start)))
-        if block.kind == markdown_text.ITEM or (is_row and not above):
+        if block.kind == ITEM or (is_row and not above):
             above.append(block)
     covered = sum(entry.end - entry.start for entry in entries)
     is_list = len(entries) >= LEAST_ENTRIES and covered >= LEAST_COVERED * len(text)
     return tuple(entries) if is_list else ()
 
 
-def _is_entry(text: str, block: markdown_text.StatementBlock) -> bool:
+def _is_entry(text: str, block: StatementBlock) -> bool:
     if block.end - block.start > LONGEST_ENTRY:
         return False
     content = text[block.start : block.end].strip()
-    if block.kind == markdown_text.PARAGRAPH and not _SPEAKER.match(content):
+    if block.kind == PARAGRAPH and not _SPEAKER.match(content):
         sentence = _SENTENCE_END.search(content)
         is_long = sentence is not None and sentence.end() < len(content)
         if is_long or content.endswith(":") or content.startswith(("<", "{")):  # introductions and templates
             return False
-    return bool(_TWO_WORDS.search(_LINK.sub(" ", content))) and not markdown_text.is_struck(content)
+    return bool(_TWO_WORDS.search(_LINK.sub(" ", content))) and not is_struck(content)
 
 
 def entry_embedding_text(title: str, text: str, entry: Entry) -> str:
     """Return the text to embed for an entry: title, headings, what it depends on, and its text."""
-    content = markdown_text.without_struck(text[entry.start : entry.end])
+    content = without_struck(text[entry.start : entry.end])
     return embedding_text(
         title, entry.heading_path, f"{entry.context}\n{content}" if entry.context else content
     )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from quaid.embedding.registry import Embedder
 from quaid.errors import InvalidArgument
 from quaid.model import timeline
-from quaid.model.chunker import TRUTH_KIND
-from quaid.model.markdown_text import (
+from quaid.model.chunker import (
+    TRUTH_KIND,
     is_struck,
     is_ticked,
     split_statements,

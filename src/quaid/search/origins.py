@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from quaid.embedding.registry import Embedder
+from quaid.model.chunker import split_statements
 from quaid.model.facts import (
     canonical_predicate,
     is_valid_on,
@@ -12,7 +13,7 @@ from quaid.model.facts import (
     person_name_parts,
     predicate_spellings,
 )
-from quaid.model.markdown_text import one_line, shorten, split_statements
+from quaid.model.markdown_text import one_line, shorten
 from quaid.model.similarity import fold_question, is_question
 from quaid.model.slug import fold_name
 from quaid.search import text as text_search

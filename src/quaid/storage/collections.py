@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from quaid.errors import NotFound
 from quaid.model.dates import day_number
-from quaid.model.sync_plan import FileSignature, LastSeenFile, ScannedFile
 from quaid.storage import files as durable_files
 
 if TYPE_CHECKING:
+    from quaid.model.sync_plan import LastSeenFile, ScannedFile
     from quaid.storage.sqlite.connection import Database, Transaction
 
 
@@ -231,8 +231,12 @@ def non_ascii_files(db: "Database", collection_id: int) -> list[tuple[str, str]]
     return [(str(path), str(slug)) for path, slug in rows]
 
 
-def known_files(db: "Database", collection_id: int, keys: Iterable[str] | None = None) -> list[LastSeenFile]:
+def known_files(
+    db: "Database", collection_id: int, keys: Iterable[str] | None = None
+) -> "list[LastSeenFile]":
     """Return the last seen state of a folder's files, or of those with the given path keys."""
+    from quaid.model.sync_plan import FileSignature, LastSeenFile  # imported late, for a fast start
+
     some, values = "", ()  # type: str, tuple[str, ...]
     if keys is not None:
         some = " AND f.path_key IN (SELECT value FROM json_each(?))"
@@ -258,8 +262,10 @@ def known_files(db: "Database", collection_id: int, keys: Iterable[str] | None =
     ]
 
 
-def quarantined_files(db: "Database", collection_id: int) -> list[LastSeenFile]:
+def quarantined_files(db: "Database", collection_id: int) -> "list[LastSeenFile]":
     """Return the files of quarantined pages. If a file reappears, perhaps elsewhere, its page is restored."""
+    from quaid.model.sync_plan import FileSignature, LastSeenFile  # imported late, for a fast start
+
     rows = db.rows(
         "SELECT r.file_path, r.content_hash, p.id, p.uuid FROM pages p JOIN raw_imports r ON r.page_id = p.id"
         " AND r.is_active = 1 WHERE p.collection_id = ? AND p.quarantined_at IS NOT NULL",
