@@ -7,11 +7,13 @@ different turn from the first. The caller masks secrets.
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quaid.model import chunker, plain_text
 from quaid.storage import vectors
-from quaid.storage.sqlite.connection import Database, Transaction
+
+if TYPE_CHECKING:
+    from quaid.storage.sqlite.connection import Database, Transaction
 
 HASH_BYTES = 16
 TURNS_PER_BATCH = 1_000
@@ -24,7 +26,7 @@ TurnPart = tuple[int, int, int, bytes]
 # Parts
 
 
-def cut_turns(tx: Transaction, turns: "Iterable[tuple[int, str, str]]") -> None:
+def cut_turns(tx: "Transaction", turns: "Iterable[tuple[int, str, str]]") -> None:
     """Split turns, given as (id, role, text), into parts to be embedded, and store the parts."""
     tx.executemany(
         "INSERT INTO turn_parts (turn_id, part, start_at, end_at, content_hash) VALUES (?, ?, ?, ?, ?)",
@@ -38,14 +40,14 @@ def _parts_of_turn(role: str, text: str) -> "Iterator[TurnPart]":
         yield number, start, end, hashlib.sha256(part_text).digest()[:HASH_BYTES]
 
 
-def recut_turns(tx: Transaction) -> None:
+def recut_turns(tx: "Transaction") -> None:
     """Split all turns again. Vectors of unchanged parts are kept."""
     tx.execute("DELETE FROM turn_parts")
     for turns in _turn_batches(tx):
         cut_turns(tx, turns)
 
 
-def wrong_parts(connection: Transaction) -> "Iterator[tuple[int, str]]":
+def wrong_parts(connection: "Transaction") -> "Iterator[tuple[int, str]]":
     """Yield the id of each turn whose stored parts do not match its text, with a description of the mismatch."""
     for turns in _turn_batches(connection):
         stored: dict[int, list[tuple[Any, ...]]] = {}
@@ -60,7 +62,7 @@ def wrong_parts(connection: Transaction) -> "Iterator[tuple[int, str]]":
                 yield turn_id, "its parts in turn_parts are not those of its text"
 
 
-def _turn_batches(connection: Transaction) -> "Iterator[list[tuple[int, str, str]]]":
+def _turn_batches(connection: "Transaction") -> "Iterator[list[tuple[int, str, str]]]":
     """Yield all turns as (id, role, text), in batches."""
     last = 0
     while rows := connection.rows(
@@ -140,7 +142,7 @@ _TURN_COLUMNS = "id, conversation_id, turn, role, said_at, text"
 
 
 def add(
-    tx: Transaction, batch: TurnBatch, now: str, seen: SeenTurns, *, anew: bool, again: bool = False
+    tx: "Transaction", batch: TurnBatch, now: str, seen: SeenTurns, *, anew: bool, again: bool = False
 ) -> TurnsAdded:
     """Append turns to a conversation, skipping turns that the conversation already has.
 
@@ -169,12 +171,12 @@ def add(
     return TurnsAdded(conversation, len(rows), is_new)
 
 
-def _largest(tx: Transaction, sql: str, values: tuple[int, ...]) -> int:
+def _largest(tx: "Transaction", sql: str, values: tuple[int, ...]) -> int:
     row = tx.execute(sql, values).fetchone()
     return int(row[0]) if row and row[0] else 0
 
 
-def _find_or_add(tx: Transaction, batch: TurnBatch, now: str) -> tuple[int, bool, bool]:
+def _find_or_add(tx: "Transaction", batch: TurnBatch, now: str) -> tuple[int, bool, bool]:
     row = tx.execute(
         "SELECT id, removed_at IS NOT NULL FROM conversations WHERE client = ? AND session = ?",
         (batch.client, batch.session),
@@ -189,7 +191,7 @@ def _find_or_add(tx: Transaction, batch: TurnBatch, now: str) -> tuple[int, bool
 
 
 def _new_turns(
-    tx: Transaction, conversation: int, turns: Iterable[NewTurn], seen: SeenTurns, anew: bool
+    tx: "Transaction", conversation: int, turns: Iterable[NewTurn], seen: SeenTurns, anew: bool
 ) -> dict[bytes, NewTurn]:
     """Return the turns that are not stored yet, by identity."""
     named: dict[bytes, NewTurn] = {}
@@ -214,7 +216,7 @@ def _turn_identity(turn: NewTurn) -> bytes:
 
 
 def _counted_identity(
-    tx: Transaction, conversation: int, content: bytes, seen: SeenTurns, anew: bool
+    tx: "Transaction", conversation: int, content: bytes, seen: SeenTurns, anew: bool
 ) -> bytes:
     """Return the identity of the next occurrence of a turn that has neither key nor time."""
     number = seen.get(content, 0)
@@ -229,7 +231,7 @@ def _numbered_identity(content: bytes, number: int) -> bytes:
     return hashlib.blake2b(content + number.to_bytes(8, "big"), digest_size=16).digest()
 
 
-def _has_turn(tx: Transaction, conversation: int, identity: bytes) -> bool:
+def _has_turn(tx: "Transaction", conversation: int, identity: bytes) -> bool:
     cursor = tx.execute(
         "SELECT 1 FROM conversation_turns WHERE conversation_id = ? AND identity = ?",
         (conversation, identity),
@@ -237,7 +239,7 @@ def _has_turn(tx: Transaction, conversation: int, identity: bytes) -> bool:
     return cursor.fetchone() is not None
 
 
-def _update_metadata(tx: Transaction, conversation: int, batch: TurnBatch, new: list[NewTurn]) -> None:
+def _update_metadata(tx: "Transaction", conversation: int, batch: TurnBatch, new: list[NewTurn]) -> None:
     """Update times, title, project and the count of masked secrets from this batch."""
     times = [turn.said_at for turn in new if turn.said_at]
     first = next((turn.text for turn in new if turn.role == "user"), "")
@@ -259,7 +261,7 @@ def _title_of(text: str) -> str:
     return line if len(line) <= LONGEST_TITLE else line[: LONGEST_TITLE - 1] + "…"
 
 
-def index_words(tx: Transaction, rows: Iterable[tuple[int, str]]) -> None:
+def index_words(tx: "Transaction", rows: Iterable[tuple[int, str]]) -> None:
     """Add turns, given as (id, text), to the full-text index."""
     tx.executemany(
         "INSERT INTO turn_fts (rowid, text) VALUES (?, ?)",
@@ -267,14 +269,14 @@ def index_words(tx: Transaction, rows: Iterable[tuple[int, str]]) -> None:
     )
 
 
-def rebuild_words(tx: Transaction) -> None:
+def rebuild_words(tx: "Transaction") -> None:
     """Rebuild the full-text index of turns."""
     tx.execute("INSERT INTO turn_fts (turn_fts) VALUES ('delete-all')")
     for turns in _turn_batches(tx):
         index_words(tx, [(turn_id, text) for turn_id, _, text in turns])
 
 
-def remove(tx: Transaction, conversation: int, now: str) -> None:
+def remove(tx: "Transaction", conversation: int, now: str) -> None:
     """Delete the turns of a conversation, with their index entries and vectors.
 
     The row of the conversation is kept, so that reading its transcript again does not restore it.
@@ -294,7 +296,7 @@ def remove(tx: Transaction, conversation: int, now: str) -> None:
 # Finding
 
 
-def neighbours(db: Database, turn_ids: list[int], reach: int) -> dict[int, tuple[int, int]]:
+def neighbours(db: "Database", turn_ids: list[int], reach: int) -> dict[int, tuple[int, int]]:
     """Return conversation and position, by turn id, of these turns and turns up to `reach` positions away."""
     rows = db.rows(
         "SELECT near.id, near.conversation_id, near.turn FROM json_each(?) AS wanted"
@@ -306,7 +308,7 @@ def neighbours(db: Database, turn_ids: list[int], reach: int) -> dict[int, tuple
     return {row[0]: row[1:] for row in rows}
 
 
-def load_turns(db: Database, turn_ids: list[int]) -> dict[int, tuple[TurnRow, ConversationRow]]:
+def load_turns(db: "Database", turn_ids: list[int]) -> dict[int, tuple[TurnRow, ConversationRow]]:
     """Return these turns and their conversations by turn id."""
     turns = db.rows(
         f"SELECT {_TURN_COLUMNS} FROM conversation_turns WHERE id IN (SELECT value FROM json_each(?))",  # noqa: S608
@@ -324,7 +326,7 @@ def load_turns(db: Database, turn_ids: list[int]) -> dict[int, tuple[TurnRow, Co
 
 
 def list_all(
-    db: Database, limit: int, offset: int = 0, client: str | None = None
+    db: "Database", limit: int, offset: int = 0, client: str | None = None
 ) -> tuple[list[ConversationRow], int, int]:
     """Return up to `limit` conversations, latest first, and the total numbers of conversations and turns."""
     where = "FROM conversations AS c WHERE removed_at IS NULL AND (?1 IS NULL OR client = ?1)"
@@ -337,7 +339,7 @@ def list_all(
     return [ConversationRow(*row) for row in rows], total, turn_total or 0
 
 
-def find_by_session(db: Database, session: str, limit: int = 10) -> list[ConversationRow]:
+def find_by_session(db: "Database", session: str, limit: int = 10) -> list[ConversationRow]:
     """Return the conversations with this session id, or else those whose session id starts with it."""
     for condition in ("session = ?", "substr(session, 1, length(?1)) = ?1"):
         rows = db.rows(
@@ -350,7 +352,7 @@ def find_by_session(db: Database, session: str, limit: int = 10) -> list[Convers
     return []
 
 
-def read_turns(db: Database, conversation: int, first: int, limit: int) -> list[TurnRow]:
+def read_turns(db: "Database", conversation: int, first: int, limit: int) -> list[TurnRow]:
     """Return up to `limit` turns of a conversation from position `first` on, in order."""
     rows = db.rows(
         f"SELECT {_TURN_COLUMNS} FROM conversation_turns"  # noqa: S608
@@ -382,7 +384,7 @@ _TRANSCRIPT_COLUMNS = (
 
 
 def list_transcripts(
-    db: Database, *, path: str | None = None, inode: int | None = None
+    db: "Database", *, path: str | None = None, inode: int | None = None
 ) -> list[TranscriptState]:
     """Return the state of the file at `path`, or of the files with `inode`, or of all recognised transcripts."""
     condition, values = ("client <> ''", ()) if path is None else ("path = ?", (path,))  # type: str, tuple[object, ...]
@@ -395,7 +397,7 @@ def list_transcripts(
     return [TranscriptState(*row) for row in rows]
 
 
-def save_transcript(tx: Transaction, state: TranscriptState, now: str, moved_from: str = "") -> None:
+def save_transcript(tx: "Transaction", state: TranscriptState, now: str, moved_from: str = "") -> None:
     """Store how far a file has been read, and delete the state of the path it was moved from, if any."""
     tx.execute("DELETE FROM transcript_files WHERE path = ?", (moved_from,))
     tx.execute(

@@ -14,13 +14,13 @@ from quaid.model.slug import (
     may_be_escaped,
 )
 from quaid.model.timeline import TimelineEntry
-from quaid.storage.sqlite.connection import Database, Row, Transaction, as_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import numpy as np
 
+    from quaid.storage.sqlite.connection import Database, Row, Transaction
     from quaid.storage.vectors import EmbeddingModel
 
 PageSort = Literal["updated", "created", "title"]
@@ -85,7 +85,7 @@ LAST_CHARACTER = "\U0010ffff"
 _MOVED_PAGE_SQL = _PAGE_SQL + "p.id = (SELECT page_id FROM redirects WHERE collection_id = c.id AND slug = ?)"  # noqa: S608
 
 
-def find(db: Database, slug: str, collection: str = "default") -> PageRow | None:
+def find(db: "Database", slug: str, collection: str = "default") -> PageRow | None:
     """Return the page with this slug, or the page that the slug redirects to, or None."""
 
     key = (collection, slug)
@@ -99,7 +99,7 @@ def find(db: Database, slug: str, collection: str = "default") -> PageRow | None
     return PageRow._make((*row[:9], json.loads(row[9]), *row[10:12], tags, *row[13:]))
 
 
-def _other_spelling(db: Database, slug: str) -> str | None:
+def _other_spelling(db: "Database", slug: str) -> str | None:
     """Return the slug that a page has if an address spells letters of other scripts as code points, or vice versa.
 
     Earlier versions escaped such letters: zh/用户 was zh/u7528u6237.
@@ -112,7 +112,7 @@ def _other_spelling(db: Database, slug: str) -> str | None:
     return next((other for (other,) in rows if escaped_from_path(str(other)) == slug), None)
 
 
-def require(db: Database, slug: str, collection: str = "default") -> PageRow:
+def require(db: "Database", slug: str, collection: str = "default") -> PageRow:
     """Return the page with this slug; raise PageNotFound with suggestions if it does not exist."""
     page = find(db, slug, collection)
     if page is None:
@@ -122,7 +122,7 @@ def require(db: Database, slug: str, collection: str = "default") -> PageRow:
     return page
 
 
-def _quarantine_hint(db: Database, slug: str, collection: str) -> str:
+def _quarantine_hint(db: "Database", slug: str, collection: str) -> str:
     """Return a sentence with the command that restores a quarantined page with this slug, or ""."""
     row = db.one(
         "SELECT c.name, substr(p.quarantined_at, 1, 10) FROM pages p JOIN collections c ON c.id = p.collection_id"
@@ -139,7 +139,7 @@ def _quarantine_hint(db: Database, slug: str, collection: str) -> str:
 
 
 def listing(
-    db: Database,
+    db: "Database",
     *,
     type: str | None = None,
     tag: str | None = None,
@@ -164,7 +164,7 @@ def listing(
 
 
 def count(
-    db: Database,
+    db: "Database",
     *,
     type: str | None = None,
     tag: str | None = None,
@@ -177,7 +177,7 @@ def count(
     return int(row[0]) if row else 0
 
 
-def timeline_entries(db: Database, page_id: int, limit: int | None = None) -> "list[TimelineEntry]":
+def timeline_entries(db: "Database", page_id: int, limit: int | None = None) -> "list[TimelineEntry]":
     """Return a page's timeline entries, newest first. Entries of the same day are in page order."""
     rows = db.rows(
         "SELECT date, source, summary, detail, line FROM timeline_entries WHERE page_id = ?"
@@ -187,7 +187,7 @@ def timeline_entries(db: Database, page_id: int, limit: int | None = None) -> "l
     return [TimelineEntry(*row) for row in rows]
 
 
-def page_addresses(db: Database) -> list[tuple[str, str, str]]:
+def page_addresses(db: "Database") -> list[tuple[str, str, str]]:
     """Return collection, type and slug of every visible page, the default collection first."""
     return db.rows(
         "SELECT c.name, p.type, p.slug FROM pages AS p JOIN collections AS c ON c.id = p.collection_id"
@@ -195,7 +195,7 @@ def page_addresses(db: Database) -> list[tuple[str, str, str]]:
     )
 
 
-def require_collection_id(tx: Transaction, name: str) -> int:
+def require_collection_id(tx: "Transaction", name: str) -> int:
     for (collection_id,) in tx.execute("SELECT id FROM collections WHERE name = ?", (name,)):
         return int(collection_id)
     names = ", ".join(row for (row,) in tx.execute("SELECT name FROM collections ORDER BY name"))
@@ -204,7 +204,7 @@ def require_collection_id(tx: Transaction, name: str) -> int:
 
 def _page_filters(
     type: str | None, tag: str | None, wing: str | None, collection: str | None
-) -> tuple[str, Row]:
+) -> "tuple[str, Row]":
     conditions = {
         "collection_id = (SELECT id FROM collections WHERE name = ?)": collection,
         "type = ?": type,
@@ -215,7 +215,7 @@ def _page_filters(
     return " AND ".join(["quarantined_at IS NULL", *used]), tuple(used.values())
 
 
-def _tags_of_pages(db: Database, page_ids: list[int]) -> dict[int, list[str]]:
+def _tags_of_pages(db: "Database", page_ids: list[int]) -> dict[int, list[str]]:
     tags: dict[int, list[str]] = {}
     for page_id, tag in db.rows(
         "SELECT page_id, tag FROM tags WHERE page_id IN (SELECT value FROM json_each(?)) ORDER BY id",
@@ -225,7 +225,7 @@ def _tags_of_pages(db: Database, page_ids: list[int]) -> dict[int, list[str]]:
     return tags
 
 
-def _did_you_mean(db: Database, slug: str) -> str:
+def _did_you_mean(db: "Database", slug: str) -> str:
     """Suggest pages for an unknown slug: with this name in another folder, this title or alias, or a similar slug."""
     import difflib
 
@@ -250,7 +250,7 @@ def _did_you_mean(db: Database, slug: str) -> str:
     return f"Did you mean {' or '.join(near)}?" if near else partial_name_hint(db, name)
 
 
-def _matching_slugs(db: Database, among: str, values: tuple[str, ...]) -> list[str]:
+def _matching_slugs(db: "Database", among: str, values: tuple[str, ...]) -> list[str]:
     sql = "SELECT DISTINCT slug FROM searchable_pages WHERE "
     return [slug for (slug,) in db.rows(sql + among, values)]
 
@@ -259,7 +259,7 @@ PageTexts = dict[int, tuple[str, str]]
 """The compiled truth (the text above the timeline) and the timeline of pages, by page id."""
 
 
-def check_against_chunks(db: Database, texts: PageTexts) -> None:
+def check_against_chunks(db: "Database", texts: PageTexts) -> None:
     """Raise DamagedDatabase if a chunk is not a substring of its page, or a page's content is not text."""
     for page_id, pair in texts.items():
         if not (isinstance(pair[0], str) and isinstance(pair[1], str)):
@@ -275,7 +275,7 @@ def check_against_chunks(db: Database, texts: PageTexts) -> None:
                 raise DamagedDatabase(path=db.path, problem=problem)
 
 
-def _first_mismatch(db: Database, texts: PageTexts) -> int | None:
+def _first_mismatch(db: "Database", texts: PageTexts) -> int | None:
     """Return the id of the first page with chunks that do not occur in its text in this order, or None."""
     rows = db.rows(
         "SELECT page_id, chunk_type, chunk_text FROM json_each(?) AS wanted"
@@ -302,7 +302,7 @@ class PageName(NamedTuple):
     kind: str
 
 
-def pages_called(db: Database, names: list[str]) -> list[PageName]:
+def pages_called(db: "Database", names: list[str]) -> list[PageName]:
     """Return the visible pages that have one of these normalized names, the most reliable kind of name first."""
     rows = db.rows(
         "SELECT n.name, n.page_id, n.kind FROM json_each(?) AS wanted CROSS JOIN page_names AS n"
@@ -313,7 +313,7 @@ def pages_called(db: Database, names: list[str]) -> list[PageName]:
     return sorted(page_names, key=lambda row: (NAME_KINDS.index(row.kind), row.page_id))
 
 
-def namesake_hint(db: Database, name: str, collection: str | None = None) -> str:
+def namesake_hint(db: "Database", name: str, collection: str | None = None) -> str:
     """Return a sentence listing up to three pages with this title or alias, or "" if there are none."""
     rows = db.rows(
         "SELECT c.name, p.slug, p.title FROM page_names n CROSS JOIN pages p ON p.id = n.page_id"
@@ -328,7 +328,7 @@ def namesake_hint(db: Database, name: str, collection: str | None = None) -> str
     )
 
 
-def partial_name_hint(db: Database, name: str, collection: str | None = None) -> str:
+def partial_name_hint(db: "Database", name: str, collection: str | None = None) -> str:
     """Return a question listing up to three pages whose title or alias contains this name, or ""."""
     part = fold_name(name)
     if len(part) < MIN_PARTIAL_NAME:
@@ -344,7 +344,7 @@ def partial_name_hint(db: Database, name: str, collection: str | None = None) ->
     return addresses and f"Did you mean {addresses}?"
 
 
-def single_namesake(db: Database, name: str, collection: str | None = None) -> tuple[str, str] | None:
+def single_namesake(db: "Database", name: str, collection: str | None = None) -> tuple[str, str] | None:
     """Return slug and collection of the page with this title or alias, or None if there is none or several."""
     rows = db.rows(
         "SELECT DISTINCT p.slug, c.name FROM page_names n CROSS JOIN pages p ON p.id = n.page_id"
@@ -355,7 +355,7 @@ def single_namesake(db: Database, name: str, collection: str | None = None) -> t
     return (rows[0][0], rows[0][1]) if len(rows) == 1 else None
 
 
-def page_names(db: Database, page_ids: "Iterable[int]") -> list[str]:
+def page_names(db: "Database", page_ids: "Iterable[int]") -> list[str]:
     """Return the normalized names of these pages."""
     rows = db.rows(
         "SELECT n.name FROM json_each(?) AS wanted CROSS JOIN page_names AS n ON n.page_id = wanted.value",
@@ -364,7 +364,7 @@ def page_names(db: Database, page_ids: "Iterable[int]") -> list[str]:
     return [str(name) for (name,) in rows]
 
 
-def similar_pages(db: Database, page_id: int, most: int) -> list[str]:
+def similar_pages(db: "Database", page_id: int, most: int) -> list[str]:
     """Return addresses of up to `most` pages that may be about the same thing, by their titles and aliases.
 
     Pages that a user declared distinct, and names of many pages such as "Overview", are left out.
@@ -404,7 +404,7 @@ def similar_pages(db: Database, page_id: int, most: int) -> list[str]:
     return [address(head.collection, head.slug) for id, head in heads.items() if id not in distinct][:most]
 
 
-def _distinct_from(db: Database, page_id: int, others: list[int]) -> set[int]:
+def _distinct_from(db: "Database", page_id: int, others: list[int]) -> set[int]:
     """Return the pages, among these, that a user declared distinct from a page."""
     rows = db.rows(
         "SELECT b.id FROM pages AS a JOIN pages AS b ON b.id IN (SELECT value FROM json_each(?))"
@@ -414,7 +414,7 @@ def _distinct_from(db: Database, page_id: int, others: list[int]) -> set[int]:
     return {id for (id,) in rows}
 
 
-def pages_beginning(db: Database, start: str, limit: int, last_word: str = "") -> list[PageName]:
+def pages_beginning(db: "Database", start: str, limit: int, last_word: str = "") -> list[PageName]:
     """Return up to `limit` visible pages with a normalized name that begins with `start`, ordered by name.
 
     With `last_word`, only names that end with this word are returned.
@@ -427,7 +427,7 @@ def pages_beginning(db: Database, start: str, limit: int, last_word: str = "") -
     return [PageName(*row) for row in rows]
 
 
-def wings_called(db: Database, names: list[str]) -> list[str]:
+def wings_called(db: "Database", names: list[str]) -> list[str]:
     """Return the names among these that are wings (top-level categories) of visible pages."""
     rows = db.rows(
         "SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM pages INDEXED BY pages_by_wing"
@@ -444,7 +444,7 @@ class SlugHolder(NamedTuple):
     is_hidden: bool
 
 
-def collections_with(db: Database, slug: str) -> list[str]:
+def collections_with(db: "Database", slug: str) -> list[str]:
     """Return the collections that have a visible page with this slug, or else a redirect from this slug."""
     # With CROSS JOIN, SQLite loops over the few collections and looks up the unique key; otherwise it would
     # scan all pages.
@@ -466,7 +466,7 @@ def collections_with(db: Database, slug: str) -> list[str]:
     return [name for (name,) in rows]
 
 
-def single_collection_with(db: Database, slug: str) -> str | None:
+def single_collection_with(db: "Database", slug: str) -> str | None:
     """Return the only collection that has this slug, or None; raise AmbiguousSlug if there are several."""
     names = collections_with(db, slug)
     if len(names) > 1:
@@ -474,7 +474,7 @@ def single_collection_with(db: Database, slug: str) -> str | None:
     return names[0] if names else None
 
 
-def slug_holder(tx: Transaction, collection_id: int, slug: str) -> SlugHolder | None:
+def slug_holder(tx: "Transaction", collection_id: int, slug: str) -> SlugHolder | None:
     for page_id, hidden in tx.execute(
         "SELECT id, quarantined_at IS NOT NULL FROM pages WHERE collection_id = ? AND slug = ?",
         (collection_id, slug),
@@ -483,13 +483,13 @@ def slug_holder(tx: Transaction, collection_id: int, slug: str) -> SlugHolder | 
     return None
 
 
-def slug_of(tx: Transaction, page: int | str | None) -> str | None:
+def slug_of(tx: "Transaction", page: int | str | None) -> str | None:
     """Return the slug of the page with this id or UUID, hidden or not, or None."""
     row = tx.one("SELECT slug FROM pages WHERE id = ?1 OR uuid = ?1", (page,))
     return None if row is None else str(row[0])
 
 
-def slugs_beginning(tx: Transaction, collection_id: int, start: str) -> set[str]:
+def slugs_beginning(tx: "Transaction", collection_id: int, start: str) -> set[str]:
     """Return the slugs of a collection that begin with `start`."""
     rows = tx.execute(
         "SELECT slug FROM pages WHERE collection_id = ? AND slug >= ? AND slug < ?",
@@ -499,7 +499,7 @@ def slugs_beginning(tx: Transaction, collection_id: int, start: str) -> set[str]
 
 
 def slugs_or_folders(
-    db: Database, start: str, most_slugs: int, most_names: int, collection: str | None = None
+    db: "Database", start: str, most_slugs: int, most_names: int, collection: str | None = None
 ) -> list[str]:
     """Return up to `most_names` slugs of visible pages that begin with `start`, in one collection or in all.
 
@@ -521,7 +521,7 @@ def slugs_or_folders(
     return sorted(slugs)[:most_names]
 
 
-def _slugs_by_folder_in(db: Database, collection_id: int, start: str, most: int) -> list[str]:
+def _slugs_by_folder_in(db: "Database", collection_id: int, start: str, most: int) -> list[str]:
     slugs: list[str] = []
     at, batch = start, 1  # read more rows after a page; after a folder, skip its contents with a new query
     while len(slugs) < most:
@@ -557,7 +557,7 @@ _NAME_SOURCES = {
 """For each kind of name: the query for all such names, and the condition that a visible page has the name."""
 
 
-def names_beginning(db: Database, column: Literal["wing", "tag"], start: str, most: int) -> list[str]:
+def names_beginning(db: "Database", column: Literal["wing", "tag"], start: str, most: int) -> list[str]:
     """Return up to `most` wings (top-level categories) or tags of visible pages that begin with `start`.
 
     The names are sorted. Each name takes one index lookup; the table is not scanned.
@@ -573,7 +573,7 @@ def names_beginning(db: Database, column: Literal["wing", "tag"], start: str, mo
     return [str(name) for (name,) in rows]
 
 
-def file_paths_beginning(db: Database, collection_id: int, start: str, most: int) -> list[str]:
+def file_paths_beginning(db: "Database", collection_id: int, start: str, most: int) -> list[str]:
     """Return up to `most` file paths of a collection that begin with `start`, as of its last sync."""
     rows = db.rows(
         "SELECT relative_path FROM file_state WHERE collection_id = ?1"
@@ -591,7 +591,7 @@ class RawData(NamedTuple):
     fetched_at: str
 
 
-def read_raw_data(db: Database, page_id: int, source: str | None = None) -> list[RawData]:
+def read_raw_data(db: "Database", page_id: int, source: str | None = None) -> list[RawData]:
     """Return the raw data of a page from one source, or from all its sources."""
     rows = db.rows(
         "SELECT source, data, fetched_at FROM raw_data WHERE page_id = ? AND (? IS NULL OR source = ?)"
@@ -602,9 +602,13 @@ def read_raw_data(db: Database, page_id: int, source: str | None = None) -> list
 
 
 def write_raw_data(
-    tx: Transaction, page_id: int, sources: dict[str, Any], now: str, gone: "Iterable[str]" = ()
+    tx: "Transaction", page_id: int, sources: dict[str, Any], now: str, gone: "Iterable[str]" = ()
 ) -> None:
     """Insert or replace raw data of a page by source, and delete its raw data from the sources in `gone`."""
+    from quaid.storage.sqlite.connection import (
+        as_json,  # imported late, because help pages do not need SQLite
+    )
+
     tx.executemany(
         "INSERT INTO raw_data (page_id, source, fetched_at, data) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (page_id, source) DO UPDATE SET fetched_at = excluded.fetched_at, data = excluded.data",
@@ -637,7 +641,7 @@ MOST_NAMESAKES = 3
 """A name that more pages than this share, such as "Overview", is ignored."""
 
 
-def page_truths(db: Database) -> "Iterator[tuple[int, str]]":
+def page_truths(db: "Database") -> "Iterator[tuple[int, str]]":
     """Yield id and compiled truth (the text above the timeline) of all visible pages, read in batches."""
     rows: list[Row] = [(0, "")]
     while rows:
@@ -648,7 +652,7 @@ def page_truths(db: Database) -> "Iterator[tuple[int, str]]":
         yield from rows
 
 
-def namesake_and_distinct_pairs(db: Database) -> tuple[list[tuple[int, int, str]], set[tuple[int, int]]]:
+def namesake_and_distinct_pairs(db: "Database") -> tuple[list[tuple[int, int, str]], set[tuple[int, int]]]:
     """Return the pairs of visible pages that share a title or alias, and the pairs marked as distinct.
 
     Each pair has the lower id first; a pair of the first kind also has the shared name. Two pages that share
@@ -674,7 +678,7 @@ def namesake_and_distinct_pairs(db: Database) -> tuple[list[tuple[int, int, str]
     }
 
 
-def mark_distinct(tx: Transaction, one: int, other: int, now: str) -> bool:
+def mark_distinct(tx: "Transaction", one: int, other: int, now: str) -> bool:
     """Record that a user declared two pages distinct. Return False if this was already recorded."""
     tx.execute(
         "INSERT INTO quaid_config (key, value) SELECT ? || min(a.uuid, b.uuid) || ' ' || max(a.uuid, b.uuid), ?"
@@ -684,7 +688,7 @@ def mark_distinct(tx: Transaction, one: int, other: int, now: str) -> bool:
     return tx.changes() > 0
 
 
-def mean_vectors(db: Database, model: "EmbeddingModel", ids: set[int]) -> "dict[int, Array]":
+def mean_vectors(db: "Database", model: "EmbeddingModel", ids: set[int]) -> "dict[int, Array]":
     """Return the normalized sum of the chunk vectors of each page, by page id. Skip pages without vectors."""
     import numpy as np
 
@@ -715,7 +719,7 @@ class PageHead(NamedTuple):
     summary: str
 
 
-def page_heads(db: Database, page_ids: list[int]) -> dict[int, PageHead]:
+def page_heads(db: "Database", page_ids: list[int]) -> dict[int, PageHead]:
     """Return the columns shown in search results, by page id. Hidden pages are left out."""
     rows = db.rows(
         "SELECT p.id, p.slug, c.name, p.title, p.type, p.wing, p.room, p.summary"
@@ -726,7 +730,7 @@ def page_heads(db: Database, page_ids: list[int]) -> dict[int, PageHead]:
     return {row[0]: PageHead(*row) for row in rows}
 
 
-def kinds_and_statuses(db: Database, page_ids: list[int]) -> dict[int, tuple[str, str]]:
+def kinds_and_statuses(db: "Database", page_ids: list[int]) -> dict[int, tuple[str, str]]:
     """Return the kind of each page's collection, and `status` in its front matter or ""."""
     rows = db.rows(
         "SELECT p.id, c.kind, iif(instr(p.frontmatter, '\"status\"'), p.frontmatter ->> '$.status', '')"
@@ -737,7 +741,7 @@ def kinds_and_statuses(db: Database, page_ids: list[int]) -> dict[int, tuple[str
     return {page_id: (kind, str(status or "").lower()) for page_id, kind, status in rows}
 
 
-def truth_days(db: Database, page_ids: list[int]) -> dict[int, str]:
+def truth_days(db: "Database", page_ids: list[int]) -> dict[int, str]:
     """Return the day of the last change of the compiled truth (the text above the timeline), by page id.
 
     It is "" if the timeline changed later.
@@ -751,7 +755,7 @@ def truth_days(db: Database, page_ids: list[int]) -> dict[int, str]:
     )
 
 
-def page_texts(db: Database, page_ids: list[int]) -> dict[int, tuple[str, str]]:
+def page_texts(db: "Database", page_ids: list[int]) -> dict[int, tuple[str, str]]:
     """Return the compiled truth (the text above the timeline) and the timeline of these pages, by page id.
 
     Raise DamagedDatabase if a page does not match its chunks.
