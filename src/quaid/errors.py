@@ -69,7 +69,7 @@ class UnknownTool(QuaidError):
 
 class InvalidSlug(QuaidError):
     """{slug!r} is not a slug: {problem}. Use lower-case letters, digits, '-' and '_', with '/' between folders, \
-as in people/alice."""
+as in {example}."""
 
     code, exit_status, http_status, rpc_code = "invalid_slug", 2, 400, -32602
 
@@ -540,12 +540,6 @@ class ClientFile(QuaidError):
     """{path} was not changed: {problem}. Correct it, or add the entry manually."""
 
     code, exit_status, http_status, rpc_code = "client_file", 5, 500, -32011
-
-
-class ClientMissing(QuaidError):
-    """{title} does not seem to be installed: there is no {place}. Add --force to write its settings anyway."""
-
-    code, exit_status, http_status, rpc_code = "client_missing", 3, 404, -32001
 
 
 # The server and its clients

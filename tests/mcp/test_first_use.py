@@ -42,7 +42,6 @@ def quaid(home: Path, *words: str, stdin: str = "") -> subprocess.CompletedProce
 
 
 def test_every_listed_tool_works_right_after_connect(start: Start, tmp_path: Path) -> None:
-    (tmp_path / ".claude").mkdir()
     connected = quaid(tmp_path, "connect", "claude-code")
     assert connected.returncode == 0, connected.stderr
     assert "created the memory" in connected.stderr
@@ -99,6 +98,12 @@ def test_first_write_on_the_command_line_says_once_what_it_created(tmp_path: Pat
     reading = quaid(tmp_path, "--db", str(tmp_path / "other/none.db"), "list")
     assert reading.returncode == 5
     assert os.listdir(tmp_path / "other") == []
+
+
+def test_import_creates_the_memory(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/ada.md").write_text("# Ada\n")
+    assert "created the memory" in quaid(tmp_path, "import", "notes").stderr
 
 
 def test_tools_of_the_default_list_are_tried_by_the_doctor() -> None:

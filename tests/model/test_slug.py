@@ -67,6 +67,15 @@ def test_a_bad_slug_is_refused_with_the_rule_that_it_breaks(bad: str, rule: str)
     assert rule in caught.value.facts["problem"]
 
 
+@pytest.mark.parametrize(
+    ("bad", "example"),
+    [("RU/Заметка 1", "ru/заметка-1"), ("/Notes//Über uns.md", "notes/uber-uns"), ("../..", "people/alice")],
+)
+def test_a_bad_slug_is_refused_with_a_good_one_as_example(bad: str, example: str) -> None:
+    with pytest.raises(InvalidSlug, match=f"as in {example}"):
+        slugs.check(bad)
+
+
 def test_a_very_long_slug_does_not_flood_the_message() -> None:
     with pytest.raises(InvalidSlug) as caught:
         slugs.check("a" * 100_000)

@@ -11,7 +11,7 @@ import pytest
 from quaid.app import Brain
 from quaid.clients.known import CLIENTS
 from quaid.config import Settings
-from quaid.errors import ClientFile, ClientMissing, InvalidArgument
+from quaid.errors import ClientFile, InvalidArgument
 from quaid.model import plain_text
 from quaid.operations import clients, dispatch
 from quaid.operations.instructions import instructions_for_file, static_text
@@ -45,10 +45,8 @@ def test_every_client_is_connected_once_and_taken_out_whole(
     there: Brain, home: Path, name: str, platform: str
 ) -> None:
     there.settings = there.settings._replace(platform=platform)
-    with pytest.raises(ClientMissing, match="--force"):
-        call(there, "connect", client=name)
-    assert everything(home) == {}
-    first = call(there, "connect", client=name, force=True)
+    first = call(there, "connect", client=name)
+    assert "is not installed yet: there was no" in first.next_step
     assert {file.outcome for file in first.files} == {"made"}
     written = everything(home)
     assert {file.path for file in first.files} == set(written)
@@ -131,13 +129,13 @@ def test_instructions_are_written_for_a_client_that_does_not_show_those_of_serve
     call(there, "disconnect", client="codex")
     assert (home / ".codex" / "AGENTS.md").read_text() == "# Mine\n"
     with pytest.raises(InvalidArgument, match="add --project"):
-        call(there, "connect", client="vscode", instructions=True, force=True)
+        call(there, "connect", client="vscode", instructions=True)
     with pytest.raises(InvalidArgument, match="paste"):
-        call(there, "connect", client="claude-desktop", instructions=True, force=True)
+        call(there, "connect", client="claude-desktop", instructions=True)
 
 
 def test_another_memory_is_reported_and_replaced(there: Brain, home: Path) -> None:
-    call(there, "connect", client="cursor", force=True)
+    call(there, "connect", client="cursor")
     there.settings = there.settings._replace(db_path=str(home / "other.db"))
     state = next(client for client in call(there, "connect").clients if client.client == "cursor")
     assert (state.state, state.detail) == ("another memory", str(home / ".quaid" / "memory.db"))

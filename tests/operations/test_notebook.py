@@ -298,10 +298,20 @@ def test_correction_replaces_the_old_line_or_is_filed_as_a_fact(brain: Brain, no
     assert (notebook / "knowledge/facts.md").read_text().endswith("- The rent is 1,260\n")
 
 
+def test_long_text_is_not_a_note(brain: Brain, notebook: Path) -> None:
+    with pytest.raises(
+        InvalidArgument, match="10,000 are allowed; store a long text with `quaid ingest-source`"
+    ):
+        call(brain, "remember", content="The tide was high. " * 600)
+    operation = dispatch.find_tool("remember")
+    long = dispatch.call(brain, operation, {"content": "Ada likes " + "tea and " * 600}, "write")
+    assert len(long.agent_view()["lines"][0].text) <= 200
+
+
 def test_question_is_not_filed(brain: Brain, notebook: Path) -> None:
     asked = call(brain, "remember", content="What's Anna's number?")
     assert (asked["action"], asked["category"], asked["lines"]) == ("question", "question", [])
-    assert "memory_query" in asked["note"]
+    assert "`quaid query`" in asked["note"]
     assert not list(notebook.rglob("*.md"))
 
 

@@ -285,6 +285,7 @@ def test_an_agent_proposes_to_remove_a_line(reviewed: Brain, tmp_path: Path) -> 
     words = "spare key of Arvid with his sister Tone"
     answer = ask(reviewed, "memory_forget", query=words, reason="He asked.")
     assert "The spare key of Arvid is with his sister Tone" in answer["summary"]
+    assert answer["slug"] == "knowledge/facts"
     [shown] = run(reviewed, "review")["proposals"]
     assert "-- The spare key of Arvid" in shown["diff"]
     assert run(reviewed, "review", id=shown["id"], accept=True)["decided"][0]["outcome"] == "accepted"

@@ -40,7 +40,11 @@ def check(slug: str) -> str:
         slug = normalize("NFC", slug)
     if len(slug) <= LONGEST and all(map(_is_segment, slug.split("/"))):
         return slug
-    raise InvalidSlug(slug=slug if len(slug) <= LONGEST else slug[:60] + "…", problem=_broken_rule(slug))
+    names = [name for name in slug.split("/") if name.strip(". ")] if len(slug) <= LONGEST else []
+    example = from_path("/".join(names)) if names else "people/alice"
+    raise InvalidSlug(
+        slug=slug if len(slug) <= LONGEST else slug[:60] + "…", problem=_broken_rule(slug), example=example
+    )
 
 
 def _is_segment(name: str) -> bool:
@@ -184,7 +188,9 @@ def split_address(address: str) -> tuple[str | None, str]:
     if not mark:
         return None, address
     if not collection:
-        raise InvalidSlug(slug=address, problem="no collection is named before '::'")
+        raise InvalidSlug(
+            slug=address, problem="no collection is named before '::'", example="notes::people/alice"
+        )
     return collection, slug
 
 

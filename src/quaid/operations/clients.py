@@ -12,7 +12,7 @@ from quaid.app import Brain
 from quaid.clients import config_files, known as known_clients
 from quaid.clients.config_files import ConfigChange, LaunchCommand, ShellQuote, kb_instructions
 from quaid.clients.known import Client, ClientPaths
-from quaid.errors import ClientFile, ClientMissing, InvalidArgument, NotFound, QuaidError
+from quaid.errors import ClientFile, InvalidArgument, NotFound, QuaidError
 from quaid.formats.config_text import UnreadableConfig
 from quaid.kb.layout import KbCheck
 from quaid.operations import kb
@@ -72,7 +72,6 @@ def connect(
         bool, Arg("Also add instructions for agents to its CLAUDE.md or AGENTS.md; Codex always needs them.")
     ] = False,
     kb: Annotated[bool, Arg("Add instructions and tools for the knowledge base.")] = False,
-    force: Annotated[bool, Arg("Write the settings even if the client is not installed.")] = False,
 ) -> ConnectRecord:
     """Add this memory to a client's settings: the MCP server and, for Claude Code, the hooks.
 
@@ -83,9 +82,7 @@ def connect(
         return ConnectRecord("", "", False, dry_run, (), "", states)
     chosen, where, started = known_clients.find_client(client), _client_paths(brain), launch_command(brain)
     started = started._replace(tools="core,kb" if kb else "")
-    marks = [where.path(mark) for mark in chosen.marks]
-    if not project and not force and not any(map(os.path.exists, marks)):
-        raise ClientMissing(title=chosen.title, place=marks[0])
+    is_missing = not project and not _is_present(chosen, where)
     changes = [
         _change(
             _server_file(chosen, where, project), lambda text: config_files.add_server(chosen, text, started)
@@ -103,7 +100,16 @@ def connect(
     if kb:
         path = where.path(_rules_file(chosen, project))
         changes.append(_change(path, lambda text: config_files.add_instructions(text, _kb_rule(brain))))
-    return _apply_changes(brain, chosen, changes, dry_run, connected=True)
+    record = _apply_changes(brain, chosen, changes, dry_run, connected=True)
+    if is_missing and record.next_step:
+        place = where.path(chosen.marks[0])
+        return record._replace(next_step=f"{chosen.title} is not installed yet: there was no {place}")
+    return record
+
+
+def _is_present(client: Client, where: ClientPaths) -> bool:
+    """Return True if a client seems to be installed."""
+    return any(os.path.exists(where.path(mark)) for mark in client.marks)
 
 
 @op("owner", examples=("quaid disconnect cursor", "quaid disconnect claude-code --dry-run"))
@@ -289,8 +295,7 @@ def _client_record(brain: Brain, client: Client) -> ClientRecord:
             return record("another memory", str((args or ["?"])[-1]))
         complete = len(hooks) == len(config_files.HOOK_EVENTS) or not client.hooks
         return record("connected", "" if complete else "some hooks are missing")
-    installed = any(os.path.exists(where.path(mark)) for mark in client.marks)
-    return record("not connected" if installed else "not installed")
+    return record("not connected" if _is_present(client, where) else "not installed")
 
 
 class SkillsRecord(NamedTuple):

@@ -818,7 +818,9 @@ class ImportRecord(NamedTuple):
     next_step: str | None = None
 
 
-@op("owner", command="import", examples=("quaid import ~/notes", "quaid import ~/notes --force"))
+@op(
+    "owner", command="import", creates=True, examples=("quaid import ~/notes", "quaid import ~/notes --force")
+)
 def import_(
     brain: Brain,
     folder: Annotated[str, Arg("The folder of markdown files.", positional=True, path=True)],

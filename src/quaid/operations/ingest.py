@@ -28,6 +28,7 @@ from quaid.errors import (
 from quaid.folders import page_writer
 from quaid.formats import markdown
 from quaid.model import dates, facts, page as page_model, slug as slugs, tags, timeline
+from quaid.model.markdown_text import shorten
 from quaid.model.page import EntryInput, LinkInput, Page, PageChange
 from quaid.operations import pages, receipts
 from quaid.operations.dispatch import MAX_TEXT
@@ -209,9 +210,11 @@ class Ingestion:
         if earlier_page is not None and not self.force:
             return earlier_page, None
         front, truth, lines = source_text(self.source)
-        front |= {"title": self.title} if self.title else {}
+        first = shorten(first_line(markdown.decode(self.source.data)[0]), MAX_FIRST_LINE)
+        title = self.title or first or self.source.ref
+        if self.title or not ("title" in front or truth.lstrip().startswith("#")):
+            front["title"] = title
         front |= {"date": self.date} if self.date else {}
-        title = self.title or first_line(markdown.decode(self.source.data)[0]) or self.source.ref
         entry = EntryInput(self.date or "", title, self.source.kind, "")
         taken = {change.slug for change in self.changes if _collection_name(change) == "default"}
         for address in _slug_candidates(self.source.ref):
@@ -490,6 +493,8 @@ def _words(text: str) -> list[str]:
 MAX_SOURCE_REF = 1_000
 MAX_DERIVED_TITLE = 60
 """Maximum characters of a title in the name of a source that is derived from it."""
+MAX_FIRST_LINE = 80
+"""Maximum characters of a title that is the first line of a source."""
 
 DEFAULT_TYPE = "doc"
 NEXT_STEP = "the ingest skill (`quaid skills show ingest`) says how an agent adds its facts to other pages."

@@ -96,8 +96,10 @@ def _state(brain: Brain) -> str:
     start = "Quaid is the user's long-term memory, kept on this machine."
     path = brain.settings.db_path
     try:
-        if not os.path.exists(path) or schema_version_of(path) != SCHEMA_VERSION:
+        if not os.path.exists(path):
             return f"{start} It is new: the first write creates it."
+        if schema_version_of(path) != SCHEMA_VERSION:
+            return start  # the first call upgrades it
         with brain.db.reading():
             wings, types = (briefing.count_pages_by(brain.db, column) for column in ("wing", "type"))
             names = [collection.name for collection in collections.list_all(brain.db)]

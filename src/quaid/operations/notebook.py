@@ -22,6 +22,7 @@ from quaid.folders import page_writer
 from quaid.folders.page_writer import EditResult, FileText, TextChange
 from quaid.folders.sync import changed_paths, sync_collection
 from quaid.model import chunker, similarity
+from quaid.model.markdown_text import shorten
 from quaid.notebook import files as notebook_files, layout
 from quaid.notebook.layout import MigratedFile, RecallResult, RememberedLine, SessionPrompt
 from quaid.operations import background
@@ -117,6 +118,12 @@ def fresh_notebook(brain: Brain) -> Collection:
     return notebook
 
 
+MAX_NOTE = 10_000
+"""Maximum characters of a text to remember. A longer one is a source."""
+
+MAX_ECHO = 200
+"""At most this many characters of a line are repeated to agents."""
+
 RememberAction = Literal["added", "ticked", "struck", "replaced", "question", "nothing"]
 
 
@@ -159,7 +166,10 @@ class RememberRecord(NamedTuple):
 
     def agent_view(self) -> dict[str, Any]:
         """Return the fields that agents need. Lines of the file of the record do not repeat its path."""
-        lines = [line._replace(path="") if line.path == self.path else line for line in self.lines]
+        lines = [
+            line._replace(path="" if line.path == self.path else line.path, text=shorten(line.text, MAX_ECHO))
+            for line in self.lines
+        ]
         return {**self._asdict(), "lines": lines}
 
 
@@ -225,13 +235,18 @@ def remember(
         router,
     )  # imported late, because it reads the words and weights of the classifier
 
+    if len(content) > MAX_NOTE:
+        remedy = "store a long text with `quaid ingest-source`"
+        raise InvalidArgument(
+            name="content", problem=f"has {len(content):,} characters and {MAX_NOTE:,} are allowed; {remedy}"
+        )
     notebook = layout.require_notebook(brain.db)
     guess = router.Classification("", ())
     place: str | None = router.CATEGORY_ARGUMENTS.get(category, category) if category else None
     if content.strip() and not (category or file or section):
         guess = router.classify(content, _sentence_embedder(brain))
     if guess.category == "question":
-        note = "This is a question; ask it with memory_query (`quaid query`)."
+        note = "This is a question; `quaid query` answers it."
         return RememberRecord("", "", (), 0, "question", guess.near, "question", note)
     from quaid.operations import corrections  # imported late, because it imports this module
 

@@ -174,7 +174,7 @@ def _rehearse(brain: Brain, work: Callable[[], Any]) -> _Change:
     in_files = {collection for collection, *_ in rehearsal.files}
     diffs: list[tuple[str, str, int, str]] = []
     for collection, path, old, new in rehearsal.files:
-        diffs.append((collection, path, 0, text_diff(path, old, new)))
+        diffs.append((collection, slugs.from_path(path), 0, text_diff(path, old, new)))
     for key in {**before, **after}:
         old_row, new_row = before.get(key), after.get(key)
         row = new_row or old_row

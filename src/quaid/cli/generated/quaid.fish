@@ -1365,7 +1365,6 @@ contest	@command	Mark a node as contested, or as current again
 --project	-	The settings of the project in this folder, not the global ones
 --instructions	-	Also add instructions for agents to its CLAUDE.md or AGENTS.md; Codex always needs them
 --kb	-	Add instructions and tools for the knowledge base
---force	-	Write the settings even if the client is not installed
 --db	@files:db	the memory
 --config	@files:yaml,yml	settings in YAML
 --json	-	print JSON instead of text
