@@ -670,6 +670,15 @@ def test_quoted_line_is_corrected_with_the_fact_that_it_states(memory: Brain) ->
     assert record["replaced"][-1]["says"] == "Works at River AI as a designer"
 
 
+def test_predicate_with_another_name_is_found(memory: Brain) -> None:
+    run(memory, "assert", slug="people/alice", predicate="employer", object="Delta Rail")
+    assert run(memory, "remember", content="Alice works at Omega now")["replaced"]
+    run(memory, "correct", about="Alice Example", now="works at Sigma")
+    assert [value for name, value, until in facts(memory) if until is None and name != "lives_in"] == [
+        "Sigma"
+    ]
+
+
 def test_possessive_before_a_label_is_kept(memory: Brain) -> None:
     run(memory, "put", slug="people/bo", content="# Bo Berg\n\nBo sings. His birthday is 3 May.")
     assert run(memory, "correct", about="Bo Berg", now="birthday is 4 May")["now"] == "His birthday is 4 May."

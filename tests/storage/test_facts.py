@@ -336,6 +336,21 @@ def test_a_former_value_does_not_end_the_current_one(brain: Brain, page: int) ->
     assert ("Old Corp", "2019-01-01", "2025-01-01", None) in held(brain, page)
 
 
+def test_a_recent_value_ends_undated_ones_that_were_recorded_after_its_first_day(
+    brain: Brain, page: int
+) -> None:
+    for size in ("120", "150"):
+        add(brain, page, "headcount", size)
+    assert add(brain, page, "headcount", "200", "2026-04-24").superseded == (1, 2)
+    assert held(brain, page) == [
+        ("120", None, "2026-04-24", None),
+        ("150", None, "2026-04-24", 1),
+        ("200", "2026-04-24", None, 2),
+    ]
+    add(brain, page, "headcount", "90", "2026-01-01")
+    assert [row[0] for row in held(brain, page) if row[2] is None] == ["200"]
+
+
 def test_a_value_from_years_ago_does_not_end_an_undated_one(brain: Brain, page: int) -> None:
     add(brain, page, "works_at", "Dale")
     add(brain, page, "works_at", "Old Corp", "2019-01-01")

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from quaid.model.claims import stem_words
 from quaid.model.english import split_sentences
+from quaid.model.facts import canonical_predicate
 from quaid.model.plain_text import has_cjk
 from quaid.model.slug import fold_name
 
@@ -214,6 +215,13 @@ def _share(wanted: frozenset[str], stems: frozenset[str], minimum: float) -> flo
 
 def fact_score(predicate: str, value: str, wording: Wording, about: frozenset[str]) -> float:
     """Return from 0 to 1 how likely it is that a correction about a subject is about this fact."""
+    usual = canonical_predicate(predicate)
+    if usual != predicate:  # "employer" is also "works_at"
+        return max(_fact_score(name, value, wording, about) for name in (predicate, usual))
+    return _fact_score(predicate, value, wording, about)
+
+
+def _fact_score(predicate: str, value: str, wording: Wording, about: frozenset[str]) -> float:
     relation = predicate.replace("_", " ")
     if wording.was:
         if _has_words(f"{relation} {value}", wording.was) or states_fact(wording.was, predicate, value):
@@ -270,7 +278,8 @@ def _new_value(wording: Wording, subject: str, predicate: str, value: str) -> st
     label = _VALUE.fullmatch(now)
     if not wording.was and label and fold_name(predicate).split()[-1:] == _last_word(label[1]):
         return _CHANGE_VERB.sub("", label[2])
-    same = [fold_name(word) for word in f"{subject} {predicate.replace('_', ' ')}".split()]
+    relations = f"{predicate} {canonical_predicate(predicate)}".replace("_", " ")
+    same = [fold_name(word) for word in f"{subject} {relations}".split()]
     if old_words:
         while len(new_words) > 1 and old_words and fold_name(new_words[0]) == fold_name(old_words[0]):
             new_words, old_words = new_words[1:], old_words[1:]

@@ -41,6 +41,9 @@ SINGLE_VALUED_SETTING = "single_valued_predicates"
 DAYS_OF_RECENT_CHANGE = 365
 """A new fact that began up to this many days before an undated one was recorded supersedes it."""
 
+DAYS_BEFORE_RECORDED = 30
+"""The same for an undated fact that superseded another one. Its start is known better: it began after that one."""
+
 _FACT_COLUMNS = (
     "a.id, a.page_id, a.subject, a.subject_key, a.predicate, a.object, a.valid_from, a.valid_until, a.supersedes_id,"
     " a.confidence, a.asserted_by, a.source_ref, a.evidence_text, a.created_at, a.author"
@@ -322,8 +325,13 @@ def _neighbours_in_time(
     """
     day = start or today
     began = {row.id: _probable_start(row, others, day) for row in others}
-    beginnings = {(row.supersedes_id, began[row.id]) for row in others}
-    standing = [row for row in others if row.valid_until is None or (row.id, row.valid_until) in beginnings]
+    beginnings = {(row.supersedes_id, row.valid_from) for row in others}
+    replaced = {row.supersedes_id for row in others if not row.valid_from}
+    standing = [
+        row
+        for row in others
+        if row.valid_until is None or row.id in replaced or (row.id, row.valid_until) in beginnings
+    ]
     earlier = [
         row
         for row in standing
@@ -340,16 +348,17 @@ def _neighbours_in_time(
 def _probable_start(row: FactRow, others: list[FactRow], day: str) -> str:
     """Return the start date of a fact, or an estimate if it has none, for comparison with a fact from `day` on.
 
-    A fact that superseded another one began when that one ended. Otherwise, it is assumed to be earlier than `day`,
-    unless `day` is long before it was recorded: then the new fact is about the past.
+    A fact that superseded another one began when that one ended. It is assumed to be earlier than `day`, unless `day`
+    is long before it was recorded: then the new fact is about the past.
     """
     if row.valid_from:
         return row.valid_from
-    ends = [other.valid_until for other in others if other.id == row.supersedes_id]
-    if ends and ends[0]:
-        return ends[0]
     recorded = row.created_at[:10]
-    return recorded if day < shift_date(recorded, -DAYS_OF_RECENT_CHANGE) else ""
+    ended = next((other.valid_until for other in others if other.id == row.supersedes_id), None)
+    if ended and ended != recorded:
+        return ended
+    recent = DAYS_BEFORE_RECORDED if ended else DAYS_OF_RECENT_CHANGE
+    return recorded if day < shift_date(recorded, -recent) else ""
 
 
 def _end_fact(tx: "Transaction", row: FactRow, day: str) -> bool:
