@@ -353,6 +353,7 @@ The vector of other chunks is near enough to what they are about.
 
 _LONGEST_PARENT = 80
 _LINK = re.compile(r"!?\[[^\[\]\n]*\]\([^()\n]*\)|\[\[[^\[\]\n]*\]\]|<?https?://\S+")
+_WORD = re.compile(r"[^\W\d_]{2,}")
 _TWO_WORDS = re.compile(r"[^\W\d_]{2,}\W+(?:\w+\W+){0,20}?[^\W\d_]{2,}")
 _PATH_PART = re.compile(r"(#{1,6}) (.*)")
 
@@ -372,6 +373,9 @@ def find_entries(text: str, heading_path: str) -> tuple[Entry, ...]:
 
     Code, struck entries, and entries that only link somewhere, as in a table of contents, are left out.
     """
+    words = sum(1 for _ in islice(_WORD.finditer(text), 2 * LEAST_ENTRIES))
+    if words < 2 * LEAST_ENTRIES:  # an entry has two words; a page may have a million lines without any
+        return ()
     fences = markdown_text.find_fences(text)
     path = _HeadingPath(_find_headings(text), heading_path)
     above: list[StatementBlock] = []
