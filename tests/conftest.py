@@ -23,6 +23,7 @@ hypothesis.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 hypothesis.load_profile("quaid")
+os.environ.update(commands.SHARED_MODELS)
 
 NOON = 1_777_118_400.0  # 2026-04-25T12:00:00Z
 
@@ -33,7 +34,7 @@ def settings(tmp_path: Path) -> Settings:
         db_path=str(tmp_path / "memory.db"),
         home=str(tmp_path / "home"),
         cwd=str(tmp_path),
-        environ={"QUAID_BACKGROUND_EMBEDDING": "off"},  # a question loads no model by itself
+        environ={"QUAID_BACKGROUND_EMBEDDING": "off", **commands.SHARED_MODELS},  # no question loads a model
     )
 
 

@@ -2,10 +2,10 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests import commands
 
 from quaid.cli import parser
 from quaid.cli.main import format_record, main
@@ -14,7 +14,7 @@ from quaid.operations.kb import KbPushRecord, KbShowRecord, NodeRecord
 
 def ai_kb(*words: str) -> "subprocess.CompletedProcess[str]":
     script = "import sys; from quaid.__main__ import ai_kb_main; sys.exit(ai_kb_main())"
-    return subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True)
+    return subprocess.run([commands.script(script), *words], capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("words", [(), ("--help",), ("-h",), ("help",)])
@@ -82,7 +82,7 @@ def test_messages_name_the_program_as_typed(tmp_path: Path) -> None:
     ):
         script = f"import sys; from quaid.__main__ import {function} as run; sys.exit(run())"
         done = subprocess.run(
-            [sys.executable, "-c", script, *words], capture_output=True, text=True, env=environ, cwd=tmp_path
+            [commands.script(script), *words], capture_output=True, text=True, env=environ, cwd=tmp_path
         )
         assert done.stderr.startswith(f"{program}: There is no knowledge base at ")
         assert expected[program] in done.stderr

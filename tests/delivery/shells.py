@@ -6,9 +6,10 @@ import re
 import select
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
+
+from tests import commands
 
 import quaid
 from quaid.cli.commands import SHELLS
@@ -25,10 +26,7 @@ class Shell:
         self.folder = folder
         program = folder / "bin" / "quaid"
         program.parent.mkdir()
-        program.write_text(
-            f"#!{sys.executable}\nimport sys\nfrom quaid.cli.main import main\nsys.exit(main())\n"
-        )
-        program.chmod(0o755)
+        commands.install(program)
         shutil.copy(program, program.parent / "ai-kb")
         self.environ = {
             "HOME": str(folder),

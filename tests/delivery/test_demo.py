@@ -9,9 +9,10 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from tests import commands
 
 import quaid
-from quaid.cli import commands
+from quaid.cli.commands import _sample_pages
 from quaid.model import slug as slugs
 
 ROOT = Path(__file__).parent.parent.parent
@@ -24,9 +25,10 @@ def run(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
         "PYTHONPATH": os.path.dirname(os.path.dirname(quaid.__file__)),
         "TMPDIR": str(home / "tmp"),
         "LANG": "C.UTF-8",
+        **commands.SHARED_MODELS,
     }
     return subprocess.run(
-        [sys.executable, "-m", "quaid", *words],
+        [commands.program(), *words],
         cwd=home,
         env=environ,
         capture_output=True,
@@ -132,7 +134,7 @@ def test_ctrl_d_ends_the_demo(home: Path) -> None:
 
 
 def test_the_sample_is_lifelike_and_hangs_together() -> None:
-    pages = dict(commands._sample_pages())
+    pages = dict(_sample_pages())
     assert 60 <= len(pages) <= 100
     wings = {name.partition("/")[0] for name in pages}
     assert {"people", "companies", "meetings", "projects", "decisions", "journal"} <= wings
@@ -146,7 +148,7 @@ def test_the_sample_is_lifelike_and_hangs_together() -> None:
 
 def test_make_demo_runs_the_demo_and_lists_the_tools(home: Path) -> None:
     environ = {"HOME": str(home), "PATH": "/usr/bin:/bin", "TMPDIR": str(home / "tmp"), "LANG": "C.UTF-8"}
-    environ["PYTHONPATH"] = os.path.dirname(os.path.dirname(quaid.__file__))
+    environ |= commands.SHARED_MODELS | {"PYTHONPATH": os.path.dirname(os.path.dirname(quaid.__file__))}
     script = str(ROOT / "examples" / "demo.py")
     done = subprocess.run([sys.executable, script], env=environ, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -2,10 +2,10 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests import commands
 
 from quaid.app import Brain
 from quaid.errors import (
@@ -182,7 +182,7 @@ def test_an_edit_against_a_version_is_made_only_if_it_is_still_that(
 
 
 def test_processes_that_append_at_once_lose_nothing(brain: Brain, notes: Collection, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", WORKER, brain.db.path, str(tmp_path)]
+    command = [commands.script(WORKER), brain.db.path, str(tmp_path)]
     children = [subprocess.Popen([*command, who, "25"]) for who in ("ann", "ben", "cy")]
     assert [child.wait() for child in children] == [0, 0, 0]
     lines = (tmp_path / "notes/log.md").read_text().splitlines()

@@ -130,7 +130,7 @@ def test_a_remote_that_refuses_is_noted(ann: Person, remote: str) -> None:
 def test_a_killed_push_costs_nothing(ann: Person, remote: str) -> None:
     for number, name in enumerate(("Ports", "Cables", "Racks", "Lamps", "Doors")):
         ann.remember(name, f"All about {name}.", force=True)
-        process = ann.start("push")
+        process = ann.start("push", cold=True)
         time.sleep(0.05 + 0.06 * number)
         process.send_signal(signal.SIGKILL)
         process.communicate()

@@ -4,11 +4,11 @@ import functools
 import itertools
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from tests import commands
 from tests.kb.stores import has_all_objects, plain
 
 from quaid.app import Brain
@@ -25,7 +25,7 @@ _moments = itertools.count()
 
 
 @functools.cache
-def _programs_without_emacs() -> "tempfile.TemporaryDirectory[str]":
+def programs_without_emacs() -> "tempfile.TemporaryDirectory[str]":
     """Return a folder with links to all programs in PATH except Emacs; it is deleted when Python exits."""
     folder = tempfile.TemporaryDirectory(prefix="quaid-programs-")
     for place in reversed(os.environ["PATH"].split(os.pathsep)):
@@ -47,7 +47,7 @@ class Person:
         self.home = folder / f"home-{name}"
         self.home.mkdir()
         self.root = folder / name
-        path = _programs_without_emacs().name
+        path = programs_without_emacs().name
         self.environ = {"PATH": path, "HOME": str(self.home), "AI_KB_DIR": str(self.root)}
 
     def __call__(self, command: str, **arguments: Any) -> Any:
@@ -74,12 +74,12 @@ class Person:
         }
         return self("remember", title=title, **fields)
 
-    def start(self, *words: str) -> "subprocess.Popen[str]":
-        """The same as a process of its own."""
+    def start(self, *words: str, cold: bool = False) -> "subprocess.Popen[str]":
+        """Run the same as a process; `cold` if the test will kill it."""
         code = "import sys; from quaid.__main__ import ai_kb_main; sys.exit(ai_kb_main())"
         return subprocess.Popen(
-            [sys.executable, "-c", code, *words],
-            env={**self.environ, "PYTHONPATH": str(ROOT / "src")},
+            [commands.script(code), *words],
+            env=self.environ | (commands.ON_ITS_OWN if cold else {}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -4,12 +4,12 @@ import os
 import plistlib
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import commands
 from tests.mcp.pipes import SOURCE
 
 from quaid.app import Brain
@@ -196,7 +196,7 @@ def test_the_command_says_by_its_exit_status_how_the_service_is(
             (tmp_path / "state").write_text(state + "\n")
         path = brain.settings.db_path
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "quaid", "--db", path, "daemon", "status"],
+        [commands.program(), "--db", path, "daemon", "status"],
         capture_output=True,
         text=True,
         env={"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": SOURCE},

@@ -13,6 +13,7 @@ from typing import Any
 import apsw
 import numpy as np
 import pytest
+from tests import commands
 
 from quaid.app import Brain
 from quaid.config import Settings
@@ -70,7 +71,7 @@ def run(brain: Brain, command: str, **arguments: Any) -> Any:
 
 def quaid(path: str, *words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "quaid", "--db", path, *words],
+        [commands.program(), "--db", path, *words],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": SRC},

@@ -1,23 +1,19 @@
 """Ingest by several processes at once, and by processes that die: all or nothing, and never twice."""
 
 import json
-import os
 import signal
 import subprocess
-import sys
-import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import commands
 
 from quaid.app import Brain
 from quaid.operations import dispatch
 from quaid.storage import checks
 from quaid.storage.sqlite import backup as backups
 
-SRC = Path(__file__).resolve().parents[2] / "src"
 CALL = """
     import json, os, signal, sys
     import apsw
@@ -51,12 +47,11 @@ NEVER = 0
 
 def start(path: str, arguments: dict[str, Any], last: int = NEVER) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(CALL), path, json.dumps(arguments), str(last)],
+        [commands.script(CALL), path, json.dumps(arguments), str(last)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(SRC)},
     )
 
 

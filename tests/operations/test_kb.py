@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from tests.kb.nodes import Folder, text
 from tests.kb.stores import plain as plain_git
+from tests.kb.users import programs_without_emacs
 
-from quaid.app import Brain
+from quaid.app import Brain, ModelCache
 from quaid.config import Settings
 from quaid.errors import (
     InvalidArgument,
@@ -30,18 +31,19 @@ NOON = 1_777_118_400.0  # 2026-04-25T12:00:00Z
 
 
 @pytest.fixture
-def brain(tmp_path: Path) -> Iterator[Brain]:
+def brain(tmp_path: Path, models: ModelCache) -> Iterator[Brain]:
+    """A brain on a machine without Emacs, with which `doctor` would build an index."""
     settings = Settings(
         db_path=str(tmp_path / "memory.db"),
         home=str(tmp_path / "home/.quaid"),
         cwd=str(tmp_path),
         environ={
-            "PATH": "/usr/bin:/bin:/usr/local/bin",
+            "PATH": programs_without_emacs().name,
             "AI_KB_DIR": str(tmp_path / "kb"),
             "HOME": str(tmp_path),
         },
     )
-    with Brain(settings, clock=lambda: NOON, offset=lambda _: 7200) as brain:
+    with Brain(settings, clock=lambda: NOON, offset=lambda _: 7200, models=models) as brain:
         yield brain
 
 

@@ -210,4 +210,5 @@ def test_only_the_owner_has_to_do_with_models(brain: Brain) -> None:
 
 
 def test_the_surroundings_come_from_the_settings(brain: Brain) -> None:
+    brain.settings = brain.settings._replace(environ={})
     assert models.model_surroundings(brain).models_folder == os.path.join(brain.settings.home, "models")

@@ -2,11 +2,11 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import commands
 
 from quaid.app import Brain
 from quaid.errors import FileTrouble, InvalidArgument, NoNotebook
@@ -196,7 +196,7 @@ def test_deleting_the_database_loses_nothing(brain: Brain, notebook: Path, tmp_p
 
 
 def test_two_agents_who_remember_at_once_lose_nothing(brain: Brain, notebook: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", REMEMBERING, brain.db.path, str(tmp_path)]
+    command = [commands.script(REMEMBERING), brain.db.path, str(tmp_path)]
     children = [subprocess.Popen([*command, who]) for who in ("ann", "ben")]
     assert [child.wait() for child in children] == [0, 0]
     facts = (notebook / "knowledge/facts.md").read_text().splitlines()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import commands
 
 from quaid import config
 from quaid.app import Brain
@@ -28,7 +29,7 @@ def call(brain: Brain, command: str, **given: Any) -> Any:
 def quaid(home: Path, *words: str, text: str = "") -> "subprocess.CompletedProcess[str]":
     environ = {**os.environ, "PYTHONPATH": SRC, "HOME": str(home), "QUAID_BACKGROUND_EMBEDDING": "off"}
     environ.pop("QUAID_DB", None)
-    command = [sys.executable, "-m", "quaid", *words]
+    command = [commands.program(), *words]
     return subprocess.run(
         command, input=text, capture_output=True, text=True, env=environ, cwd=home, timeout=120
     )

@@ -12,6 +12,7 @@ from subprocess import Popen
 
 import apsw
 import pytest
+from tests import commands
 
 from quaid.errors import DiskFull, MigrationFailed
 from quaid.model.slug import fold_name
@@ -283,7 +284,7 @@ def test_the_command_line_says_what_was_done_and_where_the_backup_is(
     v5: str, words: list[str], tmp_path: Path
 ) -> None:
     environ = {**os.environ, "HOME": str(tmp_path), "QUAID_DB": v5, "QUAID_HANDOVER": "off"}
-    command = [sys.executable, "-m", "quaid", *words]
+    command = [commands.program(), *words]
     first = subprocess.run(command, capture_output=True, text=True, env=environ, check=True)
     assert first.stderr.startswith(
         f"quaid: {v5} was migrated from schema 5 to {SCHEMA_VERSION} and checked. "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
+from tests import commands
 from tests.mcp.conftest import fill
 from tests.web.dashboard import CHROMIUM, FLAGS, Visit, Visitor, lifelike, opened, served, visiting
 from tests.web.server_process import Process
@@ -28,7 +29,7 @@ def settings_in(folder: Path) -> Settings:
         db_path=str(folder / "memory.db"),
         home=str(folder / "home"),
         cwd=str(folder),
-        environ={"QUAID_BACKGROUND_EMBEDDING": "off"},
+        environ={"QUAID_BACKGROUND_EMBEDDING": "off", **commands.SHARED_MODELS},
     )
 
 

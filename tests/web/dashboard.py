@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 import httpx
 import pytest
+from tests import commands
 
 from quaid.app import Brain
 from quaid.config import Settings
@@ -57,6 +58,7 @@ def settings_in(folder: str) -> Settings:
         cwd=folder,
         environ={
             "QUAID_BACKGROUND_EMBEDDING": "off",
+            **commands.SHARED_MODELS,
             "HOME": os.path.join(folder, "person"),
             "PATH": os.environ.get("PATH", ""),
         },
