@@ -152,6 +152,7 @@ def test_line_that_a_correction_replaces(text: str, old: str | None, lines: list
         ("no, the meeting is at 4", "The meeting is at 4"),
         ("Correction: the rent is 1,260", "The rent is 1,260"),
         ("En fait, Inès habite à Toulouse", "Inès habite à Toulouse"),
+        ("Actually Tom lives in Galway", "Tom lives in Galway"),
         ("Non mi piace il caffè", "Non mi piace il caffè"),
         ("Nein heißt nein", "Nein heißt nein"),
         ("Correction fluid is in the second drawer", "Correction fluid is in the second drawer"),

@@ -257,6 +257,8 @@ def test_old_words_are_enough_if_the_subject_is_stored_nowhere(memory: Brain) ->
     now = "I prefer tabs in Go and four spaces in Svelte files"
     record = run(memory, "correct", about="indentation", was="two spaces in Svelte files", now=now)
     assert record["now"] == now
+    with pytest.raises(NotFound):
+        run(memory, "correct", about="Nobody Known", was="tea", now="coffee")
 
 
 def test_ingested_sources_stay_as_they_were_received(memory: Brain) -> None:
@@ -689,3 +691,20 @@ def test_to_do_that_is_ticked_already_is_not_to_be_written_again(memory: Brain) 
     run(memory, "correct", about="water the plants", now="done")
     with pytest.raises(NotFound, match=r"no open to-do 'water the plants'.*ticked already"):
         run(memory, "correct", about="water the plants", now="done")
+
+
+def test_part_of_a_word_is_not_what_was(memory: Brain) -> None:
+    run(memory, "put", slug="people/kim", content="# Kim Roe\n\n- steak\n- rain")
+    record = run(memory, "correct", about="Kim Roe", was="tea", now="coffee")
+    assert not record["changed"]
+    assert [row["says"] for row in record["candidates"]] == ["steak", "rain"]
+    assert "`quaid remember`" in record["note"]
+
+
+def test_note_with_another_value_names_the_earlier_line(memory: Brain) -> None:
+    run(memory, "remember", content="Tim's birthday is 4 March")
+    record = run(memory, "remember", content="Tim's birthday is 6 March")
+    [earlier] = record["contradicts"]
+    assert (earlier["says"], record["similar"]) == ("Tim's birthday is 4 March", [])
+    done = run(memory, "correct", about="Tim", now="Tim's birthday is 6 March", id=earlier["id"])
+    assert done["changed"]

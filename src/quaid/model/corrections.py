@@ -168,7 +168,7 @@ def score(
     if about and not about <= stems | known:
         return 0
     if wording.was:
-        if fold_name(wording.was) in fold_name(sentence) or has_value(sentence, wording.was):
+        if has_value(sentence, wording.was):
             return 1
         return _share(stem_words(wording.was.lower()) - about, stems, MIN_SHARE_OF_WAS)
     if wording.now:

@@ -88,7 +88,7 @@ _MARKERS = (
 )
 # Without a punctuation mark the word may be part of the sentence: "Non mi piace il caffè", "No. 5 is taken".
 _CORRECTION_LEAD = re.compile(
-    rf"^(?:{_MARKERS}(?:\s*[,:;](?:\s+|$)|\s*[，、：。]\s*|\s+[-–—]\s+|\s*[–—]\s*|\.(?:\s+(?!\d)|$)))+",
+    rf"^(?:{_MARKERS}(?:\s*[,:;](?:\s+|$)|\s*[，、：。]\s*|\s+[-–—]\s+|\s*[–—]\s*|\.(?:\s+(?!\d)|$)|(?<=actually)\s+))+",
     re.IGNORECASE,
 )
 _POSSIBLE_LEAD = re.compile(rf"^(?:{_MARKERS}(?:\s*[-–—,:;，、：.。]\s*|\s+))+", re.IGNORECASE)

@@ -184,7 +184,7 @@ def correct(
     if len(statements) > 1 or len(matches.lines) > 1:
         note = "Several statements match; nothing was changed. Call again with id."
         return _choice(
-            [*map(_fact_candidate, matches.facts), *map(_candidate, [*matches.lines, *matches.others])], note
+            [*map(_fact_candidate, matches.facts), *map(candidate, [*matches.lines, *matches.others])], note
         )
     line = matches.lines[0] if matches.lines else None
     is_value = bool(matches.facts and wording.now)  # then only the value of the fact is replaced in the line
@@ -195,9 +195,9 @@ def correct(
         and model.says_more(line.text, wording, f"{name} {line.page.title}")
     ):
         note = "Nothing was changed: the line says more than `was`. Send in `was` the exact words to replace."
-        return _choice([_candidate(line)], note)
+        return _choice([candidate(line)], note)
     record = _Correction(brain, name, matches.wording, day, matches.facts, line).apply()
-    remaining = tuple(map(_candidate, matches.others))
+    remaining = tuple(map(candidate, matches.others))
     return record._replace(
         remaining=remaining[:MAX_CANDIDATES], more=max(0, len(remaining) - MAX_CANDIDATES) or None
     )
@@ -231,10 +231,14 @@ def _without_match(brain: Brain, about: str, wording: Wording) -> CorrectRecord:
     stored: list[CorrectionCandidate] = []
     if subject is not None:
         stored = [_fact_candidate(_Fact(row, subject, 1)) for row in _current_facts(brain, subject)]
-        lines = [line for line in _page_statements(subject) if not line.place.is_row]
+        lines = [
+            line
+            for line in _page_statements(subject)
+            if not (line.place.is_row or (line.part == "field" and line.place.heading in ("type", "title")))
+        ]
         if wording.is_done:
             lines = [line for line in lines if line.box is not None] or lines
-        stored += map(_candidate, lines)
+        stored += map(candidate, lines)
     if not stored:
         if wording.is_done:
             hint = "It may be ticked already; `quaid query` shows it."
@@ -242,6 +246,8 @@ def _without_match(brain: Brain, about: str, wording: Wording) -> CorrectRecord:
         hint = "Nothing stored says so. Write it with `quaid remember` or `quaid put`."
         raise NotFound(what="statement", name=repr(f"{about}: {wording.was or wording.now}"), hint=hint)
     note = "No statement matches; nothing was changed. Call again with the id of the one that is meant."
+    if wording.now:
+        note += " What is new is added with `quaid put` or `quaid remember`."
     return _choice(stored, note)
 
 
@@ -254,7 +260,7 @@ def _current_facts(brain: Brain, page: PageRow) -> list[FactRow]:
     return [row for row in rows.values() if fact_model.is_valid_on(row.valid_from, row.valid_until, today)]
 
 
-def _candidate(line: StoredStatement) -> CorrectionCandidate:
+def candidate(line: StoredStatement) -> CorrectionCandidate:
     return CorrectionCandidate(line.id, line.text, _address(line.page))
 
 
@@ -322,7 +328,7 @@ def line_to_remove(brain: Brain, query: str) -> StoredStatement | CorrectRecord:
     if not best:
         raise InvalidArgument(name="query", problem="matches no line")
     note = "Several lines have these words; nothing was proposed. Call again with the id of one as query."
-    return _choice([*map(_candidate, best)], note)
+    return _choice([*map(candidate, best)], note)
 
 
 _ID = re.compile(r"\s*(?:line|entry|field):\S+:\S+\s*\Z")
@@ -657,7 +663,7 @@ def _remove_by_sentence(brain: Brain, content: str, book: list[StoredStatement])
     if on_pages:
         note = "A page says so; nothing was changed. `quaid correct` withdraws such a line, memory_forget removes it."
         return SentenceChange(
-            "nothing", "removal", _choice([*map(_candidate, on_pages)], note), None, (*on_pages,)
+            "nothing", "removal", _choice([*map(candidate, on_pages)], note), None, (*on_pages,)
         )
     note = "No line of the notebook fits, so nothing was changed. `quaid recall` shows what is there."
     return SentenceChange("nothing", "removal", _choice([], note))
@@ -665,7 +671,7 @@ def _remove_by_sentence(brain: Brain, content: str, book: list[StoredStatement])
 
 def _several(lines: list[StoredStatement], category: str, what: str) -> SentenceChange:
     note = f"Several lines fit, so nothing was changed; name the {what} more exactly."
-    return SentenceChange("nothing", category, _choice([*map(_candidate, lines)], note), None, tuple(lines))
+    return SentenceChange("nothing", category, _choice([*map(candidate, lines)], note), None, tuple(lines))
 
 
 def _change_line(
@@ -742,7 +748,7 @@ def report_subject(brain: Brain, sentence: str, *, may_change: bool = True) -> S
     shown = {fact.row.id for fact in clashing}
     open_rows = [row for row in rows if row.id not in shown][: receipts.MAX_OPEN_FACTS]
     return report._replace(
-        contradicts=tuple([*facts, *([] if changed else map(_candidate, said.values()))][:MAX_CANDIDATES]),
+        contradicts=tuple([*facts, *([] if changed else map(candidate, said.values()))][:MAX_CANDIDATES]),
         open_facts=tuple(
             receipts.OpenFact(row.id, f"{row.predicate} {row.object}", row.valid_from) for row in open_rows
         ),
@@ -893,8 +899,9 @@ def _find_matches(
     if id is None and (quoted := _quoted(near, wording.was)):
         return _with_quoted(subject, wording, facts, quoted)
     lines = _ranked(near, subject, about, words, wording)
-    if not facts and not lines and wording.was:
-        # The subject may be a description that is stored nowhere. The old words themselves are enough then.
+    if subject is None and not (facts or lines) and len(wording.was.split()) >= MIN_QUOTED_WORDS:
+        # The subject may be a description that is stored nowhere. Several old words are enough then; a single value
+        # may be about anything.
         everywhere = _statements_near(brain, wording.was, None, book)
         lines = [
             line for line in _ranked(everywhere, None, "", frozenset(), wording) if line.place.score == 1

@@ -263,15 +263,16 @@ def remember(
 def _with_report(record: RememberRecord, report: "SubjectReport") -> RememberRecord:
     """Return the record with what a page says about the subject of the sentence."""
     note = "" if report.replaced or report.contradicts else record.note
-    if report.contradicts:
-        note += f" {report.page} says otherwise; if it is outdated, `quaid correct` with its id changes it."
+    if contradicts := (*record.contradicts, *report.contradicts):
+        place = report.page if report.contradicts else "An earlier line"
+        note += f" {place} says otherwise; if it is outdated, `quaid correct` with its id changes it."
     elif report.still_says:
         note += f" The text of {report.page} still says otherwise; `quaid correct` changes it."
     return record._replace(
         replaced=(*record.replaced, *report.replaced),
         note=note.strip(),
         about=report.page,
-        contradicts=report.contradicts,
+        contradicts=contradicts,
         open_facts=report.open_facts,
         still_says=report.still_says,
     )
@@ -340,7 +341,7 @@ def _add_note(
     filed = router.category_of(goal.path)
     near = tuple(name for name in dict.fromkeys((guess.category, *guess.near)) if name and name != filed)
     note = ""
-    similar = _similar_lines(brain, written.lines)
+    similar, contradicts = _similar_lines(brain, written.lines)
     name = "to-do" if filed == "todo" else filed
     if guess.category in ("removal", "correction"):
         what = "corrects" if guess.category == "correction" else "removes"
@@ -357,6 +358,7 @@ def _add_note(
         collection=notebook.name,
         similar=similar,
         slug=file_slug,
+        contradicts=contradicts,
     )
 
 
@@ -364,20 +366,30 @@ def _show_line(line: "StoredStatement") -> str:
     return f"{line.path}:{line.place.line}: {line.text}"
 
 
-def _similar_lines(brain: Brain, lines: tuple[RememberedLine, ...]) -> tuple[str, ...]:
-    """Return other lines of the notebook that say nearly the same as one new line. A list of items has none."""
+def _similar_lines(
+    brain: Brain, lines: tuple[RememberedLine, ...]
+) -> "tuple[tuple[str, ...], tuple[CorrectionCandidate, ...]]":
+    """Return other lines of the notebook that say nearly the same as one new line, and those with another value.
+
+    A list of items has none.
+    """
+    from quaid.notebook import changes
     from quaid.operations import corrections
 
     if len(lines) != 1:
-        return ()
+        return (), ()
     (new,) = lines
-    near = [
+    others = [
         line
         for line in corrections.notebook_statements(brain)
         if (line.path, line.place.line) != (new.path, new.line)
-        and similarity.is_near_line(new.text, line.text)
     ]
-    return tuple(map(_show_line, near[:MAX_SIMILAR_LINES]))
+    clashing = changes.find_corrected(new.text, others)
+    near = [line for line in others if line not in clashing and similarity.is_near_line(new.text, line.text)]
+    return (
+        tuple(map(_show_line, near[:MAX_SIMILAR_LINES])),
+        tuple(map(corrections.candidate, clashing[:MAX_SIMILAR_LINES])),
+    )
 
 
 def _notebook_paths(brain: Brain, notebook: Collection) -> tuple[str, ...]:
