@@ -594,8 +594,10 @@ class _ChunkView(VectorView):
     def allowed(self, filters: "SearchFilters") -> "Array":
         """Return the positions of the vectors whose chunks pass the filters."""
         if self._chunks is not None and self._entries is not None:
-            tables = (self._chunks, self._entries)
-            return np.union1d(*[table.places(self._db, filters, len(self)) for table in tables])
+            allowed = self._chunks.mask(self._db, filters, len(self))
+            if len(self._entries):
+                allowed |= self._entries.mask(self._db, filters, len(self))
+            return np.flatnonzero(allowed)
         pages, conditions, values = _filtered_pages(filters)
         entries = " CROSS JOIN chunk_entries AS e ON e.chunk_id = c.id"
         ids = [
@@ -665,6 +667,9 @@ class _ChunkTable:
         self._last = self._looked_at = 0
         self._table = GrowingArray(np.empty((3, 0), np.int64))
 
+    def __len__(self) -> int:
+        return self._rows.shape[1]
+
     @property
     def _rows(self) -> "Array":
         """Three rows: chunk id (ascending), page id, vector position."""
@@ -723,19 +728,15 @@ class _ChunkTable:
         is_stored[is_stored] = self._rows[0][at[is_stored]] == chunk_ids[is_stored]
         return chunk_ids[is_stored], self._rows[2][at[is_stored]]
 
-    def places(self, db: "Database", filters: "SearchFilters", size: int) -> "Array":
-        """Return the positions of the vectors whose chunks pass the filters."""
+    def mask(self, db: "Database", filters: "SearchFilters", size: int) -> "Array":
+        """Return for each of `size` vector positions whether a chunk with this vector passes the filters."""
         if filters.since or filters.until:
             of_days = self._days.within(db, self._rows, filters.since, filters.until)
             if of_days is not None:
                 others = filters._replace(since=None, until=None)
                 mask = np.zeros(size, bool)
                 mask[self._rows[2][of_days]] = True
-                if any(others):
-                    allowed = np.zeros(size, bool)
-                    allowed[self.places(db, others, size)] = True
-                    mask &= allowed
-                return np.flatnonzero(mask)
+                return mask & self.mask(db, others, size) if any(others) else mask
         pages, conditions, values = _filtered_pages(filters)
         dated = bool(pages)
         chunk = " CROSS JOIN chunks AS c ON c.page_id = p.id" if dated else ""
@@ -750,7 +751,7 @@ class _ChunkTable:
         is_allowed[allowed_ids] = True
         mask = np.zeros(size, bool)
         mask[self._rows[2][is_allowed[rows]]] = True
-        return np.flatnonzero(mask)
+        return mask
 
 
 class _EntryTable(_ChunkTable):
