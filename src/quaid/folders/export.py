@@ -895,8 +895,8 @@ def _read_folder(root: str, progress: Progress) -> FolderContents:
             else:
                 claims += _pages_of_file(file.path, data)
     slugs = indexer.assign_slugs([claim for claim, _ in claims])
-    asked = Counter(name for (_, name), _ in claims)
-    contents.contested.update(slugs[path] for (path, name), _ in claims if asked[name] > 1)
+    claim_counts = Counter(name for (_, name), _ in claims)
+    contents.contested.update(slugs[path] for (path, name), _ in claims if claim_counts[name] > 1)
     contents.pages.update({slugs[path]: one for (path, _), one in claims})
     by_stem = {indexer.page_stem(path): slugs[path] for (path, _), _ in claims}
     for path, data in raw:

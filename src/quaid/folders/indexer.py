@@ -72,7 +72,7 @@ def parse_file(path: str, data: bytes) -> ParsedPage:
         return _parse_org(path, data)
     text, mended = markdown.decode(data)
     document = markdown.parse(text)
-    made = page_model.build_page(
+    page = page_model.build_page(
         claimed_slug(document.frontmatter) or slugs.from_path(path),
         document.frontmatter,
         document.truth,
@@ -85,7 +85,7 @@ def parse_file(path: str, data: bytes) -> ParsedPage:
     if document.problem:
         treatment = "kept as it is" if document.frontmatter else "taken for text"
         notes.append(f"front matter {treatment}: {document.problem}")
-    return ParsedPage(made, (*notes, *_type_notes(made), *_date_notes(made)))
+    return ParsedPage(page, (*notes, *_type_notes(page), *_date_notes(page)))
 
 
 def requested_identity(path: str, data: bytes) -> tuple[str, str | None]:
@@ -111,19 +111,19 @@ def _parse_org(path: str, data: bytes) -> ParsedPage:
     """Parse an org file into its page and the pages of its headings that have an id."""
     text, mended = markdown.decode(data)
     (_, front, truth, timeline), headings, problems = org.read_pages(text)
-    asked = claimed_slug(front) or slugs.from_path(path)
-    made = page_model.build_page(asked, front, truth, timeline, fallback_title=_title_from_name(path))
+    slug = claimed_slug(front) or slugs.from_path(path)
+    page = page_model.build_page(slug, front, truth, timeline, fallback_title=_title_from_name(path))
     nodes: dict[str, Page] = {}
     for node in headings:
         front = {**node.frontmatter, IN_FILE_KEY: path}
-        address = slugs.from_path(f"{asked}/{slugs.segment(node.title)}")
+        address = slugs.from_path(f"{slug}/{slugs.segment(node.title)}")
         # If several nodes have the same id, the first one is used.
-        if front["id"] != made.frontmatter.get("id"):
+        if front["id"] != page.frontmatter.get("id"):
             nodes.setdefault(front["id"], page_model.build_page(address, front, node.truth, node.timeline))
     messages = [f"line {problem.line}: {problem.message}" for problem in problems[:MAX_ORG_PROBLEMS]]
     more = len(problems) - len(messages)
     notes = [*([mended] if mended else []), *messages, *([f"{more} more of this kind"] if more else [])]
-    return ParsedPage(made, (*notes, *_type_notes(made)), tuple(nodes.values()))
+    return ParsedPage(page, (*notes, *_type_notes(page)), tuple(nodes.values()))
 
 
 def _type_notes(made: Page) -> tuple[str, ...]:
@@ -574,9 +574,9 @@ class Spool:
             record = self._file.read(int.from_bytes(head, "little"))
             path, content_hash, data, plain = marshal.loads(record)  # noqa: S302 (our own file)
             item = SpooledFile(path, content_hash, data, None)
-            made = next(parsed) if plain is None else None
-            if made is not None:
-                page, notes, derived = made
+            parts = next(parsed) if plain is None else None
+            if parts is not None:
+                page, notes, derived = parts
                 yield item._replace(page=page, notes=notes, derived=derived)
                 continue
             try:

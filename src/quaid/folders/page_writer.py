@@ -70,9 +70,9 @@ def update_heading_pages(
             notes.append(
                 FileNote(path, f"the id {named} of {node.title!r} is that of a heading in {other} too")
             )
-        made = _heading_page_with_slug(tx, collection, file_slug, node, page_id, named)
+        page = _heading_page_with_slug(tx, collection, file_slug, node, page_id, named)
         uuid = named if is_free_uuid(tx, named) else str(uuid5(NAMESPACE_URL, f"{token}/{named}"))
-        saved = page_edits.save_with_slug(tx, collection, made, page_id, uuid=uuid, now=now)
+        saved = page_edits.save_with_slug(tx, collection, page, page_id, uuid=uuid, now=now)
         collections.record_heading(tx, collection.id, saved.id, file_page, named)
         seen_ids.add(saved.id)
         if wrote:
@@ -245,8 +245,8 @@ def _patch_org_file(path: str, data: bytes, text: str, new: Page) -> bytes:
     except InvalidArgument as problem:
         raise PartOfOrgFile(slug=new.slug, path=path) from problem
     changed = text.encode()
-    made = indexer.parse_file(path, changed).page
-    if (made.frontmatter, made.truth, made.timeline) != (new.frontmatter, new.truth, new.timeline):
+    page = indexer.parse_file(path, changed).page
+    if (page.frontmatter, page.truth, page.timeline) != (new.frontmatter, new.truth, new.timeline):
         raise PartOfOrgFile(slug=new.slug, path=path)
     return changed
 

@@ -200,18 +200,18 @@ def _unhide_page(
 ) -> QuarantineRestoreRecord:
     _displace_page(tx, collection, hidden, file, now)
     read = indexer.parse_file(file.path, data)
-    made = indexer.with_slug(read.page, _free_slug(tx, collection, hidden, read.page.slug, file.path))
-    if made.slug != hidden.slug:
-        page_edits.change_slug(tx, collection.id, hidden.id, hidden.slug, made.slug, now, redirect=False)
+    page = indexer.with_slug(read.page, _free_slug(tx, collection, hidden, read.page.slug, file.path))
+    if page.slug != hidden.slug:
+        page_edits.change_slug(tx, collection.id, hidden.id, hidden.slug, page.slug, now, redirect=False)
     saved = page_edits.save(
-        tx, made, uuid=hidden.uuid, now=now, expected_version=None, collection=collection.name, cut=False
+        tx, page, uuid=hidden.uuid, now=now, expected_version=None, collection=collection.name, cut=False
     )
     collections.record_files(tx, collection.id, [(file, indexer.digest(data), saved.id, None)], now)
     if read.nodes:
         page_writer.update_heading_pages(
-            tx, collection, saved.id, made.slug, file.path, read.nodes, now, token
+            tx, collection, saved.id, page.slug, file.path, read.nodes, now, token
         )
-    return QuarantineRestoreRecord(made.slug, collection.name, file.path, saved.version)
+    return QuarantineRestoreRecord(page.slug, collection.name, file.path, saved.version)
 
 
 def _displace_page(

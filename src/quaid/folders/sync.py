@@ -580,21 +580,21 @@ class SyncRun(FolderRun):
         if self._is_overtaken(tx, read):
             return
         page_id = old.page_id if old else None
-        made = self._with_free_slug(tx, _page_of(item), item.path, page_id)
+        page = self._with_free_slug(tx, _page_of(item), item.path, page_id)
         if old is not None and old.path != item.path:
             collections.forget_files(tx, self.collection.id, old.path, old.page_id)
         uuid = read.page_uuid
         if uuid is None or not page_writer.is_free_uuid(tx, uuid):
             uuid = self.new_uuid()
-        left = self.vacated.get(page_id or 0)
+        old_slug = self.vacated.get(page_id or 0)
         saved = page_edits.save_with_slug(
-            tx, self.collection, made, page_id, uuid=uuid, now=self.now, left=left
+            tx, self.collection, page, page_id, uuid=uuid, now=self.now, left=old_slug
         )
         if not saved.changed and old is not None and old.content_hash != read.content_hash:
             # Different bytes with the same content (a comment, line endings) also become a version, so that
             # the bytes can be restored.
             _, version = page_edits.touch(
-                tx, made.slug, expected_version=None, now=self.now, collection=self.collection.name
+                tx, page.slug, expected_version=None, now=self.now, collection=self.collection.name
             )
             saved = saved._replace(version=version)
         file_version = (saved.id, saved.version, item.path, item.data, read.content_hash)
@@ -610,7 +610,7 @@ class SyncRun(FolderRun):
                 tx,
                 self.collection,
                 saved.id,
-                made.slug,
+                page.slug,
                 item.path,
                 item.nodes,
                 self.now,
@@ -618,7 +618,7 @@ class SyncRun(FolderRun):
                 self._has_left,
                 self.count_page,
             )
-        self.count_page(saved.id, made)
+        self.count_page(saved.id, page)
         outcome = "new" if old is None else "moved" if old.path != item.path else "changed"
         self.counts[outcome] += 1
         if outcome != "changed":

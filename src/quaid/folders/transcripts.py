@@ -390,13 +390,13 @@ class _TranscriptReader:
         problem = None
         try:
             for value in exported_conversations(file, is_archive):
-                held = transcripts.read_export(value)
-                if held is None:
+                conversation = transcripts.read_export(value)
+                if conversation is None:
                     self._tally.counts["broken"] += 1
                     continue
-                clients.add(held.client)
-                for turn in held.turns:
-                    self._gather(held.client, held.session, turn, held.title, "")
+                clients.add(conversation.client)
+                for turn in conversation.turns:
+                    self._gather(conversation.client, conversation.session, turn, conversation.title, "")
                 if self._turns >= TURNS_PER_TRANSACTION or self._characters >= CHARACTERS_PER_TRANSACTION:
                     self._flush(None)
         except BrokenTranscript as error:
@@ -415,16 +415,16 @@ class _TranscriptReader:
     def _gather(
         self, client: str, session: str, turn: TranscriptTurn | None, title: str, project: str
     ) -> None:
-        held = self._waiting.get((client, session))
-        if held is None:
-            held = self._waiting[client, session] = _PendingConversation()
+        conversation = self._waiting.get((client, session))
+        if conversation is None:
+            conversation = self._waiting[client, session] = _PendingConversation()
         if title:
-            held.title = mask(title)[0]
-        held.project = held.project or project
+            conversation.title = mask(title)[0]
+        conversation.project = conversation.project or project
         if turn:
             text, masked = mask(turn.text)
-            held.turns.append(NewTurn(turn.role, text, turn.at, turn.key))
-            held.masked += masked
+            conversation.turns.append(NewTurn(turn.role, text, turn.at, turn.key))
+            conversation.masked += masked
             self._turns += 1
             self._characters += len(text)
 

@@ -336,10 +336,10 @@ def _front_matter_splice(
     """Return the replacement of the front matter block that rewrites only the changed keys."""
     if not shape.fence:
         written = front_matter.dump_yaml(dict(new)) if new else ""
-        made = [line + end for line in f"---\n{written}---\n".split("\n")]
+        front_lines = [line + end for line in f"---\n{written}---\n".split("\n")]
         if lines and lines[0].startswith(_BOM):
-            return 0, 1, [_BOM + made[0], *made[1:], lines[0].removeprefix(_BOM)]
-        return 0, 0, made
+            return 0, 1, [_BOM + front_lines[0], *front_lines[1:], lines[0].removeprefix(_BOM)]
+        return 0, 0, front_lines
     if shape.fence != "---" or UNPARSED_KEY in old:
         raise InvalidFrontMatter(problem="only YAML front matter that can be read is changed in place")
     first, last = shape.front
@@ -394,8 +394,8 @@ def _rewrite_list(block: list[str], old: list[Any], new: list[Any]) -> list[str]
     """
     items = [line for line in block[1:] if _YAML_ITEM.match(line)]
     others = [line for line in block[1:] if not _YAML_ITEM.match(line)]
-    made = {str(item): front_matter.write_yaml({"x": item})[3:].rstrip("\n") for item in new}
-    if len(items) != len(old) or not items or any("\n" in text for text in made.values()):
+    yaml_items = {str(item): front_matter.write_yaml({"x": item})[3:].rstrip("\n") for item in new}
+    if len(items) != len(old) or not items or any("\n" in text for text in yaml_items.values()):
         return None
     if any(line.strip() and not line.lstrip().startswith("#") for line in others):
         return None
@@ -403,13 +403,13 @@ def _rewrite_list(block: list[str], old: list[Any], new: list[Any]) -> list[str]
     assert mark is not None
     lines = dict(zip(map(str, old), items, strict=True))
     order = [str(item) for item in new]
-    if [name for name in map(str, old) if name in made] != order[
-        : sum(name in made for name in map(str, old))
+    if [name for name in map(str, old) if name in yaml_items] != order[
+        : sum(name in yaml_items for name in map(str, old))
     ]:
-        return [block[0], *(lines.get(name, mark[1] + made[name]) for name in order)]
-    gone = {id(line) for name, line in lines.items() if name not in made}
+        return [block[0], *(lines.get(name, mark[1] + yaml_items[name]) for name in order)]
+    gone = {id(line) for name, line in lines.items() if name not in yaml_items}
     remaining = [line for line in block if id(line) not in gone]
-    return [*remaining, *(mark[1] + made[name] for name in order if name not in lines)]
+    return [*remaining, *(mark[1] + yaml_items[name] for name in order if name not in lines)]
 
 
 def _is_comment(line: str, place: int) -> bool:

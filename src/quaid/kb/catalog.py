@@ -269,8 +269,8 @@ def save_catalog(catalog: Catalog, folder: str) -> None:
     paths, _, digests, _, *rest = (
         [file[place] for file in files] for place in range(len(CatalogFile._fields))
     )
-    seen = [[stat[place] for stat in looks] for place in range(len(FileStat._fields))]
-    first = json.dumps([CATALOG_VERSION, len(blob), catalog.index_problem, paths, seen, digests, *rest])
+    stats = [[stat[place] for stat in looks] for place in range(len(FileStat._fields))]
+    first = json.dumps([CATALOG_VERSION, len(blob), catalog.index_problem, paths, stats, digests, *rest])
     data = "\n".join([first, *[file.fields for file in files], ""]).encode() + blob
     with suppress(OSError):
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -495,14 +495,14 @@ def _match_node(catalog: Catalog, file: CatalogFile, node: Node, query_terms: li
             {word for word in query_terms if _find_word(texts, word, file.middle, file.end) >= 0},
         ),
     )
-    reasons = [name for name, _, held in fields if held]
-    score = sum(weight for _, weight, held in fields if held)
-    words: set[str] = set().union(*(held for _, _, held in fields))
-    held = _words_in(catalog.properties(file), query_terms) - fields[0][2]
-    if held and (score or len(held) == len(query_terms)):
+    reasons = [name for name, _, matched in fields if matched]
+    score = sum(weight for _, weight, matched in fields if matched)
+    words: set[str] = set().union(*(matched for _, _, matched in fields))
+    property_words = _words_in(catalog.properties(file), query_terms) - fields[0][2]
+    if property_words and (score or len(property_words) == len(query_terms)):
         reasons.append("property")
         score += PROPERTY_WEIGHT
-        words |= held
+        words |= property_words
     return NodeMatch(node, score, tuple(reasons), len(words)) if score else None
 
 

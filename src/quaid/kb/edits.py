@@ -112,9 +112,9 @@ def plan_node(
     if not force:
         _refuse_duplicates(catalog, draft, {opposite.id for opposite in opposites})
     body = "\n\n".join(part for part in (draft.body.strip("\n"), "\n".join(lines)) if part)
-    made = draft._replace(body=body, status="contested" if opposites else draft.status)
+    final = draft._replace(body=body, status="contested" if opposites else draft.status)
     path = _free_path(catalog, nodes.node_file_name(draft.title, local))
-    text = nodes.render_node(made, id, local[:10])
+    text = nodes.render_node(final, id, local[:10])
     files = {path: _encode_text(text), **_contested_files(catalog, opposites, local[:10])}
     details = (nodes.parse_node(path, text).node, opposites)
     return StoreChange(files, f"remember: {' '.join(draft.title.split())[:100]}", details)

@@ -83,12 +83,12 @@ def _cached_findings(catalog: Catalog) -> Iterator[LintFinding]:
     rules = file_checker().rules
     late = [path for path, file in catalog.files.items() if file.rules != rules]
     if late:
-        seen = catalogs.refresh_files(catalog, late, file_checker())
+        refreshed = catalogs.refresh_files(catalog, late, file_checker())
         for path in late:
-            if path not in seen.files or seen.files[path].digest != catalog.files[path].digest:
+            if path not in refreshed.files or refreshed.files[path].digest != catalog.files[path].digest:
                 yield finding(path, 1, "unsettled", "it changed while it was looked at", "run it again")
             else:
-                now = seen.files[path]
+                now = refreshed.files[path]
                 catalog.files[path] = catalog.files[path]._replace(rules=now.rules, findings=now.findings)
     for path, file in catalog.files.items():
         for problem in file.findings:

@@ -108,10 +108,12 @@ def merge_timeline(own: str, other: str, title: str) -> str:
     last, under a heading.
     """
     merged = timeline.insert_entries(own.rstrip("\n"), timeline.missing_entries(other, own))
-    held = set(map(_fold_text, merged.split("\n")))
+    own_lines = set(map(_fold_text, merged.split("\n")))
     _, free = timeline.split_entries(other)
     free = [
-        piece for piece in free if not held.issuperset(map(_fold_text, filter(str.strip, piece.split("\n"))))
+        piece
+        for piece in free
+        if not own_lines.issuperset(map(_fold_text, filter(str.strip, piece.split("\n"))))
     ]
     if free:
         merged = "\n\n".join(filter(None, [merged, f"### From {title}", *free]))

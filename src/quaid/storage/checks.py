@@ -154,18 +154,20 @@ def _built(tx: Transaction) -> Iterator[tuple[int, str, Page | str, bool]]:
     for page_id, slug, title, frontmatter, truth, timeline, quarantined in tx.execute(
         "SELECT id, slug, title, frontmatter, compiled_truth, timeline, quarantined_at IS NOT NULL FROM pages"
     ):
-        made: Page | str
+        page_or_problem: Page | str
         try:
             values = json.loads(str(frontmatter))
             if isinstance(values, dict):
-                made = build_page(str(slug), values, str(truth), str(timeline))._replace(title=str(title))
+                page_or_problem = build_page(str(slug), values, str(truth), str(timeline))._replace(
+                    title=str(title)
+                )
             else:
-                made = "its front matter is not a JSON object"
+                page_or_problem = "its front matter is not a JSON object"
         except json.JSONDecodeError:
-            made = "its front matter is not JSON"
+            page_or_problem = "its front matter is not JSON"
         except Exception as error:  # report the error, and go on with the other pages
-            made = failed_on(error)
-        yield int(page_id), str(slug), made, bool(quarantined)
+            page_or_problem = failed_on(error)
+        yield int(page_id), str(slug), page_or_problem, bool(quarantined)
 
 
 def failed_on(error: Exception) -> str:
@@ -471,14 +473,14 @@ def _check_derived_rows(connection: Transaction) -> Findings:
         if connection.execute(entries, (page_id,)).fetchall() != _expected_entry_rows(page):
             yield f"page {page.slug}", "its timeline entries are not those of its timeline"
         strategy = chunks.strategy(connection, page_id)
-        made = () if quarantined else chunk_page(page.truth, page.timeline, strategy)
+        cuts = () if quarantined else chunk_page(page.truth, page.timeline, strategy)
         stored = connection.execute(_CHUNK_ROWS_SQL, (page_id,)).fetchall()
         # A page without rows has not been chunked yet.
-        if stored and stored != _expected_chunk_rows(page, made):
+        if stored and stored != _expected_chunk_rows(page, cuts):
             yield f"page {page.slug}", "its chunks are not those of its text"
         elif stored and connection.execute(_CHUNK_ENTRIES_SQL, (page_id,)).fetchall() != [
             (index, *row)
-            for index, chunk in enumerate(made)
+            for index, chunk in enumerate(cuts)
             for row in chunks.entry_rows(page.title, chunk.heading_path, chunk.text)
         ]:
             yield f"page {page.slug}", "the entries of its chunks are not those of its text"
