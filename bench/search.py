@@ -17,7 +17,7 @@ from bench.table import show, verdict
 from quaid.model.page import Page, build_page
 from quaid.search.plan import plan_query
 from quaid.search.text import search_pages
-from quaid.storage import migrations, page_edits
+from quaid.storage import checks, page_edits
 from quaid.storage.pages import page_heads
 from quaid.storage.sqlite.connection import Database, Transaction
 from quaid.storage.text_index import SPACED, SearchFilters, TextIndex
@@ -95,7 +95,7 @@ def build_cpu(memory: str, bare: str, texts: list[Page]) -> tuple[float, float]:
 
     The two take turns, so that a busy minute of the machine hits both.
     """
-    statement = re.search(r"CREATE VIRTUAL TABLE page_fts USING .*?;", migrations.read_schema(), re.S)
+    statement = re.search(r"CREATE VIRTUAL TABLE page_fts USING .*?;", checks.read_schema(), re.S)
     assert statement is not None
     plain = apsw.Connection(bare)
     plain.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -32768")

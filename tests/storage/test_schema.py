@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from quaid.model.page import build_page
-from quaid.storage import migrations, page_edits
+from quaid.storage import checks, migrations, page_edits
 from quaid.storage.sqlite.connection import Database
 
 NOW = "2026-04-25T12:00:00Z"
@@ -32,7 +32,7 @@ def refused(db: Database, sql: str, *params: object) -> bool:
 
 
 def test_the_schema_file_makes_exactly_the_tables_of_a_memory(db: Database) -> None:
-    named = set(re.findall(r"^CREATE (?:VIRTUAL )?TABLE (\w+)", migrations.read_schema(), re.MULTILINE))
+    named = set(re.findall(r"^CREATE (?:VIRTUAL )?TABLE (\w+)", checks.read_schema(), re.MULTILINE))
     there = {
         name
         for (name,) in db.rows(
@@ -52,13 +52,13 @@ def test_every_plain_table_is_strict(db: Database) -> None:
 
 
 def test_nothing_in_the_schema_reads_the_clock() -> None:
-    assert not re.search(r"strftime|CURRENT_|datetime\(|'now'", migrations.read_schema())
+    assert not re.search(r"strftime|CURRENT_|datetime\(|'now'", checks.read_schema())
 
 
 def test_the_schema_needs_no_double_quoted_text(path: str) -> None:
     connection = apsw.Connection(":memory:")
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
-    connection.execute(migrations.read_schema())
+    connection.execute(checks.read_schema())
     assert connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] > 20  # type: ignore[index]
     connection.close()
 

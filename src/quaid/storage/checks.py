@@ -1,6 +1,7 @@
 """Check a database for damage and inconsistencies, rebuild derived rows, and read intact rows of a damaged file."""
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -107,9 +108,25 @@ def _index_tables(index: str) -> tuple[str, ...]:
     return index, *(f"{index}_{suffix}" for suffix in ("data", "idx", "docsize", "config"))
 
 
-def _recreate_index(tx: Transaction, index: str) -> None:
-    from quaid.storage.migrations import schema_statements
+def read_schema() -> str:
+    """Return the text of schema.sql."""
+    with open(os.path.join(os.path.dirname(__file__), "schema.sql"), encoding="utf-8") as file:
+        return file.read()
 
+
+def schema_statements() -> dict[str, str]:
+    """Return the CREATE statements of the schema by object name, in order."""
+    fresh = apsw.Connection(":memory:")
+    fresh.execute(read_schema())
+    statements = fresh.execute(
+        "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT GLOB '*_fts*_*'"
+        " AND name NOT LIKE 'sqlite_%'"
+    ).fetchall()
+    fresh.close()
+    return {str(name): str(sql) for name, sql in statements}
+
+
+def _recreate_index(tx: Transaction, index: str) -> None:
     config = f"{index}_config"
     guarded = tx.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, -1)
     # The shadow tables of an index are write-protected in defensive mode.

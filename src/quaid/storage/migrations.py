@@ -24,7 +24,13 @@ from quaid.storage import (
     files as durable_files,
     vectors,
 )
-from quaid.storage.checks import rebuild_derived_rows, update_links, update_types
+from quaid.storage.checks import (
+    read_schema,
+    rebuild_derived_rows,
+    schema_statements,
+    update_links,
+    update_types,
+)
 from quaid.storage.sqlite.connection import Transaction, WriterLock, as_json
 from quaid.storage.sqlite.errors import translate_os_errors, translate_sqlite_errors
 
@@ -32,24 +38,6 @@ if TYPE_CHECKING:
     from quaid.storage.sqlite.connection import Database
 
 DEFAULT_COLLECTION_ID = 1
-
-
-def read_schema() -> str:
-    """Return the text of schema.sql."""
-    with open(os.path.join(os.path.dirname(__file__), "schema.sql"), encoding="utf-8") as file:
-        return file.read()
-
-
-def schema_statements() -> dict[str, str]:
-    """Return the CREATE statements of the schema by object name, in order."""
-    fresh = apsw.Connection(":memory:")
-    fresh.execute(read_schema())
-    statements = fresh.execute(
-        "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT GLOB '*_fts*_*'"
-        " AND name NOT LIKE 'sqlite_%'"
-    ).fetchall()
-    fresh.close()
-    return {str(name): str(sql) for name, sql in statements}
 
 
 def create_database(path: str, now: str, memory_id: str = "") -> None:
