@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import quaid
 from quaid.app import SCHEMA_VERSION, Brain, schema_version_of, sqlite_version, version_problem
+from quaid.cli.hook import run_hook
 from quaid.cli.main import main, print_notice
 from quaid.cli.parser import CommandLine, generated_file, load_settings
 from quaid.config import Settings
@@ -195,9 +196,7 @@ def _stop_on_signals(stop: Event) -> Iterator[None]:
 
 
 def _hook(line: CommandLine, arguments: dict[str, Any]) -> int:
-    from quaid.cli import hook
-
-    return hook.run_hook(arguments["event"], lambda: load_settings(line), arguments.get("client"))
+    return run_hook(arguments["event"], lambda: load_settings(line), arguments.get("client"))
 
 
 def _call(line: CommandLine, arguments: dict[str, Any]) -> int:
