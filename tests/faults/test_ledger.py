@@ -1,6 +1,7 @@
 """The table at the end of a run: no row is left out, whatever became of its tests; and a case is run again alone."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -161,3 +162,12 @@ def test_a_case_that_there_is_not_is_refused(tmp_path: Path, test: str, seed: st
 def test_a_test_that_fell_and_one_that_was_skipped_are_one_row() -> None:
     tests = [Tried("soak", 7, 1, 2.4, ("half",)), Tried("soak", skipped="no /proc")]
     assert "| soak | 7 | 1 | 2 | half; 1 of 2 tests not run: no /proc |" in table(tests)
+
+
+def test_the_page_on_faults_names_files_and_tests_that_exist() -> None:
+    text = (PROJECT / "docs" / "faults.md").read_text()
+    here = Path(__file__).parent
+    files = re.findall(r"`(\w+\.py)`", text)
+    assert [name for name in files if not (here / name).exists()] == []
+    cases = re.findall(r"CASE='(\w+\.py)(?:::(\w+))?", text)
+    assert [test for file, test in cases if f"def {test}" not in (here / file).read_text()] == []
