@@ -26,7 +26,7 @@ def test_every_benchmark_has_a_part_in_their_order(written: Path) -> None:
     assert "Not measured yet: `python -m bench peers --page`" in parts["peers"]
 
 
-def test_what_was_not_run_again_stays(written: Path) -> None:
+def test_figures_that_were_not_run_again_stay(written: Path) -> None:
     page.write([page.Part("start", [TABLE], [], 1.0)], NAMES)
     page.write([page.Part("peers", [TABLE._replace(title="Peers")], [], 1.0)], NAMES)
     parts = dict(page.PART.findall(written.read_text(encoding="utf-8")))

@@ -38,7 +38,7 @@ def _measured(size: int, cost: float, built: dict[str, float]) -> Measured:
     return Measured(size, 1.0, built, times, {"get": (cost, cost)}, 100.0, 1.0, {})
 
 
-def test_what_grows_faster_than_it_may_is_missed() -> None:
+def test_growth_above_the_limit_is_a_miss() -> None:
     results = {
         name: (grown, target)
         for name, _, _, grown, target in rows_of(

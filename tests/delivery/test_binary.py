@@ -19,7 +19,7 @@ def run(home: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[
     )
 
 
-def test_it_goes_through_the_journey() -> None:
+def test_binary_passes_the_smoke_test() -> None:
     smoke = str(ROOT / "delivery" / "smoke.py")
     done = subprocess.run([sys.executable, smoke, "binary", BINARY], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

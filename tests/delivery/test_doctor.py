@@ -56,7 +56,7 @@ def test_missing_parts_are_not_reported_as_ok(home: Brain) -> None:
     assert [line for line in lines if "not installed" in line] == ["--  service         not installed"]
 
 
-def test_what_a_knowledge_base_can_do_without_is_not_called_fine(home: Brain) -> None:
+def test_optional_parts_of_a_knowledge_base_are_reported_as_missing(home: Brain) -> None:
     call(home, "kb init")
     record = call(home, "kb doctor")
     states = {check.name: (check.well, check.missing) for check in record.value}

@@ -17,7 +17,7 @@ import pytest
 from tests.delivery.stub_archive import SAID, box_of, content, start, works
 
 
-def test_what_killed_starts_left_is_swept_and_what_is_at_work_is_not(program: Path, tmp_path: Path) -> None:
+def test_leftovers_of_killed_starts_are_removed_and_running_ones_kept(program: Path, tmp_path: Path) -> None:
     cache = tmp_path / ".cache" / "quaid"
     dead, busy, other = cache / ".new-1-dead", cache / ".new-2-busy", cache / "an-older-box"
     for folder in (dead / "lib" / "more", busy / "lib", other):

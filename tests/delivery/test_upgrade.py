@@ -59,7 +59,7 @@ def simple(*names: str, yanked: str = "") -> bytes:
     return json.dumps({"meta": {"api-version": "1.1"}, "name": "quaid", "files": files}).encode()
 
 
-def test_nothing_is_asked_without_an_address(brain: Brain) -> None:
+def test_no_request_is_sent_without_an_address(brain: Brain) -> None:
     report = upgrade(brain)
     assert (report.newest, report.exit_status) == (None, 0)
     assert "pip install --upgrade quaid-VERSION.whl" in report.how

@@ -35,7 +35,7 @@ def cosine(one: bytes, other: bytes) -> float:
     return float(np.frombuffer(one, "<f4") @ np.frombuffer(other, "<f4"))
 
 
-def test_it_is_there_after_installation_and_knows_what_is_alike(kept: EmbedderEnvironment) -> None:
+def test_default_model_is_installed_and_ranks_similar_texts(kept: EmbedderEnvironment) -> None:
     model = embedders.get_embedder(embedders.DEFAULT_MODEL, {}, kept)
     assert (model.name, model.dimensions, model.max_tokens) == ("bge-small-en-v1.5", 384, 512)
     assert model.ready() is None

@@ -80,7 +80,9 @@ def test_a_question_of_a_megabyte_is_cut(server: Any) -> None:
         ((500, b""), "status 500"),
     ],
 )
-def test_nonsense_is_an_error_that_names_it(server: Any, answer: tuple[int, Any], says: str) -> None:
+def test_invalid_response_is_reported_with_its_content(
+    server: Any, answer: tuple[int, Any], says: str
+) -> None:
     server.answer = lambda path, body: answer
     model = embedder(server, dimensions=3)
     with pytest.raises(EmbedderUnavailable, match=says):

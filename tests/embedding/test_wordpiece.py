@@ -43,7 +43,7 @@ def test_known_difficult_texts(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["東京", "привет", "a\0b", "x\x85y", "[MASK] it", "zero\u200bwidth", "😀"])
-def test_what_is_not_plain_is_left_to_the_library(text: str) -> None:
+def test_unusual_text_is_tokenized_by_the_library(text: str) -> None:
     assert not is_plain(text)
 
 

@@ -158,7 +158,7 @@ def test_file_that_a_user_changed_after_us_is_not_changed_back(brain: Brain, roo
     assert synced(brain).changed == 1
 
 
-def test_who_is_refused_because_the_file_changed_reads_the_new_text_then(brain: Brain, root: Path) -> None:
+def test_writer_refused_after_a_file_change_reads_the_new_text(brain: Brain, root: Path) -> None:
     (root / "a.md").write_text("# a\n\nSomebody was here.\n")
     with pytest.raises(FileChanged):
         put(brain, "a", "Ours.", expected_version=1)
@@ -168,7 +168,7 @@ def test_who_is_refused_because_the_file_changed_reads_the_new_text_then(brain: 
     assert (root / "a.md").read_text() == "# a\n\nSomebody was here.\n\nOurs.\n"
 
 
-def test_what_no_sync_would_see_is_not_written(brain: Brain, root: Path) -> None:
+def test_page_that_a_sync_would_skip_is_not_written(brain: Brain, root: Path) -> None:
     (root / ".quaidignore").write_text("drafts/\n")
     synced(brain)
     for slug in ("drafts/x", "node_modules/x", "_templates/x"):
@@ -195,7 +195,7 @@ def test_file_that_a_user_has_open_to_write_is_not_replaced(brain: Brain, root: 
 
 
 @pytest.mark.parametrize("kind", ["folder", "link", "nothing", "unreadable text"])
-def test_whatever_took_the_files_place_in_the_last_moment_stays(root: Path, kind: str) -> None:
+def test_file_that_replaced_ours_at_the_last_moment_stays(root: Path, kind: str) -> None:
     place = root / "a.md"
 
     def late(handle: int, one: str, other: str) -> bool:

@@ -78,9 +78,7 @@ def node() -> str:
 
 
 @pytest.mark.parametrize("what", ["folders", "kb"])
-def test_nothing_outside_is_read_or_written_while_folders_become_links(
-    tmp_path: Path, cases: Cases, what: str
-) -> None:
+def test_swapped_symlinks_give_no_access_outside(tmp_path: Path, cases: Cases, what: str) -> None:
     home = tmp_path / "home"
     outside, brain = prepare(home)
     swapped = [f"{FOLDER}/sub", "notebook/lists", "notebook/daily"] if what == "folders" else [f"{KB}/sub"]

@@ -71,9 +71,7 @@ def recorded(request: pytest.FixtureRequest, fork_server: ForkServer) -> Iterato
 
 @pytest.mark.promise("… and power loss")
 @pytest.mark.parametrize("model", MODELS)
-def test_what_was_acknowledged_is_on_the_disk_when_the_current_goes_off(
-    recorded: Recorded, model: Model, cases: Cases
-) -> None:
+def test_acknowledged_writes_survive_a_power_loss(recorded: Recorded, model: Model, cases: Cases) -> None:
     home, steps = recorded.home, recorded.steps
     operations.put_back(home, recorded.template)
     times = different(Disk(home), steps, model)

@@ -85,9 +85,7 @@ TWO_SECTORS = f"h = opened(); os.write(h, {'a' * 1024!r}.encode()); synced(h); o
         ("early", "b" * 1024),
     ],
 )
-def test_what_is_written_in_place_is_on_the_disk_by_halves_where_it_is_torn(
-    tmp_path: Path, model: Model, there: str
-) -> None:
+def test_torn_write_leaves_half_of_a_block(tmp_path: Path, model: Model, there: str) -> None:
     program = f"{TWO_SECTORS} os.write(h, {'b' * 1024!r}.encode())"
     assert left(tmp_path, program, model) == {FILE: there.encode()}
 
@@ -102,7 +100,7 @@ def test_truncated_file_is_empty_unless_the_truncation_is_lost(
 
 
 @pytest.mark.parametrize(("model", "there"), [("torn", b"one\0two"), ("early", b"old\0two")])
-def test_of_two_writes_the_second_may_be_on_the_disk_alone(
+def test_second_write_may_reach_the_disk_without_the_first(
     tmp_path: Path, model: Model, there: bytes
 ) -> None:
     assert left(tmp_path, "h = opened(); os.write(h, b'one'); os.pwrite(h, b'two', 4)", model) == {

@@ -112,7 +112,7 @@ def check(tool: str, result: dict[str, Any]) -> None:
     assert "structuredContent" not in result
 
 
-def test_nothing_that_a_record_says_takes_the_place_of_its_label() -> None:
+def test_record_text_cannot_replace_its_label() -> None:
     provenance = tools.with_provenance("memory_get", {"title": "T", "trust": "own", "origin": "notebook"})
     assert list(provenance.items()) == [("trust", "data"), ("title", "T"), ("origin", "notebook")]
 

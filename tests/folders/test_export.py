@@ -299,7 +299,7 @@ def test_a_stopped_export_takes_back_only_what_it_made(brain: Brain, tmp_path: P
     assert sorted(files(tmp_path / "out")) == ["people/mine.txt"]
 
 
-def test_what_still_reads_of_a_damaged_memory_is_written(brain: Brain, tmp_path: Path) -> None:
+def test_readable_pages_of_a_damaged_memory_are_exported(brain: Brain, tmp_path: Path) -> None:
     for name in "abc":
         put(brain, name, {}, f"# {name}\n\nSome words.")
     brain.db.write(lambda tx: tx.execute("UPDATE chunks SET chunk_text = 'Other words.' WHERE page_id = 2"))
@@ -310,7 +310,7 @@ def test_what_still_reads_of_a_damaged_memory_is_written(brain: Brain, tmp_path:
     assert "1 page: b" in render(report)
 
 
-def test_where_pages_cannot_even_be_listed_those_that_read_are_written(brain: Brain, tmp_path: Path) -> None:
+def test_readable_pages_are_exported_without_a_page_list(brain: Brain, tmp_path: Path) -> None:
     for number in range(40):
         put(brain, f"note-{number}", {}, f"# Note {number}\n\n{'Some words. ' * 40}")
     connection, path = brain.db.connection, brain.db.path

@@ -182,7 +182,9 @@ def test_the_export_of_a_memory_adds_nothing_to_itself(filled: Brain, tmp_path: 
     assert rows(filled) == before
 
 
-def test_what_was_removed_or_closed_here_since_stays_so(filled: Brain, other: Brain, tmp_path: Path) -> None:
+def test_links_and_facts_removed_since_the_export_stay_removed(
+    filled: Brain, other: Brain, tmp_path: Path
+) -> None:
     out(filled, tmp_path / "out")
     into(other, tmp_path / "out")
     unlink(other, "people/bob", "people/alice")
@@ -243,7 +245,7 @@ def test_one_collection_takes_only_what_is_its_own(filled: Brain, other: Brain, 
     assert [link[:2] for link in known_links(other, "plan")] == [("idea", "grew_from")]
 
 
-def test_they_come_back_with_a_folder_that_is_attached(filled: Brain, other: Brain, tmp_path: Path) -> None:
+def test_links_and_facts_return_with_an_attached_folder(filled: Brain, other: Brain, tmp_path: Path) -> None:
     out(filled, tmp_path / "out")
     record = collection_add(other, "vault", str(tmp_path / "out"))
     assert (record.links, record.facts, record.problems) == (3, 4, ())
@@ -256,7 +258,7 @@ def test_they_come_back_with_a_folder_that_is_attached(filled: Brain, other: Bra
     assert checks.validate(other.db) == []
 
 
-def test_they_come_back_with_the_folder_of_one_collection_in_an_export(
+def test_links_and_facts_return_with_one_exported_collection(
     filled: Brain, other: Brain, tmp_path: Path
 ) -> None:
     notes = tmp_path / "notes"
@@ -408,7 +410,7 @@ def test_a_wrong_file_costs_only_itself(
     assert bring(vault({})).import_id is None  # nothing to be done a second time
 
 
-def test_what_is_wrong_costs_only_itself_within_the_file(brain: Brain, bring: Bring, vault: Fill) -> None:
+def test_invalid_row_of_a_sidecar_is_skipped_alone(brain: Brain, bring: Bring, vault: Fill) -> None:
     content = told(links=[7, tie()], facts=[fact(confidence=9), fact(created_at="2999-01-01T00:00:00Z")])
     report = bring(vault({**PAGES, LINKS_AND_FACTS_PATH: content}))
     assert (report.links, report.facts) == (1, 1)
@@ -450,7 +452,7 @@ def test_a_failing_export_of_them_does_not_stop_the_pages(filled: Brain, tmp_pat
     assert "Links and facts are missing: " in render(report)
 
 
-def test_what_can_be_read_of_a_damaged_memory_is_written(filled: Brain, tmp_path: Path) -> None:
+def test_readable_links_and_facts_of_a_damaged_memory_are_exported(filled: Brain, tmp_path: Path) -> None:
     for number in range(400):
         link(filled, "people/bob", "companies/acme", f"kind_{number}", "Some words. " * 10)
     connection, path = filled.db.connection, filled.db.path

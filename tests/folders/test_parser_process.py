@@ -152,7 +152,7 @@ def test_a_sync_with_help_writes_the_same_rows(
 
 
 @pytest.mark.parametrize("path", TRICKY)
-def test_what_a_file_asks_for_is_what_reading_it_finds(path: str) -> None:
+def test_requested_identity_equals_the_parsed_one(path: str) -> None:
     made = indexer.parse_file(path, TRICKY[path]).page
     assert indexer.requested_identity(path, TRICKY[path]) == (made.slug, indexer.file_id(made, path))
 

@@ -173,7 +173,7 @@ def test_folders_without_end_are_left_out(tmp_path: Path) -> None:
     assert list(left_out.values()) == [scanner.TOO_DEEP]
 
 
-def test_what_may_not_be_read_is_reported(vault: Fill) -> None:
+def test_unreadable_files_are_reported(vault: Fill) -> None:
     root = vault({"a/page.md": "", "b.md": ""})
     (root / "a").chmod(0)
     if os.access(root / "a", os.R_OK):

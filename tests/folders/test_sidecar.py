@@ -46,7 +46,7 @@ def test_other_keys_beside_the_sources_are_kept() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"{", b'{"a": NaN}', b'{"a": 1e999}', b'"\\ud800"', b"\xff", b"[" * 100_000, b"1" * 5000]
 )
-def test_what_cannot_be_kept_says_why(data: bytes) -> None:
+def test_invalid_sidecar_gives_a_reason(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         indexer.parse_sidecar(data)
 

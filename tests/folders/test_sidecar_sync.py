@@ -52,9 +52,7 @@ def test_a_collection_takes_the_same_raw_data_as_an_import(brain: Brain, vault: 
     assert record.collection.files == 2
 
 
-def test_what_changes_in_a_sidecar_changes_and_what_was_changed_here_stays(
-    brain: Brain, folder: Path
-) -> None:
+def test_sidecar_changes_are_applied_and_local_changes_kept(brain: Brain, folder: Path) -> None:
     version = run(brain, "get", slug="notes::people/alice").version
     side = folder / "people/.raw/alice.json"
     side.write_text('{"sources": {"crm": {"id": 8}}}')

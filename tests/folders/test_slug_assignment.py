@@ -23,7 +23,7 @@ def test_file_at_the_path_of_the_slug_keeps_it() -> None:
     assert slugs == {"a.md": "a", "people/bob.md": "people/bob"}
 
 
-def test_otherwise_the_first_path_keeps_it() -> None:
+def test_first_path_keeps_the_slug() -> None:
     assert assign_slugs([("a.md", "same"), ("b.md", "same"), ("c.md", "b")]) == {
         "a.md": "same",
         "b.md": "b",

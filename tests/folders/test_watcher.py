@@ -258,7 +258,7 @@ def test_a_memory_that_is_busy_is_waited_for(watched: Watched, monkeypatch: pyte
     assert "locked by another process" in watched.troubles()[0]
 
 
-def test_it_stops_within_a_second_also_in_the_middle_of_a_large_sync(watched: Watched) -> None:
+def test_watcher_stops_within_a_second_during_a_large_sync(watched: Watched) -> None:
     for number in range(800):
         (watched.root / f"n{number}.md").write_text(f"# n{number}\n\n" + "Some words of text. " * 50)
 
@@ -275,7 +275,7 @@ def test_it_stops_within_a_second_also_in_the_middle_of_a_large_sync(watched: Wa
     assert watched.sync().new == 803 - kept
 
 
-def test_it_costs_next_to_nothing_while_nothing_happens(watched: Watched) -> None:
+def test_idle_watcher_uses_almost_no_cpu(watched: Watched) -> None:
     def spent(seconds: float) -> float:
         before = time.process_time()
         watched.stop.wait(seconds)

@@ -45,7 +45,7 @@ def test_comments_and_trailing_commas_are_read() -> None:
         '{"a":1,"a":2}',
     ],
 )
-def test_what_is_not_json_is_refused_with_a_place(text: str) -> None:
+def test_invalid_json_is_refused_with_its_position(text: str) -> None:
     with pytest.raises(config_text.NotJson):
         config_text.put_json(text, PATHS, ENTRY)
 

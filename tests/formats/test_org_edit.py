@@ -65,7 +65,7 @@ def test_invalid_name_is_refused(name: str) -> None:
         org.set_property("", name, "x")
 
 
-def test_what_would_break_a_line_is_refused() -> None:
+def test_value_with_a_line_break_is_refused() -> None:
     with pytest.raises(InvalidArgument):
         org.set_title("", "two\nlines")
     with pytest.raises(InvalidArgument):
@@ -87,7 +87,7 @@ FILES = st.builds(
 
 
 @given(FILES, WORDS)
-def test_what_is_set_is_read_and_the_rest_is_as_it_was(text: str, value: str) -> None:
+def test_property_edit_changes_only_that_property(text: str, value: str) -> None:
     before = org.parse(text)
     try:
         done = org.set_property(text, "NEW", value)

@@ -77,7 +77,7 @@ MARKDOWN = st.text(alphabet="#ab -*`1.\n\r~", max_size=60)
 
 
 @given(MARKDOWN, st.sampled_from([None, "a", "b a", "New"]), st.sampled_from(["- x", "words", "1. x"]))
-def test_nothing_but_the_addition_changes(text: str, section: str | None, block: str) -> None:
+def test_addition_leaves_the_rest_unchanged(text: str, section: str | None, block: str) -> None:
     added, number = sections.append_to_section(text, section, block)
     lines = added.split("\n")
     assert lines[number - 1] == block

@@ -58,7 +58,7 @@ def test_a_changed_entry_keeps_its_other_keys_and_remarks() -> None:
         "a = \n",
     ],
 )
-def test_what_cannot_be_edited_is_refused(text: str) -> None:
+def test_toml_that_cannot_be_edited_is_refused(text: str) -> None:
     with pytest.raises(config_text.NotToml):
         config_text.put_toml(text, PATH, ENTRY)
     with pytest.raises(config_text.NotToml):

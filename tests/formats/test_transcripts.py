@@ -170,7 +170,7 @@ def test_a_name_can_be_a_role() -> None:
     assert line.turn == TranscriptTurn("nina", "a\n\nb")
 
 
-def test_what_cannot_be_stored_is_mended() -> None:
+def test_text_that_cannot_be_stored_is_repaired() -> None:
     line = read_plain_line({"role": "user", "content": "a\0b \ud800 c"})
     assert line.turn
     assert line.turn.text == "ab ? c"
@@ -256,7 +256,7 @@ def chatgpt(*nodes: dict[str, Any], current: str) -> dict[str, Any]:
     return {"title": "Databases", "conversation_id": "c1", "mapping": mapping, "current_node": current}
 
 
-def test_of_chatgpt_the_branch_is_taken_that_was_seen_last() -> None:
+def test_chatgpt_export_uses_the_last_viewed_branch() -> None:
     held = transcripts.read_export(
         chatgpt(
             node("a", "root", "system", "Be nice."),

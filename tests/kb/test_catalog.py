@@ -163,7 +163,7 @@ def test_every_cut_of_the_memory_is_noticed(store: Folder) -> None:
         assert titles(store) == expected
 
 
-def test_what_was_judged_is_not_judged_again_until_the_rules_change(store: Folder) -> None:
+def test_catalog_judges_a_file_again_only_after_a_rule_change(store: Folder) -> None:
     one, other = Counting("1"), Counting("2")
     for judge in (one, one, other, other):
         looked = catalogs.load_catalog(str(store.root), store.ours, certain=True, judge=judge.judge)

@@ -189,7 +189,7 @@ def test_a_failed_change_leaves_the_tree_as_it_was(tmp_path: Path) -> None:
     assert repository.read_journal(git.ours) == {}
 
 
-def test_a_change_that_was_being_put_back_by_who_was_killed_is_put_back_whole(tmp_path: Path) -> None:
+def test_rollback_interrupted_by_a_kill_is_completed(tmp_path: Path) -> None:
     git = store(tmp_path)
     repository.begin_journal(git.ours, ["new.org"], {"new.org": b"new"})
     write(git, "new.org", "new")
@@ -442,7 +442,7 @@ def test_foreign_name_does_not_block_writers(tmp_path: Path, name: str) -> None:
     assert there.state().is_clean
 
 
-def test_what_is_ignored_is_seen_all_the_same(tmp_path: Path) -> None:
+def test_ignored_files_are_listed(tmp_path: Path) -> None:
     git = store(tmp_path)
     add(git, ".gitignore", "*.org\nraw/\n")
     write(git, "hidden.org", "x")

@@ -314,7 +314,7 @@ def test_every_verb_of_ours_refuses_such_a_store(scene: Scene, name: str) -> Non
 
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("name", [name for name, vector in VECTORS.items() if not vector.refused])
-def test_no_verb_of_ours_runs_it(scene: Scene, name: str, verb: str) -> None:
+def test_no_command_runs_a_program_from_the_repository(scene: Scene, name: str, verb: str) -> None:
     VECTORS[name].plant(scene)
     scene.canary.unlink(missing_ok=True)
     with contextlib.suppress(*VECTORS[name].may_stop):
@@ -323,7 +323,7 @@ def test_no_verb_of_ours_runs_it(scene: Scene, name: str, verb: str) -> None:
 
 
 @pytest.mark.parametrize("name", VECTORS)
-def test_no_clone_does(scene: Scene, name: str) -> None:
+def test_no_clone_runs_a_program_from_the_repository(scene: Scene, name: str) -> None:
     VECTORS[name].plant(scene)
     scene.canary.unlink(missing_ok=True)
     for number, source in enumerate((scene.store, scene.remote)):

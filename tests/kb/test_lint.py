@@ -65,7 +65,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_stops_a_commit_has_file_line_and_remedy(store: Folder, name: str) -> None:
+def test_fatal_lint_findings_have_file_line_and_remedy(store: Folder, name: str) -> None:
     bad, line, code = BAD[name]
     store.put("bad.org", bad)
     store.put("good.org", text(7))
@@ -174,9 +174,7 @@ def test_a_scanner_that_fails_stops_the_commit(store: Folder, monkeypatch: pytes
     assert [(item.path, item.code, item.fatal) for item in problems] == [("a.org", "scan-failed", True)]
 
 
-def test_what_was_judged_is_remembered_by_its_bytes_and_rules(
-    store: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lint_results_are_cached_by_content_and_rules(store: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
     find = secrets.find_secrets
 

@@ -327,14 +327,14 @@ def test_there_are_enough_nodes_of_both_kinds(folder: Folder, refused: set[str])
     assert len(CASES) - len(refused) >= 60
 
 
-def test_what_org_roam_does_not_index_lint_refuses(
+def test_lint_refuses_nodes_that_org_roam_does_not_index(
     folder: Folder, indexed: dict[str, Indexed], refused: set[str]
 ) -> None:
     paths = {node.path for node in folder.look().nodes}
     assert paths - indexed.keys() - refused == set()
 
 
-def test_what_lint_passes_org_roam_reads_as_we_do(
+def test_org_roam_reads_nodes_that_pass_lint_as_quaid_does(
     folder: Folder, indexed: dict[str, Indexed], refused: set[str]
 ) -> None:
     ours = {
@@ -368,7 +368,7 @@ ORG_LINT = """\
 """
 
 
-def test_what_org_lint_says_of_drawers_and_blocks_lint_refuses(
+def test_lint_refuses_drawers_and_blocks_that_org_lint_reports(
     folder: Folder, refused: set[str], tmp_path: Path
 ) -> None:
     done = subprocess.run(

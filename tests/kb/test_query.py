@@ -145,7 +145,7 @@ def test_raw_and_index_files_are_not_results(store: Folder) -> None:
     assert found(store, "harbour") == [("a.org", 1, ("property",))]
 
 
-def test_what_changed_is_seen_at_once(store: Folder) -> None:
+def test_changed_node_is_found_at_once(store: Folder) -> None:
     store.put("a.org", text(1, "harbour"))
     assert found(store, "harbour")
     store.put("a.org", text(1, "herbour"))  # within the same moment, of the same length

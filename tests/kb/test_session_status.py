@@ -36,7 +36,7 @@ def told_and_kept(git: Git, environ: dict[str, str]) -> str:
     raise AssertionError("git writes its index each time")
 
 
-def test_it_is_what_status_says_and_the_second_time_no_git_is_called(tmp_path: Path) -> None:
+def test_session_line_equals_status_and_is_cached(tmp_path: Path) -> None:
     environ = environ_of(tmp_path)
     git = store(tmp_path, environ=environ)
     assert told_and_kept(git, environ) == told(git, NOWHERE) == ""
@@ -48,7 +48,7 @@ def test_it_is_what_status_says_and_the_second_time_no_git_is_called(tmp_path: P
     assert told_and_kept(git, environ) == told(git, NOWHERE) == expected
 
 
-def test_whatever_the_line_depends_on_is_looked_at_again(tmp_path: Path) -> None:
+def test_session_line_follows_every_change_it_depends_on(tmp_path: Path) -> None:
     environ = environ_of(tmp_path)
     git = store(tmp_path, environ=environ)
     remote = bare(tmp_path, environ)
@@ -80,14 +80,14 @@ def test_whatever_the_line_depends_on_is_looked_at_again(tmp_path: Path) -> None
     assert len(set(seen)) >= 5
 
 
-def test_what_has_just_changed_is_not_remembered(tmp_path: Path) -> None:
+def test_session_line_is_not_cached_right_after_a_change(tmp_path: Path) -> None:
     environ = environ_of(tmp_path)
     git = store(tmp_path, environ=environ)
     assert health.session_nudge(git.root, environ) == ""
     assert not os.path.exists(os.path.join(git.ours, health.NUDGE_FILE))
 
 
-def test_what_is_remembered_has_no_words(tmp_path: Path) -> None:
+def test_session_cache_holds_only_numbers(tmp_path: Path) -> None:
     environ = environ_of(tmp_path)
     git = store(tmp_path, environ=environ)
     told(git, environ)

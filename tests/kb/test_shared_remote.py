@@ -150,7 +150,7 @@ def test_a_clone_of_a_remote_that_is_away_leaves_nothing(tmp_path: Path) -> None
     assert [path.name for path in tmp_path.iterdir()] == ["home-bob"]
 
 
-def test_eight_who_remember_at_once_come_one_after_the_other(ann: Person) -> None:
+def test_eight_simultaneous_writers_take_turns(ann: Person) -> None:
     names = ("Ports", "Cables", "Racks", "Lamps", "Doors", "Wheels", "Boats", "Trees")
     begun = [
         ann.start("remember", f"All about {name} {round}.", "--force", *titled(f"{name} {round}"))

@@ -48,7 +48,7 @@ def test_inspector_accepts_the_core_tools(db: str, tmp_path: Path) -> None:
     ]
 
 
-def test_it_calls_a_tool(db: str, tmp_path: Path) -> None:
+def test_inspector_calls_a_tool(db: str, tmp_path: Path) -> None:
     result = inspect(
         db, tmp_path, "tools/call", "--tool-name", "memory_get", "--tool-arg", "slug=people/alice"
     )
@@ -60,7 +60,7 @@ def test_inspector_shows_our_error_message(db: str, tmp_path: Path) -> None:
     assert "There is no page people/alise" in inspect(db, tmp_path, *words, status=TOOL_FAILED)
 
 
-def test_it_lists_and_reads_resources(db: str, tmp_path: Path) -> None:
+def test_inspector_lists_and_reads_resources(db: str, tmp_path: Path) -> None:
     listed = inspect(db, tmp_path, "resources/list")["resources"]
     assert {"memory://index", "memory://pages/people/alice"} <= {item["uri"] for item in listed}
     (template,) = inspect(db, tmp_path, "resources/templates/list")["resourceTemplates"]
@@ -69,7 +69,7 @@ def test_it_lists_and_reads_resources(db: str, tmp_path: Path) -> None:
     assert "She prefers short calls." in page["text"]
 
 
-def test_it_lists_and_gets_prompts(db: str, tmp_path: Path) -> None:
+def test_inspector_lists_and_gets_prompts(db: str, tmp_path: Path) -> None:
     listed = inspect(db, tmp_path, "prompts/list")["prompts"]
     assert [item["name"] for item in listed] == ["memory_briefing", "memory_ingest_meeting"]
     words = ["prompts/get", "--prompt-name", "memory_ingest_meeting", "--prompt-args", "date=2026-04-25"]

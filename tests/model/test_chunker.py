@@ -142,7 +142,7 @@ def test_an_empty_page_has_no_chunks() -> None:
     assert cut("", "") == cut(" \n\n", "\n") == ()
 
 
-def test_what_is_embedded_says_title_and_headings_once() -> None:
+def test_embedded_text_has_title_and_headings_once() -> None:
     first, state, _ = cut(PAGE, "")
     assert chunk_embedding_text("Ada", first) == "Ada\n> Wrote the first program."
     assert chunk_embedding_text("Ada", state) == "Ada\nState\nFine.\n\n### Engine\n\nIt has a mill."

@@ -98,7 +98,7 @@ def test_compatible_statements_are_not_contradictions(one: str, other: str) -> N
         ("orjson is faster than msgspec.", "orjson is not faster than msgspec."),
     ],
 )
-def test_what_cannot_both_hold_is_one(one: str, other: str) -> None:
+def test_opposed_claims_are_contradictions(one: str, other: str) -> None:
     assert clashes(one, other)
 
 

@@ -221,7 +221,7 @@ def test_the_last_digit_of_a_card_must_fit() -> None:
     assert not passes_luhn("4111111111111112")
 
 
-def test_what_has_too_many_places_to_search_is_left_out_from_there_on() -> None:
+def test_masking_stops_after_too_many_candidates() -> None:
     real = f"password={letters(20)}"
     masked = mask(f"{real} it said, {'password ' * 20_000}{real}")
     assert letters(20) not in masked[0]

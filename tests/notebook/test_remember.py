@@ -21,7 +21,7 @@ def test_each_kind_goes_to_its_file_and_section() -> None:
     )
 
 
-def test_who_says_the_place_gets_it() -> None:
+def test_named_file_wins_over_classification() -> None:
     assert choose_target("Dune", "lists", "reading", None)[:2] == ("lists/reading.md", "Reading")
     assert choose_target("Dune", None, "lists/sf-books.md", "To read")[:2] == ("lists/sf-books.md", "To read")
     assert choose_target("Dune", None, "reading", None, ("lists/reading.md",)).path == "lists/reading.md"

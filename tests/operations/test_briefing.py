@@ -328,7 +328,7 @@ def test_a_resolved_stale_page_is_not_listed(brain: Brain, clock: Clock) -> None
     assert brief(brain).stale.total == 0
 
 
-def test_of_a_gap_only_approved_words_come_out(brain: Brain) -> None:
+def test_only_approved_words_of_a_gap_are_shown(brain: Brain) -> None:
     sql = (
         "INSERT INTO knowledge_gaps (query_hash, query_text, context, sensitivity, approved_by, approved_at,"
         " redacted_query, times_seen, detected_at, last_seen_at)"

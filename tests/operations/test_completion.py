@@ -132,7 +132,7 @@ def test_a_memory_of_another_schema_is_left_alone(brain: Brain, filled: Settings
     assert opening.read_header(filled.db_path).version == SCHEMA_VERSION - 1
 
 
-def test_a_tab_does_not_wait_for_who_writes(brain: Brain, filled: Settings) -> None:
+def test_completion_does_not_wait_for_a_writer(brain: Brain, filled: Settings) -> None:
     def work(tx: Transaction) -> float:
         tx.execute("UPDATE pages SET title = 'Two'")
         begun = time.monotonic()

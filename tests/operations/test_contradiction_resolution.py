@@ -92,7 +92,7 @@ def test_facts_without_a_beginning_end_today(nora: Brain) -> None:
     assert call(nora, "check").total == 0
 
 
-def test_what_goes_on_behind_the_kept_one_begins_when_that_ended(nora: Brain) -> None:
+def test_later_fact_begins_when_the_kept_one_ended(nora: Brain) -> None:
     lives(nora, NORA, "Oslo", valid_from="2020-01-01", valid_until="2023-03-01")
     lives(nora, "meetings/kickoff", "Bergen", valid_from="2023-01-01")
     keep(nora, "left")

@@ -308,7 +308,7 @@ def test_line_with_the_old_value_follows_its_fact(memory: Brain) -> None:
     assert "is due 2026-12-01." in run(memory, "get", slug="projects/larkspur")["compiled_truth"]
 
 
-def test_what_is_already_so_changes_nothing(memory: Brain) -> None:
+def test_correction_to_the_current_value_changes_nothing(memory: Brain) -> None:
     record = run(memory, "correct", about="Alice", now="works at River AI")
     assert (record["changed"], record["now"]) == (False, "works at River AI")
     assert "says so already" in record["note"]

@@ -123,7 +123,7 @@ def test_off_answers_by_words_and_says_so(two_models: Brain) -> None:
     assert not by_words(call(two_models, "query", question="when does the boat leave"))
 
 
-def test_what_a_file_turned_off_is_turned_on_there(two_models: Brain) -> None:
+def test_search_turned_off_in_a_file_is_turned_on_in_that_file(two_models: Brain) -> None:
     two_models.settings = two_models.settings._replace(
         options={"embedding.plugin": "off"}, config_path="/c/config.yaml"
     )

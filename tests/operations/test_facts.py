@@ -326,7 +326,7 @@ def test_same_value_in_another_form_is_not_a_contradiction(
     assert call(nora, "check").total == number
 
 
-def test_what_went_on_beside_its_successor_is_a_contradiction(nora: Brain) -> None:
+def test_fact_that_overlaps_its_successor_is_a_contradiction(nora: Brain) -> None:
     for town, since, until in (
         ("Ghent", "2015-01-01", None),
         ("Lyon", "2025-05-01", None),
@@ -429,7 +429,7 @@ def test_settling_a_stale_page_lasts_until_there_is_newer_evidence(nora: Brain) 
     assert [contradiction.type for contradiction in call(nora, "check").contradictions] == ["stale"]
 
 
-def test_what_a_check_cannot_mean_is_refused(nora: Brain) -> None:
+def test_invalid_check_arguments_are_refused(nora: Brain) -> None:
     with pytest.raises(InvalidArgument):
         call(nora, "check", slug="people/nora-vale", all=True)
     with pytest.raises(InvalidArgument):

@@ -148,7 +148,7 @@ def known(brain: Brain) -> Brain:
     return brain
 
 
-def test_what_would_go_is_shown_and_nothing_goes(known: Brain) -> None:
+def test_forget_preview_changes_nothing(known: Brain) -> None:
     shown = run(known, "forget", slug="people/bob")
     before = {layer.name: layer.before for layer in shown.layers}
     assert (shown.done, shown.if_agreed, shown.title) == (False, {"yes": True}, "Bobadil Zyzzogeton")
@@ -208,7 +208,7 @@ def test_word_of_another_page_is_not_a_remnant(brain: Brain, slug: str, text: st
     assert "other" in [page.slug for page in run(brain, "list").pages]
 
 
-def test_what_another_page_has_too_is_listed_as_its_mention(brain: Brain) -> None:
+def test_shared_text_is_listed_as_a_mention_of_the_other_page(brain: Brain) -> None:
     put(brain, "kwyjibo", "# Kwyjibo Quixotl\n\nPlain words.")
     put(brain, "other", "# Other\n\nKWYJIBO was here.")
     record = run(brain, "forget", slug="kwyjibo", yes=True)

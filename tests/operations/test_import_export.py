@@ -88,7 +88,7 @@ def test_only_the_owner_may_bring_in_or_write_out(brain: Brain) -> None:
             dispatch.call(brain, operation, {"folder": "."} if name == "import" else {}, "write")
 
 
-def test_what_a_helper_spent_is_counted() -> None:
+def test_cpu_time_of_child_processes_is_counted() -> None:
     before = collections._cpu_seconds()
     subprocess.run([sys.executable, "-c", "sum(range(5_000_000))"], check=True)
     assert collections._cpu_seconds() - before > 0.04

@@ -287,7 +287,7 @@ def test_pages_that_come_with_a_source_that_is_known_are_written(alice: Brain) -
     assert (again.written, again.known_pages) == (False, ("people/alice", "people/bo"))
 
 
-def test_a_page_that_the_same_source_changed_is_changed_again_by_who_has_read_it_since(alice: Brain) -> None:
+def test_source_changes_a_page_again_after_reading_it(alice: Brain) -> None:
     ingest(alice, {**moved(), "links": []})
     more = {"slug": "people/alice", "timeline_entries": [{"date": "2026-04-26", "summary": "Unpacked"}]}
     stale = ingest(alice, {**more, "expected_version": 1}, BO)

@@ -143,7 +143,7 @@ def test_exactly_one_of_four_writers_with_the_same_version_wins(memory: Brain) -
     ]
 
 
-def test_of_two_ingests_of_one_source_at_once_one_writes(memory: Brain) -> None:
+def test_one_of_two_simultaneous_ingests_writes(memory: Brain) -> None:
     ingests = [start(memory.settings.db_path, source(many_pages())) for _ in range(2)]
     assert together(ingests) == ["known", "wrote"]
     assert counted(memory) == {

@@ -102,7 +102,7 @@ def test_a_store_is_made_once_and_mended_later(call: Call, tmp_path: Path) -> No
     assert head(tmp_path / "kb") == before  # it is what the last commit had
 
 
-def test_what_a_query_found_out_about_the_index_is_remembered(call: Call, kb: Path) -> None:
+def test_query_caches_the_state_of_the_index(call: Call, kb: Path) -> None:
     folder = kb / ".git/ai-kb"
     (folder / catalogs.CATALOG_NAME).unlink()
     call("query", context="knowledge")
@@ -461,7 +461,7 @@ def test_names_are_resolved_only_exactly(call: Call, kb: Path) -> None:
     assert call("show", node=f"id:{one['id'].upper()}")["node"]["id"] == one["id"]
 
 
-def test_what_a_person_edits_goes_through_the_same_gate(call: Call, kb: Path) -> None:
+def test_manual_edits_pass_the_same_checks(call: Call, kb: Path) -> None:
     one = remember(call, "One", "The first thing.")["node"]
     place = kb / one["path"]
     place.write_text(

@@ -260,7 +260,7 @@ def test_a_wrong_merge_changes_nothing(pair: Brain, changed: dict[str, Any], err
     assert pair.db.rows("SELECT * FROM pages") == before
 
 
-def test_what_was_merged_already_is_not_merged_again(pair: Brain) -> None:
+def test_second_merge_changes_nothing(pair: Brain) -> None:
     merge(pair)
     with pytest.raises(PageMoved, match="it is now people/robert"):
         merge(pair)

@@ -95,9 +95,7 @@ def test_a_notebook_that_was_moved_away_is_missed_in_the_same_words_everywhere(
     assert [file["path"] for file in run(brain, "notebook list")["files"]] == ["lists/a.md"]
 
 
-def test_of_a_notebook_that_was_moved_away_recall_tells_what_is_in_the_index(
-    brain: Brain, notebook: Path
-) -> None:
+def test_recall_uses_the_index_of_a_moved_notebook(brain: Brain, notebook: Path) -> None:
     (notebook / "lists/a.md").write_text("The quagga is striped.\n")
     assert run(brain, "recall", query="quagga")["missing"] == ""
     notebook.rename(notebook.parent / "elsewhere")
@@ -146,7 +144,7 @@ def test_text_is_added_to_a_file_or_a_section(brain: Brain, notebook: Path) -> N
     assert (notebook / "lists/a.md").read_text() == "# Books\n\n## Later\n- Dune\n- Emma\n"
 
 
-def test_who_replaces_must_have_read(brain: Brain, notebook: Path) -> None:
+def test_replacing_a_file_needs_its_version(brain: Brain, notebook: Path) -> None:
     run(brain, "notebook write", path="lists/a.md", content="## A\nold\n\n## B\nb\n")
     with pytest.raises(InvalidArgument, match="notebook_read"):
         run(brain, "notebook write", path="lists/a.md", content="new", section="A", replace=True)

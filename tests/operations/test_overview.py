@@ -74,7 +74,7 @@ def test_pages_of_days_follow_each_other_without_a_gap(memory: Brain) -> None:
     assert (first.more, second.more) == (True, False)
 
 
-def test_what_is_in_quarantine_or_gone_is_of_no_day(memory: Brain) -> None:
+def test_quarantined_and_deleted_pages_have_no_dated_items(memory: Brain) -> None:
     call(memory, "forget", slug="journal/2026-04-21", yes=True)
     assert [item.kind for item in call(memory, "days").dated].count("page") == 0
 

@@ -156,7 +156,7 @@ def test_knowledge_that_is_only_here_goes_only_when_it_was_written_out_or_by_for
     assert run(brain, "validate")["violations"] == []
 
 
-def test_force_lets_it_go(brain: Brain, notes: Path) -> None:
+def test_force_discards_a_quarantined_page(brain: Brain, notes: Path) -> None:
     run(brain, "collection quarantine discard", page="people/alice", yes=True, force=True)
     assert slugs(brain) == ["plain"]
 

@@ -31,7 +31,7 @@ def first(brain: Brain) -> str:
     return str(call(brain, "query", query="harbour").results[0].slug)
 
 
-def test_it_is_off_until_it_is_set_up_and_after_it_is_turned_off(harbour: Brain, tmp_path: Path) -> None:
+def test_reranker_is_off_before_setup_and_after_turning_off(harbour: Brain, tmp_path: Path) -> None:
     assert (call(harbour, "rerank status").on, first(harbour)) == (False, "garden")
     record = call(harbour, "rerank use", place=str(write_reranker(tmp_path / "model")), time_limit=5)
     assert (record.on, record.ready, record.problem, record.time_limit) == (True, True, None, 5)
@@ -60,7 +60,7 @@ def test_a_folder_that_went_away_is_reported_and_the_answer_stays(harbour: Brain
     assert (status.on, status.ready) == (True, False)
 
 
-def test_what_cannot_work_is_refused_and_changes_nothing(harbour: Brain, tmp_path: Path) -> None:
+def test_invalid_reranker_is_refused_and_changes_nothing(harbour: Brain, tmp_path: Path) -> None:
     folder = str(write_reranker(tmp_path / "model"))
     with pytest.raises(InvalidArgument, match="the server's name"):
         call(harbour, "rerank use", place="http://127.0.0.1:1")

@@ -91,7 +91,7 @@ def test_a_detached_collection_comes_back(brain: Brain, notes: Path, tmp_path: P
     assert collections.require(brain.db, "notes").state == "active"
 
 
-def test_what_was_edited_here_is_restored_as_it_is_now(brain: Brain, notes: Path, tmp_path: Path) -> None:
+def test_restore_writes_the_current_text_of_edited_pages(brain: Brain, notes: Path, tmp_path: Path) -> None:
     run(brain, "put", slug="people/alice", compiled_truth="Knows nobody.")
     now = (notes / "people" / "alice.md").read_bytes()
     result = run(brain, "collection restore", name="notes", target=str(tmp_path / "again"))

@@ -30,7 +30,7 @@ def put(brain: Brain, slug: str) -> None:
     run(brain, "put", slug=slug, content=f"# {slug}\n\nText of {slug}.")
 
 
-def test_it_is_a_tool_that_is_listed_by_default() -> None:
+def test_status_is_a_core_tool() -> None:
     assert dispatch.find_tool("memory_status").core
     assert dispatch.find_tool("memory_status").scope == "read"
 

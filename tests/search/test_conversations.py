@@ -135,7 +135,7 @@ def looked(
     return search_turns(brain.db, model or Places(), query, limit, vectors=lambda: brain.turn_vectors)
 
 
-def test_what_was_meant_is_found_without_its_words(talks: Brain) -> None:
+def test_turn_is_found_by_meaning_without_its_words(talks: Brain) -> None:
     answer = looked(talks, "When does our ship leave?", 3)
     assert (answer.semantic, answer.note) == (True, "")
     hit = answer.hits[0]
@@ -171,7 +171,7 @@ def test_a_turn_without_a_vector_is_found_by_its_words(talks: Brain) -> None:
     assert answer.note.startswith("67 of 68 texts have vectors")
 
 
-def test_of_a_long_turn_the_part_is_shown_that_was_meant(talks: Brain) -> None:
+def test_matching_part_of_a_long_turn_is_shown(talks: Brain) -> None:
     text = (
         "Some long story about nothing at all. " * 60
         + "\n\n"

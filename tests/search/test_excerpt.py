@@ -35,7 +35,7 @@ def test_the_words_are_marked(db: Database, query: str, text: str, shown: str) -
     assert excerpt(db, query, text) == shown
 
 
-def test_nothing_is_shown_of_a_page_that_holds_the_words_only_in_its_name(db: Database) -> None:
+def test_page_matching_only_by_name_has_no_excerpt(db: Database) -> None:
     assert excerpt(db, "river", "nothing of it", "") == ""
 
 

@@ -34,7 +34,7 @@ def order(scores: dict[int, float]) -> list[int]:
     return sorted(scores, key=lambda key: -scores[key])
 
 
-def test_what_both_lanes_like_comes_before_what_one_likes_more() -> None:
+def test_page_ranked_by_both_lanes_beats_page_ranked_by_one() -> None:
     ranking = fuse(evidence(THREE_PAGES, words={1: 10.0, 2: 8.0}, cosines={1: 0.5, 2: 0.75, 3: 0.8}))
     assert order(ranking.pages)[0] == 20
 

@@ -23,7 +23,7 @@ def test_short_word_matches_no_name(db: Database, part: str, text: str, is_held:
     assert stem_text(stemmer, text).hold(stem_text(stemmer, part)) is is_held
 
 
-def test_it_is_known_which_words_the_index_takes_for_little_ones(db: Database) -> None:
+def test_names_that_stem_to_common_words_are_known(db: Database) -> None:
     stemmer = Stemmer(db)
     assert [word for word in ("ines", "harbour", "in", "karvonen") if is_mistakable(stemmer, word)] == [
         "ines"

@@ -73,7 +73,7 @@ def test_a_page_is_found_by_its_words_however_they_are_written(db: Database, put
         ("snake_case", "a snake_case name"),
     ],
 )
-def test_whatever_a_page_holds_finds_it(db: Database, put: Put, query: str, truth: str) -> None:
+def test_every_kind_of_page_text_is_searchable(db: Database, put: Put, query: str, truth: str) -> None:
     put("a/this", truth)
     put("a/other", "something else")
     (hit,) = search_pages(db, query)

@@ -107,7 +107,7 @@ def words_of(name: str) -> str:
     return " ".join(read(f"src/quaid/skills/{name}/SKILL.md").split()).casefold()
 
 
-def test_there_are_ten_skills_without_a_fault() -> None:
+def test_ten_skills_are_valid() -> None:
     embedded = effective_skills(())
     assert tuple(item.name for item in embedded) == SKILLS
     for element in embedded:

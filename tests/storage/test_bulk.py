@@ -94,7 +94,7 @@ def test_slugs_that_a_user_has_or_had_are_taken(tmp_path: Path) -> None:
         assert db.write(work) == {"notes/waits", "notes/before"}
 
 
-def test_nothing_is_written_for_no_pages(tmp_path: Path) -> None:
+def test_bulk_insert_of_no_pages_writes_nothing(tmp_path: Path) -> None:
     with Database.create(str(tmp_path / "a.db"), NOW) as db:
         before = rows(db)
         assert (

@@ -290,7 +290,7 @@ def test_words_without_spaces_are_compared_with_the_pages(
         ("UPDATE pages SET frontmatter = '{' WHERE id = 1", "page a"),
     ],
 )
-def test_what_disagrees_is_found(full: Database, damage: str, where: str) -> None:
+def test_inconsistent_rows_are_found(full: Database, damage: str, where: str) -> None:
     full.write(lambda tx: tx.execute(damage))
     assert [violation[0] for violation in found(full, "integrity")] == [where]
 

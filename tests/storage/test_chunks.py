@@ -41,7 +41,7 @@ def test_a_saved_page_has_its_chunks(db: Database) -> None:
     assert [(row.start_line, row.end_line) for row in rows] == [(1, 3), (5, 7), (1, 1)]
 
 
-def test_what_stays_the_same_keeps_its_id_also_in_another_place(db: Database) -> None:
+def test_unchanged_chunk_keeps_its_id_when_it_moves(db: Database) -> None:
     page_id = save(db, "a", "## A\n\none\n\n## B\n\ntwo\n\n## B\n\ntwo\n")
     first, second, third = ids(db, page_id)
     save(db, "a", "## New\n\nzero\n\n## B\n\ntwo\n\n## A\n\nother\n\n## B\n\ntwo\n")

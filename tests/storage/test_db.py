@@ -90,7 +90,7 @@ def test_a_log_without_its_database_is_not_taken_over(tmp_path: Path, path: str)
     assert fingerprint(tmp_path).keys() == {"memory.db-wal"}
 
 
-def test_what_a_crash_left_while_making_does_not_hinder(tmp_path: Path, path: str) -> None:
+def test_leftovers_of_a_crashed_create_are_ignored(tmp_path: Path, path: str) -> None:
     (tmp_path / "memory.db-new").write_bytes(b"half")
     (tmp_path / "memory.db-new-journal").write_bytes(b"half")
     Database.create(path, NOW).close()
@@ -259,7 +259,7 @@ def test_a_reading_within_a_write_sees_what_it_did(db: Database) -> None:
     assert db.write(work)
 
 
-def test_what_is_known_of_a_memory_is_found_out_again_only_after_a_write(db: Database) -> None:
+def test_cached_values_are_recomputed_only_after_a_write(db: Database) -> None:
     results: list[int] = []
 
     def count() -> int:
@@ -277,7 +277,7 @@ def test_what_is_known_of_a_memory_is_found_out_again_only_after_a_write(db: Dat
     assert len(results) == 3
 
 
-def test_what_is_found_out_within_a_write_that_fails_is_not_kept(db: Database) -> None:
+def test_values_cached_in_a_failed_write_are_dropped(db: Database) -> None:
     def count() -> int:
         return len(db.rows("SELECT 1 FROM config"))
 

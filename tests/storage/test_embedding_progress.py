@@ -102,7 +102,7 @@ def test_chunks_that_went_are_counted_out_after_some_writes(
     assert seen[-1] == counted(db, model) == (100, 100)
 
 
-def test_of_a_large_memory_the_newest_are_looked_at_back_to_where_none_lacks_one(
+def test_large_memory_is_checked_from_the_newest_chunk_back(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = vectors.find_model(db, MODEL)

@@ -192,7 +192,7 @@ def test_an_end_before_the_beginning_is_refused(brain: Brain, page: int) -> None
         add(brain, page, "works_at", "Hexa", valid_until="2019-01-01")
 
 
-def test_what_was_ended_is_not_opened_by_saying_it_again(brain: Brain, page: int) -> None:
+def test_ended_fact_is_not_reopened_by_repeating_it(brain: Brain, page: int) -> None:
     add(brain, page, "works_at", "Hexa", "2020-01-01")
     add(brain, page, "works_at", "Hexa", valid_until="2024-01-01")
     assert add(brain, page, "works_at", "Hexa", "2020-01-01").changed is False

@@ -7,7 +7,7 @@ from quaid.storage.vector_index import LEAST_GROWTH, GrowingArray
 
 
 @pytest.mark.parametrize("axis", [0, -1])
-def test_it_holds_what_was_put_together(axis: int) -> None:
+def test_array_holds_everything_appended(axis: int) -> None:
     rng = np.random.default_rng(1)
     parts = [rng.integers(0, 9, (3, 3)) for _ in range(5)]
     growing = GrowingArray(parts[0], axis)
@@ -26,7 +26,7 @@ def test_most_additions_copy_nothing_that_was_there() -> None:
     assert len(places) <= 2
 
 
-def test_what_it_was_made_of_is_left_alone() -> None:
+def test_initial_array_is_not_changed() -> None:
     first = np.arange(3)
     GrowingArray(first).add(np.array([9]))
     assert first.tolist() == [0, 1, 2]

@@ -57,7 +57,7 @@ def test_every_file_comes_back_byte_for_byte(db: Database, first: dict[str, int]
     assert list(history.read_import_files(db, "unknown")) == []
 
 
-def test_what_was_taken_in_is_known_by_its_path(db: Database, first: dict[str, int]) -> None:
+def test_imported_file_is_found_by_its_path(db: Database, first: dict[str, int]) -> None:
     known = history.imported_files(db)
     page = pages.require(db, "a")
     assert known["a.md"] == ImportedFile(first["a.md"], digest(ODD), page.id, "a", 1, 1)

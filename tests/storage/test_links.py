@@ -176,7 +176,7 @@ def test_intervals_of_the_same_link_do_not_overlap(
             add(db, a, b, "works_at", *second)
 
 
-def test_what_the_text_says_is_not_added_again(db: Database) -> None:
+def test_link_in_the_text_is_not_added_again(db: Database) -> None:
     a, b = put(db, "a", links=[{"to": "b", "type": "knows"}]), put(db, "b")
     with pytest.raises(TextSaysSo, match="front matter"):
         add(db, a, b, "knows")

@@ -170,7 +170,7 @@ def test_a_page_that_goes_takes_its_chunks_out_of_a_warm_index(
     assert ids[2] not in index.page_cosines(MODEL, query, ids)
 
 
-def test_what_is_written_later_has_its_vector_in_a_warm_index(db: Database, query: "np.ndarray") -> None:
+def test_later_writes_appear_in_a_loaded_index(db: Database, query: "np.ndarray") -> None:
     for number in range(5):
         save(db, number)
     embed(db)

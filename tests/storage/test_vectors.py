@@ -185,7 +185,7 @@ def test_a_change_and_its_undoing_need_no_new_vector(db: Database) -> None:
     assert embedding_queue.pending_texts(db, A.name, 10) == []
 
 
-def test_what_changed_last_is_embedded_first(db: Database) -> None:
+def test_latest_changes_are_embedded_first(db: Database) -> None:
     for slug in ("a", "b", "c"):
         write(db, slug, slug)
     db.write(lambda tx: tx.execute("UPDATE pages SET updated_at = '2027' WHERE slug = 'b'"))
@@ -204,9 +204,7 @@ def test_a_purge_drops_only_what_no_chunk_needs(db: Database) -> None:
 
 
 @pytest.mark.parametrize("count", [20, 300, 2600])
-def test_what_is_forgotten_is_gone_of_every_model_and_a_resident_index_lives_on(
-    db: Database, count: int
-) -> None:
+def test_forgotten_page_leaves_every_model_and_the_loaded_index(db: Database, count: int) -> None:
     many(db, count, A)
     use(db, B, activate=False)
     embed(db, B)
@@ -339,7 +337,7 @@ def test_dates_filter_entries(db: Database) -> None:
 
 
 @pytest.mark.parametrize("count", [3, 2600])
-def test_what_goes_and_what_comes_is_seen_at_once(db: Database, count: int) -> None:
+def test_added_and_deleted_vectors_are_visible_at_once(db: Database, count: int) -> None:
     many(db, count, A)
     other = Database.open(db.path, NOW)
     index = ChunkIndex(db)
@@ -476,7 +474,7 @@ def _scores_by(db: Database, model: Bag, text: str) -> set[float]:
     return {round(score, 4) for score in sorted(scores, reverse=True)[:5]}
 
 
-def test_of_pages_that_came_together_those_that_most_links_lead_to_get_their_vectors_first(
+def test_most_linked_pages_of_an_import_are_embedded_first(
     db: Database,
 ) -> None:
     use(db, A)

@@ -151,7 +151,7 @@ def test_short_wal_without_a_note_is_ignored(crashed: Path) -> None:
         assert keys(crashed) == []
 
 
-def test_who_closes_without_a_log_leaves_no_note_about_one(tmp_path: Path) -> None:
+def test_closing_without_a_wal_leaves_no_wal_note(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with Database.create(str(path), NOW) as db:
         set_key(db, "k0", "")
