@@ -134,3 +134,16 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with tarfile.open(data) as archive:
         archive.extractall(folder, filter="data")
     return folder / "en"
+
+
+def overwrite_leaf(brain: Brain, table: str) -> None:
+    """Close a memory and overwrite one page of the file that holds rows of a table."""
+    connection, path = brain.db.connection, brain.db.path
+    leaves = connection.execute(
+        "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY pageno", (table,)
+    ).fetchall()
+    size = connection.pragma("page_size")
+    brain.close()
+    with open(path, "r+b") as file:
+        file.seek((int(str(leaves[len(leaves) // 2][0])) - 1) * size)
+        file.write(b"\xff" * size)

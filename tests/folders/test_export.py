@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.folders.conftest import overwrite_leaf
 
 from quaid.app import Brain
 from quaid.cli.render import render
@@ -313,15 +314,7 @@ def test_readable_pages_of_a_damaged_memory_are_exported(brain: Brain, tmp_path:
 def test_readable_pages_are_exported_without_a_page_list(brain: Brain, tmp_path: Path) -> None:
     for number in range(40):
         put(brain, f"note-{number}", {}, f"# Note {number}\n\n{'Some words. ' * 40}")
-    connection, path = brain.db.connection, brain.db.path
-    leaves: list[Any] = connection.execute(
-        "SELECT pageno FROM dbstat WHERE name = 'pages' AND pagetype = 'leaf' ORDER BY pageno"
-    ).fetchall()
-    size = connection.pragma("page_size")
-    brain.close()
-    with open(path, "r+b") as file:
-        file.seek((leaves[len(leaves) // 2][0] - 1) * size)
-        file.write(b"\xff" * size)
+    overwrite_leaf(brain, "pages")
     with pytest.raises(DamagedDatabase):
         pages.page_addresses(brain.db)
     report = export(brain, tmp_path / "out")
@@ -336,15 +329,7 @@ def test_readable_pages_are_exported_without_a_page_list(brain: Brain, tmp_path:
 def test_pages_of_collections_are_saved_from_a_damaged_memory(brain: Brain, tmp_path: Path) -> None:
     texts = {f"note-{number}.md": f"# Note {number}\n\n{'Some words. ' * 40}" for number in range(40)}
     collection_add(brain, "notes", folder(tmp_path, "n", texts))
-    connection, path = brain.db.connection, brain.db.path
-    leaves: list[Any] = connection.execute(
-        "SELECT pageno FROM dbstat WHERE name = 'pages' AND pagetype = 'leaf' ORDER BY pageno"
-    ).fetchall()
-    size = connection.pragma("page_size")
-    brain.close()
-    with open(path, "r+b") as file:
-        file.seek((leaves[len(leaves) // 2][0] - 1) * size)
-        file.write(b"\xff" * size)
+    overwrite_leaf(brain, "pages")
     report = export(brain, tmp_path / "out")
     assert report.pages >= 25
     assert report.pages + len(report.unread) == 40

@@ -221,9 +221,8 @@ def test_a_watcher_names_a_file_that_fails_and_goes_on(
     assert any("1 failed" in line and "f.md: not taken in" in line for line in lines)
 
 
-def test_a_watcher_outlives_a_sync_that_fails_and_says_so(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def failing_record_sync() -> Callable[..., None]:
+    """Return a `record_sync` that fails unless it records a failure."""
     record_sync = collections.record_sync
 
     def broken(*row: Any, halted: str | None = None, **_: Any) -> None:
@@ -231,6 +230,13 @@ def test_a_watcher_outlives_a_sync_that_fails_and_says_so(
             raise KeyError("something unforeseen")
         record_sync(*row, halted=halted)
 
+    return broken
+
+
+def test_a_watcher_outlives_a_sync_that_fails_and_says_so(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = failing_record_sync()
     with monkeypatch.context() as patch:
         patch.setattr(collections, "record_sync", broken)
         with watched.running(until=lambda: len(watched.troubles()) > 1):
@@ -250,13 +256,7 @@ def test_a_watcher_outlives_a_sync_that_fails_and_says_so(
 def test_the_watcher_of_a_server_leaves_word_of_its_end(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record_sync = collections.record_sync
-
-    def broken(*row: Any, halted: str | None = None, **_: Any) -> None:
-        if halted is None:
-            raise KeyError("something unforeseen")
-        record_sync(*row, halted=halted)
-
+    broken = failing_record_sync()
     monkeypatch.setattr(worker, "_exit_with_server", lambda _stop, _seconds: None)
     monkeypatch.setattr(os, "nice", lambda _by: 0)
     monkeypatch.setattr(watching, "watch_folders", broken)

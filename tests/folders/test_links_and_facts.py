@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.folders.conftest import overwrite_leaf
 
 from quaid.app import Brain
 from quaid.cli.render import render
@@ -455,15 +456,7 @@ def test_a_failing_export_of_them_does_not_stop_the_pages(filled: Brain, tmp_pat
 def test_readable_links_and_facts_of_a_damaged_memory_are_exported(filled: Brain, tmp_path: Path) -> None:
     for number in range(400):
         link(filled, "people/bob", "companies/acme", f"kind_{number}", "Some words. " * 10)
-    connection, path = filled.db.connection, filled.db.path
-    leaves: list[Any] = connection.execute(
-        "SELECT pageno FROM dbstat WHERE name = 'links' AND pagetype = 'leaf' ORDER BY pageno"
-    ).fetchall()
-    size = connection.pragma("page_size")
-    filled.close()
-    with open(path, "r+b") as file:
-        file.seek((leaves[len(leaves) // 2][0] - 1) * size)
-        file.write(b"\xff" * size)
+    overwrite_leaf(filled, "links")
     report = out(filled, tmp_path / "out")
     assert 300 < report.links < 403
     assert (report.pages, report.facts, report.exit_status) == (4, 4, 1)
