@@ -668,7 +668,7 @@ class _ChunkTable:
         self._table = GrowingArray(np.empty((3, 0), np.int64))
 
     def __len__(self) -> int:
-        return self._rows.shape[1]
+        return int(self._rows.shape[1])
 
     @property
     def _rows(self) -> "Array":
