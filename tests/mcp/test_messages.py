@@ -11,7 +11,7 @@ import pytest
 from tests.mcp.pipes import ROOT
 
 from quaid.errors import InvalidArgument, NearDuplicate, PageNotFound, QuaidError, all_errors
-from quaid.mcp import messages
+from quaid.mcp import tools
 from quaid.operations import dispatch, index
 
 SHELL = re.compile(r"`(?:quaid|ai-kb|git|pip|pipx|uv|systemctl)(?: [^`]*)?`")
@@ -57,7 +57,7 @@ def texts(folder: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("error", all_errors(), ids=lambda error: error.__name__)
 def test_no_error_tells_an_agent_to_run_a_command(error: type[QuaidError]) -> None:
-    record = messages.failure_record(error(**facts_of(error)))
+    record = tools.failure_record(error(**facts_of(error)))
     assert record["code"] == error.code
     assert record["message"]
     assert_for_agent(record["message"])
@@ -68,7 +68,7 @@ def test_no_text_in_the_code_tells_an_agent_to_run_a_command() -> None:
     found = [text for text in texts(Path(ROOT) / "src/quaid") if SHELL.search(text)]
     assert len(found) > 60
     for text in found:
-        assert_for_agent(messages.for_agent(text))
+        assert_for_agent(tools.for_agent(text))
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,13 @@ def test_no_text_in_the_code_tells_an_agent_to_run_a_command() -> None:
     ],
 )
 def test_command_becomes_the_tool_that_does_the_same(command: str, call: str) -> None:
-    assert messages.tool_call(command) == call
+    assert tools.tool_call(command) == call
 
 
 def test_every_tool_has_a_command_that_leads_to_it() -> None:
     commands = {key: command for command, (key, _) in index.COMMANDS.items()}
     for tool, key in index.TOOLS.items():
-        assert messages.tool_call(f"quaid {commands[key]}").startswith(tool)
+        assert tools.tool_call(f"quaid {commands[key]}").startswith(tool)
 
 
 @pytest.mark.parametrize(
@@ -117,11 +117,11 @@ def test_every_tool_has_a_command_that_leads_to_it() -> None:
     ],
 )
 def test_notes_are_put_in_terms_of_tools(text: str, wanted: str) -> None:
-    assert messages.for_agent(text) == wanted
+    assert tools.for_agent(text) == wanted
 
 
 def test_flags_become_arguments_of_the_tool_that_was_called() -> None:
-    record = messages.failure_record(NearDuplicate(detail="X"), dispatch.find_tool("kb_remember"))
+    record = tools.failure_record(NearDuplicate(detail="X"), dispatch.find_tool("kb_remember"))
     assert (
         record["next"] == "Nothing was written; add to that node with add_to, or write a new one with force."
     )
@@ -129,7 +129,7 @@ def test_flags_become_arguments_of_the_tool_that_was_called() -> None:
 
 def test_failure_has_problem_remedy_and_only_further_facts() -> None:
     error = PageNotFound(slug="a/b", hint="Did you mean a/c?", current_version=0)
-    assert messages.failure_record(error) == {
+    assert tools.failure_record(error) == {
         "code": "page_not_found",
         "message": "There is no page a/b.",
         "next": "Did you mean a/c? memory_query finds pages.",
@@ -149,17 +149,17 @@ def test_failure_has_problem_remedy_and_only_further_facts() -> None:
 def test_a_step_with_a_tool_or_argument_outside_the_default_list_is_recognized(
     step: str, expected: bool
 ) -> None:
-    assert messages.is_listed(messages.for_agent(step)) is expected
+    assert tools.is_listed(tools.for_agent(step)) is expected
 
 
 def test_the_usage_of_a_tool_has_no_rare_arguments() -> None:
     error = InvalidArgument(name="text", problem="memory_put has no such argument")
-    usage = messages.failure_record(error, dispatch.find_tool("memory_put"))["next"]
+    usage = tools.failure_record(error, dispatch.find_tool("memory_put"))["next"]
     assert usage.startswith("memory_put needs slug and takes content, ")
     assert "replace_timeline" not in usage
 
 
 def test_wrong_argument_gets_the_list_of_arguments() -> None:
     error = InvalidArgument(name="page", problem="memory_history has no such argument")
-    record = messages.failure_record(error, dispatch.find_tool("memory_history"))
+    record = tools.failure_record(error, dispatch.find_tool("memory_history"))
     assert record["next"].startswith("memory_history needs slug")

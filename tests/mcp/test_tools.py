@@ -6,7 +6,7 @@ from tests.mcp.pipes import content_of
 
 from quaid.app import Brain
 from quaid.errors import UnknownTool
-from quaid.mcp import messages, tools
+from quaid.mcp import tools
 from quaid.mcp.jsonrpc import compact
 from quaid.mcp.tools import list_tools
 from quaid.model.plain_text import count_tokens
@@ -48,7 +48,7 @@ def test_descriptions_mention_only_listed_tools_and_no_commands(selection: str) 
 
 
 def test_rare_arguments_are_hidden_from_short_lists_and_accepted(brain: Brain) -> None:
-    for name, rare in messages.RARE_ARGUMENTS.items():
+    for name, rare in tools.RARE_ARGUMENTS.items():
         params = {param.name: param for param in dispatch.find_tool(name).params}
         assert rare <= set(params), name
         assert not any(params[argument].required for argument in rare)

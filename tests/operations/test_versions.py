@@ -14,7 +14,7 @@ from quaid.errors import (
     PageMoved,
     VersionConflict,
 )
-from quaid.mcp import messages
+from quaid.mcp import tools
 from quaid.operations import dispatch
 from quaid.operations.registry import Scope
 
@@ -88,7 +88,7 @@ def test_replacing_needs_the_version_or_the_hash(bo: Brain, arguments: dict[str,
 def test_a_conflict_tells_an_agent_which_call_succeeds(bo: Brain) -> None:
     with pytest.raises(PageExists) as caught:
         call(bo, "put", slug="people/bo", content="# Bo\n\nSings.")
-    record = messages.failure_record(caught.value, dispatch.find_tool("memory_put"))
+    record = tools.failure_record(caught.value, dispatch.find_tool("memory_put"))
     assert (
         record["next"]
         == "Merge your change into current_text and call memory_put with it and this content_hash."
@@ -130,7 +130,7 @@ def test_a_conflict_never_has_only_a_part_of_the_text(brain: Brain) -> None:
         with pytest.raises(PageExists) as caught:
             call(brain, tool, **arguments)
         assert not {"current_text", "content_hash"} & caught.value.facts.keys()
-        told = messages.failure_record(caught.value, dispatch.find_command(tool))
+        told = tools.failure_record(caught.value, dispatch.find_command(tool))
         assert "read it with memory_get" in told["next"]
 
 

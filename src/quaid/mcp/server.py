@@ -19,7 +19,7 @@ import quaid
 from quaid.app import Brain, Progress
 from quaid.config import Settings
 from quaid.errors import Cancelled, Defect, MissingDatabase, QuaidError, UnknownTool
-from quaid.mcp import jsonrpc, messages, resources, tools
+from quaid.mcp import jsonrpc, resources, tools
 from quaid.mcp.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Request, RequestId, RpcError
 from quaid.operations.registry import Scope
 from quaid.worker import Supervisor
@@ -99,10 +99,10 @@ def failure_response(request: Request, error: QuaidError) -> dict[str, Any]:
             request.id, _stamped(request.method, result) if _is_stateless(request) else result
         )
     if isinstance(error, UnknownTool):
-        record = messages.failure_record(error)
+        record = tools.failure_record(error)
         return jsonrpc.failure(request.id, error.rpc_code, record.pop("message"), record)
     return jsonrpc.failure(
-        request.id, error.rpc_code, str(error), {**messages.error_facts(error), "code": error.code}
+        request.id, error.rpc_code, str(error), {**tools.error_facts(error), "code": error.code}
     )
 
 

@@ -26,7 +26,7 @@ from quaid.app import Brain
 from quaid.cli.hook import COMPACTED_PROMPT, FLUSH_PROMPT
 from quaid.errors import BodyRefused, InvalidArgument, QuaidError, TooMany
 from quaid.mcp import jsonrpc
-from quaid.mcp.messages import error_facts
+from quaid.mcp.tools import error_facts
 from quaid.operations import maintenance, notebook
 from quaid.operations.dispatch import json_value
 from quaid.operations.registry import SCOPES, Operation, Param, Scope, all_operations, schema
