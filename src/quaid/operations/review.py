@@ -15,7 +15,7 @@ from quaid.formats import markdown
 from quaid.model import dates, slug as slugs
 from quaid.model.slug import aliases, fold_name
 from quaid.notebook import layout
-from quaid.operations import pages
+from quaid.operations import cleanup, corrections, dispatch, pages
 from quaid.operations.registry import Arg, Operation, op
 from quaid.storage import collections, pages as page_store, proposals
 from quaid.storage.proposals import ChangedRow, ProposalRow
@@ -287,8 +287,6 @@ def _current_version(brain: Brain, arguments: Mapping[str, Any]) -> int:
 
 
 def _accept(brain: Brain, row: ProposalRow, note: str) -> Decision:
-    from quaid.operations import dispatch
-
     target = _target(row)
     arguments = json.loads(row.arguments)
     if row.tool == "memory_forget" and "query" in arguments:
@@ -319,8 +317,6 @@ def _accept(brain: Brain, row: ProposalRow, note: str) -> Decision:
 
 def _accept_removal(brain: Brain, row: ProposalRow, arguments: dict[str, Any], note: str) -> Decision:
     """Remove the line that a proposal of memory_forget names by a query."""
-    from quaid.operations import corrections
-
     target = _target(row)
     try:
         with _acting_for(brain, row):
@@ -426,8 +422,6 @@ def propose_forget(
     ] = None,
 ) -> Any:
     """Propose to erase a page for good, or to remove one line; a person confirms it. To correct: memory_correct."""
-    from quaid.operations import cleanup, corrections
-
     if not reason.strip():
         raise InvalidArgument(name="reason", problem="is empty; say why it should be forgotten")
     if (slug is None) == (query is None):
@@ -459,8 +453,6 @@ def _address_to_erase(brain: Brain, name: str) -> str:
 
     A former slug does not name the page, because the author may have meant another one.
     """
-    from quaid.operations import cleanup
-
     try:
         stored = cleanup.require_exact_slug(brain, name)
     except (InvalidSlug, PageNotFound):
@@ -473,8 +465,6 @@ def _address_to_erase(brain: Brain, name: str) -> str:
 
 def _erasure(brain: Brain, slug: str, reason: str) -> _Change:
     """Return the change that erasing a page makes. It is not rehearsed, because erasing cannot be rolled back."""
-    from quaid.operations import cleanup
-
     stored = cleanup.require_exact_slug(brain, slug)
     pages.refuse_page_of_folder(brain, stored.slug, stored.collection, "Delete")
     text = markdown.render(stored.frontmatter, stored.truth, stored.timeline)
@@ -497,7 +487,6 @@ def propose_merge(
     reason: Reason,
 ) -> Any:
     """Propose to merge two pages about the same thing. A person confirms it."""
-    from quaid.operations import cleanup
 
     def merge() -> Any:
         return cleanup.merge(brain, slug, other, into, yes=True)
