@@ -1,8 +1,19 @@
-"""An array that grows without a copy for each addition. test_vectors.py covers what it holds."""
+"""An array that grows."""
 
 import numpy as np
+import pytest
 
 from quaid.storage.vector_index import LEAST_GROWTH, GrowingArray
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_array_holds_everything_appended(axis: int) -> None:
+    rng = np.random.default_rng(1)
+    parts = [rng.integers(0, 9, (3, 3)) for _ in range(5)]
+    growing = GrowingArray(parts[0], axis)
+    for part in parts[1:]:
+        growing.add(part)
+    assert growing.now.tolist() == np.concatenate(parts, axis=axis).tolist()
 
 
 def test_most_additions_copy_nothing_that_was_there() -> None:
@@ -13,3 +24,9 @@ def test_most_additions_copy_nothing_that_was_there() -> None:
         places.add(growing.now.ctypes.data)
     assert growing.now.tolist() == list(range(LEAST_GROWTH + 1))
     assert len(places) <= 2
+
+
+def test_initial_array_is_not_changed() -> None:
+    first = np.arange(3)
+    GrowingArray(first).add(np.array([9]))
+    assert first.tolist() == [0, 1, 2]
