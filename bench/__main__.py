@@ -11,6 +11,7 @@ NAMES = (
     "start",
     "search",
     "retrieval",
+    "strength",
     "languages",
     "nearest",
     "embedding",

@@ -7,45 +7,113 @@ from quaid.search.strength import (
     STRONG_SCORE,
     TYPICAL_SPREAD,
     WEAK_SCORE,
+    Found,
     Unrelated,
+    attribute_share,
     below_strong,
     expected_baseline,
     missing_names,
     names_asked,
     rate,
+    sought,
     standing_out,
     word_share,
     word_weights,
 )
 
 
+def found(words: float, meaning: float | None, **more: float) -> Found:
+    return Found(words, words, words, meaning, **more)
+
+
 @pytest.mark.parametrize(
     ("words", "meaning", "strength"),
     [
-        (0.7, 0.25, "strong"),  # its own conversation
-        (0.2, 0.05, "none"),  # the questions of another
-        (0.5, 0.1, "weak"),
-        (0.0, 0.6, "strong"),  # said in other words
+        (0.7, 0.15, "strong"),  # its own conversation
+        (0.2, -0.1, "none"),  # the questions of another
+        (0.5, 0.05, "weak"),
+        (0.1, 0.6, "strong"),  # said in other words
         (0.8, None, "strong"),  # no model
         (0.4, None, "weak"),
         (0.1, None, "none"),
     ],
 )
 def test_words_and_meaning_make_the_strength(words: float, meaning: float | None, strength: str) -> None:
-    assert rate(words, meaning)[0] == strength
+    assert rate(found(words, meaning))[0] == strength
 
 
 def test_a_result_without_the_names_of_the_question_is_weaker() -> None:
-    assert rate(0.6, 0.2)[0] == "strong"
-    assert rate(0.6, 0.2, 1.0)[0] == "weak"
-    assert rate(0.6, None, 1.0)[0] == "none"
+    assert rate(found(0.6, 0.2))[0] == "strong"
+    assert rate(found(0.6, 0.2, missing_names=1.0))[0] == "weak"
+    assert rate(found(0.6, None, missing_names=1.0))[0] == "none"
+
+
+def test_a_result_that_has_only_the_subject_is_not_strong() -> None:
+    assert rate(found(0.7, 0.4))[0] == "strong"
+    assert rate(found(0.7, 0.4, attribute=0.0)) == ("weak", below_strong(1.0))
+    assert rate(found(0.7, None, attribute=0.0))[0] == "weak"
+
+
+def test_a_result_without_what_is_asked_for_is_weaker() -> None:
+    phone, reason = sought("What is Ada's phone number?"), sought("Why did Ada leave?")
+    assert phone is not None
+    assert reason is not None
+    assert rate(found(0.9, 0.5, lacking=phone.weight))[0] == "weak"
+    assert rate(found(0.9, 0.5, lacking=reason.weight))[0] == "strong"
+    assert rate(found(0.5, 0.2, lacking=reason.weight))[1] < rate(found(0.5, 0.2))[1]
+
+
+def test_words_that_stand_together_and_a_clear_lead_count_more() -> None:
+    apart = Found(words=0.6, near=0.3, bm25=0.4, meaning=0.1)
+    assert rate(apart._replace(near=0.6))[1] > rate(apart)[1]
+    assert rate(apart._replace(bm25=0.6))[1] > rate(apart)[1]
+    assert rate(apart._replace(lead=0.5))[1] > rate(apart)[1]
+
+
+@pytest.mark.parametrize(
+    ("question", "kind", "has", "lacks"),
+    [
+        ("What is Ada's email address?", "mail address", "ada@harbour.example", "She answers mails at nine."),
+        ("phone number of the clinic", "phone number", "Call 0471 556 208.", "It opens at 8."),
+        (
+            "What is the production password?",
+            "password",
+            "The password is in the safe.",
+            "It runs on fennel.",
+        ),
+        ("What is the API key of the gateway?", "key", "The key is in the vault.", "Its port is 8883."),
+        ("What does a lesson cost?", "price", "She takes 30 euros.", "A lesson takes 45 minutes."),
+        ("How many beds does the hut have?", "number", "It has eight beds.", "It has beds and a stove."),
+        ("When did they move?", "date", "They moved last week.", "They moved to Oslo."),
+        ("Why did they move?", "reason", "They moved because of a job.", "They moved."),
+        ("Where is the gateway?", "place", "It is on the roof.", "It is broken."),
+    ],
+)
+def test_what_a_question_asks_for_has_a_typical_form(question: str, kind: str, has: str, lacks: str) -> None:
+    asked = sought(question)
+    assert asked is not None
+    assert asked.kind == kind
+    assert asked.text.search(has)
+    assert not asked.text.search(lacks)
+
+
+def test_most_questions_ask_for_nothing_with_a_typical_form() -> None:
+    assert sought("Which provider sends our mails?") is None
+    assert sought("Was hat Ada gekauft?") is None
+
+
+def test_words_besides_the_subject_are_the_attribute() -> None:
+    weights = {"Ada": 5.0, "Berg": 5.0, "phone": 3.0, "number": 1.0}
+    assert attribute_share(weights, ["Ada", "Berg"], {"Ada", "Berg"}) == 0.0
+    assert attribute_share(weights, ["Ada", "phone"], {"Ada", "Berg"}) == 0.75
+    assert attribute_share({"Ada": 5.0, "tell": 2.0}, ["Ada"], {"Ada"}) == 1.0
 
 
 @pytest.mark.parametrize("meaning", [None, -0.3, 0.0, 0.2, 0.8])
 def test_the_score_has_fixed_limits(meaning: float | None) -> None:
     scores = []
     for words in range(101):
-        strength, score = rate(words / 100, meaning)
+        strength, score = rate(found(words / 100, meaning))
         assert (score >= STRONG_SCORE) == (strength == "strong")
         assert (score >= WEAK_SCORE) == (strength != "none")
         assert 0 <= score <= 1

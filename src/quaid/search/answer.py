@@ -33,11 +33,14 @@ from quaid.search.plan import LONGEST_QUERY, STOP_WORDS
 from quaid.search.query import Candidates, MeaningLane, embed_question, gather_candidates
 from quaid.search.spelling import Correction, correct_spelling
 from quaid.search.strength import (
+    Found,
     Strength,
+    attribute_share,
     below_strong,
     missing_names,
     names_asked,
     rate,
+    sought,
     word_share,
     word_weights,
 )
@@ -513,6 +516,12 @@ class _ScannedText(NamedTuple):
     held: list[str]
     statements: dict[str, float]
     """Evidence that a statement answers the question, from 0 to 1."""
+    near: float = 0.0
+    """The largest share of the question's words in one statement with its title and heading."""
+    in_title: Sequence[str] = ()
+    """The words of the question that the title contains."""
+    around: str = ""
+    """The statements with words of the question, and those before and after them."""
 
 
 class _AnswerBuilder:
@@ -543,6 +552,11 @@ class _AnswerBuilder:
         }
         self._weights = word_weights(counts, TextIndex(db, text_index.CHUNKS).highest_id())
         self._names = names_asked(ranked.question, self._weights)
+        self._has_only_stop_words = all(word.lower() in STOP_WORDS for word in self._weights)
+        self._sought = sought(ranked.question)
+        places = sorted(ranked.ranking.pages.items(), key=lambda place: -place[1])[:2]
+        self._first = places[0][0] if places else 0
+        self._lead = places[0][1] - places[1][1] if len(places) > 1 else 0.0
 
     def with_best_chunk(self, shown: _ShownPage) -> _ShownPage:
         """Return a notebook file with the chunk that has its best entry."""
@@ -709,23 +723,37 @@ class _AnswerBuilder:
             cosine = self._evidence.cosines.get(shown.chunk.id) if shown.chunk else None
             # A chunk that is not embedded yet is rated by words alone.
             meaning = None if cosine is None else self._ranked.meaning.unrelated.excess(cosine)
-        judged, score = rate(self._share(shown), meaning, self._missing_names(shown))
+        judged, score = rate(self._found(shown, meaning))
         if judged == "strong" and candidates.periods and not self._is_of_time(shown):
             # A result may be wrong if it is not from the period in the question.
             return "weak", below_strong(score)
         return judged, score
 
-    def _missing_names(self, shown: _ShownPage) -> float:
-        """Return the share of the question's names that a result lacks. A page that the question names has them."""
-        name = self._ranked.candidates.named.mentioned.get(shown.head.id, "")
-        words = fold_name(name).split()
-        return missing_names(
-            self._names, [*self._held(shown), *(word for word in self._names if word.lower() in words)]
+    def _found(self, shown: _ShownPage, meaning: float | None) -> Found:
+        """Return what a result has of the question."""
+        scanned, bm25 = self._scan(shown), 0.0
+        if shown.chunk:
+            bm25 = self._evidence.words.get(shown.chunk.id, 0.0) / (sum(self._weights.values()) or 1.0)
+        name = fold_name(self._ranked.candidates.named.mentioned.get(shown.head.id, "")).split()
+        named = [word for word in self._weights if word.lower() in name]
+        lacking = 0.0
+        if self._sought and not (self._sought.kind == "date" and shown.date):
+            lacking = 0.0 if self._sought.text.search(scanned.around) else self._sought.weight
+        return Found(
+            words=self._share(shown),
+            near=0.0 if self._has_only_stop_words else scanned.near,
+            bm25=bm25,
+            meaning=meaning,
+            # A page that the question names has its names.
+            missing_names=missing_names(self._names, [*scanned.held, *named]),
+            attribute=attribute_share(self._weights, scanned.held, {*self._names, *named, *scanned.in_title}),
+            lacking=lacking,
+            lead=self._lead if shown.head.id == self._first else 0.0,
         )
 
     def _share(self, shown: _ShownPage) -> float:
         """Return the weighted share of the question's words in a result. Return 0 if all are stop words."""
-        if all(word.lower() in STOP_WORDS for word in self._weights):
+        if self._has_only_stop_words:
             return 0.0
         return word_share(self._held(shown), self._weights)
 
@@ -802,21 +830,27 @@ class _AnswerBuilder:
             matches = text_search.match_stems(self._stemmer, text, self._wanted)
             held = self._words_of([match[1:] for match in matches], text)
             first = len(text) - len(row.text) if row else len(text)
-            self._scanned[key] = _ScannedText(held, self._weigh_statements(text, first, matches, key[1]))
+            title = self._words_of([match[1:] for match in matches if match[0] < len(head.title)], head.title)
+            scanned = self._scan_statements(text, first, matches, key[1])
+            self._scanned[key] = scanned._replace(held=held, in_title=title)
         return self._scanned[key]
 
-    def _weigh_statements(
+    def _scan_statements(
         self, text: str, first: int, matches: list[tuple[int, str, bool]], chunk_id: int
-    ) -> dict[str, float]:
+    ) -> "_ScannedText":
         """Return the statements of a text from an offset on, with the evidence that each answers the question.
 
         The evidence is the share of the question's words, by weight, and for an entry with a vector also its
-        meaning. A struck statement counts half, so that a current one with as many words is preferred.
+        meaning. A struck statement counts half, so that a current one with as many words is preferred. The
+        text before the offset is the title and the headings, which belong to each statement.
         """
         weights: dict[str, float] = {}
-        every = sum(self._weights.values()) or 1.0
+        spans = statement_spans(text[first:])
+        above = set(self._words_of([match[1:] for match in matches if match[0] < first], text[:first]))
+        near = word_share(above, self._weights)
+        close: set[int] = set()
         at = 0
-        for start, end in statement_spans(text[first:]):
+        for place, (start, end) in enumerate(spans):
             while at < len(matches) and matches[at][0] < first + start:
                 at += 1
             after = at
@@ -824,13 +858,19 @@ class _AnswerBuilder:
                 after += 1
             statement = statement_text(text[first + start : first + end])
             words = self._words_of([match[1:] for match in matches[at:after]], statement)
-            weight = sum(self._weights[word] for word in words) / every
+            weight = word_share(words, self._weights)
+            if words:
+                near = max(near, word_share([*above, *words], self._weights))
+                close |= {place - 1, place, place + 1}
             cosine = self._entry_cosines.get((chunk_id, start))
             if cosine is not None:
                 weight = (1 - MEANING_SHARE) * weight + MEANING_SHARE * self._scaled_meaning(cosine)
             weights.setdefault(statement, weight / 2 if weight and self._is_outdated(statement) else weight)
             at = after
-        return weights
+        # If only the title has words of the question, each statement is about it.
+        around = [span for place, span in enumerate(spans) if place in close or not close]
+        texts = [text[first + start : first + end] for start, end in around]
+        return _ScannedText([], weights, near, around="\n".join(texts))
 
     def _scaled_meaning(self, cosine: float) -> float:
         """Return a cosine on the scale from an unrelated chunk (0) to the nearest one (1)."""

@@ -14,10 +14,13 @@ from quaid.search.fusion import ChunkPosition, Evidence, fuse
 from quaid.search.plan import QueryPlan, plan_query
 from quaid.search.query import WORD_BUDGET, MeaningLane, cover_of_best, embed_question
 from quaid.search.strength import (
+    Found,
     Strength,
+    attribute_share,
     missing_names,
     names_asked,
     rate,
+    sought,
     standing_out,
     word_share,
     word_weights,
@@ -169,7 +172,7 @@ def _rate_turns(
     weights = word_weights(
         {part.text: count for part, count in zip(wanted.parts, counts, strict=True)}, highest
     )
-    names = names_asked(query, weights)
+    names, asked_for = names_asked(query, weights), sought(query)
     cosines = {} if isinstance(asked, str) else asked.cosines(list(scored))
     stems = {part: stem_text(stemmer, part.text) for part in wanted.parts}
     rated = []
@@ -185,7 +188,14 @@ def _rate_turns(
             meaning = asked.unrelated.excess(cosines.get(turn_id, asked.baseline))
         start = scored[turn_id].start
         line = marker.excerpt(turn.text) or " ".join(turn.text[start : start + EXCERPT_WIDTH].split())
-        strength, score = rate(share, meaning, missing_names(names, has))
+        lacks = asked_for is not None and asked_for.kind != "date" and not asked_for.text.search(turn.text)
+        strength, score = rate(
+            Found(
+                *(share, share, share, meaning, missing_names(names, has)),
+                attribute=attribute_share(weights, has, names),
+                lacking=asked_for.weight if asked_for and lacks else 0.0,
+            )
+        )
         rated.append(TurnEvidence(turn, held, line, scored[turn_id].lanes, strength, score))
     return rated
 

@@ -373,6 +373,8 @@ class MeaningLane(NamedTuple):
     """The expected cosine of the question and an unrelated text."""
     spread: float
     """The standard deviation of such cosines."""
+    compared: int
+    """Number of vectors. Chunks have more than one if their entries have vectors too."""
     embedded: int
     total: int
     """`embedded` is the number of chunks or turns (messages) that have a vector, and `total` the number of all."""
@@ -381,7 +383,7 @@ class MeaningLane(NamedTuple):
 
     @property
     def unrelated(self) -> Unrelated:
-        return Unrelated(self.baseline, self.spread, self.embedded)
+        return Unrelated(self.baseline, self.spread, self.compared)
 
     def nearest(self, count: int, filters: SearchFilters) -> dict[int, float]:
         """Return the nearest chunks with their cosines, best first."""
@@ -415,7 +417,7 @@ def embed_question(
     mean = index.baseline(active.name, vector)
     unrelated = expected_baseline(mean, embedded, getattr(embedder, "unrelated", None))
     return MeaningLane(
-        active.name, vector, index, unrelated, index.spread(active.name), embedded, total, familiarity
+        active.name, vector, index, unrelated, *index.spread(active.name), embedded, total, familiarity
     )
 
 

@@ -2,35 +2,47 @@
 
 The rating of a result uses raw evidence instead of rescaled scores:
 
-- the share of the question's words that it contains, with rare words weighted more
+- the question's words that it contains, in all, in one statement, and by BM25; rare words weigh more
 - how much nearer its chunk is than the nearest of as many unrelated chunks would be
-- whether it contains the names in the question
+- how far the first result is ahead of the second
+- whether it contains the names in the question, words of the question besides its subject, and what is asked
+  for, such as a number or a phone number
 
 The nearest of many unrelated chunks is nearer than the nearest of a few, so the same cosine means less in a
 large memory. For n independent values, the highest is about sqrt(2 ln n) standard deviations above the mean.
 The standard deviation is that of the memory itself: the distance of its chunks from their mean, spread
 evenly over all dimensions. Therefore the limits hold for memories of any size and for any model.
-`python -m bench strength` measures them, and docs/decisions/078-strength.md has the figures.
+`python -m bench strength` measures them, and docs/decisions/080-strength.md has the figures.
 """
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 from typing import Literal, NamedTuple
 
 Strength = Literal["strong", "weak", "none"]
 
-STRONG, WEAK = 0.85, 0.36
+STRONG, WEAK = 0.68, 0.12
 """The limits of the evidence for strong and weak."""
 
-MEANING_WEIGHT = 1.5
-"""Weight of the similarity in meaning, relative to the share of words."""
+SHARE_WEIGHT, NEAR_WEIGHT, BM25_WEIGHT, MEANING_WEIGHT, LEAD_WEIGHT = 0.25, 0.35, 0.4, 1.0, 0.3
+"""Weights of `words`, `near`, `bm25`, `meaning` and `lead` of Found."""
 
-NAMES_WEIGHT = 0.4
-"""This much is subtracted if a result has none of the names in the question."""
+NAMES_WEIGHT, SUBJECT_WEIGHT = 0.25, 0.2
+"""This much is subtracted if a result has none of the question's names, or none of its words besides the subject."""
+
+LEAST_ATTRIBUTE = 0.1
+"""A result with a smaller share of the question's words besides its subject is not strong."""
+
+STRICT_LACKING = 0.3
+"""A result that lacks what is asked for is not strong if that has at least this weight."""
 
 STRONG_WORDS, WEAK_WORDS = 0.6, 0.3
 """The limits for strong and weak if only words are known."""
+
+NAMES_WEIGHT_OF_WORDS = 0.4
+"""What is subtracted for missing names if only words are known."""
 
 ENOUGH_CHUNKS = 50
 """The mean of at least this many chunks is a reliable baseline (the cosine of an unrelated chunk)."""
@@ -74,22 +86,52 @@ class Unrelated(NamedTuple):
         return None if nearness is None else nearness - self.by_chance
 
 
-def rate(words: float, meaning: float | None, missing_names: float = 0.0) -> tuple[Strength, float]:
+class Found(NamedTuple):
+    """What a result has of a question. Shares of words are from 0 to 1, and rare words weigh more."""
+
+    words: float
+    """The share of the question's words that it contains."""
+    near: float
+    """The largest share in one statement, with title and heading."""
+    bm25: float
+    """Its BM25 score, divided by the sum of the weights of the question's words."""
+    meaning: float | None
+    """The result of `Unrelated.excess`, or None if it has no vector."""
+    missing_names: float = 0.0
+    """The share of the question's names that it does not contain."""
+    attribute: float = 1.0
+    """The share of the words besides names and title; 1 if the question has no others."""
+    lacking: float = 0.0
+    """`Sought.weight` if it does not have what the question asks for."""
+    lead: float = 0.0
+    """How far it is ahead of the next result in the order of results, which is scaled to 1 for the best."""
+
+
+def rate(found: Found) -> tuple[Strength, float]:
     """Return the strength of a result, and its evidence as a number from 0 to 1, comparable between questions.
 
-    `words` is the share of the question's words in the result, `meaning` the result of `Unrelated.excess`, or
-    None if the result has no vector, and `missing_names` the share of the question's names that are not in the
-    result. The number is at least 0.5 for strong results, and at least 0.24 for weak ones.
+    The number is at least 0.5 for strong results, and at least 0.24 for weak ones.
     """
-    evidence = words - NAMES_WEIGHT * missing_names
-    limits = _WORD_LIMITS
-    if meaning is not None:
-        evidence += MEANING_WEIGHT * meaning
-        limits = _LIMITS
+    limits = _LIMITS
+    if found.meaning is None:
+        limits, evidence = _WORD_LIMITS, found.words - NAMES_WEIGHT_OF_WORDS * found.missing_names
+    else:
+        evidence = (
+            SHARE_WEIGHT * found.words
+            + NEAR_WEIGHT * found.near
+            + BM25_WEIGHT * min(1.0, found.bm25)
+            + MEANING_WEIGHT * found.meaning
+            + LEAD_WEIGHT * found.lead
+            - NAMES_WEIGHT * found.missing_names
+            - SUBJECT_WEIGHT * (1 - found.attribute)
+        )
+    evidence -= found.lacking
     score = round(min(1.0, max(0.0, _scaled(evidence, limits))), 2)
+    if found.attribute < LEAST_ATTRIBUTE or found.lacking >= STRICT_LACKING:
+        score = below_strong(score)
     strength: Strength = "none"
-    if evidence >= limits.weak:
-        strength = "strong" if evidence >= limits.strong else "weak"
+    if score >= WEAK_SCORE:
+        strength = "strong" if score >= STRONG_SCORE else "weak"
     return strength, score
 
 
@@ -98,25 +140,26 @@ STRONG_SCORE, WEAK_SCORE = 0.5, 0.24
 
 
 class _Limits(NamedTuple):
-    """The evidence from which on a result is weak, strong, or has the highest score."""
+    """The evidence of the lowest score, of a weak and a strong result, and of the highest score."""
 
+    least: float
     weak: float
     strong: float
     most: float
 
 
-_LIMITS = _Limits(WEAK, STRONG, 2.0)
-_WORD_LIMITS = _Limits(WEAK_WORDS, STRONG_WORDS, 1.0)
+_LIMITS = _Limits(-0.4, WEAK, STRONG, 1.6)
+_WORD_LIMITS = _Limits(0.0, WEAK_WORDS, STRONG_WORDS, 1.0)
 
 
 def _scaled(evidence: float, limits: _Limits) -> float:
     """Return evidence on a scale on which the limits are WEAK_SCORE and STRONG_SCORE."""
-    weak, strong, most = limits
+    least, weak, strong, most = limits
     if evidence >= strong:
         return STRONG_SCORE + (1 - STRONG_SCORE) * (evidence - strong) / (most - strong)
     if evidence >= weak:
         return WEAK_SCORE + (STRONG_SCORE - WEAK_SCORE - 0.01) * (evidence - weak) / (strong - weak)
-    return (WEAK_SCORE - 0.01) * evidence / weak
+    return (WEAK_SCORE - 0.01) * (evidence - least) / (weak - least)
 
 
 def below_strong(score: float) -> float:
@@ -131,7 +174,7 @@ def evidence_score(words: float, meaning: float | None) -> float:
     """
     if meaning is None:
         return round(words, 2)
-    return round(min(1.0, (words + min(1.0, MEANING_WEIGHT * meaning)) / 2), 2)
+    return round(min(1.0, (words + min(1.0, 1.5 * meaning)) / 2), 2)
 
 
 def standing_out(cosine: float, baseline: float, chunks: int) -> float | None:
@@ -218,3 +261,106 @@ def names_asked(question: str, weights: Mapping[str, float]) -> dict[str, float]
 def missing_names(names: Mapping[str, float], held: Iterable[str]) -> float:
     """Return the share of the names that are not in `held`, or 0 if there are none. Rare names count more."""
     return 1 - word_share(held, names) if names else 0.0
+
+
+_ASKING = frozenset(
+    """tell show give list find explain describe know known remember say said information info note notes detail
+    details overview summary news status latest thing things something anything everything happened""".split()
+)
+"""Words that ask for whatever there is on a subject."""
+
+
+def attribute_share(weights: Mapping[str, float], held: Iterable[str], subject: Collection[str]) -> float:
+    """Return the share of a question's words besides its subject that are in `held`, or 1 if it has no others."""
+    others = {
+        word: weight
+        for word, weight in weights.items()
+        if word not in subject and word.lower() not in _ASKING
+    }
+    return word_share(held, others) if others else 1.0
+
+
+# What a question asks for
+
+_MONTHS = (
+    "jan(uary)?|feb(ruary)?|march|april|may|june?|july?|aug(ust)?|sept?(ember)?"
+    "|oct(ober)?|nov(ember)?|dec(ember)?"
+)
+_NUMBERS = (
+    "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen"
+    "|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million|dozen|half|once|twice"
+)
+_PASSWORDS = "passwords?|passphrase|passcode|credentials?|login"
+_COSTS = "price|costs?|budget|salary|fee|rent|deposit"
+
+
+class Sought(NamedTuple):
+    """What a question asks for, such as a number, and how a text with it looks."""
+
+    kind: str
+    text: re.Pattern[str]
+    weight: float
+    """This much is subtracted from the evidence of a result without it."""
+
+
+_SOUGHT: tuple[tuple[str, str, str, float], ...] = (
+    ("mail address", r"\be?-?mail\b.*\baddress\b|[’']s e?-?mail\b|\be?-?mail (address )?of\b", r"\S@\S", 0.4),
+    (
+        "phone number",
+        r"\b(phone|telephone|mobile|cell) number\b|[’']s (tele)?phone\b|\b(tele)?phone of\b",
+        r"\d([ ()/.-]{0,2}\d){5}",
+        0.4,
+    ),
+    ("password", rf"\b({_PASSWORDS})\b", rf"\b({_PASSWORDS})\b", 0.4),
+    (
+        "key",
+        r"\b(api|secret|encryption|access|private) (key|token)\b|\bpin( code)?\b",
+        r"\b(key|token|pin)\b",
+        0.4,
+    ),
+    ("web address", r"\b(url|web ?site|web (page|address)|home ?page)\b", r"https?:|www\.|\w\.\w\w", 0.4),
+    (
+        "price",
+        rf"\bwhat .* cost\b|\bhow (much|expensive) .*\b(cost|costs|charge|charges|pay|paid|spend|spent|earn|earns)\b"
+        rf"|\b({_COSTS}) (of|for)\b|\bwhat ({_COSTS})\b",
+        r"[$€£¥]|\b(euros?|eur|dollars?|usd|pounds?|gbp|francs?|chf|kroner|kr|cents?|free|price|costs?|paid|pays?)\b",
+        0.3,
+    ),
+    (
+        "number",
+        r"\bhow (many|much|old|tall|large|big|long|far|high|heavy|wide|deep|fast|often)\b"
+        r"|\b(serial|account|room|house|flight|order|invoice|port|version) number\b|\blicen[cs]e plate\b"
+        r"|\bwhat (age|amount|number|percentage|size)\b",
+        rf"\d|\b({_NUMBERS})\b",
+        0.2,
+    ),
+    (
+        "date",
+        r"\bwhen\b|\b(what|which) (day|date|month|year|time)\b|\bbirthday\b",
+        rf"\d|\b({_MONTHS}|\w+day|tonight|tomorrow|last|next|ago|since|week|weekend|month|year|morning|evening|night"
+        r"|spring|summer|autumn|fall|winter|noon|christmas|easter)s?\b",
+        0.1,
+    ),
+    ("reason", r"\bwhy\b|\breasons?\b", r"\b(because|cause|since|as|so|due|reason|for|to|but|after)\b", 0.1),
+    (
+        "place",
+        r"\bwhere\b|\b(what|which) (city|country|town|place)\b|\b(home|street) address\b|\baddress of\b",
+        r"\b(in|at|from|to|near|behind|on|under|next|between|around|above|below|of|here|home)\b|https?:",
+        0.1,
+    ),
+)
+"""What may be asked for, patterns of the question and of a text with it, and the weight (see Sought)."""
+
+
+@cache
+def _patterns() -> list[tuple[re.Pattern[str], Sought]]:
+    """Return the patterns of questions. Compiling them takes 3 ms, which only questions should pay."""
+    return [
+        (re.compile(question, re.IGNORECASE), Sought(kind, re.compile(text, re.IGNORECASE), weight))
+        for kind, question, text, weight in _SOUGHT
+    ]
+
+
+def sought(question: str) -> Sought | None:
+    """Return what a question in English asks for, or None if that has no typical form."""
+    return next((each for pattern, each in _patterns() if pattern.search(question)), None)

@@ -418,11 +418,15 @@ class VectorIndex:
             mean = self._view(model).mean()
         return float(mean @ np.asarray(query, np.float32))
 
-    def spread(self, model: str) -> float:
-        """Return the standard deviation of all vectors from their mean, averaged over the dimensions."""
+    def spread(self, model: str) -> tuple[float, int]:
+        """Return the standard deviation of all vectors from their mean, averaged over the dimensions.
+
+        Return also the number of vectors.
+        """
         with self._db.reading(), self._lock:
-            mean = self._view(model).mean()
-        return float(np.sqrt(max(0.0, 1 - float(mean @ mean)) / len(mean)))
+            view = self._view(model)
+            mean, count = view.mean(), len(view)
+        return float(np.sqrt(max(0.0, 1 - float(mean @ mean)) / len(mean))), count
 
     def _view(self, model: str) -> "VectorView":
         """Return the view of a model, refreshed to the current snapshot."""
