@@ -21,6 +21,7 @@ from quaid.errors import (
 )
 from quaid.operations import background, pages as editing
 from quaid.operations.registry import Arg, Named, op
+from quaid.search import rerank
 from quaid.storage import collections, embedding_queue, vectors
 
 if TYPE_CHECKING:
@@ -432,8 +433,6 @@ def rerank_use(
 
     If it fails or takes too long, `query` returns the usual order and says so in `notes`.
     """
-    from quaid.search import rerank  # loads what no other operation of this module needs
-
     is_server = "://" in place
     if is_server and not model:
         raise InvalidArgument(name="model", problem="is needed: the server's name for the model")

@@ -25,6 +25,7 @@ from quaid.model import chunker, similarity
 from quaid.model.markdown_text import shorten
 from quaid.notebook import files as notebook_files, layout
 from quaid.notebook.layout import MigratedFile, RecallResult, RememberedLine, SessionPrompt
+from quaid.notebook.prompt import LEGACY_FOLDER, PromptLimits, assemble_prompt
 from quaid.operations import background
 from quaid.operations.registry import Arg, op
 from quaid.storage import collections
@@ -36,7 +37,6 @@ from quaid.storage.sqlite.connection import Transaction
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from quaid.notebook.prompt import PromptLimits
     from quaid.notebook.router import Classification
     from quaid.operations.corrections import (
         CorrectedStatement,
@@ -503,8 +503,6 @@ def prompt(
     characters: Annotated[int | None, Arg("Maximum size in characters.", minimum=1, maximum=10**9)] = None,
 ) -> SessionPrompt:
     """Print the context for the start of a session: all of reference, and the logs of today and yesterday."""
-    from quaid.notebook.prompt import LEGACY_FOLDER, assemble_prompt
-
     notebook = layout.find_notebook(brain.db) if os.path.exists(brain.settings.db_path) else None
     root = (notebook.root if notebook else None) or notebook_root(brain)
     if not os.path.isdir(root) and not os.path.isdir(os.path.join(os.path.dirname(root), LEGACY_FOLDER)):
@@ -513,9 +511,7 @@ def prompt(
     return assemble_prompt(root, brain.local(), token_budget, _prompt_limits(brain), about, characters)
 
 
-def _prompt_limits(brain: Brain) -> "PromptLimits":
-    from quaid.notebook.prompt import PromptLimits
-
+def _prompt_limits(brain: Brain) -> PromptLimits:
     option = brain.settings.option
     folder = str(option("prompt.reference_dir")).strip("/")
     if folder.startswith((".", "~")) or ".." in folder.split("/"):
