@@ -354,7 +354,7 @@ The vector of other chunks is near enough to what they are about.
 _LONGEST_PARENT = 80
 _LINK = re.compile(r"!?\[[^\[\]\n]*\]\([^()\n]*\)|\[\[[^\[\]\n]*\]\]|<?https?://\S+")
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_TWO_WORDS = re.compile(r"[^\W\d_]{2,}\W+(?:\w+\W+){0,20}?[^\W\d_]{2,}")
+_TWO_WORDS = re.compile(r"(?<![^\W\d_])[^\W\d_]{2,}+\W++(?:\w++\W++){0,20}?[^\W\d_]{2,}")
 _PATH_PART = re.compile(r"(#{1,6}) (.*)")
 
 
