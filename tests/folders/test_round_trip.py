@@ -1,4 +1,4 @@
-"""Both round trips, on a folder made of oddities and on 2,453 real files."""
+"""Both round trips, on a folder made of oddities and on real files."""
 
 import filecmp
 import os
@@ -92,7 +92,7 @@ def test_an_attached_messy_folder_survives_export_and_import(
 
 
 def test_the_attached_corpus_survives_export_and_import(corpus: Path, brain: Brain, tmp_path: Path) -> None:
-    assert attached_and_back(corpus, brain, 2453, tmp_path) == []
+    assert attached_and_back(corpus, brain, len([*corpus.rglob("*.md")]), tmp_path) == []
 
 
 def test_a_messy_folder_survives_both_round_trips(
@@ -112,8 +112,9 @@ def test_a_messy_folder_survives_both_round_trips(
 def test_the_real_corpus_survives_both_round_trips(
     corpus: Path, bring: Bring, brain: Brain, tmp_path: Path
 ) -> None:
+    count = len([*corpus.rglob("*.md")])
     report = bring(corpus)
-    assert report.outcomes["new"] == report.files_seen == 2453
+    assert report.outcomes["new"] == report.files_seen == count > 800
     assert all_ways_round(corpus, brain, report, tmp_path) == []
     second = bring(corpus)
-    assert (second.outcomes["unchanged"], second.import_id) == (2453, None)
+    assert (second.outcomes["unchanged"], second.import_id) == (count, None)
