@@ -613,6 +613,9 @@ def _search(record: Any) -> Lines:
     yield from (f"({note})" for note in record.notes)
 
 
+LONG_CONTENT = 300
+"""Above a longer text than this, the sentence that matches best is repeated."""
+
 STRENGTH_NOTES = {
     "strong": "Found (strong):",
     "weak": "Weak matches: the memory holds little on this.",
@@ -629,10 +632,13 @@ def _answer(record: Any) -> Lines:
             yield from (f"* {line}" for line in record.facts)
             yield ""
         for number, result in enumerate(record.results, 1):
-            about = ", ".join(filter(None, (result.type, f"{result.score:.2f}", result.lane, result.status)))
-            place = f"[{result.part} {result.start_line}-{result.end_line}]" if result.part else result.date
+            rating = "no match" if result.strength == "none" else result.strength
+            about = ", ".join(filter(None, (result.type, rating, result.date, result.status)))
+            place = f"[{result.part} {result.start_line}-{result.end_line}]" if result.part else ""
             yield f"{number}. {_address(result) if result.slug else result.session}  {result.title} ({about})"
             yield f"   {result.reason} {place}".rstrip()
+            if result.line and len(result.content) > LONG_CONTENT:
+                yield f"   > {result.line}"
             yield from _indented(result.text or result.summary, 5)
             if result.latest:
                 yield f"     {result.latest}"

@@ -74,7 +74,6 @@ class ResultView(NamedTuple):
     title: Markup
     place: str
     snippet: Markup
-    score: float
     lane: str
     reason: str
     type: str
@@ -205,7 +204,6 @@ class _ResultFormatter:
             highlight(heading or hit.path, self._pattern),
             f"{hit.path}:{lines}",
             make_snippet(shown.removeprefix(heading).lstrip() or shown, self._question),
-            hit.score,
             LANE_NAMES[hit.lane],
             "",
             "note",
@@ -221,12 +219,13 @@ class _ResultFormatter:
             first = entries[0]
             text = f"{first.summary} {first.detail}"
             day = f"{format_day(first.date)}{f', {first.source}' if first.source else ''}"
+        elif result.date:
+            day = format_day(result.date)
         return ResultView(
             base.page_url(address, result.part, self._line(result)),
             highlight(result.title, self._pattern),
-            " › ".join(filter(None, (_wing_path(result), day or self._heading(result)))),
+            " › ".join(filter(None, (_wing_path(result), self._heading(result) if not entries else "", day))),
             make_snippet(self._names.worded(text), self._question),
-            result.score,
             LANE_NAMES.get(result.lane, result.lane),
             result.reason,
             result.type,
@@ -256,7 +255,6 @@ class _ResultFormatter:
             highlight(match.title, self._pattern),
             match.path,
             make_snippet(self._names.worded(match.summary), self._question),
-            match.held,
             ", ".join(match.match),
             match.status,
             "node",
