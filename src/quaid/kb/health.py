@@ -23,6 +23,7 @@ from quaid.model import claims, dates
 from quaid.model.plain_text import count_noun
 from quaid.storage import files as durable_files
 
+CHECK_TIMEOUT = 5.0  # seconds that a check waits for the remote
 FIRST_CURATION, CURATION_INTERVAL = 150, 50
 """Curation is first due at FIRST_CURATION nodes, then after every CURATION_INTERVAL new nodes."""
 
@@ -311,9 +312,7 @@ def _unpushed_commits(git: Git, tree: TreeState) -> int:
     return tree.ahead if tree.upstream is not None else git.count_commits(1000)
 
 
-def check_store(
-    git: Git, environ: Mapping[str, str], home: str, platform: str, *, now: str, seconds: float = 5.0
-) -> list[KbCheck]:
+def check_store(git: Git, environ: Mapping[str, str], home: str, platform: str, *, now: str) -> list[KbCheck]:
     """Run all checks of the store and of its setup on this machine."""
     status = store_status(git)
     noted = repository.read_state(git.root)
@@ -329,7 +328,7 @@ def check_store(
     return [
         KbCheck("repository", True, git.root),
         _check_tree(status),
-        *_check_remote(git, status, environ, now, seconds),
+        *_check_remote(git, status, environ, now),
         _check_push(status, noted, git.knows_the_person),
         KbCheck("lint", not fatal, summary, "`ai-kb lint` shows them all"),
         KbCheck("secrets", not secrets, where, "Take them out, and revoke those that were pushed"),
@@ -418,15 +417,13 @@ def _check_tree(status: KbStatus) -> KbCheck:
     return KbCheck("tree", True, f"clean, on {status.branch}")
 
 
-def _check_remote(
-    git: Git, status: KbStatus, environ: Mapping[str, str], now: str, seconds: float
-) -> list[KbCheck]:
+def _check_remote(git: Git, status: KbStatus, environ: Mapping[str, str], now: str) -> list[KbCheck]:
     """Check whether the remote responds and whether it is private."""
     if not status.remote:
         remedy = "`ai-kb init --remote URL` names a private one; without it this disk is the only copy"
         return [KbCheck("remote", True, f"none. {remedy}", missing=True)]
     try:
-        fetched, _ = store_remote.fetch_store(git, now, seconds)
+        fetched, _ = store_remote.fetch_store(git, now, CHECK_TIMEOUT)
     except QuaidError as error:
         return [KbCheck("remote", False, str(error), "Mend its address with `ai-kb init --remote URL`")]
     if fetched.outcome != "reached":
@@ -438,7 +435,7 @@ def _check_remote(
         return [KbCheck("remote", False, f"{status.remote}: {fetched.problem}", remedy), unknown]
     return [
         KbCheck("remote", True, f"{status.remote} answers"),
-        store_remote.check_privacy(git.remote() or "", git.root, environ, seconds),
+        store_remote.check_privacy(git.remote() or "", git.root, environ, CHECK_TIMEOUT),
     ]
 
 

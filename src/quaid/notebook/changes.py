@@ -157,11 +157,11 @@ class Subject(NamedTuple):
     hints: tuple[str, ...]
 
 
-def subject_of(text: str, language: str = "") -> Subject:
+def subject_of(text: str) -> Subject:
     """Return the words that say what a sentence is about."""
     needed: list[str] = []
     hints: list[str] = []
-    for word in classifier.tag_words(text, language or classifier.guess_language(text)):
+    for word in classifier.tag_words(text, classifier.guess_language(text)):
         if _COMMAND_CLASSES.intersection(word.classes):
             continue
         (hints if _HINT_CLASSES.intersection(word.classes) else needed).append(word.text)

@@ -472,9 +472,9 @@ def rule_points(text: str) -> list[float]:
     return list(points.values())
 
 
-def route_kind(content: str, among: tuple[str, ...] = (), embed: Embed | None = None) -> NoteKind:
+def route_kind(content: str, among: tuple[str, ...] = ()) -> NoteKind:
     """Return the kind that matches best, of all kinds or only of the kinds in `among`."""
-    shares = _category_shares(content, embed)
+    shares = _category_shares(content, None)
     kinds = {kind: shares[category] for category, kind in KIND_OF.items() if not among or kind in among}
     if max(kinds.values()) < UNSURE and "facts" in kinds:
         return NOTE_KINDS["facts"]

@@ -697,7 +697,7 @@ class SubjectReport(NamedTuple):
     still_says: tuple[receipts.OldLine, ...] = ()
 
 
-def report_subject(brain: Brain, sentence: str, *, may_change: bool = True) -> SubjectReport:
+def report_subject(brain: Brain, sentence: str) -> SubjectReport:
     """Return facts and lines about the subject of a sentence, and those that say something else.
 
     If the sentence clearly tells a change and its first words name exactly one page, the fact on that page ends or
@@ -725,7 +725,7 @@ def report_subject(brain: Brain, sentence: str, *, may_change: bool = True) -> S
     fitting = [line for variant in variants for line in find(variant, lines)]
     report = SubjectReport(_address(subject))
     changed: list[_Fact] = []
-    if may_change and len(clashing) == 1 and changes.tells_change(text):
+    if len(clashing) == 1 and changes.tells_change(text):
         day = _ISO_DAY.search(text)
         correction = _Correction(brain, "", wording, day[0] if day else None, clashing, None)
         value = correction.facts[0][1]

@@ -354,12 +354,10 @@ def node_record(node: Node) -> NodeRecord:
     )
 
 
-def kb_match(
-    node: Node, reasons: tuple[str, ...], score: float, held: float = 0.0, relevance: float | None = None
-) -> KbMatch:
+def kb_match(node: Node, reasons: tuple[str, ...], score: float, held: float = 0.0) -> KbMatch:
     return KbMatch(
         *(node.title, node.id, node.summary, node.projects, node.status, node.updated, node.path),
-        *(reasons, score, node.source, held, relevance),
+        *(reasons, score, node.source, held),
     )
 
 

@@ -49,11 +49,10 @@ def add(tx: "Transaction", proposal: ProposalRow) -> int:
     return tx.last_insert_rowid()
 
 
-def open_proposals(db: "Database", limit: int = 10_000) -> list[ProposalRow]:
+def open_proposals(db: "Database") -> list[ProposalRow]:
     """Return the open proposals, oldest first, so that a proposal is applied after the proposals it builds on."""
     rows = db.rows(
-        f"SELECT {_COLUMNS} FROM proposals WHERE decided_at IS NULL ORDER BY id LIMIT ?",  # noqa: S608
-        (limit,),
+        f"SELECT {_COLUMNS} FROM proposals WHERE decided_at IS NULL ORDER BY id LIMIT 10000"  # noqa: S608
     )
     return [ProposalRow(*row) for row in rows]
 
