@@ -66,9 +66,34 @@ def categories() -> list[tuple[str, str, str]]:
     return rows
 
 
+def paraphrased() -> list[tuple[str, str, str]]:
+    """How many facts are shown first, and at all, for a question in other words. Seen while ranking was tuned."""
+    from quaid.app import Brain
+    from quaid.config import Settings
+    from quaid.operations import dispatch
+
+    with open(os.path.join(ROOT, "bench", "data", "notebook_questions.tsv"), encoding="utf-8") as file:
+        rows = [line.rstrip("\n").split("\t") for line in file]
+    first = found = 0
+    with tempfile.TemporaryDirectory(dir=os.environ.get("QUAID_BENCH_DISK")) as folder:
+        path = os.path.join(folder, "memory.db")
+        with Brain(Settings(path, folder, folder, {"QUAID_BACKGROUND_EMBEDDING": "off"})) as brain:
+            brain.create(path)
+            dispatch.call(brain, dispatch.find_command("notebook init"), {}, "owner")
+            for fact, _, _ in rows:
+                dispatch.call(brain, dispatch.find_tool("remember"), {"content": fact}, "write")
+            dispatch.call(brain, dispatch.find_command("embed"), {"all": True}, "owner")
+            for _, question, key in rows:
+                answer = dispatch.call(brain, dispatch.find_tool("memory_query"), {"query": question}, "read")
+                first += any(key in result.line for result in answer.results[:1])
+                found += any(key in result.line or key in result.text for result in answer.results)
+    what = f"query: {len(rows)} facts asked for in other words, shown"
+    return [(f"{what} first", str(first), ""), (f"{what} at all", str(found), "")]
+
+
 def main() -> None:
     quick = "--quick" in sys.argv
-    rows = categories()
+    rows = categories() + paraphrased()
     for name, held_out in (("seen while the rules were written", False), ("held out", True)):
         chosen = sentences(held_out)
         share = accuracy(chosen)

@@ -291,6 +291,23 @@ def test_text_that_is_no_list_of_short_entries_has_none(text: str) -> None:
     assert chunker.find_entries(text, "") == ()
 
 
+def test_a_task_is_embedded_without_its_checkbox() -> None:
+    text = "- [ ] Return the books to Ada\n- [x] Water the tulips\n"
+    entries = chunker.find_entries(text, "## To Do")
+    assert [chunker.entry_embedding_text("Todos", text, entry) for entry in entries] == [
+        "Todos\nTo Do\nReturn the books to Ada",
+        "Todos\nTo Do\nWater the tulips",
+    ]
+
+
+def test_turns_of_a_person_in_a_chat_are_entries_however_long_the_answers_are() -> None:
+    asked = "user: I moved to Lund. " + "Which of these flats should I take? " * 20
+    text = f"{asked}\n\nassistant: {'A long answer. It has many sentences. ' * 40}"
+    entries = chunker.find_entries(text, "")
+    assert [text[entry.start : entry.end].strip() for entry in entries] == [asked.strip()]
+    assert chunker.find_entries(asked, "") == ()  # it has the vector of the chunk
+
+
 def test_turns_of_a_conversation_are_entries() -> None:
     text = "Ann: Hello there. How are you?\n\nBob: I am fine. And you?\n"
     assert [text[entry.start : entry.end].strip() for entry in chunker.find_entries(text, "")] == [

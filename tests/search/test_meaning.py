@@ -11,7 +11,8 @@ from quaid.errors import EmbedderUnavailable
 from quaid.model.page import build_page
 from quaid.search import answer as answers
 from quaid.search.answer import Answer
-from quaid.storage import embedding_queue, page_edits, vectors
+from quaid.search.query import MeaningLane
+from quaid.storage import chunks, embedding_queue, page_edits, vectors
 from quaid.storage.sqlite.connection import Database
 from quaid.storage.text_index import SearchFilters
 
@@ -169,8 +170,8 @@ FACTS = """\
 """
 
 
-def test_a_list_is_shown_from_its_nearest_entry_on(db: Database, model: Synonyms) -> None:
-    """The entries of a notebook file are unrelated, so only those near the question are shown."""
+def add_notes(db: Database, model: Synonyms, files: dict[str, str]) -> None:
+    """Save files of a notebook, and make the vectors of all chunks and entries."""
     db.write(
         lambda tx: tx.execute(
             "INSERT INTO collections (id, name, kind, root_path, created_at, updated_at)"
@@ -178,19 +179,24 @@ def test_a_list_is_shown_from_its_nearest_entry_on(db: Database, model: Synonyms
             (NOW,),
         )
     )
-    page = build_page("reference/facts", {}, FACTS, "")
-    db.write(
-        lambda tx: page_edits.save(
-            tx, page, uuid="facts", now=NOW, expected_version=None, collection="notebook"
+    for slug, text in files.items():
+        page = build_page(slug, {}, text, "")
+        db.write(
+            lambda tx, page=page: page_edits.save(  # type: ignore[misc]
+                tx, page, uuid=page.slug, now=NOW, expected_version=None, collection="notebook"
+            )
         )
-    )
     embed(db, model)
-    texts = embedding_queue.EntryQueue(db, model.name).texts(
-        embedding_queue.EntryQueue(db, model.name).missing()
-    )
+    queue = embedding_queue.EntryQueue(db, model.name)
+    texts = queue.texts(queue.missing())
     made = model.embed_passages([item.text for item in texts])
     pairs = [(item.content_hash, vector) for item, vector in zip(texts, made, strict=True)]
     db.write(lambda tx: vectors.keep_chunk_vectors(tx, model.name, pairs, NOW))
+
+
+def test_a_list_is_shown_from_its_nearest_entry_on(db: Database, model: Synonyms) -> None:
+    """The entries of a notebook file are unrelated, so only those near the question are shown."""
+    add_notes(db, model, {"reference/facts": FACTS})
     facts = next(
         result for result in ask(db, model, "vehicle outside").results if result.origin == "notebook"
     )
@@ -200,3 +206,29 @@ def test_a_list_is_shown_from_its_nearest_entry_on(db: Database, model: Synonyms
         result for result in ask(db, model, "where lives the doctor").results if result.origin == "notebook"
     )
     assert doctor.text.splitlines()[1] == "- The physician lives in Lund"
+
+
+def test_the_notebook_file_with_the_best_entry_comes_first(db: Database, model: Synonyms) -> None:
+    errands = "# Doctor\n\n- Pots for the waiting room\n- A bell and two pans\n"
+    add_notes(db, model, {"lists/doctor": errands, "reference/facts": FACTS})
+    notes = [result for result in ask(db, model, "the doctor lives").results if result.origin == "notebook"]
+    assert [result.slug for result in notes] == ["reference/facts", "lists/doctor"]
+    assert notes[0].line == "Facts: The physician lives in Lund"
+
+
+def test_texts_that_are_near_to_every_question_come_later(db: Database, put: Put) -> None:
+    """The small text has more in common with the question, but only what all texts have."""
+    for number in range(60):
+        put(f"talks/{number}", f"Weather talk today one{number} two{number}")
+    put("common", "Weather talk today")
+    put("rare", "Automobile talk shed door")
+    model = Synonyms()
+    embed(db, model)
+    ranked = answers.rank_question(db, model, "vehicle weather talk", now=NOW)
+    assert isinstance(ranked.meaning, MeaningLane)
+    nearest = list(ranked.candidates.evidence.lanes[0])
+    texts = {row.text.strip(): row.id for row in chunks.load(db, nearest)}
+    common, rare = texts["Weather talk today"], texts["Automobile talk shed door"]
+    assert nearest.index(rare) < nearest.index(common)
+    cosines = ranked.meaning.cosines(nearest)
+    assert cosines[rare] < cosines[common]

@@ -111,10 +111,13 @@ def test_turns_are_not_among_chunks_and_their_mean_is_their_own(db: Database) ->
     ]
     db.write(lambda tx: vectors.keep_chunk_vectors(tx, MODEL, pairs, NOW))
     query = np.ones(WIDTH, np.float32)
-    before = ChunkIndex(db).nearest(MODEL, query, 1_000), ChunkIndex(db).baseline(MODEL, query)
+    before = ChunkIndex(db).nearest(MODEL, query, 1_000), float(ChunkIndex(db).mean(MODEL)[0] @ query)
     say(db, "a", *[sentence(number) for number in range(400)])
     embed(db)
-    assert (ChunkIndex(db).nearest(MODEL, query, 1_000), ChunkIndex(db).baseline(MODEL, query)) == before
+    assert (
+        ChunkIndex(db).nearest(MODEL, query, 1_000),
+        float(ChunkIndex(db).mean(MODEL)[0] @ query),
+    ) == before
     assert len(before[0]) == 1
     assert len(TurnIndex(db).nearest(MODEL, query, 1_000)) == 400
     assert embedding_queue.ChunkQueue(db, MODEL).coverage() == (1, 1)

@@ -351,7 +351,12 @@ LEAST_ENTRIES, LEAST_COVERED = 2, 0.5
 The vector of other chunks is near enough to what they are about.
 """
 
+LONGEST_PERSON_TURN = 1_600
+"""Characters. A longer turn of a person in a chat is found by the vectors of its chunks."""
+
+_PERSON = re.compile(r"(?:\*\*|__)?(?:user|human|me|you)(?:\*\*|__)?:", re.IGNORECASE)
 _LONGEST_PARENT = 80
+_CHECKBOX = re.compile(r"\A\s*\[[ xX-]\]\s+")
 _LINK = re.compile(r"!?\[[^\[\]\n]*\]\([^()\n]*\)|\[\[[^\[\]\n]*\]\]|<?https?://\S+")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _TWO_WORDS = re.compile(r"(?<![^\W\d_])[^\W\d_]{2,}+\W++(?:\w++\W++){0,20}?[^\W\d_]{2,}")
@@ -369,9 +374,10 @@ class Entry(NamedTuple):
 
 
 def find_entries(text: str, heading_path: str) -> tuple[Entry, ...]:
-    """Return the entries of a chunk that mainly consists of entries.
+    """Return the entries of a chunk that mainly consists of entries, and the turns of a person in a chat.
 
-    Code, struck entries, and entries that only link somewhere, as in a table of contents, are left out.
+    The person's turns are short and the answers long, so that the vector of a chunk is that of the answers. Code,
+    struck entries, and entries that only link somewhere, as in a table of contents, are left out.
     """
     words = sum(1 for _ in islice(_WORD.finditer(text), 2 * LEAST_ENTRIES))
     if words < 2 * LEAST_ENTRIES:  # an entry has two words; a page may have a million lines without any
@@ -393,12 +399,15 @@ def find_entries(text: str, heading_path: str) -> tuple[Entry, ...]:
         if block.kind == ITEM or (is_row and not above):
             above.append(block)
     covered = sum(entry.end - entry.start for entry in entries)
-    is_list = len(entries) >= LEAST_ENTRIES and covered >= LEAST_COVERED * len(text)
-    return tuple(entries) if is_list else ()
+    if len(entries) >= LEAST_ENTRIES and covered >= LEAST_COVERED * len(text):
+        return tuple(entries)
+    turns = [entry for entry in entries if _PERSON.match(text, entry.start)]
+    return tuple(turns) if any(entry.end - entry.start < len(text.rstrip()) for entry in turns) else ()
 
 
 def _is_entry(text: str, block: StatementBlock) -> bool:
-    if block.end - block.start > LONGEST_ENTRY:
+    longest = LONGEST_PERSON_TURN if _PERSON.match(text, block.start) else LONGEST_ENTRY
+    if block.end - block.start > longest:
         return False
     content = text[block.start : block.end].strip()
     if block.kind == PARAGRAPH and not _SPEAKER.match(content):
@@ -411,7 +420,7 @@ def _is_entry(text: str, block: StatementBlock) -> bool:
 
 def entry_embedding_text(title: str, text: str, entry: Entry) -> str:
     """Return the text to embed for an entry: title, headings, what it depends on, and its text."""
-    content = without_struck(text[entry.start : entry.end])
+    content = _CHECKBOX.sub("", without_struck(text[entry.start : entry.end]))
     return embedding_text(
         title, entry.heading_path, f"{entry.context}\n{content}" if entry.context else content
     )

@@ -94,11 +94,12 @@ def _score_chunks(db: Database, ranked: RankedQuestion, judged: int) -> dict[int
     most = MIN_SCORE if all(part.text.lower() in STOP_WORDS for part in candidates.plan.parts) else 1.0
     found_near = set(evidence.lanes[0])
     worth: dict[int, _ChunkScore] = {}
+    cosines = meaning.cosines(list(chosen)) if isinstance(meaning, MeaningLane) else {}
     for chunk in chosen:
         share = min(most, word_share(held[chunk], weights))
         near = None
-        if isinstance(meaning, MeaningLane) and chunk in evidence.cosines:
-            near = standing_out(evidence.cosines[chunk], evidence.baseline, meaning.embedded)
+        if isinstance(meaning, MeaningLane) and chunk in cosines:
+            near = standing_out(cosines[chunk], meaning.baseline, meaning.embedded)
         worth[chunk] = (
             evidence_score(share, near),
             "meaning" if not held[chunk] else "both" if chunk in found_near else "words",

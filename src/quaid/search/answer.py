@@ -234,7 +234,7 @@ NOTEBOOK_KIND = "notebook"
 CHUNKS_COMPARED = 3
 """The entries of a notebook file are taken from this many chunks, and from as many best by meaning."""
 
-ENTRY_SHARE, MOST_ENTRIES = 0.7, 5
+ENTRY_SHARE, MOST_ENTRIES = 0.5, 5
 """Of a notebook file, entries with at least ENTRY_SHARE of the best evidence are shown, at most MOST_ENTRIES."""
 
 STRENGTHS: tuple[Strength, ...] = ("strong", "weak", "none")
@@ -323,7 +323,7 @@ def build_answer(
     """
     shown = _shown_pages(db, ranked, limit)
     builder = _AnswerBuilder(db, ranked, shown)
-    shown = [builder.with_best_chunk(page) for page in shown]
+    shown = builder.best_notebook_first([builder.with_best_chunk(page) for page in shown])
     entries = _merge([builder.entry(page, depth) for page in shown], others)[:limit]
     entries = _current_first([_mark_outdated(entry, outdated) for entry in entries])
     if is_concise and not explain:
@@ -522,6 +522,8 @@ class _ScannedText(NamedTuple):
     """The words of the question that the title contains."""
     around: str = ""
     """The statements with words of the question, and those before and after them."""
+    best: float = 0.0
+    """The highest evidence of a statement, with the words of title and headings."""
 
 
 class _AnswerBuilder:
@@ -530,11 +532,13 @@ class _AnswerBuilder:
     def __init__(self, db: Database, ranked: RankedQuestion, shown: Sequence[_ShownPage] = ()) -> None:
         self._ranked = ranked
         self._entry_cosines: dict[tuple[int, int], float] = {}
+        self._cosines: dict[int, float] = {}
         meaning = ranked.meaning
         if isinstance(meaning, MeaningLane):
             rows = [row for page in shown for row in (page.chunk, *page.more) if row]
             ids = [row.id for row in rows]
-            self._entry_cosines = meaning.vectors.entry_cosines(meaning.model, meaning.vector, ids)
+            self._entry_cosines = meaning.vectors.entry_cosines(meaning.model, meaning.centred, ids)
+            self._cosines = meaning.cosines(ids)
         self._evidence = ranked.candidates.evidence
         self._lane_pages = [
             {self._evidence.places[chunk][0] for chunk in lane} for lane in self._evidence.lanes
@@ -568,6 +572,24 @@ class _AnswerBuilder:
         )
         others = tuple(row for row in rows if row.id != best.id)
         return shown._replace(chunk=best, more=others)
+
+    def best_notebook_first(self, shown: list[_ShownPage]) -> list[_ShownPage]:
+        """Return the pages with the notebook files among them in the order of their best entries.
+
+        The other entries of a file say nothing about the question, so the score of the file as a whole does not
+        count. Files that the question names keep their places.
+        """
+        exact = self._ranked.candidates.named.exact
+        places = [
+            place
+            for place, page in enumerate(shown)
+            if page.kind == NOTEBOOK_KIND and page.chunk and page.head.id not in exact
+        ]
+        files = sorted((shown[place] for place in places), key=lambda page: -self._scan(page).best)
+        ordered = list(shown)
+        for place, page in zip(places, files, strict=True):
+            ordered[place] = page
+        return ordered
 
     def result(self, shown: _ShownPage) -> SearchResult:
         """Return the result of a page, without the texts that the budget decides on."""
@@ -719,8 +741,8 @@ class _AnswerBuilder:
         exact = shown.head.id in candidates.named.exact
         if exact or (candidates.only_time and self._is_of_time(shown)):
             return "strong", 1.0
-        if isinstance(self._ranked.meaning, MeaningLane) and self._evidence.cosines:
-            cosine = self._evidence.cosines.get(shown.chunk.id) if shown.chunk else None
+        if isinstance(self._ranked.meaning, MeaningLane) and self._cosines:
+            cosine = self._cosines.get(shown.chunk.id) if shown.chunk else None
             # A chunk that is not embedded yet is rated by words alone.
             meaning = None if cosine is None else self._ranked.meaning.unrelated.excess(cosine)
         judged, score = rate(self._found(shown, meaning))
@@ -806,9 +828,9 @@ class _AnswerBuilder:
                 f"holds {', '.join(self._letters.get(word, word) for word in words[:MOST_WORDS_NAMED])}"
             )
         if shown.chunk:
-            cosine = self._cosine(shown.chunk.id)
-            if cosine is not None and cosine > self._evidence.baseline:
-                reasons.append(f"near in meaning ({cosine:.2f}; unrelated {self._evidence.baseline:.2f})")
+            cosine, meaning = self._cosine(shown.chunk.id), self._ranked.meaning
+            if cosine is not None and isinstance(meaning, MeaningLane) and cosine > meaning.baseline:
+                reasons.append(f"near in meaning ({cosine:.2f}; unrelated {meaning.baseline:.2f})")
             day = candidates.dates.get(shown.chunk.id)
             if day:
                 period = next(period.text for period in candidates.periods if period.holds(day))
@@ -832,7 +854,10 @@ class _AnswerBuilder:
             first = len(text) - len(row.text) if row else len(text)
             title = self._words_of([match[1:] for match in matches if match[0] < len(head.title)], head.title)
             scanned = self._scan_statements(text, first, matches, key[1])
-            self._scanned[key] = scanned._replace(held=held, in_title=title)
+            above = self._words_of([match[1:] for match in matches if match[0] < first], text[:first])
+            best = max(scanned.statements.values(), default=0.0)
+            best += (1 - MEANING_SHARE) * word_share(above, self._weights)
+            self._scanned[key] = scanned._replace(held=held, in_title=title, best=best)
         return self._scanned[key]
 
     def _scan_statements(
@@ -873,10 +898,10 @@ class _AnswerBuilder:
         return _ScannedText([], weights, near, around="\n".join(texts))
 
     def _scaled_meaning(self, cosine: float) -> float:
-        """Return a cosine on the scale from an unrelated chunk (0) to the nearest one (1)."""
+        """Return a cosine on the scale from an unrelated chunk (0) to the nearest chunk or entry (1)."""
         low = self._evidence.baseline
-        width = max(self._evidence.cosines.values(), default=low) - low
-        return min(1.0, max(0.0, (cosine - low) / width)) if width > 0 else 0.0
+        width = max((*self._evidence.cosines.values(), *self._entry_cosines.values()), default=low) - low
+        return max(0.0, (cosine - low) / width) if width > 0 else 0.0
 
     def _words_of(self, stems: list[tuple[str, bool]], text: str) -> list[str]:
         """Return the words of the question that have these stems, each with whether it is no stop word."""
@@ -888,7 +913,7 @@ class _AnswerBuilder:
         return words + [word for word, literal in self._letters.items() if literal and literal in text]
 
     def _cosine(self, chunk_id: int) -> float | None:
-        cosine = self._evidence.cosines.get(chunk_id)
+        cosine = self._cosines.get(chunk_id)
         return None if cosine is None else round(cosine, 3)
 
 

@@ -207,19 +207,20 @@ def _fuse_turns(
     most = max(CANDIDATES, limit)
     expression = " OR ".join(_terms_to_rank(db, plan, TextIndex(db, TURNS).highest_id(), WORD_BUDGET))
     words = dict(TextIndex(db, TURNS).match(expression, SearchFilters(), most)) if expression else {}
-    near = dict(vectors.nearest(asked.model, asked.vector, most))
+    near = asked.nearest(most, SearchFilters())
     lanes = (list(near), list(words))
     places = conversations.neighbours(db, list({*words, *near}), REACH)
     others = [turn for turn in places if turn not in words]
     if expression and others:
         words.update(TextIndex(db, TURNS).scores_of(expression, others))
-    cosines = near | asked.cosines([turn for turn in places if turn not in near])
+    scores = near | asked.scores([turn for turn in places if turn not in near])
     index = TextIndex(db, TURNS)
     terms = [part.quoted for part in plan.parts]
     counts = dict(zip(terms, index.document_counts(terms, index.highest_id()), strict=True))
-    evidence = Evidence(places, words, _best_words(places, words), cosines, asked.baseline, lanes)
+    evidence = Evidence(places, words, _best_words(places, words), scores, asked.centred_baseline, lanes)
     ranking = fuse(evidence._replace(cover=cover_of_best(index, words, counts)))
     best: dict[int, _ScoredTurn] = {}
+    cosines = asked.cosines(list(places))
     for turn in sorted(places, key=lambda place: (-ranking.chunks[place], -place)):
         found_by = _lanes_of(turn, words, cosines, asked)
         if found_by:

@@ -61,9 +61,9 @@ class Evidence(NamedTuple):
     page_words: Mapping[int, float]
     """BM25 of whole pages."""
     cosines: Mapping[int, float]
-    """Cosines of the chunks that have a vector."""
+    """The similarity in meaning of the chunks that have a vector (see `query.CENTRING`)."""
     baseline: float
-    """The cosine of an unrelated chunk."""
+    """The similarity of an unrelated chunk."""
     lanes: Sequence[Sequence[int]] = ()
     """The chunks found by vector search, and the chunks found by full-text search, each best first.
 

@@ -16,7 +16,7 @@ from quaid.errors import DamagedDatabase, QuaidError
 from quaid.model import slug as slugs
 from quaid.search.fusion import ChunkPosition, Evidence, meaning_share
 from quaid.search.plan import STOP_WORDS, QueryPlan, plan_query
-from quaid.search.strength import Unrelated, expected_baseline, word_share, word_weights
+from quaid.search.strength import ENOUGH_CHUNKS, Unrelated, expected_baseline, word_share, word_weights
 from quaid.search.text import page_scores, terms_worth_ranking
 from quaid.storage import chunks, pages, text_index, vectors
 from quaid.storage.sqlite.connection import Database
@@ -363,6 +363,14 @@ LONGEST_EMBEDDED_TEXT = 4_000
 """This many characters of a question are passed to the model, which reads about half of them."""
 
 
+CENTRING = 0.5
+"""This part of the mean of all vectors is subtracted from the vector of a question before texts are ranked.
+
+Texts that are near the mean are near to every question. The mean of a few vectors is that of a few subjects, so
+less of it is subtracted.
+"""
+
+
 class MeaningLane(NamedTuple):
     """The input of vector search: the embedded question, and the vectors that it is compared with."""
 
@@ -378,16 +386,25 @@ class MeaningLane(NamedTuple):
     embedded: int
     total: int
     """`embedded` is the number of chunks or turns (messages) that have a vector, and `total` the number of all."""
-    familiarity: float = 1.0
+    familiarity: float
     """The share of the question, from 0 to 1, that is in words of the model's language."""
+    centred: Any  # numpy.ndarray
+    """The vector without a part of the mean vector, by which texts are ranked. See CENTRING."""
+    centred_baseline: float
+    """The expected score of an unrelated text."""
 
     @property
     def unrelated(self) -> Unrelated:
         return Unrelated(self.baseline, self.spread, self.compared)
 
     def nearest(self, count: int, filters: SearchFilters) -> dict[int, float]:
-        """Return the nearest chunks with their cosines, best first."""
-        return dict(self.vectors.nearest(self.model, self.vector, count, filters))
+        """Return the nearest chunks with their scores, best first."""
+        return dict(self.vectors.nearest(self.model, self.vector, count, filters, self.centred))
+
+    def scores(self, ids: list[int]) -> dict[int, float]:
+        """Return the scores of chunks or turns for ranking, omitting those without a vector."""
+        scores: dict[int, float] = self.vectors.cosines(self.model, self.centred, ids)
+        return scores
 
     def cosines(self, ids: list[int]) -> dict[int, float]:
         """Return the cosines of the chunks or turns with these ids, omitting those without a vector."""
@@ -414,10 +431,13 @@ def embed_question(
     import numpy
 
     vector = numpy.frombuffer(raw, dtype="<f4")
-    mean = index.baseline(active.name, vector)
-    unrelated = expected_baseline(mean, embedded, getattr(embedder, "unrelated", None))
+    mean, count = index.mean(active.name)
+    baseline = expected_baseline(float(mean @ vector), embedded, getattr(embedder, "unrelated", None))
+    share = CENTRING * min(1.0, count / ENOUGH_CHUNKS)
     return MeaningLane(
-        active.name, vector, index, unrelated, *index.spread(active.name), embedded, total, familiarity
+        *(active.name, vector, index, baseline, *index.spread(active.name), embedded, total, familiarity),
+        centred=vector - share * mean,
+        centred_baseline=baseline - share * float(mean @ mean),
     )
 
 
@@ -495,7 +515,7 @@ def gather_candidates(
     if expression and others:
         words.update(TextIndex(db, text_index.CHUNKS).scores_of(expression, others))
     if isinstance(meaning, MeaningLane):
-        cosines = near | meaning.cosines([chunk for chunk in places if chunk not in near])
+        cosines = near | meaning.scores([chunk for chunk in places if chunk not in near])
     else:
         cosines = {}
     dates = _dates_in_periods(db, places, periods)
@@ -505,7 +525,7 @@ def gather_candidates(
         words=words,
         page_words=_score_pages(db, searched, plan, filters),
         cosines=cosines,
-        baseline=meaning.baseline if isinstance(meaning, MeaningLane) else 0.0,
+        baseline=meaning.centred_baseline if isinstance(meaning, MeaningLane) else 0.0,
         lanes=(list(near), [chunk for chunk, _, _ in matched]),
         favours=_favours(db, places, named, dates, ONLY_DATED_FAVOUR if only_time else DATED_FAVOUR),
         meaning_share=meaning_share(meaning.familiarity if isinstance(meaning, MeaningLane) else 1.0),

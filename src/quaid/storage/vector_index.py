@@ -225,16 +225,23 @@ class VectorView:
         """Return the positions of the vectors whose chunks or turns pass the filters."""
         raise NotImplementedError
 
-    def best(self, query: "Array", count: int, slots: "Array | None") -> list[tuple[int, float]]:
-        """Return ids and cosines of the `count` nearest vectors, best first; `slots` limits the positions."""
+    def best(
+        self, query: "Array", count: int, slots: "Array | None", scored_by: "Array | None" = None
+    ) -> list[tuple[int, float]]:
+        """Return ids and scores of the `count` nearest vectors, best first; `slots` limits the positions.
+
+        The shortlist is made with the code of `query`. Scores are dot products with `scored_by`, by default `query`.
+        """
         if not count:
             return []
         if self._codes is None:
             places = np.arange(len(self)) if slots is None else slots
+            query = query if scored_by is None else scored_by
         else:
             code = encode_vectors(query[None, :], self.mean())[0]
             size = shortlist_size(len(self), count)
             places = nearest_codes(self._codes, code, size, slots)
+            query = query if scored_by is None else scored_by
             if self._vectors is None:
                 places = refine_codes(
                     self._codes,
@@ -395,9 +402,17 @@ class VectorIndex:
         """The view of each model and the version of the database that this connection last refreshed it with."""
 
     def nearest(
-        self, model: str, query: np.ndarray[Any, Any], k: int, filters: "SearchFilters | None" = None
+        self,
+        model: str,
+        query: np.ndarray[Any, Any],
+        k: int,
+        filters: "SearchFilters | None" = None,
+        scored_by: np.ndarray[Any, Any] | None = None,
     ) -> list[tuple[int, float]]:
-        """Return ids and cosines of the `k` nearest chunks or turns that pass the filters, best first."""
+        """Return ids and scores of the `k` nearest chunks or turns that pass the filters, best first.
+
+        Scores are cosines with `query`, or dot products with `scored_by` if it is given.
+        """
         query = np.ascontiguousarray(query, np.float32)
         with self._db.reading(), self._lock:
             view = self._view(model)
@@ -406,26 +421,27 @@ class VectorIndex:
             most = len(view) if slots is None else len(slots)
             fetch = k + SPARE_RESULTS
             while True:
-                matches = view.best(query, min(fetch, most), slots)
+                matches = view.best(query, min(fetch, most), slots, scored_by)
                 rows = self._texts(view.tables.vectors, matches, filters)
                 if len({row[self.COUNTED] for row in rows}) >= k or fetch >= most:
                     return _scored_texts(rows, matches)[:k]
                 fetch *= 4
 
-    def baseline(self, model: str, query: np.ndarray[Any, Any]) -> float:
-        """Return the cosine expected for unrelated content: the mean cosine of the query and all vectors."""
+    def mean(self, model: str) -> "tuple[Array, int]":
+        """Return the mean of all vectors, and their number.
+
+        The dot product of the mean with a query is the expected cosine of unrelated content.
+        """
         with self._db.reading(), self._lock:
-            mean = self._view(model).mean()
-        return float(mean @ np.asarray(query, np.float32))
+            view = self._view(model)
+            return view.mean(), len(view)
 
     def spread(self, model: str) -> tuple[float, int]:
         """Return the standard deviation of all vectors from their mean, averaged over the dimensions.
 
         Return also the number of vectors.
         """
-        with self._db.reading(), self._lock:
-            view = self._view(model)
-            mean, count = view.mean(), len(view)
+        mean, count = self.mean(model)
         return float(np.sqrt(max(0.0, 1 - float(mean @ mean)) / len(mean))), count
 
     def _view(self, model: str) -> "VectorView":
